@@ -1,2 +1,44 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
+"""Isaac Lab terms: events inject faults, observations zero and mask, rewards and terminations judge."""
+
+from .events import begin_fault_episode, fault_state, joint_faults
+from .observations import fault_flag, joint_mask, joint_sensor
+from .privileged import phase_clock, randomized_physics, zeros
+from .rewards import (
+    contact_follows_phase,
+    effort_above,
+    foot_contact,
+    foot_slip,
+    gait_phase,
+    joint_pos_l2,
+    mechanical_power,
+    only_positive,
+    planar_velocity_error,
+    swing_height_error,
+)
+from .terminations import non_finite_state, roll_pitch_beyond
+
+__all__ = [
+    "begin_fault_episode",
+    "contact_follows_phase",
+    "effort_above",
+    "fault_flag",
+    "fault_state",
+    "foot_contact",
+    "foot_slip",
+    "gait_phase",
+    "joint_faults",
+    "joint_mask",
+    "joint_pos_l2",
+    "joint_sensor",
+    "mechanical_power",
+    "non_finite_state",
+    "only_positive",
+    "phase_clock",
+    "planar_velocity_error",
+    "randomized_physics",
+    "roll_pitch_beyond",
+    "swing_height_error",
+    "zeros",
+]

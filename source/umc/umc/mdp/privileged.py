@@ -1,0 +1,81 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Observation terms beside the joints: the gait clock, blanked signals, and what only the critic may know."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from isaaclab.actuators.newton import read_group_parameter
+from isaaclab.managers import ManagerTermBase, ObservationTermCfg, SceneEntityCfg
+
+from .rewards import gait_phase
+
+if TYPE_CHECKING:
+    from isaaclab.assets import Articulation
+    from isaaclab.envs import ManagerBasedEnv, ManagerBasedRLEnv
+
+
+def zeros(env: ManagerBasedEnv, width: int) -> torch.Tensor:
+    """A signal the policy keeps a place for but never sees.
+
+    Args:
+        env: The environment.
+        width: Number of columns.
+
+    Returns:
+        Zeros. Shape is (num_envs, width).
+    """
+    return torch.zeros(env.num_envs, width, device=env.device)
+
+
+def phase_clock(env: ManagerBasedRLEnv, period: float) -> torch.Tensor:
+    """Sine and cosine of the gait clock.
+
+    Args:
+        env: The environment.
+        period: Duration of one stride [s].
+
+    Returns:
+        Sine and cosine. Shape is (num_envs, 2).
+    """
+    angle = 2.0 * math.pi * gait_phase(env, period)
+    return torch.stack((angle.sin(), angle.cos()), dim=1)
+
+
+class randomized_physics(ManagerTermBase):  # noqa: N801 - Isaac Lab names terms in lower case
+    """What start-up randomisation drew for each env: trunk mass and centre of mass, motor strength of every joint.
+
+    Friction is left out: the engines draw it per shape and offer no common way to read it.
+    """
+
+    def __init__(self, cfg: ObservationTermCfg, env: ManagerBasedEnv) -> None:
+        super().__init__(cfg, env)
+        self._values: torch.Tensor | None = None
+
+    def reset(self, env_ids: torch.Tensor | None = None) -> None:
+        """Forgets what was read once every env starts anew, since start-up events ran before."""
+        if env_ids is None or len(env_ids) == self.num_envs:
+            self._values = None
+
+    def __call__(self, env: ManagerBasedEnv, asset_cfg: SceneEntityCfg, actuator: str) -> torch.Tensor:
+        """Reads the physics.
+
+        Args:
+            env: The environment.
+            asset_cfg: The robot and the body whose mass is randomised.
+            actuator: Name of the actuator group whose gains are randomised.
+
+        Returns:
+            Mass over its mean [-], centre of mass [m] (3), gain over its mean per joint [-].
+            Shape is (num_envs, 4 + num_joints).
+        """
+        if self._values is None:
+            asset: Articulation = env.scene[asset_cfg.name]
+            mass = asset.data.body_mass.torch[:, asset_cfg.body_ids].reshape(env.num_envs, 1)
+            com = asset.data.body_com_pos_b.torch[:, asset_cfg.body_ids].reshape(env.num_envs, 3)
+            gain = read_group_parameter(asset.actuators, actuator, "controller", "kp").reshape(env.num_envs, -1)
+            self._values = torch.cat((mass / mass.mean(), com, gain / gain.mean(0)), dim=1).clone()
+        return self._values

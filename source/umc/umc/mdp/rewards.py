@@ -1,0 +1,187 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reward terms of the A1-Walk and unitree_rl_gym tasks that Isaac Lab does not have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from isaaclab.managers import SceneEntityCfg
+
+if TYPE_CHECKING:
+    from isaaclab.assets import Articulation
+    from isaaclab.envs import ManagerBasedRLEnv
+    from isaaclab.sensors import ContactSensor
+
+CONTACT_THRESHOLD = 1.0
+"""Net contact force above which a foot counts as standing [N] (the threshold of legged_gym)."""
+
+
+def gait_phase(env: ManagerBasedRLEnv, period: float, offset: float = 0.0) -> torch.Tensor:
+    """Phase of a fixed gait clock that starts with the episode.
+
+    Args:
+        env: The environment.
+        period: Duration of one stride [s].
+        offset: Shift of the phase, as a fraction of the stride.
+
+    Returns:
+        Phase in [0, 1). Shape is (num_envs,).
+    """
+    # the buffer does not exist yet when the observation manager measures its terms
+    steps = getattr(env, "episode_length_buf", None)
+    if steps is None:
+        return torch.zeros(env.num_envs, device=env.device)
+    return (steps * env.step_dt / period + offset) % 1.0
+
+
+def foot_contact(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg) -> torch.Tensor:
+    """Which feet stand on the ground.
+
+    Args:
+        env: The environment.
+        sensor_cfg: Contact sensor and the feet's body names.
+
+    Returns:
+        True for a standing foot. Shape is (num_envs, num_feet).
+    """
+    sensor: ContactSensor = env.scene.sensors[sensor_cfg.name]
+    return sensor.data.net_normal_forces_w.torch[:, sensor_cfg.body_ids].norm(dim=-1) > CONTACT_THRESHOLD
+
+
+def planar_velocity_error(
+    env: ManagerBasedRLEnv, command_name: str, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
+) -> torch.Tensor:
+    """Distance between the commanded and the world-frame planar velocity.
+
+    Args:
+        env: The environment.
+        command_name: The velocity command.
+        asset_cfg: The robot.
+
+    Returns:
+        Error [m/s]. Shape is (num_envs,).
+    """
+    asset: Articulation = env.scene[asset_cfg.name]
+    command = env.command_manager.get_command(command_name)[:, :2]
+    return (command - asset.data.root_lin_vel_w.torch[:, :2]).norm(dim=1)
+
+
+def mechanical_power(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")) -> torch.Tensor:
+    """Sum over the joints of the absolute mechanical power.
+
+    Args:
+        env: The environment.
+        asset_cfg: The robot.
+
+    Returns:
+        Power [W]. Shape is (num_envs,).
+    """
+    asset: Articulation = env.scene[asset_cfg.name]
+    return (asset.actuators.applied_effort.torch * asset.data.joint_vel.torch).abs().sum(1)
+
+
+def effort_above(
+    env: ManagerBasedRLEnv, limit: float, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
+) -> torch.Tensor:
+    """Sum over the joints of the torque the controller asks for above a limit.
+
+    The torque asked for is taken before it is clipped, since a clipped torque never exceeds its limit.
+
+    Args:
+        env: The environment.
+        limit: Torque from which on a joint is penalised [N*m].
+        asset_cfg: The robot.
+
+    Returns:
+        Excess [N*m]. Shape is (num_envs,).
+    """
+    asset: Articulation = env.scene[asset_cfg.name]
+    return (asset.actuators.computed_effort.torch.abs() - limit).clamp(min=0.0).sum(1)
+
+
+def joint_pos_l2(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg) -> torch.Tensor:
+    """Sum of squared joint positions (keeps hip roll and yaw near zero).
+
+    Args:
+        env: The environment.
+        asset_cfg: The robot and the joints.
+
+    Returns:
+        Sum of squares [rad^2]. Shape is (num_envs,).
+    """
+    asset: Articulation = env.scene[asset_cfg.name]
+    return asset.data.joint_pos.torch[:, asset_cfg.joint_ids].square().sum(1)
+
+
+def foot_slip(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, asset_cfg: SceneEntityCfg) -> torch.Tensor:
+    """Sum over standing feet of their squared velocity.
+
+    Args:
+        env: The environment.
+        sensor_cfg: Contact sensor and the feet's body names.
+        asset_cfg: The robot and the same feet.
+
+    Returns:
+        Sum of squares [m^2/s^2]. Shape is (num_envs,).
+    """
+    asset: Articulation = env.scene[asset_cfg.name]
+    speed = asset.data.body_lin_vel_w.torch[:, asset_cfg.body_ids].square().sum(-1)
+    return (speed * foot_contact(env, sensor_cfg)).sum(1)
+
+
+def swing_height_error(
+    env: ManagerBasedRLEnv, target: float, sensor_cfg: SceneEntityCfg, asset_cfg: SceneEntityCfg
+) -> torch.Tensor:
+    """Sum over swinging feet of the squared distance from a target height.
+
+    Args:
+        env: The environment.
+        target: Height of the foot's frame above the ground while it swings [m].
+        sensor_cfg: Contact sensor and the feet's body names.
+        asset_cfg: The robot and the same feet.
+
+    Returns:
+        Sum of squares [m^2]. Shape is (num_envs,).
+    """
+    asset: Articulation = env.scene[asset_cfg.name]
+    height = asset.data.body_pos_w.torch[:, asset_cfg.body_ids, 2] - env.scene.env_origins[:, 2:3]
+    return ((height - target).square() * ~foot_contact(env, sensor_cfg)).sum(1)
+
+
+def contact_follows_phase(
+    env: ManagerBasedRLEnv, period: float, offsets: tuple[float, ...], stance: float, sensor_cfg: SceneEntityCfg
+) -> torch.Tensor:
+    """Number of feet that stand or swing as the gait clock asks.
+
+    Args:
+        env: The environment.
+        period: Duration of one stride [s].
+        offsets: Phase shift of each foot, in the order of ``sensor_cfg.body_names``.
+        stance: Fraction of the stride in which a foot stands.
+        sensor_cfg: Contact sensor and the feet's body names (``preserve_order=True``).
+
+    Returns:
+        Count of feet in agreement. Shape is (num_envs,).
+    """
+    phase = torch.stack([gait_phase(env, period, offset) for offset in offsets], dim=1)
+    return (foot_contact(env, sensor_cfg) == (phase < stance)).sum(1).float()
+
+
+def only_positive(env: ManagerBasedRLEnv) -> torch.Tensor:
+    """Raises a negative total to zero, as the ``only_positive_rewards`` of legged_gym; list it last, with weight 1.
+
+    It also zeroes the terms of an env whose physics state is not finite (that env is reset in the same step), since
+    one NaN reward would end the training.
+
+    Args:
+        env: The environment.
+
+    Returns:
+        What is missing to zero. Shape is (num_envs,).
+    """
+    # The manager has no public view of the weighted terms of the running step.
+    terms = env.reward_manager._step_reward[:, :-1]
+    terms.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
+    return (-terms.sum(1)).clamp(min=0.0)

@@ -1,0 +1,53 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Termination terms that Isaac Lab does not have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from isaaclab.managers import SceneEntityCfg
+from isaaclab.utils.math import euler_xyz_from_quat, wrap_to_pi
+
+if TYPE_CHECKING:
+    from isaaclab.assets import Articulation
+    from isaaclab.envs import ManagerBasedRLEnv
+
+
+def non_finite_state(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")) -> torch.Tensor:
+    """Ends an episode whose physics state is not finite, so that the env is reset before its state is observed.
+
+    A NaN compares false with every threshold, so no other termination sees it (measured on Newton under violent
+    actions). The termination manager counts it in the log under the term's name.
+
+    Args:
+        env: The environment.
+        asset_cfg: The robot.
+
+    Returns:
+        True where a joint or root coordinate is NaN or infinite. Shape is (num_envs,).
+    """
+    asset: Articulation = env.scene[asset_cfg.name]
+    finite = torch.isfinite(asset.data.joint_pos.torch).all(1) & torch.isfinite(asset.data.joint_vel.torch).all(1)
+    finite &= torch.isfinite(asset.data.root_pos_w.torch).all(1) & torch.isfinite(asset.data.root_quat_w.torch).all(1)
+    return ~(finite & torch.isfinite(asset.data.root_lin_vel_w.torch).all(1))
+
+
+def roll_pitch_beyond(
+    env: ManagerBasedRLEnv, max_roll: float, max_pitch: float, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
+) -> torch.Tensor:
+    """Ends an episode when the trunk has rolled or pitched too far.
+
+    Args:
+        env: The environment.
+        max_roll: Largest absolute roll [rad].
+        max_pitch: Largest absolute pitch [rad].
+        asset_cfg: The robot.
+
+    Returns:
+        True where either angle is exceeded. Shape is (num_envs,).
+    """
+    asset: Articulation = env.scene[asset_cfg.name]
+    roll, pitch, _ = euler_xyz_from_quat(asset.data.root_quat_w.torch)
+    return (wrap_to_pi(roll).abs() > max_roll) | (wrap_to_pi(pitch).abs() > max_pitch)

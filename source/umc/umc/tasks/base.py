@@ -1,0 +1,103 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every UMC task shares: scene, engine presets, fault terms and the groups that tell the policy of them."""
+
+from dataclasses import MISSING
+
+from isaaclab.assets import ArticulationCfg, AssetBaseCfg
+from isaaclab.envs import ManagerBasedRLEnvCfg
+from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTermCfg
+from isaaclab.scene import InteractiveSceneCfg
+from isaaclab.sensors import ContactSensorCfg
+from isaaclab.sim import DomeLightCfg
+from isaaclab.terrains import TerrainImporterCfg
+from isaaclab.utils import configclass
+from isaaclab_newton.physics import MJWarpSolverCfg, NewtonCfg, NewtonShapeCfg
+from isaaclab_ov.physics import OvPhysxCfg
+from isaaclab_physx.physics import PhysxCfg
+from isaaclab_tasks.utils import PresetCfg, preset
+
+from umc import mdp
+from umc.terrains import FLAT_GROUND_CFG
+
+PHYSICS_DT = 0.005
+"""Physics step [s] of A1-Walk, unitree_rl_gym and solo_gym."""
+
+DECIMATION = 4
+"""Physics steps per policy step of the same tasks (50 Hz)."""
+
+EPISODE_LENGTH = 20.0
+"""Training episode [s]: the paper's 1,000 steps at 50 Hz."""
+
+
+def physics_presets(njmax: int, nconmax: int, num_substeps: int = 1) -> PresetCfg:
+    """The three engines, chosen by ``physics=<name>`` on the command line.
+
+    Args:
+        njmax: Constraint rows that Newton's solver keeps per env; too few print a warning in every step.
+        nconmax: Contacts per env.
+        num_substeps: Newton's substeps per physics step.
+
+    Returns:
+        A preset whose default is Newton.
+    """
+    newton = NewtonCfg(
+        solver_cfg=MJWarpSolverCfg(
+            njmax=njmax, nconmax=nconmax, cone="pyramidal", impratio=1.0, integrator="implicitfast"
+        ),
+        num_substeps=num_substeps,
+        default_shape_cfg=NewtonShapeCfg(margin=0.0),
+    )
+    return preset(newton_mjwarp=newton, ovphysx=OvPhysxCfg(), isaacsim_physx=PhysxCfg(), default=newton)
+
+
+@configclass
+class LeggedSceneCfg(InteractiveSceneCfg):
+    """A robot on a ground, with a contact sensor on every body."""
+
+    terrain: TerrainImporterCfg = FLAT_GROUND_CFG
+    robot: ArticulationCfg = MISSING
+    contact_forces: ContactSensorCfg = ContactSensorCfg(
+        prim_path="{ENV_REGEX_NS}/Robot/[^/]*", history_length=3, track_air_time=True, update_period=PHYSICS_DT
+    )
+    sky_light: AssetBaseCfg = AssetBaseCfg(prim_path="/World/skyLight", spawn=DomeLightCfg(intensity=750.0))
+
+
+@configclass
+class JointMaskCfg(ObservationGroupCfg):
+    """Which joints the policy must not listen to."""
+
+    mask = ObservationTermCfg(func=mdp.joint_mask)
+
+
+@configclass
+class FaultFlagCfg(ObservationGroupCfg):
+    """Whether a joint fault has been detected, three times over."""
+
+    flag = ObservationTermCfg(func=mdp.fault_flag)
+
+
+@configclass
+class FaultEventsCfg:
+    """The fault terms; a robot's events follow them, so that ``begin_faults`` restores limits before others reset."""
+
+    begin_faults = EventTermCfg(func=mdp.begin_fault_episode, mode="reset")
+    # every step: switches due faults on (see DESIGN.md, "The way a step goes")
+    faults = EventTermCfg(
+        func=mdp.joint_faults, mode="interval", interval_range_s=(0.0, 0.0), is_global_time=True, params=MISSING
+    )
+
+
+@configclass
+class LeggedEnvCfg(ManagerBasedRLEnvCfg):
+    """Timing and scene of every UMC task."""
+
+    scene: LeggedSceneCfg = LeggedSceneCfg(num_envs=4096, env_spacing=2.5)
+
+    def __post_init__(self) -> None:
+        """Set the timing that the public tasks share."""
+        self.decimation = DECIMATION
+        self.episode_length_s = EPISODE_LENGTH
+        self.sim.dt = PHYSICS_DT
+        self.sim.render_interval = DECIMATION
+        self.sim.physics_material = self.scene.terrain.physics_material
