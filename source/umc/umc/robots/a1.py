@@ -1,0 +1,47 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Unitree A1: quadruped, 12 joints."""
+
+from isaaclab.actuators import IdealPDActuatorCfg
+from isaaclab.assets import ArticulationCfg
+
+from umc.robots.spawn import SOFT_LIMIT_FACTOR, robot_usd
+
+A1_JOINTS = tuple(f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf"))
+"""The order of joints in observations, actions and masks, on every engine."""
+
+A1_BODIES = ("trunk", *(f"{leg}_{part}" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")))
+"""The order of bodies on every engine (a foot is welded to its calf)."""
+
+SPAWN_HEIGHT = 0.38
+"""Height of the trunk at reset [m]. A1 stands at 0.28; resets scale the joint angles by 0.5 to 1.5, which can stretch
+a leg to 0.37, so this is the lowest round height that never starts with a foot in the ground (A1-Walk itself: 0.42)."""
+
+A1_CFG = ArticulationCfg(
+    prim_path="{ENV_REGEX_NS}/Robot",
+    spawn=robot_usd("a1"),
+    init_state=ArticulationCfg.InitialStateCfg(
+        pos=(0.0, 0.0, SPAWN_HEIGHT),
+        joint_pos={
+            ".*L_hip_joint": 0.1,
+            ".*R_hip_joint": -0.1,
+            "F[LR]_thigh_joint": 0.8,
+            "R[LR]_thigh_joint": 1.0,
+            ".*_calf_joint": -1.5,
+        },
+    ),
+    soft_joint_pos_limit_factor=SOFT_LIMIT_FACTOR,
+    joint_ordering=A1_JOINTS,
+    body_ordering=A1_BODIES,
+    actuators={
+        "legs": IdealPDActuatorCfg(
+            joint_names_expr=[".*"],
+            stiffness=50.0,  # A1-Walk [N*m/rad]
+            damping=1.0,  # A1-Walk [N*m*s/rad]
+            actuator_effort_limit=25.0,  # A1-Walk clips here [N*m]; the motor could do 33.5 (URDF)
+            actuator_velocity_limit=21.0,  # URDF [rad/s]
+            armature=0.01,  # [kg*m^2]; without it Newton diverges under violent actions (docs/engines.md)
+        )
+    },
+)
+"""A1 with the gains, limits and default pose of the A1-Walk task (BodyTransformer's fork of ParkourGym)."""

@@ -1,0 +1,43 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""How every robot of UMC is put into a scene: one USD file, the same settings on each engine."""
+
+from importlib.resources import files
+
+import isaaclab.sim as sim_utils
+from isaaclab_newton.sim.schemas import NewtonArticulationCfg
+from isaaclab_physx.sim.schemas import PhysxArticulationCfg, PhysxRigidBodyCfg
+
+MAX_DEPENETRATION_VELOCITY = 1.0
+"""Speed at which PhysX pushes overlapping shapes apart [m/s] (Isaac Lab's own legged robots)."""
+
+SOLVER_POSITION_ITERATIONS = 4
+SOLVER_VELOCITY_ITERATIONS = 0
+"""PhysX iterations per step for a legged robot (Isaac Lab's own Unitree robots and unitree_rl_gym)."""
+
+SOFT_LIMIT_FACTOR = 0.9
+"""Share of the joint range that the soft limits keep (unitree_rl_gym and Isaac Lab's legged robots)."""
+
+
+def robot_usd(name: str) -> sim_utils.UsdFileCfg:
+    """Spawn a robot from the USD file in this package, self-collision off on both engines.
+
+    Args:
+        name: File name without suffix, for example ``"a1"``.
+
+    Returns:
+        The spawn configuration, contact reports of every body switched on.
+    """
+    return sim_utils.UsdFileCfg(
+        usd_path=str(files("umc.robots") / "data" / f"{name}.usda"),
+        activate_contact_sensors=True,
+        rigid_props=[PhysxRigidBodyCfg(max_depenetration_velocity=MAX_DEPENETRATION_VELOCITY)],
+        articulation_props=[
+            PhysxArticulationCfg(
+                enabled_self_collisions=False,
+                solver_position_iteration_count=SOLVER_POSITION_ITERATIONS,
+                solver_velocity_iteration_count=SOLVER_VELOCITY_ITERATIONS,
+            ),
+            NewtonArticulationCfg(self_collision_enabled=False),
+        ],
+    )
