@@ -1,2 +1,10 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
+"""Networks in pure torch: no simulator, no RL library."""
+
+from .layout import JointColumns, JointLayout
+from .mlp import MaskedMlp
+from .normalization import MaskedNormalization
+from .transformer import MaskedTransformer
+
+__all__ = ["JointColumns", "JointLayout", "MaskedMlp", "MaskedNormalization", "MaskedTransformer"]

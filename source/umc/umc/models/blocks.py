@@ -1,0 +1,128 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Layers that the networks are built from."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..errors import UmcError
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "elu": nn.ELU,
+    "gelu": nn.GELU,
+    "relu": nn.ReLU,
+    "selu": nn.SELU,
+    "silu": nn.SiLU,
+    "tanh": nn.Tanh,
+}
+"""Activation functions by the names that rsl_rl's configs use."""
+
+
+def make_activation(name: str) -> nn.Module:
+    """Make an activation function from its name.
+
+    Args:
+        name: A key of ACTIVATIONS.
+
+    Returns:
+        The activation module.
+
+    Raises:
+        UmcError: When the name is unknown.
+    """
+    if name not in ACTIVATIONS:
+        raise UmcError(f"unknown activation {name!r}, choose one of: {', '.join(sorted(ACTIVATIONS))}")
+    return ACTIVATIONS[name]()
+
+
+class PerTokenLinear(nn.Module):
+    """T linear layers, one for each token, in one batched product.
+
+    Args:
+        num_tokens: Number of tokens T.
+        in_dim: Values a token comes in with.
+        out_dim: Values a token leaves with.
+    """
+
+    def __init__(self, num_tokens: int, in_dim: int, out_dim: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_tokens, in_dim, out_dim))
+        self.bias = nn.Parameter(torch.empty(num_tokens, out_dim))
+        bound = in_dim**-0.5  # as nn.Linear
+        nn.init.uniform_(self.weight, -bound, bound)
+        nn.init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map tokens (B, T, in_dim) to (B, T, out_dim)."""
+        return torch.baddbmm(self.bias.unsqueeze(1), x.transpose(0, 1), self.weight).transpose(0, 1)
+
+
+class PerTokenHead(nn.Module):
+    """T linear layers to one number each.
+
+    Args:
+        num_tokens: Number of tokens T.
+        in_dim: Values a token comes in with.
+        weight_std: Standard deviation of the initial weights; biases start at 0.
+    """
+
+    def __init__(self, num_tokens: int, in_dim: int, weight_std: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight_std * torch.randn(num_tokens, in_dim))
+        self.bias = nn.Parameter(torch.zeros(num_tokens))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map tokens (B, T, in_dim) to (B, T)."""
+        return (x * self.weight).sum(-1) + self.bias
+
+
+class EncoderBlock(nn.Module):
+    """Post-norm transformer block, the same function as nn.TransformerEncoderLayer without dropout.
+
+    Args:
+        embed_dim: Width of a token.
+        num_heads: Attention heads, a divisor of embed_dim.
+        feedforward_dim: Hidden width of the feed-forward network.
+        activation: Activation of the feed-forward network, a key of ACTIVATIONS.
+
+    Raises:
+        UmcError: When num_heads does not divide embed_dim.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, feedforward_dim: int, activation: str = "relu") -> None:
+        super().__init__()
+        if num_heads < 1 or embed_dim % num_heads:
+            raise UmcError(f"embed_dim {embed_dim} must be a multiple of num_heads {num_heads}")
+        self.num_heads = num_heads
+        self.head_dim = embed_dim // num_heads
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim)
+        self.out = nn.Linear(embed_dim, embed_dim)
+        self.norm1 = nn.LayerNorm(embed_dim)
+        self.linear1 = nn.Linear(embed_dim, feedforward_dim)
+        self.activation = make_activation(activation)
+        self.linear2 = nn.Linear(feedforward_dim, embed_dim)
+        self.norm2 = nn.LayerNorm(embed_dim)
+        nn.init.xavier_uniform_(self.qkv.weight)  # as nn.MultiheadAttention
+        nn.init.zeros_(self.qkv.bias)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        """Let tokens attend to each other.
+
+        Args:
+            x: Tokens (B, T, embed_dim).
+            bias: Added to the attention scores, broadcastable to (B, heads, T, T); None adds nothing.
+
+        Returns:
+            Tokens (B, T, embed_dim).
+        """
+        batch, tokens, width = x.shape
+        qkv = self.qkv(x).view(batch, tokens, 3, self.num_heads, self.head_dim).permute(2, 0, 3, 1, 4)
+        # unbind, since the backward of qkv[0], qkv[1], qkv[2] fills a zero tensor for each.
+        q, k, v = qkv.unbind(0)
+        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        x = self.norm1(x + self.out(attended.transpose(1, 2).reshape(batch, tokens, width)))
+        return self.norm2(x + self.linear2(self.activation(self.linear1(x))))

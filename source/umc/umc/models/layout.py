@@ -1,0 +1,175 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which columns of a flat observation belong to which joint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import UmcError
+
+JOINT_FEATURES = ("position", "velocity", "last action")
+"""What the paper's joint observation o_i in R^3 holds, in this order."""
+
+FAULT_FLAG_WIDTH = 3
+"""Width of the fault flag F in {-1, 1}^(1x3) (paper, section "Actor Model")."""
+
+
+@dataclass(frozen=True)
+class JointLayout:
+    """The columns of a flat observation: three for each joint, the rest belong to the base.
+
+    Args:
+        joint_names: J joint names in the order of observations, actions and masks.
+        obs_dim: Width D of the flat observation.
+        joint_columns: For each joint its columns of (position, velocity, last action).
+
+    Raises:
+        UmcError: When names or columns repeat, or a column is outside the observation.
+    """
+
+    joint_names: tuple[str, ...]
+    obs_dim: int
+    joint_columns: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not self.joint_names:
+            raise UmcError("the joint layout needs at least one joint name")
+        repeated = sorted({name for name in self.joint_names if self.joint_names.count(name) > 1})
+        if repeated:
+            raise UmcError(f"joint names must be unique, these repeat: {', '.join(repeated)}")
+        if len(self.joint_columns) != len(self.joint_names):
+            raise UmcError(f"{len(self.joint_names)} joint names but columns for {len(self.joint_columns)} joints")
+        for name, columns in zip(self.joint_names, self.joint_columns, strict=True):
+            if len(columns) != len(JOINT_FEATURES):
+                raise UmcError(f"joint {name} has {len(columns)} columns, it needs one for each of {JOINT_FEATURES}")
+        taken = list(chain.from_iterable(self.joint_columns))
+        outside = [column for column in taken if not 0 <= column < self.obs_dim]
+        if outside:
+            raise UmcError(
+                f"the joint columns reach column {max(outside, key=abs)}, the observation has {self.obs_dim} columns:"
+                " check joint_names and joint_start against the task's observation terms"
+            )
+        if len(set(taken)) != len(taken):
+            raise UmcError("a column belongs to two joints: each joint needs columns of its own")
+
+    @classmethod
+    def term_major(cls, joint_names: Sequence[str], obs_dim: int, joint_start: int) -> JointLayout:
+        """Layout of Isaac Lab's concatenated terms: all positions, then all velocities, then all last actions.
+
+        Args:
+            joint_names: J joint names in the order of observations, actions and masks.
+            obs_dim: Width D of the flat observation.
+            joint_start: Column of the first joint's position.
+
+        Returns:
+            The layout; columns outside [joint_start, joint_start + 3 J) belong to the base.
+
+        Raises:
+            UmcError: When the 3 J joint columns do not fit into the observation.
+        """
+        count = len(joint_names)
+        columns = tuple(
+            tuple(joint_start + feature * count + joint for feature in range(len(JOINT_FEATURES)))
+            for joint in range(count)
+        )
+        return cls(tuple(joint_names), obs_dim, columns)
+
+    @property
+    def num_joints(self) -> int:
+        """Number of joints J."""
+        return len(self.joint_names)
+
+    @property
+    def base_columns(self) -> tuple[int, ...]:
+        """Columns that belong to no joint, in ascending order."""
+        taken = set(chain.from_iterable(self.joint_columns))
+        return tuple(column for column in range(self.obs_dim) if column not in taken)
+
+    @property
+    def base_dim(self) -> int:
+        """Number of base columns."""
+        return self.obs_dim - len(JOINT_FEATURES) * self.num_joints
+
+    def split(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Split a flat observation into base and joints.
+
+        Args:
+            obs: Observations (B, D).
+
+        Returns:
+            Base observations (B, D - 3 J) and joint observations (B, J, 3).
+
+        Raises:
+            UmcError: When the observation has another width.
+        """
+        return JointColumns(self).to(obs.device).split(obs)
+
+
+class JointColumns(nn.Module):
+    """A layout's indices as buffers: masks and splits batches on any device, in TorchScript and ONNX too.
+
+    Args:
+        layout: Columns of the flat observation.
+    """
+
+    def __init__(self, layout: JointLayout) -> None:
+        super().__init__()
+        self.obs_dim = layout.obs_dim
+        self.num_joints = layout.num_joints
+        # Token J is always alive: base columns belong to it.
+        owner = [layout.num_joints] * layout.obs_dim
+        for joint, columns in enumerate(layout.joint_columns):
+            for column in columns:
+                owner[column] = joint
+        self.owner: Tensor
+        self.joint_index: Tensor
+        self.base_index: Tensor
+        self.register_buffer("owner", torch.tensor(owner, dtype=torch.long), persistent=False)
+        joint_index = torch.tensor(layout.joint_columns, dtype=torch.long).flatten()
+        self.register_buffer("joint_index", joint_index, persistent=False)
+        self.register_buffer("base_index", torch.tensor(layout.base_columns, dtype=torch.long), persistent=False)
+
+    def dead_tokens(self, joint_mask: Tensor) -> Tensor:
+        """Append a living token to a joint mask.
+
+        Args:
+            joint_mask: (B, J) bool or float, True or 1 = masked.
+
+        Returns:
+            (B, J + 1) bool, True = masked; the last one never is.
+        """
+        alive = torch.zeros_like(joint_mask[:, :1], dtype=torch.bool)
+        return torch.cat([joint_mask > 0.5, alive], dim=1)
+
+    def dead_columns(self, dead_tokens: Tensor) -> Tensor:
+        """Spread dead tokens (B, J + 1) over the columns of the observation, (B, D) bool."""
+        return dead_tokens.index_select(1, self.owner)
+
+    def fill_dead(self, obs: Tensor, dead_tokens: Tensor, value: float) -> Tensor:
+        """Replace all that dead joints report, whatever it is: NaN and inf do not survive.
+
+        Args:
+            obs: Observations (B, D).
+            dead_tokens: (B, J + 1) bool, as from dead_tokens.
+            value: What dead joints read instead.
+
+        Returns:
+            Observations (B, D).
+        """
+        # A select and not a product: nan * 0 is nan.
+        return obs.masked_fill(self.dead_columns(dead_tokens), value)
+
+    def split(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Split observations (B, D) into base (B, D - 3 J) and joints (B, J, 3)."""
+        joints = obs.index_select(1, self.joint_index).view(-1, self.num_joints, 3)
+        return obs.index_select(1, self.base_index), joints
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Same as split."""
+        return self.split(obs)

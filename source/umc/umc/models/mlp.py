@@ -1,0 +1,65 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The paper's masked MLP, for actor and critic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torch import Tensor, nn
+
+from ..errors import UmcError
+from .blocks import make_activation
+from .core import MaskedCore
+from .layout import FAULT_FLAG_WIDTH, JointLayout
+
+HIDDEN_DIMS = (256, 512, 256, 256)
+"""The paper's hidden widths (table "Detailed Parameters of the Actor Model")."""
+
+
+class MaskedMlp(MaskedCore):
+    """Blanks what dead joints report, appends the fault flag, and maps all to actions or a value.
+
+    On A1 (48 observations and the flag) the actor has the paper's 345,100 parameters.
+
+    Args:
+        layout: Columns of the flat observation.
+        output: "action" for one number for each joint, "value" for one number.
+        hidden_dims: Hidden widths.
+        activation: Activation after each hidden layer.
+        masked: Whether dead joints are blanked.
+        flagged: Whether the fault flag is appended.
+        mask_value: What dead joints read (paper: 0).
+
+    Raises:
+        UmcError: When an option is unknown or out of range.
+    """
+
+    def __init__(
+        self,
+        layout: JointLayout,
+        output: str = "action",
+        hidden_dims: Sequence[int] = HIDDEN_DIMS,
+        activation: str = "elu",
+        masked: bool = True,
+        flagged: bool = True,
+        mask_value: float = 0.0,
+    ) -> None:
+        super().__init__(layout, output, masked, flagged, mask_value)
+        if not hidden_dims or min(hidden_dims) < 1:
+            raise UmcError(f"hidden_dims must be a list of positive widths, not {list(hidden_dims)}")
+        widths = [layout.obs_dim + FAULT_FLAG_WIDTH * int(flagged), *hidden_dims]
+        layers: list[nn.Module] = []
+        for width, following in pairwise(widths):
+            layers += [nn.Linear(width, following), make_activation(activation)]
+        layers.append(nn.Linear(widths[-1], self.num_outputs))
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
+        """Compute actions (B, J) or values (B, 1); see MaskedCore.forward."""
+        self._check(obs, joint_mask, fault_flag)
+        if self.masked:
+            assert joint_mask is not None
+            obs = self.columns.fill_dead(obs, self.columns.dead_tokens(joint_mask), self.mask_value)
+        return self.layers(self._with_flag(obs, fault_flag))

@@ -1,0 +1,73 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Running normalisation that learns from living sensors only."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+EPSILON = 1e-2
+"""Added to the standard deviation, as in rsl_rl's EmpiricalNormalization."""
+
+
+class MaskedNormalization(nn.Module):
+    """Subtracts the running mean and divides by the running standard deviation, column by column.
+
+    Each column keeps its own count, since columns of dead joints and values that are not finite are left out.
+
+    Args:
+        dim: Number of columns D.
+        epsilon: Added to the standard deviation.
+    """
+
+    def __init__(self, dim: int, epsilon: float = EPSILON) -> None:
+        super().__init__()
+        self.epsilon = epsilon
+        self.mean: Tensor
+        self.var: Tensor
+        self.count: Tensor
+        self.register_buffer("mean", torch.zeros(dim))
+        self.register_buffer("var", torch.ones(dim))
+        self.register_buffer("count", torch.zeros(dim, dtype=torch.long))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise values (B, D)."""
+        return (x - self.mean) / (self.var.sqrt() + self.epsilon)
+
+    @torch.jit.unused
+    @torch.no_grad()
+    def update(self, x: Tensor, dead: Tensor | None = None) -> None:
+        """Learn from a batch, in training mode only.
+
+        Under torch.distributed all ranks learn from all batches and stay equal.
+
+        Args:
+            x: Values (B, D).
+            dead: (B, D) bool, True where a value is to be left out; None leaves none out.
+        """
+        if not self.training:
+            return
+        alive = torch.isfinite(x) if dead is None else torch.isfinite(x) & ~dead
+        count = alive.sum(0)
+        total = torch.where(alive, x, 0.0).sum(0)
+        _sum_over_ranks(count, total)
+        mean = total / count.clamp(min=1)
+        squares = torch.where(alive, x - mean, 0.0).square().sum(0)
+        _sum_over_ranks(squares)
+        # Two sets of samples joined (Chan et al., 1979); a column without living values keeps what it knew.
+        known, together = self.count, self.count + count
+        share = count / together.clamp(min=1)
+        shift = torch.where(count > 0, mean - self.mean, 0.0)
+        var = squares / count.clamp(min=1)
+        joined = (1.0 - share) * self.var + share * var + share * (1.0 - share) * shift.square()
+        self.var = torch.where(count > 0, joined, self.var)
+        self.mean = self.mean + share * shift
+        self.count = known + count
+
+
+def _sum_over_ranks(*tensors: Tensor) -> None:
+    """Add up each tensor over the ranks of torch.distributed, in place."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        for tensor in tensors:
+            torch.distributed.all_reduce(tensor)

@@ -1,0 +1,101 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The paper's masked transformer, for actor and critic."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import UmcError
+from .blocks import EncoderBlock, PerTokenHead, PerTokenLinear
+from .core import MaskedCore
+from .layout import JOINT_FEATURES, JointLayout
+
+ATTENTIONS = ("full",)
+"""Who may attend to whom: "full" lets every token read every living token."""
+
+POSITION_STD = 0.02
+"""Initial standard deviation of the learnable positions (BERT's, as common for learnable positions)."""
+
+HEAD_STD = 0.01
+"""Initial standard deviation of the detokenizers: the first policy stands near its default pose
+(Andrychowicz et al. 2021, "What Matters for On-Policy Deep Actor-Critic Methods", section 3.2)."""
+
+
+class MaskedTransformer(MaskedCore):
+    """Joint tokens and one context token through post-norm encoder blocks; dead joints' keys are masked.
+
+    The context token carries the fault flag and all base observations, and it is never masked: so every query
+    always has a living key. On A1 the actor has 368,804 parameters (the paper prints 366,164).
+
+    Args:
+        layout: Columns of the flat observation.
+        output: "action" for one number for each joint, "value" for the mean of one number for each token.
+        embed_dim: Width of a token (paper: 120).
+        num_heads: Attention heads (paper: 2).
+        feedforward_dim: Hidden width of the feed-forward networks (paper: 128).
+        num_layers: Encoder blocks (paper: 4).
+        activation: Activation of the feed-forward networks.
+        attention: "full": every token reads every living token.
+        masked: Whether dead joints are blanked and their keys masked.
+        flagged: Whether the fault flag joins the context token.
+        mask_value: What dead joints read (paper: 0).
+
+    Raises:
+        UmcError: When an option is unknown or out of range.
+    """
+
+    def __init__(
+        self,
+        layout: JointLayout,
+        output: str = "action",
+        embed_dim: int = 120,
+        num_heads: int = 2,
+        feedforward_dim: int = 128,
+        num_layers: int = 4,
+        activation: str = "relu",
+        attention: str = "full",
+        masked: bool = True,
+        flagged: bool = True,
+        mask_value: float = 0.0,
+    ) -> None:
+        super().__init__(layout, output, masked, flagged, mask_value)
+        if attention not in ATTENTIONS:
+            raise UmcError(f"unknown attention {attention!r}, choose one of: {', '.join(ATTENTIONS)}")
+        if min(embed_dim, feedforward_dim, num_layers) < 1:
+            raise UmcError("embed_dim, feedforward_dim and num_layers must be at least 1")
+        if self.context_dim == 0:
+            raise UmcError("the context token is empty: the observation needs a base column or the fault flag")
+        num_tokens = layout.num_joints + 1
+        self.tokenizer = PerTokenLinear(layout.num_joints, len(JOINT_FEATURES), embed_dim)
+        self.context = nn.Linear(self.context_dim, embed_dim)
+        self.positions = nn.Parameter(POSITION_STD * torch.randn(num_tokens, embed_dim))
+        self.blocks = nn.ModuleList(
+            EncoderBlock(embed_dim, num_heads, feedforward_dim, activation) for _ in range(num_layers)
+        )
+        self.head = PerTokenHead(layout.num_joints if output == "action" else num_tokens, embed_dim, HEAD_STD)
+
+    def forward(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
+        """Compute actions (B, J) or values (B, 1); see MaskedCore.forward."""
+        self._check(obs, joint_mask, fault_flag)
+        bias: Tensor | None = None
+        if self.masked:
+            assert joint_mask is not None
+            dead = self.columns.dead_tokens(joint_mask)
+            obs = self.columns.fill_dead(obs, dead, self.mask_value)
+            bias = self._attention_bias(dead, obs)
+        base, joints = self.columns.split(obs)
+        context = self.context(self._with_flag(base, fault_flag)).unsqueeze(1)
+        tokens = torch.cat([self.tokenizer(joints), context], dim=1) + self.positions
+        # Each block takes its own bias: the seam for attention along the joint graph.
+        for block in self.blocks:
+            tokens = block(tokens, bias)
+        if self.output == "action":
+            return self.head(tokens[:, : self.columns.num_joints])
+        return self.head(tokens).mean(dim=1, keepdim=True)
+
+    def _attention_bias(self, dead: Tensor, like: Tensor) -> Tensor:
+        """Make the (B, 1, 1, J + 1) bias in the type of `like`: -inf on dead keys, 0 on living ones."""
+        bias = torch.zeros(dead.shape, dtype=like.dtype, device=like.device).masked_fill(dead, float("-inf"))
+        return bias.unsqueeze(1).unsqueeze(1)

@@ -1,0 +1,72 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Configs of the rsl_rl models, for agent configs."""
+
+from dataclasses import MISSING
+
+from isaaclab.utils import configclass
+from isaaclab_rl.rsl_rl import RslRlMLPModelCfg
+
+
+@configclass
+class UmcModelCfg(RslRlMLPModelCfg):
+    """What all UMC models share: where the joints are in the observation, and what masked ones read."""
+
+    joint_names: list[str] = MISSING  # pyright: ignore[reportAssignmentType]
+    """Joint names in the order of observations, actions and masks."""
+
+    joint_start: int = MISSING  # pyright: ignore[reportAssignmentType]
+    """Column of the first joint's position in the observation; all positions, all velocities and all last actions
+    follow each other from there."""
+
+    mask_value: float = 0.0
+    """What masked joints read. Defaults to 0.0, the paper's."""
+
+    mask_group: str = "joint_mask"
+    """Observation group with the joint mask; a model whose set has no such group masks nothing."""
+
+    flag_group: str = "fault_flag"
+    """Observation group with the fault flag; a model whose set has no such group reads no flag."""
+
+
+@configclass
+class UmcMlpModelCfg(UmcModelCfg):
+    """The masked MLP (umc.models.MaskedMlp)."""
+
+    class_name: str = "umc.rl.models:MaskedMlpModel"
+    """The model class."""
+
+    hidden_dims: list[int] = [256, 512, 256, 256]
+    """Hidden widths. Defaults to the paper's."""
+
+    activation: str = "elu"
+    """Activation after each hidden layer."""
+
+
+@configclass
+class UmcTransformerModelCfg(UmcModelCfg):
+    """The masked transformer (umc.models.MaskedTransformer); its defaults are the paper's."""
+
+    class_name: str = "umc.rl.models:MaskedTransformerModel"
+    """The model class."""
+
+    hidden_dims: list[int] = []
+    """Stays empty: a transformer has none."""
+
+    activation: str = "relu"
+    """Activation of the feed-forward networks."""
+
+    embed_dim: int = 120
+    """Width of a token."""
+
+    num_heads: int = 2
+    """Attention heads, a divisor of embed_dim."""
+
+    feedforward_dim: int = 128
+    """Hidden width of the feed-forward networks."""
+
+    num_layers: int = 4
+    """Encoder blocks."""
+
+    attention: str = "full"
+    """Who reads whom: "full" lets every token read every living token."""

@@ -1,0 +1,329 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""rsl_rl model classes around the networks of umc.models."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import torch
+from rsl_rl.models import MLPModel
+from rsl_rl.modules import HiddenState
+from rsl_rl.modules.distribution import Distribution
+from rsl_rl.utils import resolve_class, unpad_trajectories
+from tensordict import TensorDict
+from torch import Tensor, nn
+
+from ..errors import UmcError
+from ..models import JointLayout, MaskedMlp, MaskedNormalization, MaskedTransformer
+from ..models.core import MaskedCore
+from ..models.layout import FAULT_FLAG_WIDTH
+from ..models.mlp import HIDDEN_DIMS
+
+EXPORT_INPUTS = ("policy", "joint_mask", "fault_flag")
+"""Input names of an exported policy."""
+
+
+class MaskedModel(MLPModel):
+    """A network of umc.models with what rsl_rl's PPO asks of a model.
+
+    The observation groups named mask_group and flag_group are the joint mask and the fault flag; all other groups
+    of the set are the observation, in their order. A set without these groups (the critic's) makes a network
+    without mask and flag.
+
+    Attributes:
+        core: The network, a pure torch module.
+        layout: Columns of the flat observation.
+
+    Args:
+        obs: Observations of the env.
+        obs_groups: Observation groups of each set.
+        obs_set: The model's set, "actor" or "critic".
+        output_dim: Number of actions, or 1 for a value.
+        core_class: Class of the network.
+        core_cfg: Options of the network.
+        joint_names: Joint names in the order of observations, actions and masks.
+        joint_start: Column of the first joint's position in the observation.
+        obs_normalization: Whether observations are normalised; dead joints are blanked after it, and the statistics
+            come from living sensors only. Mask and flag are never normalised.
+        distribution_cfg: rsl_rl's config of the action distribution; None makes a value network.
+        mask_value: What dead joints read.
+        mask_group: Name of the observation group with the joint mask.
+        flag_group: Name of the observation group with the fault flag.
+
+    Raises:
+        UmcError: When the config does not fit the env.
+    """
+
+    core: MaskedCore
+
+    def __init__(
+        self,
+        obs: TensorDict,
+        obs_groups: dict[str, list[str]],
+        obs_set: str,
+        output_dim: int,
+        *,
+        core_class: type[MaskedCore],
+        core_cfg: Mapping[str, object],
+        joint_names: Sequence[str],
+        joint_start: int | None,
+        obs_normalization: bool,
+        distribution_cfg: dict | None,
+        mask_value: float,
+        mask_group: str,
+        flag_group: str,
+    ) -> None:
+        # Not MLPModel's: it would build the network that this class replaces.
+        nn.Module.__init__(self)
+        # Isaac Lab hands unset config fields over as {}.
+        if not joint_names or not isinstance(joint_start, int):
+            raise UmcError(f"the {obs_set} model needs joint_names and joint_start: set both in the agent config")
+        self.obs_groups, _ = self._get_obs_dim(obs, obs_groups, obs_set)
+        self.sensor_groups = [group for group in self.obs_groups if group not in (mask_group, flag_group)]
+        if not self.sensor_groups:
+            raise UmcError(f"obs_groups[{obs_set!r}] holds no observation beside {self.obs_groups}: add one")
+        self.mask_group = mask_group if mask_group in self.obs_groups else None
+        self.flag_group = flag_group if flag_group in self.obs_groups else None
+        self.obs_dim = sum(obs[group].shape[-1] for group in self.sensor_groups)
+        self.layout = JointLayout.term_major(joint_names, self.obs_dim, joint_start)
+        self._check_width(obs, self.mask_group, self.layout.num_joints)
+        self._check_width(obs, self.flag_group, FAULT_FLAG_WIDTH)
+
+        self.distribution: Distribution | None = None
+        if distribution_cfg is not None:
+            distribution_class, options = resolve_class(distribution_cfg)
+            self.distribution = cast(Distribution, distribution_class(output_dim, **options))
+            if self.distribution.input_dim != output_dim:
+                raise UmcError("the network gives one number for each action: use GaussianDistribution")
+            if output_dim != self.layout.num_joints:
+                raise UmcError(f"the env takes {output_dim} actions, joint_names has {self.layout.num_joints} names")
+        elif output_dim != 1:
+            raise UmcError(f"a model with {output_dim} outputs needs a distribution_cfg (a value has one output)")
+
+        self.obs_normalization = obs_normalization
+        self.obs_normalizer = MaskedNormalization(self.obs_dim) if obs_normalization else nn.Identity()
+        self.core = core_class(
+            self.layout,
+            output="value" if self.distribution is None else "action",
+            masked=self.mask_group is not None,
+            flagged=self.flag_group is not None,
+            mask_value=mask_value,
+            **core_cfg,
+        )
+
+    def forward(
+        self,
+        obs: TensorDict,
+        masks: Tensor | None = None,
+        hidden_state: HiddenState = None,
+        stochastic_output: bool = False,
+    ) -> Tensor:
+        """Compute actions or values.
+
+        Args:
+            obs: Observation groups, each (B, width).
+            masks: rsl_rl's padding masks of recurrent training (not joint masks).
+            hidden_state: Unused, the networks are not recurrent.
+            stochastic_output: Whether to sample from the action distribution.
+
+        Returns:
+            Sampled or mean actions (B, J), or values (B, 1).
+        """
+        if masks is not None:
+            obs = cast(TensorDict, unpad_trajectories(obs, masks))
+        output = self._core_output(*self._inputs(obs))
+        if self.distribution is None:
+            return output
+        if stochastic_output:
+            self.distribution.update(output)
+            return self.distribution.sample()
+        return self.distribution.deterministic_output(output)
+
+    def deterministic(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
+        """Compute the mean action or the value from plain tensors.
+
+        Args:
+            obs: Observations (B, D), not normalised.
+            joint_mask: (B, J) bool or float, True or 1 = masked; needed where the model has the group.
+            fault_flag: (B, 3), -1 or +1; needed where the model has the group.
+
+        Returns:
+            Mean actions (B, J) or values (B, 1).
+        """
+        output = self._core_output(obs, joint_mask, fault_flag)
+        return output if self.distribution is None else self.distribution.deterministic_output(output)
+
+    def update_normalization(self, obs: TensorDict) -> None:
+        """Learn the observation statistics from a batch, living sensors only.
+
+        Args:
+            obs: Observation groups, each (B, width).
+        """
+        if isinstance(self.obs_normalizer, MaskedNormalization):
+            sensors, joint_mask, _ = self._inputs(obs)
+            columns = self.core.columns
+            dead = None if joint_mask is None else columns.dead_columns(columns.dead_tokens(joint_mask))
+            self.obs_normalizer.update(sensors, dead)
+
+    def as_jit(self) -> nn.Module:
+        """Return a copy that torch.jit.script takes, see ExportedPolicy."""
+        return ExportedPolicy(self)
+
+    def as_onnx(self, verbose: bool = False) -> nn.Module:
+        """Return a copy that torch.onnx.export takes, see ExportedPolicy."""
+        return ExportedPolicy(self)
+
+    def _core_output(self, sensors: Tensor, joint_mask: Tensor | None, fault_flag: Tensor | None) -> Tensor:
+        """Normalise first, then let the network blank dead joints: so they read mask_value exactly."""
+        return self.core(self.obs_normalizer(sensors), joint_mask, fault_flag)
+
+    def _inputs(self, obs: TensorDict) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Pick observation, joint mask and fault flag out of the groups."""
+        sensors = [obs[group] for group in self.sensor_groups]
+        return (
+            sensors[0] if len(sensors) == 1 else torch.cat(sensors, dim=-1),
+            None if self.mask_group is None else obs[self.mask_group],
+            None if self.flag_group is None else obs[self.flag_group],
+        )
+
+    @staticmethod
+    def _check_width(obs: TensorDict, group: str | None, width: int) -> None:
+        """Refuse an observation group of another width."""
+        if group is not None and obs[group].shape[-1] != width:
+            raise UmcError(f"observation group {group!r} is {obs[group].shape[-1]} wide, the model needs {width}")
+
+
+class MaskedTransformerModel(MaskedModel):
+    """The masked transformer for rsl_rl; options as in MaskedModel and umc.models.MaskedTransformer."""
+
+    def __init__(
+        self,
+        obs: TensorDict,
+        obs_groups: dict[str, list[str]],
+        obs_set: str,
+        output_dim: int,
+        joint_names: Sequence[str] = (),
+        joint_start: int | None = None,
+        embed_dim: int = 120,
+        num_heads: int = 2,
+        feedforward_dim: int = 128,
+        num_layers: int = 4,
+        activation: str = "relu",
+        attention: str = "full",
+        hidden_dims: Sequence[int] = (),
+        obs_normalization: bool = False,
+        distribution_cfg: dict | None = None,
+        mask_value: float = 0.0,
+        mask_group: str = "joint_mask",
+        flag_group: str = "fault_flag",
+    ) -> None:
+        if hidden_dims:
+            raise UmcError("a transformer has no hidden_dims: set embed_dim, feedforward_dim and num_layers instead")
+        super().__init__(
+            obs,
+            obs_groups,
+            obs_set,
+            output_dim,
+            core_class=MaskedTransformer,
+            core_cfg={
+                "embed_dim": embed_dim,
+                "num_heads": num_heads,
+                "feedforward_dim": feedforward_dim,
+                "num_layers": num_layers,
+                "activation": activation,
+                "attention": attention,
+            },
+            joint_names=joint_names,
+            joint_start=joint_start,
+            obs_normalization=obs_normalization,
+            distribution_cfg=distribution_cfg,
+            mask_value=mask_value,
+            mask_group=mask_group,
+            flag_group=flag_group,
+        )
+
+
+class MaskedMlpModel(MaskedModel):
+    """The masked MLP for rsl_rl; options as in MaskedModel and umc.models.MaskedMlp."""
+
+    def __init__(
+        self,
+        obs: TensorDict,
+        obs_groups: dict[str, list[str]],
+        obs_set: str,
+        output_dim: int,
+        joint_names: Sequence[str] = (),
+        joint_start: int | None = None,
+        hidden_dims: Sequence[int] = HIDDEN_DIMS,
+        activation: str = "elu",
+        obs_normalization: bool = False,
+        distribution_cfg: dict | None = None,
+        mask_value: float = 0.0,
+        mask_group: str = "joint_mask",
+        flag_group: str = "fault_flag",
+    ) -> None:
+        super().__init__(
+            obs,
+            obs_groups,
+            obs_set,
+            output_dim,
+            core_class=MaskedMlp,
+            core_cfg={"hidden_dims": hidden_dims, "activation": activation},
+            joint_names=joint_names,
+            joint_start=joint_start,
+            obs_normalization=obs_normalization,
+            distribution_cfg=distribution_cfg,
+            mask_value=mask_value,
+            mask_group=mask_group,
+            flag_group=flag_group,
+        )
+
+
+class ExportedPolicy(nn.Module):
+    """A model's normaliser, network and mean action, for TorchScript and ONNX.
+
+    Takes (policy (B, D), joint_mask (B, J), fault_flag (B, 3)), all float, whether the model reads them all or not,
+    and gives actions (B, J).
+
+    Args:
+        model: The model to copy.
+
+    Raises:
+        UmcError: When the model is a value network.
+    """
+
+    is_recurrent: bool = False
+
+    def __init__(self, model: MaskedModel) -> None:
+        super().__init__()
+        if model.distribution is None:
+            raise UmcError("only an actor can be exported: this model has no action distribution")
+        self.normalizer = copy.deepcopy(model.obs_normalizer)
+        self.core = copy.deepcopy(model.core)
+        self.mean_action = model.distribution.as_deterministic_output_module()
+        self.widths = [model.obs_dim, model.layout.num_joints, FAULT_FLAG_WIDTH]
+
+    def forward(self, policy: Tensor, joint_mask: Tensor, fault_flag: Tensor) -> Tensor:
+        """Compute mean actions (B, J)."""
+        return self.mean_action(self.core(self.normalizer(policy), joint_mask, fault_flag))
+
+    @torch.jit.export
+    def reset(self) -> None:
+        """Do nothing: the networks keep no state."""
+
+    def get_dummy_inputs(self) -> tuple[Tensor, ...]:
+        """Return inputs of batch 1: no joint masked, no fault detected."""
+        return torch.zeros(1, self.widths[0]), torch.zeros(1, self.widths[1]), -torch.ones(1, self.widths[2])
+
+    @property
+    def input_names(self) -> list[str]:
+        """Names of the inputs."""
+        return list(EXPORT_INPUTS)
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs."""
+        return ["actions"]
