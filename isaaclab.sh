@@ -1,0 +1,215 @@
+#!/usr/bin/env bash
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Finds or makes the Python 3.12 environment of this checkout, then runs something in it: `./isaaclab.sh -h`.
+set -euo pipefail
+
+root="$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")"
+own="$root/.venv"
+python="" # set by choose_environment
+
+usage() {
+    cat <<'END'
+usage: ./isaaclab.sh -p FILE [ARGS]   run Python of the project's environment (also -p -m MODULE, -p -c CODE)
+       ./isaaclab.sh -t [ARGS]        run the tests (ARGS go to pytest; paths are relative to the repository)
+       ./isaaclab.sh -i               only make the environment ready
+       ./isaaclab.sh -h               show this help
+       ./isaaclab.sh COMMAND [ARGS]   any command of Isaac Lab: list_envs, train, play, ... (list: --help after it)
+
+for example
+       ./isaaclab.sh -p scripts/train.py --task UMC-G1-Stage2 --quick
+       ./isaaclab.sh list_envs
+
+The environment is the active one (venv, conda, Isaac Sim's Python, or what ISAACLAB_PATH names) if it has isaaclab;
+umc is then added to it and nothing else is changed. Otherwise it is .venv, made from requirements.lock on first start.
+END
+}
+
+say() { printf 'umc: %s\n' "$*" >&2; }
+
+die() {
+    printf 'error: %s\n' "$*" >&2
+    exit 2
+}
+
+# What an environment was made from. Written into it as the last act of an install: see stamp_of.
+fingerprint() {
+    { printf '%s\n' "$root" && cat "$root/requirements.lock" "$root/source/umc/pyproject.toml"; } | sha256sum | cut -d' ' -f1
+}
+
+# The stamp in environment $1: a fingerprint (ready), "unfinished" (interrupted) or nothing (not made by this script).
+stamp_of() { cat "$1/.umc-stamp" 2>/dev/null || true; }
+
+write_stamp() {
+    printf '%s\n' "$2" >"$1/.umc-stamp.new"
+    mv -f -- "$1/.umc-stamp.new" "$1/.umc-stamp"
+}
+
+is_python312() { [[ -x "$1" ]] && "$1" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 12))' 2>/dev/null; }
+
+# Prints a Python 3.12: from PATH, from pyenv (also a version that is not selected), from uv.
+find_python312() {
+    local candidate
+    while read -r candidate; do
+        if is_python312 "$candidate"; then
+            printf '%s\n' "$candidate"
+            return
+        fi
+    done < <(
+        type -aP python3.12 python3 python || true
+        printf '%s\n' "${PYENV_ROOT:-${HOME:-}/.pyenv}"/versions/3.12*/bin/python3.12 | sort --version-sort --reverse
+        if uv="$(find_uv)"; then "$uv" python find --no-project --system 3.12 2>/dev/null || true; fi
+    )
+    return 1
+}
+
+find_uv() {
+    local candidate
+    for candidate in "$(type -P uv || true)" "${HOME:-}/.local/bin/uv" "$root/.venv.uv/bin/uv"; do
+        # A pyenv shim is executable even where no selected version has the program behind it.
+        if [[ -x "$candidate" ]] && "$candidate" --version &>/dev/null; then
+            printf '%s\n' "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
+# Puts uv into .venv.uv with any pip at hand. `--target` is allowed where the system's Python is externally managed.
+get_uv() {
+    local base
+    find_uv && return
+    say "fetching uv, the package installer, by pip into .venv.uv"
+    for base in "$1" "$(type -P python3 || true)"; do
+        [[ -x "$base" ]] || continue
+        rm -rf -- "$root/.venv.uv"
+        if "$base" -m pip --version &>/dev/null; then
+            "$base" -m pip install --quiet --target "$root/.venv.uv" uv >&2 || true
+        elif "$base" -m venv "$root/.venv.uv" >&2; then
+            "$root/.venv.uv/bin/python" -m pip install --quiet uv >&2 || true
+        fi
+        find_uv && return
+    done
+    die "uv could not be installed by pip (see above); install uv yourself (for example: pipx install uv) and start again"
+}
+
+# Files of the cache are linked into the environment; across file systems uv would warn about each start.
+choose_link_mode() {
+    local cache
+    cache="$("$1" cache dir)"
+    mkdir -p -- "$cache"
+    if [[ -z "${UV_LINK_MODE:-}" && "$(stat -c %d -- "$cache")" != "$(stat -c %d -- "$own")" ]]; then
+        export UV_LINK_MODE=copy
+    fi
+}
+
+own_is_ready() { [[ -x "$own/bin/python" && "$(stamp_of "$own")" == "$(fingerprint)" ]]; }
+
+# Makes .venv from the lock, or brings it up to date, or makes it anew where an earlier install was interrupted:
+# a package that was half written then looks installed, so nothing of it is kept (the downloads are: uv's cache).
+make_own() (
+    cd -- "$root"
+    exec 9>"$root/.venv.lock"
+    if ! flock --nonblock 9; then
+        say "another start is installing into .venv; waiting for it"
+        flock 9
+    fi
+    if own_is_ready; then return; fi
+
+    base="$(find_python312)" || die "no Python 3.12 found; get one with \`uv python install 3.12\`, \`pyenv install 3.12\`" \
+        "or \`apt install python3.12-venv\`, then start again"
+    uv="$(get_uv "$base")" || exit
+    export UV_PYTHON_DOWNLOADS=never UV_HTTP_TIMEOUT="${UV_HTTP_TIMEOUT:-300}"
+
+    if [[ "$(stamp_of "$own")" == unfinished ]] || ! is_python312 "$own/bin/python"; then
+        if [[ "$(stamp_of "$own")" == unfinished ]]; then say "the last install was interrupted; making .venv anew"; fi
+        say "installing $(grep -c '^[a-z0-9]' requirements.lock) packages (Isaac Lab with its physics engines, PyTorch) into .venv:"
+        say "about 4 GB to download, 9 GB on disk; 5 to 15 minutes on a good line, later starts take no time"
+        mkdir -p -- "$own"
+        find "$own/" -mindepth 1 -delete # not rm: .venv may be a link to a larger disk
+        "$uv" venv --quiet --prompt umc --python "$base" "$own" >&2 || die "uv could not make .venv with $base (see above)"
+    else
+        say "bringing .venv up to date with requirements.lock"
+    fi
+    write_stamp "$own" unfinished
+    choose_link_mode "$uv"
+    if ! "$uv" pip install --python "$own/bin/python" --require-hashes --requirement requirements.lock >&2 ||
+        ! "$uv" pip install --quiet --python "$own/bin/python" --no-deps --no-build-isolation --editable source/umc >&2; then
+        die "the install did not finish (see above); start again to go on, what was downloaded is kept"
+    fi
+    write_stamp "$own" "$(fingerprint)"
+    say "the environment is ready"
+)
+
+# Adds umc to environment $2 of Python $1, which brings isaaclab along.
+add_to_active() {
+    local uv
+    say "adding umc to $2; packages that are there stay as they are"
+    if "$1" -m pip --version &>/dev/null; then
+        "$1" -m pip install --quiet --editable "$root/source/umc" >&2 || die "pip could not add umc to $2 (see above)"
+    else
+        uv="$(get_uv "$1")" || exit
+        "$uv" pip install --quiet --python "$1" --editable "$root/source/umc" >&2 || die "uv could not add umc to $2 (see above)"
+    fi
+    write_stamp "$2" "$(fingerprint)"
+}
+
+# Uses the active environment where it has isaaclab; returns 1 where there is none.
+use_active() {
+    local candidate version prefix
+    local probe='import importlib.util as u, sys; s = u.find_spec("isaaclab")
+if s and s.origin: print("isaaclab in", "%d.%d" % sys.version_info[:2], sys.prefix)'
+    for candidate in ${VIRTUAL_ENV:+"$VIRTUAL_ENV/bin/python"} ${CONDA_PREFIX:+"$CONDA_PREFIX/bin/python"} \
+        ${ISAACLAB_PATH:+"$ISAACLAB_PATH/_isaac_sim/python.sh" "$ISAACLAB_PATH/env_isaaclab/bin/python"} \
+        ${ISAACLAB_PATH:+"$ISAACLAB_PATH/.venv/bin/python"} \
+        ${ISAAC_PATH:+"$ISAAC_PATH/python.sh"} ${ISAACSIM_PATH:+"$ISAACSIM_PATH/python.sh"}; do
+        if [[ ! -x "$candidate" || "${candidate%/bin/python}" -ef "$own" ]]; then continue; fi
+        # From / so that no folder beside the caller passes for isaaclab; python.sh may talk, hence the sed.
+        read -r version prefix < <(cd / && "$candidate" -c "$probe" 2>/dev/null | sed -n 's/^isaaclab in //p') || continue
+        [[ "$version" == 3.12 ]] || die "$prefix has isaaclab on Python $version, UMC needs Isaac Lab 3.0 on Python 3.12:" \
+            "activate such an environment, or deactivate this one to let UMC make its own"
+        python="$candidate"
+        [[ "$(stamp_of "$prefix")" == "$(fingerprint)" ]] || add_to_active "$python" "$prefix"
+        return 0
+    done
+    return 1
+}
+
+choose_environment() {
+    use_active && return
+    own_is_ready || make_own
+    python="$own/bin/python"
+    export VIRTUAL_ENV="$own" PATH="$own/bin:$PATH"
+}
+
+case "${1:---help}" in
+    -h | --help)
+        usage
+        ;;
+    -i | --install)
+        [[ $# -eq 1 ]] || die "-i takes no arguments; packages are named in requirements.in"
+        choose_environment
+        say "ready: $python"
+        ;;
+    -p | --python)
+        shift
+        choose_environment
+        # A script of the repository is found from any folder.
+        if [[ $# -gt 0 && "$1" != -* && ! -e "$1" && -e "$root/$1" ]]; then set -- "$root/$1" "${@:2}"; fi
+        exec "$python" "$@"
+        ;;
+    -t | --test)
+        shift
+        choose_environment
+        cd -- "$root"
+        exec "$python" -m pytest "$@"
+        ;;
+    *)
+        choose_environment
+        # list_envs shows the tasks of the project whose pyproject.toml it finds from the working directory up.
+        if [[ "$1" == list_envs ]]; then cd -- "$root/source/umc"; fi
+        # -P as for the installed command: a folder of the caller's cannot shadow a package.
+        exec "$python" -P -m isaaclab "$@"
+        ;;
+esac
