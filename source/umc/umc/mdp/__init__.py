@@ -7,7 +7,7 @@ from .observations import fault_flag, joint_mask, joint_sensor
 from .privileged import phase_clock, randomized_physics, zeros
 from .rewards import (
     contact_follows_phase,
-    effort_above,
+    effort_beyond,
     foot_contact,
     foot_slip,
     gait_phase,
@@ -22,7 +22,7 @@ from .terminations import non_finite_state, roll_pitch_beyond
 __all__ = [
     "begin_fault_episode",
     "contact_follows_phase",
-    "effort_above",
+    "effort_beyond",
     "fault_flag",
     "fault_state",
     "foot_contact",

@@ -45,7 +45,7 @@ def phase_clock(env: ManagerBasedRLEnv, period: float) -> torch.Tensor:
     return torch.stack((angle.sin(), angle.cos()), dim=1)
 
 
-class randomized_physics(ManagerTermBase):  # noqa: N801 - Isaac Lab names terms in lower case
+class randomized_physics(ManagerTermBase):
     """What start-up randomisation drew for each env: trunk mass and centre of mass, motor strength of every joint.
 
     Friction is left out: the engines draw it per shape and offer no common way to read it.
@@ -55,9 +55,9 @@ class randomized_physics(ManagerTermBase):  # noqa: N801 - Isaac Lab names terms
         super().__init__(cfg, env)
         self._values: torch.Tensor | None = None
 
-    def reset(self, env_ids: torch.Tensor | None = None) -> None:
-        """Forgets what was read once every env starts anew, since start-up events ran before."""
-        if env_ids is None or len(env_ids) == self.num_envs:
+    def reset(self, env_ids: torch.Tensor | slice | None = None) -> None:
+        """Forgets what was read when all envs are reset at once: the first time, start-up events have just run."""
+        if env_ids is None or isinstance(env_ids, slice):
             self._values = None
 
     def __call__(self, env: ManagerBasedEnv, asset_cfg: SceneEntityCfg, actuator: str) -> torch.Tensor:

@@ -82,23 +82,23 @@ def mechanical_power(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg = SceneEn
     return (asset.actuators.applied_effort.torch * asset.data.joint_vel.torch).abs().sum(1)
 
 
-def effort_above(
+def effort_beyond(
     env: ManagerBasedRLEnv, limit: float, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
 ) -> torch.Tensor:
-    """Sum over the joints of the torque the controller asks for above a limit.
+    """Whether the controller asks any joint for more torque than a limit (ParkourGym's indicator).
 
     The torque asked for is taken before it is clipped, since a clipped torque never exceeds its limit.
 
     Args:
         env: The environment.
-        limit: Torque from which on a joint is penalised [N*m].
+        limit: Torque that may be asked for [N*m].
         asset_cfg: The robot.
 
     Returns:
-        Excess [N*m]. Shape is (num_envs,).
+        1 where a joint is asked for more, else 0. Shape is (num_envs,).
     """
     asset: Articulation = env.scene[asset_cfg.name]
-    return (asset.actuators.computed_effort.torch.abs() - limit).clamp(min=0.0).sum(1)
+    return (asset.actuators.computed_effort.torch.abs() > limit).any(1).float()
 
 
 def joint_pos_l2(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg) -> torch.Tensor:

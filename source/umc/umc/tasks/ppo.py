@@ -65,9 +65,7 @@ def mlp(joint_names: tuple[str, ...], joint_start: int, init_std: float | None =
     Returns:
         The model's cfg.
     """
-    return UmcMlpModelCfg(
-        joint_names=list(joint_names), joint_start=joint_start, distribution_cfg=_gaussian(init_std)
-    )
+    return UmcMlpModelCfg(joint_names=list(joint_names), joint_start=joint_start, distribution_cfg=_gaussian(init_std))
 
 
 def _gaussian(init_std: float | None) -> RslRlMLPModelCfg.GaussianDistributionCfg | None:

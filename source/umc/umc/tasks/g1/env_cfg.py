@@ -81,9 +81,7 @@ class ObservationsCfg:
 
         base_ang_vel = ObsTerm(func=lab.base_ang_vel, scale=0.25, noise=Noise(n_min=-0.2, n_max=0.2))
         projected_gravity = ObsTerm(func=lab.projected_gravity, noise=Noise(n_min=-0.05, n_max=0.05))
-        command = ObsTerm(
-            func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25)
-        )
+        command = ObsTerm(func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25))
         joint_pos = ObsTerm(
             func=mdp.joint_sensor, params={"func": lab.joint_pos_rel, "noise": Noise(n_min=-0.01, n_max=0.01)}
         )
@@ -106,9 +104,7 @@ class ObservationsCfg:
         base_lin_vel = ObsTerm(func=lab.base_lin_vel, scale=2.0)
         base_ang_vel = ObsTerm(func=lab.base_ang_vel, scale=0.25)
         projected_gravity = ObsTerm(func=lab.projected_gravity)
-        command = ObsTerm(
-            func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25)
-        )
+        command = ObsTerm(func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25))
         joint_pos = ObsTerm(func=lab.joint_pos_rel)
         joint_vel = ObsTerm(func=lab.joint_vel_rel, scale=0.05)
         last_action = ObsTerm(func=lab.last_action)
@@ -151,7 +147,7 @@ class EventsCfg(FaultEventsCfg):
         mode="reset",
         params={
             "pose_range": {"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-math.pi, math.pi)},
-            "velocity_range": {axis: (-0.5, 0.5) for axis in ("x", "y", "z", "roll", "pitch", "yaw")},
+            "velocity_range": dict.fromkeys(("x", "y", "z", "roll", "pitch", "yaw"), (-0.5, 0.5)),
         },
     )
     reset_joints = EventTerm(
