@@ -108,6 +108,8 @@ class JointLayout:
         Raises:
             UmcError: When the observation has another width.
         """
+        if obs.dim() != 2 or obs.shape[1] != self.obs_dim:
+            raise UmcError(f"observation has shape {tuple(obs.shape)}, the layout needs (B, {self.obs_dim})")
         return JointColumns(self).to(obs.device).split(obs)
 
 

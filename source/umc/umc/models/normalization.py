@@ -55,15 +55,13 @@ class MaskedNormalization(nn.Module):
         mean = total / count.clamp(min=1)
         squares = torch.where(alive, x - mean, 0.0).square().sum(0)
         _sum_over_ranks(squares)
-        # Two sets of samples joined (Chan et al., 1979); a column without living values keeps what it knew.
-        known, together = self.count, self.count + count
-        share = count / together.clamp(min=1)
-        shift = torch.where(count > 0, mean - self.mean, 0.0)
-        var = squares / count.clamp(min=1)
-        joined = (1.0 - share) * self.var + share * var + share * (1.0 - share) * shift.square()
-        self.var = torch.where(count > 0, joined, self.var)
-        self.mean = self.mean + share * shift
-        self.count = known + count
+        # Two sets of samples joined (Chan et al., 1979); where count is 0 a column keeps what it knew.
+        share = count / (self.count + count).clamp(min=1)
+        shift = mean - self.mean
+        var = squares / count.clamp(min=1) + (1.0 - share) * shift.square()
+        self.var.add_(share * (var - self.var))
+        self.mean.add_(share * shift)
+        self.count.add_(count)
 
 
 def _sum_over_ranks(*tensors: Tensor) -> None:

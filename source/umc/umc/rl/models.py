@@ -12,7 +12,7 @@ import torch
 from rsl_rl.models import MLPModel
 from rsl_rl.modules import HiddenState
 from rsl_rl.modules.distribution import Distribution
-from rsl_rl.utils import resolve_class, unpad_trajectories
+from rsl_rl.utils import resolve_class
 from tensordict import TensorDict
 from torch import Tensor, nn
 
@@ -24,6 +24,9 @@ from ..models.mlp import HIDDEN_DIMS
 
 EXPORT_INPUTS = ("policy", "joint_mask", "fault_flag")
 """Input names of an exported policy."""
+
+EXPORT_OUTPUTS = ("actions",)
+"""Output names of an exported policy."""
 
 
 class MaskedModel(MLPModel):
@@ -125,15 +128,18 @@ class MaskedModel(MLPModel):
 
         Args:
             obs: Observation groups, each (B, width).
-            masks: rsl_rl's padding masks of recurrent training (not joint masks).
+            masks: rsl_rl's padding masks of recurrent training (not joint masks); must be None.
             hidden_state: Unused, the networks are not recurrent.
             stochastic_output: Whether to sample from the action distribution.
 
         Returns:
             Sampled or mean actions (B, J), or values (B, 1).
+
+        Raises:
+            UmcError: When padding masks arrive, since the other model is recurrent.
         """
         if masks is not None:
-            obs = cast(TensorDict, unpad_trajectories(obs, masks))
+            raise UmcError("UMC models do not train beside a recurrent model: use one of them for actor and critic")
         output = self._core_output(*self._inputs(obs))
         if self.distribution is None:
             return output
@@ -305,6 +311,8 @@ class ExportedPolicy(nn.Module):
         self.core = copy.deepcopy(model.core)
         self.mean_action = model.distribution.as_deterministic_output_module()
         self.widths = [model.obs_dim, model.layout.num_joints, FAULT_FLAG_WIDTH]
+        self.input_names = list(EXPORT_INPUTS)
+        self.output_names = list(EXPORT_OUTPUTS)
 
     def forward(self, policy: Tensor, joint_mask: Tensor, fault_flag: Tensor) -> Tensor:
         """Compute mean actions (B, J)."""
@@ -317,13 +325,3 @@ class ExportedPolicy(nn.Module):
     def get_dummy_inputs(self) -> tuple[Tensor, ...]:
         """Return inputs of batch 1: no joint masked, no fault detected."""
         return torch.zeros(1, self.widths[0]), torch.zeros(1, self.widths[1]), -torch.ones(1, self.widths[2])
-
-    @property
-    def input_names(self) -> list[str]:
-        """Names of the inputs."""
-        return list(EXPORT_INPUTS)
-
-    @property
-    def output_names(self) -> list[str]:
-        """Names of the outputs."""
-        return ["actions"]

@@ -1,0 +1,225 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What dead joints report reaches nobody, and mask and flag have the effects that the paper describes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from umc.errors import UmcError
+from umc.models import JointLayout, MaskedMlp, MaskedTransformer
+from umc.models.blocks import EncoderBlock
+
+J, D, START = 12, 48, 12  # A1
+LAYOUT = JointLayout.term_major([f"joint_{i}" for i in range(J)], obs_dim=D, joint_start=START)
+PAPER_MLP, PAPER_TRANSFORMER = 345_100, 366_164  # paper, table "Detailed Parameters of the Actor Model"
+NETWORKS = [MaskedMlp, MaskedTransformer]
+DEAD = [1, 7, 11]
+
+
+def num_parameters(network):
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+def batch(size=16, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    obs = torch.randn(size, D, generator=generator)
+    mask = torch.zeros(size, J, dtype=torch.bool)
+    mask[:, DEAD] = True
+    return obs, mask, torch.ones(size, 3)
+
+
+def dead_columns(mask):
+    columns = torch.zeros(mask.shape[0], D, dtype=torch.bool)
+    for feature in range(3):
+        columns[:, START + feature * J : START + (feature + 1) * J] = mask
+    return columns
+
+
+def trained_scale(network):
+    """Widen the small initial heads, so that effects are far above rounding."""
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if name.startswith("head.weight"):
+                parameter.normal_(std=0.3)
+    return network
+
+
+def build(network_class, **options):
+    torch.manual_seed(0)
+    return trained_scale(network_class(LAYOUT, **options))
+
+
+def test_mlp_has_exactly_the_papers_parameters():
+    assert num_parameters(MaskedMlp(LAYOUT)) == PAPER_MLP
+
+
+def test_transformer_is_within_one_percent_of_the_papers_parameters():
+    count = num_parameters(MaskedTransformer(LAYOUT))
+    assert count == 368_804  # 12 tokenizers, context of 15, 13 positions, 4 blocks, 12 detokenizers
+    assert abs(count - PAPER_TRANSFORMER) / PAPER_TRANSFORMER < 0.01
+
+
+@pytest.mark.parametrize("network_class", NETWORKS)
+@pytest.mark.parametrize("garbage", [1e6, float("nan"), float("inf"), -float("inf")])
+def test_actions_do_not_depend_on_what_dead_joints_report(network_class, garbage):
+    network = build(network_class)
+    obs, mask, flag = batch()
+    actions = network(obs, mask, flag)
+    assert torch.equal(network(obs.masked_fill(dead_columns(mask), garbage), mask, flag), actions)
+    assert torch.isfinite(actions).all()
+
+
+@pytest.mark.parametrize("network_class", NETWORKS)
+def test_living_joints_are_read(network_class):
+    network = build(network_class)
+    obs, mask, flag = batch()
+    for column in (0, 11, START, START + J, START + 2 * J):  # base, and joint 0's three
+        changed = obs.clone()
+        changed[:, column] += 1.0
+        assert (network(changed, mask, flag) - network(obs, mask, flag)).abs().max() > 1e-3
+
+
+def test_dead_keys_leave_attention_while_dead_joints_still_act():
+    network = build(MaskedTransformer)
+    obs, mask, flag = batch()
+    alive = [joint for joint in range(J) if joint not in DEAD]
+    before, unmasked_before = network(obs, mask, flag), network(obs, ~mask & False, flag)
+    with torch.no_grad():
+        network.positions[DEAD] += 3.0  # whatever a dead token holds
+    after, unmasked_after = network(obs, mask, flag), network(obs, ~mask & False, flag)
+    assert torch.equal(before[:, alive], after[:, alive])
+    assert (before[:, DEAD] - after[:, DEAD]).abs().min(0).values.max() > 1e-2
+    assert (unmasked_before[:, alive] - unmasked_after[:, alive]).abs().max() > 1e-2
+
+
+def test_mask_changes_living_actions_beyond_the_zeroed_inputs():
+    network = build(MaskedTransformer)
+    obs, mask, flag = batch()
+    zeroed = obs.masked_fill(dead_columns(mask), 0.0)
+    none = torch.zeros_like(mask)
+    assert (network(zeroed, mask, flag) - network(zeroed, none, flag)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("network_class", NETWORKS)
+def test_mask_value_is_what_dead_joints_read(network_class):
+    obs, mask, flag = batch()
+    network = build(network_class, mask_value=100.0)
+    default = build(network_class)
+    assert (network(obs, mask, flag) - default(obs, mask, flag)).abs().max() > 1e-3
+    unmasked = build(MaskedMlp, masked=False)
+    filled = obs.masked_fill(dead_columns(mask), 100.0)
+    if network_class is MaskedMlp:
+        assert torch.equal(network(obs, mask, flag), unmasked(filled, None, flag))
+
+
+@pytest.mark.parametrize("network_class", NETWORKS)
+def test_flag_changes_actions(network_class):
+    network = build(network_class)
+    obs, mask, flag = batch()
+    assert (network(obs, mask, flag) - network(obs, mask, -flag)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("network_class", NETWORKS)
+def test_float_and_bool_masks_mean_the_same(network_class):
+    network = build(network_class)
+    obs, mask, flag = batch()
+    assert torch.equal(network(obs, mask, flag), network(obs, mask.float(), flag))
+
+
+@pytest.mark.parametrize("network_class", NETWORKS)
+@pytest.mark.parametrize("masked_joints", [0, 5, J])
+def test_any_number_of_dead_joints_gives_finite_gradients_everywhere(network_class, masked_joints):
+    network = build(network_class)
+    obs, mask, flag = batch()
+    mask = torch.zeros_like(mask)
+    mask[:, :masked_joints] = True
+    obs = obs.masked_fill(dead_columns(mask), float("nan"))
+    actions = network(obs, mask, flag)
+    assert torch.isfinite(actions).all()
+    actions.square().sum().backward()
+    for name, parameter in network.named_parameters():
+        assert torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.abs().max() > 0 or (masked_joints == J and name == "tokenizer.weight"), name
+
+
+@pytest.mark.parametrize("network_class", NETWORKS)
+def test_critic_reads_all_joints_whatever_the_mask_says(network_class):
+    critic = build(network_class, output="value", masked=False, flagged=False)
+    obs, mask, flag = batch()
+    values = critic(obs)
+    assert values.shape == (16, 1)
+    assert torch.equal(values, critic(obs, mask, flag))
+    changed = obs.masked_fill(dead_columns(mask), 1.0)
+    assert (critic(changed) - values).abs().max() > 1e-3
+    values.sum().backward()
+    assert all(parameter.grad.abs().max() > 0 for parameter in critic.parameters())
+
+
+@pytest.mark.parametrize("network_class", NETWORKS)
+def test_columns_follow_the_layout_and_not_a_fixed_order(network_class):
+    network = build(network_class)
+    joint_major = JointLayout(LAYOUT.joint_names, D, tuple((3 * j, 3 * j + 1, 3 * j + 2) for j in range(J)))
+    torch.manual_seed(0)
+    twin = trained_scale(network_class(joint_major))
+    obs, mask, flag = batch()
+    base, joints = LAYOUT.split(obs)
+    reordered = torch.cat([joints.flatten(1), base], dim=1)
+    if network_class is MaskedMlp:  # its first layer knows columns, so its inputs are reordered with them
+        order = [column for columns in LAYOUT.joint_columns for column in columns] + list(LAYOUT.base_columns)
+        with torch.no_grad():
+            twin.load_state_dict(network.state_dict())
+            twin.layers[0].weight[:, :D] = network.layers[0].weight[:, order]
+    torch.testing.assert_close(twin(reordered, mask, flag), network(obs, mask, flag))
+
+
+def test_encoder_block_computes_what_torchs_own_computes():
+    torch.manual_seed(0)
+    ours = EncoderBlock(24, 2, 32)
+    theirs = nn.TransformerEncoderLayer(24, 2, 32, dropout=0.0, batch_first=True)
+    names = {
+        "qkv.weight": "self_attn.in_proj_weight",
+        "qkv.bias": "self_attn.in_proj_bias",
+        "out.weight": "self_attn.out_proj.weight",
+        "out.bias": "self_attn.out_proj.bias",
+    }
+    state = {names.get(name, name): value + 0.1 * torch.randn_like(value) for name, value in ours.state_dict().items()}
+    theirs.load_state_dict(state)
+    ours.load_state_dict({name: state[names.get(name, name)] for name in ours.state_dict()})
+    tokens = torch.randn(5, 7, 24)
+    dead = torch.rand(5, 7) < 0.3
+    dead[:, -1] = False
+    bias = torch.zeros(5, 1, 1, 7).masked_fill(dead[:, None, None], -torch.inf)
+    torch.testing.assert_close(ours(tokens, bias), theirs(tokens, src_key_padding_mask=dead), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("network_class", NETWORKS)
+def test_batches_that_do_not_fit_are_refused(network_class):
+    network = build(network_class)
+    obs, mask, flag = batch()
+    for bad in [(obs[:, :-1], mask, flag), (obs, mask[:, :-1], flag), (obs, mask[:3], flag), (obs, mask, flag[:, :1])]:
+        with pytest.raises(UmcError, match="for 12 joints and 48 observation columns"):
+            network(*bad)
+    with pytest.raises(UmcError, match="needs a joint_mask"):
+        network(obs, None, flag)
+    with pytest.raises(UmcError, match="needs a fault_flag"):
+        network(obs, mask)
+
+
+def test_unknown_options_are_refused():
+    for network_class in NETWORKS:
+        with pytest.raises(UmcError, match="unknown output"):
+            network_class(LAYOUT, output="torque")
+        with pytest.raises(UmcError, match="unknown activation"):
+            network_class(LAYOUT, activation="step")
+    with pytest.raises(UmcError, match="multiple of num_heads"):
+        MaskedTransformer(LAYOUT, embed_dim=120, num_heads=7)
+    with pytest.raises(UmcError, match="unknown attention"):
+        MaskedTransformer(LAYOUT, attention="sparse")
+    with pytest.raises(UmcError, match="at least 1"):
+        MaskedTransformer(LAYOUT, num_layers=0)
+    with pytest.raises(UmcError, match="hidden_dims"):
+        MaskedMlp(LAYOUT, hidden_dims=[])
+    with pytest.raises(UmcError, match="context token is empty"):
+        MaskedTransformer(JointLayout.term_major(["a"], 3, 0), flagged=False)
