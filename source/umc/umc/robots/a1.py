@@ -17,6 +17,9 @@ SPAWN_HEIGHT = 0.38
 """Height of the trunk at reset [m]. A1 stands at 0.28; resets scale the joint angles by 0.5 to 1.5, which can stretch
 a leg to 0.37, so this is the lowest round height that never starts with a foot in the ground (A1-Walk itself: 0.42)."""
 
+ARMATURE = 0.01
+"""Reflected rotor inertia of every joint [kg*m^2]; without it Newton diverges under violent actions."""
+
 A1_CFG = ArticulationCfg(
     prim_path="{ENV_REGEX_NS}/Robot",
     spawn=robot_usd("a1"),
@@ -40,7 +43,7 @@ A1_CFG = ArticulationCfg(
             damping=1.0,  # A1-Walk [N*m*s/rad]
             actuator_effort_limit=25.0,  # A1-Walk clips here [N*m]; the motor could do 33.5 (URDF)
             actuator_velocity_limit=21.0,  # URDF [rad/s]
-            armature=0.01,  # [kg*m^2]; without it Newton diverges under violent actions (docs/engines.md)
+            armature=ARMATURE,
         )
     },
 )

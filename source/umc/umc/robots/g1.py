@@ -18,6 +18,14 @@ G1_BODIES = ("pelvis", *(f"{side}_{part}_link" for side in ("left", "right") for
 TARGET_HEIGHT = 0.78
 """Height of the pelvis that the walking reward asks for [m] (unitree_rl_gym)."""
 
+ARMATURE = {
+    ".*_hip_(pitch|yaw)_joint": 0.01017752,
+    ".*_(hip_roll|knee)_joint": 0.025101925,
+    ".*_ankle_.*": 0.00721945,
+}
+"""Reflected rotor inertia [kg*m^2] of Unitree's motors 7520 (14.3:1), 7520 (22.5:1) and a pair of 5020, as mjlab and
+MuJoCo Menagerie publish them for G1; the URDF's effort limits tell which motor sits where."""
+
 G1_CFG = ArticulationCfg(
     prim_path="{ENV_REGEX_NS}/Robot",
     spawn=robot_usd("g1"),
@@ -51,13 +59,7 @@ G1_CFG = ArticulationCfg(
                 ".*_(hip_roll|knee)_joint": 20.0,
                 ".*_ankle_.*": 30.0,
             },
-            # reflected rotor inertia [kg*m^2] of Unitree's motors 7520 (14.3:1), 7520 (22.5:1) and a pair of 5020,
-            # as MuJoCo Menagerie and mjlab publish them for G1
-            armature={
-                ".*_hip_(pitch|yaw)_joint": 0.01017752,
-                ".*_(hip_roll|knee)_joint": 0.025101925,
-                ".*_ankle_.*": 0.00721945,
-            },
+            armature=ARMATURE,
         )
     },
 )
