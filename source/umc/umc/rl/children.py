@@ -1,0 +1,48 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Other scripts of the repository, each in a process of its own: one process holds one engine and one env."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+class ChildFailed(Exception):
+    """A script that this one depends on did not end with 0."""
+
+    def __init__(self, script: str, code: int) -> None:
+        super().__init__(f"{script} ended with {code}")
+        self.code = code
+
+
+def run_script(script: Path, arguments: list[str]) -> None:
+    """Run a script of this repository with this Python and wait for it.
+
+    Ctrl-C and SIGTERM are passed on, once: the child saves and ends, then so does this process.
+
+    Args:
+        script: File to run.
+        arguments: Its arguments.
+
+    Raises:
+        ChildFailed: If it did not end with 0.
+    """
+    # a group of its own: a terminal's Ctrl-C must not reach the child twice, that would keep it from saving
+    child = subprocess.Popen([sys.executable, str(script), *arguments], process_group=0)
+
+    def pass_on(signum: int, _frame: Any) -> None:
+        child.send_signal(signum)
+
+    before = {signum: signal.signal(signum, pass_on) for signum in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        code = child.wait()
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+    if code != 0:
+        # a child killed by a signal reports its negative number; shells say 128 + number
+        raise ChildFailed(script.name, code if code > 0 else 128 - code)

@@ -1,0 +1,208 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line of ``scripts/train.py``, and what can be told wrong about it before anything slow is imported."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import difflib
+import random
+import re
+from pathlib import Path
+from typing import Any, NoReturn
+
+from umc.errors import UmcError
+from umc.rl.checkpoint import checkpoints_in
+from umc.rl.console import without_gpu_remark
+from umc.rl.stages import TASK_NAME, task_parts
+
+DEFAULT_AGENT = "rsl_rl_transformer_cfg_entry_point"
+AGENT_NAME = re.compile(r"rsl_rl_(\w+)_cfg_entry_point")
+"""Agent entry points; the group is the model."""
+
+LARGEST_RANDOM_SEED = 10_000
+"""``--seed -1`` draws up to this number, as Isaac Lab does."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what the script prints as one line."""
+        raise UmcError(message)
+
+
+@dataclasses.dataclass
+class TrainRequest:
+    """A checked command line."""
+
+    task: str
+    """Gym id."""
+    robot: str
+    """Robot in lower case."""
+    stage: int
+    """1 or 2."""
+    agent: str
+    """Agent entry point."""
+    model: str
+    """Model of the agent."""
+    overrides: list[str]
+    """Presets and Hydra overrides, as typed."""
+    options: argparse.Namespace
+    """All flags, Isaac Lab's launcher flags included."""
+    checkpoint: Path | None
+    """Checkpoint to start from or to go on with."""
+
+    @property
+    def logs(self) -> Path:
+        """Folder of all runs."""
+        return self.options.logs
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``scripts/train.py`` to ``parser``."""
+    add = parser.add_argument
+    add("--task", help="gym id, e.g. UMC-A1-Stage2")
+    add("--agent", default=DEFAULT_AGENT, help="agent entry point, or its model: transformer (default), mlp")
+    add("--num_envs", type=int, help="envs simulated at once")
+    add("--seed", type=int, help="seed of envs and networks; -1 draws one")
+    add("--max_iterations", type=int, help="iterations of the whole run, those before --resume included")
+    add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
+    add("--checkpoint", help="model_*.pt or run folder to start from; with --resume: to go on with")
+    add("--resume", action="store_true", help="go on with the newest run of this task and agent, in its folder")
+    add("--video", action="store_true", help="record the trained policy at the end (scripts/play.py)")
+    add("--run_name", default="", help="appended to the name of the run folder")
+    add("--quick", action="store_true", help="both stages, evaluation and video in minutes: proves plumbing only")
+    add("--logs", type=Path, default=Path("logs"), help="folder of all runs (logs)")
+
+
+def task_ids() -> list[str]:
+    """Ids of all registered UMC tasks."""
+    import gymnasium as gym
+
+    load_tasks()
+    return sorted(task for task in gym.registry if TASK_NAME.fullmatch(task))
+
+
+def load_tasks() -> None:
+    """Register the UMC tasks, without Warp's banner and its remark about a missing GPU."""
+    import warp as wp
+
+    level = wp.config.log_level
+    wp.config.log_level = wp.LOG_WARNING
+    with without_gpu_remark():
+        import umc.tasks  # noqa: F401
+    wp.config.log_level = level
+
+
+def checked_task(task: str | None) -> str:
+    """Id of a registered task.
+
+    Args:
+        task: What was typed, perhaps with a ``module:`` before it.
+
+    Returns:
+        The id.
+
+    Raises:
+        UmcError: If there is no such task.
+    """
+    known = task_ids()
+    if task is None:
+        raise UmcError(f"--task is missing; choose one of {', '.join(known)}")
+    name = task.split(":")[-1]
+    if name in known:
+        return name
+    raise UmcError(f"unknown task {task};{did_you_mean(name, known)} choose one of {', '.join(known)}")
+
+
+def checked_agent(agent: str, task: str) -> tuple[str, str]:
+    """Agent entry point of a task, and the model it trains.
+
+    Args:
+        agent: Entry point, or short the model's name.
+        task: Gym id.
+
+    Returns:
+        Entry point and model.
+
+    Raises:
+        UmcError: If the task has no such agent.
+    """
+    import gymnasium as gym
+
+    kwargs = gym.spec(task).kwargs
+    agents = {match[1]: name for name in kwargs if (match := AGENT_NAME.fullmatch(name))}
+    # Isaac Lab's own name for the default agent stands for one of these
+    same = [model for model, name in agents.items() if kwargs[name] == kwargs.get(agent)]
+    if same:
+        return agents[same[0]], same[0]
+    if agent in agents:
+        return agents[agent], agent
+    raise UmcError(f"unknown agent {agent};{did_you_mean(agent, list(agents))} choose one of {', '.join(agents)}")
+
+
+def did_you_mean(name: str, known: list[str]) -> str:
+    """A hint at the closest of ``known``, or an empty string."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" did you mean {close[0]}?" if close else ""
+
+
+def checked_checkpoint(text: str | None) -> Path | None:
+    """Path of a checkpoint file; a run folder stands for its last one.
+
+    Raises:
+        UmcError: If there is none.
+    """
+    if text is None:
+        return None
+    path = Path(text)
+    if path.is_dir():
+        files = checkpoints_in(path)
+        if not files:
+            raise UmcError(f"no model_<iteration>.pt in {path}; give a run folder that has one, or the file itself")
+        return files[-1]
+    if not path.is_file():
+        raise UmcError(f"no checkpoint at {path}; give the path of a model_<iteration>.pt")
+    return path
+
+
+def at_least_one(value: Any, flag: str) -> None:
+    """Refuse counts below 1.
+
+    Raises:
+        UmcError: If ``value`` is one.
+    """
+    if value is not None and value < 1:
+        raise UmcError(f"{flag} is {value}; it has to be at least 1")
+
+
+def parse(argv: list[str]) -> TrainRequest:
+    """Check a command line as far as that is quick; nothing is simulated, torch is not imported.
+
+    Args:
+        argv: Arguments without the script's name.
+
+    Returns:
+        The request; its launcher flags are added by :func:`umc.rl.resolve.add_launcher_options`.
+
+    Raises:
+        UmcError: If something is wrong with it.
+    """
+    parser = Parser(add_help=False, allow_abbrev=False)
+    add_arguments(parser)
+    options, overrides = parser.parse_known_args(argv)
+    at_least_one(options.num_envs, "--num_envs")
+    at_least_one(options.max_iterations, "--max_iterations")
+    if options.seed is not None and options.seed < -1:
+        raise UmcError(f"--seed is {options.seed}; it has to be 0 or more, or -1 for a random one")
+    if options.seed == -1:
+        options.seed = random.randint(0, LARGEST_RANDOM_SEED)
+    checkpoint = checked_checkpoint(options.checkpoint)
+    if options.quick and (options.resume or checkpoint):
+        raise UmcError("--quick starts from nothing; leave out --resume and --checkpoint")
+    task = checked_task(options.task)
+    robot, stage = task_parts(task)
+    agent, model = checked_agent(options.agent, task)
+    return TrainRequest(task, robot, stage, agent, model, overrides, options, checkpoint)

@@ -1,0 +1,264 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ``scripts/train.py`` calls: trains one stage, and the one before it where that is missing."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import umc
+from umc.errors import UmcError
+from umc.rl.children import ChildFailed, run_script
+from umc.rl.cli import TrainRequest, parse
+from umc.rl.console import quiet
+from umc.rl.files import remove_leftovers
+from umc.rl.sizes import cpu_threads
+from umc.rl.stages import hand_over, stage1_task
+
+if TYPE_CHECKING:
+    from umc.rl.plan import Plan
+    from umc.rl.runner import UmcRunner
+
+STARTUP_LOG = "startup.log"
+"""What Isaac Lab prints while it builds an env, kept in the run folder."""
+
+USAGE_ERROR = 2
+INTERRUPTED = 130
+
+
+def main(argv: list[str], scripts: Path) -> int:
+    """Run ``scripts/train.py``.
+
+    Args:
+        argv: Arguments without the script's name.
+        scripts: Folder of train.py, evaluate.py and play.py.
+
+    Returns:
+        Exit status: 0 done, 2 wrong use, 130 Ctrl-C, 143 SIGTERM, or that of a script this one depends on.
+    """
+    try:
+        return _run(argv, scripts)
+    except UmcError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    except ChildFailed as error:
+        print(f"error: {error}; see its message above", file=sys.stderr)
+        return error.code
+    except KeyboardInterrupt as interrupt:
+        signum = getattr(interrupt, "signum", None)  # TrainingInterrupted has said how to resume
+        if signum is None:
+            print("stopped; what was not saved yet is lost", flush=True)
+        return INTERRUPTED if signum is None else 128 + signum
+
+
+def _run(argv: list[str], scripts: Path) -> int:
+    if "-h" in argv or "--help" in argv:
+        from umc.rl.resolve import show_help
+
+        show_help(argv)
+    request = parse(argv)
+
+    # from here on imports take seconds
+    from umc.rl.plan import make_plan, needs_stage1
+    from umc.rl.resolve import add_launcher_options
+
+    with quiet():
+        add_launcher_options(request, argv)
+    if request.options.quick:
+        from umc.rl.quick import run_quick
+
+        return run_quick(request, scripts)
+    if needs_stage1(request):
+        train_stage1(request, scripts)
+    with quiet():
+        plan = make_plan(request)
+    checkpoint = train(plan, argv)
+    print(f"checkpoint: {checkpoint}", flush=True)
+    if request.options.video:
+        run_script(scripts / "play.py", ["--checkpoint", str(checkpoint), "--out", str(plan.folder / "videos")])
+    return 0
+
+
+def train_stage1(request: TrainRequest, scripts: Path) -> None:
+    """Train Stage 1 for a Stage 2 that has nothing to start from.
+
+    Args:
+        request: Command line of Stage 2.
+        scripts: Folder of train.py.
+
+    Raises:
+        UmcError: If the Stage 2 command line is wrong in a way that would only show after Stage 1.
+        ChildFailed: If Stage 1 did not end with 0.
+    """
+    from umc.rl.plan import stage1_overrides
+    from umc.rl.resolve import check_launch, check_sizes, pick_device, resolve_cfgs
+
+    with quiet():
+        pick_device(request.options.device)
+        env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
+        check_sizes(env_cfg, agent_cfg)
+        check_launch(env_cfg, request.options)
+    task = stage1_task(request.task)
+    print(f"no Stage 1 checkpoint of {request.robot} with the {request.model} model: training {task} first", flush=True)
+    run_script(scripts / "train.py", ["--task", task, *common_flags(request), *stage1_overrides(request.overrides)])
+    print(f"Stage 1 is done; now {request.task}", flush=True)
+
+
+def common_flags(request: TrainRequest) -> list[str]:
+    """The flags that both stages share, as typed."""
+    options = request.options
+    flags = ["--agent", request.agent, "--logs", str(options.logs)]
+    for name in ("num_envs", "seed", "max_iterations", "device", "run_name"):
+        value = getattr(options, name)
+        if value not in (None, ""):
+            flags += [f"--{name}", str(value)]
+    return flags + (["--deterministic"] if options.deterministic else [])
+
+
+def train(plan: Plan, argv: list[str]) -> Path:
+    """Simulate and learn.
+
+    Args:
+        plan: What to do.
+        argv: Command line, for ``run.json`` and for the line that says how to resume.
+
+    Returns:
+        The last checkpoint.
+
+    Raises:
+        TrainingInterrupted: On Ctrl-C or SIGTERM; the checkpoint is written.
+        UmcError: If the checkpoint's weights do not fit.
+    """
+    from umc.rl.runner import TrainingInterrupted
+
+    say_what_comes(plan)
+    if plan.resume:
+        remove_leftovers(plan.folder)
+    plan.record.start(argv)
+    try:
+        checkpoint = _simulate(plan)
+    except TrainingInterrupted as interrupt:
+        plan.record.finish("interrupted", checkpoint=interrupt.checkpoint.name)
+        print(f"{interrupt}, saved; resume with: {resume_command(plan, interrupt.checkpoint)}", flush=True)
+        raise
+    except BaseException as error:
+        status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        plan.record.finish(status, error=f"{type(error).__name__}: {error}")
+        raise
+    plan.record.finish("finished", checkpoint=checkpoint.name)
+    return checkpoint
+
+
+def say_what_comes(plan: Plan) -> None:
+    """Print what the run is going to do."""
+    request, env_cfg, agent_cfg = plan.request, plan.env_cfg, plan.agent_cfg
+    print(f"UMC {umc.__version__}: {request.task}, {request.model} model, {plan.physics} on {plan.device}")
+    print(
+        f"{env_cfg.scene.num_envs} envs x {agent_cfg.num_steps_per_env} steps, {agent_cfg.max_iterations} iterations, "
+        f"seed {agent_cfg.seed}"
+    )
+    for remark in plan.remarks:
+        print(remark)
+    print(f"run folder: {plan.folder}")
+    print(f"starting the simulation (its messages: {STARTUP_LOG} in the run folder) ...", flush=True)
+
+
+def resume_command(plan: Plan, checkpoint: Path) -> str:
+    """The command that goes on with a run; everything else stands in its ``run.json``."""
+    request = plan.request
+    command = [
+        sys.argv[0],
+        "--task",
+        request.task,
+        "--agent",
+        request.agent,
+        "--resume",
+        "--checkpoint",
+        str(checkpoint),
+    ]
+    return shlex.join(["python", *command])
+
+
+def _simulate(plan: Plan) -> Path:
+    """Build env and runner, learn; errors of the user leave Isaac Lab's launcher without its traceback."""
+    import torch
+    from isaaclab.app import launch_simulation
+    from isaaclab_rl.entrypoints.common import scoped_torch_backend_flags
+
+    threads = cpu_threads() if plan.device == "cpu" else None
+    if threads is not None:
+        torch.set_num_threads(threads)
+    failure: UmcError | None = None
+    checkpoint: Path | None = None
+    fast = {"cuda_matmul_allow_tf32": True, "cudnn_allow_tf32": True}  # as Isaac Lab trains
+    with scoped_torch_backend_flags(**fast, cudnn_deterministic=False, cudnn_benchmark=True):
+        startup = io.StringIO()
+        with launch_simulation(plan.env_cfg, plan.request.options), contextlib.ExitStack() as cleanup:
+            try:
+                try:
+                    with contextlib.nullcontext() if _verbose(plan) else quiet(startup):
+                        runner = _build(plan, cleanup)
+                finally:
+                    plan.folder.mkdir(parents=True, exist_ok=True)
+                    (plan.folder / STARTUP_LOG).write_text(startup.getvalue())
+                checkpoint = runner.train(plan.agent_cfg.max_iterations, plan.agent_cfg.init_at_random_ep_len)
+            except UmcError as error:
+                failure = error
+    if failure is not None:
+        raise failure
+    assert checkpoint is not None
+    return checkpoint
+
+
+def _verbose(plan: Plan) -> bool:
+    return plan.request.options.verbose or plan.request.options.info
+
+
+def _build(plan: Plan, cleanup: contextlib.ExitStack) -> UmcRunner:
+    """Make env and runner, and load what the run starts from."""
+    import gymnasium as gym
+    import torch
+    from isaaclab.utils import to_dict
+    from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env, dump_train_configs
+    from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
+    from isaaclab_rl.rsl_rl.utils import check_rsl_rl_version, handle_deprecated_rsl_rl_cfg
+
+    from umc.rl.runner import UmcRunner
+
+    request, env_cfg = plan.request, plan.env_cfg
+    apply_env_overrides(request.options, env_cfg)
+    agent_cfg = handle_deprecated_rsl_rl_cfg(plan.agent_cfg, check_rsl_rl_version())
+    env: Any = gym.make(request.task, cfg=env_cfg)
+    cleanup.callback(close_env, env)
+    wrapped = RslRlVecEnvWrapper(env, clip_actions=agent_cfg.clip_actions)
+    torch.manual_seed(agent_cfg.seed)  # first weights must not depend on how much the engine drew
+    info = _info(plan, env.unwrapped)
+    runner = UmcRunner(wrapped, to_dict(agent_cfg), str(plan.folder), agent_cfg.device, info=info)
+    dump_train_configs(str(plan.folder), env_cfg, agent_cfg)
+    if plan.resume:
+        runner.resume(str(plan.start_from))
+    elif plan.start_from is not None:
+        hand_over(runner, plan.start_from, request.robot, request.model)
+    return runner
+
+
+def _info(plan: Plan, env: Any) -> Any:
+    from umc.rl.checkpoint import CheckpointInfo
+
+    return CheckpointInfo(
+        robot=plan.request.robot,
+        task=plan.request.task,
+        stage=plan.request.stage,
+        model=plan.request.model,
+        joint_names=list(env.scene["robot"].joint_names),
+        seed=plan.agent_cfg.seed,
+        iteration=0,
+        umc_version=umc.__version__,
+        agent=plan.request.agent,
+        experiment=plan.agent_cfg.experiment_name,
+    )

@@ -1,0 +1,214 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a training run is going to do, decided and checked before the simulation starts."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from pathlib import Path
+from typing import Any
+
+from umc.errors import UmcError
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
+from umc.rl.cli import TrainRequest
+from umc.rl.record import RunRecord, new_record, parent, read_record
+from umc.rl.resolve import check_launch, check_sizes, override_key, physics_name, pick_device, resolve_cfgs
+from umc.rl.sizes import Sizes, cpu_sizes
+from umc.rl.stages import experiment_folder, find_stage1, newest_checkpoint
+
+STAGE2_KEYS = ("env.events.faults", "env.events.begin_faults", "agent.experiment_name")
+"""Overrides that a Stage 1 trained on the way must not take over: it has no faults, and its own folder."""
+
+
+@dataclasses.dataclass
+class Plan:
+    """Everything about a run that is known before its simulation."""
+
+    request: TrainRequest
+    """The command line."""
+    env_cfg: Any
+    """Env cfg, resolved."""
+    agent_cfg: Any
+    """Agent cfg, resolved."""
+    device: str
+    """Device of physics and learning."""
+    physics: str
+    """Name of the engine preset."""
+    start_from: Path | None
+    """Checkpoint whose weights the run starts from, or that it goes on with; None starts from nothing."""
+    record: RunRecord
+    """The run's ``run.json``; not written yet."""
+    remarks: list[str]
+    """What the user should know."""
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        return self.record.path.parent
+
+    @property
+    def resume(self) -> bool:
+        """Whether the run goes on in its folder."""
+        return self.request.options.resume
+
+
+def needs_stage1(request: TrainRequest) -> bool:
+    """Whether Stage 1 has to be trained before this run can start."""
+    if request.stage != 2 or request.checkpoint is not None or request.options.resume:
+        return False
+    return find_stage1(request.logs, request.robot, request.model) is None
+
+
+def stage1_overrides(overrides: list[str]) -> list[str]:
+    """The overrides that also hold for a Stage 1 trained on the way."""
+    return [token for token in overrides if not override_key(token).startswith(STAGE2_KEYS)]
+
+
+def make_plan(request: TrainRequest) -> Plan:
+    """Decide everything about a run.
+
+    Args:
+        request: Checked command line.
+
+    Returns:
+        The plan.
+
+    Raises:
+        UmcError: If something is wrong with it.
+    """
+    device = pick_device(request.options.device)
+    if request.checkpoint is not None:
+        checked_info(request, request.checkpoint)
+    env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
+    remarks: list[str] = []
+    if request.options.resume:
+        start_from, record = _resumed(request, agent_cfg)
+        request.overrides = merged_overrides(record.fields["overrides"], request.overrides)
+        env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
+        seed = record.fields["seed"] if request.options.seed is None else request.options.seed
+        remembered = Sizes(record.fields["num_envs"], record.fields["max_iterations"])
+        apply_sizes(request, env_cfg, agent_cfg, remembered)
+        remarks.append(f"going on with {start_from}")
+    else:
+        start_from, record = _start(request), None
+        seed = agent_cfg.seed if request.options.seed is None else request.options.seed
+        remarks += _cpu_sizes(request, env_cfg, agent_cfg) if device == "cpu" else []
+        apply_sizes(request, env_cfg, agent_cfg, None)
+        remarks.append(f"starting from {start_from}" if start_from else "starting from nothing")
+    agent_cfg.run_name = request.options.run_name or agent_cfg.run_name
+    env_cfg.seed = agent_cfg.seed = seed  # before the env exists: it draws while it is built
+    env_cfg.sim.device = agent_cfg.device = request.options.device = device
+    check_sizes(env_cfg, agent_cfg)
+    check_launch(env_cfg, request.options)
+    facts = {
+        "robot": request.robot,
+        "stage": request.stage,
+        "model": request.model,
+        "physics": physics_name(env_cfg),
+        "device": device,
+        "seed": seed,
+        "num_envs": env_cfg.scene.num_envs,
+        "num_steps_per_env": agent_cfg.num_steps_per_env,
+        "max_iterations": agent_cfg.max_iterations,
+        "overrides": request.overrides,
+    }
+    if record is None:
+        facts["parent"] = None if start_from is None else parent(start_from)
+        record = new_record(_new_folder(request.logs, agent_cfg), request.task, request.agent, **facts)
+    else:
+        record.fields |= facts
+    env_cfg.log_dir = str(record.path.parent)
+    return Plan(request, env_cfg, agent_cfg, device, facts["physics"], start_from, record, remarks)
+
+
+def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:
+    """What a checkpoint says about itself, if this run can use it.
+
+    Raises:
+        UmcError: If it belongs to another robot, model or (with ``--resume``) task.
+    """
+    info = checkpoint_info(read_checkpoint(path), path)
+    require_match(info, path, request.robot, request.model)
+    if request.options.resume and info.task != request.task:
+        raise UmcError(f"{path} is a run of {info.task}; --resume goes on with the same task: give --task {info.task}")
+    if info.stage > request.stage:
+        raise UmcError(
+            f"{path} is of Stage {info.stage}; Stage {request.stage} comes before it: give --task {info.task}"
+        )
+    return info
+
+
+def merged_overrides(old: list[str], new: list[str]) -> list[str]:
+    """The overrides of a run that goes on: those it began with, where the new ones say nothing else."""
+    keys = {override_key(token) for token in new}
+    return [token for token in old if override_key(token) not in keys] + new
+
+
+def apply_sizes(request: TrainRequest, env_cfg: Any, agent_cfg: Any, remembered: Sizes | None) -> None:
+    """Write the sizes into the cfgs: flags win, then overrides, then what a resumed run remembers.
+
+    Args:
+        request: Checked command line.
+        env_cfg: Env cfg to write to.
+        agent_cfg: Agent cfg to write to.
+        remembered: Sizes of the run that goes on.
+    """
+    options, keys = request.options, {override_key(token) for token in request.overrides}
+    if options.num_envs is not None:
+        env_cfg.scene.num_envs = options.num_envs
+    elif remembered is not None and "env.scene.num_envs" not in keys:
+        env_cfg.scene.num_envs = remembered.num_envs
+    if options.max_iterations is not None:
+        agent_cfg.max_iterations = options.max_iterations
+    elif remembered is not None and "agent.max_iterations" not in keys:
+        agent_cfg.max_iterations = remembered.max_iterations
+
+
+def _cpu_sizes(request: TrainRequest, env_cfg: Any, agent_cfg: Any) -> list[str]:
+    """Write what a CPU carries into the cfgs where the user said nothing, and say so."""
+    options, keys = request.options, {override_key(token) for token in request.overrides}
+    sizes, chosen = cpu_sizes(request.model), []
+    if options.num_envs is None and "env.scene.num_envs" not in keys:
+        chosen.append(f"{sizes.num_envs} envs (the task's own: {env_cfg.scene.num_envs}; --num_envs)")
+        env_cfg.scene.num_envs = sizes.num_envs
+    if options.max_iterations is None and "agent.max_iterations" not in keys:
+        chosen.append(
+            f"{sizes.max_iterations} iterations (the task's own: {agent_cfg.max_iterations}; --max_iterations)"
+        )
+        agent_cfg.max_iterations = sizes.max_iterations
+    return [f"chosen for a CPU: {', '.join(chosen)}"] if chosen else []
+
+
+def _start(request: TrainRequest) -> Path | None:
+    if request.checkpoint is not None or request.stage == 1:
+        return request.checkpoint
+    path = find_stage1(request.logs, request.robot, request.model)
+    if path is None:
+        raise UmcError(
+            f"no Stage 1 checkpoint of {request.robot} and {request.model}; train Stage 1 or give --checkpoint"
+        )
+    info = checkpoint_info(read_checkpoint(path), path)
+    require_match(info, path, request.robot, request.model)
+    return path
+
+
+def _resumed(request: TrainRequest, agent_cfg: Any) -> tuple[Path, RunRecord]:
+    path = request.checkpoint
+    if path is None:
+        experiment = experiment_folder(request.logs, agent_cfg.experiment_name)
+        path = newest_checkpoint(experiment)
+        if path is None:
+            raise UmcError(f"nothing to resume in {experiment}; start without --resume, or give --checkpoint or --logs")
+        checked_info(request, path)
+    return path, RunRecord(path.parent, read_record(path.parent))
+
+
+def _new_folder(logs: Path, agent_cfg: Any) -> Path:
+    name = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    if agent_cfg.run_name:
+        name += f"_{agent_cfg.run_name}"
+    folder = experiment_folder(logs, agent_cfg.experiment_name) / name
+    if folder.exists():
+        raise UmcError(f"{folder} exists already; start again in a second, or give another --run_name")
+    return folder

@@ -1,0 +1,94 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""``--quick``: both stages, evaluation and video in a few minutes, each in a process of its own."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from umc.errors import UmcError
+from umc.rl.children import run_script
+from umc.rl.cli import TrainRequest
+from umc.rl.launch import common_flags
+from umc.rl.plan import stage1_overrides
+from umc.rl.resolve import SELECTORS, override_key
+from umc.rl.sizes import QUICK_SIZES
+from umc.rl.stages import experiment_folder, experiment_name, newest_checkpoint, stage1_task
+
+
+def run_quick(request: TrainRequest, scripts: Path) -> int:
+    """Pass once through everything, small.
+
+    Args:
+        request: Checked command line; its sizes win over those of ``--quick``.
+        scripts: Folder of train.py, evaluate.py and play.py.
+
+    Returns:
+        0.
+
+    Raises:
+        ChildFailed: If a phase did not end with 0.
+        UmcError: If a phase left nothing behind.
+    """
+    options = request.options
+    name = f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}_{request.task}_{request.model}"
+    folder = (options.logs / "quick" / name).resolve()
+    options.logs = folder / "logs"
+    options.num_envs = options.num_envs or QUICK_SIZES.num_envs
+    options.max_iterations = options.max_iterations or QUICK_SIZES.max_iterations
+    print(
+        f"--quick proves that every part works together. It proves nothing about learning: "
+        f"{options.max_iterations} iterations of {options.num_envs} envs teach no robot to walk."
+    )
+    phases: list[tuple[str, Callable[[], None]]] = []
+    train = [*common_flags(request)]
+    if request.stage == 2:
+        stage1 = ["--task", stage1_task(request.task), *train, *stage1_overrides(request.overrides)]
+        phases.append(("Stage 1", lambda: run_script(scripts / "train.py", stage1)))
+    this = ["--task", request.task, *train, *request.overrides]
+    phases.append((f"Stage {request.stage}", lambda: run_script(scripts / "train.py", this)))
+    selectors = [token for token in request.overrides if override_key(token) in SELECTORS]
+
+    def checkpoint() -> Path:
+        experiment = experiment_folder(options.logs, experiment_name(request.robot, request.model, request.stage))
+        found = newest_checkpoint(experiment)
+        if found is None:
+            raise UmcError(f"training left no checkpoint in {experiment}; leave out agent.experiment_name with --quick")
+        return found
+
+    def evaluate() -> None:
+        arguments = ["--checkpoint", str(checkpoint()), "--task", request.task, "--quick"]
+        run_script(scripts / "evaluate.py", [*arguments, "--out", str(folder / "evaluation"), *selectors])
+
+    def play() -> None:
+        arguments = ["--checkpoint", str(checkpoint()), "--out", str(folder / "video"), "--quick"]
+        run_script(scripts / "play.py", [*arguments, *selectors])
+
+    phases += [("evaluation", evaluate), ("video", play)]
+    times = []
+    for number, (phase, work) in enumerate(phases, start=1):
+        print(f"[{number}/{len(phases)}] {phase}", flush=True)
+        start = time.monotonic()
+        work()
+        times.append(f"{phase} {time.monotonic() - start:.0f} s")
+    print(f"times: {', '.join(times)}")
+    print("--quick is through: every part works together; nothing has been learnt.")
+    print(f"checkpoint: {checkpoint()}")
+    print(f"report: {one_of(folder / 'evaluation', 'report.json')}")
+    print(f"video: {one_of(folder / 'video', '*.mp4')}", flush=True)
+    return 0
+
+
+def one_of(folder: Path, pattern: str) -> Path:
+    """The first file of a kind.
+
+    Raises:
+        UmcError: If there is none.
+    """
+    found = sorted(folder.rglob(pattern))
+    if not found:
+        raise UmcError(f"no {pattern} in {folder}, although the script that writes it ended with 0")
+    return found[0]

@@ -1,0 +1,269 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""rsl_rl's runner, with checkpoints that survive any death of the process and runs that go on where they stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import signal
+import time
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+import numpy as np
+import torch
+from rsl_rl.env import VecEnv
+from rsl_rl.runners import OnPolicyRunner
+
+from umc.errors import UmcError
+from umc.rl.checkpoint import CheckpointInfo, read_checkpoint, write_checkpoint
+from umc.rl.progress import Progress, ProgressLogger
+
+SAVE_EVERY_S = 120.0
+"""Longest time between two checkpoints [s]: what a ``kill -9`` may cost where iterations are slow."""
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Signals that end training after the running iteration, with a checkpoint."""
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """Training stopped on a signal; its checkpoint is written."""
+
+    def __init__(self, signum: int, checkpoint: Path) -> None:
+        super().__init__(f"stopped by {signal.Signals(signum).name}")
+        self.signum = signum
+        self.checkpoint = checkpoint
+
+
+class _StopNow(Exception):
+    """Leaves rsl_rl's loop between two iterations."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signum)
+        self.signum = signum
+
+
+class _StopSignals:
+    """Notes the first Ctrl-C or SIGTERM; a second one raises at once."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.signum: int | None = None
+        self.previous: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        self.previous = {signum: signal.signal(signum, self._note) for signum in STOP_SIGNALS}
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        for signum, handler in self.previous.items():
+            signal.signal(signum, handler)
+
+    def _note(self, signum: int, _frame: FrameType | None) -> None:
+        if self.signum is not None:
+            raise KeyboardInterrupt
+        self.signum = signum
+        self.progress.note("stopping after this iteration, then saving (once more: stop at once, without saving)")
+
+
+class UmcRunner(OnPolicyRunner):
+    """On-policy runner of every UMC policy."""
+
+    def __init__(
+        self,
+        env: VecEnv,
+        train_cfg: dict[str, Any],
+        log_dir: str | None = None,
+        device: str = "cpu",
+        info: CheckpointInfo | None = None,
+        save_every_s: float = SAVE_EVERY_S,
+    ) -> None:
+        """Build algorithm and logger.
+
+        Args:
+            env: Environment, wrapped for rsl_rl.
+            train_cfg: Agent cfg as a dictionary.
+            log_dir: Run folder; None writes nothing.
+            device: Device of the learning.
+            info: What checkpoints say about themselves; needed to write any.
+            save_every_s: Longest time between two checkpoints [s].
+        """
+        super().__init__(env, train_cfg, log_dir=log_dir, device=device)
+        self.info = info
+        self.save_every_s = save_every_s
+        self.logger: ProgressLogger = ProgressLogger(
+            on_iteration=self._after_iteration,
+            log_dir=log_dir,
+            cfg=self.cfg,
+            env_cfg=env.cfg,
+            num_envs=env.num_envs,
+            is_distributed=self.is_distributed,
+            gpu_world_size=self.gpu_world_size,
+            gpu_global_rank=self.gpu_global_rank,
+            device=device,
+        )
+        self._total = 0
+        self._progress: Progress | None = None
+        self._signals: _StopSignals | None = None
+        self._last_save = time.monotonic()
+        self._timed_save: Path | None = None
+
+    def train(self, max_iterations: int, init_at_random_ep_len: bool = False) -> Path:
+        """Train until the run has ``max_iterations`` iterations behind it, those before a resume included.
+
+        Args:
+            max_iterations: Iterations of the whole run.
+            init_at_random_ep_len: Whether envs start at random points of their episodes.
+
+        Returns:
+            The last checkpoint.
+
+        Raises:
+            TrainingInterrupted: If Ctrl-C or SIGTERM came; the checkpoint is written.
+            UmcError: If nothing is left to train.
+        """
+        done = self.current_learning_iteration
+        if done >= max_iterations:
+            raise UmcError(f"the run has {done} iterations already; give a higher --max_iterations to go on")
+        self._total = max_iterations
+        self._last_save = time.monotonic()
+        steps = self.cfg["num_steps_per_env"] * self.env.num_envs * self.gpu_world_size
+        with Progress(max_iterations, done, steps) as self._progress, _StopSignals(self._progress) as self._signals:
+            try:
+                self.learn(max_iterations - done, init_at_random_ep_len)
+            except _StopNow as stop:
+                path = self._path(self.current_learning_iteration)
+                self.save(str(path))
+                self.logger.stop_logging_writer()
+                raise TrainingInterrupted(stop.signum, path) from None
+        return self._path(self.current_learning_iteration)
+
+    def save(self, path: str, infos: dict[str, Any] | None = None) -> None:
+        """Write a checkpoint atomically, with everything that a resume needs.
+
+        Args:
+            path: File to write.
+            infos: More to store beside ``infos["umc"]``.
+
+        Raises:
+            UmcError: If the runner was not told what its checkpoints belong to.
+        """
+        if self.info is None:
+            raise UmcError("this runner does not know its robot and model; give it `info` to save checkpoints")
+        iteration = self.current_learning_iteration
+        data = self.alg.save()
+        data["iter"] = iteration
+        data["infos"] = {
+            **(infos or {}),
+            "umc": dataclasses.asdict(dataclasses.replace(self.info, iteration=iteration)),
+            "resume": {
+                "random": _random_states(),
+                "timesteps": self.logger.tot_timesteps,
+                "seconds": self.logger.tot_time,
+            },
+        }
+        write_checkpoint(path, data)
+        self.logger.save_model(path, iteration)
+        self._last_save = time.monotonic()
+        self._forget_timed_save(Path(path))
+        if self._progress is not None:
+            self._progress.saved(Path(path).name)
+
+    def load(
+        self, path: str, load_cfg: dict | None = None, strict: bool = True, map_location: str | None = None
+    ) -> dict[str, Any]:
+        """Load a checkpoint as rsl_rl does, without running code from the file.
+
+        Args:
+            path: File to read.
+            load_cfg: What to load; None loads everything.
+            strict: Whether weights must fit exactly.
+            map_location: Device for the tensors; the runner's own by default.
+
+        Returns:
+            The checkpoint's infos.
+
+        Raises:
+            UmcError: If the file is missing or damaged, or its weights do not fit the model.
+        """
+        data = read_checkpoint(path, map_location or self.device)
+        try:
+            load_iteration = self.alg.load(data, load_cfg, strict)
+        except RuntimeError as error:
+            raise UmcError(
+                f"the weights in {path} do not fit the model (other sizes?); repeat the agent.* overrides it was "
+                "trained with"
+            ) from error
+        if load_iteration:
+            self.current_learning_iteration = data["iter"]
+        return data["infos"]
+
+    def resume(self, path: str) -> None:
+        """Go on where a checkpoint stopped: weights, optimizer, learning rate, iteration, random numbers.
+
+        The state of the simulation is not stored: envs start new episodes.
+
+        Args:
+            path: Checkpoint of this run.
+        """
+        infos = self.load(path)
+        # the file's iteration is done; rsl_rl itself would repeat it
+        self.current_learning_iteration += 1
+        state = infos["resume"]
+        self.logger.tot_timesteps = state["timesteps"]
+        self.logger.tot_time = state["seconds"]
+        _set_random_states(state["random"])
+
+    def _path(self, iteration: int) -> Path:
+        if self.logger.log_dir is None:
+            raise UmcError("this runner has no run folder; give it `log_dir` to train")
+        return Path(self.logger.log_dir) / f"model_{iteration}.pt"
+
+    def _after_iteration(self, iteration: int, seconds: float, action_std: torch.Tensor) -> None:
+        # rsl_rl saves at its interval and at the end by itself, right after this call
+        rsl_rl_saves = iteration % self.cfg["save_interval"] == 0 or iteration + 1 == self._total
+        stop = None if self._signals is None else self._signals.signum
+        timed = stop is None and not rsl_rl_saves and time.monotonic() - self._last_save >= self.save_every_s
+        if self._progress is not None:
+            self._progress.update(
+                seconds,
+                self.logger.mean_return(),
+                self.logger.mean_length(),
+                action_std.mean().item(),
+                line=not (rsl_rl_saves or timed or stop),
+            )
+        if stop is not None:
+            raise _StopNow(stop)
+        if timed and self.logger.writer is not None:  # only the first of several processes writes
+            path = self._path(iteration)
+            self.save(str(path))
+            self._timed_save = path
+
+    def _forget_timed_save(self, newer: Path) -> None:
+        # checkpoints between two intervals serve only a crash: the newer one replaces them
+        if self._timed_save is not None and self._timed_save != newer:
+            self._timed_save.unlink(missing_ok=True)
+        self._timed_save = None
+
+
+def _random_states() -> dict[str, Any]:
+    """States of the random number generators, as tensors and plain values."""
+    _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
+    return {
+        "python": random.getstate(),
+        "numpy": (torch.from_numpy(np.asarray(keys).astype(np.int64)), int(position), int(has_gauss), float(gauss)),
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
+
+
+def _set_random_states(states: dict[str, Any]) -> None:
+    random.setstate(states["python"])
+    keys, position, has_gauss, gauss = states["numpy"]
+    np.random.set_state(("MT19937", keys.cpu().numpy().astype(np.uint32), position, has_gauss, gauss))
+    # torch wants these on the CPU, whatever device the checkpoint was mapped to
+    torch.set_rng_state(states["torch"].cpu())
+    if states["cuda"] and len(states["cuda"]) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all([state.cpu() for state in states["cuda"]])

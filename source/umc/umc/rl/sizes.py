@@ -1,0 +1,52 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""How much training a machine can carry."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """How big a run is."""
+
+    num_envs: int
+    """Envs simulated at once."""
+    max_iterations: int
+    """Learning iterations."""
+
+
+CPU_SIZES = {"mlp": Sizes(num_envs=256, max_iterations=1000)}
+"""What one to two CPU cores carry, by model. MLP: 256 envs learned more per minute than 512, and A1 walked after
+700 iterations (37 min, ovphysx, measured on two shared cores)."""
+
+CPU_SIZES_LARGE_MODEL = Sizes(num_envs=64, max_iterations=300)
+"""The same for every other model. The transformer learns from about 365 samples/s on one core (measured): 64 envs
+x 24 steps x 5 epochs are 20 s an iteration."""
+
+QUICK_SIZES = Sizes(num_envs=16, max_iterations=3)
+"""Of ``--quick``, for each stage: enough to pass through every part, far too little to learn."""
+
+SMALL_MACHINE_CORES = 4
+"""Up to this many cores one thread of torch was faster than more (measured with 2)."""
+
+
+def cpu_sizes(model: str) -> Sizes:
+    """Sizes for a CPU.
+
+    Args:
+        model: ``"mlp"``, ``"transformer"``.
+
+    Returns:
+        What a CPU carries.
+    """
+    return CPU_SIZES.get(model, CPU_SIZES_LARGE_MODEL)
+
+
+def cpu_threads() -> int | None:
+    """Threads that torch should use on a CPU, or None to leave its own choice (or ``OMP_NUM_THREADS``) alone."""
+    if "OMP_NUM_THREADS" in os.environ:
+        return None
+    return 1 if (os.cpu_count() or 1) <= SMALL_MACHINE_CORES else None

@@ -1,0 +1,133 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""From Stage 1 to Stage 2: names, where checkpoints are, and what passes from one to the other."""
+
+from __future__ import annotations
+
+import importlib.resources
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from umc.errors import UmcError
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, checkpoints_in, read_checkpoint, require_match
+
+if TYPE_CHECKING:
+    from umc.rl.runner import UmcRunner
+
+TASK_NAME = re.compile(r"UMC-(\w+)-Stage([12])")
+"""Gym ids: robot and stage."""
+
+
+def task_parts(task: str) -> tuple[str, int]:
+    """Robot (lower case) and stage of a task id.
+
+    Raises:
+        UmcError: If ``task`` is no UMC task id.
+    """
+    match = TASK_NAME.fullmatch(task)
+    if match is None:
+        raise UmcError(f"{task} is no UMC task; ids look like UMC-A1-Stage2")
+    return match[1].lower(), int(match[2])
+
+
+def stage1_task(task: str) -> str:
+    """Id of the Stage 1 task of the same robot."""
+    task_parts(task)
+    return task.removesuffix("Stage2").removesuffix("Stage1") + "Stage1"
+
+
+def experiment_name(robot: str, model: str, stage: int) -> str:
+    """Folder of a robot's, model's and stage's runs."""
+    return f"umc_{robot}_{model}_stage{stage}"
+
+
+def experiment_folder(logs: Path, experiment: str) -> Path:
+    """Where the runs of an experiment lie."""
+    return logs / "rsl_rl" / experiment
+
+
+def newest_checkpoint(experiment: Path) -> Path | None:
+    """Last checkpoint of the run that wrote one most recently.
+
+    Args:
+        experiment: Folder of the experiment's runs.
+
+    Returns:
+        The checkpoint, or None where there is none.
+    """
+    if not experiment.is_dir():
+        return None
+    last = [files[-1] for run in experiment.iterdir() if (files := checkpoints_in(run))]
+    # the name breaks the tie of two files written within one tick of the clock
+    return max(last, key=lambda path: (path.stat().st_mtime_ns, path.parent.name), default=None)
+
+
+def shipped_checkpoint(robot: str, model: str) -> Path | None:
+    """Stage 1 checkpoint that came with the package, or None where there is none."""
+    path = Path(str(importlib.resources.files("umc.rl"))) / "pretrained" / f"{robot}_{model}_stage1.pt"
+    return path if path.is_file() else None
+
+
+def find_stage1(logs: Path, robot: str, model: str) -> Path | None:
+    """Checkpoint that Stage 2 starts from: the newest of Stage 1 under ``logs``, else the shipped one.
+
+    Args:
+        logs: Folder of all runs.
+        robot: Robot in lower case.
+        model: ``"mlp"``, ``"transformer"``.
+
+    Returns:
+        The checkpoint, or None where Stage 1 has to be trained first.
+    """
+    own = newest_checkpoint(experiment_folder(logs, experiment_name(robot, model, 1)))
+    return own or shipped_checkpoint(robot, model)
+
+
+def hand_over(runner: UmcRunner, path: Path, robot: str, model: str) -> CheckpointInfo:
+    """Start a stage from the weights of another.
+
+    Actor and critic take the weights bit by bit; optimizer, learning rate and iteration start afresh, and the action
+    noise goes back to the agent's configured standard deviation, so that the new stage explores again.
+
+    Args:
+        runner: Runner of the new stage.
+        path: Checkpoint to start from.
+        robot: Robot of the new stage's task.
+        model: Model of the new stage's agent.
+
+    Returns:
+        What the checkpoint says about itself.
+
+    Raises:
+        UmcError: If it belongs to another robot or model, or its weights or joints do not fit.
+    """
+    info = checkpoint_info(read_checkpoint(path), path)
+    require_match(info, path, robot, model)
+    if runner.info is not None and list(info.joint_names) != list(runner.info.joint_names):
+        raise UmcError(f"{path} was trained with other joints or another joint order; train Stage 1 again")
+    runner.load(str(path), load_cfg={"actor": True, "critic": True, "optimizer": False, "iteration": False})
+    runner.current_learning_iteration = 0
+    _reset_optimizer(runner)
+    _reset_noise(runner)
+    return info
+
+
+def _reset_optimizer(runner: UmcRunner) -> None:
+    runner.alg.learning_rate = runner.cfg["algorithm"]["learning_rate"]
+    runner.alg.optimizer.state.clear()
+    for group in runner.alg.optimizer.param_groups:
+        group["lr"] = runner.alg.learning_rate
+
+
+def _reset_noise(runner: UmcRunner) -> None:
+    import torch
+
+    distribution = runner.alg.get_policy().distribution
+    if distribution is None:
+        return
+    init_std = runner.cfg["actor"]["distribution_cfg"]["init_std"]
+    with torch.no_grad():
+        for name, parameter in distribution.named_parameters():
+            parameter.fill_(math.log(init_std) if name == "log_std_param" else init_std)
