@@ -1,0 +1,72 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random numbers without a state: each is a function of (seed, counter), the same on every device and in any order.
+
+Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC11), in integer operations that torch
+carries out exactly on CPU and CUDA: no product leaves the 63 bits of an int64.
+"""
+
+from __future__ import annotations
+
+import torch
+
+_WORD = 0xFFFFFFFF
+_ROUNDS = 10
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+"""Rounds, multipliers and key increments of Philox4x32-10."""
+
+Word = torch.Tensor | int
+"""A number in [0, 2^32): an int64 tensor or a Python integer."""
+
+
+def philox(seed: int, counter: tuple[Word, Word, Word, Word]) -> torch.Tensor:
+    """Scrambles a counter.
+
+    Args:
+        seed: Key; its lowest 64 bits count.
+        counter: Four words, broadcast against each other; at least one is a tensor.
+
+    Returns:
+        The first of the four random words, in [0, 2^32), dtype int64. Shape is that of the broadcast counter.
+    """
+    c0, c1, c2, c3 = counter
+    key0, key1 = seed & _WORD, (seed >> 32) & _WORD
+    for _ in range(_ROUNDS):
+        high0, low0 = _multiply(c0, _MULTIPLIERS[0])
+        high1, low1 = _multiply(c2, _MULTIPLIERS[1])
+        c0, c1, c2, c3 = high1 ^ c1 ^ key0, low1, high0 ^ c3 ^ key1, low0
+        key0, key1 = (key0 + _WEYL[0]) & _WORD, (key1 + _WEYL[1]) & _WORD
+    return torch.as_tensor(c0)
+
+
+def _multiply(a: Word, b: int) -> tuple[Word, Word]:
+    """High and low word of a 64-bit product, from two products of at most 48 bits."""
+    low, high = a * (b & 0xFFFF), a * (b >> 16)
+    return (high + (low >> 16)) >> 16, (((high & 0xFFFF) << 16) + low) & _WORD
+
+
+def uniform(words: torch.Tensor) -> torch.Tensor:
+    """Turns random words into numbers in [0, 1).
+
+    Args:
+        words: Random words in [0, 2^32), dtype int64.
+
+    Returns:
+        Multiples of 2^-24, which float32 holds exactly. Same shape.
+    """
+    return (words >> 8).to(torch.float32) * 2.0**-24
+
+
+def integers(words: torch.Tensor, low: int, high: int) -> torch.Tensor:
+    """Turns random words into integers in [low, high].
+
+    Args:
+        words: Random words in [0, 2^32), dtype int64.
+        low: Smallest integer.
+        high: Largest integer.
+
+    Returns:
+        Integers, dtype int64. Same shape.
+    """
+    return low + ((words * (high - low + 1)) >> 32)
