@@ -1,0 +1,187 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables for the screen and the report files of an evaluation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from umc.errors import UmcError
+from umc.rl.files import atomic_write
+
+from .gait import GaitReport
+from .metrics import Episodes, Outcome, Score, average
+from .protocol import Protocol
+
+FORMAT = 1
+"""Version of the report's layout."""
+
+PACKAGES = ("umc", "isaaclab", "newton", "mujoco-warp", "warp-lang", "ovphysx", "torch", "rsl-rl-lib")
+"""Packages whose versions stand in the report."""
+
+DEFINITION = (
+    "reached@k: moved beyond k metres (horizontally) from where it stood at onset and did not fall before the end; "
+    "failed: fell after onset; both divided by the robots that stood at onset. Robots that fell before onset or whose "
+    "physics became non-finite are left out and counted. The average weighs scenarios equally."
+)
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of the packages that a result depends on.
+
+    Returns:
+        Version per package, None where it is not installed.
+    """
+    found: dict[str, str | None] = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def write_report(path: Path, content: Mapping[str, Any]) -> None:
+    """Writes a report whole or not at all; a previous one survives a failure.
+
+    Args:
+        path: Where to write.
+        content: What to write; NaN and infinity are refused, since JSON has no word for them.
+
+    Raises:
+        UmcError: If the file cannot be written.
+    """
+    text = json.dumps(content, indent=1, allow_nan=False)
+    try:
+        with atomic_write(path) as file:
+            file.write((text + "\n").encode())
+    except OSError as error:
+        raise UmcError(f"cannot write {path}: {error.strerror}; choose another --out or free some space") from error
+
+
+def fault_report(
+    protocol: Protocol,
+    scenario: torch.Tensor,
+    onset: torch.Tensor,
+    joints: torch.Tensor,
+    episodes: Episodes,
+    scores: Sequence[Score],
+    run: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Everything about an evaluation under faults.
+
+    Args:
+        protocol: The conditions.
+        scenario: Scenario of every env. Shape is (num_envs,).
+        onset: Onset of every env [env steps]. Shape is (num_envs,).
+        joints: Planned faulty joints of every env. Shape is (num_envs, num_joints).
+        episodes: What the robots did.
+        scores: One score per scenario of the protocol, in its order.
+        run: What was run: checkpoint, task, engine and so on.
+
+    Returns:
+        The content of ``report.json``.
+    """
+    envs = {
+        "scenario": scenario.tolist(),
+        "onset_step": onset.tolist(),
+        "faulty_joints": [row.nonzero().flatten().tolist() for row in joints],
+        "outcome": [Outcome(value).name.lower() for value in episodes.outcome.tolist()],
+        "distance_m": [round(value, 3) for value in episodes.distance.tolist()],
+        "steps_after_onset": episodes.steps_after_onset.tolist(),
+    }
+    return {
+        "format": FORMAT,
+        "kind": "faults",
+        **run,
+        "definition": DEFINITION,
+        "protocol": asdict(protocol),
+        "scenarios": {str(number): asdict(score) for number, score in zip(protocol.scenarios, scores, strict=True)},
+        "average": asdict(average(scores)),
+        "envs": envs,
+        "versions": versions(),
+    }
+
+
+def gait_report(report: GaitReport, run: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything about a measurement of the healthy gait.
+
+    Args:
+        report: The figures.
+        run: What was run: checkpoint, task, engine and so on.
+
+    Returns:
+        The content of ``gait.json``.
+    """
+    return {"format": FORMAT, "kind": "healthy", **run, "gait": asdict(report), "versions": versions()}
+
+
+def _cell(value: float | None, scale: float, digits: int) -> str:
+    return "-" if value is None else f"{value * scale:.{digits}f}"
+
+
+def score_table(protocol: Protocol, scores: Sequence[Score]) -> str:
+    """The table for the screen: a line per scenario and their average.
+
+    Args:
+        protocol: The conditions.
+        scores: One score per scenario of the protocol, in its order.
+
+    Returns:
+        Lines of text.
+    """
+    head = ["scenario", "judged", *(f"@{radius:g}" for radius in protocol.radii), "failed"]
+    head += ["fell before", "non-finite", "v before [m/s]", "up for [s]", "height [m]"]
+    named = [*zip(map(str, protocol.scenarios), scores, strict=True), ("average", average(scores))]
+    rows = [head]
+    for name, one in named:
+        rows.append([
+            name,
+            str(one.judged),
+            *(_cell(share, 100, 0) for share in one.reached),
+            _cell(one.failed, 100, 0),
+            str(one.fell_before_onset),
+            str(one.non_finite),
+            _cell(one.speed_before_onset, 1, 2),
+            _cell(one.survival, 1, 1),
+            _cell(one.height_after_onset, 1, 3),
+        ])  # fmt: skip
+    lines = _aligned(rows)
+    radii = "@k and failed in % of the robots that stood at onset; @k: beyond k m from there, without a fall"
+    return "\n".join([radii, lines[0], "-" * len(lines[0]), *lines[1:-1], "-" * len(lines[0]), lines[-1]])
+
+
+def gait_table(report: GaitReport) -> str:
+    """The figures of the healthy gait for the screen.
+
+    Args:
+        report: The figures.
+
+    Returns:
+        Lines of text.
+    """
+    rows = [
+        ["robots, seconds", f"{report.envs}, {report.seconds:.1f}"],
+        ["forward speed / command [m/s]", f"{report.forward_speed:.3f} / {report.command:.2f}"],
+        ["straight-line speed [m/s]", f"{report.net_speed:.3f}"],
+        ["falls, non-finite, standing still", f"{report.falls}, {report.non_finite}, {report.standing}"],
+        ["trunk height [m]", f"{report.trunk_height:.3f}"],
+        ["feet on the ground", f"{report.mean_feet_in_contact:.2f} of {len(report.duty_factor)}"],
+    ]
+    rows += [
+        [f"{foot}: time on the ground, swings", f"{duty:.0%}, {report.swings_per_second[foot]:.2f} per s"]
+        for foot, duty in report.duty_factor.items()
+    ]
+    return "\n".join(f"{name:<34} {value}" for name, value in rows)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]

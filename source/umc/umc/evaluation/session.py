@@ -1,0 +1,197 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What evaluate.py and play.py share: command line, checkpoint, env cfg, and a running environment."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from umc.errors import UmcError
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint
+from umc.rl.cli import Parser, checked_checkpoint, checked_task
+
+if TYPE_CHECKING:
+    from isaaclab.envs import ManagerBasedRLEnv
+
+    from umc.rl.policy import LoadedPolicy
+
+USAGE_ERROR = 2
+"""Exit status of a user's mistake."""
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C."""
+
+
+@dataclass
+class Session:
+    """A checkpoint and the task it is going to meet; nothing runs yet."""
+
+    options: argparse.Namespace
+    checkpoint: Path
+    info: CheckpointInfo
+    task: str
+    """Gym id."""
+    env_cfg: Any
+    """Env cfg with presets and overrides applied."""
+    device: str
+
+
+def parse(
+    argv: list[str], prog: str, description: str, add_arguments: Callable[[argparse.ArgumentParser], None]
+) -> tuple[argparse.Namespace, list[str]]:
+    """Reads a command line: the script's flags, Isaac Lab's launcher flags, presets and ``env.`` overrides.
+
+    Args:
+        argv: Arguments without the script's name.
+        prog: Name of the script.
+        description: What it does, for the help.
+        add_arguments: Adds the script's own flags.
+
+    Returns:
+        The flags, and presets and overrides as typed.
+
+    Raises:
+        UmcError: If a token makes no sense.
+    """
+    from isaaclab.app import add_launcher_args
+    from isaaclab.app.sim_launcher import fuse_kit_args
+    from isaaclab_tasks.utils import setup_preset_cli
+
+    parser = Parser(prog=prog, description=description, conflict_handler="resolve", allow_abbrev=False)
+    add_launcher_args(parser)
+    add = parser.add_argument
+    add("--checkpoint", help="model_<iteration>.pt, or a run folder, which stands for its last one")
+    add("--task", help="gym id; the checkpoint's own without it")
+    add("--num_envs", type=int, help="envs simulated at once")
+    add("--seed", type=int, help="seed of faults and starts")
+    add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
+    add("--out", type=Path, help="folder for what is written; beside the checkpoint without it")
+    add_arguments(parser)
+    options, overrides = setup_preset_cli(parser, fuse_kit_args(argv))
+    for token in overrides:
+        if token.startswith("-"):
+            raise UmcError(f"unknown flag {token.split('=')[0]}; --help lists all flags")
+        if "=" not in token:
+            raise UmcError(f"cannot read {token}; overrides look like env.decimation=4 or physics=ovphysx")
+        if token.startswith("agent."):
+            raise UmcError(f"{token}: the agent comes with the checkpoint; only env. overrides can be given")
+    if options.checkpoint is None:
+        raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
+    if options.num_envs is not None and options.num_envs < 1:
+        raise UmcError(f"--num_envs is {options.num_envs}; it has to be at least 1")
+    if options.seed is not None and options.seed < 0:
+        raise UmcError(f"--seed is {options.seed}; it has to be 0 or more")
+    return options, overrides
+
+
+def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None = None) -> Session:
+    """Reads the checkpoint and resolves its task.
+
+    Args:
+        options: Flags.
+        overrides: Presets and overrides as typed.
+        stage: Stage of the task where the user names none; the checkpoint's own without it.
+
+    Returns:
+        The session.
+
+    Raises:
+        UmcError: If the file is no checkpoint or belongs to another robot, or the task or an override is unknown.
+    """
+    from umc.rl.policy import require_robot
+    from umc.rl.resolve import check_launch, pick_device, resolve_cfgs
+    from umc.rl.stages import task_parts
+
+    checkpoint = checked_checkpoint(options.checkpoint)
+    assert checkpoint is not None
+    info = checkpoint_info(read_checkpoint(checkpoint), checkpoint)
+    own = info.task if stage is None else f"{info.task.rpartition('Stage')[0]}Stage{stage}"
+    task = checked_task(options.task or own)
+    require_robot(info, checkpoint, task_parts(task)[0])
+    device = pick_device(options.device)
+    env_cfg, _ = resolve_cfgs(task, info.agent, overrides)
+    check_launch(env_cfg, options)
+    env_cfg.sim.device = device
+    options.device = device
+    return Session(options, checkpoint, info, task, env_cfg, device)
+
+
+@contextlib.contextmanager
+def running(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, LoadedPolicy]]:
+    """Starts the environment and loads the policy into it.
+
+    Args:
+        session: What to start; its env cfg is used as it is now.
+
+    Yields:
+        Environment and policy.
+
+    Raises:
+        UmcError: If the policy does not fit the environment.
+    """
+    import gymnasium as gym
+    import torch
+    from isaaclab.app import launch_simulation
+    from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
+
+    from umc.rl.launch import quiet
+    from umc.rl.policy import load_policy
+    from umc.rl.sizes import cpu_threads
+
+    threads = cpu_threads() if session.device == "cpu" else None
+    if threads is not None:
+        torch.set_num_threads(threads)
+    count = session.env_cfg.scene.num_envs
+    print(f"{session.task}, {count} envs on {session.device}: starting the simulation ...", flush=True)
+    failure: UmcError | None = None
+    # a UmcError must not pass through Isaac Lab's launcher, which prints a traceback of whatever passes
+    with launch_simulation(session.env_cfg, session.options), contextlib.ExitStack() as cleanup:
+        try:
+            with quiet(io.StringIO()):
+                apply_env_overrides(session.options, session.env_cfg)
+                env = gym.make(session.task, cfg=session.env_cfg)
+                cleanup.callback(close_env, env)
+                inner: Any = env.unwrapped
+                widths = {name: shape[0] for name, shape in inner.observation_manager.group_obs_dim.items()}
+                policy = load_policy(
+                    session.checkpoint, widths, session.device, session.info.robot, inner.scene["robot"].joint_names
+                )
+            yield inner, policy
+        except UmcError as error:
+            failure = error
+    if failure is not None:
+        raise failure
+
+
+def describe_run(session: Session, policy: LoadedPolicy) -> dict[str, Any]:
+    """What a report says about how it came to be.
+
+    Args:
+        session: What ran.
+        policy: The policy that acted.
+
+    Returns:
+        Plain values.
+    """
+    from dataclasses import asdict
+
+    from umc.rl.resolve import physics_name
+
+    return {
+        "task": session.task,
+        "checkpoint": {"path": str(session.checkpoint), "sha256": policy.sha256, **asdict(policy.info)},
+        "physics": physics_name(session.env_cfg),
+        "device": session.device,
+        "num_envs": session.env_cfg.scene.num_envs,
+        "seed": session.env_cfg.seed,
+        "action": "mean (no exploration noise)",
+        "noise": "off",
+        "pushes": "off",
+        "randomised": "starts and physics, as in training",
+    }

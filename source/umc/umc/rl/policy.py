@@ -1,0 +1,188 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a checkpoint to a policy that acts: no runner, no optimizer, and no simulator needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from rsl_rl.utils import resolve_class
+from tensordict import TensorDict
+
+from umc.errors import UmcError
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, sha256
+from umc.rl.models import MaskedModel
+
+ACTOR_SET = "actor"
+"""rsl_rl's name of the groups that the policy reads."""
+
+LEGACY_FIELDS = ("stochastic", "init_noise_std", "noise_std_type", "state_dependent_std")
+"""Fields that Isaac Lab's model cfgs keep for older rsl_rl; the model classes do not take them."""
+
+
+class _AgentLoader(yaml.SafeLoader):
+    """Plain YAML and the tuples that Isaac Lab writes; anything else that would run code is refused."""
+
+
+def _tuple(loader: yaml.SafeLoader, node: yaml.SequenceNode) -> tuple[Any, ...]:
+    return tuple(loader.construct_sequence(node))
+
+
+_AgentLoader.add_constructor("tag:yaml.org,2002:python/tuple", _tuple)
+
+
+@dataclass(frozen=True)
+class LoadedPolicy:
+    """A policy with what is known about its origin; calling it gives mean actions."""
+
+    actor: MaskedModel
+    info: CheckpointInfo
+    path: Path
+    sha256: str
+    """Fingerprint of the checkpoint file."""
+
+    def __call__(self, obs: TensorDict) -> torch.Tensor:
+        """Mean actions, without exploration noise.
+
+        Args:
+            obs: Observation groups of the environment, each (num_envs, width).
+
+        Returns:
+            Actions. Shape is (num_envs, num_joints).
+        """
+        with torch.inference_mode():
+            return self.actor(obs)
+
+
+def stored_agent(checkpoint: Path, info: CheckpointInfo) -> dict[str, Any]:
+    """The agent cfg a checkpoint was trained with.
+
+    Args:
+        checkpoint: The checkpoint; its run keeps the cfg in ``params/agent.yaml``.
+        info: What the checkpoint says about itself; names the registered cfg that stands in where the run's is gone.
+
+    Returns:
+        The cfg as a dictionary.
+
+    Raises:
+        UmcError: If the stored cfg cannot be read, or the task or agent is not registered.
+    """
+    path = checkpoint.parent / "params" / "agent.yaml"
+    if path.is_file():
+        try:
+            agent = yaml.load(path.read_text(encoding="utf-8"), Loader=_AgentLoader)
+        except yaml.YAMLError as error:
+            raise UmcError(f"{path} is damaged; restore it, or move the checkpoint out of its run folder") from error
+        if not isinstance(agent, dict) or ACTOR_SET not in agent or "obs_groups" not in agent:
+            raise UmcError(f"{path} is no agent configuration; restore it, or move the checkpoint out of its folder")
+        return agent
+    return registered_agent(info.task, info.agent)
+
+
+def registered_agent(task: str, agent: str) -> dict[str, Any]:
+    """An agent cfg as it is registered with a task.
+
+    Args:
+        task: Gym id.
+        agent: Entry point name.
+
+    Returns:
+        The cfg as a dictionary.
+
+    Raises:
+        UmcError: If there is no such task or agent.
+    """
+    from isaaclab.utils import to_dict
+    from isaaclab_tasks.utils import load_cfg_from_registry
+
+    try:
+        return to_dict(load_cfg_from_registry(task, agent))
+    except (ValueError, KeyError) as error:
+        raise UmcError(f"task {task} with agent {agent} is not registered here; update umc") from error
+
+
+def build_actor(agent: Mapping[str, Any], widths: Mapping[str, int], num_joints: int) -> MaskedModel:
+    """Makes an actor with fresh weights.
+
+    Args:
+        agent: The agent cfg as a dictionary.
+        widths: Columns of each observation group.
+        num_joints: Number of actions.
+
+    Returns:
+        The model.
+
+    Raises:
+        UmcError: If the cfg names no masked model, or does not fit the observations.
+    """
+    cfg = {name: value for name, value in agent[ACTOR_SET].items() if name not in LEGACY_FIELDS}
+    groups: list[str] = agent["obs_groups"][ACTOR_SET]
+    missing = [group for group in groups if group not in widths]
+    if missing:
+        raise UmcError(f"the policy reads {', '.join(missing)}, which the task does not have; choose its own --task")
+    model_class, options = resolve_class(cfg)
+    if not (isinstance(model_class, type) and issubclass(model_class, MaskedModel)):
+        raise UmcError(f"{cfg.get('class_name')} is no model of umc; train with one of the registered agents")
+    example = TensorDict({group: torch.zeros(1, widths[group]) for group in groups}, batch_size=[1])
+    return model_class(example, {ACTOR_SET: list(groups)}, ACTOR_SET, num_joints, **options)
+
+
+def load_policy(
+    checkpoint: Path | str,
+    widths: Mapping[str, int],
+    device: str = "cpu",
+    robot: str | None = None,
+    joint_names: Sequence[str] | None = None,
+) -> LoadedPolicy:
+    """Makes a policy from a checkpoint.
+
+    Args:
+        checkpoint: File that training wrote.
+        widths: Columns of each observation group that the environment gives.
+        device: Where the policy computes.
+        robot: Robot of the environment, if the policy is to act there.
+        joint_names: Joints of the environment in the order of its actions, if the policy is to act there.
+
+    Returns:
+        The policy, in evaluation mode.
+
+    Raises:
+        UmcError: If the file is no checkpoint, or belongs to another robot, task or model.
+    """
+    path = Path(checkpoint)
+    data = read_checkpoint(path, device)
+    info = checkpoint_info(data, path)
+    require_robot(info, path, robot)
+    if joint_names is not None and list(joint_names) != list(info.joint_names):
+        raise UmcError(f"{path} was trained with other joints or another joint order; train it again")
+    actor = build_actor(stored_agent(path, info), widths, len(info.joint_names))
+    try:
+        actor.load_state_dict(data["actor_state_dict"])
+    except RuntimeError as error:
+        raise UmcError(
+            f"the weights in {path} do not fit the model of its run; params/agent.yaml is missing?"
+        ) from error
+    return LoadedPolicy(actor.to(device).eval().requires_grad_(False), info, path, sha256(path))
+
+
+def require_robot(info: CheckpointInfo, path: Path, robot: str | None) -> None:
+    """Refuses the checkpoint of another robot.
+
+    Args:
+        info: What the checkpoint says about itself.
+        path: The checkpoint.
+        robot: Robot of the task; None takes any.
+
+    Raises:
+        UmcError: If the robots differ.
+    """
+    if robot is not None and info.robot != robot:
+        raise UmcError(
+            f"{path} was trained for robot {info.robot}, the task is for {robot}; give a checkpoint of {robot} or "
+            f"--task {info.task}"
+        )

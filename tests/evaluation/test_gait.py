@@ -1,0 +1,68 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The figures of the healthy gait on motions whose answer is known."""
+
+import pytest
+import torch
+from umc.evaluation.gait import GaitRecorder
+
+DT = 0.02
+
+
+def march(recorder, steps, fell_at=None, broke_at=None, speed=0.5, standing=False):
+    """Env 0 walks along x with foot a on the ground half of the time; env 1 does too unless told otherwise."""
+    for step in range(1, steps + 1):
+        x = speed * DT * step
+        contact = torch.tensor([[step % 4 in (1, 2), True], [step % 4 in (1, 2), True]])
+        other = 0.0 if standing else 1.0
+        recorder.record(
+            torch.tensor([[x, 0.0], [x * other, 0.0]]),
+            torch.tensor([speed, speed * other]),
+            torch.tensor([0.3, 0.3]),
+            contact,
+            torch.tensor([False, step == fell_at]),
+            torch.tensor([False, step == broke_at]),
+        )
+    return recorder.report(command=0.5, step_dt=DT, steps=steps)
+
+
+def test_speed_height_and_contacts_of_a_steady_march():
+    report = march(GaitRecorder(2, ("a", "b")), 100)
+    assert report.forward_speed == pytest.approx(0.5)
+    assert report.net_speed == pytest.approx(0.5, rel=1e-4)
+    assert report.trunk_height == pytest.approx(0.3)
+    assert report.duty_factor == {"a": pytest.approx(0.5), "b": pytest.approx(1.0)}
+    # foot a leaves the ground once in four steps of 0.02 s
+    assert report.swings_per_second == {"a": pytest.approx(12.5), "b": 0.0}
+    assert report.mean_feet_in_contact == pytest.approx(1.5)
+    assert (report.falls, report.standing, report.seconds) == (0, 0, pytest.approx(2.0))
+
+
+def test_a_robot_that_stands_still_is_named():
+    report = march(GaitRecorder(2, ("a", "b")), 100, standing=True)
+    assert report.standing == 1
+    assert report.forward_speed == pytest.approx(0.25)
+
+
+def test_a_fall_ends_the_record_of_that_robot_only():
+    report = march(GaitRecorder(2, ("a", "b")), 100, fell_at=50)
+    assert report.falls == 1
+    assert report.forward_speed == pytest.approx(0.5)
+
+
+def test_walking_in_a_circle_shows_in_the_straight_line_speed():
+    recorder = GaitRecorder(1, ("a",))
+    no = torch.tensor([False])
+    angle = torch.linspace(0, 2 * torch.pi, 101)
+    for one in angle:
+        recorder.record(torch.tensor([[one.cos(), one.sin()]]), torch.tensor([0.5]), torch.ones(1), no[None], no, no)
+    report = recorder.report(0.5, DT, 101)
+    assert report.forward_speed == pytest.approx(0.5)
+    assert report.net_speed == pytest.approx(0.0, abs=1e-4)
+
+
+def test_broken_physics_is_in_no_mean():
+    recorder = GaitRecorder(2, ("a", "b"))
+    report = march(recorder, 100, broke_at=60, standing=True)
+    assert (report.falls, report.non_finite) == (0, 1)
+    assert report.forward_speed == pytest.approx(0.5)

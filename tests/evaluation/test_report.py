@@ -1,0 +1,122 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Protocol and report: what the paper says, what a user may change, and files that are whole or absent."""
+
+import json
+import os
+
+import pytest
+import torch
+from umc.errors import UmcError
+from umc.evaluation.metrics import EpisodeRecorder, score
+from umc.evaluation.protocol import PROTOCOLS, protocol_for
+from umc.evaluation.report import fault_report, score_table, write_report
+
+
+def test_the_protocols_hold_the_papers_inference_tables():
+    a1, g1 = PROTOCOLS["a1"], PROTOCOLS["g1"]
+    assert (a1.num_joints, a1.rom_fraction, a1.effort_limit, a1.velocity_limit) == (
+        (4, 5),
+        0.1,
+        {".*": 8.0},
+        {".*": 3.0},
+    )
+    assert (g1.num_joints, g1.rom_fraction, g1.effort_limit, g1.velocity_limit) == (
+        (2, 4),
+        0.3,
+        {".*": 5.0},
+        {".*": 3.0},
+    )
+    for one in (a1, g1):
+        assert (one.onset, one.steps, one.radii) == ((75, 100, 125), 750, (1, 2, 3, 4, 5))
+        assert one.command == (0.5, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"scenarios": (9,)}, "unknown scenario"),
+        ({"scenarios": (0, 1)}, "unknown scenario"),
+        ({"scenarios": ()}, "unknown scenario"),
+        ({"scenarios": (1, 1)}, "twice"),
+        ({"radii": (2, 1)}, "increasing"),
+    ],
+)
+def test_a_choice_that_makes_no_sense_is_refused(changes, words):
+    with pytest.raises(UmcError, match=words):
+        protocol_for("a1", **changes)
+
+
+def test_a_robot_without_protocol_is_refused_with_the_list_of_robots():
+    with pytest.raises(UmcError, match="a1, g1"):
+        protocol_for("anymal")
+
+
+def test_scenarios_are_dealt_out_in_turn_and_every_one_gets_an_env():
+    protocol = protocol_for("a1", scenarios=(2, 5, 8))
+    assert protocol.scenario_of_env(5).tolist() == [2, 5, 8, 2, 5]
+    with pytest.raises(UmcError, match="--num_envs 2"):
+        protocol.scenario_of_env(2)
+
+
+def make_report():
+    protocol = protocol_for("a1", scenarios=(1, 8), radii=(1, 2))
+    scenario, onset = protocol.scenario_of_env(4), torch.tensor([2, 2, 2, 2])
+    recorder = EpisodeRecorder(onset)
+    no = torch.zeros(4, dtype=torch.bool)
+    for step in range(1, 6):
+        position = torch.tensor([[0.5 * step, 0.0]] * 4)
+        recorder.record(
+            position,
+            torch.full((4,), 0.5),
+            torch.full((4,), 0.3),
+            torch.tensor([step == 4, step == 1, 0, 0]).bool(),
+            no,
+            no,
+        )
+    episodes = recorder.episodes()
+    scores = [score(episodes, protocol.radii, 0.02, scenario == number) for number in protocol.scenarios]
+    joints = torch.zeros(4, 12, dtype=torch.bool)
+    joints[0, [3, 7]] = True
+    return protocol, scores, fault_report(protocol, scenario, onset, joints, episodes, scores, {"seed": 1})
+
+
+def test_the_report_holds_every_env_and_can_be_scored_again():
+    _, _, report = make_report()
+    envs = report["envs"]
+    assert envs["scenario"] == [1, 8, 1, 8]
+    assert envs["outcome"] == ["failed", "fell_before_onset", "up", "up"]
+    assert envs["faulty_joints"] == [[3, 7], [], [], []]
+    assert envs["distance_m"][2] == pytest.approx(1.5)
+    assert report["scenarios"]["1"]["failed"] == 0.5
+    assert report["scenarios"]["8"]["judged"] == 1
+    assert report["average"]["failed"] == 0.25
+    assert json.loads(json.dumps(report, allow_nan=False))["protocol"]["steps"] == 750
+
+
+def test_the_table_has_a_line_per_scenario_and_the_average():
+    protocol, scores, _ = make_report()
+    lines = score_table(protocol, scores).splitlines()
+    assert [line.split()[0] for line in lines if line.strip()[0].isalnum()] == ["scenario", "1", "8", "average"]
+    assert lines[-1].split()[:5] == ["average", "3", "75", "0", "25"]
+    assert len({len(line) for line in lines[1:]}) == 1
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    path = tmp_path / "report.json"
+    write_report(path, {"a": 1})
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UmcError, match="No space left"):
+        write_report(path, {"a": 2})
+    assert json.loads(path.read_text()) == {"a": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_a_nan_never_reaches_the_file(tmp_path):
+    with pytest.raises(ValueError, match="JSON"):
+        write_report(tmp_path / "report.json", {"a": float("nan")})
+    assert not list(tmp_path.iterdir())
