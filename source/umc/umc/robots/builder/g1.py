@@ -1,0 +1,61 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The recipe of Unitree G1: 12 leg joints, the upper body welded to the pelvis."""
+
+import mujoco
+
+from umc.robots.builder.recipe import Fit, Ornament, Recipe, Shape, Source
+from umc.robots.builder.source import EXAMPLE_ROBOT_DATA, EXAMPLE_ROBOT_DATA_VERSION, example_robot, load_urdf
+from umc.robots.g1 import ARMATURE, G1_BODIES, G1_JOINTS
+
+SOURCE = "g1_description/urdf/g1_29dof_rev_1_0.urdf"
+
+_LIGHT, _MIDDLE, _DARK = (0.55, 0.57, 0.60), (0.24, 0.26, 0.29), (0.06, 0.06, 0.07)
+
+
+def _load() -> Source:
+    return load_urdf(example_robot(SOURCE), "package://example-robot-data/robots", example_robot(""))
+
+
+RECIPE = Recipe(
+    name="g1",
+    notice=(
+        "Unitree G1, 12 leg joints. SPDX-License-Identifier: BSD-3-Clause\n"
+        'Copyright (c) 2016-2022 HangZhou YuShu TECHNOLOGY CO.,LTD. ("Unitree Robotics"). All rights reserved.\n'
+        f"Made from {SOURCE} of {EXAMPLE_ROBOT_DATA} {EXAMPLE_ROBOT_DATA_VERSION}, which took it from unitree_ros.\n"
+        "Written by `python -m umc.robots.builder g1`: change the recipe, not this file."
+    ),
+    load=_load,
+    bodies=G1_BODIES,
+    joints=G1_JOINTS,
+    armature=ARMATURE,
+    # the arms hang, elbows bent: the default pose of Isaac Lab's G1 [rad]
+    welded_at={
+        ".*_shoulder_pitch_joint": 0.35,
+        "left_shoulder_roll_joint": 0.16,
+        "right_shoulder_roll_joint": -0.16,
+        ".*_elbow_joint": 0.87,
+    },
+    shapes=(
+        Shape("logo_link|.*_wrist_pitch_link", Fit.DROP),
+        # inside the neighbours' shapes, or no part that meets the ground first: seen, not felt
+        Shape(".*_(hip_pitch|hip_roll|wrist_roll)_link", Fit.CAPSULE, collides=False),
+        Shape(".*_shoulder_(pitch|roll)_link", Fit.KEEP, collides=False),
+        Shape(".*_ankle_pitch_link", Fit.DROP),
+        Shape(".*_(hip_yaw|knee|shoulder_yaw)_link", Fit.CAPSULE),
+        Shape("(pelvis_contour|torso|head|.*_(elbow|wrist_yaw))_link", Fit.BOX),
+    ),
+    ornaments=(
+        Ornament("waist_yaw_link", mujoco.mjtGeom.mjGEOM_CYLINDER, (0.045, 0.045), (0.0, 0.0, 0.01)),
+        Ornament(".*_ankle_pitch_link", mujoco.mjtGeom.mjGEOM_SPHERE, (0.024,)),
+        # the sole between the four spheres that collide (their lower edge is at z = -0.035)
+        Ornament(".*_ankle_roll_link", mujoco.mjtGeom.mjGEOM_BOX, (0.095, 0.033, 0.013), (0.037, 0.0, -0.021)),
+    ),
+    colors=(
+        (".*_(hip_yaw|knee)_link", _LIGHT),
+        (".*_(hip_pitch|hip_roll|ankle_pitch)_link", _MIDDLE),
+        (".*_ankle_roll_link", _DARK),
+        ("torso_link|.*_(shoulder_yaw|wrist_yaw)_link", _LIGHT),
+        (".*", _DARK),
+    ),
+)

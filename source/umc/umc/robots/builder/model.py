@@ -1,0 +1,108 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a public description to a compiled model: joints welded, fixed links fused, shapes made primitive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import mujoco
+import numpy as np
+
+from umc.errors import UmcError
+from umc.robots.builder.recipe import Fit, Recipe
+
+_FITS = {Fit.BOX: mujoco.mjtGeom.mjGEOM_BOX, Fit.CAPSULE: mujoco.mjtGeom.mjGEOM_CAPSULE}
+
+
+def compile_model(recipe: Recipe) -> tuple[mujoco.MjModel, Mapping[str, float]]:
+    """Make the model that the USD file says in other words.
+
+    Args:
+        recipe: The robot's recipe.
+
+    Returns:
+        The compiled model, and joint name to velocity limit [rad/s].
+
+    Raises:
+        UmcError: The model's bodies or joints are not those of the recipe.
+    """
+    source = recipe.load()
+    spec = source.spec
+    _weld(spec, recipe)
+    _shape(spec, recipe)
+    for joint in spec.joints:
+        if joint.type != mujoco.mjtJoint.mjJNT_FREE:
+            joint.armature = match(recipe.armature.items(), joint.name, "armature")
+    model = spec.compile()
+    bodies = [model.body(i).name for i in range(1, model.nbody)]
+    joints = [model.joint(i).name for i in range(model.njnt) if model.jnt_type[i] == mujoco.mjtJoint.mjJNT_HINGE]
+    for what, found, wanted in (("bodies", bodies, recipe.bodies), ("joints", joints, recipe.joints)):
+        if set(found) != set(wanted):
+            raise UmcError(f"{recipe.name}: {what} differ from the recipe's: {sorted(set(found) ^ set(wanted))}")
+    return model, source.velocity_limits
+
+
+def match[T](rules: Iterable[tuple[str, T]], name: str, what: str) -> T:
+    """Look up the first rule whose regular expression matches the whole name.
+
+    Args:
+        rules: Pairs of regular expression and value.
+        name: Name to look up.
+        what: Word for the message.
+
+    Returns:
+        The value of the rule.
+
+    Raises:
+        UmcError: No rule matches.
+    """
+    for pattern, value in rules:
+        if re.fullmatch(pattern, name):
+            return value
+    raise UmcError(f"the recipe has no {what} for {name}; add a rule")
+
+
+def _weld(spec: mujoco.MjSpec, recipe: Recipe) -> None:
+    """Turn the bodies of joints that the recipe does not name to their angle and take the joints away."""
+    for joint in list(spec.joints):
+        if joint.type == mujoco.mjtJoint.mjJNT_FREE or joint.name in recipe.joints:
+            continue
+        angle = match((*recipe.welded_at.items(), (".*", 0.0)), joint.name, "angle")
+        turn, turned = np.zeros(4), np.zeros(4)
+        mujoco.mju_axisAngle2Quat(turn, np.array(joint.axis), angle)
+        mujoco.mju_mulQuat(turned, np.array(joint.parent.quat), turn)
+        joint.parent.quat = turned
+        spec.delete(joint)
+
+
+def _shape(spec: mujoco.MjSpec, recipe: Recipe) -> None:
+    """Make every shape a primitive, add the ornaments and paint them."""
+    for geom in list(spec.geoms):
+        rule = next((rule for rule in recipe.shapes if re.fullmatch(rule.links, geom.parent.name)), None)
+        if rule is None:
+            continue
+        if rule.fit is Fit.DROP:
+            spec.delete(geom)
+            continue
+        if geom.meshname:
+            geom.type = _FITS[rule.fit]
+        if not rule.collides:
+            geom.contype = geom.conaffinity = 0
+    for geom in spec.geoms:
+        geom.rgba = [*match(recipe.colors, geom.parent.name, "colour"), 1.0]
+    for body in spec.bodies:
+        for ornament in recipe.ornaments:
+            if re.fullmatch(ornament.links, body.name):
+                color = ornament.color or match(recipe.colors, body.name, "colour")
+                body.add_geom(
+                    type=ornament.kind,
+                    size=[*ornament.size, 0.0, 0.0][:3],
+                    pos=ornament.pos,
+                    quat=ornament.quat,
+                    rgba=[*color, 1.0],
+                    contype=0,
+                    conaffinity=0,
+                    mass=0.0,
+                )

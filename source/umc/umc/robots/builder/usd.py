@@ -1,0 +1,183 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a compiled model to one flat USD file that Newton and PhysX read alike."""
+
+# pxr's stubs declare None where the calls return objects:
+# pyright: reportAttributeAccessIssue=none, reportArgumentType=none, reportReturnType=none
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import mujoco
+import numpy as np
+from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
+
+from umc.robots.builder.recipe import Recipe
+
+LIMIT_SOLREF = (0.01, 1.0)
+"""Time constant [s] and damping ratio [-] of a joint limit in MuJoCo. Newton's default stiffness diverges when a joint
+is pushed against a limit; with these the overshoot was about 0.1 rad (docs/engines.md)."""
+
+LIMIT_SOLIMP = (0.95, 0.99, 0.001, 0.5, 2.0)
+"""Impedance of a joint limit in MuJoCo: least and greatest [-], width [rad], midpoint [-], power [-]."""
+
+DIGITS = 9
+"""Decimals that are kept of inertia, mass and joint frames."""
+
+SHAPE_DIGITS = 5
+"""Decimals that are kept of shapes: 0.01 mm, so that a fitted mesh gives the same text on every machine."""
+
+_GEOM = mujoco.mjtGeom
+
+
+def write_usd(model: mujoco.MjModel, velocity_limits: Mapping[str, float], recipe: Recipe, path: Path) -> None:
+    """Write the robot, bodies and joints in the recipe's order.
+
+    Args:
+        model: The compiled model.
+        velocity_limits: Joint name to velocity limit [rad/s].
+        recipe: The robot's recipe.
+        path: File to write.
+    """
+    data = mujoco.MjData(model)
+    data.qpos[:7] = (0, 0, 0, 1, 0, 0, 0)
+    mujoco.mj_kinematics(model, data)
+    stage = Usd.Stage.CreateInMemory()
+    stage.GetRootLayer().documentation = recipe.notice
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    UsdPhysics.SetStageKilogramsPerUnit(stage, 1.0)
+    stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, f"/{recipe.name}").GetPrim())
+    for name in recipe.bodies:
+        body = model.body(name).id
+        prim = UsdGeom.Xform.Define(stage, f"/{recipe.name}/{name}").GetPrim()
+        _place(prim, data.xpos[body], data.xquat[body], DIGITS)
+        UsdPhysics.RigidBodyAPI.Apply(prim)
+        if name == recipe.bodies[0]:
+            UsdPhysics.ArticulationRootAPI.Apply(prim)
+        mass = UsdPhysics.MassAPI.Apply(prim)
+        mass.CreateMassAttr(_tidy(model.body_mass[body], DIGITS))
+        mass.CreateCenterOfMassAttr(_vector(model.body_ipos[body], DIGITS))
+        mass.CreatePrincipalAxesAttr(_quaternion(model.body_iquat[body], DIGITS))
+        mass.CreateDiagonalInertiaAttr(_vector(model.body_inertia[body], DIGITS))
+        _write_shapes(stage, model, body, f"/{recipe.name}/{name}")
+    for name in recipe.joints:
+        _write_joint(stage, model, name, velocity_limits[name], recipe.name)
+    stage.GetRootLayer().Export(str(path))
+
+
+def _write_shapes(stage: Usd.Stage, model: mujoco.MjModel, body: int, parent: str) -> None:
+    """Write the primitives of one body; those that do not collide get no collision schema.
+
+    Newton draws the visual shapes of a body or, where there are none, its colliders. A body that has both therefore
+    gets a visual twin of each collider.
+    """
+    first = model.body_geomadr[body]
+    geoms = range(first, first + model.body_geomnum[body])
+    colliders = [geom for geom in geoms if model.geom_contype[geom] or model.geom_conaffinity[geom]]
+    visuals = [geom for geom in geoms if geom not in colliders]
+    for number, geom in enumerate(colliders):
+        UsdPhysics.CollisionAPI.Apply(_write_shape(stage, model, geom, f"{parent}/collision_{number}"))
+    for number, geom in enumerate(geoms if visuals else ()):
+        _write_shape(stage, model, geom, f"{parent}/visual_{number}")
+
+
+def _write_shape(stage: Usd.Stage, model: mujoco.MjModel, geom: int, path: str) -> Usd.Prim:
+    shape = _define_shape(stage, path, _GEOM(int(model.geom_type[geom])), model.geom_size[geom])
+    form = _place(shape.GetPrim(), model.geom_pos[geom], model.geom_quat[geom], SHAPE_DIGITS)
+    if isinstance(shape, UsdGeom.Cube):
+        form.AddScaleOp().Set(_vector(model.geom_size[geom], SHAPE_DIGITS))
+    shape.CreateDisplayColorAttr([_vector(model.geom_rgba[geom, :3], SHAPE_DIGITS)])
+    return shape.GetPrim()
+
+
+def _define_shape(stage: Usd.Stage, path: str, kind: mujoco.mjtGeom, size: np.ndarray) -> UsdGeom.Gprim:
+    """Define a primitive; a box is a cube of edge 2 that is scaled later."""
+    radius, half = _tidy(size[0], SHAPE_DIGITS), _tidy(size[1], SHAPE_DIGITS)
+    if kind == _GEOM.mjGEOM_BOX:
+        cube = UsdGeom.Cube.Define(stage, path)
+        cube.CreateSizeAttr(2.0)
+        return _extent(cube, (1.0, 1.0, 1.0))
+    if kind == _GEOM.mjGEOM_SPHERE:
+        sphere = UsdGeom.Sphere.Define(stage, path)
+        sphere.CreateRadiusAttr(radius)
+        return _extent(sphere, (radius,) * 3)
+    if kind not in (_GEOM.mjGEOM_CAPSULE, _GEOM.mjGEOM_CYLINDER):
+        raise ValueError(f"{path}: {kind.name} is no shape for both engines; give its link a rule in the recipe")
+    capsule = kind == _GEOM.mjGEOM_CAPSULE
+    rod = (UsdGeom.Capsule if capsule else UsdGeom.Cylinder).Define(stage, path)
+    rod.CreateAxisAttr(UsdGeom.Tokens.z)
+    rod.CreateRadiusAttr(radius)
+    rod.CreateHeightAttr(2.0 * half)
+    return _extent(rod, (radius, radius, half + radius if capsule else half))
+
+
+def _write_joint(stage: Usd.Stage, model: mujoco.MjModel, name: str, velocity_limit: float, robot: str) -> None:
+    """Write a hinge, its limits and what each engine wants to know of it."""
+    joint = model.joint(name).id
+    body = model.jnt_bodyid[joint]
+    parent = f"/{robot}/{model.body(model.body_parentid[body]).name}"
+    child = f"/{robot}/{model.body(body).name}"
+    hinge = UsdPhysics.RevoluteJoint.Define(stage, f"{parent}/{name}")
+    hinge.CreateBody0Rel().SetTargets([parent])
+    hinge.CreateBody1Rel().SetTargets([child])
+    # the joint's frame: Z along its axis
+    frame, frame_in_parent, anchor = np.zeros(4), np.zeros(4), np.zeros(3)
+    mujoco.mju_quatZ2Vec(frame, model.jnt_axis[joint])
+    mujoco.mju_mulQuat(frame_in_parent, model.body_quat[body], frame)
+    mujoco.mju_rotVecQuat(anchor, model.jnt_pos[joint], model.body_quat[body])
+    hinge.CreateAxisAttr(UsdPhysics.Tokens.z)
+    hinge.CreateLocalPos0Attr(_vector(anchor + model.body_pos[body], DIGITS))
+    hinge.CreateLocalRot0Attr(_quaternion(frame_in_parent, DIGITS))
+    hinge.CreateLocalPos1Attr(_vector(model.jnt_pos[joint], DIGITS))
+    hinge.CreateLocalRot1Attr(_quaternion(frame, DIGITS))
+    lower, upper = model.jnt_range[joint]
+    hinge.CreateLowerLimitAttr(_tidy(math.degrees(lower), DIGITS))
+    hinge.CreateUpperLimitAttr(_tidy(math.degrees(upper), DIGITS))
+    prim = hinge.GetPrim()
+    drive = UsdPhysics.DriveAPI.Apply(prim, UsdPhysics.Tokens.angular)
+    drive.CreateTypeAttr(UsdPhysics.Tokens.force)
+    drive.CreateMaxForceAttr(_tidy(model.jnt_actfrcrange[joint, 1], DIGITS))
+    drive.CreateStiffnessAttr(0.0)  # the actuators of the configuration drive the joint
+    drive.CreateDampingAttr(0.0)
+    speed = _tidy(math.degrees(velocity_limit), DIGITS)
+    armature = _tidy(model.dof_armature[model.jnt_dofadr[joint]], DIGITS)
+    number, numbers = Sdf.ValueTypeNames.Float, Sdf.ValueTypeNames.DoubleArray
+    for schema, values in (
+        ("PhysxJointAPI", {"physxJoint:armature": armature, "physxJoint:maxJointVelocity": speed}),
+        ("NewtonJointAPI", {"newton:armature": armature, "newton:velocityLimit": speed}),
+        ("MjcJointAPI", {"mjc:solimplimit": LIMIT_SOLIMP, "mjc:solreflimit": LIMIT_SOLREF}),
+    ):
+        prim.AddAppliedSchema(schema)
+        for attribute, value in values.items():
+            kind = numbers if isinstance(value, tuple) else number
+            prim.CreateAttribute(attribute, kind, custom=False).Set(list(value) if kind == numbers else value)
+
+
+def _place(prim: Usd.Prim, position: Iterable[float], rotation: Iterable[float], digits: int) -> UsdGeom.Xformable:
+    form = UsdGeom.Xformable(prim)
+    double = UsdGeom.XformOp.PrecisionDouble
+    form.AddTranslateOp(double).Set(_vector(position, digits, Gf.Vec3d))
+    form.AddOrientOp(double).Set(_quaternion(rotation, digits, Gf.Quatd))
+    return form
+
+
+def _extent(shape: UsdGeom.Gprim, half: tuple[float, float, float]) -> UsdGeom.Gprim:
+    shape.CreateExtentAttr([Gf.Vec3f(*(-x for x in half)), Gf.Vec3f(*half)])
+    return shape
+
+
+def _tidy(value: float, digits: int) -> float:
+    """Round, so that the last bits of another machine's arithmetic do not show; never minus zero."""
+    return round(float(value), digits) + 0.0
+
+
+def _vector(values: Iterable[float], digits: int, kind: type = Gf.Vec3f) -> Gf.Vec3f:
+    return kind(*(_tidy(value, digits) for value in values))
+
+
+def _quaternion(values: Iterable[float], digits: int, kind: type = Gf.Quatf) -> Gf.Quatf:
+    return kind(*(_tidy(value, digits) for value in values))

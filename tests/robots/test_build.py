@@ -1,0 +1,164 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The shipped robots are what the builder writes, and what the public descriptions say."""
+
+import importlib
+import re
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from pxr import Gf, Usd, UsdGeom, UsdPhysics
+from umc.robots import A1_CFG, G1_CFG
+from umc.robots.builder import RECIPES, build, source
+from umc.robots.builder.__main__ import main
+from umc.robots.builder.check import TOLERANCE, compare, reduced_model
+
+DATA = Path(str(files("umc.robots") / "data"))
+CONFIGURATIONS = {"a1": A1_CFG, "g1": G1_CFG}
+ROBOTS = sorted(RECIPES)
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Pinocchio's reading of every source."""
+    return {
+        name: reduced_model(source.example_robot(importlib.import_module(f"umc.robots.builder.{name}").SOURCE), recipe)
+        for name, recipe in RECIPES.items()
+    }
+
+
+@pytest.fixture(params=ROBOTS)
+def robot(request):
+    return request.param
+
+
+@pytest.fixture
+def stage(robot):
+    return Usd.Stage.Open(str(DATA / f"{robot}.usda"))
+
+
+def of_type(stage, schema):
+    return [prim for prim in stage.Traverse() if prim.IsA(schema)]
+
+
+def test_rebuild_is_byte_identical(robot, tmp_path):
+    shipped = (DATA / f"{robot}.usda").read_bytes()
+    assert build(RECIPES[robot], tmp_path).read_bytes() == shipped
+    assert len(shipped) < 60_000
+
+
+def test_command_line_writes_the_same_file_and_refuses_unknown_robots(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["build", "a1", "--out", str(tmp_path)])
+    assert main() == 0
+    assert (tmp_path / "a1.usda").read_bytes() == (DATA / "a1.usda").read_bytes()
+    monkeypatch.setattr(sys, "argv", ["build", "dog"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert "dog" in capsys.readouterr().err
+
+
+def test_command_line_says_in_one_line_what_to_install(monkeypatch, capsys):
+    monkeypatch.setattr(source, "EXAMPLE_ROBOT_DATA_VERSION", "5.0.0")
+    monkeypatch.setattr(sys, "argv", ["build", "a1"])
+    assert main() == 2
+    assert capsys.readouterr().err.endswith("pip install example-robot-data==5.0.0\n")
+
+
+def test_figures_agree_with_pinocchio(robot, models):
+    worst = compare(DATA / f"{robot}.usda", models[robot])
+    assert max(worst.values()) < TOLERANCE, worst
+
+
+def longer_shank(stage):
+    knee = next(p for p in of_type(stage, UsdPhysics.RevoluteJoint) if re.search("knee|calf", p.GetName()))
+    position = UsdPhysics.Joint(knee).GetLocalPos0Attr()
+    position.Set(position.Get() + Gf.Vec3f(0, 0, 1e-3))
+
+
+def more(attribute, factor):
+    """An edit that scales one attribute of the first prim that has it."""
+
+    def edit(stage):
+        prim = next(prim for prim in stage.Traverse() if prim.HasAttribute(attribute))
+        prim.GetAttribute(attribute).Set(prim.GetAttribute(attribute).Get() * factor)
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("figure", "edit"),
+    [
+        ("mass", more("physics:mass", 1.001)),
+        ("center_of_mass", more("physics:centerOfMass", 1.1)),
+        ("inertia", more("physics:diagonalInertia", 1.01)),
+        ("position_limit", more("physics:upperLimit", 1.001)),
+        ("effort_limit", more("drive:angular:physics:maxForce", 0.99)),
+        ("velocity_limit", more("newton:velocityLimit", 1.001)),
+        ("velocity_limit", more("physxJoint:maxJointVelocity", 1.001)),
+        ("kinematics", longer_shank),
+    ],
+)
+def test_a_wrong_figure_is_found(figure, edit, robot, stage, models, tmp_path):
+    edit(stage)
+    stage.GetRootLayer().Export(str(tmp_path / "wrong.usda"))
+    worst = compare(tmp_path / "wrong.usda", models[robot])
+    assert worst[figure] > TOLERANCE
+    assert all(error < TOLERANCE for other, error in worst.items() if other != figure), worst
+
+
+def test_bodies_and_joints_stand_in_canonical_order(robot, stage):
+    recipe = RECIPES[robot]
+    bodies = [prim.GetName() for prim in stage.GetDefaultPrim().GetChildren()]
+    assert bodies == list(recipe.bodies)
+    joints = [prim.GetName() for prim in of_type(stage, UsdPhysics.RevoluteJoint)]
+    assert sorted(joints) == sorted(recipe.joints)
+    assert (recipe.joints, recipe.bodies) == (
+        CONFIGURATIONS[robot].joint_ordering,
+        CONFIGURATIONS[robot].body_ordering,
+    )
+
+
+def test_both_engines_are_told_the_same(robot, stage):
+    for prim in of_type(stage, UsdPhysics.RevoluteJoint):
+        assert prim.GetAttribute("newton:armature").Get() == prim.GetAttribute("physxJoint:armature").Get() > 0.0
+        speed = prim.GetAttribute("newton:velocityLimit").Get()
+        assert speed == prim.GetAttribute("physxJoint:maxJointVelocity").Get()
+
+
+def test_actuators_repeat_the_limits_of_the_file(robot, stage):
+    """Explicit actuators carry their own copy of the limits; A1's effort limit alone is lower (A1-Walk)."""
+    legs = CONFIGURATIONS[robot].actuators["legs"]
+
+    def value(field, name):
+        return field if isinstance(field, float) else next(v for rule, v in field.items() if re.fullmatch(rule, name))
+
+    for prim in of_type(stage, UsdPhysics.RevoluteJoint):
+        name = prim.GetName()
+        speed = prim.GetAttribute("newton:velocityLimit").Get() * 3.141592653589793 / 180.0
+        effort = UsdPhysics.DriveAPI(prim, "angular").GetMaxForceAttr().Get()
+        assert value(legs.actuator_velocity_limit, name) == pytest.approx(speed, rel=1e-6)
+        assert value(legs.armature, name) == pytest.approx(prim.GetAttribute("newton:armature").Get(), rel=1e-6)
+        assert value(legs.actuator_effort_limit, name) == (25.0 if robot == "a1" else effort)
+
+
+def test_every_link_can_be_seen_and_the_feet_are_spheres(robot, stage):
+    for body in stage.GetDefaultPrim().GetChildren():
+        assert [p for p in body.GetChildren() if p.IsA(UsdGeom.Gprim)], f"{body.GetName()} has no shape"
+    feet = re.compile(".*_calf" if robot == "a1" else ".*_ankle_roll_link")
+    spheres = [
+        prim.GetParent().GetName()
+        for prim in of_type(stage, UsdGeom.Sphere)
+        if prim.HasAPI(UsdPhysics.CollisionAPI) and feet.fullmatch(prim.GetParent().GetName())
+    ]
+    assert len(spheres) == {"a1": 4, "g1": 8}[robot]
+
+
+def test_licence_travels_with_the_file(robot, stage):
+    notice = stage.GetRootLayer().documentation
+    text = {"a1": "MPL-2.0", "g1": "BSD-3-Clause-Unitree"}[robot]
+    assert f"SPDX-License-Identifier: {text.removesuffix('-Unitree')}" in notice
+    assert (DATA / "licenses" / f"{text}.txt").read_text()
+    assert f"{robot}.usda" in (DATA / "PROVENANCE.md").read_text()
