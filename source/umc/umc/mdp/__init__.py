@@ -7,6 +7,7 @@ from .observations import fault_flag, joint_mask, joint_sensor
 from .privileged import phase_clock, randomized_physics, zeros
 from .rewards import (
     contact_follows_phase,
+    diagonal_support,
     effort_beyond,
     foot_contact,
     foot_slip,
@@ -22,6 +23,7 @@ from .terminations import non_finite_state, roll_pitch_beyond
 __all__ = [
     "begin_fault_episode",
     "contact_follows_phase",
+    "diagonal_support",
     "effort_beyond",
     "fault_flag",
     "fault_state",

@@ -169,6 +169,21 @@ def contact_follows_phase(
     return (foot_contact(env, sensor_cfg) == (phase < stance)).sum(1).float()
 
 
+def diagonal_support(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg) -> torch.Tensor:
+    """Whether a quadruped stands on exactly one diagonal pair of feet, as in a trot.
+
+    Args:
+        env: The environment.
+        sensor_cfg: Contact sensor and the feet front left, front right, rear left, rear right
+            (``preserve_order=True``).
+
+    Returns:
+        1 where one diagonal pair stands and the other swings, else 0. Shape is (num_envs,).
+    """
+    front_left, front_right, rear_left, rear_right = foot_contact(env, sensor_cfg).unbind(1)
+    return ((front_left == rear_right) & (front_right == rear_left) & (front_left != front_right)).float()
+
+
 def only_positive(env: ManagerBasedRLEnv) -> torch.Tensor:
     """Raises a negative total to zero, as the ``only_positive_rewards`` of legged_gym; list it last, with weight 1.
 

@@ -13,8 +13,9 @@ ACTOR_JOINT_START = 12
 CRITIC_JOINT_START = 12
 """Column of the first joint position in ``critic``."""
 
-INIT_STD = 1.0
-"""ParkourGym's initial action noise [-]."""
+INIT_STD = 0.5
+"""Initial action noise [-]. ParkourGym's 1.0 throws A1 over within a second; with 0.5 episodes reached 640 of 1,000
+steps after 56 iterations, with 1.0 138 after 41 (256 envs, ovphysx)."""
 
 
 @configclass
