@@ -120,9 +120,11 @@ class EncoderBlock(nn.Module):
             Tokens (B, T, embed_dim).
         """
         batch, tokens, width = x.shape
-        qkv = self.qkv(x).view(batch, tokens, 3, self.num_heads, self.head_dim).permute(2, 0, 3, 1, 4)
-        # unbind, since the backward of qkv[0], qkv[1], qkv[2] fills a zero tensor for each.
-        q, k, v = qkv.unbind(0)
-        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        # unbind along dim 2, since its backward writes (B, T, 3, heads, head_dim) at once: indexing fills three zero
+        # tensors first, and unbinding a permuted tensor copies once more.
+        q, k, v = self.qkv(x).view(batch, tokens, 3, self.num_heads, self.head_dim).unbind(2)
+        attended = F.scaled_dot_product_attention(
+            q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), attn_mask=bias
+        )
         x = self.norm1(x + self.out(attended.transpose(1, 2).reshape(batch, tokens, width)))
         return self.norm2(x + self.linear2(self.activation(self.linear1(x))))
