@@ -85,10 +85,10 @@ def test_dead_keys_leave_attention_while_dead_joints_still_act():
     network = build(MaskedTransformer)
     obs, mask, flag = batch()
     alive = [joint for joint in range(J) if joint not in DEAD]
-    before, unmasked_before = network(obs, mask, flag), network(obs, ~mask & False, flag)
+    before, unmasked_before = network(obs, mask, flag), network(obs, torch.zeros_like(mask), flag)
     with torch.no_grad():
         network.positions[DEAD] += 3.0  # whatever a dead token holds
-    after, unmasked_after = network(obs, mask, flag), network(obs, ~mask & False, flag)
+    after, unmasked_after = network(obs, mask, flag), network(obs, torch.zeros_like(mask), flag)
     assert torch.equal(before[:, alive], after[:, alive])
     assert (before[:, DEAD] - after[:, DEAD]).abs().min(0).values.max() > 1e-2
     assert (unmasked_before[:, alive] - unmasked_after[:, alive]).abs().max() > 1e-2
