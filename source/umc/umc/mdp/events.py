@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from isaaclab.managers import EventTermCfg, ManagerTermBase, SceneEntityCfg
@@ -33,8 +33,8 @@ class joint_faults(ManagerTermBase):
 
     def __init__(self, cfg: EventTermCfg, env: ManagerBasedRLEnv) -> None:
         super().__init__(cfg, env)
-        params = dict(cfg.params)
-        asset_cfg: SceneEntityCfg = params.pop("asset_cfg", SceneEntityCfg("robot"))
+        params: dict[str, Any] = {name: value for name, value in cfg.params.items() if name != "asset_cfg"}
+        asset_cfg: SceneEntityCfg = cfg.params.get("asset_cfg", SceneEntityCfg("robot"))
         asset: Articulation = env.scene[asset_cfg.name]
         episode_length = math.ceil(env.cfg.episode_length_s / (env.cfg.sim.dt * env.cfg.decimation))
         schedule = FaultSchedule(
@@ -46,7 +46,7 @@ class joint_faults(ManagerTermBase):
         )
         self.state = FaultState(schedule, env.num_envs)
         """Plans and live faults of all envs."""
-        self._writer = JointFaultWriter(asset, env.physics_dt) if schedule.breaks else None
+        self._writer = JointFaultWriter(asset) if schedule.breaks else None
 
     def begin_episode(self, env_ids: torch.Tensor | slice) -> None:
         """Restores the physics of some envs and draws their next faults.
@@ -137,4 +137,4 @@ def _faults(env: ManagerBasedEnv) -> joint_faults:
     manager = env.event_manager
     if FAULTS_TERM not in manager.active_terms.get("interval", ()):
         raise UmcError(f"the environment has no '{FAULTS_TERM}' interval event; add umc.mdp.joint_faults to its events")
-    return manager.get_term_cfg(FAULTS_TERM).func
+    return cast(joint_faults, manager.get_term_cfg(FAULTS_TERM).func)

@@ -28,7 +28,8 @@ class joint_sensor(ManagerTermBase):
 
     def __init__(self, cfg: ObservationTermCfg, env: ManagerBasedEnv) -> None:
         super().__init__(cfg, env)
-        func, asset_cfg = cfg.params["func"], cfg.params.get("asset_cfg")
+        func: Callable[..., torch.Tensor] = cfg.params["func"]
+        asset_cfg = cfg.params.get("asset_cfg")
         self._kwargs = {}
         if asset_cfg is not None and "asset_cfg" in inspect.signature(func).parameters:
             self._kwargs["asset_cfg"] = asset_cfg
