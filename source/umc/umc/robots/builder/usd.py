@@ -18,8 +18,8 @@ from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 from umc.robots.builder.recipe import Recipe
 
 LIMIT_SOLREF = (0.01, 1.0)
-"""Time constant [s] and damping ratio [-] of a joint limit in MuJoCo. Newton's default stiffness diverges when a joint
-is pushed against a limit; with these the overshoot was about 0.1 rad (docs/engines.md)."""
+"""Time constant [s] and damping ratio [-] of a joint limit in MuJoCo. G1's knee, told to go 0.3 rad beyond its limit,
+overshoots 0.03 rad with these and 0.16 rad with Newton's default, which diverges under harder pushes."""
 
 LIMIT_SOLIMP = (0.95, 0.99, 0.001, 0.5, 2.0)
 """Impedance of a joint limit in MuJoCo: least and greatest [-], width [rad], midpoint [-], power [-]."""
