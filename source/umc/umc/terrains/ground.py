@@ -4,15 +4,15 @@
 
 from importlib.resources import files
 
-import isaaclab.sim as sim_utils
 from isaaclab.terrains import TerrainImporterCfg
+from isaaclab_physx.sim.spawners.materials import PhysxRigidBodyMaterialCfg
 
 FLAT_GROUND_CFG = TerrainImporterCfg(
     prim_path="/World/ground",
     terrain_type="usd",
     usd_path=str(files("umc.terrains") / "data" / "ground.usda"),
     collision_group=-1,
-    physics_material=sim_utils.RigidBodyMaterialCfg(
+    physics_material=PhysxRigidBodyMaterialCfg(
         friction_combine_mode="multiply", restitution_combine_mode="multiply", static_friction=1.0, dynamic_friction=1.0
     ),
     debug_vis=False,

@@ -1,0 +1,146 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rewards and terminations against small cases worked out by hand; no simulator."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from umc import mdp
+
+NAN = float("nan")
+
+
+def proxy(values):
+    return SimpleNamespace(torch=torch.tensor(values))
+
+
+def robot_env(**data):
+    fields = {name: proxy(values) for name, values in data.items()}
+    scene = {"robot": SimpleNamespace(data=SimpleNamespace(**fields))}
+    return SimpleNamespace(scene=scene, device="cpu")
+
+
+class ContactEnv(SimpleNamespace):
+    """Feet that press on the ground with a given force [N]."""
+
+    def __init__(self, forces, **more):
+        force = torch.tensor(forces).unsqueeze(-1) * torch.tensor([0.0, 0.0, 1.0])
+        sensor = SimpleNamespace(data=SimpleNamespace(net_normal_forces_w=SimpleNamespace(torch=force)))
+        scene = SimpleNamespace(sensors={"contact_forces": sensor})
+        super().__init__(scene=scene, num_envs=len(forces), device="cpu", **more)
+
+
+def feet(count):
+    return SimpleNamespace(name="contact_forces", body_ids=list(range(count)))
+
+
+@pytest.mark.parametrize(
+    ("forces", "reward"),
+    [
+        ([50.0, 0.0, 0.0, 50.0], 1.0),  # FL and RR stand
+        ([0.0, 50.0, 50.0, 0.0], 1.0),  # FR and RL stand
+        ([50.0, 50.0, 50.0, 50.0], 0.0),  # stands still
+        ([0.0, 0.0, 0.0, 0.0], 0.0),  # jumps
+        ([50.0, 0.0, 50.0, 0.0], 0.0),  # paces: one side stands
+        ([50.0, 50.0, 0.0, 0.0], 0.0),  # bounds: the front stands
+        ([50.0, 0.0, 0.5, 50.0], 1.0),  # a touch below the threshold is no stance
+    ],
+)
+def test_trot_is_exactly_one_diagonal(forces, reward):
+    assert mdp.diagonal_support(ContactEnv([forces]), feet(4)).item() == reward
+
+
+def test_gait_clock_counts_steps_of_the_episode():
+    env = SimpleNamespace(episode_length_buf=torch.tensor([0, 10, 42]), step_dt=0.02, num_envs=3, device="cpu")
+    assert mdp.gait_phase(env, period=0.8).tolist() == pytest.approx([0.0, 0.25, 0.05], abs=1e-5)
+    assert mdp.gait_phase(env, period=0.8, offset=0.5).tolist() == pytest.approx([0.5, 0.75, 0.55], abs=1e-5)
+    quarter = mdp.phase_clock(env, period=0.8)[1]
+    assert quarter.tolist() == pytest.approx([1.0, 0.0], abs=1e-6)
+
+
+def test_feet_agree_with_the_clock_one_by_one():
+    # phase 0.25: the left foot must stand, the right one (0.75) must swing
+    env = ContactEnv([[50.0, 0.0], [50.0, 50.0], [0.0, 50.0]], episode_length_buf=torch.full((3,), 10), step_dt=0.02)
+    agree = mdp.contact_follows_phase(env, period=0.8, offsets=(0.0, 0.5), stance=0.55, sensor_cfg=feet(2))
+    assert agree.tolist() == [2.0, 1.0, 0.0]
+
+
+def test_only_swinging_feet_are_held_to_a_height_and_only_standing_ones_must_not_slip():
+    env = ContactEnv([[0.0, 50.0]])
+    data = SimpleNamespace(
+        body_pos_w=proxy([[[0.0, 0.0, 1.1], [0.0, 0.0, 1.0]]]),
+        body_lin_vel_w=proxy([[[3.0, 0.0, 0.0], [0.0, 2.0, 0.0]]]),
+    )
+    robot = SimpleNamespace(data=data)
+    sensors = env.scene.sensors
+    env.scene = type("Scene", (dict,), {})(robot=robot)
+    env.scene.sensors, env.scene.env_origins = sensors, torch.tensor([[0.0, 0.0, 1.0]])
+    asset_cfg = SimpleNamespace(name="robot", body_ids=[0, 1])
+    error = mdp.swing_height_error(env, target=0.08, sensor_cfg=feet(2), asset_cfg=asset_cfg)
+    assert error.item() == pytest.approx((0.1 - 0.08) ** 2, rel=1e-4)
+    assert mdp.foot_slip(env, feet(2), asset_cfg).item() == pytest.approx(4.0)
+
+
+def test_negative_totals_are_raised_to_zero_and_positive_ones_left_alone():
+    terms = torch.tensor([[1.0, -3.0, 9.0], [2.0, -0.5, 9.0]])  # the last column is the term itself, from the last step
+    env = SimpleNamespace(reward_manager=SimpleNamespace(_step_reward=terms))
+    assert mdp.only_positive(env).tolist() == [2.0, 0.0]
+
+
+def test_a_reward_of_broken_physics_does_not_reach_the_learner():
+    terms = torch.tensor([[NAN, -3.0, 0.0], [math.inf, 1.0, 0.0]])
+    env = SimpleNamespace(reward_manager=SimpleNamespace(_step_reward=terms))
+    terms[:, 2] = mdp.only_positive(env)
+    assert terms.sum(1).tolist() == [0.0, 1.0]
+
+
+def test_torque_asked_for_counts_even_where_it_is_clipped():
+    actuators = SimpleNamespace(
+        computed_effort=proxy([[30.0, 0.0], [-26.0, 3.0], [25.0, -25.0]]),
+        applied_effort=proxy([[25.0, 0.0], [-25.0, 3.0], [25.0, -25.0]]),
+    )
+    env = SimpleNamespace(scene={"robot": SimpleNamespace(actuators=actuators)})
+    assert mdp.effort_beyond(env, limit=25.0).tolist() == [1.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("broken", ["joint_pos", "joint_vel", "root_pos_w", "root_quat_w", "root_lin_vel_w"])
+@pytest.mark.parametrize("value", [NAN, math.inf])
+def test_any_coordinate_that_is_not_finite_ends_the_episode(broken, value):
+    healthy = {
+        "joint_pos": [[0.0, 0.1], [0.0, 0.1]],
+        "joint_vel": [[0.0, 0.1], [0.0, 0.1]],
+        "root_pos_w": [[0.0, 0.0, 0.3]] * 2,
+        "root_quat_w": [[0.0, 0.0, 0.0, 1.0]] * 2,
+        "root_lin_vel_w": [[0.0, 0.0, 0.0]] * 2,
+    }
+    healthy[broken] = [list(row) for row in healthy[broken]]
+    healthy[broken][1][-1] = value
+    assert mdp.non_finite_state(robot_env(**healthy)).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("roll", "pitch", "ends"),
+    [
+        (0.0, 0.0, False),
+        (0.79, 0.0, False),
+        (0.81, 0.0, True),
+        (-0.81, 0.0, True),
+        (0.0, 1.4, False),
+        (0.0, -1.0, False),
+    ],
+)
+def test_tilt_is_judged_by_roll_and_pitch_apart(roll, pitch, ends):
+    from isaaclab.utils.math import quat_from_euler_xyz
+
+    quat = quat_from_euler_xyz(torch.tensor([roll]), torch.tensor([pitch]), torch.tensor([2.0]))
+    env = robot_env(root_quat_w=quat.tolist())
+    assert mdp.roll_pitch_beyond(env, max_roll=0.8, max_pitch=1.6).item() is ends
+
+
+def test_pitch_limit_is_used():
+    from isaaclab.utils.math import quat_from_euler_xyz
+
+    quat = quat_from_euler_xyz(torch.tensor([0.0]), torch.tensor([1.1]), torch.tensor([0.0]))
+    assert mdp.roll_pitch_beyond(robot_env(root_quat_w=quat.tolist()), max_roll=0.8, max_pitch=1.0).item()

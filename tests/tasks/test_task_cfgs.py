@@ -1,0 +1,91 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tasks as configuration: ids, stages, and the figures of the paper's training tables; no simulator."""
+
+import dataclasses
+
+import gymnasium as gym
+import pytest
+import umc.tasks  # noqa: F401 - registers the ids
+from isaaclab_tasks.utils import load_cfg_from_registry
+from umc.robots import A1_JOINTS, G1_JOINTS
+
+ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS}
+AGENTS = ("rsl_rl_transformer_cfg_entry_point", "rsl_rl_mlp_cfg_entry_point", "rsl_rl_cfg_entry_point")
+
+PAPER = {
+    "A1": {"envs": 7400, "joints": (2, 4), "rom": 0.3, "effort": {".*": 5.0}, "velocity": {".*": 3.0}},
+    "G1": {
+        "envs": 8192,
+        "joints": (2, 4),
+        "rom": 0.3,
+        "effort": {".*_hip_.*": 8.0, ".*_knee_.*": 13.0, ".*_ankle_.*": 4.0},
+        "velocity": {".*": 3.0},
+    },
+}
+"""Tables "Malfunction Settings for Training" of the paper, typed from it."""
+
+
+def env_cfg(robot, stage):
+    return load_cfg_from_registry(f"UMC-{robot}-Stage{stage}", "env_cfg_entry_point")
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_training_table_of_the_paper(robot):
+    paper, cfg = PAPER[robot], env_cfg(robot, 2)
+    faults = cfg.events.faults.params
+    assert cfg.scene.num_envs == paper["envs"]
+    assert faults["num_joints"] == paper["joints"]
+    assert faults["rom_fraction"] == paper["rom"]
+    assert faults["effort_limit"] == paper["effort"]
+    assert faults["velocity_limit"] == paper["velocity"]
+    assert faults["seed"] == 42
+    assert cfg.episode_length_s / (cfg.sim.dt * cfg.decimation) == pytest.approx(1000)
+    assert faults["ratios"] == (1.0, 1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_stage_1_is_stage_2_without_faults(robot):
+    first, second = env_cfg(robot, 1), env_cfg(robot, 2)
+    assert first.events.faults.params["ratios"] == (1.0, 0.0, 0.0, 0.0)
+    assert first.observations.to_dict() == second.observations.to_dict()
+    assert first.actions.to_dict() == second.actions.to_dict()
+    assert first.terminations.to_dict() == second.terminations.to_dict()
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_limits_are_restored_before_anything_else_is_reset(robot):
+    events = env_cfg(robot, 2).events
+    resets = [name for name in vars(events) if getattr(events, name).mode == "reset"]
+    assert resets[0] == "begin_faults"
+    assert len(resets) > 1
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_total_reward_is_judged_after_all_other_terms(robot):
+    assert list(vars(env_cfg(robot, 1).rewards))[-1] == "only_positive"
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+@pytest.mark.parametrize("stage", [1, 2])
+@pytest.mark.parametrize("agent", AGENTS)
+def test_agents_are_registered_with_the_robots_joints(robot, stage, agent):
+    cfg = load_cfg_from_registry(f"UMC-{robot}-Stage{stage}", agent)
+    model = "mlp" if "mlp" in agent else "transformer"
+    assert cfg.experiment_name == f"umc_{robot.lower()}_{model}_stage{stage}"
+    assert tuple(cfg.actor.joint_names) == ROBOTS[robot]
+    assert cfg.obs_groups == {"actor": ["policy", "joint_mask", "fault_flag"], "critic": ["critic"]}
+    assert cfg.critic.distribution_cfg is None
+    assert cfg.max_iterations == 2500
+
+
+def test_engines_are_presets_and_newton_is_the_default():
+    presets = env_cfg("A1", 1).sim.physics
+    names = {field.name for field in dataclasses.fields(presets)}
+    assert {"newton_mjwarp", "ovphysx", "isaacsim_physx", "default"} <= names
+    assert type(presets.default) is type(presets.newton_mjwarp)
+
+
+def test_ids_have_no_version_suffix():
+    ours = {name for name in gym.registry if name.startswith("UMC-")}
+    assert {f"UMC-{robot}-Stage{stage}" for robot in ROBOTS for stage in (1, 2)} == ours
