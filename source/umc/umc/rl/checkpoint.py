@@ -13,6 +13,7 @@ import dataclasses
 import hashlib
 import pickle
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +68,11 @@ def read_checkpoint(path: Path | str, device: str = "cpu") -> dict[str, Any]:
     path = Path(path)
     if not path.is_file():
         raise UmcError(f"no checkpoint at {path}; give the path of a model_<iteration>.pt")
+    if not zipfile.is_zipfile(path):  # what torch.save writes; its loader's errors over anything else are many
+        raise UmcError(f"{path} is damaged or no checkpoint; give another one")
     try:
         data = torch.load(path, map_location=device, weights_only=True)
-    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
+    except (OSError, RuntimeError, pickle.UnpicklingError) as error:
         raise UmcError(f"{path} is damaged or no checkpoint ({type(error).__name__}); give another one") from error
     if not isinstance(data, dict) or "actor_state_dict" not in data:
         raise UmcError(f"{path} holds no policy; give a model_<iteration>.pt that scripts/train.py wrote")

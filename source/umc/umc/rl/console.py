@@ -9,10 +9,23 @@ import io
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 
 NO_GPU = b"Could not find or load the NVIDIA CUDA driver"
 """Warp's remark on every machine without a GPU, written by native code past ``sys.stderr``."""
+
+NEWS_TO_NOBODY = (
+    (FutureWarning, "Newton shape color replacement is enabled"),
+    (UserWarning, "In Newton, body com pose always has unit quaternion"),
+)
+"""Warnings of Isaac Lab 3.0.0 about its own code, printed at every start, that no user can act on."""
+
+
+def drop_known_warnings() -> None:
+    """Silence :data:`NEWS_TO_NOBODY`; every other warning stays."""
+    for category, message in NEWS_TO_NOBODY:
+        warnings.filterwarnings("ignore", message=message, category=category)
 
 
 @contextlib.contextmanager

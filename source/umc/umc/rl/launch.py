@@ -15,7 +15,7 @@ import umc
 from umc.errors import UmcError
 from umc.rl.children import ChildFailed, run_script
 from umc.rl.cli import TrainRequest, parse
-from umc.rl.console import quiet
+from umc.rl.console import drop_known_warnings, quiet
 from umc.rl.files import remove_leftovers
 from umc.rl.sizes import cpu_threads
 from umc.rl.stages import hand_over, stage1_task
@@ -190,6 +190,7 @@ def _simulate(plan: Plan) -> Path:
     from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import scoped_torch_backend_flags
 
+    drop_known_warnings()
     threads = cpu_threads() if plan.device == "cpu" else None
     if threads is not None:
         torch.set_num_threads(threads)
@@ -228,6 +229,7 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> UmcRunner:
     from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
     from isaaclab_rl.rsl_rl.utils import check_rsl_rl_version, handle_deprecated_rsl_rl_cfg
 
+    from umc.mdp import fault_state
     from umc.rl.runner import UmcRunner
 
     request, env_cfg = plan.request, plan.env_cfg
@@ -239,6 +241,8 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> UmcRunner:
     torch.manual_seed(agent_cfg.seed)  # first weights must not depend on how much the engine drew
     info = _info(plan, env.unwrapped)
     runner = UmcRunner(wrapped, to_dict(agent_cfg), str(plan.folder), agent_cfg.device, info=info)
+    # a plan is drawn from (seed, env, episode): counted from 0 again, a resumed run would repeat its faults
+    runner.carried["fault_episode"] = fault_state(env.unwrapped).episode
     dump_train_configs(str(plan.folder), env_cfg, agent_cfg)
     if plan.resume:
         runner.resume(str(plan.start_from))

@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import dataclasses
 import importlib.util
+import inspect
 import numbers
 import os
 from collections.abc import Iterator, Mapping
@@ -159,24 +160,32 @@ def check_overrides(sections: dict[str, Any], overrides: list[str]) -> None:
 
 
 def _field(cfg: Any, where: str, path: list[str]) -> Any:
+    """Value of a field that an override names; None for a term's parameter that its cfg leaves at the default."""
     for name in path:
         known = _names(cfg)
-        if known is None or name not in known:
-            hint = did_you_mean(name, known or [])
-            raise UmcError(
-                f"unknown override {'.'.join([where, name])}: {where} has no field {name};{hint}".rstrip(";")
-            )
-        cfg = cfg[name] if isinstance(cfg, Mapping) else getattr(cfg, name)
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise UmcError(f"unknown override {where}.{name}: {where} has no field {name}{hint and ';'}{hint}")
+        if isinstance(cfg, Mapping):
+            cfg = cfg[name]
+        elif name == "params" and hasattr(cfg, "func"):
+            cfg = {**dict.fromkeys(_parameters(cfg.func)), **cfg.params}
+        else:
+            cfg = getattr(cfg, name)
         where = f"{where}.{name}"
     return cfg
 
 
-def _names(cfg: Any) -> list[str] | None:
+def _names(cfg: Any) -> list[str]:
     if isinstance(cfg, Mapping):
         return list(cfg)
-    if dataclasses.is_dataclass(cfg):
-        return [name for name in vars(cfg) if not name.startswith("_")]
-    return None
+    return [name for name in vars(cfg) if not name.startswith("_")] if dataclasses.is_dataclass(cfg) else []
+
+
+def _parameters(term: Any) -> list[str]:
+    """Parameters of a manager's term, a function or a class with ``__call__``."""
+    function = term.__call__ if isinstance(term, type) else term
+    return list(inspect.signature(function).parameters)
 
 
 def check_sizes(env_cfg: Any, agent_cfg: Any) -> None:

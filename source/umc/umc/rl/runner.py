@@ -28,6 +28,10 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Signals that end training after the running iteration, with a checkpoint."""
 
 
+SECOND_SIGNAL_S = 1.0
+"""Two signals closer than this [s] are one: `timeout` and terminals may send the same twice."""
+
+
 class TrainingInterrupted(KeyboardInterrupt):
     """Training stopped on a signal; its checkpoint is written."""
 
@@ -46,11 +50,12 @@ class _StopNow(Exception):
 
 
 class _StopSignals:
-    """Notes the first Ctrl-C or SIGTERM; a second one raises at once."""
+    """Notes the first Ctrl-C or SIGTERM; a later Ctrl-C raises at once."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
         self.signum: int | None = None
+        self.since = 0.0
         self.previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -62,10 +67,13 @@ class _StopSignals:
             signal.signal(signum, handler)
 
     def _note(self, signum: int, _frame: FrameType | None) -> None:
-        if self.signum is not None:
+        if self.signum is None:
+            self.signum, self.since = signum, time.monotonic()
+            self.progress.note(
+                "stopping after this iteration, then saving (Ctrl-C again: stop at once, without saving)"
+            )
+        elif signum == signal.SIGINT and time.monotonic() - self.since > SECOND_SIGNAL_S:
             raise KeyboardInterrupt
-        self.signum = signum
-        self.progress.note("stopping after this iteration, then saving (once more: stop at once, without saving)")
 
 
 class UmcRunner(OnPolicyRunner):
@@ -104,6 +112,8 @@ class UmcRunner(OnPolicyRunner):
             gpu_global_rank=self.gpu_global_rank,
             device=device,
         )
+        self.carried: dict[str, torch.Tensor] = {}
+        """Counters of the environment, one entry per env, that a resumed run goes on with."""
         self._total = 0
         self._progress: Progress | None = None
         self._signals: _StopSignals | None = None
@@ -162,6 +172,7 @@ class UmcRunner(OnPolicyRunner):
                 "random": _random_states(),
                 "timesteps": self.logger.tot_timesteps,
                 "seconds": self.logger.tot_time,
+                "carried": {name: counter.cpu().clone() for name, counter in self.carried.items()},
             },
         }
         write_checkpoint(path, data)
@@ -201,7 +212,7 @@ class UmcRunner(OnPolicyRunner):
         return data["infos"]
 
     def resume(self, path: str) -> None:
-        """Go on where a checkpoint stopped: weights, optimizer, learning rate, iteration, random numbers.
+        """Go on where a checkpoint stopped: weights, optimizer, learning rate, iteration, random numbers, counters.
 
         The state of the simulation is not stored: envs start new episodes.
 
@@ -214,6 +225,10 @@ class UmcRunner(OnPolicyRunner):
         state = infos["resume"]
         self.logger.tot_timesteps = state["timesteps"]
         self.logger.tot_time = state["seconds"]
+        for name, counter in self.carried.items():
+            saved = state["carried"][name]
+            # another number of envs cannot be matched env by env: none goes back behind the furthest
+            counter.copy_(saved if saved.shape == counter.shape else saved.max())
         _set_random_states(state["random"])
 
     def _path(self, iteration: int) -> Path:

@@ -1,0 +1,143 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checkpoints are whole or absent, run no code, and belong to one robot and model."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import time
+
+import dummy_training as dummy
+import pytest
+import torch
+from umc.errors import UmcError
+from umc.rl.checkpoint import (
+    checkpoint_info,
+    checkpoints_in,
+    read_checkpoint,
+    require_match,
+    write_checkpoint,
+)
+from umc.rl.files import remove_leftovers, write_json
+
+UMC = dataclasses.asdict(dummy.info())
+
+
+def checkpoint(value=0.0, umc=UMC):
+    return {"actor_state_dict": {"w": torch.full((50_000,), value)}, "iter": 3, "infos": {"umc": umc}}
+
+
+def test_a_crash_while_writing_leaves_the_previous_file(tmp_path, monkeypatch):
+    path = tmp_path / "model_1.pt"
+    write_checkpoint(path, checkpoint(1.0))
+    before = path.read_bytes()
+
+    def half(_data, file):
+        file.write(b"half of it")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(torch, "save", half)
+    with pytest.raises(OSError, match="disk full"):
+        write_checkpoint(path, checkpoint(2.0))
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["model_1.pt"]
+
+
+WRITER = """
+import itertools, sys
+from pathlib import Path
+from umc.rl.files import atomic_write
+for number in itertools.count():
+    with atomic_write(Path(sys.argv[1])) as file:
+        for _ in range(200):
+            file.write(bytes([number % 256]) * 1000)
+    print(number, flush=True)
+"""
+
+
+def test_kill_9_while_writing_leaves_a_whole_file(tmp_path):
+    path = tmp_path / "model_1.pt"
+    leftovers = 0
+    for attempt in range(10):
+        child = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE)
+        child.stdout.readline()  # one file is written, the next one is on its way
+        time.sleep(0.0003 * attempt)
+        child.kill()
+        child.communicate()
+        written = path.read_bytes()
+        assert len(written) == 200_000
+        assert len(set(written)) == 1
+        leftovers += len(list(tmp_path.glob(".*.tmp")))
+        assert checkpoints_in(tmp_path) == [path]
+        remove_leftovers(tmp_path)
+    assert leftovers > 0  # else no kill met a write, and the test shows nothing
+    assert list(tmp_path.iterdir()) == [path]
+
+
+class Bomb:
+    """Leaves a file behind when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def test_loading_runs_no_code(tmp_path):
+    torch.save({"actor_state_dict": Bomb(tmp_path / "boom")}, tmp_path / "model_1.pt")
+    with pytest.raises(UmcError, match="damaged or no checkpoint"):
+        read_checkpoint(tmp_path / "model_1.pt")
+    assert not (tmp_path / "boom").exists()
+
+
+def test_damaged_missing_and_foreign_files_are_one_line(tmp_path):
+    path = tmp_path / "model_1.pt"
+    with pytest.raises(UmcError, match="no checkpoint at"):
+        read_checkpoint(path)
+    write_checkpoint(path, checkpoint())
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(UmcError, match="damaged or no checkpoint"):
+        read_checkpoint(path)
+    path.write_text("hello")
+    with pytest.raises(UmcError, match="damaged or no checkpoint"):
+        read_checkpoint(path)
+    torch.save([1, 2], path)
+    with pytest.raises(UmcError, match="holds no policy"):
+        read_checkpoint(path)
+
+
+@pytest.mark.parametrize("umc", [None, {}, {name: UMC[name] for name in UMC if name != "robot"}])
+def test_a_checkpoint_that_does_not_say_whose_it_is_is_refused(tmp_path, umc):
+    path = tmp_path / "model_1.pt"
+    write_checkpoint(path, checkpoint(umc=umc))
+    with pytest.raises(UmcError, match="does not say which robot and model"):
+        checkpoint_info(read_checkpoint(path), path)
+
+
+def test_other_robot_or_model_is_refused_with_the_mend(tmp_path):
+    path = tmp_path / "model_1.pt"
+    write_checkpoint(path, checkpoint())
+    info = checkpoint_info(read_checkpoint(path), path)
+    require_match(info, path, "a1", "mlp")
+    with pytest.raises(UmcError, match=r"trained for robot a1, the task is for g1; .* --task UMC-A1-Stage1"):
+        require_match(info, path, "g1", "mlp")
+    with pytest.raises(UmcError, match=r"holds the mlp model, the agent is transformer; .* --agent mlp"):
+        require_match(info, path, "a1", "transformer")
+
+
+def test_checkpoints_are_sorted_by_number_and_nothing_else_is_one(tmp_path):
+    for name in ("model_10.pt", "model_9.pt", "model_100.pt", "model_x.pt", ".model_200.pt.17.tmp", "model_3.pt.bak"):
+        (tmp_path / name).touch()
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["model_9.pt", "model_10.pt", "model_100.pt"]
+
+
+def test_json_that_cannot_be_written_leaves_the_previous_file(tmp_path):
+    path = tmp_path / "run.json"
+    write_json(path, {"status": "running"})
+    with pytest.raises(TypeError):
+        write_json(path, {"status": object()})
+    assert '"running"' in path.read_text()

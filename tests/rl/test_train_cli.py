@@ -1,0 +1,303 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""scripts/train.py: what is wrong is one line before anything is simulated; what is right becomes the right plan."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import dummy_training as dummy
+import pytest
+from umc.errors import UmcError
+from umc.rl import launch, plan, quick
+from umc.rl.checkpoint import sha256
+from umc.rl.children import ChildFailed, run_script
+from umc.rl.cli import parse
+from umc.rl.plan import make_plan, needs_stage1
+from umc.rl.resolve import add_launcher_options
+from umc.rl.sizes import CPU_SIZES
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+A1 = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_simulated(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(launch, "_simulate", lambda *_: pytest.fail("the simulation was started"))
+    monkeypatch.setattr(launch, "run_script", lambda *_: pytest.fail("another script was started"))
+
+
+def put_checkpoint(folder, name="model_5.pt", record=None, **info):
+    """A run folder with a checkpoint, by default of A1's Stage 1 MLP."""
+    runner = dummy.build(folder, **info)
+    runner.current_learning_iteration = int(name.split("_")[1].split(".")[0])
+    runner.save(str(folder / name))
+    if record is not None:
+        (folder / "run.json").write_text(json.dumps(record))
+    return folder / name
+
+
+def planned(*argv):
+    request = parse(list(argv))
+    add_launcher_options(request, list(argv))
+    return make_plan(request)
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        ([], "--task is missing; choose one of UMC-A1-Stage1, UMC-A1-Stage2, UMC-G1-Stage1, UMC-G1-Stage2"),
+        (["--task", "UMC-A1-Stag2"], "unknown task UMC-A1-Stag2; did you mean UMC-A1-Stage2? choose one of UMC-A1-"),
+        (["--task", "Isaac-Cartpole"], "unknown task Isaac-Cartpole; choose one of UMC-A1-Stage1"),
+        ([*A1, "--num_envs", "0"], "--num_envs is 0; it has to be at least 1"),
+        ([*A1, "--num_envs", "-1"], "--num_envs is -1; it has to be at least 1"),
+        ([*A1, "--num_envs", "many"], "argument --num_envs: invalid int value: 'many'"),
+        ([*A1, "--max_iterations", "0"], "--max_iterations is 0; it has to be at least 1"),
+        ([*A1, "--seed", "-2"], "--seed is -2; it has to be 0 or more, or -1 for a random one"),
+        ([*A1, "--checkpoint", "nowhere.pt"], "no checkpoint at nowhere.pt; give the path of a model_<iteration>.pt"),
+        (["--task", "UMC-A1-Stage2", "--agent", "gru"], "unknown agent gru; choose one of transformer, mlp"),
+        ([*A1, "--quick", "--resume"], "--quick starts from nothing; leave out --resume and --checkpoint"),
+    ],
+)
+def test_the_script_says_in_one_line_what_is_wrong(argv, line, tmp_path):
+    ended = subprocess.run(
+        [sys.executable, str(SCRIPTS / "train.py"), *argv], capture_output=True, text=True, cwd=tmp_path, timeout=300
+    )
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert ended.stderr.startswith(f"error: {line}")
+    assert ended.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (["physics=bogus"], "Unknown preset(s): bogus Available presets"),
+        (["physics=ovphysx", "physics=newton_mjwarp"], "Conflicting global presets"),
+        (["physics=isaacsim_physx"], "needs Isaac Sim, which is not installed; choose physics=newton_mjwarp"),
+        (["env.scen.num_envs=3"], "unknown override env.scen: env has no field scen; did you mean scene?"),
+        (["env.scene.num_env=3"], "env.scene has no field num_env; did you mean num_envs?"),
+        (["agent.algorithm.learning_rat=1"], "agent.algorithm has no field learning_rat; did you mean learning_rate?"),
+        (["env.events.faults.params.sed=1"], "env.events.faults.params has no field sed; did you mean seed?"),
+        (["env.scene.num_envs=abc"], "env.scene.num_envs takes a number"),
+        (["env.scene.num_envs=0"], "env.scene.num_envs is 0; it has to be at least 1"),
+        (["agent.num_steps_per_env=0"], "agent.num_steps_per_env is 0"),
+        (["foo=1"], "Could not override 'foo'"),
+        (["env.sim.dt"], "cannot read env.sim.dt; overrides look like env.scene.num_envs=64"),
+        (["--num_env", "3"], "unknown flag --num_env"),
+        (["--device", "cuda:99"], "no device cuda:99 on this machine"),
+        (["--device", "tpu"], "unknown device tpu"),
+        (["--resume"], "nothing to resume in logs/rsl_rl/umc_a1_mlp_stage2"),
+    ],
+)
+def test_overrides_are_checked_before_the_simulation(argv, line, capfd):
+    assert launch.main([*A1, *argv], SCRIPTS) == 2
+    out, err = capfd.readouterr()
+    assert line in err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert out == ""
+
+
+def test_strangers_checkpoints_are_refused(tmp_path, capfd):
+    g1 = put_checkpoint(tmp_path / "g1", robot="g1", task="UMC-G1-Stage1")
+    transformer = put_checkpoint(tmp_path / "transformer", model="transformer")
+    stage2 = put_checkpoint(tmp_path / "stage2", task="UMC-A1-Stage2", stage=2)
+    (tmp_path / "note.pt").write_text("hello")
+    cases = {
+        (str(g1), "UMC-A1-Stage2"): "was trained for robot g1, the task is for a1",
+        (str(transformer), "UMC-A1-Stage2"): "holds the transformer model, the agent is mlp",
+        (str(stage2), "UMC-A1-Stage1"): "is of Stage 2; Stage 1 comes before it",
+        (str(tmp_path / "note.pt"), "UMC-A1-Stage2"): "is damaged or no checkpoint",
+        (str(tmp_path), "UMC-A1-Stage2"): "no model_<iteration>.pt in",
+    }
+    for (path, task), line in cases.items():
+        capfd.readouterr()
+        assert launch.main(["--task", task, "--agent", "mlp", "--checkpoint", path], SCRIPTS) == 2
+        err = capfd.readouterr().err
+        assert line in err
+        assert err.count("\n") == 1
+    resumed = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--resume", "--checkpoint"]
+    stage1 = put_checkpoint(tmp_path / "stage1")
+    assert launch.main([*resumed, str(stage1)], SCRIPTS) == 2
+    assert "is a run of UMC-A1-Stage1; --resume goes on with the same task" in capfd.readouterr().err
+    assert launch.main([*resumed, str(stage2)], SCRIPTS) == 2
+    assert "has no run.json" in capfd.readouterr().err
+
+
+def test_a_cpu_gets_sizes_it_can_carry_and_flags_win(tmp_path):
+    stage1 = ["--task", "UMC-A1-Stage1", "--agent", "mlp"]
+    chosen = planned(*stage1, "--device", "cpu")
+    assert chosen.env_cfg.scene.num_envs == CPU_SIZES["mlp"].num_envs
+    assert chosen.agent_cfg.max_iterations == CPU_SIZES["mlp"].max_iterations
+    assert "--num_envs" in chosen.remarks[0]
+    assert "--max_iterations" in chosen.remarks[0]
+    flags = planned(*stage1, "--device", "cpu", "--num_envs", "5", "agent.max_iterations=6")
+    assert (flags.env_cfg.scene.num_envs, flags.agent_cfg.max_iterations) == (5, 6)
+    assert not any("chosen" in remark for remark in flags.remarks)
+    override = planned(*stage1, "--device", "cpu", "env.scene.num_envs=7", "--max_iterations", "8")
+    assert (override.env_cfg.scene.num_envs, override.agent_cfg.max_iterations) == (7, 8)
+
+
+def test_a_gpu_keeps_the_papers_sizes(monkeypatch):
+    monkeypatch.setattr(plan, "pick_device", lambda _: "cuda:0")
+    chosen = planned("--task", "UMC-A1-Stage1", "--agent", "mlp")
+    assert chosen.env_cfg.scene.num_envs == 7400  # paper, A1 training parameters
+    assert chosen.agent_cfg.max_iterations == 2500
+    assert chosen.env_cfg.sim.device == chosen.agent_cfg.device == "cuda:0"
+
+
+def test_overrides_and_seed_reach_the_cfgs():
+    chosen = planned(*A1[:1], "UMC-A1-Stage1", *A1[2:], "--seed", "9", "physics=ovphysx", "agent.algorithm.gamma=0.5")
+    assert chosen.physics == "ovphysx"
+    assert chosen.agent_cfg.algorithm.gamma == 0.5
+    assert chosen.env_cfg.seed == chosen.agent_cfg.seed == 9
+    assert chosen.record.fields["overrides"] == ["physics=ovphysx", "agent.algorithm.gamma=0.5"]
+    planned(
+        *A1[:1], "UMC-A1-Stage1", *A1[2:], "env.events.faults.params.onset_range=(5,9)"
+    )  # at its default in the cfg
+
+
+def test_stage_2_starts_from_the_newest_stage_1(tmp_path, monkeypatch):
+    monkeypatch.setattr("umc.rl.stages.shipped_checkpoint", lambda *_: None)
+    assert needs_stage1(parse(A1))
+    stage1 = put_checkpoint(tmp_path / "logs" / "rsl_rl" / "umc_a1_mlp_stage1" / "run")
+    assert not needs_stage1(parse(A1))
+    chosen = planned(*A1)
+    assert chosen.start_from == stage1.relative_to(tmp_path)
+    assert chosen.record.fields["parent"] == {"path": str(stage1), "sha256": sha256(stage1)}
+    given = put_checkpoint(tmp_path / "elsewhere", "model_1.pt")
+    assert planned(*A1, "--checkpoint", str(given)).start_from == given
+    assert planned(*A1, "--checkpoint", str(given.parent)).start_from == given
+
+
+def test_missing_stage_1_is_trained_first_with_the_same_settings(tmp_path, monkeypatch, capsys):
+    calls = []
+
+    def train_py(script, arguments):
+        calls.append((script, arguments))
+        raise ChildFailed("train.py", 130)
+
+    monkeypatch.setattr("umc.rl.stages.shipped_checkpoint", lambda *_: None)
+    monkeypatch.setattr(launch, "run_script", train_py)
+    more = ["--num_envs", "4", "physics=ovphysx", "env.events.faults.params.seed=3", "agent.algorithm.gamma=0.9"]
+    assert launch.main([*A1, *more], SCRIPTS) == 130
+    ((script, arguments),) = calls
+    assert script == SCRIPTS / "train.py"
+    assert arguments[:2] == ["--task", "UMC-A1-Stage1"]
+    stage1 = parse(arguments)
+    assert (stage1.model, stage1.options.num_envs, stage1.options.device) == ("mlp", 4, "cpu")
+    assert stage1.overrides == ["physics=ovphysx", "agent.algorithm.gamma=0.9"]  # Stage 1 has no faults to set
+    assert "training UMC-A1-Stage1 first" in capsys.readouterr().out
+
+
+def test_resume_goes_on_with_what_the_run_began_with(tmp_path):
+    folder = tmp_path / "logs" / "rsl_rl" / "umc_a1_mlp_stage2" / "run"
+    overrides = ["physics=ovphysx", "agent.algorithm.gamma=0.9"]
+    sizes = {"num_envs": 12, "max_iterations": 77}
+    record = {"task": "UMC-A1-Stage2", "agent": "x", "seed": 5, "overrides": overrides, "parent": "p", **sizes}
+    last = put_checkpoint(folder, "model_30.pt", record, task="UMC-A1-Stage2", stage=2)
+    put_checkpoint(folder, "model_4.pt", record, task="UMC-A1-Stage2", stage=2)
+    chosen = planned(*A1, "--resume")
+    assert chosen.start_from == last.relative_to(tmp_path)
+    assert chosen.folder == folder.relative_to(tmp_path)
+    assert (chosen.env_cfg.scene.num_envs, chosen.agent_cfg.max_iterations, chosen.env_cfg.seed) == (12, 77, 5)
+    assert (chosen.physics, chosen.agent_cfg.algorithm.gamma) == ("ovphysx", 0.9)
+    assert chosen.record.fields["parent"] == "p"
+    changed = planned(*A1, "--resume", "--max_iterations", "99", "--seed", "6", "agent.algorithm.gamma=0.8")
+    assert (changed.agent_cfg.max_iterations, changed.env_cfg.seed) == (99, 6)
+    assert changed.agent_cfg.algorithm.gamma == 0.8
+    assert changed.record.fields["overrides"] == ["physics=ovphysx", "agent.algorithm.gamma=0.8"]
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "code"),
+    [(None, "finished", 0), (KeyboardInterrupt(), "interrupted", 130), (UmcError("no"), "failed", 2)],
+)
+def test_run_json_says_how_it_ended_and_how_to_repeat_it(tmp_path, monkeypatch, raised, status, code):
+    def simulate(plan):
+        assert json.loads((plan.folder / "run.json").read_text())["status"] == "running"
+        if raised is not None:
+            raise raised
+        return plan.folder / "model_0.pt"
+
+    monkeypatch.setattr(launch, "_simulate", simulate)
+    argv = ["--task", "UMC-A1-Stage1", "--agent", "mlp", "--device", "cpu", "--num_envs", "3", "--run_name", "mine"]
+    assert launch.main([*argv, "physics=ovphysx"], SCRIPTS) == code
+    (path,) = tmp_path.glob("logs/rsl_rl/umc_a1_mlp_stage1/*_mine/run.json")
+    record = json.loads(path.read_text())
+    assert record["status"] == status
+    assert record["ended_at"] >= record["starts"][0]["started_at"]
+    expected = {"robot": "a1", "stage": 1, "model": "mlp", "physics": "ovphysx", "num_envs": 3, "parent": None}
+    assert expected.items() <= record.items()
+    (start,) = record["starts"]
+    assert "--num_envs 3 --run_name mine physics=ovphysx" in start["command"]
+    assert {"umc", "isaaclab", "torch", "warp", "newton", "rsl_rl", "python"} <= start["versions"].keys()
+    assert None not in (start["versions"][name] for name in ("umc", "isaaclab", "torch", "python"))
+
+
+def test_quick_passes_through_every_part(tmp_path, monkeypatch, capsys):
+    calls = []
+
+    def script(path, arguments):
+        calls.append((path.name, arguments))
+        options = dict(zip(arguments[::2], arguments[1::2], strict=False))
+        if path.name == "train.py":
+            experiment = options["--task"].lower().replace("-", "_").replace("stage", "mlp_stage")
+            put_checkpoint(Path(options["--logs"]) / "rsl_rl" / experiment / "run")
+        else:
+            out = Path(arguments[arguments.index("--out") + 1])
+            out.mkdir(parents=True)
+            (out / ("report.json" if path.name == "evaluate.py" else "policy.mp4")).touch()
+
+    monkeypatch.setattr(quick, "run_script", script)
+    assert launch.main([*A1, "--quick", "physics=ovphysx"], SCRIPTS) == 0
+    assert [name for name, _ in calls] == ["train.py", "train.py", "evaluate.py", "play.py"]
+    assert all("physics=ovphysx" in arguments for _, arguments in calls)
+    assert [arguments[1] for _, arguments in calls[:2]] == ["UMC-A1-Stage1", "UMC-A1-Stage2"]
+    assert all("umc_a1_mlp_stage2" in arguments[1] for _, arguments in calls[2:])
+    out = capsys.readouterr().out
+    assert "proves nothing about learning" in out
+    for line in ("checkpoint: ", "report: ", "video: "):
+        (path,) = [text.removeprefix(line) for text in out.splitlines() if text.startswith(line)]
+        assert Path(path).is_file()
+    assert not (tmp_path / "logs" / "rsl_rl").exists()  # else a real Stage 2 would start from a quick Stage 1
+
+
+def test_ctrl_c_reaches_a_child_once_and_its_status_comes_back(tmp_path):
+    child = tmp_path / "child.py"
+    child.write_text(
+        "import signal, sys, time\n"
+        "hits = []\n"
+        "signal.signal(signal.SIGINT, lambda *_: hits.append(1))\n"
+        "open(sys.argv[1], 'w').close()\n"
+        "while not hits: time.sleep(0.01)\n"
+        "time.sleep(0.2)\n"
+        "sys.exit(100 + len(hits))\n"
+    )
+    parent = tmp_path / "parent.py"
+    parent.write_text(
+        "import sys\nfrom pathlib import Path\nfrom umc.rl.children import ChildFailed, run_script\n"
+        "try: run_script(Path(sys.argv[1]), [sys.argv[2]])\n"
+        "except ChildFailed as error: sys.exit(error.code)\n"
+    )
+    ready = tmp_path / "ready"
+    process = subprocess.Popen([sys.executable, str(parent), str(child), str(ready)], start_new_session=True)
+    while not ready.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    assert process.wait(60) == 101
+
+
+def test_a_child_that_ends_well_is_silent(tmp_path):
+    (tmp_path / "child.py").write_text("")
+    run_script(tmp_path / "child.py", [])
