@@ -45,6 +45,8 @@ class LoadedPolicy:
     path: Path
     sha256: str
     """Fingerprint of the checkpoint file."""
+    clip: float | None
+    """Largest absolute action, as the agent was trained with; None for no bound."""
 
     def __call__(self, obs: TensorDict) -> torch.Tensor:
         """Mean actions, without exploration noise.
@@ -56,7 +58,8 @@ class LoadedPolicy:
             Actions. Shape is (num_envs, num_joints).
         """
         with torch.inference_mode():
-            return self.actor(obs)
+            actions = self.actor(obs)
+        return actions if self.clip is None else actions.clamp(-self.clip, self.clip)
 
 
 def stored_agent(checkpoint: Path, info: CheckpointInfo) -> dict[str, Any]:
@@ -160,14 +163,16 @@ def load_policy(
     require_robot(info, path, robot)
     if joint_names is not None and list(joint_names) != list(info.joint_names):
         raise UmcError(f"{path} was trained with other joints or another joint order; train it again")
-    actor = build_actor(stored_agent(path, info), widths, len(info.joint_names))
+    agent = stored_agent(path, info)
+    actor = build_actor(agent, widths, len(info.joint_names))
     try:
         actor.load_state_dict(data["actor_state_dict"])
     except RuntimeError as error:
         raise UmcError(
             f"the weights in {path} do not fit the model of its run; params/agent.yaml is missing?"
         ) from error
-    return LoadedPolicy(actor.to(device).eval().requires_grad_(False), info, path, sha256(path))
+    actor = actor.to(device).eval().requires_grad_(False)
+    return LoadedPolicy(actor, info, path, sha256(path), agent.get("clip_actions"))
 
 
 def require_robot(info: CheckpointInfo, path: Path, robot: str | None) -> None:
