@@ -1,0 +1,102 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tasks on real engines: what stands in which column, and what happens to broken physics."""
+
+import pytest
+from umc.robots import A1_JOINTS, G1_JOINTS
+
+WIDTHS = {
+    "UMC-A1-Stage2": {"policy": 48, "joint_mask": 12, "fault_flag": 3, "critic": 64},
+    "UMC-G1-Stage2": {"policy": 47, "joint_mask": 12, "fault_flag": 3, "critic": 50},
+}
+MOVED, BROKEN_ENV = 0.05, 1
+"""Step by which each joint is moved to find its column [rad], and the env whose physics is broken."""
+
+
+def what_the_task_shows(physics: str, task: str, break_physics: bool) -> dict:
+    """Steps a task, moves one joint at a time, then breaks the physics of one env."""
+    import torch
+    import umc.tasks  # noqa: F401
+    from isaaclab.envs import ManagerBasedRLEnv
+    from isaaclab_tasks.utils import load_cfg_from_registry
+
+    torch.set_num_threads(1)
+    cfg = load_cfg_from_registry(task, "env_cfg_entry_point")
+    cfg.scene.num_envs, cfg.sim.device, cfg.seed = 12, "cpu", 3
+    cfg.sim.physics = getattr(cfg.sim.physics, physics)
+    cfg.observations.policy.enable_corruption = False
+    for term in ("joint_pos", "joint_vel", "last_action"):
+        getattr(cfg.observations.policy, term).params.pop("noise", None)
+    env = ManagerBasedRLEnv(cfg)
+    robot, action = env.scene["robot"], torch.zeros(12, 12)
+    observations, _ = env.reset()
+    said = {"widths": {name: value.shape[1] for name, value in observations.items()}, "joints": robot.joint_names}
+    # env i has its joint i moved; every other joint stays where it is
+    position = robot.data.default_joint_pos.torch.clone()
+    robot.write_joint_position_to_sim_index(position=position)
+    before = {k: v.clone() for k, v in env.observation_manager.compute().items()}
+    position += MOVED * torch.eye(12)
+    robot.write_joint_position_to_sim_index(position=position)
+    after = env.observation_manager.compute()
+    for group in ("policy", "critic"):
+        change = after[group] - before[group]
+        said[group] = [row.abs().argmax().item() for row in change]
+        said[group + "_step"] = change.abs().amax(1).tolist()
+    for _ in range(25):
+        env.step(action)
+    if break_physics:
+        velocity = robot.data.joint_vel.torch.clone()
+        velocity[BROKEN_ENV] = float("nan")
+        robot.write_joint_velocity_to_sim_index(velocity=velocity)
+        observations, reward, terminated, _, _ = env.step(action)
+        said["ended"] = terminated.tolist()
+        said["why"] = env.termination_manager.get_term("non_finite_state").tolist()
+        said["finite_reward"] = bool(torch.isfinite(reward).all())
+        said["finite_observations"] = all(bool(torch.isfinite(v).all()) for v in observations.values())
+        finite = True
+        for _ in range(20):
+            observations, reward, *_ = env.step(action)
+            finite &= bool(torch.isfinite(reward).all()) and all(
+                bool(torch.isfinite(v).all()) for v in observations.values()
+            )
+        said["stays_finite"] = finite
+        said["height_of_the_healed"] = robot.data.root_pos_w.torch[BROKEN_ENV, 2].item()
+    return said
+
+
+@pytest.fixture(scope="module")
+def a1_newton(run_engine):
+    return run_engine(what_the_task_shows, physics="newton_mjwarp", task="UMC-A1-Stage2", break_physics=True)
+
+
+@pytest.fixture(scope="module")
+def g1_ovphysx(run_engine):
+    return run_engine(what_the_task_shows, physics="ovphysx", task="UMC-G1-Stage2", break_physics=False)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("fixture", "task", "joints", "actor_start", "critic_start"),
+    [
+        ("a1_newton", "UMC-A1-Stage2", A1_JOINTS, 12, 12),
+        ("g1_ovphysx", "UMC-G1-Stage2", G1_JOINTS, 9, 12),
+    ],
+)
+def test_each_joint_stands_in_its_own_column(request, fixture, task, joints, actor_start, critic_start):
+    said = request.getfixturevalue(fixture)
+    assert said["widths"] == WIDTHS[task]
+    assert tuple(said["joints"]) == joints
+    assert said["policy"] == [actor_start + joint for joint in range(12)]
+    assert said["critic"] == [critic_start + joint for joint in range(12)]
+    assert said["policy_step"] == pytest.approx([MOVED] * 12, abs=1e-5)
+    assert said["critic_step"] == pytest.approx([MOVED] * 12, abs=1e-5)
+
+
+@pytest.mark.engine
+def test_broken_physics_ends_one_episode_and_nothing_else(a1_newton):
+    assert [index for index, ended in enumerate(a1_newton["why"]) if ended] == [BROKEN_ENV]
+    assert a1_newton["ended"][BROKEN_ENV]
+    assert a1_newton["finite_reward"]
+    assert a1_newton["finite_observations"]
+    assert a1_newton["stays_finite"]
+    assert a1_newton["height_of_the_healed"] > 0.2
