@@ -198,9 +198,9 @@ def test_no_python312(checkout: Checkout) -> None:
 
 def test_python312_of_pyenv_that_is_not_selected(checkout: Checkout) -> None:
     checkout.program("python3.12", "#!/bin/bash\necho 'pyenv: python3.12: command not found' >&2\nexit 127\n")
-    # 3.12.10 comes after 3.12.9, and a broken version is passed over
+    # 3.12.10 is newer than 3.12.9, and a broken version is passed over
     write_program(checkout.home / ".pyenv/versions/3.12.11/bin/python3.12", "#!/bin/bash\nexit 1\n")
-    for version in ("3.12.9", "3.12.10"):
+    for version in ("3.12.1", "3.12.9", "3.12.10"):
         program = checkout.home / f".pyenv/versions/{version}/bin/python3.12"
         write_program(program, f'#!/bin/bash\nexec "{sys.executable}" "$@"\n')
     assert checkout.run("-i").returncode == 0
@@ -235,7 +235,8 @@ def test_interrupted_install_heals(checkout: Checkout) -> None:
     process.communicate()
     (checkout.venv / "left over").touch()
     checkout.hang.unlink()
-    result = checkout.run("-p", "-c", "print('healed')")
+    # also from a shell in which that very environment is active
+    result = checkout.run("-p", "-c", "print('healed')", VIRTUAL_ENV=str(checkout.venv))
     assert result.stdout == "healed\n"
     assert "interrupted" in result.stderr
     assert (checkout.venv / "package").read_text() == "whole"
@@ -309,7 +310,8 @@ def test_isaac_sim_python_behind_isaaclab_path(checkout: Checkout, active: Path,
 
 
 def test_active_environment_without_isaaclab_is_left_alone(checkout: Checkout, active: Path) -> None:
-    shutil.rmtree(active / "modules/isaaclab")
+    for file in (active / "modules/isaaclab").iterdir():  # an uninstall may leave the folder
+        file.unlink()
     with (active / "modules/sitecustomize.py").open("a") as stream:  # and hide that of the interpreter behind it
         stream.write("\nsys.path[:] = [path for path in sys.path if 'site-packages' not in path]\n")
     (checkout.home / "isaaclab").mkdir()  # a folder of that name beside the caller is no isaaclab
@@ -329,6 +331,10 @@ def test_active_environment_with_another_python_is_an_error(checkout: Checkout, 
 
 
 def test_anything_else_goes_to_the_isaaclab_command(checkout: Checkout, active: Path) -> None:
+    shadow = checkout.home / "isaaclab/__main__.py"  # a folder of the caller's that has the package's name
+    shadow.parent.mkdir()
+    shadow.write_text("print('shadow')")
+    (shadow.parent / "__init__.py").touch()
     result = checkout.run("train", "--task", "UMC-G1-Stage2", cwd=checkout.home, VIRTUAL_ENV=str(active))
     assert result.stdout == f"isaaclab command ['train', '--task', 'UMC-G1-Stage2'] {checkout.home}\n", result.stderr
     # Isaac Lab lists the tasks of the project that it finds from the working directory up.
