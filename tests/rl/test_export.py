@@ -114,6 +114,15 @@ def test_an_export_that_disagrees_is_not_put_in_place(tmp_path, monkeypatch):
     assert sorted(file.name for file in model.parent.iterdir()) == ["policy.json", "policy.onnx"]
 
 
+def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    checkpoint = write_fresh(tmp_path)
+    with pytest.raises(UmcError, match="choose another --out"):
+        export_checkpoint(
+            checkpoint, tmp_path / "file" / "out", load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+        )
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

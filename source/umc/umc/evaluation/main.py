@@ -66,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    from umc.rl.launch import quiet
+    from umc.rl.console import quiet
 
     if "-h" not in argv and "--help" not in argv:
         with quiet():

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,10 +139,11 @@ def running(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, LoadedPolicy]
     from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
 
-    from umc.rl.launch import quiet
+    from umc.rl.console import drop_known_warnings, quiet
     from umc.rl.policy import load_policy
     from umc.rl.sizes import cpu_threads
 
+    drop_known_warnings()
     threads = cpu_threads() if session.device == "cpu" else None
     if threads is not None:
         torch.set_num_threads(threads)
@@ -153,7 +153,7 @@ def running(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, LoadedPolicy]
     # a UmcError must not pass through Isaac Lab's launcher, which prints a traceback of whatever passes
     with launch_simulation(session.env_cfg, session.options), contextlib.ExitStack() as cleanup:
         try:
-            with quiet(io.StringIO()):
+            with quiet():
                 apply_env_overrides(session.options, session.env_cfg)
                 env = gym.make(session.task, cfg=session.env_cfg)
                 cleanup.callback(close_env, env)

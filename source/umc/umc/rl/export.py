@@ -60,18 +60,23 @@ def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> 
     parts = temporary_name(model), temporary_name(sheet)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_onnx(policy.actor, parts[0])
-        difference = check_onnx(policy.actor, parts[0])
-        content = describe(policy, env_cfg)
-        content["onnx"] = {"file": model.name, "sha256": sha256(parts[0]), "largest_difference_to_torch": difference}
-        parts[1].write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        os.replace(parts[0], model)
-        os.replace(parts[1], sheet)
+        try:
+            write_onnx(policy.actor, parts[0])
+            difference = check_onnx(policy.actor, parts[0])
+            content = describe(policy, env_cfg)
+            content["onnx"] = {
+                "file": model.name,
+                "sha256": sha256(parts[0]),
+                "largest_difference_to_torch": difference,
+            }
+            parts[1].write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            os.replace(parts[0], model)
+            os.replace(parts[1], sheet)
+        finally:
+            for part in parts:
+                part.unlink(missing_ok=True)
     except OSError as error:
         raise UmcError(f"cannot write to {folder}: {error.strerror}; choose another --out") from error
-    finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
     return model, sheet
 
 
