@@ -54,7 +54,7 @@ class joint_faults(ManagerTermBase):
         Args:
             env_ids: The envs.
         """
-        ids = torch.arange(self.num_envs, device=self.device)[env_ids]
+        ids = torch.arange(self.num_envs, device=self.device)[env_ids if isinstance(env_ids, slice) else env_ids.long()]
         if self._writer is not None:
             self._writer.restore(ids[self.state.active[ids]])
         self.state.begin_episode(ids)

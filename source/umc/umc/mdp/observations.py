@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from isaaclab.managers import ManagerTermBase, ObservationTermCfg, SceneEntityCfg
@@ -28,7 +28,7 @@ class joint_sensor(ManagerTermBase):
 
     def __init__(self, cfg: ObservationTermCfg, env: ManagerBasedEnv) -> None:
         super().__init__(cfg, env)
-        func: Callable[..., torch.Tensor] = cfg.params["func"]
+        func = cast(Callable[..., torch.Tensor], cfg.params["func"])
         asset_cfg = cfg.params.get("asset_cfg")
         self._kwargs = {}
         if asset_cfg is not None and "asset_cfg" in inspect.signature(func).parameters:

@@ -12,163 +12,22 @@ only takes energy; where the prediction keeps the bounds nothing is written that
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 import warp as wp
-from isaaclab_newton.physics import NewtonManager
+from isaaclab.physics import PhysicsManager
+from isaaclab_newton.physics import MJWarpSolverCfg, NewtonManager
 from mujoco_warp import solve_m
+from newton.solvers import SolverMuJoCo
 
 from umc.errors import UmcError
 
+from .newton_kernels import change_of_torque, predict, read_brakes, turn_brakes
+
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation
-
-BRAKE = 1.0e4
-"""Largest friction torque of a joint that is beyond its bound [N*m]: more than any leg needs, so the bound holds."""
-
-IMPEDANCE = 0.999
-"""Share of the asked acceleration that the solver's friction constraint delivers [-]; MuJoCo allows up to 0.9999."""
-
-CRUISE = 0.95
-"""Share of the speed limit at which a pushed joint is held [-]: held below it, a blow from outside meets the brake."""
-
-HOLD = 4.0
-"""Friction of a joint held at its speed, over what holding is predicted to need [-]."""
-
-SMALLEST_SHARE = 0.25
-"""Least share of the wanted effect that a guessed brake torque is trusted to have [-]; bounds its correction."""
-
-_FRICTION_DOF = 1
-"""``mujoco_warp`` type of a joint friction row."""
-
-vec5 = wp.types.vector(length=5, dtype=float)
-
-
-@wp.kernel(enable_backward=False)
-def _read_brakes(
-    ne: wp.array[int],
-    nf: wp.array[int],
-    row_type: wp.array2d[int],
-    row_dof: wp.array2d[int],
-    row_force: wp.array2d[float],
-    braking: wp.array2d[float],
-    brake: wp.array2d[float],
-) -> None:
-    """Friction torque of each braked joint in the last substep [N*m]. One thread per world."""
-    world = wp.tid()
-    for dof in range(brake.shape[1]):
-        brake[world, dof] = 0.0
-    last = wp.min(ne[world] + nf[world], row_type.shape[1])
-    for row in range(ne[world], last):
-        if row_type[world, row] == _FRICTION_DOF:
-            dof = row_dof[world, row]
-            brake[world, dof] = row_force[world, row] * braking[world, dof]
-
-
-@wp.kernel(enable_backward=False)
-def _change_of_torque(
-    dof_map: wp.array2d[int],
-    joint_qd: wp.array[float],
-    torque: wp.array[float],
-    brake: wp.array2d[float],
-    last_torque: wp.array[float],
-    change: wp.array2d[float],
-) -> None:
-    """What motor and brake torque change if the brake lets go [N*m]."""
-    world, column = wp.tid()
-    dof = dof_map[world, column]
-    friction = brake[world, column]
-    if friction * joint_qd[dof] > 0.0:
-        # it held the joint against a blow, which is over: without it, the brake would have balanced the motor
-        friction = -last_torque[dof]
-    change[world, column] = torque[dof] - last_torque[dof] - friction
-    last_torque[dof] = torque[dof]
-
-
-@wp.kernel(enable_backward=False)
-def _predict(
-    dt: float,
-    dof_map: wp.array2d[int],
-    coordinate: wp.array[int],
-    joint_q: wp.array[float],
-    joint_qd: wp.array[float],
-    speed: wp.array[float],
-    lower: wp.array[float],
-    upper: wp.array[float],
-    acceleration: wp.array2d[float],
-    change: wp.array2d[float],
-    inverse_inertia: wp.array2d[float],
-    bound: wp.array2d[float],
-    excess: wp.array2d[float],
-    guess: wp.array2d[float],
-) -> None:
-    """Predicted speed beyond the bound that it would break [rad/s], and a first guess of the brake torque [N*m]."""
-    world, column = wp.tid()
-    dof = dof_map[world, column]
-    excess[world, column] = 0.0
-    guess[world, column] = 0.0
-    if wp.isinf(speed[dof]) and wp.isinf(lower[dof]) and wp.isinf(upper[dof]):
-        return
-    q = joint_q[coordinate[dof]]
-    v = joint_qd[dof]
-    # a joint outside its window is stopped here; the engine's own limit brings it back
-    highest = wp.min(CRUISE * speed[dof], wp.max((upper[dof] - q) / dt, 0.0))
-    lowest = wp.max(-CRUISE * speed[dof], wp.min((lower[dof] - q) / dt, 0.0))
-    predicted = v + dt * (acceleration[world, column] + change[world, column])
-    bound[world, column] = wp.clamp(predicted, lowest, highest)
-    excess[world, column] = predicted - bound[world, column]
-    inertia = 1.0 / inverse_inertia[world % inverse_inertia.shape[0], column]
-    guess[world, column] = -excess[world, column] * inertia / dt
-
-
-@wp.kernel(enable_backward=False)
-def _brake(
-    dt: float,
-    dof_map: wp.array2d[int],
-    joint_qd: wp.array[float],
-    speed: wp.array[float],
-    bound: wp.array2d[float],
-    excess: wp.array2d[float],
-    guess: wp.array2d[float],
-    effect: wp.array2d[float],
-    own_friction: wp.array[float],
-    own_solref: wp.array2d[wp.vec2],
-    own_solimp: wp.array2d[vec5],
-    braking: wp.array2d[float],
-    friction: wp.array2d[float],
-    solref: wp.array2d[wp.vec2],
-    solimp: wp.array2d[vec5],
-) -> None:
-    """Turns the friction of joints that would leave their bounds on, and that of all others back to their own."""
-    world, column = wp.tid()
-    dof = dof_map[world, column]
-    e = excess[world, column]
-    if e == 0.0:
-        braking[world, column] = 0.0
-        friction[world, column] = own_friction[dof]
-        solref[world, column] = own_solref[world, column]
-        solimp[world, column] = own_solimp[world, column]
-        return
-    v = joint_qd[dof]
-    limit = bound[world, column]
-    rate = wp.float32(0.0)
-    torque = HOLD * wp.abs(guess[world, column])
-    if (v - limit) * e >= 0.0:
-        # at the bound: hold; beyond the speed limit or about to leave the window: come back within this substep
-        limit = wp.where(wp.abs(limit) == CRUISE * speed[dof], limit / CRUISE, limit)
-        if (v - limit) * e > 0.0:
-            rate = wp.clamp((v - limit) / (v * dt), 0.0, 1.0 / dt)
-            torque = BRAKE
-    else:
-        # just strong enough to arrive at the bound, by what the guess does to this joint with all others braked, too
-        share = -dt * effect[world, column] / e
-        torque = wp.abs(guess[world, column]) / wp.max(share, SMALLEST_SHARE)
-    braking[world, column] = 1.0
-    friction[world, column] = own_friction[dof] + torque
-    solref[world, column] = wp.vec2(0.0, -rate * IMPEDANCE)
-    solimp[world, column] = vec5(IMPEDANCE, IMPEDANCE, 0.001, 0.5, 2.0)
 
 
 class NewtonGovernor:
@@ -182,6 +41,9 @@ class NewtonGovernor:
     """
 
     def __init__(self, asset: Articulation) -> None:
+        physics = PhysicsManager._cfg
+        if not isinstance(getattr(physics, "solver_cfg", None), MJWarpSolverCfg):
+            raise UmcError("faults on Newton need the MuJoCo-Warp solver; set NewtonCfg.solver_cfg to MJWarpSolverCfg")
         model = NewtonManager.get_model()
         self._dofs, coordinate = _joint_addresses(asset, model)
         count = model.joint_dof_count
@@ -234,19 +96,19 @@ class NewtonGovernor:
         self._bounds[2][self._dofs[env_ids]] = torch.inf
 
     def _before_substep(self, state: Any) -> None:
-        solver = NewtonManager._solver  # Isaac Lab 3.0 has no public accessor
-        model, data, dof_map = solver.mjw_model, solver.mjw_data, solver.mjc_dof_to_newton_dof
+        solver = cast(SolverMuJoCo, NewtonManager._solver)  # Isaac Lab 3.0 has no public accessor
+        model, data, dof_map = solver.mjw_model, solver.mjw_data, cast(Any, solver.mjc_dof_to_newton_dof)
         buffers = self._buffers or self._allocate(model, dof_map.shape)
         shape, device, dt = dof_map.shape, dof_map.device, NewtonManager.get_solver_dt()
         wp.launch(
-            _read_brakes,
+            read_brakes,
             dim=shape[0],
             inputs=[data.ne, data.nf, data.efc.type, data.efc.id, data.efc.force, buffers["braking"]],
             outputs=[buffers["brake"]],
             device=device,
         )
         wp.launch(
-            _change_of_torque,
+            change_of_torque,
             dim=shape,
             inputs=[dof_map, state.joint_qd, NewtonManager.get_control().joint_f, buffers["brake"], self._last_torque],
             outputs=[buffers["torque"]],
@@ -254,7 +116,7 @@ class NewtonGovernor:
         )
         solve_m(model, data, buffers["change"], buffers["torque"])
         wp.launch(
-            _predict,
+            predict,
             dim=shape,
             inputs=[
                 dt,
@@ -274,7 +136,7 @@ class NewtonGovernor:
         )
         solve_m(model, data, buffers["change"], buffers["torque"])
         wp.launch(
-            _brake,
+            turn_brakes,
             dim=shape,
             inputs=[
                 dt,
