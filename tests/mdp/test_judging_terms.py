@@ -52,6 +52,36 @@ def test_trot_is_exactly_one_diagonal(forces, reward):
     assert mdp.diagonal_support(ContactEnv([forces]), feet(4)).item() == reward
 
 
+def duty_after(*phases, time_constant=0.5):
+    """Value of the term after feet stood as `phases` say, each for 1 s, in one env of two."""
+    cfg = SimpleNamespace(params={"sensor_cfg": feet(4)})
+    forces = torch.zeros(2, 4, 3)
+    env = ContactEnv(forces[..., 2].tolist(), step_dt=0.02)
+    term = mdp.uneven_duty(cfg, env)
+    for stance in phases:
+        env.scene.sensors["contact_forces"].data.net_normal_forces_w.torch[:] = (
+            torch.tensor(stance)[None, :, None] * 50.0
+        )
+        for _ in range(50):
+            value = term(env, feet(4), time_constant)
+    return term, env, value[0].item()
+
+
+def test_leaning_on_one_diagonal_is_uneven_and_standing_is_not():
+    assert duty_after([1.0, 1.0, 1.0, 1.0])[2] == pytest.approx(0.0)
+    assert duty_after([1.0, 1.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0])[2] > 0.7
+    assert duty_after([1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0], time_constant=50.0)[2] < 0.01
+
+
+def test_an_uneven_episode_does_not_burden_the_next_one():
+    term, env, before = duty_after([1.0, 0.0, 0.0, 1.0])
+    assert before > 0.5
+    term.reset(torch.tensor([0]))
+    fresh, kept = term(env, feet(4), 0.5).tolist()
+    assert fresh == pytest.approx(0.0, abs=1e-6)
+    assert kept > 0.5
+
+
 def test_gait_clock_counts_steps_of_the_episode():
     env = SimpleNamespace(episode_length_buf=torch.tensor([0, 10, 42]), step_dt=0.02, num_envs=3, device="cpu")
     assert mdp.gait_phase(env, period=0.8).tolist() == pytest.approx([0.0, 0.25, 0.05], abs=1e-5)

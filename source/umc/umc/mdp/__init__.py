@@ -17,6 +17,7 @@ from .rewards import (
     only_positive,
     planar_velocity_error,
     swing_height_error,
+    uneven_duty,
 )
 from .terminations import non_finite_state, roll_pitch_beyond
 
@@ -42,5 +43,6 @@ __all__ = [
     "randomized_physics",
     "roll_pitch_beyond",
     "swing_height_error",
+    "uneven_duty",
     "zeros",
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-from isaaclab.managers import SceneEntityCfg
+from isaaclab.managers import ManagerTermBase, RewardTermCfg, SceneEntityCfg
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation
@@ -182,6 +182,46 @@ def diagonal_support(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg) -> torc
     """
     front_left, front_right, rear_left, rear_right = foot_contact(env, sensor_cfg).unbind(1)
     return ((front_left == rear_right) & (front_right == rear_left) & (front_left != front_right)).float()
+
+
+class uneven_duty(ManagerTermBase):
+    """How unevenly the feet share the ground: a gait that favours some legs is no walk.
+
+    Each foot's share of time on the ground is an exponential average; the term is the sum of squared differences from
+    the mean over the feet. Standing and any even gait give 0, standing on one diagonal gives 1.
+    """
+
+    def __init__(self, cfg: RewardTermCfg, env: ManagerBasedRLEnv) -> None:
+        super().__init__(cfg, env)
+        feet = len(cfg.params["sensor_cfg"].body_ids)
+        self._duty = torch.zeros(env.num_envs, feet, device=env.device)
+        self._started = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
+
+    def reset(self, env_ids: torch.Tensor | slice | None = None) -> None:
+        """Forgets the last episode.
+
+        Args:
+            env_ids: The envs that start anew; all without it.
+        """
+        self._started[slice(None) if env_ids is None else env_ids] = False
+
+    def __call__(self, env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, time_constant: float) -> torch.Tensor:
+        """Judges the last moments.
+
+        Args:
+            env: The environment.
+            sensor_cfg: Contact sensor and the feet's body names.
+            time_constant: Memory of the average [s].
+
+        Returns:
+            Sum of squared differences [-]. Shape is (num_envs,).
+        """
+        contact = foot_contact(env, sensor_cfg).float()
+        duty = torch.lerp(self._duty, contact, env.step_dt / time_constant)
+        # an episode starts even, whichever foot touches the ground first
+        self._duty = torch.where(self._started, duty, contact.mean(1, keepdim=True))
+        self._started[:] = True
+        return (self._duty - self._duty.mean(1, keepdim=True)).square().sum(1)
 
 
 def only_positive(env: ManagerBasedRLEnv) -> torch.Tensor:
