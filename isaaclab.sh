@@ -94,6 +94,17 @@ get_uv() {
     die "uv could not be installed by pip (see above); install uv yourself (for example: pipx install uv) and start again"
 }
 
+# Trusts the certificates that the system trusts, as pip does: networks that look into TLS put theirs there.
+set_up_uv() {
+    local store
+    export UV_PYTHON_DOWNLOADS=never UV_HTTP_TIMEOUT="${UV_HTTP_TIMEOUT:-300}"
+    for store in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt; do
+        if [[ -z "${SSL_CERT_FILE:-}${UV_SYSTEM_CERTS:-}${UV_NATIVE_TLS:-}" && -r "$store" ]]; then
+            export SSL_CERT_FILE="$store"
+        fi
+    done
+}
+
 # Files of the cache are linked into the environment; across file systems uv would warn about each start.
 choose_link_mode() {
     local cache
@@ -116,11 +127,11 @@ make_own() (
         flock 9
     fi
     if own_is_ready; then return; fi
+    set_up_uv
 
     base="$(find_python312)" || die "no Python 3.12 found; get one with \`uv python install 3.12\`, \`pyenv install 3.12\`" \
         "or \`apt install python3.12-venv\`, then start again"
     uv="$(get_uv "$base")" || exit
-    export UV_PYTHON_DOWNLOADS=never UV_HTTP_TIMEOUT="${UV_HTTP_TIMEOUT:-300}"
 
     if [[ "$(stamp_of "$own")" == unfinished ]] || ! is_python312 "$own/bin/python"; then
         if [[ "$(stamp_of "$own")" == unfinished ]]; then say "the last install was interrupted; making .venv anew"; fi
@@ -143,8 +154,8 @@ make_own() (
 )
 
 # Adds umc to environment $2 of Python $1, which brings isaaclab along.
-add_to_active() {
-    local uv
+add_to_active() (
+    set_up_uv
     say "adding umc to $2; packages that are there stay as they are"
     if "$1" -m pip --version &>/dev/null; then
         "$1" -m pip install --quiet --editable "$root/source/umc" >&2 || die "pip could not add umc to $2 (see above)"
@@ -153,7 +164,7 @@ add_to_active() {
         "$uv" pip install --quiet --python "$1" --editable "$root/source/umc" >&2 || die "uv could not add umc to $2 (see above)"
     fi
     write_stamp "$2" "$(fingerprint)"
-}
+)
 
 # Uses the active environment where it has isaaclab; returns 1 where there is none.
 use_active() {
@@ -170,7 +181,7 @@ if s and s.origin: print("isaaclab in", "%d.%d" % sys.version_info[:2], sys.pref
         [[ "$version" == 3.12 ]] || die "$prefix has isaaclab on Python $version, UMC needs Isaac Lab 3.0 on Python 3.12:" \
             "activate such an environment, or deactivate this one to let UMC make its own"
         python="$candidate"
-        [[ "$(stamp_of "$prefix")" == "$(fingerprint)" ]] || add_to_active "$python" "$prefix"
+        [[ "$(stamp_of "$prefix")" == "$(fingerprint)" ]] || add_to_active "$python" "$prefix" || exit
         return 0
     done
     return 1
