@@ -18,6 +18,7 @@ from isaaclab_physx.physics import PhysxCfg
 from isaaclab_tasks.utils import PresetCfg, preset
 
 from umc import mdp
+from umc.tasks.device import DEFAULT_DEVICE
 from umc.terrains import FLAT_GROUND_CFG
 
 PHYSICS_DT = 0.005
@@ -95,9 +96,10 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
     scene: LeggedSceneCfg = LeggedSceneCfg(num_envs=4096, env_spacing=2.5)
 
     def __post_init__(self) -> None:
-        """Set the timing that the public tasks share."""
+        """Set the timing that the public tasks share, and the device."""
         self.decimation = DECIMATION
         self.episode_length_s = EPISODE_LENGTH
         self.sim.dt = PHYSICS_DT
+        self.sim.device = DEFAULT_DEVICE
         self.sim.render_interval = DECIMATION
         self.sim.physics_material = self.scene.terrain.physics_material

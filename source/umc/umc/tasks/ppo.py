@@ -6,6 +6,7 @@ from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg
 
 from umc.rl.cfg import UmcMlpModelCfg, UmcTransformerModelCfg
+from umc.tasks.device import DEFAULT_DEVICE
 
 STAGE_ITERATIONS = 2500
 """Iterations of each stage (paper, table of the actor's parameters)."""
@@ -34,6 +35,10 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
         desired_kl=0.01,
         max_grad_norm=1.0,
     )
+
+    def __post_init__(self) -> None:
+        """Learn on the first GPU where there is one, so that Isaac Lab's own commands start on any machine."""
+        self.device = DEFAULT_DEVICE
 
 
 def transformer(
