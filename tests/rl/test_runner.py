@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -19,6 +22,7 @@ from umc.errors import UmcError
 from umc.rl import runner as runner_module
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
 from umc.rl.files import remove_leftovers
+from umc.rl.progress import Progress
 from umc.rl.runner import TrainingInterrupted, UmcRunner
 
 STEPS_PER_UPDATE = 2 * 4
@@ -175,7 +179,7 @@ def test_output_that_is_no_terminal_gets_few_plain_lines(tmp_path, capsys):
     assert [line.split(":")[0] for line in lines] == [f"iteration {n}/31" for n in (1, 11, 21, 31)]
     assert "saved model_0.pt" in lines[0]
     assert "saved model_20.pt" in lines[2]
-    for word in ("env-steps/s", "ETA 0:00:0", "reward -", "episode 4 steps", "action std 0."):
+    for word in ("env-steps/s", "ETA 0:0", "reward -", "episode 4 steps", "action std 0."):
         assert word in lines[1]
 
 
@@ -185,3 +189,31 @@ def test_rsl_rl_does_not_print_its_own_block(tmp_path, capsys):
     runner.train(2)
     assert "Learning iteration" not in capsys.readouterr().out
     assert (Path(tmp_path) / "git").is_dir()
+
+
+def readable(terminal):
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # the other end is closed and nothing is left
+        return b""
+
+
+def test_a_terminal_gets_one_bar_with_rate_and_eta():
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 160, 0, 0))
+    with (
+        os.fdopen(slave, "w") as terminal,
+        Progress(total=100, done=40, steps_per_iteration=1536, stream=terminal) as progress,
+    ):
+        progress.update(seconds=2.0, reward=1.5, length=321.0, std=0.25, line=True)
+        progress.saved("model_40.pt")
+        progress.bar.refresh()
+    shown = b""
+    while chunk := readable(master):
+        shown += chunk
+    os.close(master)
+    shown = shown.decode()
+    last = shown.rstrip().split("\r")[-1]
+    assert last.startswith("41/100 |")
+    assert "768 env-steps/s, ETA 0:01:58, reward 1.50, episode 321 steps, action std 0.25" in last
+    assert shown.count("\n") == 1

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import dummy_training as dummy
 import pytest
+import torch
 from umc.errors import UmcError
 from umc.rl import launch, plan, quick
-from umc.rl.checkpoint import sha256
+from umc.rl.checkpoint import read_checkpoint, sha256
 from umc.rl.children import ChildFailed, run_script
 from umc.rl.cli import parse
 from umc.rl.plan import make_plan, needs_stage1
@@ -25,6 +26,17 @@ from umc.rl.sizes import CPU_SIZES
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 A1 = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu"]
+
+RECORD = {
+    "task": "UMC-A1-Stage2",
+    "agent": "rsl_rl_mlp_cfg_entry_point",
+    "seed": 5,
+    "overrides": ["physics=ovphysx", "agent.algorithm.gamma=0.9"],
+    "parent": "p",
+    "num_envs": 12,
+    "max_iterations": 77,
+}
+"""A run.json, as far as --resume needs it."""
 
 
 @pytest.fixture(autouse=True)
@@ -179,6 +191,19 @@ def test_stage_2_starts_from_the_newest_stage_1(tmp_path, monkeypatch):
     assert planned(*A1, "--checkpoint", str(given.parent)).start_from == given
 
 
+def test_a_plan_loads_what_it_says(tmp_path, monkeypatch):
+    monkeypatch.setattr("umc.rl.stages.shipped_checkpoint", lambda *_: None)
+    stage1 = put_checkpoint(tmp_path / "logs" / "rsl_rl" / "umc_a1_mlp_stage1" / "run", "model_8.pt")
+    weights = read_checkpoint(stage1)["critic_state_dict"]
+    for argv, iteration in (([*A1], 0), (["--task", "UMC-A1-Stage1", *A1[2:], "--resume"], 9)):
+        (stage1.parent / "run.json").write_text(json.dumps(RECORD))
+        runner = dummy.build(tmp_path / "new", torch_seed=8)
+        assert not torch.equal(runner.alg.critic.state_dict()["mlp.0.weight"], weights["mlp.0.weight"])
+        launch.load_start(planned(*argv), runner)
+        assert torch.equal(runner.alg.critic.state_dict()["mlp.0.weight"], weights["mlp.0.weight"])
+        assert runner.current_learning_iteration == iteration
+
+
 def test_missing_stage_1_is_trained_first_with_the_same_settings(tmp_path, monkeypatch, capsys):
     calls = []
 
@@ -201,11 +226,8 @@ def test_missing_stage_1_is_trained_first_with_the_same_settings(tmp_path, monke
 
 def test_resume_goes_on_with_what_the_run_began_with(tmp_path):
     folder = tmp_path / "logs" / "rsl_rl" / "umc_a1_mlp_stage2" / "run"
-    overrides = ["physics=ovphysx", "agent.algorithm.gamma=0.9"]
-    sizes = {"num_envs": 12, "max_iterations": 77}
-    record = {"task": "UMC-A1-Stage2", "agent": "x", "seed": 5, "overrides": overrides, "parent": "p", **sizes}
-    last = put_checkpoint(folder, "model_30.pt", record, task="UMC-A1-Stage2", stage=2)
-    put_checkpoint(folder, "model_4.pt", record, task="UMC-A1-Stage2", stage=2)
+    last = put_checkpoint(folder, "model_30.pt", RECORD, task="UMC-A1-Stage2", stage=2)
+    put_checkpoint(folder, "model_4.pt", RECORD, task="UMC-A1-Stage2", stage=2)
     chosen = planned(*A1, "--resume")
     assert chosen.start_from == last.relative_to(tmp_path)
     assert chosen.folder == folder.relative_to(tmp_path)
@@ -261,7 +283,7 @@ def test_quick_passes_through_every_part(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(quick, "run_script", script)
     assert launch.main([*A1, "--quick", "physics=ovphysx"], SCRIPTS) == 0
     assert [name for name, _ in calls] == ["train.py", "train.py", "evaluate.py", "play.py"]
-    assert all("physics=ovphysx" in arguments for _, arguments in calls)
+    assert all({"physics=ovphysx", "--device"} <= set(arguments) for _, arguments in calls)
     assert [arguments[1] for _, arguments in calls[:2]] == ["UMC-A1-Stage1", "UMC-A1-Stage2"]
     assert all("umc_a1_mlp_stage2" in arguments[1] for _, arguments in calls[2:])
     out = capsys.readouterr().out

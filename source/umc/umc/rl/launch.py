@@ -80,7 +80,8 @@ def _run(argv: list[str], scripts: Path) -> int:
     checkpoint = train(plan, argv)
     print(f"checkpoint: {checkpoint}", flush=True)
     if request.options.video:
-        run_script(scripts / "play.py", ["--checkpoint", str(checkpoint), "--out", str(plan.folder / "videos")])
+        arguments = ["--checkpoint", str(checkpoint), "--out", str(plan.folder / "videos"), "--device", plan.device]
+        run_script(scripts / "play.py", [*arguments, f"physics={plan.physics}"])
     return 0
 
 
@@ -244,11 +245,16 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> UmcRunner:
     # a plan is drawn from (seed, env, episode): counted from 0 again, a resumed run would repeat its faults
     runner.carried["fault_episode"] = fault_state(env.unwrapped).episode
     dump_train_configs(str(plan.folder), env_cfg, agent_cfg)
+    load_start(plan, runner)
+    return runner
+
+
+def load_start(plan: Plan, runner: UmcRunner) -> None:
+    """Load what a run starts from, or what it goes on with."""
     if plan.resume:
         runner.resume(str(plan.start_from))
     elif plan.start_from is not None:
-        hand_over(runner, plan.start_from, request.robot, request.model)
-    return runner
+        hand_over(runner, plan.start_from, plan.request.robot, plan.request.model)
 
 
 def _info(plan: Plan, env: Any) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import io
+import os
 import statistics
 import sys
 from collections.abc import Callable
@@ -46,9 +47,9 @@ class Progress:
         self.status = ""
         self.last_line = done - LINE_EVERY
         self.bar: tqdm | None = None
-        if self.stream.isatty():
+        if self.stream.isatty() and os.get_terminal_size(self.stream.fileno()).columns > 0:
             # the text carries rate and ETA itself: tqdm would count iterations, not environment steps
-            bar_format = "{n_fmt}/{total_fmt} |{bar}| {elapsed} {postfix}"
+            bar_format = "{n_fmt}/{total_fmt} |{bar}| {elapsed}{postfix}"
             self.bar = tqdm(
                 total=total, initial=done, file=self.stream, bar_format=bar_format, dynamic_ncols=True, leave=True
             )

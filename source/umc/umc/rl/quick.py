@@ -50,7 +50,8 @@ def run_quick(request: TrainRequest, scripts: Path) -> int:
         phases.append(("Stage 1", lambda: run_script(scripts / "train.py", stage1)))
     this = ["--task", request.task, *train, *request.overrides]
     phases.append((f"Stage {request.stage}", lambda: run_script(scripts / "train.py", this)))
-    selectors = [token for token in request.overrides if override_key(token) in SELECTORS]
+    shown = [token for token in request.overrides if override_key(token) in SELECTORS]
+    shown += ["--device", options.device] if options.device else []
 
     def checkpoint() -> Path:
         experiment = experiment_folder(options.logs, experiment_name(request.robot, request.model, request.stage))
@@ -61,11 +62,11 @@ def run_quick(request: TrainRequest, scripts: Path) -> int:
 
     def evaluate() -> None:
         arguments = ["--checkpoint", str(checkpoint()), "--task", request.task, "--quick"]
-        run_script(scripts / "evaluate.py", [*arguments, "--out", str(folder / "evaluation"), *selectors])
+        run_script(scripts / "evaluate.py", [*arguments, "--out", str(folder / "evaluation"), *shown])
 
     def play() -> None:
         arguments = ["--checkpoint", str(checkpoint()), "--out", str(folder / "video"), "--quick"]
-        run_script(scripts / "play.py", [*arguments, *selectors])
+        run_script(scripts / "play.py", [*arguments, *shown])
 
     phases += [("evaluation", evaluate), ("video", play)]
     times = []
