@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -36,11 +35,10 @@ class joint_faults(ManagerTermBase):
         params: dict[str, Any] = {name: value for name, value in cfg.params.items() if name != "asset_cfg"}
         asset_cfg: SceneEntityCfg = cfg.params.get("asset_cfg", SceneEntityCfg("robot"))
         asset: Articulation = env.scene[asset_cfg.name]
-        episode_length = math.ceil(env.cfg.episode_length_s / (env.cfg.sim.dt * env.cfg.decimation))
         schedule = FaultSchedule(
             asset.joint_names,
             candidates=asset_cfg.joint_names,
-            episode_length=episode_length,
+            episode_length=env.max_episode_length,
             device=env.device,
             **params,
         )
