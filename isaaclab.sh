@@ -220,6 +220,10 @@ case "${1:---help}" in
         choose_environment
         # list_envs shows the tasks of the project whose pyproject.toml it finds from the working directory up.
         if [[ "$1" == list_envs ]]; then cd -- "$root/source/umc"; fi
+        # UMC's agents are rsl_rl's; Isaac Lab asks for the library by name.
+        if [[ "$1" == train || "$1" == play ]] && [[ " $* " != *" --rl_library"* ]]; then
+            set -- "$1" --rl_library rsl_rl "${@:2}"
+        fi
         # -P as for the installed command: a folder of the caller's cannot shadow a package.
         exec "$python" -P -m isaaclab "$@"
         ;;

@@ -335,11 +335,27 @@ def test_anything_else_goes_to_the_isaaclab_command(checkout: Checkout, active: 
     shadow.parent.mkdir()
     shadow.write_text("print('shadow')")
     (shadow.parent / "__init__.py").touch()
-    result = checkout.run("train", "--task", "UMC-G1-Stage2", cwd=checkout.home, VIRTUAL_ENV=str(active))
-    assert result.stdout == f"isaaclab command ['train', '--task', 'UMC-G1-Stage2'] {checkout.home}\n", result.stderr
+    result = checkout.run("export", "--task", "UMC-G1-Stage2", cwd=checkout.home, VIRTUAL_ENV=str(active))
+    assert result.stdout == f"isaaclab command ['export', '--task', 'UMC-G1-Stage2'] {checkout.home}\n", result.stderr
     # Isaac Lab lists the tasks of the project that it finds from the working directory up.
     listed = checkout.run("list_envs", cwd=checkout.home, VIRTUAL_ENV=str(active))
     assert listed.stdout == f"isaaclab command ['list_envs'] {checkout.root}/source/umc\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "handed_on"),
+    [
+        (["train", "--task", "X"], ["train", "--rl_library", "rsl_rl", "--task", "X"]),
+        (["play", "--task", "X"], ["play", "--rl_library", "rsl_rl", "--task", "X"]),
+        (["train", "--rl_library", "skrl", "--task", "X"], ["train", "--rl_library", "skrl", "--task", "X"]),
+        (["train", "--rl_library=skrl"], ["train", "--rl_library=skrl"]),
+    ],
+)
+def test_isaac_labs_train_and_play_use_rsl_rl_unless_told_otherwise(
+    checkout: Checkout, active: Path, given: list[str], handed_on: list[str]
+) -> None:
+    result = checkout.run(*given, cwd=checkout.home, VIRTUAL_ENV=str(active))
+    assert result.stdout == f"isaaclab command {handed_on} {checkout.home}\n", result.stderr
 
 
 def test_shell_scripts_are_clean() -> None:
