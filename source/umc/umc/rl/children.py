@@ -8,7 +8,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from umc.rl.cli import TrainRequest
 
 
 class ChildFailed(Exception):
@@ -46,3 +49,21 @@ def run_script(script: Path, arguments: list[str]) -> None:
     if code != 0:
         # a child killed by a signal reports its negative number; shells say 128 + number
         raise ChildFailed(script.name, code if code > 0 else 128 - code)
+
+
+def common_flags(request: TrainRequest) -> list[str]:
+    """The flags of a training that its children take over.
+
+    Args:
+        request: Checked command line.
+
+    Returns:
+        Flags and values as typed.
+    """
+    options = request.options
+    flags = ["--agent", request.agent, "--logs", str(options.logs)]
+    for name in ("num_envs", "seed", "max_iterations", "device", "run_name"):
+        value = getattr(options, name)
+        if value not in (None, ""):
+            flags += [f"--{name}", str(value)]
+    return flags + (["--deterministic"] if options.deterministic else [])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import umc
 from umc.errors import UmcError
-from umc.rl.children import ChildFailed, run_script
+from umc.rl.children import ChildFailed, common_flags, run_script
 from umc.rl.cli import TrainRequest, parse
 from umc.rl.console import drop_known_warnings, quiet
 from umc.rl.files import remove_leftovers
@@ -108,17 +108,6 @@ def train_stage1(request: TrainRequest, scripts: Path) -> None:
     print(f"no Stage 1 checkpoint of {request.robot} with the {request.model} model: training {task} first", flush=True)
     run_script(scripts / "train.py", ["--task", task, *common_flags(request), *stage1_overrides(request.overrides)])
     print(f"Stage 1 is done; now {request.task}", flush=True)
-
-
-def common_flags(request: TrainRequest) -> list[str]:
-    """The flags that both stages share, as typed."""
-    options = request.options
-    flags = ["--agent", request.agent, "--logs", str(options.logs)]
-    for name in ("num_envs", "seed", "max_iterations", "device", "run_name"):
-        value = getattr(options, name)
-        if value not in (None, ""):
-            flags += [f"--{name}", str(value)]
-    return flags + (["--deterministic"] if options.deterministic else [])
 
 
 def train(plan: Plan, argv: list[str]) -> Path:

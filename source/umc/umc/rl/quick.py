@@ -10,9 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from umc.errors import UmcError
-from umc.rl.children import run_script
+from umc.rl.children import common_flags, run_script
 from umc.rl.cli import TrainRequest
-from umc.rl.launch import common_flags
 from umc.rl.plan import stage1_overrides
 from umc.rl.resolve import SELECTORS, override_key
 from umc.rl.sizes import QUICK_SIZES

@@ -27,6 +27,12 @@ PHYSICS_DT = 0.005
 DECIMATION = 4
 """Physics steps per policy step of the same tasks (50 Hz)."""
 
+HEALTHY_RATIOS = (1.0, 0.0, 0.0, 0.0)
+"""Odds of normal, sensor-only, detectable and undetectable episodes in Stage 1."""
+
+EQUAL_RATIOS = (1.0, 1.0, 1.0, 1.0)
+"""The same in Stage 2 (the paper's default)."""
+
 EPISODE_LENGTH = 20.0
 """Training episode [s]: the paper's 1,000 steps at 50 Hz."""
 

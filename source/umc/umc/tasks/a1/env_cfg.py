@@ -17,7 +17,15 @@ from isaaclab_tasks.core.velocity import mdp as velocity
 
 from umc import mdp
 from umc.robots import A1_CFG
-from umc.tasks.base import FaultEventsCfg, FaultFlagCfg, JointMaskCfg, LeggedEnvCfg, physics_presets
+from umc.tasks.base import (
+    EQUAL_RATIOS,
+    HEALTHY_RATIOS,
+    FaultEventsCfg,
+    FaultFlagCfg,
+    JointMaskCfg,
+    LeggedEnvCfg,
+    physics_presets,
+)
 
 TRUNK = "trunk"
 FEET = ["FL_calf", "FR_calf", "RL_calf", "RR_calf"]
@@ -31,9 +39,6 @@ STANDING_HEIGHT = 0.3
 
 TRAINING_ENVS = 7400
 """Paper, A1 training parameters."""
-
-HEALTHY = (1.0, 0.0, 0.0, 0.0)
-"""Ratios normal : sensor-only : detectable : undetectable of Stage 1."""
 
 FAULTS = {
     "asset_cfg": SceneEntityCfg("robot"),
@@ -175,7 +180,7 @@ class EventsCfg(FaultEventsCfg):
 
     def __post_init__(self) -> None:
         """Stage 1 keeps the fault terms, with every env healthy, so that both stages share one layout."""
-        self.faults.params = {**FAULTS, "ratios": HEALTHY}
+        self.faults.params = {**FAULTS, "ratios": HEALTHY_RATIOS}
 
 
 @configclass
@@ -268,4 +273,4 @@ class A1Stage2EnvCfg(A1Stage1EnvCfg):
         super().__post_init__()
         self.rewards.trot.weight = 0.0
         self.rewards.uneven_duty.weight = 0.0
-        self.events.faults.params["ratios"] = (1.0, 1.0, 1.0, 1.0)
+        self.events.faults.params["ratios"] = EQUAL_RATIOS

@@ -16,7 +16,15 @@ from isaaclab.utils.noise import UniformNoiseCfg as Noise
 
 from umc import mdp
 from umc.robots import G1_CFG
-from umc.tasks.base import FaultEventsCfg, FaultFlagCfg, JointMaskCfg, LeggedEnvCfg, physics_presets
+from umc.tasks.base import (
+    EQUAL_RATIOS,
+    HEALTHY_RATIOS,
+    FaultEventsCfg,
+    FaultFlagCfg,
+    JointMaskCfg,
+    LeggedEnvCfg,
+    physics_presets,
+)
 
 PELVIS = "pelvis"
 FEET = ["left_ankle_roll_link", "right_ankle_roll_link"]
@@ -32,9 +40,6 @@ STANCE_FRACTION = 0.55
 
 TRAINING_ENVS = 8192
 """Paper, G1 training parameters."""
-
-HEALTHY = (1.0, 0.0, 0.0, 0.0)
-"""Ratios normal : sensor-only : detectable : undetectable of Stage 1."""
 
 FAULTS = {
     "asset_cfg": SceneEntityCfg("robot"),
@@ -164,7 +169,7 @@ class EventsCfg(FaultEventsCfg):
 
     def __post_init__(self) -> None:
         """Stage 1 keeps the fault terms, with every env healthy, so that both stages share one layout."""
-        self.faults.params = {**FAULTS, "ratios": HEALTHY}
+        self.faults.params = {**FAULTS, "ratios": HEALTHY_RATIOS}
 
 
 @configclass
@@ -267,4 +272,4 @@ class G1Stage2EnvCfg(G1Stage1EnvCfg):
     def __post_init__(self) -> None:
         """Let the joints fail."""
         super().__post_init__()
-        self.events.faults.params["ratios"] = (1.0, 1.0, 1.0, 1.0)
+        self.events.faults.params["ratios"] = EQUAL_RATIOS
