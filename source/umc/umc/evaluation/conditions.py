@@ -47,6 +47,7 @@ def make_calm(env_cfg: Any, command: tuple[float, float, float], num_envs: int, 
     velocity.rel_standing_envs = 0.0
     velocity.resampling_time_range = (NEVER_RESAMPLED, NEVER_RESAMPLED)
     ranges = velocity.ranges
+    ranges.heading = None
     ranges.lin_vel_x, ranges.lin_vel_y, ranges.ang_vel_z = ((value, value) for value in command)
 
 

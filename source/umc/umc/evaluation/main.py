@@ -15,7 +15,7 @@ from .protocol import Protocol, protocol_for
 from .session import INTERRUPTED, USAGE_ERROR, Session, parse, prepare
 
 CPU_ENVS = 256
-"""Envs without ``--num_envs`` on a CPU: 32 for each scenario, about four minutes on two cores."""
+"""Envs without ``--num_envs`` on a CPU: 32 for each scenario."""
 
 GPU_ENVS = {"a1": 4000, "g1": 10000}
 """Envs without ``--num_envs`` on a GPU (paper, inference parameters)."""

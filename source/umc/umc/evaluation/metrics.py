@@ -234,7 +234,6 @@ def average(scores: Sequence[Score]) -> Score:
     Returns:
         Counts summed, rates and means averaged over the scenarios in which somebody was judged.
     """
-    judged = [one for one in scores if one.judged]
 
     def mean(values: list[float | None]) -> float | None:
         known = [value for value in values if value is not None]
@@ -246,9 +245,9 @@ def average(scores: Sequence[Score]) -> Score:
         fell_before_onset=sum(one.fell_before_onset for one in scores),
         non_finite=sum(one.non_finite for one in scores),
         no_onset=sum(one.no_onset for one in scores),
-        reached=tuple(mean([one.reached[k] for one in judged]) for k in range(len(scores[0].reached))),
-        failed=mean([one.failed for one in judged]),
-        speed_before_onset=mean([one.speed_before_onset for one in judged]),
-        survival=mean([one.survival for one in judged]),
-        height_after_onset=mean([one.height_after_onset for one in judged]),
+        reached=tuple(mean([one.reached[k] for one in scores]) for k in range(len(scores[0].reached))),
+        failed=mean([one.failed for one in scores]),
+        speed_before_onset=mean([one.speed_before_onset for one in scores]),
+        survival=mean([one.survival for one in scores]),
+        height_after_onset=mean([one.height_after_onset for one in scores]),
     )

@@ -113,7 +113,7 @@ def _run(argv: list[str]) -> int:
         shot = replace(shot, scenario=STAGE2_SCENARIO)
     protocol = protocol_for(session.info.robot, (shot.scenario,), seed=options.seed)
     protocol = replace(protocol, onset=(shot.onset,), steps=shot.steps)
-    if options.visualizer:
+    if set(options.visualizer or ()) - {"none"}:
         return show(session, protocol, endless=options.steps is None)
     return film(session, protocol, shot)
 
@@ -270,7 +270,7 @@ def caption(
     elif shot.scenario != HEALTHY:
         lines.append(f"healthy until {shot.onset * step_dt:.1f} s")
     x, y = step.position[0].tolist()
-    moved = f", {math.hypot(x - center[0], y - center[1]):.2f} m from onset" if number >= shot.onset else ""
+    moved = f", {math.hypot(x - center[0], y - center[1]):.2f} m from the rings' centre" if number >= shot.onset else ""
     lines += [title, f"{number * step_dt:.1f} s, {float(step.forward_velocity[0]):+.2f} m/s{moved}"]
     if fell_at is not None:
         lines.append(f"fell at {fell_at * step_dt:.1f} s")

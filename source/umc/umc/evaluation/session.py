@@ -134,7 +134,6 @@ def running(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, LoadedPolicy]
     Raises:
         UmcError: If the policy does not fit the environment.
     """
-    import gymnasium as gym
     import torch
     from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
@@ -155,7 +154,7 @@ def running(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, LoadedPolicy]
         try:
             with quiet():
                 apply_env_overrides(session.options, session.env_cfg)
-                env = gym.make(session.task, cfg=session.env_cfg)
+                env = _make(session)
                 cleanup.callback(close_env, env)
                 inner: Any = env.unwrapped
                 widths = {name: shape[0] for name, shape in inner.observation_manager.group_obs_dim.items()}
@@ -167,6 +166,20 @@ def running(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, LoadedPolicy]
             failure = error
     if failure is not None:
         raise failure
+
+
+def _make(session: Session) -> Any:
+    """Makes the environment; a visualizer that is not installed is the user's mistake."""
+    import gymnasium as gym
+
+    try:
+        return gym.make(session.task, cfg=session.env_cfg)
+    except ImportError as error:
+        if not session.options.visualizer:
+            raise
+        names = ",".join(session.options.visualizer)
+        # Isaac Lab's own advice after the first sentence is about its source checkout
+        raise UmcError(f"--viz {names}: {str(error).split('. ')[0]}; install it with pip") from error
 
 
 def describe_run(session: Session, policy: LoadedPolicy) -> dict[str, Any]:

@@ -31,10 +31,10 @@ FAR_CLIP = 60.0
 VIEW_DIRECTION = (0.62, -0.74, 0.26)
 """From the robot towards the camera in the robot's frame: a little ahead of it, to its right, above."""
 
-VIEW_BASE, VIEW_PER_HEIGHT = 0.9, 2.4
+VIEW_BASE, VIEW_PER_HEIGHT = 0.6, 3.4
 """Distance of the camera [m]: the base, and more for each metre that the robot is high."""
 
-LOOK_AT = 0.5
+LOOK_AT = 0.75
 """Height that the camera looks at, as a part of the trunk's start height [-]."""
 
 SMOOTHING = 0.15
@@ -139,12 +139,10 @@ def _shapes_of_joints(model: Any, joint_names: tuple[str, ...], device: str) -> 
     ``left_knee_joint``.
     """
     bodies = [label.rpartition("/")[2].removesuffix("_link") for label in model.body_label]
-    owner = [bodies[body] if body >= 0 else "" for body in model.shape_body.numpy().tolist()]
+    rows: dict[str, list[int]] = {body: [] for body in bodies}
+    for row, body in enumerate(model.shape_body.numpy().tolist()):
+        if body >= 0:
+            rows[bodies[body]].append(row)
     return {
-        name: torch.tensor(
-            [row for row, body in enumerate(owner) if body == name.removesuffix("_joint")],
-            dtype=torch.long,
-            device=device,
-        )
-        for name in joint_names
+        name: torch.tensor(rows[name.removesuffix("_joint")], dtype=torch.long, device=device) for name in joint_names
     }
