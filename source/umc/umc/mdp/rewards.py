@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from isaaclab.managers import ManagerTermBase, RewardTermCfg, SceneEntityCfg
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from isaaclab.assets import Articulation
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab.sensors import ContactSensor
+    from isaaclab.utils.warp import ProxyArray
 
 CONTACT_THRESHOLD = 1.0
 """Net contact force above which a foot counts as standing [N] (the threshold of legged_gym)."""
@@ -46,8 +47,9 @@ def foot_contact(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg) -> torch.Te
     Returns:
         True for a standing foot. Shape is (num_envs, num_feet).
     """
-    sensor: ContactSensor = env.scene.sensors[sensor_cfg.name]
-    return sensor.data.net_normal_forces_w.torch[:, sensor_cfg.body_ids].norm(dim=-1) > CONTACT_THRESHOLD
+    sensor = cast("ContactSensor", env.scene.sensors[sensor_cfg.name])
+    forces = cast("ProxyArray", sensor.data.net_normal_forces_w)  # None only before the first step of the simulation
+    return forces.torch[:, sensor_cfg.body_ids].norm(dim=-1) > CONTACT_THRESHOLD
 
 
 def planar_velocity_error(
@@ -193,7 +195,7 @@ class uneven_duty(ManagerTermBase):
 
     def __init__(self, cfg: RewardTermCfg, env: ManagerBasedRLEnv) -> None:
         super().__init__(cfg, env)
-        feet = len(cfg.params["sensor_cfg"].body_ids)
+        feet = foot_contact(env, cfg.params["sensor_cfg"]).shape[1]
         self._duty = torch.zeros(env.num_envs, feet, device=env.device)
         self._started = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
 
