@@ -24,7 +24,7 @@ ARMATURE = {
     ".*_ankle_.*": 0.00721945,
 }
 """Reflected rotor inertia [kg*m^2] of Unitree's motors 7520 (14.3:1), 7520 (22.5:1) and a pair of 5020, as mjlab and
-MuJoCo Menagerie publish them for G1; the URDF's effort limits tell which motor sits where."""
+BeyondMimic publish them for G1; the URDF's effort limits tell which motor sits where."""
 
 G1_CFG = ArticulationCfg(
     prim_path="{ENV_REGEX_NS}/Robot",
