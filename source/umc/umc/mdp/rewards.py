@@ -48,7 +48,7 @@ def foot_contact(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg) -> torch.Te
         True for a standing foot. Shape is (num_envs, num_feet).
     """
     sensor = cast("ContactSensor", env.scene.sensors[sensor_cfg.name])
-    forces = cast("ProxyArray", sensor.data.net_normal_forces_w)  # None only before the first step of the simulation
+    forces = cast("ProxyArray", sensor.data.net_normal_forces_w)  # optional by its type only: every engine fills it
     return forces.torch[:, sensor_cfg.body_ids].norm(dim=-1) > CONTACT_THRESHOLD
 
 
