@@ -28,14 +28,17 @@ class JointLayout:
         joint_names: J joint names in the order of observations, actions and masks.
         obs_dim: Width D of the flat observation.
         joint_columns: For each joint its columns of (position, velocity, last action).
+        neighbours: For each joint, and last for the base, who is next to it in the robot's kinematic tree: indices of
+            joints, J is the base (umc.robots.graph.joint_neighbours reads them). Empty where nobody asks for them.
 
     Raises:
-        UmcError: When names or columns repeat, or a column is outside the observation.
+        UmcError: When names or columns repeat, a column is outside the observation, or neighbours are no graph.
     """
 
     joint_names: tuple[str, ...]
     obs_dim: int
     joint_columns: tuple[tuple[int, ...], ...]
+    neighbours: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.joint_names:
@@ -57,15 +60,36 @@ class JointLayout:
             )
         if len(set(taken)) != len(taken):
             raise UmcError("a column belongs to two joints: each joint needs columns of its own")
+        if self.neighbours:
+            self._check_neighbours()
+
+    def _check_neighbours(self) -> None:
+        """Refuse neighbours that are no undirected graph over the joints and the base."""
+        edges = {(token, other) for token, near in enumerate(self.neighbours) for other in near}
+        tokens = self.num_joints + 1
+        if len(self.neighbours) != tokens or any(
+            not 0 <= other < tokens or other == token or (other, token) not in edges for token, other in edges
+        ):
+            raise UmcError(
+                f"neighbours must be {tokens} lists of indices from 0 to {self.num_joints} (the base), both ways and"
+                " without a token itself: umc.robots.graph.joint_neighbours reads them off the robot"
+            )
 
     @classmethod
-    def term_major(cls, joint_names: Sequence[str], obs_dim: int, joint_start: int) -> JointLayout:
+    def term_major(
+        cls,
+        joint_names: Sequence[str],
+        obs_dim: int,
+        joint_start: int,
+        neighbours: Sequence[Sequence[int]] = (),
+    ) -> JointLayout:
         """Layout of Isaac Lab's concatenated terms: all positions, then all velocities, then all last actions.
 
         Args:
             joint_names: J joint names in the order of observations, actions and masks.
             obs_dim: Width D of the flat observation.
             joint_start: Column of the first joint's position.
+            neighbours: Who is next to whom, see the class.
 
         Returns:
             The layout; columns outside [joint_start, joint_start + 3 J) belong to the base.
@@ -78,7 +102,7 @@ class JointLayout:
             tuple(joint_start + feature * count + joint for feature in range(len(JOINT_FEATURES)))
             for joint in range(count)
         )
-        return cls(tuple(joint_names), obs_dim, columns)
+        return cls(tuple(joint_names), obs_dim, columns, tuple(tuple(near) for near in neighbours))
 
     @property
     def num_joints(self) -> int:

@@ -12,8 +12,9 @@ from .blocks import EncoderBlock, PerTokenHead, PerTokenLinear
 from .core import MaskedCore
 from .layout import JOINT_FEATURES, JointLayout
 
-ATTENTIONS = ("full",)
-"""Who may attend to whom: "full" lets every token read every living token."""
+ATTENTIONS = ("full", "body", "body_mix")
+"""Who may read whom: "full" lets every token read every living token, "body" those next to it in the joint graph
+only, and "body_mix" does as "body" in every other block, the first included, and as "full" in between."""
 
 POSITION_STD = 0.02
 """Initial standard deviation of the learnable positions (BERT's, as common for learnable positions)."""
@@ -30,14 +31,15 @@ class MaskedTransformer(MaskedCore):
     always has a living key. On A1 the actor has 368,804 parameters (the paper prints 366,164).
 
     Args:
-        layout: Columns of the flat observation.
+        layout: Columns of the flat observation, and the joint graph where the attention needs it.
         output: "action" for one number for each joint, "value" for the mean of one number for each token.
         embed_dim: Width of a token (paper: 120).
         num_heads: Attention heads (paper: 2).
         feedforward_dim: Hidden width of the feed-forward networks (paper: 128).
         num_layers: Encoder blocks (paper: 4).
         activation: Activation of the feed-forward networks.
-        attention: "full": every token reads every living token.
+        attention: One of ATTENTIONS. Along the joint graph a joint reads itself, its neighbours and the context token
+            (so the flag reaches joints whose neighbours are dead), the context token itself and the base's neighbours.
         masked: Whether dead joints are blanked and their keys masked.
         flagged: Whether the fault flag joins the context token.
         mask_value: What dead joints read (paper: 0).
@@ -45,6 +47,9 @@ class MaskedTransformer(MaskedCore):
     Raises:
         UmcError: When an option is unknown or out of range.
     """
+
+    reads_context = True
+    """Whether every joint reads the context token, next to the base or not."""
 
     def __init__(
         self,
@@ -63,6 +68,10 @@ class MaskedTransformer(MaskedCore):
         super().__init__(layout, output, masked, flagged, mask_value)
         if attention not in ATTENTIONS:
             raise UmcError(f"unknown attention {attention!r}, choose one of: {', '.join(ATTENTIONS)}")
+        if attention != "full" and not layout.neighbours:
+            raise UmcError(
+                f"attention {attention!r} needs the joint graph: give neighbours, see umc.robots.graph.joint_neighbours"
+            )
         if min(embed_dim, feedforward_dim, num_layers) < 1:
             raise UmcError("embed_dim, feedforward_dim and num_layers must be at least 1")
         if self.context_dim == 0:
@@ -75,6 +84,11 @@ class MaskedTransformer(MaskedCore):
             EncoderBlock(embed_dim, num_heads, feedforward_dim, activation) for _ in range(num_layers)
         )
         self.head = PerTokenHead(layout.num_joints if output == "action" else num_tokens, embed_dim, HEAD_STD)
+        self.output_activation: nn.Module = nn.Identity()
+        self.along_graph = [attention == "body" or (attention == "body_mix" and i % 2 == 0) for i in range(num_layers)]
+        self.graph_bias: Tensor
+        graph_bias = _graph_bias(layout, self.reads_context) if any(self.along_graph) else torch.zeros(0)
+        self.register_buffer("graph_bias", graph_bias, persistent=False)
 
     def forward(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
         """Compute actions (B, J) or values (B, 1); see MaskedCore.forward."""
@@ -88,14 +102,31 @@ class MaskedTransformer(MaskedCore):
         base, joints = self.columns.split(obs)
         context = self.context(self._with_flag(base, fault_flag)).unsqueeze(1)
         tokens = torch.cat([self.tokenizer(joints), context], dim=1) + self.positions
-        # Each block takes its own bias: the seam for attention along the joint graph.
-        for block in self.blocks:
-            tokens = block(tokens, bias)
+        graph_bias = self._add_graph(bias)
+        for index, block in enumerate(self.blocks):
+            tokens = block(tokens, graph_bias if self.along_graph[index] else bias)
         if self.output == "action":
-            return self.head(tokens[:, : self.columns.num_joints])
+            return self.output_activation(self.head(tokens[:, : self.columns.num_joints]))
         return self.head(tokens).mean(dim=1, keepdim=True)
 
     def _attention_bias(self, dead: Tensor, like: Tensor) -> Tensor:
         """Make the (B, 1, 1, J + 1) bias in the type of `like`: -inf on dead keys, 0 on living ones."""
         bias = torch.zeros(dead.shape, dtype=like.dtype, device=like.device).masked_fill(dead, float("-inf"))
         return bias.unsqueeze(1).unsqueeze(1)
+
+    def _add_graph(self, bias: Tensor | None) -> Tensor | None:
+        """Close the keys that the joint graph keeps from a query, (B or 1, 1, J + 1, J + 1), beside the dead ones."""
+        if self.graph_bias.shape[0] == 0:
+            return bias
+        return self.graph_bias if bias is None else bias + self.graph_bias
+
+
+def _graph_bias(layout: JointLayout, reads_context: bool) -> Tensor:
+    """Make the (1, 1, J + 1, J + 1) bias of the joint graph: 0 where a query may read a key, -inf elsewhere."""
+    tokens = layout.num_joints + 1
+    readable = torch.eye(tokens, dtype=torch.bool)
+    for token, near in enumerate(layout.neighbours):
+        readable[token, list(near)] = True
+    if reads_context:
+        readable[:, -1] = True
+    return torch.zeros(1, 1, tokens, tokens).masked_fill(~readable, float("-inf"))

@@ -69,4 +69,32 @@ class UmcTransformerModelCfg(UmcModelCfg):
     """Encoder blocks."""
 
     attention: str = "full"
-    """Who reads whom: "full" lets every token read every living token."""
+    """Who reads whom: "full" (every living token), "body" (neighbours in the joint graph and the context token) or
+    "body_mix" (the two in turns, "body" first)."""
+
+    neighbours: list[list[int]] = []
+    """The joint graph, as umc.robots.graph.joint_neighbours reads it off the robot; needed unless attention is
+    "full"."""
+
+
+@configclass
+class UmcBodyTransformerModelCfg(UmcTransformerModelCfg):
+    """The baseline (umc.models.BodyTransformer); its defaults are the public A1 configuration's.
+
+    It reads neither mask nor flag, whether obs_groups holds them or not; mask_value must stay 0.
+    """
+
+    class_name: str = "umc.rl.models:BodyTransformerModel"
+    """The model class."""
+
+    embed_dim: int = 64
+    """Width of a token."""
+
+    num_layers: int = 8
+    """Encoder blocks."""
+
+    attention: str = "body"
+    """Who reads whom: "body" (neighbours in the joint graph) or "body_mix" (every other block reads all tokens)."""
+
+    output_activation: str | None = "tanh"
+    """Activation over the mean action; None for none. A critic has none."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 from rsl_rl.models import MLPModel
@@ -17,7 +17,7 @@ from tensordict import TensorDict
 from torch import Tensor, nn
 
 from ..errors import UmcError
-from ..models import JointLayout, MaskedMlp, MaskedNormalization, MaskedTransformer
+from ..models import BodyTransformer, JointLayout, MaskedMlp, MaskedNormalization, MaskedTransformer
 from ..models.core import MaskedCore
 from ..models.layout import FAULT_FLAG_WIDTH
 from ..models.mlp import HIDDEN_DIMS
@@ -27,6 +27,9 @@ EXPORT_INPUTS = ("policy", "joint_mask", "fault_flag")
 
 EXPORT_OUTPUTS = ("actions",)
 """Output names of an exported policy."""
+
+
+NO_HIDDEN_DIMS = "a transformer has no hidden_dims: set embed_dim, feedforward_dim and num_layers instead"
 
 
 class MaskedModel(MLPModel):
@@ -47,8 +50,10 @@ class MaskedModel(MLPModel):
         output_dim: Number of actions, or 1 for a value.
         core_class: Class of the network.
         core_cfg: Options of the network.
+        fault_aware: Whether the network takes mask and flag at all; else it gets neither, whatever the set holds.
         joint_names: Joint names in the order of observations, actions and masks.
         joint_start: Column of the first joint's position in the observation.
+        neighbours: The joint graph, see umc.models.JointLayout.
         obs_normalization: Whether observations are normalised; dead joints are blanked after it, and the statistics
             come from living sensors only. Mask and flag are never normalised.
         distribution_cfg: rsl_rl's config of the action distribution; None makes a value network.
@@ -70,14 +75,16 @@ class MaskedModel(MLPModel):
         output_dim: int,
         *,
         core_class: type[MaskedCore],
-        core_cfg: Mapping[str, object],
-        joint_names: Sequence[str],
-        joint_start: int | None,
-        obs_normalization: bool,
-        distribution_cfg: dict | None,
-        mask_value: float,
-        mask_group: str,
-        flag_group: str,
+        core_cfg: Mapping[str, Any],
+        fault_aware: bool = True,
+        joint_names: Sequence[str] = (),
+        joint_start: int | None = None,
+        neighbours: Sequence[Sequence[int]] = (),
+        obs_normalization: bool = False,
+        distribution_cfg: dict | None = None,
+        mask_value: float = 0.0,
+        mask_group: str = "joint_mask",
+        flag_group: str = "fault_flag",
     ) -> None:
         # Not MLPModel's: it would build the network that this class replaces.
         nn.Module.__init__(self)
@@ -88,10 +95,10 @@ class MaskedModel(MLPModel):
         self.sensor_groups = [group for group in self.obs_groups if group not in (mask_group, flag_group)]
         if not self.sensor_groups:
             raise UmcError(f"obs_groups[{obs_set!r}] holds no observation beside {self.obs_groups}: add one")
-        self.mask_group = mask_group if mask_group in self.obs_groups else None
-        self.flag_group = flag_group if flag_group in self.obs_groups else None
+        self.mask_group = mask_group if fault_aware and mask_group in self.obs_groups else None
+        self.flag_group = flag_group if fault_aware and flag_group in self.obs_groups else None
         self.obs_dim = sum(obs[group].shape[-1] for group in self.sensor_groups)
-        self.layout = JointLayout.term_major(joint_names, self.obs_dim, joint_start)
+        self.layout = JointLayout.term_major(joint_names, self.obs_dim, joint_start, neighbours)
         self._check_width(obs, self.mask_group, self.layout.num_joints)
         self._check_width(obs, self.flag_group, FAULT_FLAG_WIDTH)
 
@@ -108,14 +115,11 @@ class MaskedModel(MLPModel):
 
         self.obs_normalization = obs_normalization
         self.obs_normalizer = MaskedNormalization(self.obs_dim) if obs_normalization else nn.Identity()
-        self.core = core_class(
-            self.layout,
-            output="value" if self.distribution is None else "action",
-            masked=self.mask_group is not None,
-            flagged=self.flag_group is not None,
-            mask_value=mask_value,
-            **core_cfg,
-        )
+        options: dict[str, Any] = {"output": "value" if self.distribution is None else "action", **core_cfg}
+        if fault_aware:
+            options |= {"masked": self.mask_group is not None, "flagged": self.flag_group is not None}
+            options["mask_value"] = mask_value
+        self.core = core_class(self.layout, **options)
 
     def forward(
         self,
@@ -203,7 +207,7 @@ class MaskedModel(MLPModel):
 
 
 class MaskedTransformerModel(MaskedModel):
-    """The masked transformer for rsl_rl; options as in MaskedModel and umc.models.MaskedTransformer."""
+    """The masked transformer for rsl_rl; options as in umc.models.MaskedTransformer, all others as in MaskedModel."""
 
     def __init__(
         self,
@@ -211,8 +215,6 @@ class MaskedTransformerModel(MaskedModel):
         obs_groups: dict[str, list[str]],
         obs_set: str,
         output_dim: int,
-        joint_names: Sequence[str] = (),
-        joint_start: int | None = None,
         embed_dim: int = 120,
         num_heads: int = 2,
         feedforward_dim: int = 128,
@@ -220,40 +222,28 @@ class MaskedTransformerModel(MaskedModel):
         activation: str = "relu",
         attention: str = "full",
         hidden_dims: Sequence[int] = (),
-        obs_normalization: bool = False,
-        distribution_cfg: dict | None = None,
-        mask_value: float = 0.0,
-        mask_group: str = "joint_mask",
-        flag_group: str = "fault_flag",
+        **options: Any,
     ) -> None:
         if hidden_dims:
-            raise UmcError("a transformer has no hidden_dims: set embed_dim, feedforward_dim and num_layers instead")
+            raise UmcError(NO_HIDDEN_DIMS)
+        core_cfg = {
+            "embed_dim": embed_dim,
+            "num_heads": num_heads,
+            "feedforward_dim": feedforward_dim,
+            "num_layers": num_layers,
+            "activation": activation,
+            "attention": attention,
+        }
         super().__init__(
-            obs,
-            obs_groups,
-            obs_set,
-            output_dim,
-            core_class=MaskedTransformer,
-            core_cfg={
-                "embed_dim": embed_dim,
-                "num_heads": num_heads,
-                "feedforward_dim": feedforward_dim,
-                "num_layers": num_layers,
-                "activation": activation,
-                "attention": attention,
-            },
-            joint_names=joint_names,
-            joint_start=joint_start,
-            obs_normalization=obs_normalization,
-            distribution_cfg=distribution_cfg,
-            mask_value=mask_value,
-            mask_group=mask_group,
-            flag_group=flag_group,
+            obs, obs_groups, obs_set, output_dim, core_class=MaskedTransformer, core_cfg=core_cfg, **options
         )
 
 
-class MaskedMlpModel(MaskedModel):
-    """The masked MLP for rsl_rl; options as in MaskedModel and umc.models.MaskedMlp."""
+class BodyTransformerModel(MaskedModel):
+    """BodyTransformer for rsl_rl; options as in umc.models.BodyTransformer, all others as in MaskedModel.
+
+    It reads neither mask nor flag: their groups may be in the set, so that a task needs no other groups for it.
+    """
 
     def __init__(
         self,
@@ -261,31 +251,57 @@ class MaskedMlpModel(MaskedModel):
         obs_groups: dict[str, list[str]],
         obs_set: str,
         output_dim: int,
-        joint_names: Sequence[str] = (),
-        joint_start: int | None = None,
-        hidden_dims: Sequence[int] = HIDDEN_DIMS,
-        activation: str = "elu",
-        obs_normalization: bool = False,
-        distribution_cfg: dict | None = None,
+        embed_dim: int = 64,
+        num_heads: int = 2,
+        feedforward_dim: int = 128,
+        num_layers: int = 8,
+        activation: str = "relu",
+        attention: str = "body",
+        output_activation: str | None = "tanh",
         mask_value: float = 0.0,
-        mask_group: str = "joint_mask",
-        flag_group: str = "fault_flag",
+        hidden_dims: Sequence[int] = (),
+        **options: Any,
     ) -> None:
+        if hidden_dims:
+            raise UmcError(NO_HIDDEN_DIMS)
+        if mask_value != 0.0:
+            raise UmcError("a BodyTransformer masks nothing: leave mask_value at 0.0")
+        core_cfg = {
+            "embed_dim": embed_dim,
+            "num_heads": num_heads,
+            "feedforward_dim": feedforward_dim,
+            "num_layers": num_layers,
+            "activation": activation,
+            "attention": attention,
+            "output_activation": output_activation,
+        }
         super().__init__(
             obs,
             obs_groups,
             obs_set,
             output_dim,
-            core_class=MaskedMlp,
-            core_cfg={"hidden_dims": hidden_dims, "activation": activation},
-            joint_names=joint_names,
-            joint_start=joint_start,
-            obs_normalization=obs_normalization,
-            distribution_cfg=distribution_cfg,
-            mask_value=mask_value,
-            mask_group=mask_group,
-            flag_group=flag_group,
+            core_class=BodyTransformer,
+            core_cfg=core_cfg,
+            fault_aware=False,
+            **options,
         )
+
+
+class MaskedMlpModel(MaskedModel):
+    """The masked MLP for rsl_rl; options as in umc.models.MaskedMlp, all others as in MaskedModel."""
+
+    def __init__(
+        self,
+        obs: TensorDict,
+        obs_groups: dict[str, list[str]],
+        obs_set: str,
+        output_dim: int,
+        hidden_dims: Sequence[int] = HIDDEN_DIMS,
+        activation: str = "elu",
+        **options: Any,
+    ) -> None:
+        core_cfg = {"hidden_dims": hidden_dims, "activation": activation}
+        super().__init__(obs, obs_groups, obs_set, output_dim, core_class=MaskedMlp, core_cfg=core_cfg, **options)
 
 
 class ExportedPolicy(nn.Module):

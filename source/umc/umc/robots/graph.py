@@ -1,0 +1,99 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which joints are next to each other, read off a robot's kinematic tree."""
+
+# pxr's stubs declare None where the calls return objects:
+# pyright: reportAttributeAccessIssue=none, reportArgumentType=none, reportOptionalIterable=none, reportGeneralTypeIssues=none
+# pyright: reportOptionalMemberAccess=none
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from isaaclab.assets import ArticulationCfg
+from pxr import Tf, Usd, UsdPhysics
+
+from umc.errors import UmcError
+
+
+def joint_neighbours(robot: str | Path | ArticulationCfg, joint_names: Sequence[str]) -> list[list[int]]:
+    """Read the joint graph of a robot's USD file, as plain data for umc.models.JointLayout and the agent cfgs.
+
+    A joint stands for the body that it moves, and index J for the base: the body that no named joint moves. Two of
+    them are neighbours where a joint connects their bodies (BodyTransformer's graph: distance 1). So a calf is next to
+    its thigh, a hip to the base, and two hips are not neighbours. Joints that are not named count as welded.
+
+    Args:
+        robot: The USD file, or the cfg of a robot that is spawned from one.
+        joint_names: J joint names in the order of observations, actions and masks.
+
+    Returns:
+        J + 1 ascending lists of indices: the neighbours of each joint, and last those of the base.
+
+    Raises:
+        UmcError: When the file cannot be read, a joint is missing, or the joints are no tree.
+    """
+    path = Path(_usd_path(robot)) if isinstance(robot, ArticulationCfg) else Path(robot)
+    joints = _joints(path)
+    missing = [name for name in joint_names if name not in joints]
+    if missing:
+        raise UmcError(f"{path.name} has no joint {', '.join(missing)}: give the joint names of this robot")
+    welded: dict[str, str] = {}
+    for name, (parent, child) in joints.items():
+        kept, merged = _link(parent, welded), _link(child, welded)
+        if name not in joint_names and parent and child and kept != merged:
+            welded[merged] = kept
+    ends = [[_link(body, welded) for body in joints[name]] for name in joint_names]
+    moved = {child: joint for joint, (_, child) in enumerate(ends)}
+    bases = {parent for parent, _ in ends if parent not in moved}
+    if len(moved) != len(ends) or len(bases) != 1:
+        raise UmcError(
+            f"the joints of {path.name} are no tree: {len(ends)} joints move {len(moved)} bodies on {len(bases)} bases;"
+            " name every joint between the base and the last one"
+        )
+    base = len(ends)
+    neighbours: list[set[int]] = [set() for _ in range(base + 1)]
+    for joint, (parent, _) in enumerate(ends):
+        other = moved.get(parent, base)
+        neighbours[joint].add(other)
+        neighbours[other].add(joint)
+    return [sorted(near) for near in neighbours]
+
+
+def _usd_path(robot: ArticulationCfg) -> str:
+    """The file that a robot is spawned from."""
+    path = getattr(robot.spawn, "usd_path", None)
+    if not isinstance(path, str):
+        raise UmcError("the robot's cfg spawns no USD file: give the path of one")
+    return path
+
+
+def _joints(path: Path) -> dict[str, tuple[str, str]]:
+    """Parent and child body of every joint of a USD file by the joint's name; "" is the world."""
+    try:
+        stage = Usd.Stage.Open(str(path))
+    except Tf.ErrorException as error:
+        raise UmcError(f"cannot read {path} as USD: give the robot's USD file") from error
+    found = {}
+    for prim in Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies()):
+        joint = UsdPhysics.Joint(prim)
+        if joint and not joint.GetExcludeFromArticulationAttr().Get():
+            found[prim.GetName()] = (_body(stage, joint.GetBody0Rel()), _body(stage, joint.GetBody1Rel()))
+    return found
+
+
+def _body(stage: Usd.Stage, relationship: Usd.Relationship) -> str:
+    """Path of the rigid body that a joint's end is fixed to; "" for the world."""
+    targets = relationship.GetTargets()
+    prim = stage.GetPrimAtPath(targets[0]) if targets else stage.GetPseudoRoot()
+    while not prim.IsPseudoRoot() and not prim.HasAPI(UsdPhysics.RigidBodyAPI):
+        prim = prim.GetParent()
+    return "" if prim.IsPseudoRoot() else str(prim.GetPath())
+
+
+def _link(body: str, welded: dict[str, str]) -> str:
+    """The body that stands for all that are welded to it."""
+    while body in welded:
+        body = welded[body]
+    return body
