@@ -1,0 +1,125 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""An rsl_rl agent's cfg as skrl's: the same networks, sizes and PPO values, under the names that skrl gives them."""
+
+import copy
+from dataclasses import MISSING
+from typing import Any
+
+from isaaclab.utils import configclass
+from isaaclab_rl.rsl_rl import RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg
+
+from umc.errors import UmcError
+
+RSL_RL_LEARNING_RATES = (1.0e-5, 1.0e-2)
+"""Bounds of rsl_rl's adaptive learning rate (rsl_rl 5.5.1, ``PPO.update``)."""
+
+RSL_RL_KL_FACTOR = 2.0
+"""The KL divergence may be off by this factor before rsl_rl changes the learning rate (the same place)."""
+
+RSL_RL_LEARNING_RATE_FACTOR = 1.5
+"""What rsl_rl multiplies or divides the learning rate by (the same place)."""
+
+SCHEDULES = ("adaptive", "fixed")
+"""Learning rate schedules of rsl_rl."""
+
+
+@configclass
+class UmcSkrlPpoCfg:
+    """Fields of skrl's ``PPO_CFG``, under its names; ``rollouts`` is the agent's ``num_steps_per_env``."""
+
+    learning_epochs: int = MISSING  # pyright: ignore[reportAssignmentType]
+    mini_batches: int = MISSING  # pyright: ignore[reportAssignmentType]
+    discount_factor: float = MISSING  # pyright: ignore[reportAssignmentType]
+    gae_lambda: float = MISSING  # pyright: ignore[reportAssignmentType]
+    learning_rate: float = MISSING  # pyright: ignore[reportAssignmentType]
+
+    learning_rate_scheduler: str | None = None
+    """``"KLAdaptiveLR"``, or None for a fixed learning rate."""
+
+    learning_rate_scheduler_kwargs: dict[str, float] = {}
+    """Its options."""
+
+    grad_norm_clip: float = MISSING  # pyright: ignore[reportAssignmentType]
+    ratio_clip: float = MISSING  # pyright: ignore[reportAssignmentType]
+
+    value_clip: float = MISSING  # pyright: ignore[reportAssignmentType]
+    """How far a value may move in one update; 0 leaves it free."""
+
+    entropy_loss_scale: float = MISSING  # pyright: ignore[reportAssignmentType]
+    value_loss_scale: float = MISSING  # pyright: ignore[reportAssignmentType]
+
+    kl_threshold: float = 0.0
+    """KL divergence that ends an epoch early; 0 ends none, as in rsl_rl."""
+
+    mixed_precision: bool = False
+
+
+def skrl_cfg(agent: RslRlOnPolicyRunnerCfg) -> Any:
+    """The skrl twin of an rsl_rl agent.
+
+    Networks, sizes, names and everything else that is UMC's own are the same fields with the same values; only
+    ``algorithm`` differs: a :class:`UmcSkrlPpoCfg`. So ``agent.`` overrides outside the algorithm are the same for both
+    libraries.
+
+    Args:
+        agent: Cfg of the rsl_rl agent; stays as it is.
+
+    Returns:
+        A copy with skrl's algorithm.
+
+    Raises:
+        UmcError: If the agent wants something that skrl's PPO does not have.
+    """
+    twin: Any = copy.deepcopy(agent)
+    twin.algorithm = skrl_ppo(agent.algorithm)
+    return twin
+
+
+def skrl_ppo(ppo: RslRlPpoAlgorithmCfg) -> UmcSkrlPpoCfg:
+    """Values of rsl_rl's PPO under the names of skrl's.
+
+    Args:
+        ppo: Cfg of rsl_rl's PPO.
+
+    Returns:
+        Cfg of skrl's PPO.
+
+    Raises:
+        UmcError: If it wants something that skrl's PPO does not have.
+    """
+    if ppo.schedule not in SCHEDULES:
+        raise UmcError(f"unknown schedule {ppo.schedule}; choose one of {', '.join(SCHEDULES)}")
+    missing = {
+        "optimizer": ppo.optimizer != "adam",
+        "normalize_advantage_per_mini_batch": ppo.normalize_advantage_per_mini_batch,
+        "rnd_cfg": ppo.rnd_cfg is not None,
+        "symmetry_cfg": ppo.symmetry_cfg is not None,
+    }
+    unknown = [name for name, wanted in missing.items() if wanted]
+    if unknown:
+        raise UmcError(f"skrl's PPO has no {', '.join(unknown)}; train this agent with --rl_library rsl_rl")
+    adaptive = ppo.schedule == "adaptive"
+    lowest, highest = RSL_RL_LEARNING_RATES
+    schedule = {
+        "kl_threshold": ppo.desired_kl,
+        "min_lr": lowest,
+        "max_lr": highest,
+        "kl_factor": RSL_RL_KL_FACTOR,
+        "lr_factor": RSL_RL_LEARNING_RATE_FACTOR,
+    }
+    return UmcSkrlPpoCfg(
+        learning_epochs=ppo.num_learning_epochs,
+        mini_batches=ppo.num_mini_batches,
+        discount_factor=ppo.gamma,
+        gae_lambda=ppo.lam,
+        learning_rate=ppo.learning_rate,
+        learning_rate_scheduler="KLAdaptiveLR" if adaptive else None,
+        learning_rate_scheduler_kwargs=schedule if adaptive else {},
+        grad_norm_clip=ppo.max_grad_norm,
+        ratio_clip=ppo.clip_param,
+        value_clip=ppo.clip_param if ppo.use_clipped_value_loss else 0.0,
+        entropy_loss_scale=ppo.entropy_coef,
+        value_loss_scale=ppo.value_loss_coef,
+        mixed_precision=ppo.use_mixed_precision,
+    )
