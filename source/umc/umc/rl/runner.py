@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""rsl_rl's runner, with checkpoints that survive any death of the process and runs that go on where they stopped."""
+"""Runs whose checkpoints survive any death of the process and that go on where they stopped; rsl_rl's runner as one."""
 
 from __future__ import annotations
 
@@ -76,41 +76,46 @@ class _StopSignals:
             raise KeyboardInterrupt
 
 
-class UmcRunner(OnPolicyRunner):
-    """On-policy runner of every UMC policy."""
+class TrainingRun:
+    """What is the same for every RL library: checkpoints, progress, resuming, and Ctrl-C.
 
-    def __init__(
-        self,
-        env: VecEnv,
-        train_cfg: dict[str, Any],
-        log_dir: str | None = None,
-        device: str = "cpu",
-        info: CheckpointInfo | None = None,
-        save_every_s: float = SAVE_EVERY_S,
-    ) -> None:
-        """Build algorithm and logger.
+    A library's runner is a subclass that sets the attributes, calls :meth:`_keep` when they stand, and learns in
+    :meth:`_learn`, where it logs every iteration.
+
+    Attributes:
+        env: Environment, wrapped for the library.
+        cfg: Agent cfg as a dictionary.
+        device: Device of the learning.
+        alg: The library's algorithm, with rsl_rl's ``save`` and ``load``.
+        gpu_world_size: Processes that learn together.
+        current_learning_iteration: Iteration that runs, or the next one where none runs.
+    """
+
+    env: Any
+    cfg: dict[str, Any]
+    device: str
+    alg: Any
+    gpu_world_size: int
+    current_learning_iteration: int
+
+    def _keep(self, info: CheckpointInfo | None, save_every_s: float, **logger: Any) -> None:
+        """Start to keep the run.
 
         Args:
-            env: Environment, wrapped for rsl_rl.
-            train_cfg: Agent cfg as a dictionary.
-            log_dir: Run folder; None writes nothing.
-            device: Device of the learning.
             info: What checkpoints say about themselves; needed to write any.
             save_every_s: Longest time between two checkpoints [s].
+            **logger: Arguments of rsl_rl's logger that depend on the library.
         """
-        super().__init__(env, train_cfg, log_dir=log_dir, device=device)
         self.info = info
         self.save_every_s = save_every_s
         self.logger: ProgressLogger = ProgressLogger(
             on_iteration=self._after_iteration,
-            log_dir=log_dir,
             cfg=self.cfg,
-            env_cfg=env.cfg,
-            num_envs=env.num_envs,
-            is_distributed=self.is_distributed,
+            env_cfg=self.env.cfg,
+            num_envs=self.env.num_envs,
             gpu_world_size=self.gpu_world_size,
-            gpu_global_rank=self.gpu_global_rank,
-            device=device,
+            device=self.device,
+            **logger,
         )
         self.carried: dict[str, torch.Tensor] = {}
         """Counters of the environment, one entry per env, that a resumed run goes on with."""
@@ -119,6 +124,10 @@ class UmcRunner(OnPolicyRunner):
         self._signals: _StopSignals | None = None
         self._last_save = time.monotonic()
         self._timed_save: Path | None = None
+
+    def _learn(self, iterations: int, init_at_random_ep_len: bool) -> None:
+        """Learn for a number of iterations, log each, save at the interval and at the end."""
+        raise NotImplementedError
 
     def train(self, max_iterations: int, init_at_random_ep_len: bool = False) -> Path:
         """Train until the run has ``max_iterations`` iterations behind it, those before a resume included.
@@ -142,7 +151,7 @@ class UmcRunner(OnPolicyRunner):
         steps = self.cfg["num_steps_per_env"] * self.env.num_envs * self.gpu_world_size
         with Progress(max_iterations, done, steps) as self._progress, _StopSignals(self._progress) as self._signals:
             try:
-                self.learn(max_iterations - done, init_at_random_ep_len)
+                self._learn(max_iterations - done, init_at_random_ep_len)
             except _StopNow as stop:
                 path = self._path(self.current_learning_iteration)
                 self.save(str(path))
@@ -237,17 +246,17 @@ class UmcRunner(OnPolicyRunner):
         return Path(self.logger.log_dir) / f"model_{iteration}.pt"
 
     def _after_iteration(self, iteration: int, seconds: float, action_std: torch.Tensor) -> None:
-        # rsl_rl saves at its interval and at the end by itself, right after this call
-        rsl_rl_saves = iteration % self.cfg["save_interval"] == 0 or iteration + 1 == self._total
+        # the library's loop saves at its interval and at the end by itself, right after this call
+        loop_saves = iteration % self.cfg["save_interval"] == 0 or iteration + 1 == self._total
         stop = None if self._signals is None else self._signals.signum
-        timed = stop is None and not rsl_rl_saves and time.monotonic() - self._last_save >= self.save_every_s
+        timed = stop is None and not loop_saves and time.monotonic() - self._last_save >= self.save_every_s
         if self._progress is not None:
             self._progress.update(
                 seconds,
                 self.logger.mean_return(),
                 self.logger.mean_length(),
                 action_std.mean().item(),
-                line=not (rsl_rl_saves or timed or stop),
+                line=not (loop_saves or timed or stop),
             )
         if stop is not None:
             raise _StopNow(stop)
@@ -261,6 +270,41 @@ class UmcRunner(OnPolicyRunner):
         if self._timed_save is not None and self._timed_save != newer:
             self._timed_save.unlink(missing_ok=True)
         self._timed_save = None
+
+
+class UmcRunner(TrainingRun, OnPolicyRunner):
+    """rsl_rl's on-policy runner for every UMC policy."""
+
+    def __init__(
+        self,
+        env: VecEnv,
+        train_cfg: dict[str, Any],
+        log_dir: str | None = None,
+        device: str = "cpu",
+        info: CheckpointInfo | None = None,
+        save_every_s: float = SAVE_EVERY_S,
+    ) -> None:
+        """Build algorithm and logger.
+
+        Args:
+            env: Environment, wrapped for rsl_rl.
+            train_cfg: Agent cfg as a dictionary.
+            log_dir: Run folder; None writes nothing.
+            device: Device of the learning.
+            info: What checkpoints say about themselves; needed to write any.
+            save_every_s: Longest time between two checkpoints [s].
+        """
+        OnPolicyRunner.__init__(self, env, train_cfg, log_dir=log_dir, device=device)
+        self._keep(
+            info,
+            save_every_s,
+            log_dir=log_dir,
+            is_distributed=self.is_distributed,
+            gpu_global_rank=self.gpu_global_rank,
+        )
+
+    def _learn(self, iterations: int, init_at_random_ep_len: bool) -> None:
+        self.learn(iterations, init_at_random_ep_len)
 
 
 def _random_states() -> dict[str, Any]:
