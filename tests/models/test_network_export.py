@@ -7,12 +7,17 @@ from __future__ import annotations
 import onnxruntime
 import pytest
 import torch
-from umc.models import JointLayout, MaskedMlp, MaskedTransformer
+from umc.models import BodyTransformer, MaskedMlp, MaskedTransformer
 
 J, D = 12, 48
-LAYOUT = JointLayout.term_major([f"joint_{i}" for i in range(J)], obs_dim=D, joint_start=12)
 INPUTS = ["policy", "joint_mask", "fault_flag"]
-NETWORKS = [MaskedMlp, MaskedTransformer]
+NETWORKS = {
+    "mlp": MaskedMlp,
+    "full": MaskedTransformer,
+    "body": lambda layout: MaskedTransformer(layout, attention="body", num_layers=2),
+    "body_mix": lambda layout: MaskedTransformer(layout, attention="body_mix", num_layers=2),
+    "body_transformer": lambda layout: BodyTransformer(layout, num_layers=2),
+}
 
 
 def batches():
@@ -23,20 +28,20 @@ def batches():
             yield torch.randn(size, D), mask, flag
 
 
-@pytest.mark.parametrize("network_class", NETWORKS)
+@pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_torchscript_agrees_after_a_round_trip(network_class, tmp_path):
-    network = network_class(LAYOUT).eval()
+def test_torchscript_agrees_after_a_round_trip(name, a1_layout, tmp_path):
+    network = NETWORKS[name](a1_layout).eval()
     torch.jit.script(network).save(str(tmp_path / "network.pt"))
     loaded = torch.jit.load(str(tmp_path / "network.pt"))
     for inputs in batches():
         torch.testing.assert_close(loaded(*inputs), network(*inputs), atol=1e-6, rtol=0.0)
 
 
-@pytest.mark.parametrize("network_class", NETWORKS)
+@pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-def test_onnx_agrees_for_any_batch(network_class, tmp_path):
-    network = network_class(LAYOUT).eval()
+def test_onnx_agrees_for_any_batch(name, a1_layout, tmp_path):
+    network = NETWORKS[name](a1_layout).eval()
     path = tmp_path / "network.onnx"
     dynamic = {0: torch.export.Dim.DYNAMIC}
     torch.onnx.export(

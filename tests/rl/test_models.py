@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import importlib.metadata
+from functools import partial
 
 import onnxruntime
 import pytest
@@ -21,21 +22,33 @@ from isaaclab_rl.rsl_rl import (
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 from umc.errors import UmcError
-from umc.rl.cfg import UmcMlpModelCfg, UmcTransformerModelCfg
-from umc.rl.models import MaskedMlpModel, MaskedTransformerModel
+from umc.rl.cfg import UmcBodyTransformerModelCfg, UmcMlpModelCfg, UmcTransformerModelCfg
+from umc.rl.models import BodyTransformerModel, MaskedMlpModel, MaskedTransformerModel
 
 JOINTS = ["left_hip_joint", "left_knee_joint", "right_hip_joint", "right_knee_joint"]
 J, START = len(JOINTS), 5
 D = START + 3 * J + 2  # base columns on both sides, as G1's
 GAUSSIAN = RslRlMLPModelCfg.GaussianDistributionCfg(init_std=0.5)
+NEIGHBOURS = [[1, 4], [0], [3, 4], [2], [0, 2]]
+SIZES = {"embed_dim": 16, "feedforward_dim": 32, "num_layers": 1}
+PLACE = {"joint_names": JOINTS, "joint_start": START}
 SMALL = {
-    "mlp": lambda **options: UmcMlpModelCfg(joint_names=JOINTS, joint_start=START, hidden_dims=[32, 32], **options),
-    "transformer": lambda **options: UmcTransformerModelCfg(
-        joint_names=JOINTS, joint_start=START, embed_dim=16, feedforward_dim=32, num_layers=1, **options
+    "mlp": lambda **options: UmcMlpModelCfg(**PLACE, hidden_dims=[32, 32], **options),
+    "transformer": lambda **options: UmcTransformerModelCfg(**PLACE, **SIZES, **options),
+    "body": lambda **options: UmcTransformerModelCfg(
+        **PLACE, **SIZES, attention="body", neighbours=NEIGHBOURS, **options
+    ),
+    "body_transformer": lambda **options: UmcBodyTransformerModelCfg(
+        **PLACE, **SIZES, neighbours=NEIGHBOURS, **options
     ),
 }
-MODELS = list(SMALL)
-CLASSES = {"mlp": MaskedMlpModel, "transformer": MaskedTransformerModel}
+MODELS = ["mlp", "transformer", "body"]  # those that know faults
+CLASSES = {
+    "mlp": MaskedMlpModel,
+    "transformer": MaskedTransformerModel,
+    "body": partial(MaskedTransformerModel, attention="body", neighbours=NEIGHBOURS),
+    "body_transformer": partial(BodyTransformerModel, neighbours=NEIGHBOURS),
+}
 
 
 class FlagEnv(VecEnv):
@@ -245,7 +258,7 @@ def test_configs_that_do_not_fit_the_env_are_one_line_errors(model):
     with pytest.raises(UmcError, match="needs joint_names and joint_start"):
         make_model(model, joint_names={}, joint_start={})  # how Isaac Lab hands over unset fields
     with pytest.raises(UmcError, match="'joint_mask' is 4 wide, the model needs 3"):
-        make_model(model, joint_names=JOINTS[:3])
+        make_model(model, joint_names=JOINTS[:3], neighbours=[])
     with pytest.raises(UmcError, match="check joint_names and joint_start"):
         make_model(model, joint_start=START + 3)
     with pytest.raises(UmcError, match="takes 5 actions, joint_names has 4"):
@@ -265,6 +278,42 @@ def test_configs_that_do_not_fit_the_env_are_one_line_errors(model):
 def test_transformer_refuses_hidden_dims():
     with pytest.raises(UmcError, match="no hidden_dims"):
         make_model("transformer", hidden_dims=[64])
+
+
+def test_the_baseline_trains_in_the_same_groups_and_reads_neither_mask_nor_flag():
+    env = FlagEnv()
+    runner = make_runner("body_transformer", env)
+    before = {name: value.clone() for name, value in runner.alg.actor.named_parameters()}
+    runner.learn(2)
+    actor = runner.alg.actor
+    assert all(not torch.equal(value, before[name]) for name, value in actor.named_parameters())
+    obs = env.get_observations()
+    actions = actor(obs)
+    assert actions.abs().max() <= 1.0  # tanh
+    obs["joint_mask"], obs["fault_flag"] = 1.0 - obs["joint_mask"], -obs["fault_flag"]
+    assert torch.equal(actor(obs), actions)
+    assert actor.obs_dim == D
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_the_baseline_is_exported_with_the_same_three_inputs(tmp_path):
+    env = FlagEnv()
+    runner = make_runner("body_transformer", env, obs_normalization=True)
+    runner.learn(1)
+    runner.export_policy_to_jit(str(tmp_path))
+    scripted = torch.jit.load(str(tmp_path / "policy.pt"))
+    obs = env.get_observations()
+    inputs = [obs[name] for name in ("policy", "joint_mask", "fault_flag")]
+    torch.testing.assert_close(scripted(*inputs), runner.alg.actor(obs), atol=1e-6, rtol=0.0)
+
+
+def test_options_that_the_baseline_has_not_are_refused():
+    with pytest.raises(UmcError, match="masks nothing"):
+        make_model("body_transformer", mask_value=1.0)
+    with pytest.raises(UmcError, match="no hidden_dims"):
+        make_model("body_transformer", hidden_dims=[64])
+    with pytest.raises(UmcError, match="needs the joint graph"):
+        make_model("body_transformer", neighbours=[])
 
 
 @pytest.mark.parametrize("model", MODELS)
