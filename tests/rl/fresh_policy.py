@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from umc.rl.checkpoint import CheckpointInfo, write_checkpoint
 from umc.rl.cli import load_tasks
-from umc.rl.policy import build_actor, registered_agent
+from umc.rl.policy import build_model, registered_agent
 from umc.rl.stages import task_parts
 
 WIDTHS = {
@@ -26,7 +26,7 @@ def write_fresh(folder: Path, task="UMC-A1-Stage2", model="mlp", change=None, **
     if change is not None:
         change(agent)
     robot, stage = task_parts(task)
-    actor = build_actor(agent, WIDTHS[robot], 12)
+    actor = build_model(agent, WIDTHS[robot], 12)
     for name, buffer in actor.obs_normalizer.named_buffers():
         # statistics that differ between columns, as after training
         if buffer.dtype.is_floating_point:

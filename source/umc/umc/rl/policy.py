@@ -19,7 +19,10 @@ from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, 
 from umc.rl.models import MaskedModel
 
 ACTOR_SET = "actor"
-"""rsl_rl's name of the groups that the policy reads."""
+"""rsl_rl's name of the policy and of the groups that it reads."""
+
+CRITIC_SET = "critic"
+"""The same of the value function."""
 
 LEGACY_FIELDS = ("stochastic", "init_noise_std", "noise_std_type", "state_dependent_std")
 """Fields that Isaac Lab's model cfgs keep for older rsl_rl; the model classes do not take them."""
@@ -109,13 +112,16 @@ def registered_agent(task: str, agent: str) -> dict[str, Any]:
         raise UmcError(f"task {task} with agent {agent} is not registered here; update umc") from error
 
 
-def build_actor(agent: Mapping[str, Any], widths: Mapping[str, int], num_joints: int) -> MaskedModel:
-    """Makes an actor with fresh weights.
+def build_model(
+    agent: Mapping[str, Any], widths: Mapping[str, int], outputs: int, obs_set: str = ACTOR_SET
+) -> MaskedModel:
+    """Makes an actor or a critic with fresh weights.
 
     Args:
-        agent: The agent cfg as a dictionary.
+        agent: The agent cfg as a dictionary, rsl_rl's or skrl's.
         widths: Columns of each observation group.
-        num_joints: Number of actions.
+        outputs: Number of actions, or 1 for a critic.
+        obs_set: :data:`ACTOR_SET` or :data:`CRITIC_SET`.
 
     Returns:
         The model.
@@ -123,16 +129,16 @@ def build_actor(agent: Mapping[str, Any], widths: Mapping[str, int], num_joints:
     Raises:
         UmcError: If the cfg names no masked model, or does not fit the observations.
     """
-    cfg = {name: value for name, value in agent[ACTOR_SET].items() if name not in LEGACY_FIELDS}
-    groups: list[str] = agent["obs_groups"][ACTOR_SET]
+    cfg = {name: value for name, value in agent[obs_set].items() if name not in LEGACY_FIELDS}
+    groups: list[str] = agent["obs_groups"][obs_set]
     missing = [group for group in groups if group not in widths]
     if missing:
-        raise UmcError(f"the policy reads {', '.join(missing)}, which the task does not have; choose its own --task")
+        raise UmcError(f"the {obs_set} reads {', '.join(missing)}, which the task does not have; choose its own --task")
     model_class, options = resolve_class(cfg)
     if not (isinstance(model_class, type) and issubclass(model_class, MaskedModel)):
         raise UmcError(f"{cfg.get('class_name')} is no model of umc; train with one of the registered agents")
     example = TensorDict({group: torch.zeros(1, widths[group]) for group in groups}, batch_size=[1])
-    return model_class(example, {ACTOR_SET: list(groups)}, ACTOR_SET, num_joints, **options)
+    return model_class(example, {obs_set: list(groups)}, obs_set, outputs, **options)
 
 
 def load_policy(
@@ -164,7 +170,7 @@ def load_policy(
     if joint_names is not None and list(joint_names) != list(info.joint_names):
         raise UmcError(f"{path} was trained with other joints or another joint order; train it again")
     agent = stored_agent(path, info)
-    actor = build_actor(agent, widths, len(info.joint_names))
+    actor = build_model(agent, widths, len(info.joint_names))
     try:
         actor.load_state_dict(data["actor_state_dict"])
     except RuntimeError as error:
