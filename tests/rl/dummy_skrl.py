@@ -1,0 +1,160 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A masked task without a simulator, for both libraries; running this file trains with skrl until it is killed."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import dummy_training as dummy
+import gymnasium as gym
+import torch
+from isaaclab_rl.rsl_rl import RslRlPpoAlgorithmCfg
+from rsl_rl.env import VecEnv
+from tensordict import TensorDict
+from umc.rl.runner import UmcRunner
+from umc.rl.skrl.cfg import skrl_ppo
+from umc.rl.skrl.packing import PackedEnv
+from umc.rl.skrl.runner import SkrlRunner
+
+JOINTS = dummy.JOINTS
+ENVS, STEPS, BASE = 8, 4, 5
+GROUPS = {"actor": ["policy", "joint_mask", "fault_flag"], "critic": ["critic"]}
+FALLS, TIME_UP = 3, 5
+"""Env steps after which the episodes of odd envs end with a fall, and those of even ones by time."""
+
+
+class LabEnv:
+    """What Isaac Lab's env offers to a wrapper. It rewards actions near 0.5; all chance lies in torch's generator.
+
+    Envs reset by themselves; ``seen`` keeps what every step gave.
+    """
+
+    num_envs, device, max_episode_length = ENVS, "cpu", TIME_UP
+    single_action_space = gym.spaces.Box(-math.inf, math.inf, (len(JOINTS),))
+    cfg = SimpleNamespace(is_finite_horizon=False)
+
+    def __init__(self, step_s=0.0, on_step=None):
+        self.step_s, self.on_step, self.steps, self.resets = step_s, on_step, 0, 0
+        self.episode_length_buf = torch.zeros(ENVS, dtype=torch.long)
+        self.generator = torch.Generator().manual_seed(0)
+        self.actions = []
+
+    @property
+    def unwrapped(self):
+        return self
+
+    def observe(self):
+        policy = torch.randn(ENVS, BASE + 3 * len(JOINTS), generator=self.generator)
+        mask = torch.rand(ENVS, len(JOINTS), generator=self.generator) < torch.arange(ENVS).unsqueeze(1) / (ENVS - 1)
+        flag = torch.where(mask.any(1, keepdim=True), 1.0, -1.0).expand(-1, 3)
+        truth = policy + 1.0
+        return {"critic": truth, "fault_flag": flag, "joint_mask": mask.float(), "policy": policy}
+
+    def reset(self, seed=None):
+        assert seed is None
+        self.resets += 1
+        return self.observe(), {}
+
+    def step(self, actions):
+        time.sleep(self.step_s)
+        self.steps += 1
+        if self.on_step is not None:
+            self.on_step(self.steps)
+        self.actions.append(actions.clone())
+        self.episode_length_buf += 1
+        odd = torch.arange(ENVS) % 2 == 1
+        terminated = odd & (self.episode_length_buf >= FALLS)
+        truncated = ~odd & (self.episode_length_buf >= TIME_UP)
+        self.episode_length_buf[terminated | truncated] = 0
+        reward = -(actions - 0.5).square().sum(1)
+        return self.observe(), reward, terminated, truncated, {}
+
+
+class RslRlView(VecEnv):
+    """The same task as rsl_rl sees it (what Isaac Lab's RslRlVecEnvWrapper does, without its check of the env)."""
+
+    num_envs, num_actions, max_episode_length, device, cfg = ENVS, len(JOINTS), TIME_UP, "cpu", {}
+
+    def __init__(self, env):
+        self.env = env
+        self.obs, _ = env.reset()
+
+    def get_observations(self):
+        return TensorDict(self.obs, batch_size=[ENVS])
+
+    def step(self, actions):
+        self.obs, reward, terminated, truncated, _ = self.env.step(actions)
+        return self.get_observations(), reward, (terminated | truncated).long(), {"time_outs": truncated}
+
+
+def model(name="MaskedMlpModel", joint_start=BASE, **options):
+    sizes = {"hidden_dims": [16]} if name == "MaskedMlpModel" else {"embed_dim": 8, "num_layers": 2}
+    return {
+        "class_name": f"umc.rl.models:{name}",
+        "joint_names": JOINTS,
+        "joint_start": joint_start,
+        "obs_normalization": True,
+        **sizes,
+        **options,
+    }
+
+
+def rsl_rl_ppo(**changes):
+    values = {
+        "num_learning_epochs": 2,
+        "num_mini_batches": 4,
+        "learning_rate": dummy.LEARNING_RATE,
+        "schedule": "adaptive",
+        "gamma": 0.99,
+        "lam": 0.95,
+        "entropy_coef": 0.01,
+        "desired_kl": 0.01,
+        "max_grad_norm": 1.0,
+        "value_loss_coef": 1.0,
+        "use_clipped_value_loss": True,
+        "clip_param": 0.2,
+    }
+    return RslRlPpoAlgorithmCfg(**{**values, **changes})
+
+
+def agent(algorithm, network="MaskedMlpModel", save_interval=1000, std_type="scalar"):
+    gaussian = {"class_name": "GaussianDistribution", "init_std": dummy.INIT_STD, "std_type": std_type}
+    values = algorithm.to_dict()
+    unused = ("rnd_cfg", "symmetry_cfg", "share_cnn_encoders")
+    return {
+        "num_steps_per_env": STEPS,
+        "save_interval": save_interval,
+        "obs_groups": {name: list(groups) for name, groups in GROUPS.items()},
+        "actor": model(network, distribution_cfg=gaussian),
+        "critic": model(network),
+        "algorithm": {name: value for name, value in values.items() if name not in unused},
+        "hand_over": {"reset_noise": True, "reset_optimizer": True},
+    }
+
+
+def skrl_agent(ppo=None, **options):
+    return agent(skrl_ppo(ppo or rsl_rl_ppo()), **options)
+
+
+def build(folder, env=None, cfg=None, save_every_s=1000.0, torch_seed=7, **info):
+    torch.manual_seed(torch_seed)
+    packed = PackedEnv(env or LabEnv(), GROUPS)
+    says = dummy.info(**{"agent": "skrl_mlp_cfg_entry_point", **info})
+    runner = SkrlRunner(packed, cfg or skrl_agent(), str(folder), "cpu", says, save_every_s)
+    runner.carried["fault_episode"] = torch.zeros(ENVS, dtype=torch.long)
+    return runner
+
+
+def build_rsl_rl(folder, ppo=None, torch_seed=7, **options):
+    torch.manual_seed(torch_seed)
+    cfg = agent(ppo or rsl_rl_ppo(), **options)
+    return UmcRunner(RslRlView(LabEnv()), cfg, str(folder), "cpu", dummy.info())
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]), LabEnv(step_s=0.005), save_every_s=0.0).train(100_000)
