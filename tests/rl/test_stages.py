@@ -11,6 +11,7 @@ import pytest
 import torch
 from umc.errors import UmcError
 from umc.rl import stages
+from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.rl.stages import find_stage1, hand_over, newest_checkpoint, stage1_task, task_parts
 
 
@@ -76,6 +77,36 @@ def test_hand_over(tmp_path, std_type):
     assert second.alg.learning_rate == dummy.LEARNING_RATE
     assert {group["lr"] for group in second.alg.optimizer.param_groups} == {dummy.LEARNING_RATE}
     assert second.current_learning_iteration == 0
+
+
+@pytest.mark.parametrize(("noise", "optimizer"), [(True, False), (False, True), (False, False)])
+def test_hand_over_resets_what_the_agent_says(tmp_path, noise, optimizer):
+    first = dummy.build(tmp_path / "one")
+    path = first.train(4)
+    # neither the learning rate of this run nor that which PPO adapted may pass for the other
+    learnt = first.alg.learning_rate
+    assert learnt != dummy.LEARNING_RATE
+    cfg = {**dummy.agent(), "hand_over": {"reset_noise": noise, "reset_optimizer": optimizer}}
+    second = dummy.build(tmp_path / "two", cfg=cfg)
+    hand_over(second, path, "a1", "mlp")
+    std = second.alg.get_policy().distribution.std_param
+    wanted = torch.full_like(std, dummy.INIT_STD) if noise else first.alg.get_policy().distribution.std_param
+    assert torch.equal(std, wanted)
+    assert not torch.equal(first.alg.get_policy().distribution.std_param, torch.full_like(std, dummy.INIT_STD))
+    assert bool(second.alg.optimizer.state) != optimizer
+    assert second.alg.learning_rate == (dummy.LEARNING_RATE if optimizer else learnt)
+    assert second.current_learning_iteration == 0
+
+
+def test_hand_over_of_an_optimizer_that_is_not_there_is_one_clear_error(tmp_path):
+    path = dummy.build(tmp_path / "one").train(1)
+    data = read_checkpoint(path)
+    del data["optimizer_state_dict"]  # as in a policy that is shipped
+    write_checkpoint(path, data)
+    cfg = {**dummy.agent(), "hand_over": {"reset_noise": True, "reset_optimizer": False}}
+    with pytest.raises(UmcError, match="has no optimizer_state_dict"):
+        hand_over(dummy.build(tmp_path / "two", cfg=cfg), path, "a1", "mlp")
+    hand_over(dummy.build(tmp_path / "three"), path, "a1", "mlp")
 
 
 def test_hand_over_refuses_strangers(tmp_path):

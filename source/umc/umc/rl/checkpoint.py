@@ -35,7 +35,7 @@ class CheckpointInfo:
     stage: int
     """1 (no faults) or 2 (all faults)."""
     model: str
-    """``"mlp"``, ``"transformer"``."""
+    """The agent's network, e.g. ``"mlp"``; agents of one network can take each other's weights."""
     joint_names: list[str]
     """Joints in the order of observations, masks and actions."""
     seed: int
@@ -48,6 +48,8 @@ class CheckpointInfo:
     """Agent entry point, e.g. ``"rsl_rl_mlp_cfg_entry_point"``."""
     experiment: str
     """Folder of the run's experiment, e.g. ``"umc_a1_mlp_stage2"``."""
+    agent_overrides: list[str] = dataclasses.field(default_factory=list)
+    """What the agent changed in its task's env cfg; files of UMC 0.1 have no such entry, their agents changed none."""
 
 
 def read_checkpoint(path: Path | str, device: str = "cpu") -> dict[str, Any]:
@@ -93,10 +95,11 @@ def checkpoint_info(data: dict[str, Any], path: Path | str) -> CheckpointInfo:
         UmcError: If the file does not say whose it is.
     """
     umc = (data.get("infos") or {}).get("umc")
-    names = [field.name for field in dataclasses.fields(CheckpointInfo)]
-    if not isinstance(umc, dict) or any(name not in umc for name in names):
+    fields = dataclasses.fields(CheckpointInfo)
+    needed = [field.name for field in fields if field.default_factory is dataclasses.MISSING]
+    if not isinstance(umc, dict) or any(name not in umc for name in needed):
         raise UmcError(f"{path} does not say which robot and model it belongs to; train it with scripts/train.py")
-    return CheckpointInfo(**{name: umc[name] for name in names})
+    return CheckpointInfo(**{field.name: umc[field.name] for field in fields if field.name in umc})
 
 
 def require_match(info: CheckpointInfo, path: Path | str, robot: str, model: str) -> None:

@@ -51,17 +51,18 @@ def run_script(script: Path, arguments: list[str]) -> None:
         raise ChildFailed(script.name, code if code > 0 else 128 - code)
 
 
-def common_flags(request: TrainRequest) -> list[str]:
+def common_flags(request: TrainRequest, agent: str) -> list[str]:
     """The flags of a training that its children take over.
 
     Args:
         request: Checked command line.
+        agent: Agent that the child trains.
 
     Returns:
         Flags and values as typed.
     """
     options = request.options
-    flags = ["--agent", request.agent, "--logs", str(options.logs)]
+    flags = ["--agent", agent, "--logs", str(options.logs)]
     for name in ("num_envs", "seed", "max_iterations", "device", "run_name"):
         value = getattr(options, name)
         if value not in (None, ""):

@@ -8,18 +8,16 @@ import argparse
 import dataclasses
 import difflib
 import random
-import re
 from pathlib import Path
 from typing import Any, NoReturn
 
 from umc.errors import UmcError
+from umc.rl.agents import AGENTS, ENTRY_POINT, AgentSpec, agent_spec
 from umc.rl.checkpoint import checkpoints_in
 from umc.rl.console import without_gpu_remark
 from umc.rl.stages import TASK_NAME, task_parts
 
 DEFAULT_AGENT = "rsl_rl_transformer_cfg_entry_point"
-AGENT_NAME = re.compile(r"rsl_rl_(\w+)_cfg_entry_point")
-"""Agent entry points; the group is the model."""
 
 LARGEST_RANDOM_SEED = 10_000
 """``--seed -1`` draws up to this number, as Isaac Lab does."""
@@ -45,14 +43,19 @@ class TrainRequest:
     """1 or 2."""
     agent: str
     """Agent entry point."""
-    model: str
-    """Model of the agent."""
+    spec: AgentSpec
+    """The agent."""
     overrides: list[str]
     """Presets and Hydra overrides, as typed."""
     options: argparse.Namespace
     """All flags, Isaac Lab's launcher flags included."""
     checkpoint: Path | None
     """Checkpoint to start from or to go on with."""
+
+    @property
+    def model(self) -> str:
+        """What checkpoints call the agent's network."""
+        return self.spec.network
 
     @property
     def logs(self) -> Path:
@@ -64,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``scripts/train.py`` to ``parser``."""
     add = parser.add_argument
     add("--task", help="gym id, e.g. UMC-A1-Stage2")
-    add("--agent", default=DEFAULT_AGENT, help="agent entry point, or its model: transformer (default), mlp")
+    add("--agent", default=DEFAULT_AGENT, help="transformer (default), mlp, ... (docs/learning.md), or an entry point")
     add("--num_envs", type=int, help="envs simulated at once")
     add("--seed", type=int, help="seed of envs and networks; -1 draws one")
     add("--max_iterations", type=int, help="iterations of the whole run, those before --resume included")
@@ -117,30 +120,36 @@ def checked_task(task: str | None) -> str:
     raise UmcError(f"unknown task {task};{did_you_mean(name, known)} choose one of {', '.join(known)}")
 
 
-def checked_agent(agent: str, task: str) -> tuple[str, str]:
-    """Agent entry point of a task, and the model it trains.
+def checked_agent(agent: str, task: str, library: str = "rsl_rl") -> tuple[str, AgentSpec]:
+    """Agent entry point of a task, and the agent.
 
     Args:
-        agent: Entry point, or short the model's name.
+        agent: Entry point, or short the agent's name.
         task: Gym id.
+        library: RL library that trains it.
 
     Returns:
-        Entry point and model.
+        Entry point and agent.
 
     Raises:
-        UmcError: If the task has no such agent.
+        UmcError: If there is no such agent, or the task is not one that it is trained in.
     """
     import gymnasium as gym
 
     kwargs = gym.spec(task).kwargs
-    agents = {match[1]: name for name in kwargs if (match := AGENT_NAME.fullmatch(name))}
+    matches = [match for name in kwargs if (match := ENTRY_POINT.fullmatch(name))]
+    agents = {match[2]: match[0] for match in matches if match[1] == library and match[2] in AGENTS}
     # Isaac Lab's own name for the default agent stands for one of these
-    same = [model for model, name in agents.items() if kwargs[name] == kwargs.get(agent)]
-    if same:
-        return agents[same[0]], same[0]
-    if agent in agents:
-        return agents[agent], agent
-    raise UmcError(f"unknown agent {agent};{did_you_mean(agent, list(agents))} choose one of {', '.join(agents)}")
+    same = [short for short, name in agents.items() if kwargs[name] == kwargs.get(agent)]
+    spec = AGENTS[same[0]] if same else agent_spec(agent)
+    if spec is None:
+        raise UmcError(f"unknown agent {agent};{did_you_mean(agent, list(agents))} choose one of {', '.join(agents)}")
+    if spec.name not in agents:
+        stages = " and ".join(f"Stage {stage}" for stage in spec.stages)
+        raise UmcError(
+            f"agent {spec.name} is trained in {stages} only; give --task {task[:-1]}{spec.stages[0]} or another --agent"
+        )
+    return agents[spec.name], spec
 
 
 def did_you_mean(name: str, known: list[str]) -> str:
@@ -204,5 +213,5 @@ def parse(argv: list[str]) -> TrainRequest:
         raise UmcError("--quick starts from nothing; leave out --resume and --checkpoint")
     task = checked_task(options.task)
     robot, stage = task_parts(task)
-    agent, model = checked_agent(options.agent, task)
-    return TrainRequest(task, robot, stage, agent, model, overrides, options, checkpoint)
+    agent, spec = checked_agent(options.agent, task)
+    return TrainRequest(task, robot, stage, agent, spec, overrides, options, checkpoint)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import umc
 from umc.errors import UmcError
+from umc.rl.agents import entry_point
 from umc.rl.children import ChildFailed, common_flags, run_script
 from umc.rl.cli import TrainRequest, parse
 from umc.rl.console import drop_known_warnings, quiet
@@ -96,7 +97,7 @@ def train_stage1(request: TrainRequest, scripts: Path) -> None:
         UmcError: If the Stage 2 command line is wrong in a way that would only show after Stage 1.
         ChildFailed: If Stage 1 did not end with 0.
     """
-    from umc.rl.plan import stage1_overrides
+    from umc.rl.plan import stage1_agent, stage1_overrides
     from umc.rl.resolve import check_launch, check_sizes, pick_device, resolve_cfgs
 
     with quiet():
@@ -104,9 +105,11 @@ def train_stage1(request: TrainRequest, scripts: Path) -> None:
         env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
         check_sizes(env_cfg, agent_cfg)
         check_launch(env_cfg, request.options)
-    task = stage1_task(request.task)
-    print(f"no Stage 1 checkpoint of {request.robot} with the {request.model} model: training {task} first", flush=True)
-    run_script(scripts / "train.py", ["--task", task, *common_flags(request), *stage1_overrides(request.overrides)])
+    task, agent = stage1_task(request.task), stage1_agent(request)
+    assert agent is not None
+    print(f"no Stage 1 checkpoint of {request.robot} with the {agent} model: training {task} first", flush=True)
+    flags = common_flags(request, entry_point(agent))
+    run_script(scripts / "train.py", ["--task", task, *flags, *stage1_overrides(request.overrides)])
     print(f"Stage 1 is done; now {request.task}", flush=True)
 
 
@@ -147,7 +150,7 @@ def train(plan: Plan, argv: list[str]) -> Path:
 def say_what_comes(plan: Plan) -> None:
     """Print what the run is going to do."""
     request, env_cfg, agent_cfg = plan.request, plan.env_cfg, plan.agent_cfg
-    print(f"UMC {umc.__version__}: {request.task}, {request.model} model, {plan.physics} on {plan.device}")
+    print(f"UMC {umc.__version__}: {request.task}, {request.spec.name} model, {plan.physics} on {plan.device}")
     print(
         f"{env_cfg.scene.num_envs} envs x {agent_cfg.num_steps_per_env} steps, {agent_cfg.max_iterations} iterations, "
         f"seed {agent_cfg.seed}"
@@ -260,4 +263,5 @@ def _info(plan: Plan, env: Any) -> Any:
         umc_version=umc.__version__,
         agent=plan.request.agent,
         experiment=plan.agent_cfg.experiment_name,
+        agent_overrides=plan.record.fields["agent_overrides"],
     )

@@ -55,9 +55,15 @@ class Plan:
 
 def needs_stage1(request: TrainRequest) -> bool:
     """Whether Stage 1 has to be trained before this run can start."""
-    if request.stage != 2 or request.checkpoint is not None or request.options.resume:
+    if request.checkpoint is not None or request.options.resume:
         return False
-    return find_stage1(request.logs, request.robot, request.model) is None
+    agent = stage1_agent(request)
+    return agent is not None and find_stage1(request.logs, request.robot, agent) is None
+
+
+def stage1_agent(request: TrainRequest) -> str | None:
+    """Agent whose Stage 1 this run goes on from; None where it starts from nothing."""
+    return request.spec.stage1 if request.stage == 2 else None
 
 
 def stage1_overrides(overrides: list[str]) -> list[str]:
@@ -80,11 +86,13 @@ def make_plan(request: TrainRequest) -> Plan:
     device = pick_device(request.options.device)
     if request.checkpoint is not None:
         checked_info(request, request.checkpoint)
+    typed = request.overrides
+    request.overrides = merged_overrides(request.spec.tokens(request.stage), typed)
     env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
     remarks: list[str] = []
     if request.options.resume:
         start_from, record = _resumed(request, agent_cfg)
-        request.overrides = merged_overrides(record.fields["overrides"], request.overrides)
+        request.overrides = merged_overrides(record.fields["overrides"], typed)
         env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
         seed = record.fields["seed"] if request.options.seed is None else request.options.seed
         remembered = Sizes(record.fields["num_envs"], record.fields["max_iterations"])
@@ -105,6 +113,7 @@ def make_plan(request: TrainRequest) -> Plan:
         "robot": request.robot,
         "stage": request.stage,
         "model": request.model,
+        "agent_overrides": request.spec.tokens(request.stage),
         "physics": physics_name(env_cfg),
         "device": device,
         "seed": seed,
@@ -168,7 +177,7 @@ def apply_sizes(request: TrainRequest, env_cfg: Any, agent_cfg: Any, remembered:
 def _cpu_sizes(request: TrainRequest, env_cfg: Any, agent_cfg: Any) -> list[str]:
     """Write what a CPU carries into the cfgs where the user said nothing, and say so."""
     options, keys = request.options, {override_key(token) for token in request.overrides}
-    sizes, chosen = cpu_sizes(request.model), []
+    sizes, chosen = cpu_sizes(request.spec), []
     if options.num_envs is None and "env.scene.num_envs" not in keys:
         chosen.append(f"{sizes.num_envs} envs (the task's own: {env_cfg.scene.num_envs}; --num_envs)")
         env_cfg.scene.num_envs = sizes.num_envs
@@ -181,13 +190,12 @@ def _cpu_sizes(request: TrainRequest, env_cfg: Any, agent_cfg: Any) -> list[str]
 
 
 def _start(request: TrainRequest) -> Path | None:
-    if request.checkpoint is not None or request.stage == 1:
+    agent = stage1_agent(request)
+    if request.checkpoint is not None or agent is None:
         return request.checkpoint
-    path = find_stage1(request.logs, request.robot, request.model)
+    path = find_stage1(request.logs, request.robot, agent)
     if path is None:
-        raise UmcError(
-            f"no Stage 1 checkpoint of {request.robot} and {request.model}; train Stage 1 or give --checkpoint"
-        )
+        raise UmcError(f"no Stage 1 checkpoint of {request.robot} and {agent}; train Stage 1 or give --checkpoint")
     info = checkpoint_info(read_checkpoint(path), path)
     require_match(info, path, request.robot, request.model)
     return path

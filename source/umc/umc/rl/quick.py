@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from umc.errors import UmcError
+from umc.rl.agents import entry_point
 from umc.rl.children import common_flags, run_script
 from umc.rl.cli import TrainRequest
-from umc.rl.plan import stage1_overrides
+from umc.rl.plan import stage1_agent, stage1_overrides
 from umc.rl.resolve import SELECTORS, override_key
 from umc.rl.sizes import QUICK_SIZES
 from umc.rl.stages import experiment_folder, experiment_name, newest_checkpoint, stage1_task
@@ -33,7 +34,7 @@ def run_quick(request: TrainRequest, scripts: Path) -> int:
         UmcError: If a phase left nothing behind.
     """
     options = request.options
-    name = f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}_{request.task}_{request.model}"
+    name = f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}_{request.task}_{request.spec.name}"
     folder = (options.logs / "quick" / name).resolve()
     options.logs = folder / "logs"
     options.num_envs = options.num_envs or QUICK_SIZES.num_envs
@@ -43,17 +44,18 @@ def run_quick(request: TrainRequest, scripts: Path) -> int:
         f"{options.max_iterations} iterations of {options.num_envs} envs teach no robot to walk."
     )
     phases: list[tuple[str, Callable[[], None]]] = []
-    train = [*common_flags(request)]
-    if request.stage == 2:
-        stage1 = ["--task", stage1_task(request.task), *train, *stage1_overrides(request.overrides)]
+    agent = stage1_agent(request)
+    if agent is not None:
+        flags = common_flags(request, entry_point(agent))
+        stage1 = ["--task", stage1_task(request.task), *flags, *stage1_overrides(request.overrides)]
         phases.append(("Stage 1", lambda: run_script(scripts / "train.py", stage1)))
-    this = ["--task", request.task, *train, *request.overrides]
+    this = ["--task", request.task, *common_flags(request, request.agent), *request.overrides]
     phases.append((f"Stage {request.stage}", lambda: run_script(scripts / "train.py", this)))
     shown = [token for token in request.overrides if override_key(token) in SELECTORS]
     shown += ["--device", options.device] if options.device else []
 
     def checkpoint() -> Path:
-        experiment = experiment_folder(options.logs, experiment_name(request.robot, request.model, request.stage))
+        experiment = experiment_folder(options.logs, experiment_name(request.robot, request.spec.name, request.stage))
         found = newest_checkpoint(experiment)
         if found is None:
             raise UmcError(f"training left no checkpoint in {experiment}; leave out agent.experiment_name with --quick")

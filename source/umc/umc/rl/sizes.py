@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 import os
 
+from umc.rl.agents import STAGE_ITERATIONS, AgentSpec
+
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
@@ -18,9 +20,14 @@ class Sizes:
     """Learning iterations."""
 
 
-CPU_SIZES = {"mlp": Sizes(num_envs=256, max_iterations=1000)}
-"""What one to two CPU cores carry, by model. MLP: 256 envs learned more per minute than 512, and A1 walked after
-700 iterations (37 min, ovphysx, measured on two shared cores)."""
+CPU_SIZES = {
+    "mlp": Sizes(num_envs=256, max_iterations=1000),
+    "transformer_small32": Sizes(num_envs=256, max_iterations=1000),
+    "transformer_small64": Sizes(num_envs=256, max_iterations=1000),
+}
+"""What one to two CPU cores carry in one stage, by network. MLP: 256 envs learned more per minute than 512, and A1
+walked after 700 iterations (37 min, ovphysx, measured on two shared cores). Of the small transformers, which learn from
+about 3,500 and 2,000 samples/s, an iteration of as many envs learns for 9 s and 15 s."""
 
 CPU_SIZES_LARGE_MODEL = Sizes(num_envs=64, max_iterations=300)
 """The same for every other model. The transformer learns from about 365 samples/s on one core (measured): 64 envs
@@ -33,16 +40,17 @@ SMALL_MACHINE_CORES = 4
 """Up to this many cores one thread of torch was faster than more (measured with 2)."""
 
 
-def cpu_sizes(model: str) -> Sizes:
+def cpu_sizes(spec: AgentSpec) -> Sizes:
     """Sizes for a CPU.
 
     Args:
-        model: ``"mlp"``, ``"transformer"``.
+        spec: The agent; one that trains both stages' iterations at once does so here, too.
 
     Returns:
         What a CPU carries.
     """
-    return CPU_SIZES.get(model, CPU_SIZES_LARGE_MODEL)
+    sizes = CPU_SIZES.get(spec.network.removeprefix("nm_"), CPU_SIZES_LARGE_MODEL)
+    return dataclasses.replace(sizes, max_iterations=sizes.max_iterations * spec.iterations // STAGE_ITERATIONS)
 
 
 def cpu_threads() -> int | None:

@@ -38,9 +38,9 @@ def stage1_task(task: str) -> str:
     return task.removesuffix("Stage2").removesuffix("Stage1") + "Stage1"
 
 
-def experiment_name(robot: str, model: str, stage: int) -> str:
-    """Folder of a robot's, model's and stage's runs."""
-    return f"umc_{robot}_{model}_stage{stage}"
+def experiment_name(robot: str, agent: str, stage: int) -> str:
+    """Folder of a robot's, agent's and stage's runs."""
+    return f"umc_{robot}_{agent}_stage{stage}"
 
 
 def experiment_folder(logs: Path, experiment: str) -> Path:
@@ -64,32 +64,33 @@ def newest_checkpoint(experiment: Path) -> Path | None:
     return max(last, key=lambda path: (path.stat().st_mtime_ns, path.parent.name), default=None)
 
 
-def shipped_checkpoint(robot: str, model: str) -> Path | None:
+def shipped_checkpoint(robot: str, agent: str) -> Path | None:
     """Stage 1 checkpoint that came with the package, or None where there is none."""
-    path = Path(str(importlib.resources.files("umc.rl"))) / "pretrained" / f"{robot}_{model}_stage1.pt"
+    path = Path(str(importlib.resources.files("umc.rl"))) / "pretrained" / f"{robot}_{agent}_stage1.pt"
     return path if path.is_file() else None
 
 
-def find_stage1(logs: Path, robot: str, model: str) -> Path | None:
+def find_stage1(logs: Path, robot: str, agent: str) -> Path | None:
     """Checkpoint that Stage 2 starts from: the newest of Stage 1 under ``logs``, else the shipped one.
 
     Args:
         logs: Folder of all runs.
         robot: Robot in lower case.
-        model: ``"mlp"``, ``"transformer"``.
+        agent: Agent whose Stage 1 it is (:attr:`umc.rl.agents.AgentSpec.stage1`).
 
     Returns:
         The checkpoint, or None where Stage 1 has to be trained first.
     """
-    own = newest_checkpoint(experiment_folder(logs, experiment_name(robot, model, 1)))
-    return own or shipped_checkpoint(robot, model)
+    own = newest_checkpoint(experiment_folder(logs, experiment_name(robot, agent, 1)))
+    return own or shipped_checkpoint(robot, agent)
 
 
 def hand_over(runner: UmcRunner, path: Path, robot: str, model: str) -> CheckpointInfo:
     """Start a stage from the weights of another.
 
-    Actor and critic take the weights bit by bit; optimizer, learning rate and iteration start afresh, and the action
-    noise goes back to the agent's configured standard deviation, so that the new stage explores again.
+    Actor and critic take the weights bit by bit, and iterations are counted from 0. What else starts afresh is the
+    agent's ``hand_over`` (:class:`umc.tasks.ppo.HandOverCfg`): by default the optimizer with its learning rate, and the
+    action noise, which goes back to the actor's ``init_std``.
 
     Args:
         runner: Runner of the new stage.
@@ -101,16 +102,26 @@ def hand_over(runner: UmcRunner, path: Path, robot: str, model: str) -> Checkpoi
         What the checkpoint says about itself.
 
     Raises:
-        UmcError: If it belongs to another robot or model, or its weights or joints do not fit.
+        UmcError: If it belongs to another robot or model, its weights or joints do not fit, or it lacks what is not to
+            start afresh.
     """
-    info = checkpoint_info(read_checkpoint(path), path)
+    data = read_checkpoint(path)
+    info = checkpoint_info(data, path)
     require_match(info, path, robot, model)
     if runner.info is not None and list(info.joint_names) != list(runner.info.joint_names):
         raise UmcError(f"{path} was trained with other joints or another joint order; train Stage 1 again")
-    runner.load(str(path), load_cfg={"actor": True, "critic": True, "optimizer": False, "iteration": False})
+    fresh: dict[str, bool] = runner.cfg["hand_over"]
+    needed = ["critic_state_dict"] if fresh["reset_optimizer"] else ["critic_state_dict", "optimizer_state_dict"]
+    missing = [name for name in needed if name not in data]
+    if missing:
+        raise UmcError(f"{path} has no {' and no '.join(missing)}; give a checkpoint as scripts/train.py writes it")
+    optimizer = not fresh["reset_optimizer"]
+    runner.load(str(path), load_cfg={"actor": True, "critic": True, "optimizer": optimizer, "iteration": False})
     runner.current_learning_iteration = 0
-    _reset_optimizer(runner)
-    _reset_noise(runner)
+    if fresh["reset_optimizer"]:
+        _reset_optimizer(runner)
+    if fresh["reset_noise"]:
+        _reset_noise(runner)
     return info
 
 

@@ -1,15 +1,44 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""PPO settings that every UMC agent shares; a robot's ``agents.py`` adds its joints and names."""
+"""From the table of agents to cfgs: a robot adds its joints, their columns and its initial action noise."""
 
+import dataclasses
+import re
+from typing import Any
+
+from isaaclab.assets import ArticulationCfg
 from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg
 
-from umc.rl.cfg import UmcMlpModelCfg, UmcTransformerModelCfg
+from umc.rl.agents import AGENTS, AgentSpec
+from umc.rl.cfg import UmcBodyTransformerModelCfg, UmcMlpModelCfg, UmcModelCfg, UmcTransformerModelCfg
+from umc.rl.stages import experiment_name
+from umc.robots.graph import joint_neighbours
 from umc.tasks.device import DEFAULT_DEVICE
 
-STAGE_ITERATIONS = 2500
-"""Iterations of each stage (paper, table of the actor's parameters)."""
+CFG_NAME = re.compile(r"(\w+)_stage([12])")
+"""Names of the cfgs in a robot's ``agents`` module: agent and stage."""
+
+CRITIC_GROUPS = ["critic"]
+"""What the critic reads: true values and no mask (paper, "Actor Model")."""
+
+AWARE_GROUPS = ["policy", "joint_mask", "fault_flag"]
+"""What an actor of UMC reads."""
+
+UNAWARE_GROUPS = ["policy"]
+"""What the actor of a baseline reads: dead sensors read 0 there, too, but nobody says which are dead."""
+
+
+@configclass
+class HandOverCfg:
+    """What a run that starts from another stage's checkpoint does beside taking its actor and critic."""
+
+    reset_noise: bool = True
+    """Whether the action noise goes back to the actor's ``init_std``, so that the new stage explores again; else the
+    checkpoint's goes on."""
+
+    reset_optimizer: bool = True
+    """Whether the optimizer and its learning rate start afresh; else the checkpoint's go on."""
 
 
 @configclass
@@ -17,10 +46,7 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     """The PPO of legged_gym, which the paper trains with."""
 
     num_steps_per_env = 24
-    max_iterations = STAGE_ITERATIONS
     save_interval = 50
-    # the critic sees true values and no mask (paper, "Actor Model")
-    obs_groups = {"actor": ["policy", "joint_mask", "fault_flag"], "critic": ["critic"]}
     algorithm = RslRlPpoAlgorithmCfg(
         value_loss_coef=1.0,
         use_clipped_value_loss=True,
@@ -35,43 +61,99 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
         desired_kl=0.01,
         max_grad_norm=1.0,
     )
+    hand_over: HandOverCfg = HandOverCfg()
 
     def __post_init__(self) -> None:
         """Learn on the first GPU where there is one, so that Isaac Lab's own commands start on any machine."""
         self.device = DEFAULT_DEVICE
 
 
-def transformer(
-    joint_names: tuple[str, ...], joint_start: int, init_std: float | None = None
-) -> UmcTransformerModelCfg:
-    """The paper's transformer.
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """How the networks of an agent are made."""
 
-    Args:
-        joint_names: The task's joints in the order of its observations.
-        joint_start: Column of the first joint position in the group the model reads.
-        init_std: Standard deviation of the action noise at the start [-]; None for a critic.
-
-    Returns:
-        The model's cfg.
-    """
-    return UmcTransformerModelCfg(
-        joint_names=list(joint_names), joint_start=joint_start, distribution_cfg=_gaussian(init_std)
-    )
+    cfg: type[UmcModelCfg]
+    """Model cfg class of actor and critic."""
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Fields that differ from the cfg's defaults."""
+    aware: bool = True
+    """Whether the actor reads mask and flag."""
+    graph: bool = False
+    """Whether it needs the robot's joint graph."""
 
 
-def mlp(joint_names: tuple[str, ...], joint_start: int, init_std: float | None = None) -> UmcMlpModelCfg:
-    """The paper's MLP.
+SMALL32 = {"embed_dim": 32, "feedforward_dim": 64, "num_layers": 2}
+"""About ten times as fast to train on a CPU as the paper's sizes."""
 
-    Args:
-        joint_names: The task's joints in the order of its observations.
-        joint_start: Column of the first joint position in the group the model reads.
-        init_std: Standard deviation of the action noise at the start [-]; None for a critic.
+SMALL64 = {"embed_dim": 64, "feedforward_dim": 128, "num_layers": 2}
+"""About six times as fast."""
 
-    Returns:
-        The model's cfg.
-    """
-    return UmcMlpModelCfg(joint_names=list(joint_names), joint_start=joint_start, distribution_cfg=_gaussian(init_std))
+NETWORKS = {
+    "transformer": Network(UmcTransformerModelCfg),
+    "mlp": Network(UmcMlpModelCfg),
+    "transformer_small32": Network(UmcTransformerModelCfg, SMALL32),
+    "transformer_small64": Network(UmcTransformerModelCfg, SMALL64),
+    "nm_transformer": Network(UmcTransformerModelCfg, aware=False),
+    "nm_mlp": Network(UmcMlpModelCfg, aware=False),
+    "nm_transformer_small32": Network(UmcTransformerModelCfg, SMALL32, aware=False),
+    "nm_transformer_small64": Network(UmcTransformerModelCfg, SMALL64, aware=False),
+    "body_transformer": Network(UmcBodyTransformerModelCfg, aware=False, graph=True),
+}
+"""Networks by the name that :class:`umc.rl.agents.AgentSpec` gives them."""
 
 
-def _gaussian(init_std: float | None) -> RslRlMLPModelCfg.GaussianDistributionCfg | None:
-    return None if init_std is None else RslRlMLPModelCfg.GaussianDistributionCfg(init_std=init_std)
+@dataclasses.dataclass(frozen=True)
+class RobotAgents:
+    """What all agents of a robot have to know of it."""
+
+    robot: str
+    """Robot in lower case."""
+    articulation: ArticulationCfg
+    """The robot's cfg, for its joint graph."""
+    joint_names: tuple[str, ...]
+    """The task's joints in the order of its observations."""
+    actor_joint_start: int
+    """Column of the first joint position in ``policy``."""
+    critic_joint_start: int
+    """Column of the first joint position in ``critic``."""
+    init_std: float
+    """Standard deviation of the action noise at the start [-]."""
+
+    def cfg(self, name: str) -> UmcPpoRunnerCfg:
+        """A new cfg by the name that the tasks' entry points give it.
+
+        Args:
+            name: ``<agent>_stage<1|2>``.
+
+        Returns:
+            The cfg of the RL run.
+
+        Raises:
+            AttributeError: If there is no such agent, or it is not trained in that stage.
+        """
+        match = CFG_NAME.fullmatch(name)
+        spec = AGENTS.get(match[1]) if match else None
+        if match is None or spec is None or int(match[2]) not in spec.stages:
+            raise AttributeError(f"{self.robot} has no agent cfg {name}")
+        aware = NETWORKS[spec.network].aware
+        return UmcPpoRunnerCfg(
+            experiment_name=experiment_name(self.robot, spec.name, int(match[2])),
+            max_iterations=spec.iterations,
+            obs_groups={"actor": list(AWARE_GROUPS if aware else UNAWARE_GROUPS), "critic": list(CRITIC_GROUPS)},
+            actor=self._model(spec, self.actor_joint_start, self.init_std, mask_value=spec.mask_value),
+            critic=self._model(spec, self.critic_joint_start, None),
+        )
+
+    def _model(self, spec: AgentSpec, joint_start: int, init_std: float | None, **fields: Any) -> UmcModelCfg:
+        """Cfg of an actor, or of a critic where there is no action noise."""
+        gaussian = RslRlMLPModelCfg.GaussianDistributionCfg
+        network = NETWORKS[spec.network]
+        if network.graph:
+            fields["neighbours"] = joint_neighbours(self.articulation, self.joint_names)
+        return network.cfg(
+            joint_names=list(self.joint_names),
+            joint_start=joint_start,
+            distribution_cfg=None if init_std is None else gaussian(init_std=init_std),
+            **network.options,
+            **fields,
+        )

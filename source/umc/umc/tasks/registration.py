@@ -4,9 +4,11 @@
 
 import gymnasium as gym
 
+from umc.rl.agents import AGENTS, entry_point
+
 
 def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:
-    """Registers ``UMC-<robot>-Stage<stage>`` with Isaac Lab's environment class.
+    """Registers ``UMC-<robot>-Stage<stage>`` with Isaac Lab's environment class and the agents of that stage.
 
     Args:
         robot: Name of the robot as it stands in the task id.
@@ -14,7 +16,11 @@ def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:
         package: Package that holds ``env_cfg`` and ``agents`` modules; imported when the task is made, not before.
         env_cfg: Name of the env cfg class.
     """
-    transformer = f"{package}.agents:{robot}TransformerStage{stage}Cfg"
+    agents = {
+        entry_point(spec.name): f"{package}.agents:{spec.name}_stage{stage}"
+        for spec in AGENTS.values()
+        if stage in spec.stages
+    }
     gym.register(
         id=f"UMC-{robot}-Stage{stage}",
         entry_point="isaaclab.envs:ManagerBasedRLEnv",
@@ -23,8 +29,7 @@ def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:
             "env_cfg_entry_point": f"{package}.env_cfg:{env_cfg}",
             "default_agent": "rsl_rl",
             # Isaac Lab's own commands look for this name
-            "rsl_rl_cfg_entry_point": transformer,
-            "rsl_rl_transformer_cfg_entry_point": transformer,
-            "rsl_rl_mlp_cfg_entry_point": f"{package}.agents:{robot}MlpStage{stage}Cfg",
+            "rsl_rl_cfg_entry_point": next(iter(agents.values())),
+            **agents,
         },
     )

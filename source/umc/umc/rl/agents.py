@@ -1,0 +1,137 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every agent as data: its network, which stages it is trained in, and what it changes in the environment.
+
+Each robot has all of them (:func:`umc.tasks.registration.register_task`), whichever RL library trains it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+ENTRY_POINT = re.compile(r"(rsl_rl|skrl)_(\w+)_cfg_entry_point")
+"""Names that tasks register agents under; the groups are the RL library and the agent."""
+
+STAGE_ITERATIONS = 2500
+"""Iterations of each stage (paper, table of the actor's parameters)."""
+
+RATIOS_KEY = "events.faults.params.ratios"
+"""Where a task's env cfg keeps the odds of normal, sensor-only, detectable and undetectable episodes."""
+
+Ratios = tuple[float, float, float, float]
+"""Odds of normal, sensor-only, detectable and undetectable episodes."""
+
+RATIO_ABLATION: tuple[Ratios, ...] = (
+    (1, 1, 1, 0),
+    (1, 1, 0, 1),
+    (1, 0, 1, 1),
+    (0, 1, 1, 1),
+    (1, 2, 2, 1),
+    (1, 3, 3, 1),
+)
+"""Paper, table of Stage II environment settings; 1:1:1:1 is every other agent's."""
+
+MASK_VALUE_ABLATION = (100, -100)
+"""Paper, table of masking values; 0 is every other agent's."""
+
+CURRICULUM: tuple[tuple[float, Ratios], ...] = (
+    (0.00, (1, 0, 0, 0)),
+    (0.25, (0, 0, 0, 1)),
+    (0.50, (0, 1, 0, 0)),
+    (0.75, (0, 0, 1, 0)),
+)
+"""From which share of the run on which odds hold: no damage, undetectable, sensor-only, detectable (paper, section
+"Paradigms"). The paper gives no lengths: each lasts a quarter."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentSpec:
+    """What tells one agent from another."""
+
+    name: str
+    """As ``--agent`` takes it."""
+    network: str
+    """What checkpoints call the model: agents of one network can take each other's weights."""
+    purpose: str
+    """What it is for, in a few words."""
+    stages: tuple[int, ...] = (1, 2)
+    """Stages whose tasks it is trained in."""
+    stage1: str | None = None
+    """Agent whose Stage 1 its Stage 2 goes on from; None: its training starts from nothing."""
+    iterations: int = STAGE_ITERATIONS
+    """Iterations of one of its stages."""
+    mask_value: float = 0.0
+    """What the actor reads of masked joints."""
+    env_overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """What it changes in its Stage 2 task: value by path in the env cfg."""
+    curriculum: tuple[tuple[float, Ratios], ...] = ()
+    """How the odds of faults change: from which share of the run on which hold; empty: they do not."""
+
+    def tokens(self, stage: int) -> list[str]:
+        """Its changes of a stage's env cfg as override tokens, such as a command line has."""
+        if stage == 1:
+            return []
+        return [f"env.{path}={_written(value)}" for path, value in self.env_overrides.items()]
+
+
+def entry_point(agent: str, library: str = "rsl_rl") -> str:
+    """Name that tasks register an agent under, e.g. ``rsl_rl_mlp_cfg_entry_point``."""
+    return f"{library}_{agent}_cfg_entry_point"
+
+
+def agent_spec(name: str) -> AgentSpec | None:
+    """The agent behind an entry point name or a short name; None where there is none."""
+    match = ENTRY_POINT.fullmatch(name)
+    return AGENTS.get(match[2] if match else name)
+
+
+def _written(value: Any) -> str:
+    """A value as an override token writes it: without spaces, so that it can be pasted into a shell."""
+    return repr(value).replace(" ", "")
+
+
+def _umc(network: str, purpose: str) -> AgentSpec:
+    return AgentSpec(network, network, purpose, stage1=network)
+
+
+def _normal(network: str, purpose: str) -> AgentSpec:
+    """No faults, no mask, no flag, and as many iterations as both stages of UMC."""
+    return AgentSpec(network, network, purpose, stages=(1,), iterations=2 * STAGE_ITERATIONS)
+
+
+def _ablations(network: str) -> Iterator[AgentSpec]:
+    """The paper's ablations; those that start from Stage 1 take the one of the unchanged agent."""
+
+    def vary(suffix: str, purpose: str, **fields: Any) -> AgentSpec:
+        return AgentSpec(f"{network}_{suffix}", network, f"ablation: {purpose}", stages=(2,), **fields)
+
+    yield vary("one_stage", "Stage 2 from scratch")
+    yield vary("curriculum", "one kind of fault after another", iterations=2 * STAGE_ITERATIONS, curriculum=CURRICULUM)
+    for ratios in RATIO_ABLATION:
+        suffix = "ratio_" + "".join(str(ratio) for ratio in ratios)
+        purpose = "odds of the four subcategories " + ":".join(str(ratio) for ratio in ratios)
+        yield vary(suffix, purpose, stage1=network, env_overrides={RATIOS_KEY: tuple(map(float, ratios))})
+    for value in MASK_VALUE_ABLATION:
+        suffix = f"mask_{value}".replace("-", "minus_")
+        yield vary(suffix, f"masked joints read {value}", stage1=network, mask_value=float(value))
+
+
+_ALL = (
+    _umc("transformer", "UMC, the paper's transformer"),
+    _umc("mlp", "UMC, the paper's MLP"),
+    _umc("transformer_small32", "UMC, a transformer that a CPU can train: 32 wide, 2 layers"),
+    _umc("transformer_small64", "UMC, a transformer that a CPU can train: 64 wide, 2 layers"),
+    _normal("nm_transformer", "baseline: the paper's transformer, trained without faults, mask and flag"),
+    _normal("nm_mlp", "baseline: the paper's MLP, trained without faults, mask and flag"),
+    _normal("nm_transformer_small32", "baseline: the 32 wide transformer, trained without faults, mask and flag"),
+    _normal("nm_transformer_small64", "baseline: the 64 wide transformer, trained without faults, mask and flag"),
+    _normal("body_transformer", "baseline: BodyTransformer, trained without faults, mask and flag"),
+    *_ablations("transformer"),
+    *_ablations("mlp"),
+)
+
+AGENTS: Mapping[str, AgentSpec] = {spec.name: spec for spec in _ALL}
+"""All agents by name; the first is the default."""

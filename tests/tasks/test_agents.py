@@ -1,0 +1,228 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every agent is there for every robot, is the network that its name says, and learns on a dummy environment."""
+
+from typing import Any
+
+import dummy_training as dummy
+import gymnasium as gym
+import pytest
+import torch
+import umc.tasks  # noqa: F401 - registers the ids
+from isaaclab.utils import to_dict
+from isaaclab_rl.rsl_rl.utils import handle_deprecated_rsl_rl_cfg
+from isaaclab_tasks.utils import load_cfg_from_registry
+from rsl_rl.env import VecEnv
+from tensordict import TensorDict
+from umc.errors import UmcError
+from umc.rl.agents import AGENTS, entry_point
+from umc.rl.cli import checked_agent
+from umc.rl.stages import hand_over
+from umc.robots import A1_JOINTS, G1_JOINTS
+
+ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS}
+WIDTHS = {
+    "A1": {"policy": 48, "joint_mask": 12, "fault_flag": 3, "critic": 64},
+    "G1": {"policy": 47, "joint_mask": 12, "fault_flag": 3, "critic": 50},
+}
+"""Observation columns of the tasks; tests/tasks/test_tasks_engine.py holds the engines to them."""
+
+JOINT_COLUMNS = {"A1": 12, "G1": 9}
+"""Column of the first joint position that the actor reads."""
+
+ISSUE = {
+    *("transformer", "mlp", "nm_transformer", "nm_mlp", "body_transformer", "transformer_one_stage"),
+    *("transformer_curriculum", "transformer_small32", "transformer_small64"),
+    *("transformer_ratio_1110", "transformer_ratio_1101", "transformer_ratio_1011", "transformer_ratio_0111"),
+    *("transformer_ratio_1221", "transformer_ratio_1331", "transformer_mask_100", "transformer_mask_minus_100"),
+}
+"""The paper's methods and ablations (its tables of A1, of ratios, masking values and paradigms), and the small ones."""
+
+CHANGES_ONLY_THE_ENV = {name for name in AGENTS if "_ratio_" in name or name.endswith(("_one_stage", "_curriculum"))}
+"""Their networks are those of the agent that they vary: on a dummy env nothing would be different."""
+
+
+class DummyRobotEnv(VecEnv):
+    """The observation groups of a robot's task; a third of the joints is masked; rewards actions near 0.5."""
+
+    num_envs, max_episode_length, device, cfg = 4, 4, "cpu", {}
+
+    def __init__(self, robot):
+        self.num_actions = len(ROBOTS[robot])
+        self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.long)
+        generator = torch.Generator().manual_seed(0)
+        groups = {name: torch.randn(self.num_envs, width, generator=generator) for name, width in WIDTHS[robot].items()}
+        groups["joint_mask"] = (groups["joint_mask"] > 0.4).float()
+        groups["fault_flag"] = torch.ones_like(groups["fault_flag"])
+        self.groups = TensorDict(groups, batch_size=[self.num_envs])
+
+    def get_observations(self):
+        return self.groups
+
+    def step(self, actions):
+        self.episode_length_buf += 1
+        done = self.episode_length_buf >= self.max_episode_length
+        self.episode_length_buf[done] = 0
+        return self.groups, -(actions - 0.5).square().sum(1), done.long(), {"time_outs": done}
+
+
+def agent_cfg(robot, agent, stage) -> Any:
+    return load_cfg_from_registry(f"UMC-{robot}-Stage{stage}", entry_point(agent))
+
+
+def trained(folder, robot, agent, iterations, torch_seed=7):
+    """A runner of an agent that has learnt on the dummy env, and the weights that it began with."""
+    spec = AGENTS[agent]
+    cfg = handle_deprecated_rsl_rl_cfg(agent_cfg(robot, agent, spec.stages[-1]), "5.5.1")
+    cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs = 4, 1
+    env = DummyRobotEnv(robot)
+    says = {"robot": robot.lower(), "model": spec.network, "joint_names": list(ROBOTS[robot])}
+    runner = dummy.build(folder, env, to_dict(cfg), torch_seed=torch_seed, **says)
+    del runner.carried["fault_episode"]
+    start = {name: value.clone() for name, value in runner.alg.get_policy().state_dict().items()}
+    if iterations:
+        runner.train(iterations)
+    return runner, start
+
+
+def mean_action(runner, **groups):
+    obs = runner.env.get_observations().clone().update(groups)
+    with torch.inference_mode():
+        return runner.alg.get_policy()(obs)
+
+
+def test_the_table_holds_every_method_and_ablation_of_the_paper():
+    assert AGENTS.keys() >= ISSUE
+    assert AGENTS["transformer_ratio_1221"].tokens(2) == ["env.events.faults.params.ratios=(1.0,2.0,2.0,1.0)"]
+    # no damage, undetectable, sensor-only, detectable: which place in (normal, sensor-only, detectable, undetectable)
+    odds = [ratios for _, ratios in AGENTS["transformer_curriculum"].curriculum]
+    assert [ratios.index(1) for ratios in odds] == [0, 3, 1, 2]
+    assert [share for share, _ in AGENTS["transformer_curriculum"].curriculum] == [0.0, 0.25, 0.5, 0.75]
+
+
+def test_where_stage_2_of_each_agent_starts():
+    assert {name: spec.stage1 for name, spec in AGENTS.items() if 2 in spec.stages} == {
+        **{name: name for name in ("transformer", "mlp", "transformer_small32", "transformer_small64")},
+        **{f"{network}_{kind}": None for network in ("transformer", "mlp") for kind in ("one_stage", "curriculum")},
+        **{
+            f"{network}_{kind}": network
+            for network in ("transformer", "mlp")
+            for kind in (
+                *("ratio_1110", "ratio_1101", "ratio_1011", "ratio_0111", "ratio_1221", "ratio_1331"),
+                *("mask_100", "mask_minus_100"),
+            )
+        },
+    }
+    for spec in AGENTS.values():
+        if spec.stage1 is not None:
+            assert 1 in AGENTS[spec.stage1].stages
+            assert AGENTS[spec.stage1].network == spec.network  # else its weights would not fit
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_every_agent_of_every_stage_is_registered_for_every_robot(robot):
+    for stage in (1, 2):
+        task = f"UMC-{robot}-Stage{stage}"
+        for name, spec in AGENTS.items():
+            assert (entry_point(name) in gym.spec(task).kwargs) == (stage in spec.stages)
+            if stage not in spec.stages:
+                continue
+            cfg = agent_cfg(robot, name, stage)
+            assert cfg.experiment_name == f"umc_{robot.lower()}_{name}_stage{stage}"
+            assert tuple(cfg.actor.joint_names) == tuple(cfg.critic.joint_names) == ROBOTS[robot]
+            assert cfg.actor.joint_start == JOINT_COLUMNS[robot]
+            assert cfg.critic.distribution_cfg is None
+            assert cfg is not agent_cfg(robot, name, stage)  # a cfg that is changed must not change the next
+
+
+def test_baselines_train_as_long_as_both_stages_and_read_neither_mask_nor_flag():
+    for name in ("nm_mlp", "nm_transformer", "nm_transformer_small32", "body_transformer"):
+        cfg = agent_cfg("A1", name, 1)
+        assert cfg.obs_groups == {"actor": ["policy"], "critic": ["critic"]}
+        assert cfg.max_iterations == 2 * agent_cfg("A1", "mlp", 1).max_iterations == 5000
+
+
+@pytest.mark.parametrize(
+    ("agent", "parameters"),
+    [
+        ("transformer", 368_804),
+        ("mlp", 345_100),  # the paper's
+        ("nm_mlp", 345_100 - 3 * 256),  # without the flag's three inputs
+        ("nm_transformer", 368_804 - 3 * 120),
+    ],
+)
+def test_sizes(tmp_path, agent, parameters):
+    runner, _ = trained(tmp_path, "A1", agent, 0)
+    assert sum(weight.numel() for weight in runner.alg.get_policy().core.parameters()) == parameters
+
+
+@pytest.mark.parametrize(
+    ("robot", "agent"), [(robot, name) for robot in ROBOTS for name in AGENTS if name not in CHANGES_ONLY_THE_ENV]
+)
+def test_every_network_learns(tmp_path, robot, agent):
+    runner, start = trained(tmp_path, robot, agent, 2)
+    end = runner.alg.get_policy().state_dict()
+    assert all(torch.isfinite(weight).all() for weight in end.values())
+    unmoved = {name for name, weight in start.items() if torch.equal(weight, end[name])}
+    assert not {name for name in unmoved if name.endswith("weight")}
+    # baselines listen to dead joints: nobody tells them
+    columns = slice(JOINT_COLUMNS[robot], JOINT_COLUMNS[robot] + 36)
+    dead = runner.env.get_observations()["joint_mask"].repeat(1, 3).bool()
+    said = runner.env.get_observations()["policy"].clone()
+    said[:, columns] = torch.where(dead, 3.0, said[:, columns])
+    listens = not torch.equal(mean_action(runner, policy=said), mean_action(runner))
+    assert listens == (agent.startswith("nm_") or agent == "body_transformer")
+
+
+def test_the_masked_mlp_of_an_ablation_reads_its_mask_value(tmp_path):
+    runner, _ = trained(tmp_path, "A1", "mlp_mask_minus_100", 0)
+    groups = runner.env.get_observations()
+    said = groups["policy"].clone()
+    said[:, 12:] = torch.where(groups["joint_mask"].repeat(1, 3).bool(), -100.0, said[:, 12:])
+    unmasked = mean_action(runner, policy=said, joint_mask=torch.zeros_like(groups["joint_mask"]))
+    assert torch.equal(mean_action(runner), unmasked)
+
+
+@pytest.mark.parametrize("ablation", ["transformer_mask_100", "transformer_ratio_1011"])
+def test_an_ablation_takes_the_stage_1_of_the_agent_that_it_varies(tmp_path, ablation):
+    first, _ = trained(tmp_path / "one", "A1", "transformer", 1)
+    path = tmp_path / "one" / "model_0.pt"
+    second, start = trained(tmp_path / "two", "A1", ablation, 0, torch_seed=8)
+    hand_over(second, path, "a1", AGENTS[ablation].network)
+    weights, given = second.alg.get_policy().core.state_dict(), first.alg.get_policy().core.state_dict()
+    assert all(torch.equal(weight, given[name]) for name, weight in weights.items())
+    assert any(not torch.equal(weight, start[f"core.{name}"]) for name, weight in weights.items())
+
+
+def test_a_baselines_weights_are_refused_by_umc(tmp_path):
+    trained(tmp_path / "one", "A1", "nm_mlp", 1)
+    second, _ = trained(tmp_path / "two", "A1", "mlp", 0)
+    with pytest.raises(UmcError, match="holds the nm_mlp model, the agent is mlp"):
+        hand_over(second, tmp_path / "one" / "model_0.pt", "a1", "mlp")
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "agent"),
+    [
+        ("mlp", "UMC-G1-Stage2", "mlp"),
+        ("transformer_small32", "UMC-A1-Stage1", "transformer_small32"),
+        ("rsl_rl_body_transformer_cfg_entry_point", "UMC-A1-Stage1", "body_transformer"),
+        ("rsl_rl_cfg_entry_point", "UMC-A1-Stage2", "transformer"),
+    ],
+)
+def test_short_and_long_names(name, task, agent):
+    assert checked_agent(name, task) == (entry_point(agent), AGENTS[agent])
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "words"),
+    [
+        ("foo", "UMC-A1-Stage2", "unknown agent foo; choose one of transformer, mlp, transformer_small32, "),
+        ("nm_mpl", "UMC-A1-Stage1", "unknown agent nm_mpl; did you mean nm_mlp? choose one of"),
+        ("nm_mlp", "UMC-A1-Stage2", "nm_mlp is trained in Stage 1 only; give --task UMC-A1-Stage1"),
+        ("mlp_one_stage", "UMC-G1-Stage1", "mlp_one_stage is trained in Stage 2 only; give --task UMC-G1-Stage2"),
+    ],
+)
+def test_an_agent_that_is_not_there_is_one_clear_error(name, task, words):
+    with pytest.raises(UmcError, match=words.replace("?", r"\?")):
+        checked_agent(name, task)

@@ -1,0 +1,114 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an agent says about its environment and its Stage 1 is what scripts/train.py does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import dummy_training as dummy
+import pytest
+from umc.errors import UmcError
+from umc.rl import launch
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint
+from umc.rl.children import ChildFailed
+from umc.rl.cli import parse
+from umc.rl.plan import make_plan, needs_stage1
+from umc.rl.resolve import add_launcher_options
+from umc.rl.sizes import CPU_SIZES
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+
+def command(agent, task="UMC-A1-Stage2"):
+    return ["--task", task, "--agent", agent, "--device", "cpu"]
+
+
+@pytest.fixture(autouse=True)
+def empty_place(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("umc.rl.stages.shipped_checkpoint", lambda *_: None)
+
+
+def put(experiment, name="model_5.pt", record=None, **info):
+    folder = Path("logs") / "rsl_rl" / experiment / "run"
+    dummy.build(folder, **info).save(str(folder / name))
+    if record is not None:
+        (folder / "run.json").write_text(json.dumps(record))
+    return folder / name
+
+
+def planned(*argv):
+    request = parse(list(argv))
+    add_launcher_options(request, list(argv))
+    return make_plan(request)
+
+
+def test_the_odds_of_an_agent_reach_its_env_and_its_record():
+    put("umc_a1_mlp_stage1")
+    chosen = planned(*command("mlp_ratio_1011"), "agent.algorithm.gamma=0.9")
+    assert tuple(chosen.env_cfg.events.faults.params["ratios"]) == (1.0, 0.0, 1.0, 1.0)
+    tokens = ["env.events.faults.params.ratios=(1.0,0.0,1.0,1.0)"]
+    assert chosen.record.fields["agent_overrides"] == tokens
+    assert chosen.record.fields["overrides"] == [*tokens, "agent.algorithm.gamma=0.9"]
+    assert tuple(planned(*command("mlp")).env_cfg.events.faults.params["ratios"]) == (1.0, 1.0, 1.0, 1.0)
+
+
+def test_what_is_typed_wins_over_the_agent_and_is_kept_by_resume():
+    put("umc_a1_mlp_stage1")
+    typed = "env.events.faults.params.ratios=(0.0,0.0,1.0,0.0)"
+    first = planned(*command("mlp_ratio_1011"), typed)
+    assert tuple(first.env_cfg.events.faults.params["ratios"]) == (0.0, 0.0, 1.0, 0.0)
+    put("umc_a1_mlp_ratio_1011_stage2", record=first.record.fields, task="UMC-A1-Stage2", stage=2)
+    resumed = planned(*command("mlp_ratio_1011"), "--resume")
+    assert tuple(resumed.env_cfg.events.faults.params["ratios"]) == (0.0, 0.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("agent", ["mlp_ratio_0111", "mlp_mask_100"])
+def test_an_ablation_starts_from_the_stage_1_of_the_agent_that_it_varies(agent, monkeypatch):
+    calls = []
+
+    def train_py(_script, arguments):
+        calls.append(arguments)
+        raise ChildFailed("train.py", 130)
+
+    monkeypatch.setattr(launch, "run_script", train_py)
+    launch.main(command(agent), SCRIPTS)
+    (arguments,) = calls
+    stage1 = parse(arguments)
+    assert (stage1.task, stage1.spec.name, stage1.overrides) == ("UMC-A1-Stage1", "mlp", [])
+    path = put("umc_a1_mlp_stage1")
+    chosen = planned(*command(agent))
+    assert chosen.start_from == path
+    assert chosen.agent_cfg.experiment_name == f"umc_a1_{agent}_stage2"
+
+
+def test_one_stage_training_starts_from_nothing_although_a_stage_1_is_there():
+    put("umc_a1_mlp_stage1")
+    request = parse(command("mlp_one_stage"))
+    assert not needs_stage1(request)
+    chosen = planned(*command("mlp_one_stage"))
+    assert chosen.start_from is None
+    assert chosen.record.fields["parent"] is None
+
+
+def test_on_a_cpu_a_baseline_trains_as_long_as_both_stages_of_umc():
+    baseline = planned(*command("nm_mlp", "UMC-A1-Stage1"))
+    umc = planned(*command("mlp", "UMC-A1-Stage1"))
+    assert baseline.env_cfg.scene.num_envs == umc.env_cfg.scene.num_envs == CPU_SIZES["mlp"].num_envs
+    assert baseline.agent_cfg.max_iterations == 2 * umc.agent_cfg.max_iterations
+
+
+def test_a_checkpoint_of_another_network_is_refused_before_the_simulation():
+    path = put("umc_a1_nm_mlp_stage1", model="nm_mlp")
+    with pytest.raises(UmcError, match="holds the nm_mlp model, the agent is mlp"):
+        planned(*command("mlp"), "--checkpoint", str(path))
+
+
+def test_a_checkpoint_says_what_its_agent_changed_and_older_ones_changed_nothing():
+    changed = put("one", agent_overrides=["env.decimation=2"])
+    assert checkpoint_info(read_checkpoint(changed), changed).agent_overrides == ["env.decimation=2"]
+    data = read_checkpoint(changed)
+    del data["infos"]["umc"]["agent_overrides"]
+    assert checkpoint_info(data, changed).agent_overrides == []
