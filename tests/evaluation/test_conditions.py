@@ -45,7 +45,7 @@ def evaluate_g1(physics, folder):
         }
         for _ in drive(env, policy, obs, STEPS, "test"):
             result["commands"].append(env.command_manager.get_command("base_velocity").tolist())
-            result["dead"].append(state.sensor_dead.sum(1).tolist())
+            result["dead"].append(state.joint_mask.sum(1).tolist())
             result["flag"].append(env.obs_buf["fault_flag"].tolist())
             result["seen_mask"].append(env.obs_buf["joint_mask"].sum(1).tolist())
     return result

@@ -15,18 +15,8 @@ from umc.evaluation.report import fault_report, score_table, write_report
 
 def test_the_protocols_hold_the_papers_inference_tables():
     a1, g1 = PROTOCOLS["a1"], PROTOCOLS["g1"]
-    assert (a1.num_joints, a1.rom_fraction, a1.effort_limit, a1.velocity_limit) == (
-        (4, 5),
-        0.1,
-        {".*": 8.0},
-        {".*": 3.0},
-    )
-    assert (g1.num_joints, g1.rom_fraction, g1.effort_limit, g1.velocity_limit) == (
-        (2, 4),
-        0.3,
-        {".*": 5.0},
-        {".*": 3.0},
-    )
+    assert (a1.num_joints, a1.severity) == ((4, 5), {"rom": 0.1, "effort": 8.0, "velocity": 3.0})
+    assert (g1.num_joints, g1.severity) == ((2, 4), {"rom": 0.3, "effort": 5.0, "velocity": 3.0})
     for one in (a1, g1):
         assert (one.onset, one.steps, one.radii) == ((75, 100, 125), 750, (1, 2, 3, 4, 5))
         assert one.command == (0.5, 0.0, 0.0)

@@ -7,15 +7,21 @@ from dataclasses import fields
 import pytest
 import torch
 from umc.errors import UmcError
-from umc.faults import NEVER, FaultPlan, FaultSchedule, FaultState, Subcategory
+from umc.faults import NEVER, FaultPlan, FaultSchedule, FaultState, JointLimits
 
 JOINTS = [f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")]
-LIMITS = {"effort_limit": 5.0, "velocity_limit": 3.0}
+SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
+NOMINAL = JointLimits(*(torch.full((12,), value) for value in (-1.0, 1.0, 20.0, 10.0)))
+
+
+def schedule(**kwargs) -> FaultSchedule:
+    kwargs["severity"] = {**SEVERITY, **kwargs.get("severity", {})}
+    return FaultSchedule(JOINTS, **kwargs)
 
 
 def draw(envs, episode=0, **kwargs) -> FaultPlan:
     ids = torch.as_tensor(envs)
-    return FaultSchedule(JOINTS, **{**LIMITS, **kwargs}).draw(ids, torch.full_like(ids, episode))
+    return schedule(**kwargs).draw(ids, torch.full_like(ids, episode))
 
 
 def same(a: FaultPlan, b: FaultPlan) -> bool:
@@ -26,123 +32,204 @@ def rows(plan: FaultPlan, index) -> FaultPlan:
     return FaultPlan(**{field.name: getattr(plan, field.name)[index] for field in fields(FaultPlan)})
 
 
-def test_an_env_breaks_the_same_way_among_any_others():
-    many = draw(range(4096), episode=5)
-    assert same(rows(many, slice(64)), draw(range(64), episode=5))
-    assert same(rows(many, [17]), draw([17], episode=5))
+EVERYTHING = {
+    "ratios": {"normal": 1, "dead+locked": 1, "bias+noise": 2, "delayed": 1, "detectable": 2},
+    "severity": {
+        "bias": {"uniform": [-0.1, 0.1]},
+        "noise": {"log_uniform": [0.01, 0.1]},
+        "delayed": {"choice": [1, 3]},
+    },
+    "num_faults": (1, 3),
+    "duration": (5, 50),
+    "period": (10, 20),
+}
+
+
+@pytest.mark.parametrize("kwargs", [{}, EVERYTHING], ids=["paper", "everything"])
+def test_an_env_breaks_the_same_way_among_any_others(kwargs):
+    many = draw(range(4096), episode=5, **kwargs)
+    assert same(rows(many, slice(64)), draw(range(64), episode=5, **kwargs))
+    assert same(rows(many, [17]), draw([17], episode=5, **kwargs))
     order = torch.randperm(4096)
-    assert same(rows(many, order), draw(order, episode=5))
+    assert same(rows(many, order), draw(order, episode=5, **kwargs))
 
 
 def test_an_env_breaks_the_same_way_whatever_the_order_of_resets():
-    schedule = FaultSchedule(JOINTS, **LIMITS)
-    together, alone = FaultState(schedule, 32), FaultState(schedule, 32)
+    together, alone = FaultState(schedule(), 32), FaultState(schedule(), 32)
     for _ in range(3):
         together.begin_episode(torch.arange(32))
     for env in reversed(range(32)):
         for _ in range(3):
             alone.begin_episode(torch.tensor([env]))
     assert together.episode.tolist() == [2] * 32
-    for field in fields(FaultPlan):
-        assert torch.equal(getattr(together, field.name), getattr(alone, field.name))
+    assert same(together.plan, alone.plan)
 
 
 @pytest.mark.parametrize("other", [{"seed": 1}, {"episode": 1}])
 def test_another_seed_or_episode_breaks_something_else(other):
     a, b = draw(range(1000)), draw(range(1000), **other)
-    for name in ("subcategory", "joints", "onset", "placement"):
+    for name in ("scenario", "joints", "onset", "placement"):
         assert not torch.equal(getattr(a, name), getattr(b, name))
     # independent: two random subcategories agree in a quarter of the envs
-    assert float((a.subcategory == b.subcategory).float().mean()) == pytest.approx(0.25, abs=0.05)
+    assert float((a.scenario == b.scenario).float().mean()) == pytest.approx(0.25, abs=0.05)
 
 
 @pytest.mark.parametrize("ratios", [(1, 1, 1, 1), (1, 2, 2, 1), (1, 0, 0, 0), (0, 0, 3, 1)])
 def test_subcategories_follow_the_ratios(ratios):
-    counts = draw(range(20_000), ratios=ratios).subcategory.bincount(minlength=4) / 20_000
+    counts = draw(range(20_000), ratios=ratios).scenario[:, 0].bincount(minlength=4) / 20_000
     assert torch.allclose(counts, torch.tensor(ratios) / sum(ratios), atol=0.015)
     assert all(count == 0.0 for count, ratio in zip(counts.tolist(), ratios, strict=True) if ratio == 0)
 
 
 def test_joints_are_spread_evenly_and_as_many_as_asked():
-    plan = draw(range(20_000), ratios=(0, 1, 1, 1), num_joints=(2, 4))
-    counts = plan.joints.sum(1).bincount(minlength=6) / 20_000
+    joints = draw(range(20_000), ratios=(0, 1, 1, 1), num_joints=(2, 4)).joints[:, 0]
+    counts = joints.sum(1).bincount(minlength=6) / 20_000
     assert torch.allclose(counts, torch.tensor([0, 0, 1, 1, 1, 0]) / 3, atol=0.02)
-    assert torch.allclose(plan.joints.float().mean(0), torch.full((12,), 0.25), atol=0.015)
+    assert torch.allclose(joints.float().mean(0), torch.full((12,), 0.25), atol=0.015)
     # pairs of joints are independent, too: neighbours fail together as often as strangers
-    pairs = torch.stack([(plan.joints[:, 0] & plan.joints[:, other]).float().mean() for other in range(1, 12)])
+    pairs = torch.stack([(joints[:, 0] & joints[:, other]).float().mean() for other in range(1, 12)])
     assert float(pairs.max() - pairs.min()) < 0.02
 
 
-def test_kinds_follow_the_subcategory():
-    plan = draw(range(1000))
-    expected = {  # sensor, rom, effort, velocity
-        Subcategory.NORMAL: (False, False, False, False),
-        Subcategory.SENSOR_ONLY: (True, False, False, False),
-        Subcategory.DETECTABLE: (True, True, True, True),
-        Subcategory.UNDETECTABLE: (False, False, True, True),
-    }
-    for subcategory, kinds in expected.items():
-        envs = plan.subcategory == subcategory
-        for name, happens in zip(("sensor", "rom", "effort", "velocity"), kinds, strict=True):
-            planned = getattr(plan, name)[envs]
-            assert torch.equal(planned, plan.joints[envs] & happens)
-    assert (plan.joints.any(1) == (plan.subcategory != Subcategory.NORMAL)).all()
+def test_kinds_follow_the_scenario():
+    drawn = schedule()
+    plan = drawn.draw(torch.arange(1000), torch.zeros(1000, dtype=torch.long))
+    for index, scenario in enumerate(drawn.scenarios):
+        envs = plan.scenario[:, 0] == index
+        expected = torch.tensor([kind.name in scenario.kinds for kind in drawn.kinds])
+        assert envs.any()
+        assert (plan.kinds[envs, 0] == expected).all()
+        assert (plan.detected[envs, 0] == scenario.detected).all()
+        assert (plan.joints[envs, 0].any(1) == bool(scenario.kinds)).all()
 
 
 def test_onsets_stay_in_range_or_among_the_choices():
-    healthy_too = draw(range(5000), onset_range=(10, 20))
-    broken = healthy_too.subcategory != Subcategory.NORMAL
-    assert set(healthy_too.onset[broken].tolist()) == set(range(10, 21))
-    assert (healthy_too.onset[~broken] == NEVER).all()
-    chosen = draw(range(5000), onset=(75, 100, 125), scenario=6).onset.bincount(minlength=126)
+    plan = draw(range(5000), onset_range=(10, 20))
+    broken = plan.joints[:, 0].any(1)
+    assert set(plan.onset[broken, 0].tolist()) == set(range(10, 21))
+    assert (plan.onset[~broken] == NEVER).all()
+    chosen = draw(range(5000), onset=(75, 100, 125), scenario=6).onset[:, 0].bincount(minlength=126)
     assert set(chosen.nonzero().flatten().tolist()) == {75, 100, 125}
     assert torch.allclose(chosen[[75, 100, 125]] / 5000, torch.full((3,), 1 / 3), atol=0.03)
 
 
 def test_forced_scenarios_are_dealt_out_in_turn():
-    plan = draw(range(16), scenario=(1, 5, 8))
-    assert plan.scenario.tolist() == [(1, 5, 8)[env % 3] for env in range(16)]
-    assert not plan.joints[plan.scenario == 8].any()
-    five = plan.scenario == 5
-    assert plan.rom[five].any(1).all()
-    assert not (plan.sensor[five] | plan.effort[five] | plan.velocity[five]).any()
+    drawn = schedule(scenario=(1, 5, 8, "locked"))
+    plan = drawn.draw(torch.arange(16), torch.zeros(16, dtype=torch.long))
+    names = [drawn.scenarios[index].name for index in plan.scenario[:, 0].tolist()]
+    assert names == ["scenario_1", "scenario_5", "scenario_8", "locked"] * 4
+    assert not plan.joints[2::4].any()
+    assert plan.joints[1::4].any(-1).all()
+
+
+def test_durations_and_periods_are_drawn_in_their_spans():
+    plan = draw(range(3000), scenario=6, onset_range=(1, 50), duration=(5, 9), period=(4, 6), duty=0.5)
+    assert set((plan.end - plan.onset).flatten().tolist()) == set(range(5, 10))
+    assert set(plan.period.flatten().tolist()) == {4, 5, 6}
+    assert set(plan.on.flatten().tolist()) == {2, 3}
+
+
+def test_an_episode_may_bring_several_faults():
+    plan = draw(range(3000), ratios=(0, 1, 1, 1), num_faults=(1, 3))
+    counts = plan.joints.any(2).sum(1).bincount(minlength=4) / 3000
+    assert torch.allclose(counts, torch.tensor([0, 1, 1, 1]) / 3, atol=0.04)
+    both = plan.joints[:, 0].any(1) & plan.joints[:, 1].any(1)
+    assert not torch.equal(plan.joints[both, 0], plan.joints[both, 1])
+    assert (plan.onset[both, 0] != plan.onset[both, 1]).any()
+    # the first fault is the one that an episode of one fault has
+    alone = draw(range(3000), ratios=(0, 1, 1, 1))
+    assert torch.equal(alone.joints[:, 0], plan.joints[:, 0])
 
 
 def test_only_candidates_fail_and_need_a_severity():
-    plan = draw(range(2000), ratios=(0, 0, 1, 0), candidates=JOINTS[:3], num_joints=(1, 3), effort_limit={"FL_.*": 5.0})
-    assert plan.joints[:, :3].any(0).all()
-    assert not plan.joints[:, 3:].any()
+    severity = {"effort": {"FL_.*": 5.0}}
+    plan = draw(range(2000), ratios=(0, 0, 1, 0), candidates=JOINTS[:3], num_joints=(1, 3), severity=severity)
+    assert plan.joints[:, 0, :3].any(0).all()
+    assert not plan.joints[..., 3:].any()
+
+
+def severity_of(kind: str, **kwargs) -> torch.Tensor:
+    drawn = schedule(scenario=kind, **kwargs)
+    return drawn.draw(torch.arange(5000), torch.zeros(5000, dtype=torch.long)).severity[:, 0, 0]
 
 
 def test_severities_are_resolved_by_pattern():
-    plan = draw([0], effort_limit={".*_hip_.*": 8.0, ".*_thigh_.*": 13.0, ".*_calf_.*": 4.0})
-    assert plan.effort_limit[0].tolist() == [8.0, 13.0, 4.0] * 4
-    assert plan.velocity_limit[0].tolist() == [3.0] * 12
+    value = {".*_hip_.*": 8.0, ".*_thigh_.*": {"choice": [1.0, 2.0]}, ".*_calf_.*": {"uniform": [3.0, 4.0]}}
+    drawn = severity_of("effort", severity={"effort": value})
+    assert (drawn[:, 0] == 8.0).all()
+    assert set(drawn[:, 1].tolist()) == {1.0, 2.0}
+    assert 3.0 <= float(drawn[:, 2].min()) < 3.01
+    assert 3.99 < float(drawn[:, 2].max()) < 4.0
+    assert not torch.equal(drawn[:, 2], drawn[:, 5])
+
+
+def test_log_uniform_severities_spread_over_the_decades():
+    drawn = severity_of("noise", severity={"noise": {"log_uniform": [0.001, 0.1]}})
+    assert float((drawn < 0.01).float().mean()) == pytest.approx(0.5, abs=0.02)
+
+
+def test_fractions_are_of_the_healthy_joint():
+    assert (severity_of("effort", severity={"effort": {"fraction": 0.25}}, nominal=NOMINAL) == 5.0).all()
+    drawn = severity_of("velocity", severity={"velocity": {"fraction": {"uniform": [0.1, 0.2]}}}, nominal=NOMINAL)
+    assert 1.0 <= float(drawn.min()) < float(drawn.max()) < 2.0
+
+
+def test_a_level_lies_between_healthy_and_full_severity():
+    drawn = schedule(ratios=(0, 0, 1, 0), nominal=NOMINAL)
+    index = {kind.name: number for number, kind in enumerate(drawn.kinds)}
+    drawn.set_level(0.25)
+    severity = drawn.draw(torch.tensor([0]), torch.tensor([0])).severity[0, 0]
+    assert severity[index["effort"]].tolist() == [20.0 - 0.25 * 15.0] * 12
+    assert severity[index["velocity"]].tolist() == [10.0 - 0.25 * 7.0] * 12
+    assert severity[index["rom"]].tolist() == pytest.approx([1.0 - 0.25 * 0.7] * 12)
+    drawn.set_level(1.0)
+    assert drawn.draw(torch.tensor([0]), torch.tensor([0])).severity[0, 0, index["effort"]].tolist() == [5.0] * 12
+
+
+def test_ratios_can_change_and_only_to_known_scenarios():
+    drawn = schedule(ratios=(1, 0, 0, 0))
+    assert not drawn.breaks
+    drawn.set_ratios((0, 1, 0, 0))
+    assert drawn.breaks
+    plan = drawn.draw(torch.arange(100), torch.zeros(100, dtype=torch.long))
+    assert (plan.scenario == 1).all()
+    with pytest.raises(UmcError, match="'locked' is new"):
+        drawn.set_ratios({"locked": 1})
 
 
 def test_a_healthy_schedule_says_so():
-    assert not FaultSchedule(JOINTS, **LIMITS, ratios=(1, 0, 0, 0)).breaks
-    assert not FaultSchedule(JOINTS, **LIMITS, scenario=8).breaks
-    assert FaultSchedule(JOINTS, **LIMITS, ratios=(1, 0, 0, 0.01)).breaks
-    assert FaultSchedule(JOINTS, **LIMITS, scenario=(8, 1)).breaks
+    assert not schedule(ratios=(1, 0, 0, 0)).breaks
+    assert not schedule(scenario=8).breaks
+    assert schedule(ratios=(1, 0, 0, 0.01)).breaks
+    assert schedule(scenario=(8, 1)).breaks
 
 
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
         ({"ratios": (0, 0, 0, 0)}, "sum to 0"),
+        ({"ratios": {"normal": 0.0}}, "sum to 0"),
         ({"ratios": (1, -1, 1, 1)}, "not negative"),
         ({"ratios": (1, 1, 1)}, "4 numbers"),
+        ({"ratios": {"brocken": 1.0}}, "unknown scenario 'brocken'"),
         ({"num_joints": (2, 13)}, "num_joints"),
         ({"num_joints": (4, 2)}, "num_joints"),
         ({"num_joints": (0, 2)}, "num_joints"),
-        ({"rom_fraction": 0.0}, "rom_fraction"),
-        ({"rom_fraction": 1.5}, "rom_fraction"),
-        ({"effort_limit": -1.0}, "effort_limit"),
-        ({"velocity_limit": 0.0}, "velocity_limit"),
-        ({"velocity_limit": float("nan")}, "velocity_limit"),
-        ({"effort_limit": {".*_hip_.*": 5.0, ".*_knee_.*": 5.0}}, "'.*_knee_.*' matches no joint"),
-        ({"effort_limit": {".*_hip_.*": 5.0}}, "'FL_thigh_joint' matches no pattern"),
+        ({"num_faults": (0, 1)}, "num_faults"),
+        ({"severity": {"rom": 0.0}}, "severity 0 of 'rom' must be above 0 and at most 1"),
+        ({"severity": {"rom": 1.5}}, "'rom'"),
+        ({"severity": {"effort": -1.0}}, "'effort'"),
+        ({"severity": {"velocity": 0.0}}, "'velocity'"),
+        ({"severity": {"velocity": float("nan")}}, "'velocity'"),
+        ({"severity": {"delayed": 11}}, "'delayed'"),
+        ({"severity": {"efort": 3.0}}, "unknown kind of fault 'efort'"),
+        ({"severity": {"effort": {"uniform": [2.0, 1.0]}}}, "must be a number, uniform"),
+        ({"severity": {"effort": {"choice": []}}}, "must be a number, uniform"),
+        ({"severity": {"effort": "weak"}}, "must be a number, uniform"),
+        ({"severity": {"effort": {"fraction": 0.5}}}, "is a fraction of is unknown"),
+        ({"scenario": "noise"}, "needs a severity [rad]"),
+        ({"severity": {"effort": {".*_hip_.*": 5.0, ".*_knee_.*": 5.0}}}, "'.*_knee_.*' matches no joint"),
+        ({"severity": {"effort": {".*_hip_.*": 5.0}}}, "'FL_thigh_joint' matches no pattern"),
         ({"scenario": 9}, "scenario"),
         ({"scenario": (1, 0)}, "scenario"),
         ({"scenario": ()}, "scenario"),
@@ -151,11 +238,14 @@ def test_a_healthy_schedule_says_so():
         ({"onset_range": (20, 10)}, "onset_range"),
         ({"onset": (75, 100), "episode_length": 100}, "episode's end at step 100"),
         ({"onset_range": (1, 250), "episode_length": 250}, "episode's end"),
+        ({"duration": 0}, "duration"),
+        ({"period": (9, 3)}, "period"),
+        ({"duty": 0.0}, "duty"),
         ({"candidates": ["FL_hip_joint", "tail"]}, "tail"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(mistake, message):
     with pytest.raises(UmcError, match=r"[^\n]*") as error:
-        FaultSchedule(JOINTS, **{**LIMITS, **mistake})
+        schedule(**mistake)
     assert message in str(error.value)
     assert "\n" not in str(error.value)

@@ -1,65 +1,153 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Faults are live from onset to reset, and mask and flag tell what the scenario grants."""
+"""Faults are live from onset to end, and mask and flag tell what the scenario grants."""
 
 import pytest
 import torch
-from umc.faults import FaultSchedule, FaultState
+from umc.faults import FaultSchedule, FaultState, JointLimits
 
 JOINTS = [f"joint_{index}" for index in range(6)]
-LIVE = ("sensor_dead", "rom_limited", "effort_limited", "velocity_limited", "detected")
+SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
 
 
-def state_of(num_envs: int, **kwargs) -> FaultState:
-    schedule = FaultSchedule(JOINTS, effort_limit=5.0, velocity_limit=3.0, **kwargs)
-    state = FaultState(schedule, num_envs)
+def state_of(num_envs: int, severity=None, **kwargs) -> FaultState:
+    state = FaultState(FaultSchedule(JOINTS, severity={**SEVERITY, **(severity or {})}, **kwargs), num_envs)
     state.begin_episode(torch.arange(num_envs))
     return state
 
 
-def test_a_fault_is_due_at_its_onset_and_once():
+def go_to(state: FaultState, step: int, position: float = 0.0) -> torch.Tensor:
+    shape = (state.num_envs, len(JOINTS))
+    return state.advance(torch.full((state.num_envs,), step), torch.full(shape, position))
+
+
+def test_a_fault_sets_in_at_its_onset_and_once():
     state = state_of(6, scenario=6, onset=(10, 20))
     onset = state.onset.clone()
+    assert set(onset.tolist()) == {10, 20}
     for step in range(1, 30):
-        due = state.due(torch.full((6,), step)).nonzero().flatten()
-        assert due.tolist() == (onset == step).nonzero().flatten().tolist()
-        state.activate(due)
-    assert state.active.all()
+        assert torch.equal(go_to(state, step), onset == step)
+        assert torch.equal(state.active, onset <= step)
+        assert not go_to(state, step).any()  # whoever asks again changes nothing
 
 
-def test_an_onset_that_was_passed_unseen_is_due_at_once():
+def test_an_onset_that_was_passed_unseen_sets_in_at_once():
     state = state_of(2, scenario=6, onset=10)
-    assert state.due(torch.tensor([500, 9])).tolist() == [True, False]
+    assert state.advance(torch.tensor([500, 9]), torch.zeros(2, 6)).tolist() == [True, False]
 
 
 def test_nothing_is_live_before_onset_and_nothing_is_left_after_reset():
-    state = state_of(64)
-    assert not any(getattr(state, name).any() for name in LIVE)
-    state.activate(torch.arange(64))
-    assert all(getattr(state, name).any() for name in LIVE)
+    state = state_of(64, ratios=(0, 1, 1, 1))
+    assert not any(tensor.any() for tensor in (state.live, state.detected, state.active))
+    go_to(state, 300)
+    assert state.live.flatten(1).any(1).all()
     state.begin_episode(torch.arange(0, 64, 2))
-    assert not any(getattr(state, name)[::2].any() for name in LIVE)
+    assert not state.live[::2].any()
+    assert not state.detected[::2].any()
     assert state.active.tolist() == [False, True] * 32
     assert state.episode.tolist() == [1, 0] * 32
 
 
-def test_a_fault_with_an_end_is_over_there():
-    state = state_of(2, scenario=4, onset=10)
-    state.end[0] = 15  # what schedules with durations will plan
-    state.activate(torch.arange(2))
-    assert state.over(torch.tensor([14, 14])).tolist() == [False, False]
-    assert state.over(torch.tensor([15, 15])).tolist() == [True, False]
-    state.recover(torch.tensor([0]))
-    assert not state.sensor_dead[0].any()
-    assert state.sensor_dead[1].any()
-    assert state.due(torch.tensor([16, 16])).tolist() == [False, False]
+def test_a_fault_with_a_duration_is_over_at_its_end():
+    state = state_of(2, scenario=4, onset=10, duration=5)
+    for step in range(1, 30):
+        go_to(state, step)
+        assert bool(state.joint_mask.any()) == bool(state.broken.any()) == (10 <= step < 15)
+
+
+def test_an_intermittent_fault_comes_and_goes():
+    state = state_of(1, scenario=1, onset=10, period=6, duty=1 / 3)
+    seen = []
+    for step in range(1, 25):
+        go_to(state, step)
+        if state.active.any():
+            seen.append(step)
+    assert seen == [10, 11, 16, 17, 22, 23]
+
+
+def test_age_counts_from_the_last_onset():
+    state = state_of(1, scenario="drift", severity={"drift": 0.1}, onset=10, period=6, duty=0.5)
+    ages = []
+    for step in range(9, 18):
+        go_to(state, step)
+        ages.append(int(state.of("drift").age.max()))
+    assert ages == [0, 0, 1, 2, 0, 0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("scenario", range(1, 9))
 def test_mask_and_flag_tell_what_the_scenario_grants(scenario):
-    state = state_of(16, scenario=scenario)
-    state.activate(torch.arange(16))
-    assert state.joint_mask.any(1).all() == (scenario in (1, 2, 3, 4))
+    state = state_of(16, scenario=scenario, onset=1)
+    go_to(state, 1)
     assert torch.equal(state.joint_mask, state.joints & (scenario <= 4))
+    assert state.joint_mask.any(1).all() == (scenario <= 4)
     assert (state.fault_flag == (1.0 if scenario in (2, 3, 4) else -1.0)).all()
     assert state.fault_flag.shape == (16, 3)
+
+
+def test_several_faults_add_up_and_end_one_by_one():
+    state = state_of(200, ratios={"dead": 1, "effort": 1}, num_faults=(2, 2), onset_range=(1, 20), duration=(10, 30))
+    plan = state.plan
+    for step in range(1, 60):
+        go_to(state, step)
+        on = plan.is_on(torch.full((200,), step))
+        for kind in ("dead", "effort"):
+            index = [one.name for one in state.kinds].index(kind)
+            expected = (plan.joints & on[..., None] & plan.kinds[:, :, index, None]).any(1)
+            assert torch.equal(state.live_of(kind), expected)
+
+
+HEALTHY = JointLimits(*(torch.full((4, 6), value) for value in (-1.0, 1.0, 20.0, 10.0)))
+
+
+def limits_with(kind: str, position: float = 0.2, **severity) -> tuple[JointLimits, torch.Tensor]:
+    state = state_of(4, scenario=kind, severity=severity, onset=1)
+    go_to(state, 1, position)
+    go_to(state, 2, position + 0.5)  # a window stays where it set in
+    return state.limits(HEALTHY), state.joints
+
+
+def test_joint_kinds_lower_what_they_say_and_nothing_else():
+    names = ("lower", "upper", "effort", "velocity")
+    changed = {
+        "rom": ("lower", "upper"),
+        "locked": ("lower", "upper"),
+        "effort": ("effort",),
+        "power_loss": ("effort",),
+        "velocity": ("velocity",),
+    }
+    for kind, lowered in changed.items():
+        limits, joints = limits_with(kind)
+        assert joints.any()
+        for name in names:
+            differs = getattr(limits, name) != getattr(HEALTHY, name)
+            if name not in lowered:
+                assert not differs.any(), (kind, name)
+            elif kind != "rom":
+                assert torch.equal(differs, joints), (kind, name)
+        if kind == "rom":
+            assert torch.allclose((limits.upper - limits.lower)[joints], torch.tensor(0.6))
+            assert (limits.lower[joints] <= 0.2).all()
+            assert (limits.upper[joints] >= 0.2).all()
+    assert (limits_with("effort")[0].effort.min(), limits_with("velocity")[0].velocity.min()) == (5.0, 3.0)
+    assert limits_with("effort", effort=30.0)[0].effort.max() == 20.0  # a fault never strengthens a joint
+    assert limits_with("power_loss")[0].effort.min() == 0.0
+    locked, joints = limits_with("locked")
+    assert torch.equal(locked.lower[joints], torch.full_like(locked.lower[joints], 0.2))
+    assert torch.equal(locked.upper[joints], locked.lower[joints])
+
+
+def test_random_numbers_of_a_step_depend_on_nothing_else():
+    few, many = state_of(4), state_of(64)
+    go_to(few, 7)
+    go_to(many, 7)
+    assert torch.equal(few.uniform("x"), many.uniform("x")[:4])
+    assert torch.equal(few.normal("x"), few.normal("x"))
+    assert not torch.equal(few.uniform("x"), few.uniform("y"))
+    before = few.uniform("x")
+    go_to(few, 8)
+    assert not torch.equal(before, few.uniform("x"))
+    sample = state_of(5000)
+    numbers = sample.normal("x")
+    assert float(numbers.mean()) == pytest.approx(0.0, abs=0.02)
+    assert float(numbers.std()) == pytest.approx(1.0, abs=0.02)
+    assert float((numbers.abs() > 1.96).float().mean()) == pytest.approx(0.05, abs=0.005)

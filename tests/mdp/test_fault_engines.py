@@ -132,9 +132,7 @@ def a_day_with_faults(physics: str) -> dict:
             is_global_time=True,
             params={
                 "num_joints": (4, 4),
-                "rom_fraction": ROM_FRACTION,
-                "effort_limit": EFFORT_LIMIT,
-                "velocity_limit": {".*": VELOCITY_LIMIT},
+                "severity": {"rom": ROM_FRACTION, "effort": EFFORT_LIMIT, "velocity": {".*": VELOCITY_LIMIT}},
                 "onset": ONSET,
                 "scenario": SCENARIOS,
                 "seed": 3,

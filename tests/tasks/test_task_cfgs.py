@@ -14,13 +14,13 @@ ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS}
 AGENTS = ("rsl_rl_transformer_cfg_entry_point", "rsl_rl_mlp_cfg_entry_point", "rsl_rl_cfg_entry_point")
 
 PAPER = {
-    "A1": {"envs": 7400, "joints": (2, 4), "rom": 0.3, "effort": {".*": 5.0}, "velocity": {".*": 3.0}},
+    "A1": {"envs": 7400, "joints": (2, 4), "rom": 0.3, "effort": 5.0, "velocity": 3.0},
     "G1": {
         "envs": 8192,
         "joints": (2, 4),
         "rom": 0.3,
         "effort": {".*_hip_.*": 8.0, ".*_knee_.*": 13.0, ".*_ankle_.*": 4.0},
-        "velocity": {".*": 3.0},
+        "velocity": 3.0,
     },
 }
 """Tables "Malfunction Settings for Training" of the paper, typed from it."""
@@ -36,9 +36,7 @@ def test_training_table_of_the_paper(robot):
     faults = cfg.events.faults.params
     assert cfg.scene.num_envs == paper["envs"]
     assert faults["num_joints"] == paper["joints"]
-    assert faults["rom_fraction"] == paper["rom"]
-    assert faults["effort_limit"] == paper["effort"]
-    assert faults["velocity_limit"] == paper["velocity"]
+    assert faults["severity"] == {kind: paper[kind] for kind in ("rom", "effort", "velocity")}
     assert faults["seed"] == 42
     assert cfg.episode_length_s / (cfg.sim.dt * cfg.decimation) == pytest.approx(1000)
     assert faults["ratios"] == (1.0, 1.0, 1.0, 1.0)

@@ -66,9 +66,7 @@ def set_faults(env_cfg: Any, protocol: Protocol) -> None:
         raise UmcError("the task has no fault terms; choose a task of UMC")
     term.params.update(
         num_joints=protocol.num_joints,
-        rom_fraction=protocol.rom_fraction,
-        effort_limit=dict(protocol.effort_limit),
-        velocity_limit=dict(protocol.velocity_limit),
+        severity=dict(protocol.severity),
         onset=protocol.onset,
         scenario=protocol.scenarios,
         seed=protocol.seed,

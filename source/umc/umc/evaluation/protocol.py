@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
 from umc.errors import UmcError
+from umc.faults import paper_settings
+from umc.faults.severity import SeverityValue
 
 from .metrics import check_radii
 
@@ -33,15 +36,11 @@ class Protocol:
     """Bodies that carry the feet."""
     num_joints: tuple[int, int]
     """Fewest and most faulty joints."""
-    rom_fraction: float
-    """Part of the range of motion that is left [-]."""
-    effort_limit: Mapping[str, float]
-    """Torque that is left, by joint name pattern [N*m]."""
-    velocity_limit: Mapping[str, float]
-    """Joint speed that is left, by joint name pattern [rad/s]."""
-    onset: tuple[int, ...] = (75, 100, 125)
+    severity: Mapping[str, SeverityValue]
+    """By kind: part of the range of motion [-], torque [N*m] and speed [rad/s] that are left."""
+    onset: tuple[int, ...]
     """Env steps after which a fault sets in; each env has one of them."""
-    steps: int = 750
+    steps: int
     """Length of an episode [env steps]."""
     command: tuple[float, float, float] = (0.5, 0.0, 0.0)
     """Commanded velocity x [m/s], y [m/s], yaw [rad/s]; the paper does not print one (facts: straight ahead)."""
@@ -86,22 +85,27 @@ class Protocol:
         return torch.tensor(self.scenarios)[torch.arange(num_envs) % len(self.scenarios)]
 
 
+def _inference(robot: str) -> dict[str, Any]:
+    """What the paper's inference table of a robot says."""
+    rows = paper_settings(robot, "inference")
+    return {
+        "num_joints": tuple(rows["num_joints"]),
+        "severity": {kind: rows[kind] for kind in ("rom", "effort", "velocity")},
+        "onset": tuple(rows["onset"]),
+        "steps": rows["episode_length"],
+    }
+
+
 PROTOCOLS = {
     "a1": Protocol(
         robot="a1",
         feet=("FL_calf", "FR_calf", "RL_calf", "RR_calf"),
-        num_joints=(4, 5),
-        rom_fraction=0.1,
-        effort_limit={".*": 8.0},
-        velocity_limit={".*": 3.0},
+        **_inference("a1"),
     ),
     "g1": Protocol(
         robot="g1",
         feet=("left_ankle_roll_link", "right_ankle_roll_link"),
-        num_joints=(2, 4),
-        rom_fraction=0.3,
-        effort_limit={".*": 5.0},
-        velocity_limit={".*": 3.0},
+        **_inference("g1"),
     ),
 }
 """Paper, tables "Inference Parameters" of A1 and of G1; A1 runs on flat ground here."""

@@ -124,8 +124,8 @@ class Cinema:
             self._parts = _shapes_of_joints(model, state.joint_names, self._device)
         assert self._colors is not None
         self._all.copy_(self._colors)
-        broken = (state.rom_limited | state.effort_limited | state.velocity_limited)[0].tolist()
-        dead = state.sensor_dead[0].tolist()
+        broken = state.broken[0].tolist()
+        dead = state.joint_mask[0].tolist()
         for number, name in enumerate(state.joint_names):
             if broken[number] or dead[number]:
                 color = FAULT_COLOR if broken[number] else SENSOR_COLOR

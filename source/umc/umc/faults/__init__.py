@@ -2,21 +2,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What breaks, when, and in which env: pure torch, no simulator."""
 
-from .scenarios import SCENARIOS, SUBCATEGORY_FAULTS, Scenario, Subcategory
-from .schedule import NEVER, ONSET_RANGE, TRAINING_MIX, FaultPlan, FaultSchedule, resolve_severity
-from .state import FAULT_FLAG_WIDTH, FaultState
+from .kinds import KINDS, CommandKind, FaultKind, JointKind, SensorKind, find_kind, register_kind
+from .limits import JointLimits
+from .paper import PAPER, paper_settings, training_faults
+from .plan import NEVER, FaultPlan
+from .scenarios import SCENARIOS, SUBCATEGORIES, Scenario, find_scenario
+from .schedule import ONSET_RANGE, FaultSchedule
+from .state import FAULT_FLAG_WIDTH, FaultState, LiveFault, PlanSource
 
 __all__ = [
     "FAULT_FLAG_WIDTH",
+    "KINDS",
     "NEVER",
     "ONSET_RANGE",
+    "PAPER",
     "SCENARIOS",
-    "SUBCATEGORY_FAULTS",
-    "TRAINING_MIX",
+    "SUBCATEGORIES",
+    "CommandKind",
+    "FaultKind",
     "FaultPlan",
     "FaultSchedule",
     "FaultState",
+    "JointKind",
+    "JointLimits",
+    "LiveFault",
+    "PlanSource",
     "Scenario",
-    "Subcategory",
-    "resolve_severity",
+    "SensorKind",
+    "find_kind",
+    "find_scenario",
+    "paper_settings",
+    "register_kind",
+    "training_faults",
 ]

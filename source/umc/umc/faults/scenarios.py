@@ -1,70 +1,103 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can fail together: the paper's eight scenarios and its four training subcategories."""
+"""What can fail together: named sets of kinds, the paper's among them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
+from umc.errors import UmcError
 
-class Subcategory(IntEnum):
-    """The paper's four training subcategories; the ratios of a task are in this order."""
+from .kinds import KINDS, JointKind, SensorKind, find_kind
+from .paper import PAPER
 
-    NORMAL = 0
-    """Nothing fails."""
-    SENSOR_ONLY = 1
-    """The joint works, its sensor is dead."""
-    DETECTABLE = 2
-    """All three joint faults at once, and a dead sensor."""
-    UNDETECTABLE = 3
-    """Less effort and less speed at once; the sensors work, so nobody knows."""
+Description = Sequence[str] | Mapping[str, object]
+"""How configs describe a scenario: names of kinds, or ``{"kinds": [...], "detected": true}``."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What happens to every faulty joint of an env."""
+    """What happens to every faulty joint."""
 
-    sensor: bool = False
-    """The joint's position, velocity and last action read 0."""
-    rom: bool = False
-    """The joint's range of motion shrinks."""
-    effort: bool = False
-    """The motor loses torque."""
-    velocity: bool = False
-    """The joint loses speed."""
+    name: str
+    """What ledgers and reports call it."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of faults, all at once."""
+    detected: bool = False
+    """Whether the policy is told that there is a fault."""
 
-    @property
-    def detected(self) -> bool:
-        """Whether the policy is told: a joint fault whose sensor is dead, too."""
-        return self.sensor and (self.rom or self.effort or self.velocity)
+    @classmethod
+    def of(cls, name: str, description: Description) -> Scenario:
+        """Reads a scenario.
 
-    @property
-    def subcategory(self) -> Subcategory:
-        """The training subcategory that a scenario belongs to."""
-        if self.detected:
-            return Subcategory.DETECTABLE
-        if self.sensor:
-            return Subcategory.SENSOR_ONLY
-        return Subcategory.UNDETECTABLE if self.rom or self.effort or self.velocity else Subcategory.NORMAL
+        Args:
+            name: Its name.
+            description: Names of its kinds, or a mapping with ``kinds`` and ``detected``. If nothing is said, a
+                joint fault whose sensor is dead is detected (the paper's rule).
+
+        Returns:
+            The scenario.
+
+        Raises:
+            UmcError: If a kind is unknown or named twice.
+        """
+        detected = None
+        kinds = description
+        if isinstance(description, Mapping):
+            unknown = set(description) - {"kinds", "detected"}
+            if unknown or "kinds" not in description:
+                raise UmcError(f"scenario '{name}' must have 'kinds' and may have 'detected', not {sorted(unknown)}")
+            kinds, detected = description["kinds"], description.get("detected")
+        if isinstance(kinds, str) or not isinstance(kinds, Sequence):
+            raise UmcError(f"scenario '{name}' must list its kinds, such as [dead, rom]")
+        if len(set(kinds)) != len(kinds):
+            raise UmcError(f"scenario '{name}' names a kind twice: {', '.join(kinds)}")
+        found = [find_kind(kind) for kind in kinds]
+        if detected is None:
+            blind = any(isinstance(kind, SensorKind) and kind.blinds for kind in found)
+            detected = blind and any(isinstance(kind, JointKind) for kind in found)
+        return cls(name, tuple(kinds), bool(detected))
 
 
 SCENARIOS: dict[int, Scenario] = {
-    1: Scenario(sensor=True),
-    2: Scenario(sensor=True, rom=True),
-    3: Scenario(sensor=True, effort=True),
-    4: Scenario(sensor=True, velocity=True),
-    5: Scenario(rom=True),
-    6: Scenario(effort=True),
-    7: Scenario(velocity=True),
-    8: Scenario(),
+    int(number): Scenario.of(f"scenario_{number}", kinds) for number, kinds in PAPER["scenarios"].items()
 }
 """Paper, table "Eight Damage Scenarios for Legged Robots"."""
 
-SUBCATEGORY_FAULTS: dict[Subcategory, Scenario] = {
-    Subcategory.NORMAL: Scenario(),
-    Subcategory.SENSOR_ONLY: Scenario(sensor=True),
-    Subcategory.DETECTABLE: Scenario(sensor=True, rom=True, effort=True, velocity=True),
-    Subcategory.UNDETECTABLE: Scenario(effort=True, velocity=True),
-}
-"""Paper, "Details of the Stage II Training Environment"."""
+SUBCATEGORIES: dict[str, Scenario] = {name: Scenario.of(name, kinds) for name, kinds in PAPER["subcategories"].items()}
+"""Paper, "Details of the Stage II Training Environment"; ratios are in this order."""
+
+
+def find_scenario(name: int | str, own: Mapping[str, Description] | None = None) -> Scenario:
+    """Looks a scenario up.
+
+    Args:
+        name: Number of the paper's scenario, name of a subcategory, name of an own scenario, or names of kinds joined
+            by a plus, such as ``dead+locked``.
+        own: Further scenarios by name.
+
+    Returns:
+        The scenario.
+
+    Raises:
+        UmcError: If there is none of that name.
+    """
+    if isinstance(name, int) and not isinstance(name, bool):
+        if name not in SCENARIOS:
+            raise UmcError(f"unknown scenario {name}; the paper's scenarios are 1 to {max(SCENARIOS)}")
+        return SCENARIOS[name]
+    if own and name in own:
+        return Scenario.of(str(name), own[str(name)])
+    if name in SUBCATEGORIES:
+        return SUBCATEGORIES[str(name)]
+    by_name = {scenario.name: scenario for scenario in SCENARIOS.values()}
+    if name in by_name:
+        return by_name[str(name)]
+    kinds = [part.strip() for part in str(name).split("+")]
+    if all(kind in KINDS for kind in kinds):
+        return Scenario.of(str(name), kinds)
+    choices = [*(own or ()), *SUBCATEGORIES, *sorted(KINDS)]
+    raise UmcError(
+        f"unknown scenario '{name}'; choose 1 to {max(SCENARIOS)}, or from {', '.join(choices)}, joined by +"
+    )

@@ -4,28 +4,31 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import torch
 
 from umc.errors import UmcError
 
+from .checks import candidate_ids, check_count, check_duty, check_onset, check_ratios, check_steps
+from .kinds import FaultKind, find_kind
+from .plan import NEVER, FaultPlan
 from .random import integers, philox, uniform
-from .scenarios import SCENARIOS, SUBCATEGORY_FAULTS, Scenario, Subcategory
+from .scenarios import Description, Scenario, find_scenario
+from .severity import Severities, SeverityValue
 
-NEVER = 2**62
-"""A step that no episode reaches."""
-
-TRAINING_MIX = 0
-"""Scenario number of an env that draws its subcategory."""
+if TYPE_CHECKING:
+    from .limits import JointLimits
 
 ONSET_RANGE = (1, 250)
 """First and last training onset [env steps]. The paper prints none; this holds its inference onsets (75, 100, 125) and
 lets a policy meet faults both while it starts to walk and within the first 5 s of walking."""
+
+Span = int | tuple[int, int]
+"""A number of env steps, or the least and the most, drawn uniformly."""
 
 
 class _Stream(IntEnum):
@@ -36,71 +39,16 @@ class _Stream(IntEnum):
     JOINTS = 2
     ONSET = 3
     PLACEMENT = 4
+    COUNT = 5
+    DURATION = 6
+    PERIOD = 7
 
 
-@dataclass(frozen=True)
-class FaultPlan:
-    """What is going to happen in one episode of each of N envs with J joints."""
+_STREAMS_OF_A_FAULT = 64
+"""Streams set aside for each fault of an episode."""
 
-    subcategory: torch.Tensor
-    """:class:`Subcategory`, dtype int64. Shape is (N,)."""
-    scenario: torch.Tensor
-    """Forced scenario 1 to 8, or 0 for the training mix, dtype int64. Shape is (N,)."""
-    joints: torch.Tensor
-    """Faulty joints, dtype bool. Shape is (N, J)."""
-    onset: torch.Tensor
-    """First env step whose observation shows the fault, dtype int64; :data:`NEVER` in healthy envs. Shape is (N,)."""
-    end: torch.Tensor
-    """First env step that is healthy again, dtype int64; :data:`NEVER` for now. Shape is (N,)."""
-    sensor: torch.Tensor
-    """Joints whose sensor dies, dtype bool. Shape is (N, J)."""
-    rom: torch.Tensor
-    """Joints whose range of motion shrinks, dtype bool. Shape is (N, J)."""
-    effort: torch.Tensor
-    """Joints that lose torque, dtype bool. Shape is (N, J)."""
-    velocity: torch.Tensor
-    """Joints that lose speed, dtype bool. Shape is (N, J)."""
-    placement: torch.Tensor
-    """Where the range-of-motion window lies between its two extreme positions, in [0, 1). Shape is (N, J)."""
-    rom_fraction: torch.Tensor
-    """Part of the range of motion that is left [-]. Shape is (N, J)."""
-    effort_limit: torch.Tensor
-    """Torque that is left [N*m]. Shape is (N, J)."""
-    velocity_limit: torch.Tensor
-    """Speed that is left [rad/s]. Shape is (N, J)."""
-
-
-def resolve_severity(
-    name: str, value: float | Mapping[str, float], joint_names: Sequence[str], largest: float = math.inf
-) -> list[float]:
-    """Gives every joint that can fail its severity.
-
-    Args:
-        name: What the value is called, for the error.
-        value: One number for all joints, or numbers by joint-name pattern (full match, the first that matches wins).
-        joint_names: The joints.
-        largest: Largest value that makes sense.
-
-    Returns:
-        One positive value per joint.
-
-    Raises:
-        UmcError: If a pattern matches no joint, a joint has no value, or a value is not in (0, largest].
-    """
-    patterns = value if isinstance(value, Mapping) else {".*": value}
-    for pattern in patterns:
-        if not any(re.fullmatch(pattern, joint) for joint in joint_names):
-            raise UmcError(f"{name}: pattern '{pattern}' matches no joint; the joints are {', '.join(joint_names)}")
-    values = []
-    for joint in joint_names:
-        matched = [number for pattern, number in patterns.items() if re.fullmatch(pattern, joint)]
-        if not matched:
-            raise UmcError(f"{name}: joint '{joint}' matches no pattern; add one to {list(patterns)}")
-        if not 0.0 < matched[0] <= largest:
-            bound = "above 0" if math.isinf(largest) else f"above 0 and at most {largest:g}"
-            raise UmcError(f"{name}: {matched[0]} of joint '{joint}' must be {bound}")
-        values.append(float(matched[0]))
-    return values
+_NAMED = 1 << 31
+"""Streams with a name lie above those with a number."""
 
 
 class FaultSchedule:
@@ -111,18 +59,24 @@ class FaultSchedule:
 
     Args:
         joint_names: All joints, in the order of observations.
+        severity: By kind: a number, a distribution, or a mapping from joint-name patterns to either (see
+            :mod:`umc.faults.severity`).
         candidates: Names of the joints that can fail; all joints if not given.
         seed: Seed of every draw.
-        ratios: How often each :class:`Subcategory` is drawn, in its order; they need not sum to 1.
-        num_joints: Fewest and most faulty joints of an env.
-        rom_fraction: Part of the range of motion that is left [-], in (0, 1]; one number or numbers by joint pattern.
-        effort_limit: Torque that is left [N*m]; likewise.
-        velocity_limit: Speed that is left [rad/s]; likewise.
+        ratios: How often each subcategory of the paper is drawn, in its order; or odds by the name of a scenario.
+            They need not sum to 1.
+        scenario: A scenario for all envs, or several that envs get in turn (env ``i`` the ``i % n``-th), instead of
+            the ratios.
+        scenarios: Scenarios of your own, by name.
+        num_joints: Fewest and most faulty joints of a fault.
+        num_faults: Fewest and most faults of an episode; each draws its scenario, joints and times.
         onset_range: First and last onset, drawn uniformly [env steps].
         onset: Onsets to choose from instead [env steps]; one number or several.
-        scenario: Scenario 1 to 8 for all envs, or several that envs get in turn (env ``i`` the ``i % n``-th), instead
-            of the ratios.
+        duration: How long a fault lasts [env steps]; None for the rest of the episode.
+        period: From one return of an intermittent fault to the next [env steps]; None for a fault that stays.
+        duty: Part of the period that an intermittent fault is on [-].
         episode_length: Length of an episode, to check the onsets against [env steps].
+        nominal: What healthy joints can do, every shape (J,): for severities that are fractions, and for mild ones.
         device: Where plans are made.
 
     Raises:
@@ -133,49 +87,128 @@ class FaultSchedule:
         self,
         joint_names: Sequence[str],
         *,
+        severity: Mapping[str, SeverityValue] | None = None,
         candidates: Sequence[str] | None = None,
         seed: int = 0,
-        ratios: Sequence[float] = (1.0, 1.0, 1.0, 1.0),
+        ratios: Sequence[float] | Mapping[str, float] = (1.0, 1.0, 1.0, 1.0),
+        scenario: int | str | Sequence[int | str] | None = None,
+        scenarios: Mapping[str, Description] | None = None,
         num_joints: tuple[int, int] = (2, 4),
-        rom_fraction: float | Mapping[str, float] = 0.3,
-        effort_limit: float | Mapping[str, float],
-        velocity_limit: float | Mapping[str, float],
+        num_faults: tuple[int, int] = (1, 1),
         onset_range: tuple[int, int] = ONSET_RANGE,
         onset: int | Sequence[int] | None = None,
-        scenario: int | Sequence[int] | None = None,
+        duration: Span | None = None,
+        period: Span | None = None,
+        duty: float = 0.5,
         episode_length: int | None = None,
+        nominal: JointLimits | None = None,
         device: str | torch.device = "cpu",
     ) -> None:
         self.joint_names = tuple(joint_names)
         self.seed = seed
         self.device = torch.device(device)
-        ids = _candidate_ids(self.joint_names, candidates)
-        names = [self.joint_names[index] for index in ids]
+        self.level = 1.0
+        """How hard faults hit: 1 for their full severity, towards 0 for healthy joints; a curriculum raises it."""
+        self._own = dict(scenarios or {})
+        ids = candidate_ids(self.joint_names, candidates)
         self._candidates = torch.zeros(len(self.joint_names), dtype=torch.bool, device=self.device)
         self._candidates[ids] = True
-        self._num_joints = _check_num_joints(num_joints, names)
-        self._cumulative = _cumulative_ratios(ratios).to(self.device)
-        self._onsets, self._onset_range = _check_onset(onset, onset_range, episode_length, self.device)
-        self._scenarios = _check_scenario(scenario, self.device)
-        severities = (
-            resolve_severity("rom_fraction", rom_fraction, names, largest=1.0),
-            resolve_severity("effort_limit", effort_limit, names),
-            resolve_severity("velocity_limit", velocity_limit, names),
-        )
-        self._severities = torch.ones(len(severities), len(self.joint_names), device=self.device)
-        self._severities[:, ids] = torch.tensor(severities, device=self.device)
-        rows = [SUBCATEGORY_FAULTS[subcategory] for subcategory in Subcategory]
-        self._kinds_of_subcategory = _kinds(rows).to(self.device)
-        self._kinds_of_scenario = _kinds([Scenario(), *SCENARIOS.values()]).to(self.device)
-        members = [Subcategory.NORMAL, *(scenario.subcategory for scenario in SCENARIOS.values())]
-        self._subcategory_of_scenario = torch.tensor([int(member) for member in members], device=self.device)
+        self._num_joints = check_count("num_joints", num_joints, 1, len(ids), "joints that can fail")
+        self._num_faults = check_count("num_faults", num_faults, 1, _STREAMS_OF_A_FAULT, "faults of an episode")
+        self._onsets, self._onset_range = check_onset(onset, onset_range, episode_length, self.device)
+        self._duration, self._period = check_steps("duration", duration), check_steps("period", period)
+        self._duty = check_duty(duty)
+
+        self.scenarios: tuple[Scenario, ...] = ()
+        """All scenarios that may be drawn."""
+        self._dealt: torch.Tensor | None = None
+        self._cumulative: torch.Tensor | None = None
+        if scenario is None:
+            odds = check_ratios(ratios)
+            # a scenario of no odds may get some later, but only with a severity
+            self.scenarios = tuple(find_scenario(name, self._own) for name in odds)
+            self._set_odds(odds)
+        else:
+            names = [scenario] if isinstance(scenario, int | str) else list(scenario)
+            if not names:
+                raise UmcError("scenario must name one or several; none is given")
+            dealt = [find_scenario(name, self._own) for name in names]
+            self.scenarios = tuple(dict.fromkeys(dealt))
+            self._dealt = torch.tensor([self.scenarios.index(one) for one in dealt], device=self.device)
+
+        self.kinds: tuple[FaultKind, ...] = ()
+        """Kinds in use, those that act first first."""
+        self._severities: dict[str, Severities] = {}
+        self._know_kinds(severity or {}, ids, nominal)
+
+    def _know_kinds(
+        self, severity: Mapping[str, SeverityValue], candidates: Sequence[int], nominal: JointLimits | None
+    ) -> None:
+        named = {kind: find_kind(kind) for kind in severity}
+        used = {name: find_kind(name) for scenario in self.scenarios for name in scenario.kinds}
+        self.kinds = tuple(sorted(used.values(), key=lambda kind: (kind.rank, kind.name)))
+        for kind in {**named, **used}.values():
+            value = severity.get(kind.name, kind.default)
+            if value is None:
+                raise UmcError(f"kind '{kind.name}' needs a severity {kind.unit}: severity={{'{kind.name}': ...}}")
+            self._severities[kind.name] = Severities(kind, value, self.joint_names, candidates, nominal, self.device)
+        index = {kind.name: number for number, kind in enumerate(self.kinds)}
+        table = torch.zeros(len(self.scenarios), len(self.kinds), dtype=torch.bool)
+        for row, scenario in enumerate(self.scenarios):
+            table[row, [index[kind] for kind in scenario.kinds]] = True
+        self._kinds_of = table.to(self.device)
+        self._detected = torch.tensor([scenario.detected for scenario in self.scenarios], device=self.device)
+
+    @property
+    def num_faults(self) -> int:
+        """Most faults of an episode."""
+        return self._num_faults[1]
 
     @property
     def breaks(self) -> bool:
-        """Whether any env can ever get a fault; False for a healthy stage."""
-        if self._scenarios is not None:
-            return bool(self._kinds_of_scenario[self._scenarios].any())
-        return bool(self._cumulative[Subcategory.NORMAL] < 1.0)
+        """Whether any env can get a fault now; False for a healthy stage."""
+        if self._cumulative is None:
+            return any(scenario.kinds for scenario in self.scenarios)
+        odds = self._cumulative.diff(prepend=torch.zeros_like(self._cumulative[:1])).tolist()
+        return any(share > 0.0 and scenario.kinds for share, scenario in zip(odds, self.scenarios, strict=True))
+
+    def set_ratios(self, ratios: Sequence[float] | Mapping[str, float]) -> None:
+        """Changes the odds of the scenarios, for all plans from now on.
+
+        Args:
+            ratios: See the constructor; no scenario may be new.
+
+        Raises:
+            UmcError: If the schedule deals scenarios out, or does not know one of them.
+        """
+        if self._dealt is not None:
+            raise UmcError("a schedule that deals scenarios out has no ratios")
+        odds = check_ratios(ratios)
+        known = [scenario.name for scenario in self.scenarios]
+        unknown = [name for name in odds if find_scenario(name, self._own).name not in known]
+        if unknown:
+            raise UmcError(f"scenario '{unknown[0]}' is new; name it in the schedule's ratios, if with odds of 0")
+        self._set_odds(odds)
+
+    def set_level(self, level: float) -> None:
+        """Changes how hard faults hit, for all plans from now on.
+
+        Args:
+            level: From 0, healthy, to 1, the full severity.
+
+        Raises:
+            UmcError: If it is out of range, or no kind in use can be mild.
+        """
+        if not 0.0 <= level <= 1.0:
+            raise UmcError(f"level {level} must be from 0 to 1")
+        if self.kinds and not any(self._severities[kind.name].can_be_mild for kind in self.kinds):
+            raise UmcError(f"none of {', '.join(kind.name for kind in self.kinds)} has a mild form")
+        self.level = level
+
+    def _set_odds(self, odds: Mapping[str, float]) -> None:
+        by_name = {find_scenario(name, self._own).name: number for name, number in odds.items()}
+        numbers = torch.tensor([by_name.get(scenario.name, 0.0) for scenario in self.scenarios], dtype=torch.float64)
+        self._cumulative = (numbers.cumsum(0) / numbers.sum()).to(self.device)
 
     def draw(self, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
         """Draws the plans of some envs.
@@ -187,115 +220,74 @@ class FaultSchedule:
         Returns:
             The plans.
         """
+        count = integers(philox(self.seed, (env_ids, episode, int(_Stream.COUNT), 0)), *self._num_faults)
+        faults = [self._draw_fault(env_ids, episode, number, number < count) for number in range(self.num_faults)]
+        return FaultPlan(**{name: torch.stack([fault[name] for fault in faults], dim=1) for name in faults[0]})
+
+    def _draw_fault(
+        self, env_ids: torch.Tensor, episode: torch.Tensor, number: int, wanted: torch.Tensor
+    ) -> dict[str, Any]:
+        """One fault of each env; every entry's shape is (N, ...)."""
         joint = torch.arange(len(self.joint_names), device=self.device)
 
         def words(stream: _Stream) -> torch.Tensor:
-            return philox(self.seed, (env_ids, episode, int(stream), 0))
+            return philox(self.seed, (env_ids, episode, int(stream) + _STREAMS_OF_A_FAULT * number, 0))
 
-        def words_per_joint(stream: _Stream) -> torch.Tensor:
-            return philox(self.seed, (env_ids[:, None], episode[:, None], int(stream), joint))
+        def words_per_joint(stream: int) -> torch.Tensor:
+            return philox(self.seed, (env_ids[:, None], episode[:, None], stream, joint))
 
-        if self._scenarios is None:
-            scenario = torch.full_like(env_ids, TRAINING_MIX)
-            share = uniform(words(_Stream.SUBCATEGORY)).double()
-            subcategory = torch.bucketize(share, self._cumulative[:-1], right=True)
-            kinds = self._kinds_of_subcategory[subcategory]
-        else:
-            scenario = self._scenarios[env_ids % len(self._scenarios)]
-            subcategory = self._subcategory_of_scenario[scenario]
-            kinds = self._kinds_of_scenario[scenario]
+        def steps(stream: _Stream, span: tuple[int, int] | None) -> torch.Tensor:
+            return torch.full_like(env_ids, NEVER) if span is None else integers(words(stream), *span)
+
+        first = _STREAMS_OF_A_FAULT * number
+        scenario = self._draw_scenario(env_ids, words(_Stream.SUBCATEGORY))
+        kinds = self._kinds_of[scenario] & wanted[:, None]
         breaks = kinds.any(dim=1)
 
-        count = integers(words(_Stream.NUM_JOINTS), *self._num_joints)
+        num_joints = integers(words(_Stream.NUM_JOINTS), *self._num_joints)
         # distinct keys, so that a rank is the same whatever the sorting algorithm; joints that cannot fail come last
-        keys = words_per_joint(_Stream.JOINTS) * len(self.joint_names) + joint
+        keys = words_per_joint(_Stream.JOINTS + first) * len(self.joint_names) + joint
         keys = torch.where(self._candidates, keys, keys + NEVER)
         rank = keys.argsort(dim=1).argsort(dim=1)
-        joints = (rank < count[:, None]) & breaks[:, None]
 
         if self._onsets is None:
             onset = integers(words(_Stream.ONSET), *self._onset_range)
         else:
             onset = self._onsets[integers(words(_Stream.ONSET), 0, len(self._onsets) - 1)]
-        rom_fraction, effort_limit, velocity_limit = (row.expand(len(env_ids), -1) for row in self._severities)
-        sensor, rom, effort, velocity = (joints & kinds[:, kind, None] for kind in range(kinds.shape[1]))
-        return FaultPlan(
-            subcategory=subcategory,
-            scenario=scenario,
-            joints=joints,
-            onset=torch.where(breaks, onset, NEVER),
-            end=torch.full_like(onset, NEVER),
-            sensor=sensor,
-            rom=rom,
-            effort=effort,
-            velocity=velocity,
-            placement=uniform(words_per_joint(_Stream.PLACEMENT)),
-            rom_fraction=rom_fraction,
-            effort_limit=effort_limit,
-            velocity_limit=velocity_limit,
-        )
+        end = steps(_Stream.DURATION, self._duration) + (0 if self._duration is None else onset)
+        period = steps(_Stream.PERIOD, self._period)
+        on = period if self._period is None else (period.double() * self._duty).round().long().clamp(min=1)
+        severity = torch.zeros(len(env_ids), len(self.kinds), len(self.joint_names), device=self.device)
+        for index, kind in enumerate(self.kinds):
+            share = uniform(words_per_joint(named_stream(f"{number}/{kind.name}")))
+            severity[:, index] = self._severities[kind.name].sample(share, self.level)
+        return {
+            "scenario": scenario,
+            "joints": (rank < num_joints[:, None]) & breaks[:, None],
+            "kinds": kinds,
+            "detected": self._detected[scenario] & breaks,
+            "onset": torch.where(breaks, onset, NEVER),
+            "end": torch.where(breaks, end, NEVER),
+            "period": period,
+            "on": on,
+            "severity": severity,
+            "placement": uniform(words_per_joint(_Stream.PLACEMENT + first)),
+        }
+
+    def _draw_scenario(self, env_ids: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
+        if self._dealt is not None:
+            return self._dealt[env_ids % len(self._dealt)]
+        assert self._cumulative is not None
+        return torch.bucketize(uniform(words).double(), self._cumulative[:-1], right=True)
 
 
-def _kinds(rows: Sequence[Scenario]) -> torch.Tensor:
-    """Table of (sensor, rom, effort, velocity). Shape is (len(rows), 4)."""
-    return torch.tensor([(row.sensor, row.rom, row.effort, row.velocity) for row in rows], dtype=torch.bool)
+def named_stream(name: str) -> int:
+    """Gives a quantity that only has a name random numbers of its own.
 
+    Args:
+        name: The name.
 
-def _cumulative_ratios(ratios: Sequence[float]) -> torch.Tensor:
-    """Checks the ratios and sums them up to 1."""
-    if len(ratios) != len(Subcategory):
-        raise UmcError(f"ratios {tuple(ratios)} must have {len(Subcategory)} numbers: {_order()}")
-    if not all(math.isfinite(ratio) and ratio >= 0.0 for ratio in ratios):
-        raise UmcError(f"ratios {tuple(ratios)} must be finite and not negative")
-    total = math.fsum(ratios)
-    if total <= 0.0:
-        raise UmcError(f"ratios {tuple(ratios)} sum to 0; raise one of them ({_order()})")
-    return torch.tensor(ratios, dtype=torch.float64).cumsum(0) / total
-
-
-def _order() -> str:
-    return ", ".join(subcategory.name.lower() for subcategory in Subcategory)
-
-
-def _candidate_ids(joint_names: Sequence[str], candidates: Sequence[str] | None) -> list[int]:
-    if candidates is None:
-        return list(range(len(joint_names)))
-    unknown = [name for name in candidates if name not in joint_names]
-    if unknown:
-        raise UmcError(f"no joint is named {', '.join(unknown)}; the joints are {', '.join(joint_names)}")
-    return [index for index, name in enumerate(joint_names) if name in candidates]
-
-
-def _check_num_joints(num_joints: tuple[int, int], joint_names: Sequence[str]) -> tuple[int, int]:
-    low, high = num_joints
-    if not 1 <= low <= high <= len(joint_names):
-        raise UmcError(
-            f"num_joints ({low}, {high}) must be fewest and most faulty joints, between 1 and the {len(joint_names)}"
-            " joints that can fail"
-        )
-    return low, high
-
-
-def _check_onset(
-    onset: int | Sequence[int] | None, onset_range: tuple[int, int], episode_length: int | None, device: torch.device
-) -> tuple[torch.Tensor | None, tuple[int, int]]:
-    """Checks the onsets; returns the choices (or None) and the range."""
-    choices = [onset] if isinstance(onset, int) else onset
-    name, steps = ("onset_range", onset_range) if choices is None else ("onset", tuple(choices))
-    if not steps or min(steps) < 1:
-        raise UmcError(f"{name} {steps} must hold steps from 1 on (the first that an episode takes)")
-    if choices is None and steps[0] > steps[1]:
-        raise UmcError(f"{name} {steps} must be first and last step")
-    if episode_length is not None and max(steps) >= episode_length:
-        raise UmcError(f"{name} {steps} must lie before the episode's end at step {episode_length}")
-    return (None if choices is None else torch.tensor(choices, device=device)), onset_range
-
-
-def _check_scenario(scenario: int | Sequence[int] | None, device: torch.device) -> torch.Tensor | None:
-    if scenario is None:
-        return None
-    numbers = [scenario] if isinstance(scenario, int) else list(scenario)
-    unknown = [number for number in numbers if number not in SCENARIOS]
-    if unknown or not numbers:
-        raise UmcError(f"scenario {scenario} must be one or several of {', '.join(map(str, SCENARIOS))}")
-    return torch.tensor(numbers, device=device)
+    Returns:
+        The third word of the counter.
+    """
+    return crc32(name.encode()) | _NAMED

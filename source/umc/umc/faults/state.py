@@ -4,149 +4,267 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import math
+from dataclasses import dataclass, fields
+from typing import Protocol
 
 import torch
 
-from .schedule import NEVER, FaultPlan, FaultSchedule
+from .kinds import CommandKind, FaultKind, JointKind, Onset, SensorKind
+from .limits import JointLimits
+from .plan import NEVER, FaultPlan, is_on
+from .random import philox, uniform
+from .scenarios import Scenario
+from .schedule import named_stream
 
 FAULT_FLAG_WIDTH = 3
 """Paper: the flag is three wide, so that no single input decides."""
 
 
-class FaultState:
-    """Plan and live faults of E envs with J joints.
+class PlanSource(Protocol):
+    """Whoever plans faults: a schedule that draws them, or a ledger that replays them."""
 
-    A plan is drawn when an episode begins and changes only then; live tensors follow it from the onset step on.
+    joint_names: tuple[str, ...]
+    kinds: tuple[FaultKind, ...]
+    scenarios: tuple[Scenario, ...]
+    device: torch.device
+    seed: int
+
+    @property
+    def num_faults(self) -> int:
+        """Most faults of an episode."""
+        ...
+
+    def draw(self, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
+        """Plans of some envs; see :meth:`FaultSchedule.draw`."""
+        ...
+
+
+@dataclass(frozen=True)
+class LiveFault:
+    """One kind of fault as it is now; every shape is (E, J)."""
+
+    on: torch.Tensor
+    """Joints that have it."""
+    severity: torch.Tensor
+    """How hard it hits, in the kind's unit."""
+    age: torch.Tensor
+    """Env steps since its onset; 0 in the first step that shows it, and where it is off."""
+
+
+class FaultState:
+    """Plans and live faults of E envs with J joints, M faults an episode and K kinds.
+
+    A plan is drawn when an episode begins and changes only then; live tensors follow it step by step. Where several
+    faults bring one kind to one joint, the last of the plan counts.
 
     Args:
-        schedule: Draws the plans.
+        source: Plans the faults.
         num_envs: Number of envs.
     """
 
-    def __init__(self, schedule: FaultSchedule, num_envs: int) -> None:
-        self.schedule = schedule
+    def __init__(self, source: PlanSource, num_envs: int) -> None:
+        self.source = source
         self.num_envs = num_envs
-        self.joint_names = schedule.joint_names
-        self.device = schedule.device
-        shape = (num_envs, len(self.joint_names))
+        self.joint_names = source.joint_names
+        self.kinds = source.kinds
+        self.device = source.device
+        envs, faults, kinds, joints = num_envs, source.num_faults, len(source.kinds), len(source.joint_names)
+        self._index = {kind.name: number for number, kind in enumerate(source.kinds)}
 
-        self.episode = self._full((num_envs,), -1)
+        self.episode = self._full((envs,), -1)
         """Episode of each env, counted from 0; -1 before the first reset. Shape is (E,)."""
-        self.active = self._full((num_envs,), False)
-        """Whether the env's faults are on. Shape is (E,)."""
-
-        self.subcategory = self._full((num_envs,), 0)
-        self.scenario = self._full((num_envs,), 0)
-        self.onset = self._full((num_envs,), NEVER)
-        self.end = self._full((num_envs,), NEVER)
-        self.joints, self.sensor, self.rom, self.effort, self.velocity = (self._full(shape, False) for _ in range(5))
-        self.placement, self.rom_fraction, self.effort_limit, self.velocity_limit = (
-            self._full(shape, value) for value in (0.0, 1.0, torch.inf, torch.inf)
+        self.plan = FaultPlan(
+            scenario=self._full((envs, faults), 0),
+            joints=self._full((envs, faults, joints), False),
+            kinds=self._full((envs, faults, kinds), False),
+            detected=self._full((envs, faults), False),
+            onset=self._full((envs, faults), NEVER),
+            end=self._full((envs, faults), NEVER),
+            period=self._full((envs, faults), NEVER),
+            on=self._full((envs, faults), NEVER),
+            severity=self._full((envs, faults, kinds, joints), 0.0),
+            placement=self._full((envs, faults, joints), 0.0),
         )
+        """What this episode brings."""
+        self.live = self._full((envs, kinds, joints), False)
+        """Faults that are on. Shape is (E, K, J)."""
+        self.severity = self._full((envs, kinds, joints), 0.0)
+        """Their severities. Shape is (E, K, J)."""
+        self.detected = self._full((envs, joints), False)
+        """Faulty joints that the policy is told of. Shape is (E, J)."""
+        self.step = self._full((envs,), 0)
+        """Env step of the episode up to which faults have been switched. Shape is (E,)."""
+        self._fault_on = self._full((envs, faults), False)
+        self._onset_step = self._full((envs, kinds, joints), 0)
+        self._onset_position = self._full((envs, kinds, joints), 0.0)
+        self._placement = self._full((envs, kinds, joints), 0.0)
 
-        self.sensor_dead, self.rom_limited, self.effort_limited, self.velocity_limited, self.detected = (
-            self._full(shape, False) for _ in range(5)
-        )
+    @property
+    def active(self) -> torch.Tensor:
+        """Envs that have a fault now. Shape is (E,)."""
+        return self._fault_on.any(dim=1)
 
-    subcategory: torch.Tensor
-    """Plan: see :class:`FaultPlan`, as for the others up to ``velocity_limit``. Shape is (E,)."""
-    scenario: torch.Tensor
-    onset: torch.Tensor
-    end: torch.Tensor
-    joints: torch.Tensor
-    """Plan: faulty joints. Shape is (E, J), as for the following."""
-    sensor: torch.Tensor
-    rom: torch.Tensor
-    effort: torch.Tensor
-    velocity: torch.Tensor
-    placement: torch.Tensor
-    rom_fraction: torch.Tensor
-    effort_limit: torch.Tensor
-    velocity_limit: torch.Tensor
-    sensor_dead: torch.Tensor
-    """Live: sensors that read 0. Shape is (E, J), as for the following."""
-    rom_limited: torch.Tensor
-    """Live: joints with a smaller range of motion."""
-    effort_limited: torch.Tensor
-    """Live: joints with less torque."""
-    velocity_limited: torch.Tensor
-    """Live: joints with less speed."""
-    detected: torch.Tensor
-    """Live: joint faults that the policy is told of."""
+    @property
+    def faults_on(self) -> torch.Tensor:
+        """Faults of the plan that are on now. Shape is (E, M)."""
+        return self._fault_on
+
+    @property
+    def joints(self) -> torch.Tensor:
+        """Joints that fail at any time of this episode. Shape is (E, J)."""
+        return self.plan.joints.any(dim=1)
+
+    @property
+    def onset(self) -> torch.Tensor:
+        """First onset of this episode [env steps]; :data:`NEVER` in healthy ones. Shape is (E,)."""
+        return self.plan.onset.amin(dim=1)
+
+    @property
+    def broken(self) -> torch.Tensor:
+        """Joints that have a joint fault now. Shape is (E, J)."""
+        return self._any_of(JointKind)
 
     @property
     def joint_mask(self) -> torch.Tensor:
-        """Joints that the policy must not listen to (True = masked). Shape is (E, J)."""
-        return self.sensor_dead
+        """Joints that the policy must not listen to, for their sensor is dead (True = masked). Shape is (E, J)."""
+        blind = [index for index, kind in enumerate(self.kinds) if isinstance(kind, SensorKind) and kind.blinds]
+        return self.live[:, blind].any(dim=1)
 
     @property
     def fault_flag(self) -> torch.Tensor:
-        """+1 in envs where a joint fault is detected, else -1. Shape is (E, 3)."""
+        """+1 in envs where a fault is detected, else -1. Shape is (E, 3)."""
         flag = self.detected.any(dim=1, keepdim=True).float() * 2.0 - 1.0
         return flag.expand(-1, FAULT_FLAG_WIDTH)
 
+    def of(self, kind: str) -> LiveFault | None:
+        """One kind of fault as it is now.
+
+        Args:
+            kind: Its name.
+
+        Returns:
+            The faults, or None if no fault of this kind is ever planned.
+        """
+        index = self._index.get(kind)
+        if index is None:
+            return None
+        age = torch.where(self.live[:, index], self.step[:, None] - self._onset_step[:, index], 0)
+        return LiveFault(self.live[:, index], self.severity[:, index], age)
+
+    def live_of(self, kind: str) -> torch.Tensor:
+        """Joints that have one kind of fault now.
+
+        Args:
+            kind: Its name.
+
+        Returns:
+            True where they have; all False if no fault of this kind is ever planned. Shape is (E, J).
+        """
+        index = self._index.get(kind)
+        return self._full((self.num_envs, len(self.joint_names)), False) if index is None else self.live[:, index]
+
     def begin_episode(self, env_ids: torch.Tensor) -> None:
-        """Ends all faults of some envs and draws their next episode.
+        """Ends all faults of some envs and plans their next episode.
 
         Args:
             env_ids: The envs, dtype int64, each once. Shape is (N,).
         """
-        self._clear(env_ids)
         self.episode[env_ids] += 1
-        plan = self.schedule.draw(env_ids, self.episode[env_ids])
+        plan = self.source.draw(env_ids, self.episode[env_ids])
         for field in fields(FaultPlan):
-            getattr(self, field.name)[env_ids] = getattr(plan, field.name)
-
-    def due(self, step: torch.Tensor) -> torch.Tensor:
-        """Envs whose faults have to be switched on.
-
-        An env that has passed its onset unseen (rsl_rl starts training in the middle of episodes) is due at once.
-
-        Args:
-            step: Env steps since the episode began. Shape is (E,).
-
-        Returns:
-            True where due. Shape is (E,).
-        """
-        return (step >= self.onset) & (step < self.end) & ~self.active
-
-    def over(self, step: torch.Tensor) -> torch.Tensor:
-        """Envs whose faults have to be switched off, because they end before the episode does.
-
-        Args:
-            step: Env steps since the episode began. Shape is (E,).
-
-        Returns:
-            True where over. Shape is (E,).
-        """
-        return (step >= self.end) & self.active
-
-    def activate(self, env_ids: torch.Tensor) -> None:
-        """Switches the planned faults of some envs on.
-
-        Args:
-            env_ids: The envs, dtype int64. Shape is (N,).
-        """
-        self.active[env_ids] = True
-        self.sensor_dead[env_ids] = sensor = self.sensor[env_ids]
-        self.rom_limited[env_ids] = rom = self.rom[env_ids]
-        self.effort_limited[env_ids] = effort = self.effort[env_ids]
-        self.velocity_limited[env_ids] = velocity = self.velocity[env_ids]
-        self.detected[env_ids] = sensor & (rom | effort | velocity)
-
-    def recover(self, env_ids: torch.Tensor) -> None:
-        """Switches the faults of some envs off for the rest of the episode.
-
-        Args:
-            env_ids: The envs, dtype int64. Shape is (N,).
-        """
-        self._clear(env_ids)
-
-    def _clear(self, env_ids: torch.Tensor) -> None:
-        self.active[env_ids] = False
-        for live in (self.sensor_dead, self.rom_limited, self.effort_limited, self.velocity_limited, self.detected):
+            getattr(self.plan, field.name)[env_ids] = getattr(plan, field.name)
+        for live in (self.live, self.detected, self._fault_on):
             live[env_ids] = False
+        self.step[env_ids] = 0
+
+    def advance(self, step: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+        """Switches faults on and off.
+
+        A fault whose onset passed unseen (rsl_rl starts training in the middle of episodes) sets in at once.
+
+        Args:
+            step: Env steps since the episode began, dtype int64. Shape is (E,).
+            position: Joint positions [rad]. Shape is (E, J).
+
+        Returns:
+            Envs whose live faults have changed. Shape is (E,).
+        """
+        self.step.copy_(step)
+        plan = self.plan
+        fault_on = is_on(step, plan.onset, plan.end, plan.period, plan.on)
+        changed = (fault_on != self._fault_on).any(dim=1)
+        if self.device.type == "cpu" and not changed.any():
+            return changed
+        self._fault_on.copy_(fault_on)
+        live = torch.zeros_like(self.live)
+        severity, placement = self.severity, self._placement
+        detected = torch.zeros_like(self.detected)
+        for number in range(fault_on.shape[1]):
+            joints = plan.joints[:, number] & fault_on[:, number, None]
+            hit = joints[:, None, :] & plan.kinds[:, number, :, None]
+            live |= hit
+            severity = torch.where(hit, plan.severity[:, number], severity)
+            placement = torch.where(hit, plan.placement[:, number, None, :], placement)
+            detected |= joints & plan.detected[:, number, None]
+        fresh = live & ~self.live
+        self._onset_step.copy_(torch.where(fresh, step[:, None, None], self._onset_step))
+        self._onset_position.copy_(torch.where(fresh, position[:, None, :], self._onset_position))
+        self._placement.copy_(torch.where(fresh, placement, self._placement))
+        self.severity.copy_(severity)
+        self.live.copy_(live)
+        self.detected.copy_(detected)
+        return changed
+
+    def limits(self, healthy: JointLimits) -> JointLimits:
+        """What the joints can do now.
+
+        Args:
+            healthy: What they can do without faults.
+
+        Returns:
+            What is left of it.
+        """
+        limits = healthy
+        for index, kind in enumerate(self.kinds):
+            if isinstance(kind, JointKind):
+                onset = Onset(self._onset_position[:, index], self._placement[:, index])
+                limits = kind.limit(limits, self.live[:, index], self.severity[:, index], onset)
+        return limits
+
+    def uniform(self, stream: str) -> torch.Tensor:
+        """Random numbers of this step, from (seed, env, episode, step, joint): whoever asks again gets the same.
+
+        Args:
+            stream: Name of the quantity that needs them.
+
+        Returns:
+            Uniform numbers in [0, 1). Shape is (E, J).
+        """
+        env = torch.arange(self.num_envs, device=self.device)[:, None]
+        joint = torch.arange(len(self.joint_names), device=self.device)
+        moment = self.step[:, None] * len(self.joint_names) + joint
+        return uniform(philox(self.source.seed, (env, self.episode[:, None], named_stream(stream), moment)))
+
+    def normal(self, stream: str) -> torch.Tensor:
+        """Random numbers of this step, as :meth:`uniform`.
+
+        Args:
+            stream: Name of the quantity that needs them.
+
+        Returns:
+            Standard normal numbers (Box and Muller's). Shape is (E, J).
+        """
+        radius = (-2.0 * (1.0 - self.uniform(stream)).log()).sqrt()
+        return radius * (2.0 * math.pi * self.uniform(f"{stream}, angle")).cos()
+
+    @property
+    def breaks_commands(self) -> bool:
+        """Whether any fault concerns commands."""
+        return any(isinstance(kind, CommandKind) for kind in self.kinds)
+
+    def _any_of(self, layer: type[FaultKind]) -> torch.Tensor:
+        return self.live[:, [number for number, kind in enumerate(self.kinds) if isinstance(kind, layer)]].any(dim=1)
 
     def _full(self, shape: tuple[int, ...], value: float) -> torch.Tensor:
         return torch.full(shape, value, device=self.device)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Isaac Lab terms: events inject faults, observations zero and mask, rewards and terminations judge."""
 
+from .curricula import fault_curriculum
 from .events import begin_fault_episode, fault_state, joint_faults
 from .observations import fault_flag, joint_mask, joint_sensor
 from .privileged import phase_clock, randomized_physics, zeros
@@ -26,6 +27,7 @@ __all__ = [
     "contact_follows_phase",
     "diagonal_support",
     "effort_beyond",
+    "fault_curriculum",
     "fault_flag",
     "fault_state",
     "foot_contact",

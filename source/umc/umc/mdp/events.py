@@ -11,9 +11,10 @@ import torch
 from isaaclab.managers import EventTermCfg, ManagerTermBase, SceneEntityCfg
 
 from umc.errors import UmcError
-from umc.faults import ONSET_RANGE, FaultSchedule, FaultState
+from umc.faults import ONSET_RANGE, FaultSchedule, FaultState, JointKind
 
-from .physics import JointFaultWriter
+from .curricula import has_fault_curriculum
+from .physics import JointLimitWriter
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation
@@ -34,42 +35,69 @@ class joint_faults(ManagerTermBase):
         super().__init__(cfg, env)
         params: dict[str, Any] = {name: value for name, value in cfg.params.items() if name != "asset_cfg"}
         asset_cfg: SceneEntityCfg = cfg.params.get("asset_cfg", SceneEntityCfg("robot"))
-        asset: Articulation = env.scene[asset_cfg.name]
-        schedule = FaultSchedule(
-            asset.joint_names,
+        self.asset: Articulation = env.scene[asset_cfg.name]
+        """The robot that breaks."""
+        self.schedule = FaultSchedule(
+            self.asset.joint_names,
             candidates=asset_cfg.joint_names,
             episode_length=env.max_episode_length,
             device=env.device,
             **params,
         )
-        self.state = FaultState(schedule, env.num_envs)
+        """Draws the plans."""
+        self.state = FaultState(self.schedule, env.num_envs)
         """Plans and live faults of all envs."""
-        self._writer = JointFaultWriter(asset) if schedule.breaks else None
+        self.writer: JointLimitWriter | None = None
+        """What faults do to physics; None in a task that never breaks a joint."""
+        breaks = self.schedule.breaks or has_fault_curriculum(env.cfg)
+        if breaks and any(isinstance(kind, JointKind) for kind in self.schedule.kinds):
+            self.writer = JointLimitWriter(self.asset)
+        # envs whose faults have changed since physics last heard of them
+        self._pending = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
 
     def begin_episode(self, env_ids: torch.Tensor | slice) -> None:
-        """Restores the physics of some envs and draws their next faults.
+        """Restores the physics of some envs and plans their next faults.
 
         Args:
             env_ids: The envs.
         """
         ids = torch.arange(self.num_envs, device=self.device)[env_ids if isinstance(env_ids, slice) else env_ids.long()]
-        if self._writer is not None:
-            self._writer.restore(ids[self.state.active[ids]])
+        if self.writer is not None:
+            envs = torch.zeros_like(self._pending)
+            envs[ids] = True
+            self.writer.restore(envs)
+        self._pending[ids] = False
         self.state.begin_episode(ids)
+
+    def advance(self) -> FaultState:
+        """Switches faults on and off as far as observations show them; physics follows in this term's own turn.
+
+        Observations of the last step of an episode are made before this term's turn: asking here lets them show a
+        fault that sets in with this very step.
+
+        Returns:
+            The state of this env step.
+        """
+        position = self.asset.data.joint_pos.torch
+        self._pending |= self.state.advance(self._env.episode_length_buf, position)
+        return self.state
 
     def __call__(
         self,
         env: ManagerBasedRLEnv,
         env_ids: torch.Tensor | None,
-        effort_limit: float | Mapping[str, float],
-        velocity_limit: float | Mapping[str, float],
+        severity: Mapping[str, Any] | None = None,
         asset_cfg: SceneEntityCfg = SceneEntityCfg("robot"),
-        ratios: Sequence[float] = (1.0, 1.0, 1.0, 1.0),
+        ratios: Sequence[float] | Mapping[str, float] = (1.0, 1.0, 1.0, 1.0),
+        scenario: int | str | Sequence[int | str] | None = None,
+        scenarios: Mapping[str, Any] | None = None,
         num_joints: tuple[int, int] = (2, 4),
-        rom_fraction: float | Mapping[str, float] = 0.3,
+        num_faults: tuple[int, int] = (1, 1),
         onset_range: tuple[int, int] = ONSET_RANGE,
         onset: int | Sequence[int] | None = None,
-        scenario: int | Sequence[int] | None = None,
+        duration: int | tuple[int, int] | None = None,
+        period: int | tuple[int, int] | None = None,
+        duty: float = 0.5,
         seed: int = 0,
     ) -> None:
         """Switches due faults on and ended ones off.
@@ -77,33 +105,43 @@ class joint_faults(ManagerTermBase):
         Args:
             env: The environment.
             env_ids: Not used: a term of global time gets None.
-            effort_limit: See :class:`~umc.faults.FaultSchedule`, as for all that follow; [N*m].
-            velocity_limit: Speed that is left [rad/s].
+            severity: See :class:`~umc.faults.FaultSchedule`, as for all that follow; by kind.
             asset_cfg: The robot, and the joints that can fail.
-            ratios: How often each subcategory is drawn.
-            num_joints: Fewest and most faulty joints.
-            rom_fraction: Part of the range of motion that is left [-].
+            ratios: How often each scenario is drawn.
+            scenario: Scenarios dealt out instead.
+            scenarios: Scenarios of your own.
+            num_joints: Fewest and most faulty joints of a fault.
+            num_faults: Fewest and most faults of an episode.
             onset_range: First and last onset [env steps].
             onset: Onsets to choose from instead [env steps].
-            scenario: Scenarios instead of the ratios.
+            duration: How long a fault lasts [env steps].
+            period: From one return of an intermittent fault to the next [env steps].
+            duty: Part of the period that it is on [-].
             seed: Seed of every draw.
         """
-        if self._writer is None:
+        self.advance()
+        if self.writer is None or (self._pending.device.type == "cpu" and not self._pending.any()):
             return
-        self._switch_off(self.state.over(env.episode_length_buf))
-        self._switch_on(self.state.due(env.episode_length_buf))
+        self.writer.write(self.state.limits(self.writer.healthy), self._pending)
+        self._pending.fill_(False)
 
-    def _switch_on(self, due: torch.Tensor) -> None:
-        ids = due.nonzero().squeeze(1)
-        if self._writer is not None and len(ids):
-            self.state.activate(ids)
-            self._writer.limit(ids, self.state)
 
-    def _switch_off(self, over: torch.Tensor) -> None:
-        ids = over.nonzero().squeeze(1)
-        if self._writer is not None and len(ids):
-            self._writer.restore(ids)
-            self.state.recover(ids)
+def joint_faults_of(env: ManagerBasedEnv) -> joint_faults:
+    """The term that breaks an environment's joints.
+
+    Args:
+        env: The environment.
+
+    Returns:
+        Its ``faults`` event term.
+
+    Raises:
+        UmcError: If the environment has no such term.
+    """
+    manager = env.event_manager
+    if FAULTS_TERM not in manager.active_terms.get("interval", ()):
+        raise UmcError(f"the environment has no '{FAULTS_TERM}' interval event; add umc.mdp.joint_faults to its events")
+    return cast(joint_faults, manager.get_term_cfg(FAULTS_TERM).func)
 
 
 def fault_state(env: ManagerBasedEnv) -> FaultState:
@@ -113,26 +151,19 @@ def fault_state(env: ManagerBasedEnv) -> FaultState:
         env: The environment.
 
     Returns:
-        The state that the ``faults`` event term owns.
+        The state that the ``faults`` event term owns, as of this env step.
 
     Raises:
         UmcError: If the environment has no such term.
     """
-    return _faults(env).state
+    return joint_faults_of(env).state
 
 
 def begin_fault_episode(env: ManagerBasedRLEnv, env_ids: torch.Tensor | slice) -> None:
-    """Reset term, first in the list: ends faults before others read limits and default pose, draws the next ones.
+    """Reset term, first in the list: ends faults before others read limits and default pose, plans the next ones.
 
     Args:
         env: The environment.
         env_ids: The envs that are reset.
     """
-    _faults(env).begin_episode(env_ids)
-
-
-def _faults(env: ManagerBasedEnv) -> joint_faults:
-    manager = env.event_manager
-    if FAULTS_TERM not in manager.active_terms.get("interval", ()):
-        raise UmcError(f"the environment has no '{FAULTS_TERM}' interval event; add umc.mdp.joint_faults to its events")
-    return cast(joint_faults, manager.get_term_cfg(FAULTS_TERM).func)
+    joint_faults_of(env).begin_episode(env_ids)

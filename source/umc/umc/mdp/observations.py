@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the policy learns of faults: dead joints read 0, masked joints are marked, detected faults are flagged."""
+"""What the policy learns of faults: faulty sensors lie, masked joints are marked, detected faults are flagged."""
 
 from __future__ import annotations
 
@@ -9,31 +9,53 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 import torch
+from isaaclab.envs import mdp as lab
 from isaaclab.managers import ManagerTermBase, ObservationTermCfg, SceneEntityCfg
 from isaaclab.utils.noise import NoiseCfg
 
-from .events import fault_state
+from umc.errors import UmcError
+from umc.faults.kinds import ACTION, POSITION, VELOCITY, Reading, SensorKind
+
+from .events import joint_faults_of
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedEnv
 
+QUANTITIES = {
+    lab.joint_pos: POSITION,
+    lab.joint_pos_rel: POSITION,
+    lab.joint_vel: VELOCITY,
+    lab.joint_vel_rel: VELOCITY,
+    lab.last_action: ACTION,
+}
+"""What Isaac Lab's own terms report."""
+
 
 class joint_sensor(ManagerTermBase):
-    """A signal with one column per joint, as the joint's sensor reports it: noisy, and exactly 0 where it is dead.
+    """A signal with one column per joint, as the joint's sensor reports it: noisy, and wrong where it is faulty.
 
     Isaac Lab adds a term's own noise after the term, to dead joints, too. This term therefore applies the noise itself
-    and zeroes afterwards; scale, clip and history keep a 0. The noise follows the group's ``enable_corruption``, as
-    a term's own would.
+    and the faults afterwards; scale, clip and history keep a 0. The noise follows the group's ``enable_corruption``,
+    as a term's own would.
     """
 
     def __init__(self, cfg: ObservationTermCfg, env: ManagerBasedEnv) -> None:
         super().__init__(cfg, env)
         func = cast(Callable[..., torch.Tensor], cfg.params["func"])
+        quantity = cfg.params.get("quantity") or QUANTITIES.get(func)
+        if quantity not in (POSITION, VELOCITY, ACTION):
+            raise UmcError(
+                f"joint_sensor does not know what {func.__name__} reports; set quantity to '{POSITION}' [rad],"
+                f" '{VELOCITY}' [rad/s] or '{ACTION}'"
+            )
+        self._quantity = quantity
         asset_cfg = cfg.params.get("asset_cfg")
         self._kwargs = {}
         if asset_cfg is not None and "asset_cfg" in inspect.signature(func).parameters:
             self._kwargs["asset_cfg"] = asset_cfg
+        self._joint_ids: Sequence[int] | slice = slice(None) if asset_cfg is None else asset_cfg.joint_ids
         self._corrupts: bool | None = None
+        self._held: dict[str, torch.Tensor] = {}
 
     def __call__(
         self,
@@ -41,6 +63,7 @@ class joint_sensor(ManagerTermBase):
         func: Callable[..., torch.Tensor],
         noise: NoiseCfg | None = None,
         asset_cfg: SceneEntityCfg | None = None,
+        quantity: str | None = None,
     ) -> torch.Tensor:
         """Measures.
 
@@ -49,6 +72,8 @@ class joint_sensor(ManagerTermBase):
             func: The term that gives the true signal.
             noise: Noise of working sensors.
             asset_cfg: The joints that ``func`` reports, in its order; all joints if not given.
+            quantity: What ``func`` reports: ``position`` [rad], ``velocity`` [rad/s] or ``action``; known for Isaac
+                Lab's own terms.
 
         Returns:
             The signal. Shape is (num_envs, num_joints).
@@ -56,10 +81,25 @@ class joint_sensor(ManagerTermBase):
         signal = func(env, **self._kwargs)
         if noise is not None and self._is_corrupted(env):
             signal = noise.func(signal, noise)
-        dead = fault_state(env).sensor_dead
-        if asset_cfg is not None:
-            dead = dead[:, asset_cfg.joint_ids]
-        return signal.masked_fill(dead, 0.0)
+        columns = self._joint_ids
+        state = joint_faults_of(env).advance()
+        for kind in state.kinds:
+            live = state.of(kind.name)
+            if live is None or not isinstance(kind, SensorKind):
+                continue
+            on = live.on[:, columns]
+            held = self._held.get(kind.name, signal)
+            reading = Reading(
+                quantity=self._quantity,
+                on=on,
+                severity=live.severity[:, columns],
+                age=live.age[:, columns] * env.step_dt,
+                held=held,
+                normal=lambda stream: state.normal(stream)[:, columns],
+            )
+            self._held[kind.name] = torch.where(on, held, signal)
+            signal = kind.read(signal, reading)
+        return signal
 
     def _is_corrupted(self, env: ManagerBasedEnv) -> bool:
         """Whether the group that this term belongs to wants noise."""
@@ -86,7 +126,7 @@ def joint_mask(env: ManagerBasedEnv, joint_ids: Sequence[int] | None = None) -> 
     Returns:
         1 for a masked joint, else 0. Shape is (num_envs, num_joints).
     """
-    mask = fault_state(env).joint_mask
+    mask = joint_faults_of(env).advance().joint_mask
     return (mask if joint_ids is None else mask[:, list(joint_ids)]).float()
 
 
@@ -99,4 +139,4 @@ def fault_flag(env: ManagerBasedEnv) -> torch.Tensor:
     Returns:
         +1 where it has, else -1, three times over. Shape is (num_envs, 3).
     """
-    return fault_state(env).fault_flag.clone()
+    return joint_faults_of(env).advance().fault_flag.clone()

@@ -16,6 +16,7 @@ from isaaclab.utils.noise import UniformNoiseCfg as Noise
 from isaaclab_tasks.core.velocity import mdp as velocity
 
 from umc import mdp
+from umc.faults import training_faults
 from umc.robots import A1_CFG
 from umc.tasks.base import (
     EQUAL_RATIOS,
@@ -40,14 +41,7 @@ STANDING_HEIGHT = 0.3
 TRAINING_ENVS = 7400
 """Paper, A1 training parameters."""
 
-FAULTS = {
-    "asset_cfg": SceneEntityCfg("robot"),
-    "num_joints": (2, 4),
-    "rom_fraction": 0.3,
-    "effort_limit": {".*": 5.0},
-    "velocity_limit": {".*": 3.0},
-    "seed": 42,
-}
+FAULTS = {"asset_cfg": SceneEntityCfg("robot"), **training_faults("a1")}
 """Paper, A1 training parameters: joints, range of motion [-], torque [N*m], speed [rad/s], malfunction seed."""
 
 

@@ -15,6 +15,7 @@ from isaaclab.utils import configclass
 from isaaclab.utils.noise import UniformNoiseCfg as Noise
 
 from umc import mdp
+from umc.faults import training_faults
 from umc.robots import G1_CFG
 from umc.tasks.base import (
     EQUAL_RATIOS,
@@ -41,14 +42,7 @@ STANCE_FRACTION = 0.55
 TRAINING_ENVS = 8192
 """Paper, G1 training parameters."""
 
-FAULTS = {
-    "asset_cfg": SceneEntityCfg("robot"),
-    "num_joints": (2, 4),
-    "rom_fraction": 0.3,
-    "effort_limit": {".*_hip_.*": 8.0, ".*_knee_.*": 13.0, ".*_ankle_.*": 4.0},
-    "velocity_limit": {".*": 3.0},
-    "seed": 42,
-}
+FAULTS = {"asset_cfg": SceneEntityCfg("robot"), **training_faults("g1")}
 """Paper, G1 training parameters: joints, range of motion [-], torque [N*m], speed [rad/s], malfunction seed."""
 
 

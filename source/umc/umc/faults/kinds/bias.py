@@ -1,0 +1,29 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A biased encoder: it has slipped."""
+
+from __future__ import annotations
+
+import torch
+
+from . import register_kind
+from .base import POSITION, Reading, SensorKind
+
+
+@register_kind
+class Bias(SensorKind):
+    """The position reads too much by the severity; the velocity, its derivative, stays right."""
+
+    name = "bias"
+    unit = "[rad]"
+    default = None
+
+    def healthy(self, nominal: object) -> float:
+        """See the base class."""
+        return 0.0
+
+    def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
+        """See the base class."""
+        if reading.quantity != POSITION:
+            return signal
+        return torch.where(reading.on, signal + reading.severity, signal)

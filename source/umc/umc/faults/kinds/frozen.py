@@ -1,0 +1,22 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A frozen sensor: the last message is reported for ever."""
+
+from __future__ import annotations
+
+import torch
+
+from . import register_kind
+from .base import ACTION, Reading, SensorKind
+
+
+@register_kind
+class Frozen(SensorKind):
+    """Position and velocity keep what they read before the onset, noise included."""
+
+    name = "frozen"
+    rank = 1  # what is frozen carries no fresh noise
+
+    def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
+        """See the base class."""
+        return signal if reading.quantity == ACTION else torch.where(reading.on, reading.held, signal)

@@ -1,0 +1,55 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The paper's tables about faults, read from ``data/umc_paper.yaml``."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from umc.errors import UmcError
+
+PAPER: dict[str, Any] = yaml.safe_load((files(__package__) / "data" / "umc_paper.yaml").read_text(encoding="utf-8"))
+"""The file's content; see its comments."""
+
+TABLES = ("training", "inference", "ablation")
+"""The paper's tables of a robot."""
+
+
+def paper_settings(robot: str, table: str) -> dict[str, Any]:
+    """One of the paper's tables of malfunction settings.
+
+    Args:
+        robot: ``a1``, ``h1``, ``g1`` or ``solo8``.
+        table: ``training``, ``inference`` or, for A1, ``ablation``.
+
+    Returns:
+        Its rows.
+
+    Raises:
+        UmcError: If the paper has no such table.
+    """
+    tables = PAPER["robots"].get(robot)
+    if tables is None or table not in tables:
+        known = ", ".join(f"{name} ({'/'.join(rows)})" for name, rows in PAPER["robots"].items())
+        raise UmcError(f"the paper has no {table} table of robot '{robot}'; it has {known}")
+    return dict(tables[table])
+
+
+def training_faults(robot: str) -> dict[str, Any]:
+    """What the paper's training breaks, as parameters of :class:`umc.mdp.joint_faults`.
+
+    Args:
+        robot: Name of the robot.
+
+    Returns:
+        Faulty joints, severities and seed.
+    """
+    rows = paper_settings(robot, "training")
+    return {
+        "num_joints": tuple(rows["num_joints"]),
+        "severity": {kind: rows[kind] for kind in ("rom", "effort", "velocity")},
+        "seed": rows["seed"],
+    }

@@ -1,0 +1,71 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is going to happen: one plan for each env and episode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+NEVER = 2**62
+"""A step that no episode reaches."""
+
+
+@dataclass(frozen=True)
+class FaultPlan:
+    """Up to M faults in one episode of each of N envs with J joints; K kinds are in use.
+
+    Fault ``m`` is on in env steps from its onset to before its end, in the first ``on`` steps of every ``period``.
+    """
+
+    scenario: torch.Tensor
+    """Index into the schedule's scenarios, dtype int64. Shape is (N, M)."""
+    joints: torch.Tensor
+    """Faulty joints, dtype bool. Shape is (N, M, J)."""
+    kinds: torch.Tensor
+    """Kinds that each faulty joint gets, dtype bool. Shape is (N, M, K)."""
+    detected: torch.Tensor
+    """Whether the policy is told, dtype bool. Shape is (N, M)."""
+    onset: torch.Tensor
+    """First env step whose observation shows the fault, dtype int64; :data:`NEVER` if none. Shape is (N, M)."""
+    end: torch.Tensor
+    """First env step that is healthy again, dtype int64; :data:`NEVER` if the fault stays. Shape is (N, M)."""
+    period: torch.Tensor
+    """Env steps from one return of an intermittent fault to the next, dtype int64; :data:`NEVER`. Shape is (N, M)."""
+    on: torch.Tensor
+    """How many of these steps it is on, dtype int64. Shape is (N, M)."""
+    severity: torch.Tensor
+    """Severity, in the kind's unit. Shape is (N, M, K, J)."""
+    placement: torch.Tensor
+    """Where a range-of-motion window lies between its two extreme positions, in [0, 1). Shape is (N, M, J)."""
+
+    def is_on(self, step: torch.Tensor) -> torch.Tensor:
+        """Which faults are on.
+
+        Args:
+            step: Env steps since the episode began, dtype int64. Shape is (N,).
+
+        Returns:
+            True where on. Shape is (N, M).
+        """
+        return is_on(step, self.onset, self.end, self.period, self.on)
+
+
+def is_on(
+    step: torch.Tensor, onset: torch.Tensor, end: torch.Tensor, period: torch.Tensor, on: torch.Tensor
+) -> torch.Tensor:
+    """Which faults are on.
+
+    Args:
+        step: Env steps since the episode began, dtype int64. Shape is (N,).
+        onset: See :class:`FaultPlan`, as for the others. Shape is (N, M).
+        end: First step that is healthy again.
+        period: From one return to the next.
+        on: Steps on in each period.
+
+    Returns:
+        True where on. Shape is (N, M).
+    """
+    since = step.unsqueeze(1) - onset
+    return (since >= 0) & (step.unsqueeze(1) < end) & (since % period < on)

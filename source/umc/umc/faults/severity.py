@@ -1,0 +1,174 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""How hard a fault hits: a number, a distribution, or one of either for each joint."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from umc.errors import UmcError
+
+from .kinds import FaultKind
+from .limits import JointLimits
+
+SHAPES = ("uniform", "log_uniform", "choice")
+"""Distributions: ``{"uniform": [low, high]}``, ``{"log_uniform": [low, high]}``, ``{"choice": [a, b, ...]}``."""
+
+FRACTION = "fraction"
+"""``{"fraction": 0.3}``: part of the healthy joint's value; may hold a distribution."""
+
+SeverityValue = float | Mapping[str, Any]
+"""A number, a distribution, or a mapping from joint-name patterns to either."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Where severities come from."""
+
+    shape: str
+    """One of :data:`SHAPES`, or ``fixed``."""
+    numbers: tuple[float, ...]
+    """The value; lowest and highest value; or the choices."""
+    fraction: bool = False
+    """Whether the numbers are parts of the healthy joint's value."""
+
+    def sample(self, share: torch.Tensor) -> torch.Tensor:
+        """Turns uniform numbers into severities.
+
+        Args:
+            share: Uniform numbers in [0, 1).
+
+        Returns:
+            Severities. Same shape.
+        """
+        if self.shape == "choice":
+            choices = torch.tensor(self.numbers, dtype=share.dtype, device=share.device)
+            return choices[(share * len(self.numbers)).long()]
+        low, high = self.numbers[0], self.numbers[-1]
+        if self.shape == "log_uniform":
+            return (math.log(low) + share * (math.log(high) - math.log(low))).exp()
+        return low + share * (high - low)
+
+
+class Severities:
+    """Severities of one kind for all joints.
+
+    Args:
+        kind: The kind.
+        value: A number, a distribution, or a mapping from joint-name patterns (full match, the first that matches
+            wins) to either.
+        joint_names: All joints.
+        candidates: Indices of the joints that can fail; each needs a severity.
+        nominal: What healthy joints can do, every shape (J,), for fractions and for mild severities; None if unknown.
+        device: Where severities are drawn.
+
+    Raises:
+        UmcError: If a pattern matches no joint, a joint has no severity, or a severity is out of range.
+    """
+
+    def __init__(
+        self,
+        kind: FaultKind,
+        value: SeverityValue,
+        joint_names: Sequence[str],
+        candidates: Sequence[int],
+        nominal: JointLimits | None,
+        device: torch.device,
+    ) -> None:
+        self.kind = kind
+        self._groups: list[tuple[torch.Tensor, Distribution]] = []
+        patterns = value if isinstance(value, Mapping) and not _is_distribution(value) else {".*": value}
+        names = [joint_names[index] for index in candidates]
+        for pattern in patterns:
+            if not any(re.fullmatch(pattern, name) for name in names):
+                raise UmcError(f"{kind.name}: pattern '{pattern}' matches no joint; the joints are {', '.join(names)}")
+        groups: dict[str, list[int]] = {}
+        for index, name in zip(candidates, names, strict=True):
+            pattern = next((pattern for pattern in patterns if re.fullmatch(pattern, name)), None)
+            if pattern is None:
+                raise UmcError(f"{kind.name}: joint '{name}' matches no pattern; add one to {list(patterns)}")
+            groups.setdefault(pattern, []).append(index)
+        whole = _per_joint(kind.whole(nominal), len(joint_names), device)
+        for pattern, ids in groups.items():
+            distribution = _read(kind, patterns[pattern])
+            columns = torch.tensor(ids, device=device)
+            for number in distribution.numbers:
+                if not distribution.fraction:
+                    kind.check(number)
+                elif whole is None or not bool(whole[columns].isfinite().all()):
+                    raise UmcError(f"{kind.name}: what {number:g} is a fraction of is unknown; give it in {kind.unit}")
+                else:
+                    for joint in whole[columns].tolist():
+                        kind.check(number * joint)
+            self._groups.append((columns, distribution))
+        self._whole = whole
+        self._healthy = _per_joint(kind.healthy(nominal), len(joint_names), device)
+        self._num_joints = len(joint_names)
+
+    @property
+    def can_be_mild(self) -> bool:
+        """Whether there is a way from a healthy joint to a faulty one."""
+        return self._healthy is not None and bool(self._healthy.isfinite().all())
+
+    def sample(self, share: torch.Tensor, level: float) -> torch.Tensor:
+        """Turns uniform numbers into severities.
+
+        Args:
+            share: Uniform numbers in [0, 1). Shape is (N, J).
+            level: 1 for the full severity, 0 for a healthy joint, in between on the way; kinds that know no half
+                measures are at full severity always.
+
+        Returns:
+            Severities; 0 for joints that cannot fail. Shape is (N, J).
+        """
+        severity = torch.zeros_like(share)
+        for columns, distribution in self._groups:
+            drawn = distribution.sample(share[:, columns])
+            if distribution.fraction and self._whole is not None:
+                drawn = drawn * self._whole[columns]
+            severity[:, columns] = drawn
+        if level < 1.0 and self._healthy is not None:
+            severity = torch.where(
+                self._healthy.isfinite(), self._healthy + level * (severity - self._healthy), severity
+            )
+        return severity
+
+
+def _is_distribution(value: Mapping[str, Any]) -> bool:
+    return len(value) == 1 and next(iter(value)) in (*SHAPES, FRACTION)
+
+
+def _per_joint(value: torch.Tensor | float | None, num_joints: int, device: torch.device) -> torch.Tensor | None:
+    if value is None:
+        return None
+    return torch.as_tensor(value, dtype=torch.float32, device=device).expand(num_joints)
+
+
+def _read(kind: FaultKind, value: Any, fraction: bool = False) -> Distribution:
+    """Reads a number or a distribution."""
+    if isinstance(value, Mapping) and _is_distribution(value):
+        shape, content = next(iter(value.items()))
+        if shape == FRACTION and not fraction:
+            return _read(kind, content, fraction=True)
+        if shape in SHAPES and isinstance(content, Sequence) and all(_is_number(number) for number in content):
+            numbers = tuple(float(number) for number in content)
+            if shape == "choice" and numbers:
+                return Distribution(shape, numbers, fraction)
+            if len(numbers) == 2 and numbers[0] <= numbers[1] and (shape == "uniform" or numbers[0] > 0.0):
+                return Distribution(shape, numbers, fraction)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        return Distribution("fixed", (float(value),), fraction)
+    raise UmcError(
+        f"{kind.name}: severity {value} must be a number, uniform: [low, high], log_uniform: [low, high] above 0,"
+        " choice: [values], or fraction: one of these"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

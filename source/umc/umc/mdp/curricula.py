@@ -1,0 +1,89 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Curriculum terms: which faults are met, and how hard they hit, as training goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from isaaclab.managers import ManagerTermBase
+
+from umc.errors import UmcError
+
+if TYPE_CHECKING:
+    import torch
+    from isaaclab.envs import ManagerBasedRLEnv
+    from isaaclab.managers import CurriculumTermCfg
+
+
+class fault_curriculum(ManagerTermBase):
+    """Changes the odds of scenarios and the level of severity with the number of env steps.
+
+    Plans are made at resets: an env meets the new odds in its next episode. The paper's curriculum (no fault,
+    undetectable, sensor only, detectable) is a list of ratios.
+    """
+
+    def __init__(self, cfg: CurriculumTermCfg, env: ManagerBasedRLEnv) -> None:
+        super().__init__(cfg, env)
+        self._stages = _check_stages(cfg.params.get("stages", ()))
+        self._ramp = _check_ramp(cfg.params.get("level_ramp"))
+        self._stage = -1
+
+    def __call__(
+        self,
+        env: ManagerBasedRLEnv,
+        env_ids: Sequence[int] | torch.Tensor | slice,
+        stages: Sequence[tuple[int, Sequence[float] | Mapping[str, float]]] = (),
+        level_ramp: tuple[int, int] | None = None,
+    ) -> dict[str, float]:
+        """Sets the odds and the level of the plans that are made next.
+
+        Args:
+            env: The environment.
+            env_ids: Not used.
+            stages: First env step (``env.common_step_counter``) of each stage, and its ratios.
+            level_ramp: Env steps between which the severity grows from nothing to its full measure.
+
+        Returns:
+            Stage and level, for the log.
+        """
+        from .events import joint_faults_of
+
+        step, schedule = env.common_step_counter, joint_faults_of(env).schedule
+        stage = sum(step >= first for first, _ in self._stages) - 1
+        if stage != self._stage and stage >= 0:
+            schedule.set_ratios(self._stages[stage][1])
+        self._stage = stage
+        if self._ramp is not None:
+            first, last = self._ramp
+            schedule.set_level(min(max((step - first) / (last - first), 0.0), 1.0))
+        return {"stage": float(stage), "level": schedule.level}
+
+
+def has_fault_curriculum(env_cfg: Any) -> bool:
+    """Whether an environment's faults change with training.
+
+    Args:
+        env_cfg: Its cfg.
+
+    Returns:
+        True if there is a :class:`fault_curriculum` term.
+    """
+    terms = vars(env_cfg.curriculum).values() if getattr(env_cfg, "curriculum", None) is not None else ()
+    return any(getattr(term, "func", None) is fault_curriculum for term in terms)
+
+
+def _check_stages(
+    stages: Sequence[tuple[int, Sequence[float] | Mapping[str, float]]],
+) -> list[tuple[int, Sequence[float] | Mapping[str, float]]]:
+    firsts = [first for first, _ in stages]
+    if firsts != sorted(set(firsts)):
+        raise UmcError(f"the stages of a fault curriculum must begin one after another; they begin at steps {firsts}")
+    return list(stages)
+
+
+def _check_ramp(ramp: tuple[int, int] | None) -> tuple[int, int] | None:
+    if ramp is not None and not 0 <= ramp[0] < ramp[1]:
+        raise UmcError(f"level_ramp {ramp} must be a first and a later last env step")
+    return ramp

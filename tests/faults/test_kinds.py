@@ -1,0 +1,124 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each kind does to a signal, a command or a range, on hand-made numbers."""
+
+import pytest
+import torch
+from umc.errors import UmcError
+from umc.faults import KINDS, FaultKind, FaultSchedule, FaultState, JointKind, find_kind, register_kind
+from umc.faults.kinds import Delivery, Reading
+from umc.faults.kinds.rom import rom_window
+
+SIGNAL = torch.tensor([[1.0, 2.0, 3.0]])
+ON = torch.tensor([[True, False, True]])
+
+
+def read(kind: str, quantity: str, severity: float, age: float = 2.0) -> list[float]:
+    reading = Reading(
+        quantity=quantity,
+        on=ON,
+        severity=torch.full((1, 3), severity),
+        age=torch.full((1, 3), age),
+        held=torch.full((1, 3), 9.0),
+        normal=lambda stream: torch.full((1, 3), 0.5),
+    )
+    return find_kind(kind).read(SIGNAL, reading)[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "severity", "position", "velocity", "action"),
+    [
+        ("dead", 0.0, [0, 2, 0], [0, 2, 0], [0, 2, 0]),
+        ("dead", 100.0, [100, 2, 100], [100, 2, 100], [100, 2, 100]),
+        ("frozen", 0.0, [9, 2, 9], [9, 2, 9], [1, 2, 3]),
+        ("bias", 0.25, [1.25, 2, 3.25], [1, 2, 3], [1, 2, 3]),
+        ("drift", 0.25, [1.5, 2, 3.5], [1.25, 2, 3.25], [1, 2, 3]),
+        ("noise", 0.5, [1.25, 2, 3.25], [38.5, 2, 40.5], [1, 2, 3]),
+    ],
+)
+def test_sensor_kinds(kind, severity, position, velocity, action):
+    assert read(kind, "position", severity) == position
+    assert read(kind, "velocity", severity) == velocity
+    assert read(kind, "action", severity) == action
+
+
+def deliver(kind: str, severity: float, luck: float = 0.5) -> list[float]:
+    history = torch.stack([SIGNAL, SIGNAL + 10.0, SIGNAL + 20.0])
+    delivery = Delivery(
+        on=ON,
+        severity=torch.full((1, 3), severity),
+        sent=lambda ago: history.gather(0, ago.unsqueeze(0)).squeeze(0),
+        last=torch.full((1, 3), 9.0),
+        uniform=lambda stream: torch.full((1, 3), luck),
+    )
+    return find_kind(kind).deliver(SIGNAL, delivery)[0].tolist()
+
+
+def test_command_kinds():
+    assert deliver("dropped", 1.0) == [9, 2, 9]
+    assert deliver("dropped", 0.6, luck=0.5) == [9, 2, 9]
+    assert deliver("dropped", 0.4, luck=0.5) == [1, 2, 3]
+    assert deliver("delayed", 2.0) == [21, 2, 23]
+    assert deliver("delayed", 0.0) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("position", [-2.0, -1.0, -0.3, 0.0, 0.9, 1.0, 1.7])
+@pytest.mark.parametrize("placement", [0.0, 0.4, 0.999])
+def test_a_window_holds_the_joint_and_lies_inside_the_limits(position, placement):
+    tensors = [torch.tensor(value) for value in (-1.0, 1.0, position, 0.3, placement)]
+    lower, upper = rom_window(*tensors)
+    assert float(upper - lower) == pytest.approx(0.6, abs=1e-6)
+    assert float(lower) >= -1.0
+    assert float(upper) <= 1.0
+    assert lower <= tensors[2].clamp(-1.0, 1.0) <= upper
+
+
+def test_the_placement_moves_the_window_from_one_end_to_the_other():
+    ends = [
+        rom_window(*(torch.tensor(value) for value in (-1.0, 1.0, 0.0, 0.3, placement))) for placement in (0.0, 1.0)
+    ]
+    assert [round(float(end), 5) for window in ends for end in window] == [-0.6, 0.0, 0.0, 0.6]
+
+
+def test_what_was_known_of_each_kind_is_still_there():
+    assert set(KINDS) == {
+        *("rom", "effort", "velocity", "locked", "power_loss"),
+        *("dead", "frozen", "bias", "drift", "noise"),
+        *("dropped", "delayed"),
+    }
+
+
+def test_a_new_kind_needs_nothing_but_its_class():
+    class Brittle(JointKind):
+        """Half the speed."""
+
+        name = "brittle_in_test"
+        default = 0.5
+
+        def limit(self, limits, on, severity, onset):
+            return type(limits)(
+                limits.lower, limits.upper, limits.effort, torch.where(on, severity * limits.velocity, limits.velocity)
+            )
+
+    register_kind(Brittle)
+    try:
+        state = FaultState(FaultSchedule(["a", "b"], scenario="brittle_in_test", num_joints=(2, 2), onset=1), 1)
+        state.begin_episode(torch.tensor([0]))
+        state.advance(torch.tensor([1]), torch.zeros(1, 2))
+        from umc.faults import JointLimits
+
+        assert state.limits(JointLimits(*torch.ones(4, 1, 2))).velocity.tolist() == [[0.5, 0.5]]
+    finally:
+        del KINDS["brittle_in_test"]
+
+
+def test_names_of_kinds_are_taken_once():
+    class Dead2(FaultKind):
+        """Another one."""
+
+        name = "dead"
+
+    with pytest.raises(UmcError, match="already"):
+        register_kind(Dead2)
+    with pytest.raises(UmcError, match="choose from bias"):
+        find_kind("deaf")
