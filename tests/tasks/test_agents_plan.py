@@ -9,6 +9,7 @@ from pathlib import Path
 
 import dummy_training as dummy
 import pytest
+from umc import mdp
 from umc.errors import UmcError
 from umc.rl import launch
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
@@ -33,7 +34,9 @@ def empty_place(monkeypatch, tmp_path):
 
 def put(experiment, name="model_5.pt", record=None, **info):
     folder = Path("logs") / "rsl_rl" / experiment / "run"
-    dummy.build(folder, **info).save(str(folder / name))
+    runner = dummy.build(folder, **info)
+    runner.current_learning_iteration = int(name.split("_")[1].split(".")[0])
+    runner.save(str(folder / name))
     if record is not None:
         (folder / "run.json").write_text(json.dumps(record))
     return folder / name
@@ -91,6 +94,27 @@ def test_one_stage_training_starts_from_nothing_although_a_stage_1_is_there():
     chosen = planned(*command("mlp_one_stage"))
     assert chosen.start_from is None
     assert chosen.record.fields["parent"] is None
+
+
+def test_a_curriculum_spans_the_run_however_long_it_is():
+    chosen = planned(*command("mlp_curriculum"), "--max_iterations", "8")
+    steps = 24  # of an iteration
+    stages = chosen.env_cfg.curriculum.faults.params["stages"]
+    assert [first for first, _ in stages] == [0, 2 * steps, 4 * steps, 6 * steps]
+    assert [list(ratios).index(1) for _, ratios in stages] == [0, 3, 1, 2]
+    assert chosen.record.fields["fault_curriculum"] == stages
+    assert chosen.env_cfg.curriculum.faults.func is mdp.fault_curriculum
+    assert planned(*command("mlp_one_stage")).env_cfg.curriculum is None
+    with pytest.raises(UmcError, match="3 iterations cannot hold the 4 stages of mlp_curriculum"):
+        planned(*command("mlp_curriculum"), "--max_iterations", "3")
+
+
+def test_a_resumed_run_knows_how_far_its_curriculum_is():
+    record = planned(*command("mlp_curriculum"), "--max_iterations", "8").record.fields
+    put("umc_a1_mlp_curriculum_stage2", "model_5.pt", record, task="UMC-A1-Stage2", stage=2)
+    resumed = planned(*command("mlp_curriculum"), "--resume")
+    assert resumed.iterations_behind == 6  # those of numbers 0 to 5
+    assert resumed.env_cfg.curriculum.faults.params["stages"] == record["fault_curriculum"]
 
 
 def test_on_a_cpu_a_baseline_trains_as_long_as_both_stages_of_umc():

@@ -230,6 +230,8 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> UmcRunner:
     agent_cfg = handle_deprecated_rsl_rl_cfg(plan.agent_cfg, check_rsl_rl_version())
     env: Any = gym.make(request.task, cfg=env_cfg)
     cleanup.callback(close_env, env)
+    if plan.resume:  # before the first reset, which draws by it: a curriculum goes on where it was
+        env.unwrapped.common_step_counter = plan.iterations_behind * agent_cfg.num_steps_per_env
     wrapped = RslRlVecEnvWrapper(env, clip_actions=agent_cfg.clip_actions)
     torch.manual_seed(agent_cfg.seed)  # first weights must not depend on how much the engine drew
     info = _info(plan, env.unwrapped)

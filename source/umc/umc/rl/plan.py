@@ -52,6 +52,13 @@ class Plan:
         """Whether the run goes on in its folder."""
         return self.request.options.resume
 
+    @property
+    def iterations_behind(self) -> int:
+        """Iterations that a run that goes on has behind it."""
+        if not self.resume or self.start_from is None:
+            return 0
+        return checkpoint_info(read_checkpoint(self.start_from), self.start_from).iteration + 1
+
 
 def needs_stage1(request: TrainRequest) -> bool:
     """Whether Stage 1 has to be trained before this run can start."""
@@ -109,11 +116,18 @@ def make_plan(request: TrainRequest) -> Plan:
     env_cfg.sim.device = agent_cfg.device = request.options.device = device
     check_sizes(env_cfg, agent_cfg)
     check_launch(env_cfg, request.options)
+    stages = []
+    if request.spec.curriculum:
+        from umc.rl.curriculum import add_curriculum, curriculum_stages
+
+        stages = curriculum_stages(request.spec, agent_cfg.max_iterations, agent_cfg.num_steps_per_env)
+        add_curriculum(env_cfg, stages)
     facts = {
         "robot": request.robot,
         "stage": request.stage,
         "model": request.model,
         "agent_overrides": request.spec.tokens(request.stage),
+        "fault_curriculum": stages,
         "physics": physics_name(env_cfg),
         "device": device,
         "seed": seed,
