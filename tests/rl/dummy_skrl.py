@@ -24,36 +24,40 @@ from umc.rl.skrl.runner import SkrlRunner
 JOINTS = dummy.JOINTS
 ENVS, STEPS, BASE = 8, 4, 5
 GROUPS = {"actor": ["policy", "joint_mask", "fault_flag"], "critic": ["critic"]}
-FALLS, TIME_UP = 3, 5
-"""Env steps after which the episodes of odd envs end with a fall, and those of even ones by time."""
+LENGTHS = torch.tensor([2, 2, 4, 4]).repeat(2)
+"""Episode length of each env [env steps]: all end with an iteration, some also in its middle."""
+FALLS = torch.tensor([False, True]).repeat(4)
+"""Which envs' episodes end with a fall, the others' by time."""
 
 
 class LabEnv:
     """What Isaac Lab's env offers to a wrapper. It rewards actions near 0.5; all chance lies in torch's generator.
 
-    Envs reset by themselves; ``seen`` keeps what every step gave.
+    Env 0 has no dead joint, env 7 nothing but dead joints.
     """
 
-    num_envs, device, max_episode_length = ENVS, "cpu", TIME_UP
+    num_envs, device, max_episode_length = ENVS, "cpu", STEPS
     single_action_space = gym.spaces.Box(-math.inf, math.inf, (len(JOINTS),))
-    cfg = SimpleNamespace(is_finite_horizon=False)
 
-    def __init__(self, step_s=0.0, on_step=None):
+    def __init__(self, step_s=0.0, on_step=None, finite=False):
         self.step_s, self.on_step, self.steps, self.resets = step_s, on_step, 0, 0
+        self.cfg = SimpleNamespace(is_finite_horizon=finite)
         self.episode_length_buf = torch.zeros(ENVS, dtype=torch.long)
-        self.generator = torch.Generator().manual_seed(0)
-        self.actions = []
+        chance = torch.Generator().manual_seed(0)
+        self.table = torch.randn(STEPS, ENVS, BASE + 3 * len(JOINTS), generator=chance)
+        self.dead = torch.rand(STEPS, ENVS, len(JOINTS), generator=chance) < torch.linspace(0, 1, ENVS).unsqueeze(1)
+        self.actions = self.rewards = torch.empty(0)
 
     @property
     def unwrapped(self):
         return self
 
     def observe(self):
-        policy = torch.randn(ENVS, BASE + 3 * len(JOINTS), generator=self.generator)
-        mask = torch.rand(ENVS, len(JOINTS), generator=self.generator) < torch.arange(ENVS).unsqueeze(1) / (ENVS - 1)
-        flag = torch.where(mask.any(1, keepdim=True), 1.0, -1.0).expand(-1, 3)
-        truth = policy + 1.0
-        return {"critic": truth, "fault_flag": flag, "joint_mask": mask.float(), "policy": policy}
+        now = (self.episode_length_buf, torch.arange(ENVS))
+        policy, dead = self.table[now], self.dead[now]
+        flag = torch.where(dead.any(1, keepdim=True), 1.0, -1.0).expand(-1, 3)
+        # not in the order of the agents' obs_groups
+        return {"critic": policy + 1.0, "fault_flag": flag, "joint_mask": dead.float(), "policy": policy}
 
     def reset(self, seed=None):
         assert seed is None
@@ -65,20 +69,18 @@ class LabEnv:
         self.steps += 1
         if self.on_step is not None:
             self.on_step(self.steps)
-        self.actions.append(actions.clone())
+        self.actions = actions.clone()
         self.episode_length_buf += 1
-        odd = torch.arange(ENVS) % 2 == 1
-        terminated = odd & (self.episode_length_buf >= FALLS)
-        truncated = ~odd & (self.episode_length_buf >= TIME_UP)
-        self.episode_length_buf[terminated | truncated] = 0
-        reward = -(actions - 0.5).square().sum(1)
-        return self.observe(), reward, terminated, truncated, {}
+        done = self.episode_length_buf >= LENGTHS
+        self.episode_length_buf[done] = 0
+        self.rewards = -(actions - 0.5).square().sum(1)
+        return self.observe(), self.rewards, done & FALLS, done & ~FALLS, {}
 
 
 class RslRlView(VecEnv):
     """The same task as rsl_rl sees it (what Isaac Lab's RslRlVecEnvWrapper does, without its check of the env)."""
 
-    num_envs, num_actions, max_episode_length, device, cfg = ENVS, len(JOINTS), TIME_UP, "cpu", {}
+    num_envs, num_actions, max_episode_length, device, cfg = ENVS, len(JOINTS), STEPS, "cpu", {}
 
     def __init__(self, env):
         self.env = env

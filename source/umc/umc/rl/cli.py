@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from umc.errors import UmcError
-from umc.rl.agents import AGENTS, ENTRY_POINT, AgentSpec, agent_spec
+from umc.rl.agents import AGENTS, ENTRY_POINT, LIBRARIES, AgentSpec, agent_spec, library_of
 from umc.rl.checkpoint import checkpoints_in
 from umc.rl.console import without_gpu_remark
 from umc.rl.stages import TASK_NAME, task_parts
 
-DEFAULT_AGENT = "rsl_rl_transformer_cfg_entry_point"
+DEFAULT_AGENT = next(iter(AGENTS))
 
 LARGEST_RANDOM_SEED = 10_000
 """``--seed -1`` draws up to this number, as Isaac Lab does."""
@@ -58,6 +58,11 @@ class TrainRequest:
         return self.spec.network
 
     @property
+    def library(self) -> str:
+        """RL library that trains."""
+        return library_of(self.agent) or LIBRARIES[0]
+
+    @property
     def logs(self) -> Path:
         """Folder of all runs."""
         return self.options.logs
@@ -68,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--task", help="gym id, e.g. UMC-A1-Stage2")
     add("--agent", default=DEFAULT_AGENT, help="transformer (default), mlp, ... (docs/learning.md), or an entry point")
+    add("--rl_library", choices=LIBRARIES, help="who trains: rsl_rl (default) or skrl; the networks are the same")
     add("--num_envs", type=int, help="envs simulated at once")
     add("--seed", type=int, help="seed of envs and networks; -1 draws one")
     add("--max_iterations", type=int, help="iterations of the whole run, those before --resume included")
@@ -120,22 +126,26 @@ def checked_task(task: str | None) -> str:
     raise UmcError(f"unknown task {task};{did_you_mean(name, known)} choose one of {', '.join(known)}")
 
 
-def checked_agent(agent: str, task: str, library: str = "rsl_rl") -> tuple[str, AgentSpec]:
+def checked_agent(agent: str, task: str, library: str | None = None) -> tuple[str, AgentSpec]:
     """Agent entry point of a task, and the agent.
 
     Args:
         agent: Entry point, or short the agent's name.
         task: Gym id.
-        library: RL library that trains it.
+        library: RL library that trains it; without one the entry point's own, else the default.
 
     Returns:
         Entry point and agent.
 
     Raises:
-        UmcError: If there is no such agent, or the task is not one that it is trained in.
+        UmcError: If there is no such agent, it is the other library's, or the task is not one that it is trained in.
     """
     import gymnasium as gym
 
+    own = library_of(agent)
+    if library is not None and own not in (None, library):
+        raise UmcError(f"agent {agent} is {own}'s, --rl_library is {library}; leave one of the two out")
+    library = library or own or LIBRARIES[0]
     kwargs = gym.spec(task).kwargs
     matches = [match for name in kwargs if (match := ENTRY_POINT.fullmatch(name))]
     agents = {match[2]: match[0] for match in matches if match[1] == library and match[2] in AGENTS}
@@ -213,5 +223,5 @@ def parse(argv: list[str]) -> TrainRequest:
         raise UmcError("--quick starts from nothing; leave out --resume and --checkpoint")
     task = checked_task(options.task)
     robot, stage = task_parts(task)
-    agent, spec = checked_agent(options.agent, task)
+    agent, spec = checked_agent(options.agent, task, options.rl_library)
     return TrainRequest(task, robot, stage, agent, spec, overrides, options, checkpoint)

@@ -8,12 +8,13 @@ import contextlib
 import io
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import umc
 from umc.errors import UmcError
-from umc.rl.agents import entry_point
+from umc.rl.agents import LIBRARIES, entry_point
 from umc.rl.children import ChildFailed, common_flags, run_script
 from umc.rl.cli import TrainRequest, parse
 from umc.rl.console import drop_known_warnings, quiet
@@ -23,7 +24,7 @@ from umc.rl.stages import hand_over, stage1_task
 
 if TYPE_CHECKING:
     from umc.rl.plan import Plan
-    from umc.rl.runner import UmcRunner
+    from umc.rl.runner import TrainingRun
 
 STARTUP_LOG = "startup.log"
 """What Isaac Lab prints while it builds an env, kept in the run folder."""
@@ -108,7 +109,7 @@ def train_stage1(request: TrainRequest, scripts: Path) -> None:
     task, agent = stage1_task(request.task), stage1_agent(request)
     assert agent is not None
     print(f"no Stage 1 checkpoint of {request.robot} with the {agent} model: training {task} first", flush=True)
-    flags = common_flags(request, entry_point(agent))
+    flags = common_flags(request, entry_point(agent, request.library))
     run_script(scripts / "train.py", ["--task", task, *flags, *stage1_overrides(request.overrides)])
     print(f"Stage 1 is done; now {request.task}", flush=True)
 
@@ -150,7 +151,8 @@ def train(plan: Plan, argv: list[str]) -> Path:
 def say_what_comes(plan: Plan) -> None:
     """Print what the run is going to do."""
     request, env_cfg, agent_cfg = plan.request, plan.env_cfg, plan.agent_cfg
-    print(f"UMC {umc.__version__}: {request.task}, {request.spec.name} model, {plan.physics} on {plan.device}")
+    model = f"{request.spec.name} model" + ("" if request.library == LIBRARIES[0] else f" by {request.library}")
+    print(f"UMC {umc.__version__}: {request.task}, {model}, {plan.physics} on {plan.device}")
     print(
         f"{env_cfg.scene.num_envs} envs x {agent_cfg.num_steps_per_env} steps, {agent_cfg.max_iterations} iterations, "
         f"seed {agent_cfg.seed}"
@@ -213,17 +215,15 @@ def _verbose(plan: Plan) -> bool:
     return plan.request.options.verbose or plan.request.options.info
 
 
-def _build(plan: Plan, cleanup: contextlib.ExitStack) -> UmcRunner:
+def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
     """Make env and runner, and load what the run starts from."""
     import gymnasium as gym
     import torch
     from isaaclab.utils import to_dict
     from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env, dump_train_configs
-    from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
     from isaaclab_rl.rsl_rl.utils import check_rsl_rl_version, handle_deprecated_rsl_rl_cfg
 
     from umc.mdp import fault_state
-    from umc.rl.runner import UmcRunner
 
     request, env_cfg = plan.request, plan.env_cfg
     apply_env_overrides(request.options, env_cfg)
@@ -232,10 +232,12 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> UmcRunner:
     cleanup.callback(close_env, env)
     if plan.resume:  # before the first reset, which draws by it: a curriculum goes on where it was
         env.unwrapped.common_step_counter = plan.iterations_behind * agent_cfg.num_steps_per_env
-    wrapped = RslRlVecEnvWrapper(env, clip_actions=agent_cfg.clip_actions)
+    wrap, runner_class = _library(request.library)
+    train_cfg = to_dict(agent_cfg)
+    wrapped = wrap(env, train_cfg)
     torch.manual_seed(agent_cfg.seed)  # first weights must not depend on how much the engine drew
     info = _info(plan, env.unwrapped)
-    runner = UmcRunner(wrapped, to_dict(agent_cfg), str(plan.folder), agent_cfg.device, info=info)
+    runner = runner_class(wrapped, train_cfg, str(plan.folder), agent_cfg.device, info=info)
     # a plan is drawn from (seed, env, episode): counted from 0 again, a resumed run would repeat its faults
     runner.carried["fault_episode"] = fault_state(env.unwrapped).episode
     dump_train_configs(str(plan.folder), env_cfg, agent_cfg)
@@ -243,7 +245,21 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> UmcRunner:
     return runner
 
 
-def load_start(plan: Plan, runner: UmcRunner) -> None:
+def _library(library: str) -> tuple[Callable[[Any, dict[str, Any]], Any], Callable[..., TrainingRun]]:
+    """What wraps an env for an RL library, given the agent cfg, and the library's runner."""
+    if library == "skrl":
+        from umc.rl.skrl.packing import PackedEnv
+        from umc.rl.skrl.runner import SkrlRunner
+
+        return lambda env, cfg: PackedEnv(env, cfg["obs_groups"], cfg["clip_actions"]), SkrlRunner
+    from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
+
+    from umc.rl.runner import UmcRunner
+
+    return lambda env, cfg: RslRlVecEnvWrapper(env, cfg["clip_actions"]), UmcRunner
+
+
+def load_start(plan: Plan, runner: TrainingRun) -> None:
     """Load what a run starts from, or what it goes on with."""
     if plan.resume:
         runner.resume(str(plan.start_from))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from umc.errors import UmcError
+from umc.rl.agents import library_of
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
 from umc.rl.cli import TrainRequest
 from umc.rl.record import RunRecord, new_record, parent, read_record
@@ -65,7 +66,7 @@ def needs_stage1(request: TrainRequest) -> bool:
     if request.checkpoint is not None or request.options.resume:
         return False
     agent = stage1_agent(request)
-    return agent is not None and find_stage1(request.logs, request.robot, agent) is None
+    return agent is not None and find_stage1(request.logs, request.robot, agent, request.library) is None
 
 
 def stage1_agent(request: TrainRequest) -> str | None:
@@ -138,7 +139,7 @@ def make_plan(request: TrainRequest) -> Plan:
     }
     if record is None:
         facts["parent"] = None if start_from is None else parent(start_from)
-        record = new_record(_new_folder(request.logs, agent_cfg), request.task, request.agent, **facts)
+        record = new_record(_new_folder(request, agent_cfg), request.task, request.agent, **facts)
     else:
         record.fields |= facts
     env_cfg.log_dir = str(record.path.parent)
@@ -149,12 +150,17 @@ def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:
     """What a checkpoint says about itself, if this run can use it.
 
     Raises:
-        UmcError: If it belongs to another robot, model or (with ``--resume``) task.
+        UmcError: If it belongs to another robot, model or (with ``--resume``) task or RL library.
     """
     info = checkpoint_info(read_checkpoint(path), path)
     require_match(info, path, request.robot, request.model)
     if request.options.resume and info.task != request.task:
         raise UmcError(f"{path} is a run of {info.task}; --resume goes on with the same task: give --task {info.task}")
+    library = library_of(info.agent)
+    if request.options.resume and library != request.library:
+        raise UmcError(
+            f"{path} is a run of {library}; --resume goes on with the same library: give --rl_library {library}"
+        )
     if info.stage > request.stage:
         raise UmcError(
             f"{path} is of Stage {info.stage}; Stage {request.stage} comes before it: give --task {info.task}"
@@ -207,7 +213,7 @@ def _start(request: TrainRequest) -> Path | None:
     agent = stage1_agent(request)
     if request.checkpoint is not None or agent is None:
         return request.checkpoint
-    path = find_stage1(request.logs, request.robot, agent)
+    path = find_stage1(request.logs, request.robot, agent, request.library)
     if path is None:
         raise UmcError(f"no Stage 1 checkpoint of {request.robot} and {agent}; train Stage 1 or give --checkpoint")
     info = checkpoint_info(read_checkpoint(path), path)
@@ -218,7 +224,7 @@ def _start(request: TrainRequest) -> Path | None:
 def _resumed(request: TrainRequest, agent_cfg: Any) -> tuple[Path, RunRecord]:
     path = request.checkpoint
     if path is None:
-        experiment = experiment_folder(request.logs, agent_cfg.experiment_name)
+        experiment = experiment_folder(request.logs, agent_cfg.experiment_name, request.library)
         path = newest_checkpoint(experiment)
         if path is None:
             raise UmcError(f"nothing to resume in {experiment}; start without --resume, or give --checkpoint or --logs")
@@ -226,11 +232,11 @@ def _resumed(request: TrainRequest, agent_cfg: Any) -> tuple[Path, RunRecord]:
     return path, RunRecord(path.parent, read_record(path.parent))
 
 
-def _new_folder(logs: Path, agent_cfg: Any) -> Path:
+def _new_folder(request: TrainRequest, agent_cfg: Any) -> Path:
     name = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     if agent_cfg.run_name:
         name += f"_{agent_cfg.run_name}"
-    folder = experiment_folder(logs, agent_cfg.experiment_name) / name
+    folder = experiment_folder(request.logs, agent_cfg.experiment_name, request.library) / name
     if folder.exists():
         raise UmcError(f"{folder} exists already; start again in a second, or give another --run_name")
     return folder

@@ -46,7 +46,7 @@ def run_quick(request: TrainRequest, scripts: Path) -> int:
     phases: list[tuple[str, Callable[[], None]]] = []
     agent = stage1_agent(request)
     if agent is not None:
-        flags = common_flags(request, entry_point(agent))
+        flags = common_flags(request, entry_point(agent, request.library))
         stage1 = ["--task", stage1_task(request.task), *flags, *stage1_overrides(request.overrides)]
         phases.append(("Stage 1", lambda: run_script(scripts / "train.py", stage1)))
     this = ["--task", request.task, *common_flags(request, request.agent), *request.overrides]
@@ -55,7 +55,8 @@ def run_quick(request: TrainRequest, scripts: Path) -> int:
     shown += ["--device", options.device] if options.device else []
 
     def checkpoint() -> Path:
-        experiment = experiment_folder(options.logs, experiment_name(request.robot, request.spec.name, request.stage))
+        runs = experiment_name(request.robot, request.spec.name, request.stage)
+        experiment = experiment_folder(options.logs, runs, request.library)
         found = newest_checkpoint(experiment)
         if found is None:
             raise UmcError(f"training left no checkpoint in {experiment}; leave out agent.experiment_name with --quick")

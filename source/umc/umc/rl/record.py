@@ -16,6 +16,7 @@ from typing import Any
 
 import umc
 from umc.errors import UmcError
+from umc.rl.agents import library_of
 from umc.rl.checkpoint import sha256
 from umc.rl.files import write_json
 
@@ -29,6 +30,7 @@ PACKAGES = {
     "newton": "newton",
     "ovphysx": "ovphysx",
     "rsl_rl": "rsl-rl-lib",
+    "skrl": "skrl",
 }
 """Name in the file and name of the distribution."""
 
@@ -112,7 +114,13 @@ def new_record(folder: Path, task: str, agent: str, **fields: Any) -> RunRecord:
     Returns:
         The record, not written yet.
     """
-    manifest = {"version": 1, "library": "rsl_rl", "task": task, "created_at": now(), "metadata": {"agent": agent}}
+    manifest = {
+        "version": 1,
+        "library": library_of(agent),
+        "task": task,
+        "created_at": now(),
+        "metadata": {"agent": agent},
+    }
     return RunRecord(folder, {**manifest, "agent": agent, **fields})
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from umc.errors import UmcError
+from umc.rl.agents import LIBRARIES
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, checkpoints_in, read_checkpoint, require_match
 
 if TYPE_CHECKING:
-    from umc.rl.runner import UmcRunner
+    from umc.rl.runner import TrainingRun
 
 TASK_NAME = re.compile(r"UMC-(\w+)-Stage([12])")
 """Gym ids: robot and stage."""
@@ -43,9 +44,9 @@ def experiment_name(robot: str, agent: str, stage: int) -> str:
     return f"umc_{robot}_{agent}_stage{stage}"
 
 
-def experiment_folder(logs: Path, experiment: str) -> Path:
-    """Where the runs of an experiment lie."""
-    return logs / "rsl_rl" / experiment
+def experiment_folder(logs: Path, experiment: str, library: str = LIBRARIES[0]) -> Path:
+    """Where the runs of an experiment lie that an RL library trained."""
+    return logs / library / experiment
 
 
 def newest_checkpoint(experiment: Path) -> Path | None:
@@ -70,22 +71,23 @@ def shipped_checkpoint(robot: str, agent: str) -> Path | None:
     return path if path.is_file() else None
 
 
-def find_stage1(logs: Path, robot: str, agent: str) -> Path | None:
-    """Checkpoint that Stage 2 starts from: the newest of Stage 1 under ``logs``, else the shipped one.
+def find_stage1(logs: Path, robot: str, agent: str, library: str = LIBRARIES[0]) -> Path | None:
+    """Checkpoint that Stage 2 starts from: the library's newest of Stage 1 under ``logs``, else the shipped one.
 
     Args:
         logs: Folder of all runs.
         robot: Robot in lower case.
         agent: Agent whose Stage 1 it is (:attr:`umc.rl.agents.AgentSpec.stage1`).
+        library: RL library of Stage 2; what the other one trained has to be given with ``--checkpoint``.
 
     Returns:
         The checkpoint, or None where Stage 1 has to be trained first.
     """
-    own = newest_checkpoint(experiment_folder(logs, experiment_name(robot, agent, 1)))
+    own = newest_checkpoint(experiment_folder(logs, experiment_name(robot, agent, 1), library))
     return own or shipped_checkpoint(robot, agent)
 
 
-def hand_over(runner: UmcRunner, path: Path, robot: str, model: str) -> CheckpointInfo:
+def hand_over(runner: TrainingRun, path: Path, robot: str, model: str) -> CheckpointInfo:
     """Start a stage from the weights of another.
 
     Actor and critic take the weights bit by bit, and iterations are counted from 0. What else starts afresh is the
@@ -125,14 +127,14 @@ def hand_over(runner: UmcRunner, path: Path, robot: str, model: str) -> Checkpoi
     return info
 
 
-def _reset_optimizer(runner: UmcRunner) -> None:
+def _reset_optimizer(runner: TrainingRun) -> None:
     runner.alg.learning_rate = runner.cfg["algorithm"]["learning_rate"]
     runner.alg.optimizer.state.clear()
     for group in runner.alg.optimizer.param_groups:
         group["lr"] = runner.alg.learning_rate
 
 
-def _reset_noise(runner: UmcRunner) -> None:
+def _reset_noise(runner: TrainingRun) -> None:
     import torch
 
     distribution = runner.alg.get_policy().distribution

@@ -5,6 +5,7 @@
 import gymnasium as gym
 
 from umc.rl.agents import AGENTS, entry_point
+from umc.rl.skrl.entry import skrl_entry
 
 
 def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:
@@ -21,6 +22,11 @@ def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:
         for spec in AGENTS.values()
         if stage in spec.stages
     }
+    twins = {
+        entry_point(spec.name, "skrl"): skrl_entry(agents[entry_point(spec.name)])
+        for spec in AGENTS.values()
+        if stage in spec.stages
+    }
     gym.register(
         id=f"UMC-{robot}-Stage{stage}",
         entry_point="isaaclab.envs:ManagerBasedRLEnv",
@@ -31,5 +37,6 @@ def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:
             # Isaac Lab's own commands look for this name
             "rsl_rl_cfg_entry_point": next(iter(agents.values())),
             **agents,
+            **twins,
         },
     )
