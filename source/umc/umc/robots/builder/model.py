@@ -13,7 +13,11 @@ import numpy as np
 from umc.errors import UmcError
 from umc.robots.builder.recipe import Fit, Recipe
 
-_FITS = {Fit.BOX: mujoco.mjtGeom.mjGEOM_BOX, Fit.CAPSULE: mujoco.mjtGeom.mjGEOM_CAPSULE}
+_FITS = {
+    Fit.BOX: mujoco.mjtGeom.mjGEOM_BOX,
+    Fit.CAPSULE: mujoco.mjtGeom.mjGEOM_CAPSULE,
+    Fit.SPHERE: mujoco.mjtGeom.mjGEOM_SPHERE,
+}
 
 
 def compile_model(recipe: Recipe) -> tuple[mujoco.MjModel, Mapping[str, float]]:

@@ -21,6 +21,7 @@ class Fit(Enum):
     DROP = "drop"
     BOX = "box"
     CAPSULE = "capsule"
+    SPHERE = "sphere"
 
 
 @dataclass(frozen=True)

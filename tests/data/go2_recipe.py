@@ -1,0 +1,46 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Unitree Go2, a robot that UMC does not ship, made into a USD file: ``python tests/data/go2_recipe.py``."""
+
+from pathlib import Path
+
+from umc.robots.builder import build
+from umc.robots.builder.recipe import Fit, Recipe, Shape, Source
+from umc.robots.builder.source import EXAMPLE_ROBOT_DATA, EXAMPLE_ROBOT_DATA_VERSION, example_robot, load_urdf
+
+SOURCE = "go2_description/urdf/go2.urdf"
+
+LEGS = ("FL", "FR", "RL", "RR")
+
+ARMATURE = 0.01
+"""Reflected rotor inertia [kg*m^2], as UMC's A1."""
+
+
+def _load() -> Source:
+    return load_urdf(example_robot(SOURCE), "package://example-robot-data/robots", example_robot(""))
+
+
+RECIPE = Recipe(
+    name="go2",
+    notice=(
+        "Unitree Go2. SPDX-License-Identifier: MPL-2.0\n"
+        f"Made from {SOURCE} of {EXAMPLE_ROBOT_DATA} {EXAMPLE_ROBOT_DATA_VERSION}, which took it from unitree_ros.\n"
+        "This Source Code Form is subject to the terms of the Mozilla Public License, v. 2.0. If a copy of the MPL\n"
+        "was not distributed with this file, You can obtain one at https://mozilla.org/MPL/2.0/.\n"
+        "Written by `python tests/data/go2_recipe.py`: change the recipe, not this file."
+    ),
+    load=_load,
+    bodies=("base", *(f"{leg}_{part}" for leg in LEGS for part in ("hip", "thigh", "calf"))),
+    joints=tuple(f"{leg}_{part}_joint" for leg in LEGS for part in ("hip", "thigh", "calf")),
+    armature={".*": ARMATURE},
+    shapes=(
+        Shape("base", Fit.BOX),
+        Shape(".*_hip", Fit.DROP),  # the URDF has one for the rear hips only, inside the trunk's
+        Shape(".*_foot", Fit.SPHERE),
+        Shape(".*_(thigh|calf)", Fit.CAPSULE),
+    ),
+    colors=(("base", (0.55, 0.57, 0.60)), (".*_foot", (0.02, 0.02, 0.02)), (".*", (0.20, 0.22, 0.25))),
+)
+
+if __name__ == "__main__":
+    print(build(RECIPE, Path(__file__).parent))
