@@ -77,6 +77,7 @@ class FaultSchedule:
         duty: Part of the period that an intermittent fault is on [-].
         episode_length: Length of an episode, to check the onsets against [env steps].
         nominal: What healthy joints can do, every shape (J,): for severities that are fractions, and for mild ones.
+        kinds: Kinds that plans have room for besides those of the scenarios.
         device: Where plans are made.
 
     Raises:
@@ -102,6 +103,7 @@ class FaultSchedule:
         duty: float = 0.5,
         episode_length: int | None = None,
         nominal: JointLimits | None = None,
+        kinds: Sequence[str] = (),
         device: str | torch.device = "cpu",
     ) -> None:
         self.joint_names = tuple(joint_names)
@@ -109,6 +111,10 @@ class FaultSchedule:
         self.device = torch.device(device)
         self.level = 1.0
         """How hard faults hit: 1 for their full severity, towards 0 for healthy joints; a curriculum raises it."""
+        self.changes = 0
+        """How often odds or level have changed since; plans depend on when they were made if this is not 0."""
+        self.joint_ids = torch.arange(len(self.joint_names), device=self.device)
+        """Number of each joint in random draws."""
         self._own = dict(scenarios or {})
         ids = candidate_ids(self.joint_names, candidates)
         self._candidates = torch.zeros(len(self.joint_names), dtype=torch.bool, device=self.device)
@@ -123,6 +129,7 @@ class FaultSchedule:
         """All scenarios that may be drawn."""
         self._dealt: torch.Tensor | None = None
         self._cumulative: torch.Tensor | None = None
+        self._odds: dict[str, float] | None = None
         if scenario is None:
             odds = check_ratios(ratios)
             # a scenario of no odds may get some later, but only with a severity
@@ -135,17 +142,41 @@ class FaultSchedule:
             dealt = [find_scenario(name, self._own) for name in names]
             self.scenarios = tuple(dict.fromkeys(dealt))
             self._dealt = torch.tensor([self.scenarios.index(one) for one in dealt], device=self.device)
+        self.settings: dict[str, Any] = {
+            "severity": _plain(severity or {}),
+            "candidates": None if candidates is None else list(candidates),
+            "seed": seed,
+            "ratios": self.ratios,
+            "scenario": None if self._dealt is None else [self.scenarios[index].name for index in self._dealt.tolist()],
+            "scenarios": _plain(self._own),
+            "num_joints": self._num_joints,
+            "num_faults": self._num_faults,
+            "onset_range": self._onset_range,
+            "onset": None if self._onsets is None else self._onsets.tolist(),
+            "duration": self._duration,
+            "period": self._period,
+            "duty": self._duty,
+            "episode_length": episode_length,
+            "kinds": list(kinds),
+            "nominal": None if nominal is None else {name: limit.tolist() for name, limit in vars(nominal).items()},
+        }
+        """What was asked for, in plain numbers, strings, lists and mappings."""
 
         self.kinds: tuple[FaultKind, ...] = ()
         """Kinds in use, those that act first first."""
         self._severities: dict[str, Severities] = {}
-        self._know_kinds(severity or {}, ids, nominal)
+        self._know_kinds(severity or {}, kinds, ids, nominal)
 
     def _know_kinds(
-        self, severity: Mapping[str, SeverityValue], candidates: Sequence[int], nominal: JointLimits | None
+        self,
+        severity: Mapping[str, SeverityValue],
+        more: Sequence[str],
+        candidates: Sequence[int],
+        nominal: JointLimits | None,
     ) -> None:
         named = {kind: find_kind(kind) for kind in severity}
-        used = {name: find_kind(name) for scenario in self.scenarios for name in scenario.kinds}
+        used = {name: find_kind(name) for name in more}
+        used |= {name: find_kind(name) for scenario in self.scenarios for name in scenario.kinds}
         self.kinds = tuple(sorted(used.values(), key=lambda kind: (kind.rank, kind.name)))
         for kind in {**named, **used}.values():
             value = severity.get(kind.name, kind.default)
@@ -165,12 +196,15 @@ class FaultSchedule:
         return self._num_faults[1]
 
     @property
+    def ratios(self) -> dict[str, float] | None:
+        """Odds of each scenario; None if scenarios are dealt out."""
+        return None if self._odds is None else dict(self._odds)
+
+    @property
     def breaks(self) -> bool:
         """Whether any env can get a fault now; False for a healthy stage."""
-        if self._cumulative is None:
-            return any(scenario.kinds for scenario in self.scenarios)
-        odds = self._cumulative.diff(prepend=torch.zeros_like(self._cumulative[:1])).tolist()
-        return any(share > 0.0 and scenario.kinds for share, scenario in zip(odds, self.scenarios, strict=True))
+        odds = self._odds or {}
+        return any(odds.get(scenario.name, 1.0) > 0.0 and scenario.kinds for scenario in self.scenarios)
 
     def set_ratios(self, ratios: Sequence[float] | Mapping[str, float]) -> None:
         """Changes the odds of the scenarios, for all plans from now on.
@@ -188,6 +222,7 @@ class FaultSchedule:
         unknown = [name for name in odds if find_scenario(name, self._own).name not in known]
         if unknown:
             raise UmcError(f"scenario '{unknown[0]}' is new; name it in the schedule's ratios, if with odds of 0")
+        self.changes += 1
         self._set_odds(odds)
 
     def set_level(self, level: float) -> None:
@@ -203,11 +238,13 @@ class FaultSchedule:
             raise UmcError(f"level {level} must be from 0 to 1")
         if self.kinds and not any(self._severities[kind.name].can_be_mild for kind in self.kinds):
             raise UmcError(f"none of {', '.join(kind.name for kind in self.kinds)} has a mild form")
+        self.changes += level != self.level
         self.level = level
 
     def _set_odds(self, odds: Mapping[str, float]) -> None:
         by_name = {find_scenario(name, self._own).name: number for name, number in odds.items()}
-        numbers = torch.tensor([by_name.get(scenario.name, 0.0) for scenario in self.scenarios], dtype=torch.float64)
+        self._odds = {scenario.name: float(by_name.get(scenario.name, 0.0)) for scenario in self.scenarios}
+        numbers = torch.tensor([self._odds[scenario.name] for scenario in self.scenarios], dtype=torch.float64)
         self._cumulative = (numbers.cumsum(0) / numbers.sum()).to(self.device)
 
     def draw(self, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
@@ -228,7 +265,7 @@ class FaultSchedule:
         self, env_ids: torch.Tensor, episode: torch.Tensor, number: int, wanted: torch.Tensor
     ) -> dict[str, Any]:
         """One fault of each env; every entry's shape is (N, ...)."""
-        joint = torch.arange(len(self.joint_names), device=self.device)
+        joint = self.joint_ids
 
         def words(stream: _Stream) -> torch.Tensor:
             return philox(self.seed, (env_ids, episode, int(stream) + _STREAMS_OF_A_FAULT * number, 0))
@@ -279,6 +316,15 @@ class FaultSchedule:
             return self._dealt[env_ids % len(self._dealt)]
         assert self._cumulative is not None
         return torch.bucketize(uniform(words).double(), self._cumulative[:-1], right=True)
+
+
+def _plain(value: Any) -> Any:
+    """Mappings, sequences and numbers as configs hold them, made of what JSON knows."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value
 
 
 def named_stream(name: str) -> int:

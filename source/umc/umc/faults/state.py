@@ -27,6 +27,8 @@ class PlanSource(Protocol):
     joint_names: tuple[str, ...]
     kinds: tuple[FaultKind, ...]
     scenarios: tuple[Scenario, ...]
+    joint_ids: torch.Tensor
+    """Number of each joint in random draws. Shape is (J,)."""
     device: torch.device
     seed: int
 
@@ -242,8 +244,7 @@ class FaultState:
             Uniform numbers in [0, 1). Shape is (E, J).
         """
         env = torch.arange(self.num_envs, device=self.device)[:, None]
-        joint = torch.arange(len(self.joint_names), device=self.device)
-        moment = self.step[:, None] * len(self.joint_names) + joint
+        moment = self.step[:, None] * len(self.joint_names) + self.source.joint_ids
         return uniform(philox(self.source.seed, (env, self.episode[:, None], named_stream(stream), moment)))
 
     def normal(self, stream: str) -> torch.Tensor:
