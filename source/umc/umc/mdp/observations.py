@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from isaaclab.envs import mdp as lab
 from isaaclab.managers import ManagerTermBase, ObservationTermCfg, SceneEntityCfg
 from isaaclab.utils.noise import NoiseCfg
+from isaaclab.utils.string import string_to_callable
 
 from umc.errors import UmcError
 from umc.faults.kinds import ACTION, POSITION, VELOCITY, Reading, SensorKind
@@ -41,17 +42,20 @@ class joint_sensor(ManagerTermBase):
 
     def __init__(self, cfg: ObservationTermCfg, env: ManagerBasedEnv) -> None:
         super().__init__(cfg, env)
-        func = cast(Callable[..., torch.Tensor], cfg.params["func"])
-        quantity = cfg.params.get("quantity") or QUANTITIES.get(func)
+        params: dict[str, Any] = cfg.params
+        func = params["func"]
+        # a cfg that went through Hydra names its functions
+        self._func: Callable[..., torch.Tensor] = string_to_callable(func) if isinstance(func, str) else func
+        quantity = params.get("quantity") or QUANTITIES.get(self._func)
         if quantity not in (POSITION, VELOCITY, ACTION):
             raise UmcError(
-                f"joint_sensor does not know what {func.__name__} reports; set quantity to '{POSITION}' [rad],"
+                f"joint_sensor does not know what {self._func.__name__} reports; set quantity to '{POSITION}' [rad],"
                 f" '{VELOCITY}' [rad/s] or '{ACTION}'"
             )
         self._quantity = quantity
-        asset_cfg = cfg.params.get("asset_cfg")
-        self._kwargs = {}
-        if asset_cfg is not None and "asset_cfg" in inspect.signature(func).parameters:
+        asset_cfg = params.get("asset_cfg")
+        self._kwargs: dict[str, Any] = {**(params.get("func_params") or {})}
+        if asset_cfg is not None and "asset_cfg" in inspect.signature(self._func).parameters:
             self._kwargs["asset_cfg"] = asset_cfg
         self._joint_ids: Sequence[int] | slice = slice(None) if asset_cfg is None else asset_cfg.joint_ids
         self._corrupts: bool | None = None
@@ -64,6 +68,7 @@ class joint_sensor(ManagerTermBase):
         noise: NoiseCfg | None = None,
         asset_cfg: SceneEntityCfg | None = None,
         quantity: str | None = None,
+        func_params: Mapping[str, Any] | None = None,
     ) -> torch.Tensor:
         """Measures.
 
@@ -74,11 +79,12 @@ class joint_sensor(ManagerTermBase):
             asset_cfg: The joints that ``func`` reports, in its order; all joints if not given.
             quantity: What ``func`` reports: ``position`` [rad], ``velocity`` [rad/s] or ``action``; known for Isaac
                 Lab's own terms.
+            func_params: Further parameters of ``func``.
 
         Returns:
             The signal. Shape is (num_envs, num_joints).
         """
-        signal = func(env, **self._kwargs)
+        signal = self._func(env, **self._kwargs)
         if noise is not None and self._is_corrupted(env):
             signal = noise.func(signal, noise)
         columns = self._joint_ids
@@ -116,17 +122,22 @@ class joint_sensor(ManagerTermBase):
         return self._corrupts
 
 
-def joint_mask(env: ManagerBasedEnv, joint_ids: Sequence[int] | None = None) -> torch.Tensor:
+def joint_mask(
+    env: ManagerBasedEnv, joint_ids: Sequence[int] | None = None, asset_cfg: SceneEntityCfg | None = None
+) -> torch.Tensor:
     """Which joints the policy must not listen to.
 
     Args:
         env: The environment.
         joint_ids: The policy's joints, in its order; all joints if not given.
+        asset_cfg: The same by names, instead.
 
     Returns:
         1 for a masked joint, else 0. Shape is (num_envs, num_joints).
     """
     mask = joint_faults_of(env).advance().joint_mask
+    if asset_cfg is not None:
+        return mask[:, asset_cfg.joint_ids].float()
     return (mask if joint_ids is None else mask[:, list(joint_ids)]).float()
 
 
