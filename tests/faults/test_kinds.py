@@ -42,11 +42,12 @@ def test_sensor_kinds(kind, severity, position, velocity, action):
     assert read(kind, "action", severity) == action
 
 
-def deliver(kind: str, severity: float, luck: float = 0.5) -> list[float]:
+def deliver(kind: str, severity: float, luck: float = 0.5, age: int = 5) -> list[float]:
     history = torch.stack([SIGNAL, SIGNAL + 10.0, SIGNAL + 20.0])
     delivery = Delivery(
         on=ON,
         severity=torch.full((1, 3), severity),
+        age=torch.full((1, 3), age),
         sent=lambda ago: history.gather(0, ago.unsqueeze(0)).squeeze(0),
         last=torch.full((1, 3), 9.0),
         uniform=lambda stream: torch.full((1, 3), luck),
@@ -60,6 +61,7 @@ def test_command_kinds():
     assert deliver("dropped", 0.4, luck=0.5) == [1, 2, 3]
     assert deliver("delayed", 2.0) == [21, 2, 23]
     assert deliver("delayed", 0.0) == [1, 2, 3]
+    assert deliver("delayed", 2.0, age=0) == [11, 2, 13]  # what was in time does not come again
 
 
 @pytest.mark.parametrize("position", [-2.0, -1.0, -0.3, 0.0, 0.9, 1.0, 1.7])

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Isaac Lab terms: events inject faults, observations zero and mask, rewards and terminations judge."""
 
+from .actions import CommandFaults, CommandFaultsCfg
 from .curricula import fault_curriculum
 from .events import begin_fault_episode, fault_state, joint_faults
 from .observations import fault_flag, joint_mask, joint_sensor
@@ -23,6 +24,8 @@ from .rewards import (
 from .terminations import non_finite_state, roll_pitch_beyond
 
 __all__ = [
+    "CommandFaults",
+    "CommandFaultsCfg",
     "begin_fault_episode",
     "contact_follows_phase",
     "diagonal_support",

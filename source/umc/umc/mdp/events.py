@@ -13,6 +13,7 @@ from isaaclab.managers import EventTermCfg, ManagerTermBase, SceneEntityCfg
 from umc.errors import UmcError
 from umc.faults import ONSET_RANGE, FaultSchedule, FaultState, JointKind
 
+from .actions import check_command_faults
 from .curricula import has_fault_curriculum
 from .physics import JointLimitWriter
 
@@ -45,6 +46,7 @@ class joint_faults(ManagerTermBase):
             **params,
         )
         """Draws the plans."""
+        check_command_faults(env.cfg, self.schedule.kinds, asset_cfg.name)
         self.state = FaultState(self.schedule, env.num_envs)
         """Plans and live faults of all envs."""
         self.writer: JointLimitWriter | None = None

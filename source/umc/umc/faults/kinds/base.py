@@ -141,12 +141,14 @@ class SensorKind(FaultKind):
 
 @dataclass
 class Delivery:
-    """What a command's fault is made of. Shapes are (E, J)."""
+    """What a command's fault is made of. Shapes are (E, J), those of targets (3, E, J)."""
 
     on: torch.Tensor
     """Joints whose command has the fault."""
     severity: torch.Tensor
     """Severity."""
+    age: torch.Tensor
+    """Env steps since onset; 0 for the first target that it concerns."""
     sent: Callable[[torch.Tensor], torch.Tensor]
     """The targets sent some env steps ago; takes how many, dtype int64."""
     last: torch.Tensor
@@ -163,9 +165,9 @@ class CommandKind(FaultKind):
         """Turns the joint targets that are sent into those that arrive.
 
         Args:
-            target: Targets of this env step. Shape is (E, J).
+            target: Position, velocity and effort targets of this env step. Shape is (3, E, J).
             delivery: The faults.
 
         Returns:
-            Targets that the motors get. Shape is (E, J).
+            Targets that the motors get. Shape is (3, E, J).
         """

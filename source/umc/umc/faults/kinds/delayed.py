@@ -15,7 +15,10 @@ LONGEST_DELAY = 10
 
 @register_kind
 class Delayed(CommandKind):
-    """Targets arrive a number of env steps late; severity is this number, rounded."""
+    """Targets arrive a number of env steps late; severity is this number, rounded.
+
+    From onset on the motor keeps the last target that arrived in time, until the first late one is there.
+    """
 
     name = "delayed"
     unit = "[env steps]"
@@ -28,5 +31,6 @@ class Delayed(CommandKind):
 
     def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
         """See the base class."""
-        late = delivery.sent(delivery.severity.round().long().clamp(0, LONGEST_DELAY))
-        return torch.where(delivery.on, late, target)
+        delay = delivery.severity.round().long().clamp(0, LONGEST_DELAY)
+        # the one before the onset was in time: there is no way back behind it
+        return torch.where(delivery.on, delivery.sent(torch.minimum(delay, delivery.age + 1)), target)
