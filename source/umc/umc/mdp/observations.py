@@ -117,7 +117,7 @@ class joint_sensor(ManagerTermBase):
             self._corrupts = any(
                 group.enable_corruption
                 for group in vars(manager.cfg).values()
-                if any(getattr(term, "func", None) is self for term in vars(group).values())
+                if group is not None and any(getattr(term, "func", None) is self for term in vars(group).values())
             )
         return self._corrupts
 
