@@ -1,13 +1,10 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A masked task without a simulator, for both libraries; running this file trains with skrl until it is killed."""
+"""A masked task without a simulator, for both libraries."""
 
 from __future__ import annotations
 
 import math
-import sys
-import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import dummy_training as dummy
@@ -39,8 +36,8 @@ class LabEnv:
     num_envs, device, max_episode_length = ENVS, "cpu", STEPS
     single_action_space = gym.spaces.Box(-math.inf, math.inf, (len(JOINTS),))
 
-    def __init__(self, step_s=0.0, on_step=None, finite=False):
-        self.step_s, self.on_step, self.steps, self.resets = step_s, on_step, 0, 0
+    def __init__(self, on_step=None, finite=False):
+        self.on_step, self.steps, self.resets = on_step, 0, 0
         self.cfg = SimpleNamespace(is_finite_horizon=finite)
         self.episode_length_buf = torch.zeros(ENVS, dtype=torch.long)
         chance = torch.Generator().manual_seed(0)
@@ -65,7 +62,6 @@ class LabEnv:
         return self.observe(), {}
 
     def step(self, actions):
-        time.sleep(self.step_s)
         self.steps += 1
         if self.on_step is not None:
             self.on_step(self.steps)
@@ -156,7 +152,3 @@ def build_rsl_rl(folder, ppo=None, torch_seed=7, **options):
     torch.manual_seed(torch_seed)
     cfg = agent(ppo or rsl_rl_ppo(), **options)
     return UmcRunner(RslRlView(LabEnv()), cfg, str(folder), "cpu", dummy.info())
-
-
-if __name__ == "__main__":
-    build(Path(sys.argv[1]), LabEnv(step_s=0.005), save_every_s=0.0).train(100_000)
