@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from umc.errors import UmcError
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint
-from umc.rl.cli import DEFAULT_AGENT, Parser, checked_checkpoint, checked_task
+from umc.rl.cli import Parser, checked_checkpoint, checked_task
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -114,8 +114,7 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     task = checked_task(options.task or own)
     require_robot(info, checkpoint, task_parts(task)[0])
     device = pick_device(options.device)
-    # the checkpoint's agent may be of another stage than this task; it is not needed here
-    env_cfg, _ = resolve_cfgs(task, DEFAULT_AGENT, overrides)
+    env_cfg, _ = resolve_cfgs(task, None, overrides)
     check_launch(env_cfg, options)
     env_cfg.sim.device = device
     options.device = device

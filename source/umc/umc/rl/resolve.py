@@ -84,7 +84,7 @@ def override_key(token: str) -> str:
     return token.split("=", 1)[0]
 
 
-def resolve_cfgs(task: str, agent: str, overrides: list[str]) -> tuple[Any, Any]:
+def resolve_cfgs(task: str, agent: str | None, overrides: list[str]) -> tuple[Any, Any]:
     """Env and agent cfg of a task with presets and overrides applied.
 
     Isaac Lab applies ``env.`` and ``agent.`` overrides without asking whether the field exists: a misspelt one would be
@@ -92,7 +92,7 @@ def resolve_cfgs(task: str, agent: str, overrides: list[str]) -> tuple[Any, Any]
 
     Args:
         task: Gym id.
-        agent: Agent entry point.
+        agent: Agent entry point; None where a checkpoint brings its own.
         overrides: Presets and Hydra overrides.
 
     Returns:
