@@ -22,7 +22,7 @@ def checkpoint(tmp_path_factory):
         (evaluation, ["--checkpoint", "CHECKPOINT", "--task", "UMC-G1-Stage2"], "trained for robot a1"),
         (evaluation, ["--checkpoint", "CHECKPOINT", "--num_envs", "0"], "--num_envs is 0"),
         (evaluation, ["--checkpoint", "CHECKPOINT", "--num_envs", "-1"], "--num_envs is -1"),
-        (evaluation, ["--checkpoint", "CHECKPOINT", "--num_envs", "7"], "less than the 8 scenarios"),
+        (evaluation, ["--checkpoint", "CHECKPOINT", "--num_envs", "7"], "less than the 24 cells"),
         (evaluation, ["--checkpoint", "CHECKPOINT", "--num_envs", "many"], "--num_envs"),
         (evaluation, ["--checkpoint", "CHECKPOINT", "--seed", "-5"], "--seed is -5"),
         (evaluation, ["--checkpoint", "CHECKPOINT", "--scenarios", "9"], "unknown scenario"),

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the robots really meet in an evaluation: no noise, one command, the scenario that their env was dealt."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 STEPS = 9
 ONSETS = (4, 6)
+ENVS = 32
 
 
 def evaluate_g1(physics, folder):
@@ -16,28 +17,32 @@ def evaluate_g1(physics, folder):
     import sys
 
     sys.path.insert(0, str(Path(__file__).parents[1] / "rl"))
+    import torch
     from fresh_policy import write_fresh
     from umc.evaluation.conditions import make_calm, set_faults
-    from umc.evaluation.protocol import protocol_for
-    from umc.evaluation.rollout import drive
+    from umc.evaluation.protocol import Setting, protocol_for
+    from umc.evaluation.rollout import Lineup, begin, drive, line_up, run_faults
     from umc.evaluation.session import parse, prepare, running
     from umc.mdp import fault_state
 
     checkpoint = write_fresh(Path(folder), task="UMC-G1-Stage2", model="mlp")
     options, overrides = parse(["--checkpoint", str(checkpoint), f"physics={physics}"], "", "", lambda _: None)
     session = prepare(options, overrides)
-    protocol = replace(protocol_for("g1", seed=3), onset=ONSETS, steps=STEPS)
-    make_calm(session.env_cfg, (0.5, 0.0, 0.0), 16, STEPS, 3)
+    protocol = replace(protocol_for("g1"), settings=tuple(Setting(3, onset) for onset in ONSETS), steps=STEPS)
+    make_calm(session.env_cfg, (0.5, 0.0, 0.0), ENVS, STEPS, 3)
     set_faults(session.env_cfg, protocol)
     with running(session) as (env, policy):
-        obs, _ = env.reset()
+        lineup = line_up(protocol, ENVS)
+        obs = begin(env, protocol, lineup)
         state = fault_state(env)
         again = [env.observation_manager.compute()["policy"].clone() for _ in range(2)]
         result = {
             "noise": float((again[0] - again[1]).abs().max()),
             "intervals": list(env.event_manager.active_terms["interval"]),
             "onset": state.onset.tolist(),
-            "dealt": protocol.scenario_of_env(16).tolist(),
+            "dealt": [
+                (setting.onset, scenario) for setting, scenario in (protocol.cells[cell] for cell in lineup.cell)
+            ],
             "commands": [],
             "dead": [],
             "flag": [],
@@ -48,6 +53,19 @@ def evaluate_g1(physics, folder):
             result["dead"].append(state.joint_mask.sum(1).tolist())
             result["flag"].append(env.obs_buf["fault_flag"].tolist())
             result["seen_mask"].append(env.obs_buf["joint_mask"].sum(1).tolist())
+        # the same robots in other places, among others: half of them leave, the rest moves
+        first = run_faults(env, policy, protocol, lineup)
+        place = torch.cat([torch.arange(ENVS // 2).flip(0), torch.arange(ENVS // 2)])
+        other = Lineup(lineup.cell[place], lineup.member[place], lineup.onset[place])
+        second = run_faults(env, policy, protocol, other)
+        result["moved"] = {
+            field.name: float(
+                (getattr(first.episodes, field.name)[place] - getattr(second.episodes, field.name)).abs().max()
+            )
+            for field in fields(first.episodes)
+        }
+        result["joints moved"] = torch.equal(first.joints[place], second.joints)
+        result["spread"] = float(first.episodes.speed_before_onset.std())
     return result
 
 
@@ -58,8 +76,9 @@ def test_what_the_robots_meet_in_an_evaluation(run_engine, tmp_path):
     assert met["intervals"] == ["faults"]
     for commands in met["commands"]:
         assert all(command == pytest.approx([0.5, 0.0, 0.0]) for command in commands)
-    for env, scenario in enumerate(met["dealt"]):
+    for env, (onset, scenario) in enumerate(met["dealt"]):
         assert scenario == env % 8 + 1
+        assert onset == ONSETS[env // 8 % len(ONSETS)]
         for index in range(STEPS):
             broken = scenario != 8 and index + 1 >= met["onset"][env]
             dead = met["dead"][index][env]
@@ -68,4 +87,8 @@ def test_what_the_robots_meet_in_an_evaluation(run_engine, tmp_path):
             told = broken and scenario in (2, 3, 4)
             assert met["flag"][index][env] == [1.0 if told else -1.0] * 3
         if scenario != 8:
-            assert met["onset"][env] in ONSETS
+            assert met["onset"][env] == onset
+    # a robot's outcome does not depend on who is simulated beside it
+    assert met["joints moved"]
+    assert met["spread"] > 1e-3
+    assert max(met["moved"].values()) < 1e-4

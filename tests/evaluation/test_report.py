@@ -4,22 +4,15 @@
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 import torch
 from umc.errors import UmcError
 from umc.evaluation.metrics import EpisodeRecorder, score
-from umc.evaluation.protocol import PROTOCOLS, protocol_for
+from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.report import fault_report, score_table, write_report
-
-
-def test_the_protocols_hold_the_papers_inference_tables():
-    a1, g1 = PROTOCOLS["a1"], PROTOCOLS["g1"]
-    assert (a1.num_joints, a1.severity) == ((4, 5), {"rom": 0.1, "effort": 8.0, "velocity": 3.0})
-    assert (g1.num_joints, g1.severity) == ((2, 4), {"rom": 0.3, "effort": 5.0, "velocity": 3.0})
-    for one in (a1, g1):
-        assert (one.onset, one.steps, one.radii) == ((75, 100, 125), 750, (1, 2, 3, 4, 5))
-        assert one.command == (0.5, 0.0, 0.0)
+from umc.evaluation.rollout import FaultRun, line_up
 
 
 @pytest.mark.parametrize(
@@ -27,7 +20,7 @@ def test_the_protocols_hold_the_papers_inference_tables():
     [
         ({"scenarios": (9,)}, "unknown scenario"),
         ({"scenarios": (0, 1)}, "unknown scenario"),
-        ({"scenarios": ()}, "unknown scenario"),
+        ({"scenarios": ()}, "no scenario"),
         ({"scenarios": (1, 1)}, "twice"),
         ({"radii": (2, 1)}, "increasing"),
     ],
@@ -42,17 +35,11 @@ def test_a_robot_without_protocol_is_refused_with_the_list_of_robots():
         protocol_for("anymal")
 
 
-def test_scenarios_are_dealt_out_in_turn_and_every_one_gets_an_env():
-    protocol = protocol_for("a1", scenarios=(2, 5, 8))
-    assert protocol.scenario_of_env(5).tolist() == [2, 5, 8, 2, 5]
-    with pytest.raises(UmcError, match="--num_envs 2"):
-        protocol.scenario_of_env(2)
-
-
 def make_report():
     protocol = protocol_for("a1", scenarios=(1, 8), radii=(1, 2))
-    scenario, onset = protocol.scenario_of_env(4), torch.tensor([2, 2, 2, 2])
-    recorder = EpisodeRecorder(onset)
+    protocol = replace(protocol, settings=(Setting(1, 2),))
+    lineup = line_up(protocol, 4)
+    recorder = EpisodeRecorder(lineup.onset)
     no = torch.zeros(4, dtype=torch.bool)
     for step in range(1, 6):
         position = torch.tensor([[0.5 * step, 0.0]] * 4)
@@ -65,10 +52,11 @@ def make_report():
             no,
         )
     episodes = recorder.episodes()
-    scores = [score(episodes, protocol.radii, 0.02, scenario == number) for number in protocol.scenarios]
+    scores = [score(episodes, protocol.radii, 0.02, lineup.cell == cell) for cell in range(2)]
     joints = torch.zeros(4, 12, dtype=torch.bool)
     joints[0, [3, 7]] = True
-    return protocol, scores, fault_report(protocol, scenario, onset, joints, episodes, scores, {"seed": 1})
+    run = FaultRun(episodes, lineup.cell, lineup.member, lineup.onset, joints)
+    return protocol, scores, fault_report(protocol, run, scores, {"seed": 1})
 
 
 def test_the_report_holds_every_env_and_can_be_scored_again():

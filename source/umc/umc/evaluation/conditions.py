@@ -9,6 +9,7 @@ from typing import Any
 from umc.errors import UmcError
 
 from .protocol import Protocol
+from .starts import seed_starts
 
 FAULT_TERM = "faults"
 """Event term of every UMC task that breaks joints."""
@@ -64,13 +65,11 @@ def set_faults(env_cfg: Any, protocol: Protocol) -> None:
     term = getattr(env_cfg.events, FAULT_TERM, None)
     if term is None:
         raise UmcError("the task has no fault terms; choose a task of UMC")
-    term.params.update(
-        num_joints=protocol.num_joints,
-        severity=dict(protocol.severity),
-        onset=protocol.onset,
-        scenario=protocol.scenarios,
-        seed=protocol.seed,
-    )
+    term.params = {
+        **{name: value for name, value in term.params.items() if name == "asset_cfg"},
+        "cases": protocol.cases(),
+    }
+    seed_starts(env_cfg.events)
 
 
 def set_healthy(env_cfg: Any) -> None:

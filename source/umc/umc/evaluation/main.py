@@ -90,16 +90,19 @@ def _faults(session: Session, protocol: Protocol, out: Path) -> int:
     from .session import describe_run, running
 
     num_envs = session.options.num_envs or _default_envs(session)
-    protocol.scenario_of_env(num_envs)  # refuses too few envs before anything slow starts
+    protocol.deal(num_envs)  # refuses too few envs before anything slow starts
     make_calm(session.env_cfg, protocol.command, num_envs, protocol.steps, protocol.seed)
     set_faults(session.env_cfg, protocol)
     with running(session) as (env, policy):
         run = run_faults(env, policy, protocol)
         step_dt = env.step_dt
-    scores = [score(run.episodes, protocol.radii, step_dt, run.scenario == scenario) for scenario in protocol.scenarios]
+    scenario = run.cell % len(protocol.scenarios)
+    scores = [
+        score(run.episodes, protocol.radii, step_dt, scenario == index) for index in range(len(protocol.scenarios))
+    ]
     print(score_table(protocol, scores))
     about = {**describe_run(session, policy), "step_dt_s": step_dt, "quick": session.options.quick}
-    write_report(out / REPORT, fault_report(protocol, run.scenario, run.onset, run.joints, run.episodes, scores, about))
+    write_report(out / REPORT, fault_report(protocol, run, scores, about))
     print(f"report: {out / REPORT}", flush=True)
     return 0
 
@@ -107,7 +110,7 @@ def _faults(session: Session, protocol: Protocol, out: Path) -> int:
 def _healthy(session: Session, protocol: Protocol, out: Path) -> int:
     from .conditions import make_calm, set_healthy
     from .report import gait_report, gait_table, write_report
-    from .rollout import run_healthy
+    from .rollout import feet_of, run_healthy
     from .session import describe_run, running
 
     num_envs = session.options.num_envs or (QUICK_ENVS if session.options.quick else HEALTHY_ENVS)
@@ -116,7 +119,7 @@ def _healthy(session: Session, protocol: Protocol, out: Path) -> int:
     make_calm(session.env_cfg, protocol.command, num_envs, steps, protocol.seed)
     set_healthy(session.env_cfg)
     with running(session) as (env, policy):
-        gait = run_healthy(env, policy, protocol.feet, protocol.command[0], steps)
+        gait = run_healthy(env, policy, feet_of(session.info.robot), protocol.command[0], steps)
     print(gait_table(gait))
     write_report(out / GAIT, gait_report(gait, describe_run(session, policy)))
     print(f"report: {out / GAIT}", flush=True)

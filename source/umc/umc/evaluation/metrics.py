@@ -15,10 +15,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from itertools import pairwise
+from typing import Any
 
 import torch
 
 from umc.errors import UmcError
+
+RECOVERED = 0.8
+"""Part of its speed before onset at which a robot has recovered [-]."""
+
+RECOVERY_WINDOW = 25
+"""Env steps over which the speed is averaged (exponentially) for it: 0.5 s, about a gait cycle, at 50 Hz."""
+
+NOT_RECOVERED = -1
+"""Recovery step of a robot that never recovered."""
 
 
 class Outcome(IntEnum):
@@ -50,6 +60,17 @@ class Episodes:
     """Mean forward velocity in the robot's frame until onset [m/s]."""
     height_after_onset: torch.Tensor
     """Mean height of the trunk above the env's origin from onset to the fall or the end [m]."""
+    speed_after_onset: torch.Tensor
+    """Mean forward velocity in the robot's frame from onset to the fall or the end [m/s]."""
+    error_before_onset: torch.Tensor
+    """Mean error of the planar velocity until onset [m/s]."""
+    error_after_onset: torch.Tensor
+    """Mean error of the planar velocity from onset to the fall or the end [m/s]."""
+    energy_after_onset: torch.Tensor
+    """Mechanical work of the motors, negative power left out, from onset to the fall or the end [J]."""
+    recovery: torch.Tensor
+    """Steps from onset until the robot is back at :data:`RECOVERED` of its own speed for good; 0 if it never lost it,
+    :data:`NOT_RECOVERED` if it never was."""
 
     def cpu(self) -> Episodes:
         """The same on the CPU.
@@ -80,6 +101,20 @@ class Score:
     """Mean time from onset to the fall or the end, over the judged [s]."""
     height_after_onset: float | None
     """Mean over the judged [m]."""
+    distance: float | None
+    """Mean of the greatest distance from the position at onset, over the judged [m]."""
+    speed_after_onset: float | None
+    """Mean over the judged [m/s]."""
+    error_before_onset: float | None
+    """Mean error of the planar velocity over the judged [m/s]."""
+    error_after_onset: float | None
+    """The same after onset."""
+    energy_per_metre: float | None
+    """Work of all judged after onset over all their distance [J/m]."""
+    recovered: float | None
+    """Share of the judged that came back to their speed for good."""
+    recovery_time: float | None
+    """Mean time that those took [s]."""
 
 
 def check_radii(radii: Sequence[float]) -> tuple[float, ...]:
@@ -117,8 +152,11 @@ class EpisodeRecorder:
         self._origin = torch.zeros(len(onset), 2, device=onset.device)
         zeros = torch.zeros(len(onset), device=onset.device)
         self._distance, self._speed_sum, self._height_sum = zeros.clone(), zeros.clone(), zeros.clone()
+        self._speed_after, self._energy, self._average_speed = zeros.clone(), zeros.clone(), zeros.clone()
+        self._error_before, self._error_after = zeros.clone(), zeros.clone()
         self._steps_before = torch.zeros_like(onset)
         self._steps_after = torch.zeros_like(onset)
+        self._last_slow = torch.zeros_like(onset)
 
     @property
     def open(self) -> torch.Tensor:
@@ -133,6 +171,8 @@ class EpisodeRecorder:
         fell: torch.Tensor,
         non_finite: torch.Tensor,
         timed_out: torch.Tensor,
+        velocity_error: torch.Tensor | None = None,
+        work: torch.Tensor | None = None,
     ) -> None:
         """Takes the state after one more step.
 
@@ -145,7 +185,11 @@ class EpisodeRecorder:
             fell: Envs that fell in this step. Shape is (num_envs,).
             non_finite: Envs whose physics broke in this step; wins over ``fell``. Shape is (num_envs,).
             timed_out: Envs whose time ran out in this step; not a fall. Shape is (num_envs,).
+            velocity_error: Error of the planar velocity [m/s]; 0 if not given. Shape is (num_envs,).
+            work: Work of the motors in this step [J]; 0 if not given. Shape is (num_envs,).
         """
+        velocity_error = torch.zeros_like(height) if velocity_error is None else velocity_error
+        work = torch.zeros_like(height) if work is None else work
         self._step += 1
         after = self._step > self._onset
         fall = torch.where(after, int(Outcome.FAILED), int(Outcome.FELL_BEFORE_ONSET))
@@ -158,6 +202,10 @@ class EpisodeRecorder:
         before = self._open & ~after
         self._steps_before += before
         self._speed_sum += torch.where(before, forward_velocity, 0.0)
+        self._error_before += torch.where(before, velocity_error, 0.0)
+        going = self._open & torch.isfinite(forward_velocity)
+        share = (forward_velocity - self._average_speed) / min(self._step, RECOVERY_WINDOW)
+        self._average_speed = torch.where(going, self._average_speed + share, self._average_speed)
         starts = self._open & (self._step == self._onset)
         self._origin = torch.where(starts[:, None], position, self._origin)
         self._outcome = torch.where(starts, int(Outcome.UP), self._outcome)
@@ -167,6 +215,11 @@ class EpisodeRecorder:
         away = (position - self._origin).norm(dim=1)
         self._distance = torch.where(walks, torch.maximum(self._distance, away), self._distance)
         self._height_sum += torch.where(walks, height, 0.0)
+        self._speed_after += torch.where(walks, forward_velocity, 0.0)
+        self._error_after += torch.where(walks, velocity_error, 0.0)
+        self._energy += torch.where(walks, work, 0.0)
+        slow = self._average_speed < RECOVERED * self._speed_sum / self._steps_before.clamp(min=1)
+        self._last_slow = torch.where(walks & slow, self._steps_after, self._last_slow)
 
     def episodes(self) -> Episodes:
         """What has been recorded so far; envs that are still going count as up.
@@ -174,12 +227,18 @@ class EpisodeRecorder:
         Returns:
             The episodes.
         """
+        recovered = (self._outcome == Outcome.UP) & (self._last_slow < self._steps_after)
         return Episodes(
             outcome=self._outcome.clone(),
             distance=self._distance.clone(),
             steps_after_onset=self._steps_after.clone(),
             speed_before_onset=self._speed_sum / self._steps_before.clamp(min=1),
             height_after_onset=self._height_sum / self._steps_after.clamp(min=1),
+            speed_after_onset=self._speed_after / self._steps_after.clamp(min=1),
+            error_before_onset=self._error_before / self._steps_before.clamp(min=1),
+            error_after_onset=self._error_after / self._steps_after.clamp(min=1),
+            energy_after_onset=self._energy.clone(),
+            recovery=torch.where(recovered, self._last_slow, NOT_RECOVERED),
         )
 
 
@@ -210,6 +269,10 @@ def score(episodes: Episodes, radii: Sequence[float], step_dt: float, select: to
 
     moved = judged & (episodes.steps_after_onset[chosen] > 0)  # a robot that falls at once has no height after onset
     survived = mean(episodes.steps_after_onset, judged)
+    back = judged & (episodes.recovery[chosen] != NOT_RECOVERED)
+    recovery = mean(episodes.recovery, back)
+    path = float(episodes.distance[chosen][judged].double().sum())
+    work = float(episodes.energy_after_onset[chosen][judged].double().sum())
 
     return Score(
         envs=len(outcome),
@@ -222,6 +285,13 @@ def score(episodes: Episodes, radii: Sequence[float], step_dt: float, select: to
         speed_before_onset=mean(episodes.speed_before_onset, judged),
         survival=None if survived is None else survived * step_dt,
         height_after_onset=mean(episodes.height_after_onset, moved),
+        distance=mean(episodes.distance, judged),
+        speed_after_onset=mean(episodes.speed_after_onset, moved),
+        error_before_onset=mean(episodes.error_before_onset, judged),
+        error_after_onset=mean(episodes.error_after_onset, moved),
+        energy_per_metre=work / path if path > 0.0 else None,
+        recovered=share(back),
+        recovery_time=None if recovery is None else recovery * step_dt,
     )
 
 
@@ -239,15 +309,10 @@ def average(scores: Sequence[Score]) -> Score:
         known = [value for value in values if value is not None]
         return sum(known) / len(known) if known else None
 
-    return Score(
-        envs=sum(one.envs for one in scores),
-        judged=sum(one.judged for one in scores),
-        fell_before_onset=sum(one.fell_before_onset for one in scores),
-        non_finite=sum(one.non_finite for one in scores),
-        no_onset=sum(one.no_onset for one in scores),
-        reached=tuple(mean([one.reached[k] for one in scores]) for k in range(len(scores[0].reached))),
-        failed=mean([one.failed for one in scores]),
-        speed_before_onset=mean([one.speed_before_onset for one in scores]),
-        survival=mean([one.survival for one in scores]),
-        height_after_onset=mean([one.height_after_onset for one in scores]),
-    )
+    counts = ("envs", "judged", "fell_before_onset", "non_finite", "no_onset")
+    values: dict[str, Any] = {name: sum(getattr(one, name) for one in scores) for name in counts}
+    values["reached"] = tuple(mean([one.reached[k] for one in scores]) for k in range(len(scores[0].reached)))
+    for field in fields(Score):
+        if field.name not in values:
+            values[field.name] = mean([getattr(one, field.name) for one in scores])
+    return Score(**values)

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from umc.errors import UmcError
+from umc.faults import SCENARIOS
 
-from .protocol import ALL_SCENARIOS, Protocol, protocol_for
+from .protocol import Protocol, protocol_for
 from .session import INTERRUPTED, USAGE_ERROR, Session, parse, prepare
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _run(argv: list[str]) -> int:
     if options.scenario is None and session.info.stage == 2:
         shot = replace(shot, scenario=STAGE2_SCENARIO)
     protocol = protocol_for(session.info.robot, (shot.scenario,), seed=options.seed)
-    protocol = replace(protocol, onset=(shot.onset,), steps=shot.steps)
+    protocol = replace(protocol, settings=(replace(protocol.settings[0], onset=shot.onset),), steps=shot.steps)
     if set(options.visualizer or ()) - {"none"}:
         return show(session, protocol, endless=options.steps is None)
     return film(session, protocol, shot)
@@ -138,7 +139,7 @@ def choose(options: argparse.Namespace) -> Shot:
     if not 0 < onset < steps:
         raise UmcError(f"--onset {onset} has to lie between 1 and the last step before {steps}")
     scenario = HEALTHY if options.scenario is None else options.scenario
-    if scenario not in ALL_SCENARIOS:
+    if scenario not in SCENARIOS:
         raise UmcError(f"unknown scenario {scenario}; the paper's scenarios are 1 to 8")
     return Shot(steps, scenario, onset, size)
 
@@ -198,10 +199,10 @@ def _shoot(
     from umc.mdp import fault_state
 
     from .picture import write_caption
-    from .rollout import drive
+    from .rollout import begin, drive
     from .stage import Cinema
 
-    obs, _ = env.reset()
+    obs = begin(env, protocol)
     for term in falls.values():
         for value in term.params.values():
             if isinstance(value, SceneEntityCfg):
@@ -289,7 +290,7 @@ def show(session: Session, protocol: Protocol, endless: bool) -> int:
         0.
     """
     from .conditions import make_calm, set_faults
-    from .rollout import drive
+    from .rollout import begin, drive
     from .session import running
 
     make_calm(session.env_cfg, protocol.command, session.options.num_envs or 1, protocol.steps, protocol.seed)
@@ -297,7 +298,7 @@ def show(session: Session, protocol: Protocol, endless: bool) -> int:
     with running(session) as (env, policy):
         print("press Ctrl-C to end", flush=True)
         while True:
-            obs, _ = env.reset()
+            obs = begin(env, protocol)
             due = time.monotonic()
             for _ in drive(env, policy, obs, protocol.steps, "playing"):
                 due += env.step_dt

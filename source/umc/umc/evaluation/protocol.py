@@ -1,147 +1,264 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The conditions of an evaluation as data: the paper's inference tables, one entry per robot."""
+"""The conditions of an evaluation as data: YAML files in ``config/protocols``, the paper's among them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 
 from umc.errors import UmcError
-from umc.faults import paper_settings
-from umc.faults.severity import SeverityValue
+from umc.faults import find_scenario
 
 from .metrics import check_radii
 
-ALL_SCENARIOS = (1, 2, 3, 4, 5, 6, 7, 8)
-"""The paper's table of damage scenarios; 8 is the healthy robot."""
+DEFAULT_PROTOCOL = "umc_paper"
+"""Protocol that ``--protocol`` names by default."""
 
-QUICK_ONSET = (10, 20)
-"""Onsets of a quick run [env steps]; far too early for figures, enough to see that everything works."""
+QUICK_ONSET = 10
+"""Onset of a quick run [env steps]; far too early for figures, enough to see that everything works."""
 
 QUICK_STEPS = 60
 """Length of a quick run [env steps]."""
 
+Scenario = int | str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One of the paper's "malfunction setting groups"."""
+
+    seed: int
+    """Seed of the faults and of the starts."""
+    onset: int
+    """Env step after which faults set in."""
+    perlin_seed: int | None = None
+    """Seed of the terrain; None on flat ground."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return f"seed {self.seed}, onset {self.onset}"
+
 
 @dataclass(frozen=True)
 class Protocol:
-    """What the robots meet and how it is judged."""
+    """What the robots of one kind meet and how it is judged."""
 
+    name: str
+    """What the file calls itself."""
     robot: str
     """Robot, as checkpoints name it."""
-    feet: tuple[str, ...]
-    """Bodies that carry the feet."""
-    num_joints: tuple[int, int]
-    """Fewest and most faulty joints."""
-    severity: Mapping[str, SeverityValue]
-    """By kind: part of the range of motion [-], torque [N*m] and speed [rad/s] that are left."""
-    onset: tuple[int, ...]
-    """Env steps after which a fault sets in; each env has one of them."""
+    num_envs: int
+    """Robots of each scenario and setting in the original protocol."""
     steps: int
     """Length of an episode [env steps]."""
+    num_joints: tuple[int, int]
+    """Fewest and most faulty joints."""
+    severity: Mapping[str, Any]
+    """By kind of fault; see :mod:`umc.faults.severity`."""
+    settings: tuple[Setting, ...]
+    """Setting groups; every scenario meets each."""
+    scenarios: tuple[Scenario, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
+    """Scenarios, each on its own."""
     command: tuple[float, float, float] = (0.5, 0.0, 0.0)
-    """Commanded velocity x [m/s], y [m/s], yaw [rad/s]; the paper does not print one (facts: straight ahead)."""
-    scenarios: tuple[int, ...] = ALL_SCENARIOS
-    """Scenarios side by side; env ``i`` meets ``scenarios[i % len(scenarios)]``."""
+    """Commanded velocity x [m/s], y [m/s], yaw [rad/s]."""
     radii: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0)
     """Radii of reached@k [m]."""
-    seed: int = 1
-    """Seed of faults and starts; 1 is the first of the paper's malfunction seeds for either robot."""
+    track: Mapping[str, float] = field(default_factory=dict)
+    """Width, block length and border of the terrain's tracks [m]; empty on flat ground."""
 
     def __post_init__(self) -> None:
         """Checks the values.
 
         Raises:
-            UmcError: If a scenario is unknown or repeated, or no onset lies inside the episode, or radii do not grow.
+            UmcError: If a scenario is unknown or named twice, an onset lies outside the episode, or radii do not grow.
         """
-        unknown = [scenario for scenario in self.scenarios if scenario not in ALL_SCENARIOS]
-        if unknown or not self.scenarios:
-            raise UmcError(f"unknown scenario {unknown or 'list (empty)'}; the paper's scenarios are 1 to 8")
+        if not self.scenarios:
+            raise UmcError("the protocol has no scenario; the paper's are 1 to 8")
+        for scenario in self.scenarios:
+            find_scenario(scenario)
         if len(set(self.scenarios)) != len(self.scenarios):
             raise UmcError(f"scenarios {list(self.scenarios)} hold one twice; name each once")
-        if not self.onset or not all(0 < onset < self.steps for onset in self.onset):
-            raise UmcError(f"onset {list(self.onset)} must lie between step 1 and the last step before {self.steps}")
+        if not self.settings:
+            raise UmcError("the protocol has no setting; give it a seed and an onset")
+        for setting in self.settings:
+            if not 0 < setting.onset < self.steps:
+                raise UmcError(f"onset {setting.onset} must lie between step 1 and the episode's end at {self.steps}")
+            if setting.seed < 0:
+                raise UmcError(f"seed {setting.seed} of the protocol must be 0 or more")
+        if len(set(self.settings)) != len(self.settings):
+            raise UmcError("the protocol's settings hold one twice; change its seed or its onset")
         check_radii(self.radii)
 
-    def scenario_of_env(self, num_envs: int) -> torch.Tensor:
-        """Deals the scenarios out, in turn.
+    @property
+    def seed(self) -> int:
+        """Seed of the first setting."""
+        return self.settings[0].seed
+
+    @property
+    def cells(self) -> list[tuple[Setting, Scenario]]:
+        """Every scenario in every setting; scenarios change faster."""
+        return [(setting, scenario) for setting in self.settings for scenario in self.scenarios]
+
+    def cases(self) -> list[dict[str, Any]]:
+        """The cells as parameters of :class:`umc.faults.FaultCases`.
+
+        Returns:
+            One mapping per cell.
+        """
+        return [
+            {
+                "scenario": scenario,
+                "seed": setting.seed,
+                "onset": setting.onset,
+                "num_joints": self.num_joints,
+                "severity": dict(self.severity),
+            }
+            for setting, scenario in self.cells
+        ]
+
+    def deal(self, num_envs: int, first_member: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+        """Says which cell each env belongs to, and which of its robots it is.
 
         Args:
             num_envs: Number of envs.
+            first_member: Robots of each cell that other batches hold.
 
         Returns:
-            The scenario of every env. Shape is (num_envs,).
+            Cell and member of every env, dtype int64. Shapes are (num_envs,).
 
         Raises:
-            UmcError: If there are fewer envs than scenarios.
+            UmcError: If there are fewer envs than cells.
         """
-        if num_envs < len(self.scenarios):
+        cells = len(self.cells)
+        if num_envs < cells:
             raise UmcError(
-                f"--num_envs {num_envs} is less than the {len(self.scenarios)} scenarios; use at least one env for each"
+                f"--num_envs {num_envs} is less than the {cells} cells of the protocol ({len(self.scenarios)} scenarios"
+                f" in {len(self.settings)} settings); use at least one env for each, or fewer --scenarios"
             )
-        return torch.tensor(self.scenarios)[torch.arange(num_envs) % len(self.scenarios)]
+        number = torch.arange(num_envs)
+        return number % cells, first_member + number // cells
 
+    def describe(self) -> dict[str, Any]:
+        """The protocol in plain values, as reports print it.
 
-def _inference(robot: str) -> dict[str, Any]:
-    """What the paper's inference table of a robot says."""
-    rows = paper_settings(robot, "inference")
-    return {
-        "num_joints": tuple(rows["num_joints"]),
-        "severity": {kind: rows[kind] for kind in ("rom", "effort", "velocity")},
-        "onset": tuple(rows["onset"]),
-        "steps": rows["episode_length"],
-    }
-
-
-PROTOCOLS = {
-    "a1": Protocol(
-        robot="a1",
-        feet=("FL_calf", "FR_calf", "RL_calf", "RR_calf"),
-        **_inference("a1"),
-    ),
-    "g1": Protocol(
-        robot="g1",
-        feet=("left_ankle_roll_link", "right_ankle_roll_link"),
-        **_inference("g1"),
-    ),
-}
-"""Paper, tables "Inference Parameters" of A1 and of G1; A1 runs on flat ground here."""
+        Returns:
+            All fields.
+        """
+        return asdict(self)
 
 
 def protocol_for(
     robot: str,
-    scenarios: Sequence[int] | None = None,
+    scenarios: Sequence[Scenario] | None = None,
     radii: Sequence[float] | None = None,
     seed: int | None = None,
     quick: bool = False,
+    name: str = DEFAULT_PROTOCOL,
+    overrides: Mapping[str, Any] | None = None,
 ) -> Protocol:
-    """The paper's protocol of a robot, with the user's choices in it.
+    """A protocol of a robot, with the user's choices in it.
 
     Args:
         robot: Name of the robot.
-        scenarios: Scenarios instead of all eight.
-        radii: Radii instead of the paper's [m].
-        seed: Seed instead of the protocol's.
+        scenarios: Scenarios instead of the file's.
+        radii: Radii instead of the file's [m].
+        seed: One seed for all settings instead of the file's.
         quick: Whether to cut the episode down to a check that everything works.
+        name: Name of a file in ``config/protocols``, or path of a YAML file.
+        overrides: Other fields of the robot's entry, as the file would hold them.
 
     Returns:
         The protocol.
 
     Raises:
-        UmcError: If the robot has no protocol or a choice makes no sense.
+        UmcError: If there is no such file, the robot has no entry, or a choice makes no sense.
     """
-    if robot not in PROTOCOLS:
-        raise UmcError(f"no evaluation protocol for robot '{robot}'; there are {', '.join(sorted(PROTOCOLS))}")
-    changes: dict[str, object] = {}
+    content = read_protocol_file(name)
+    robots = content["robots"]
+    if robot not in robots:
+        raise UmcError(
+            f"protocol {content['name']} has nothing for robot '{robot}'; it has {', '.join(sorted(robots))}"
+        )
+    entry = {"scenarios": content["scenarios"], **robots[robot], **(overrides or {})}
     if scenarios is not None:
-        changes["scenarios"] = tuple(scenarios)
+        entry["scenarios"] = scenarios
     if radii is not None:
-        changes["radii"] = check_radii(radii)
+        entry["radii"] = radii
+    protocol = _protocol(content["name"], robot, entry)
     if seed is not None:
-        changes["seed"] = seed
+        once = {replace(setting, seed=seed): None for setting in protocol.settings}
+        protocol = replace(protocol, settings=tuple(once))
     if quick:
-        changes.update(onset=QUICK_ONSET, steps=QUICK_STEPS)
-    return replace(PROTOCOLS[robot], **changes)  # type: ignore[arg-type]
+        first = replace(protocol.settings[0], onset=QUICK_ONSET)
+        protocol = replace(protocol, settings=(first,), steps=QUICK_STEPS)
+    return protocol
+
+
+def read_protocol_file(name: str) -> dict[str, Any]:
+    """Reads a protocol file.
+
+    Args:
+        name: Name of a file in ``config/protocols``, or path of a YAML file.
+
+    Returns:
+        Its content, with ``name``, ``scenarios`` and ``robots``.
+
+    Raises:
+        UmcError: If there is no such file or it is no protocol.
+    """
+    folder = files("umc") / "config" / "protocols"
+    packaged = folder / f"{name}.yaml"
+    if packaged.is_file():
+        text = packaged.read_text(encoding="utf-8")
+    elif Path(name).is_file():
+        text = Path(name).read_text(encoding="utf-8")
+    else:
+        known = sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+        raise UmcError(f"no protocol '{name}'; give the path of a YAML file, or one of {', '.join(known)}")
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UmcError(f"{name} is no YAML: {' '.join(str(error).split())}") from error
+    missing = [key for key in ("name", "scenarios", "robots") if not isinstance(content, dict) or key not in content]
+    if missing:
+        raise UmcError(f"{name} is no protocol: {', '.join(missing)} is missing")
+    return content
+
+
+def _protocol(name: str, robot: str, entry: Mapping[str, Any]) -> Protocol:
+    """Turns a robot's entry of a file into a protocol."""
+    known = {"num_envs", "steps", "num_joints", "severity", "settings", "scenarios", "command", "radii", "track"}
+    wrong = sorted(set(entry) - known)
+    missing = sorted({"num_envs", "steps", "num_joints", "severity", "settings"} - set(entry))
+    if wrong or missing:
+        words = [f"unknown {key}" for key in wrong] + [f"missing {key}" for key in missing]
+        raise UmcError(f"protocol {name}, robot {robot}: {', '.join(words)}")
+    columns = entry["settings"]
+    widths = {len(column) for column in columns.values() if isinstance(column, list)}
+    if not {"seed", "onset"} <= set(columns) <= {"seed", "onset", "perlin_seed"} or len(widths) != 1:
+        raise UmcError(f"protocol {name}, robot {robot}: settings must hold lists seed and onset of the same length")
+    settings = tuple(
+        Setting(**dict(zip(columns, values, strict=True))) for values in zip(*columns.values(), strict=True)
+    )
+    low, high = entry["num_joints"]
+    return Protocol(
+        name=name,
+        robot=robot,
+        num_envs=entry["num_envs"],
+        steps=entry["steps"],
+        num_joints=(low, high),
+        severity=entry["severity"],
+        settings=settings,
+        scenarios=tuple(entry["scenarios"]),
+        command=tuple(entry.get("command", (0.5, 0.0, 0.0))),
+        radii=check_radii(entry.get("radii", (1.0, 2.0, 3.0, 4.0, 5.0))),
+        track=entry.get("track", {}),
+    )

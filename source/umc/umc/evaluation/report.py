@@ -11,14 +11,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from umc.errors import UmcError
 from umc.rl.files import atomic_write
 
 from .gait import GaitReport
-from .metrics import Episodes, Outcome, Score, average
+from .metrics import Outcome, Score, average
 from .protocol import Protocol
+from .rollout import FaultRun
 
 FORMAT = 1
 """Version of the report's layout."""
@@ -68,10 +67,7 @@ def write_report(path: Path, content: Mapping[str, Any]) -> None:
 
 def fault_report(
     protocol: Protocol,
-    scenario: torch.Tensor,
-    onset: torch.Tensor,
-    joints: torch.Tensor,
-    episodes: Episodes,
+    outcome: FaultRun,
     scores: Sequence[Score],
     run: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -79,20 +75,20 @@ def fault_report(
 
     Args:
         protocol: The conditions.
-        scenario: Scenario of every env. Shape is (num_envs,).
-        onset: Onset of every env [env steps]. Shape is (num_envs,).
-        joints: Planned faulty joints of every env. Shape is (num_envs, num_joints).
-        episodes: What the robots did.
+        outcome: What the robots met and did.
         scores: One score per scenario of the protocol, in its order.
         run: What was run: checkpoint, task, engine and so on.
 
     Returns:
         The content of ``report.json``.
     """
+    episodes, cells = outcome.episodes, protocol.cells
     envs = {
-        "scenario": scenario.tolist(),
-        "onset_step": onset.tolist(),
-        "faulty_joints": [row.nonzero().flatten().tolist() for row in joints],
+        "scenario": [cells[cell][1] for cell in outcome.cell.tolist()],
+        "setting": [cell // len(protocol.scenarios) for cell in outcome.cell.tolist()],
+        "member": outcome.member.tolist(),
+        "onset_step": outcome.onset.tolist(),
+        "faulty_joints": [row.nonzero().flatten().tolist() for row in outcome.joints],
         "outcome": [Outcome(value).name.lower() for value in episodes.outcome.tolist()],
         "distance_m": [round(value, 3) for value in episodes.distance.tolist()],
         "steps_after_onset": episodes.steps_after_onset.tolist(),
@@ -102,7 +98,7 @@ def fault_report(
         "kind": "faults",
         **run,
         "definition": DEFINITION,
-        "protocol": asdict(protocol),
+        "protocol": protocol.describe(),
         "scenarios": {str(number): asdict(score) for number, score in zip(protocol.scenarios, scores, strict=True)},
         "average": asdict(average(scores)),
         "envs": envs,

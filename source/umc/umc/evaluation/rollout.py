@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,11 +15,14 @@ from isaaclab.managers import SceneEntityCfg
 from tensordict import TensorDict
 from tqdm import tqdm
 
-from umc.mdp import fault_state, foot_contact
+from umc.faults import FaultCases
+from umc.mdp import foot_contact
+from umc.mdp.events import joint_faults_of
 
 from .gait import GaitRecorder, GaitReport
 from .metrics import EpisodeRecorder, Episodes
 from .protocol import Protocol
+from .starts import starts_of
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -28,6 +32,9 @@ NON_FINITE_TERM = "non_finite_state"
 
 CONTACT_SENSOR = "contact_forces"
 """Contact sensor of every UMC task."""
+
+COMMAND = "base_velocity"
+"""Command term of every UMC task."""
 
 HEARTBEAT = 10.0
 """Seconds between progress lines where there is no terminal."""
@@ -54,6 +61,10 @@ class Step:
     """Envs whose physics broke. Shape is (num_envs,)."""
     timed_out: torch.Tensor
     """Envs whose time ran out. Shape is (num_envs,)."""
+    velocity_error: torch.Tensor
+    """Error of the planar velocity [m/s]. Shape is (num_envs,)."""
+    work: torch.Tensor
+    """Work of the motors in this step, negative power left out [J]. Shape is (num_envs,)."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +72,30 @@ class FaultRun:
     """An evaluation under faults; tensors live on the CPU."""
 
     episodes: Episodes
-    scenario: torch.Tensor
-    """Scenario of every env. Shape is (num_envs,)."""
+    cell: torch.Tensor
+    """Cell of the protocol that every env belongs to. Shape is (num_envs,)."""
+    member: torch.Tensor
+    """Which robot of its cell every env is. Shape is (num_envs,)."""
     onset: torch.Tensor
     """Onset of every env [env steps]. Shape is (num_envs,)."""
     joints: torch.Tensor
     """Faulty joints of every env. Shape is (num_envs, num_joints)."""
+
+    @classmethod
+    def join(cls, runs: Sequence[FaultRun]) -> FaultRun:
+        """Puts batches together.
+
+        Args:
+            runs: The batches.
+
+        Returns:
+            All their robots.
+        """
+        episodes = {
+            field.name: torch.cat([getattr(run.episodes, field.name) for run in runs]) for field in fields(Episodes)
+        }
+        rest = {name: torch.cat([getattr(run, name) for run in runs]) for name in ("cell", "member", "onset", "joints")}
+        return cls(Episodes(**episodes), **rest)
 
 
 def drive(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, title: str) -> Iterator[Step]:
@@ -89,43 +118,112 @@ def drive(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, title: s
         obs, _, terminated, truncated, _ = env.step(actions)
         broken = env.termination_manager.get_term(NON_FINITE_TERM)
         position = robot.data.root_pos_w.torch - env.scene.env_origins
+        velocity = robot.data.root_lin_vel_b.torch
+        command = env.command_manager.get_command(COMMAND)
+        power = (robot.actuators.applied_effort.torch * robot.data.joint_vel.torch).clamp(min=0.0).sum(dim=1)
         yield Step(
             number=number,
             position=position[:, :2].clone(),
-            forward_velocity=robot.data.root_lin_vel_b.torch[:, 0].clone(),
+            forward_velocity=velocity[:, 0].clone(),
             height=position[:, 2].clone(),
             fell=terminated & ~broken,
             non_finite=broken.clone(),
             timed_out=truncated & ~terminated,
+            velocity_error=(command[:, :2] - velocity[:, :2]).norm(dim=1),
+            work=power * env.step_dt,
         )
 
 
-def run_faults(env: ManagerBasedRLEnv, policy: Policy, protocol: Protocol) -> FaultRun:
-    """One episode of every env under the protocol's scenarios, all side by side.
+@dataclass(frozen=True)
+class Lineup:
+    """Who takes part in a batch."""
+
+    cell: torch.Tensor
+    """Cell of the protocol that every env belongs to. Shape is (num_envs,)."""
+    member: torch.Tensor
+    """Which robot of its cell every env is. Shape is (num_envs,)."""
+    onset: torch.Tensor
+    """Onset of every env [env steps]; healthy robots have one, to count from. Shape is (num_envs,)."""
+
+
+def line_up(protocol: Protocol, num_envs: int, first_member: int = 0) -> Lineup:
+    """Deals the cells of a protocol out.
+
+    Args:
+        protocol: The conditions.
+        num_envs: Number of envs.
+        first_member: Robots of each cell that other batches hold.
+
+    Returns:
+        Who takes part in the batch.
+    """
+    cell, member = protocol.deal(num_envs, first_member)
+    return Lineup(cell, member, torch.tensor([setting.onset for setting, _ in protocol.cells])[cell])
+
+
+def begin(env: ManagerBasedRLEnv, protocol: Protocol, lineup: Lineup | None = None) -> Any:
+    """Starts the robots of a batch.
+
+    Args:
+        env: The environment, made with :func:`umc.evaluation.conditions.set_faults`.
+        protocol: The conditions.
+        lineup: Who takes part; the first robots of each cell if not given.
+
+    Returns:
+        First observations.
+    """
+    lineup = lineup or line_up(protocol, env.num_envs)
+    source = joint_faults_of(env).source
+    assert isinstance(source, FaultCases)
+    source.deal(lineup.cell, lineup.member)
+    seed = torch.tensor([setting.seed for setting, _ in protocol.cells])
+    starts_of(env).prepare(seed[lineup.cell], lineup.member)
+    obs, _ = env.reset()
+    return obs
+
+
+def run_faults(env: ManagerBasedRLEnv, policy: Policy, protocol: Protocol, lineup: Lineup | None = None) -> FaultRun:
+    """One episode of every env, all cells of the protocol side by side.
 
     Args:
         env: The environment, made with :func:`umc.evaluation.conditions.set_faults`.
         policy: Chooses the actions.
         protocol: The conditions.
+        lineup: Who takes part; the first robots of each cell if not given.
 
     Returns:
         What happened.
     """
-    obs, _ = env.reset()
-    state = fault_state(env)
-    # the plan of this episode; a fallen env draws another one, which does not count
-    joints, onset = state.joints.clone(), state.onset.clone()
-    number = torch.arange(env.num_envs, device=onset.device)
-    # where nothing breaks, the distance still counts from somewhere: the onsets are dealt out in turn
-    turn = (number // len(protocol.scenarios)) % len(protocol.onset)
-    dealt = torch.tensor(protocol.onset, device=onset.device)[turn]
-    onset = torch.where(joints.any(1), onset, dealt)
-    recorder = EpisodeRecorder(onset)
+    lineup = lineup or line_up(protocol, env.num_envs)
+    obs = begin(env, protocol, lineup)
+    joints = joint_faults_of(env).state.joints.cpu()
+    recorder = EpisodeRecorder(lineup.onset.to(env.device))
     for step in drive(env, policy, obs, protocol.steps, "evaluating"):
-        recorder.record(step.position, step.forward_velocity, step.height, step.fell, step.non_finite, step.timed_out)
+        recorder.record(
+            step.position,
+            step.forward_velocity,
+            step.height,
+            step.fell,
+            step.non_finite,
+            step.timed_out,
+            step.velocity_error,
+            step.work,
+        )
         if not recorder.open.any():
             break
-    return FaultRun(recorder.episodes().cpu(), protocol.scenario_of_env(env.num_envs), onset.cpu(), joints.cpu())
+    return FaultRun(recorder.episodes().cpu(), lineup.cell, lineup.member, lineup.onset, joints)
+
+
+def feet_of(robot: str) -> tuple[str, ...]:
+    """Bodies that carry a robot's feet.
+
+    Args:
+        robot: Name of the robot.
+
+    Returns:
+        Their names, as the robot's task has them.
+    """
+    return tuple(import_module(f"umc.tasks.{robot}.env_cfg").FEET)
 
 
 def run_healthy(

@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What breaks, when, and in which env: pure torch, no simulator."""
 
+from .cases import FaultCases
 from .kinds import KINDS, CommandKind, FaultKind, JointKind, SensorKind, find_kind, register_kind
+from .ledger import JointRange, Ledger, LedgerEpisode, LedgerFault, LedgerHeader, LedgerSwitch, read_ledger
+from .ledger_writer import LedgerWriter
 from .limits import JointLimits
 from .paper import PAPER, paper_settings, training_faults
 from .plan import NEVER, FaultPlan
+from .replay import FaultReplay
 from .scenarios import SCENARIOS, SUBCATEGORIES, Scenario, find_scenario
 from .schedule import ONSET_RANGE, FaultSchedule
 from .state import FAULT_FLAG_WIDTH, FaultState, LiveFault, PlanSource
@@ -19,12 +23,21 @@ __all__ = [
     "SCENARIOS",
     "SUBCATEGORIES",
     "CommandKind",
+    "FaultCases",
     "FaultKind",
     "FaultPlan",
+    "FaultReplay",
     "FaultSchedule",
     "FaultState",
     "JointKind",
     "JointLimits",
+    "JointRange",
+    "Ledger",
+    "LedgerEpisode",
+    "LedgerFault",
+    "LedgerHeader",
+    "LedgerSwitch",
+    "LedgerWriter",
     "LiveFault",
     "PlanSource",
     "Scenario",
@@ -32,6 +45,7 @@ __all__ = [
     "find_kind",
     "find_scenario",
     "paper_settings",
+    "read_ledger",
     "register_kind",
     "training_faults",
 ]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -158,7 +159,9 @@ class FaultSchedule:
             "duty": self._duty,
             "episode_length": episode_length,
             "kinds": list(kinds),
-            "nominal": None if nominal is None else {name: limit.tolist() for name, limit in vars(nominal).items()},
+            "nominal": None
+            if nominal is None
+            else {key: _plain(value.tolist()) for key, value in vars(nominal).items()},
         }
         """What was asked for, in plain numbers, strings, lists and mappings."""
 
@@ -324,7 +327,7 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(item) for item in value]
-    return value
+    return None if isinstance(value, float) and math.isinf(value) else value  # no limit; JSON has no infinity
 
 
 def named_stream(name: str) -> int:

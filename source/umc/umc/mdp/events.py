@@ -11,7 +11,7 @@ import torch
 from isaaclab.managers import EventTermCfg, ManagerTermBase, SceneEntityCfg
 
 from umc.errors import UmcError
-from umc.faults import ONSET_RANGE, FaultSchedule, FaultState, JointKind
+from umc.faults import ONSET_RANGE, FaultCases, FaultSchedule, FaultState, JointKind
 
 from .actions import check_command_faults
 from .curricula import has_fault_curriculum
@@ -34,28 +34,45 @@ class joint_faults(ManagerTermBase):
 
     def __init__(self, cfg: EventTermCfg, env: ManagerBasedRLEnv) -> None:
         super().__init__(cfg, env)
-        params: dict[str, Any] = {name: value for name, value in cfg.params.items() if name != "asset_cfg"}
+        params: dict[str, Any] = {
+            name: value for name, value in cfg.params.items() if name not in ("asset_cfg", "cases")
+        }
         asset_cfg: SceneEntityCfg = cfg.params.get("asset_cfg", SceneEntityCfg("robot"))
         self.asset: Articulation = env.scene[asset_cfg.name]
         """The robot that breaks."""
-        self.schedule = FaultSchedule(
-            self.asset.joint_names,
-            candidates=asset_cfg.joint_names,
-            episode_length=env.max_episode_length,
-            device=env.device,
-            **params,
+        params |= {
+            "candidates": asset_cfg.joint_names,
+            "episode_length": env.max_episode_length,
+            "device": env.device,
+        }
+        cases: Any = cfg.params.get("cases")
+        self.source: FaultSchedule | FaultCases = (
+            FaultSchedule(self.asset.joint_names, **params)
+            if cases is None
+            else FaultCases(self.asset.joint_names, cases, env.num_envs, **params)
         )
         """Draws the plans."""
-        check_command_faults(env.cfg, self.schedule.kinds, asset_cfg.name)
-        self.state = FaultState(self.schedule, env.num_envs)
+        check_command_faults(env.cfg, self.source.kinds, asset_cfg.name)
+        self.state = FaultState(self.source, env.num_envs)
         """Plans and live faults of all envs."""
         self.writer: JointLimitWriter | None = None
         """What faults do to physics; None in a task that never breaks a joint."""
-        breaks = self.schedule.breaks or has_fault_curriculum(env.cfg)
-        if breaks and any(isinstance(kind, JointKind) for kind in self.schedule.kinds):
+        breaks = self.source.breaks or has_fault_curriculum(env.cfg)
+        if breaks and any(isinstance(kind, JointKind) for kind in self.source.kinds):
             self.writer = JointLimitWriter(self.asset)
         # envs whose faults have changed since physics last heard of them
         self._pending = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+
+    @property
+    def schedule(self) -> FaultSchedule:
+        """The schedule, of which a curriculum changes odds and level.
+
+        Raises:
+            UmcError: If envs meet cases instead.
+        """
+        if isinstance(self.source, FaultCases):
+            raise UmcError("the faults of this environment are dealt out as cases; they have no odds to change")
+        return self.source
 
     def begin_episode(self, env_ids: torch.Tensor | slice) -> None:
         """Restores the physics of some envs and plans their next faults.
@@ -101,6 +118,7 @@ class joint_faults(ManagerTermBase):
         period: int | tuple[int, int] | None = None,
         duty: float = 0.5,
         seed: int = 0,
+        cases: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         """Switches due faults on and ended ones off.
 
@@ -120,6 +138,7 @@ class joint_faults(ManagerTermBase):
             period: From one return of an intermittent fault to the next [env steps].
             duty: Part of the period that it is on [-].
             seed: Seed of every draw.
+            cases: Conditions that envs get in turn, each changing the above; see :class:`~umc.faults.FaultCases`.
         """
         self.advance()
         if self.writer is None or (self._pending.device.type == "cpu" and not self._pending.any()):

@@ -1,0 +1,72 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A member of a case breaks the same way wherever it is simulated."""
+
+from dataclasses import fields
+
+import pytest
+import torch
+from umc.errors import UmcError
+from umc.faults import FaultCases, FaultPlan, FaultSchedule, FaultState
+
+JOINTS = [f"joint_{index}" for index in range(6)]
+CASES = [
+    {"scenario": 2, "seed": 1, "onset": 75},
+    {"scenario": 7, "seed": 2, "onset": 100},
+    {"scenario": "locked", "seed": 3, "onset": 5, "joint_names": ["joint_3"], "num_joints": (1, 1)},
+    {"scenario": 6, "num_faults": (2, 2), "severity": {"effort": 1.0}},
+    {"scenario": 8},
+]
+COMMON = {"severity": {"rom": 0.3, "effort": 5.0, "velocity": 3.0}}
+
+
+def plan_of(cases: FaultCases, num_envs: int) -> FaultPlan:
+    return cases.draw(torch.arange(num_envs), torch.zeros(num_envs, dtype=torch.long))
+
+
+def test_a_member_is_the_same_alone_and_in_the_batch():
+    many = plan_of(FaultCases(JOINTS, CASES, 50, **COMMON), 50)
+    alone = FaultCases(JOINTS, CASES, 1, **COMMON)
+    for env in (0, 17, 23, 31, 49):
+        alone.deal(torch.tensor([env % 5]), torch.tensor([env // 5]))
+        plan = plan_of(alone, 1)
+        for field in fields(FaultPlan):
+            assert torch.equal(getattr(plan, field.name)[0], getattr(many, field.name)[env]), (env, field.name)
+
+
+def test_every_env_meets_its_case():
+    cases = FaultCases(JOINTS, CASES, 10, **COMMON)
+    plan = plan_of(cases, 10)
+    names = [cases.scenarios[index].name for index in plan.scenario[:, 0].tolist()]
+    assert names == ["scenario_2", "scenario_7", "locked", "scenario_6", "scenario_8"] * 2
+    assert plan.onset[:3, 0].tolist() == [75, 100, 5]
+    assert plan.joints[2, 0].tolist() == [name == "joint_3" for name in JOINTS]
+    effort = [kind.name for kind in cases.kinds].index("effort")
+    assert (plan.severity[3, 0, effort] == 1.0).all()
+    assert plan.joints[3].any(1).tolist() == [True, True]
+    assert plan.joints[:3, 1].any().item() is False
+    assert not plan.joints[4].any()
+
+
+def test_a_case_is_what_its_schedule_alone_would_draw():
+    plan = plan_of(FaultCases(JOINTS, CASES, 20, **COMMON), 20)
+    alone = FaultSchedule(JOINTS, **{**COMMON, **CASES[1]}).draw(torch.arange(4), torch.zeros(4, dtype=torch.long))
+    assert torch.equal(plan.joints[1::5, 0], alone.joints[:, 0])
+    assert torch.equal(plan.onset[1::5, 0], alone.onset[:, 0])
+
+
+def test_every_episode_brings_the_same_until_dealt_anew():
+    cases = FaultCases(JOINTS, CASES, 5, **COMMON)
+    state = FaultState(cases, 5)
+    state.begin_episode(torch.arange(5))
+    first = state.plan.joints.clone()
+    state.begin_episode(torch.arange(5))
+    assert torch.equal(first, state.plan.joints)
+    cases.deal(torch.arange(5), torch.full((5,), 7))
+    state.begin_episode(torch.arange(5))
+    assert not torch.equal(first, state.plan.joints)
+
+
+def test_no_case_is_refused():
+    with pytest.raises(UmcError, match="one or several"):
+        FaultCases(JOINTS, [], 5, **COMMON)
