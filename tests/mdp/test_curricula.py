@@ -1,0 +1,88 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A curriculum changes which faults are planned from its steps on and how hard they hit, and tells the log."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from umc import mdp
+from umc.errors import UmcError
+from umc.faults import FaultSchedule, FaultState
+from umc.mdp.curricula import has_fault_curriculum
+
+STAGES = [(0, (1, 0, 0, 0)), (100, (0, 0, 0, 1)), (200, {"sensor_only": 1.0})]
+"""First no fault, then undetectable ones, then dead sensors."""
+NUM_ENVS = 8
+
+
+class Training:
+    """As much of an environment as a curriculum sees."""
+
+    def __init__(self, scenario=None, **params):
+        kwargs = {"scenario": scenario} if scenario else {"ratios": (1, 0, 0, 0)}
+        severity = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
+        schedule = FaultSchedule(["a", "b", "c", "d"], severity=severity, num_joints=(1, 2), onset=1, **kwargs)
+        self.state = FaultState(schedule, NUM_ENVS)
+        term = SimpleNamespace(schedule=schedule, source=schedule, state=self.state)
+        manager = SimpleNamespace(
+            active_terms={"interval": ["faults"]}, get_term_cfg=lambda name: SimpleNamespace(func=term)
+        )
+        self.env = SimpleNamespace(event_manager=manager, common_step_counter=0, num_envs=NUM_ENVS, device="cpu")
+        self.params = params
+        self.term = mdp.fault_curriculum(SimpleNamespace(params=params), self.env)
+
+    def episode_at(self, step):
+        """Resets all envs as Isaac Lab does: the curriculum first, then the plans."""
+        self.env.common_step_counter = step
+        logged = self.term(self.env, slice(None), **self.params)
+        self.state.begin_episode(torch.arange(NUM_ENVS))
+        return logged
+
+    def planned(self):
+        """Kinds that this episode brings."""
+        kinds = self.state.plan.kinds[:, 0].any(0).tolist()
+        return {kind.name for kind, planned in zip(self.state.kinds, kinds, strict=True) if planned}
+
+
+def test_stages_change_the_plans_of_the_next_episode_and_the_log():
+    training = Training(stages=STAGES)
+    assert training.episode_at(0)["stage"] == 0.0
+    assert training.planned() == set()
+    assert training.episode_at(99)["stage"] == 0.0
+    assert training.planned() == set()
+    assert training.episode_at(100)["stage"] == 1.0
+    undetectable = training.planned()
+    assert undetectable
+    assert "dead" not in undetectable
+    training.env.common_step_counter = 250
+    assert training.planned() == undetectable  # a running episode keeps its plan
+    assert training.episode_at(250)["stage"] == 2.0
+    assert training.planned() == {"dead"}
+
+
+def test_the_level_makes_faults_mild_first():
+    training = Training(scenario="rom", level_ramp=(100, 200))
+    logged, left = [], []
+    for step in (0, 100, 150, 200, 1000):
+        logged.append(training.episode_at(step)["level"])
+        plan = training.state.plan
+        left.append(plan.severity[:, 0, 0][plan.joints[:, 0]].mean().item())
+    assert logged == [0.0, 0.0, 0.5, 1.0, 1.0]
+    assert left == pytest.approx([1.0, 1.0, 0.65, 0.3, 0.3])
+
+
+def test_a_curriculum_that_makes_no_sense_is_refused():
+    with pytest.raises(UmcError, match=r"begin one after another.*\[100, 100\]"):
+        Training(stages=[(100, (1, 0, 0, 0)), (100, (0, 1, 0, 0))])
+    with pytest.raises(UmcError, match="a first and a later last env step"):
+        Training(level_ramp=(200, 200))
+    with pytest.raises(UmcError, match="new"):
+        Training(stages=[(0, {"locked": 1.0})]).episode_at(0)
+
+
+def test_a_task_whose_curriculum_changes_faults_is_known():
+    term = SimpleNamespace(func=mdp.fault_curriculum)
+    assert has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(faults=term, other=None)))
+    assert not has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(other=None)))
+    assert not has_fault_curriculum(SimpleNamespace(curriculum=None))
