@@ -1,0 +1,187 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes down what really breaks: plans, switches and ends of all episodes, one line of JSON each."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import umc
+from umc.errors import UmcError
+
+from .limits import JointLimits
+from .plan import NEVER, FaultPlan
+from .schedule import FaultSchedule
+from .state import FaultState
+
+FORMAT = "umc_fault_ledger"
+"""Key of the header that holds the format's version."""
+
+VERSION = 1
+"""Version of the format."""
+
+_DIGITS = 9
+"""Significant digits that tell any two float32 numbers apart."""
+
+
+class LedgerWriter:
+    """Keeps the ledger of one environment.
+
+    Every env step that has something to say ends in one write of whole lines, so that a killed process loses at most
+    the step it was in.
+
+    Args:
+        path: The file; its folder is made, the file must not exist.
+        state: The faults that it records.
+        schedule: What draws them, so that a replay can draw further episodes; None if nothing can.
+        robot: What the robot is called.
+        step_dt: Length of an env step [s]; None if unknown.
+
+    Raises:
+        UmcError: If the file exists or cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        state: FaultState,
+        schedule: FaultSchedule | None = None,
+        *,
+        robot: str = "",
+        step_dt: float | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._state, self._schedule = state, schedule
+        self._changes = 0
+        source = state.source
+        # joints stand in the order of the draws, so that a replay of a replay still draws the same
+        self._joint = source.joint_ids.tolist()
+        names = sorted(zip(self._joint, source.joint_names, strict=True))
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("x", encoding="utf-8")
+        except FileExistsError as error:
+            raise UmcError(f"the ledger {self.path} is there already; delete it, or give another name") from error
+        except OSError as error:
+            raise UmcError(f"cannot write the ledger {self.path}: {error.strerror}") from error
+        header = {
+            FORMAT: VERSION,
+            "umc": umc.__version__,
+            "robot": robot,
+            "joints": [name for _, name in names],
+            "kinds": {kind.name: kind.unit for kind in source.kinds},
+            "scenarios": [{"name": one.name, "kinds": one.kinds, "detected": one.detected} for one in source.scenarios],
+            "num_faults": source.num_faults,
+            "seed": source.seed,
+            "num_envs": state.num_envs,
+            "step_dt": step_dt,
+            "schedule": None if schedule is None else schedule.settings,
+        }
+        self._write([header])
+
+    def begin(self, env_ids: torch.Tensor, length: torch.Tensor) -> None:
+        """Records the plans of episodes that have just begun, and the ends of those before them.
+
+        Args:
+            env_ids: The envs, dtype int64. Shape is (N,).
+            length: Env steps that their last episode took; of no meaning in their first. Shape is (N,).
+        """
+        lines: list[dict[str, Any]] = []
+        schedule = self._schedule
+        if schedule is not None and schedule.changes != self._changes:
+            self._changes = schedule.changes
+            lines.append({"schedule": {"ratios": schedule.ratios, "level": schedule.level}})
+        envs, episodes = env_ids.tolist(), self._state.episode[env_ids].tolist()
+        lines += [
+            {"end": [env, episode - 1], "length": steps}
+            for env, episode, steps in zip(envs, episodes, length.tolist(), strict=True)
+            if episode > 0
+        ]
+        plan = self._state.plan
+        names = [field.name for field in fields(FaultPlan)]
+        rows: dict[str, list[Any]] = {name: getattr(plan, name)[env_ids].tolist() for name in names}
+        for row, (env, episode) in enumerate(zip(envs, episodes, strict=True)):
+            faults = [
+                self._fault({name: values[row][number] for name, values in rows.items()})
+                for number in range(self._state.source.num_faults)
+            ]
+            lines.append({"plan": [env, episode], "faults": faults})
+        self._write(lines)
+
+    def switch(self, envs: torch.Tensor, limits: JointLimits | None) -> None:
+        """Records which faults are on now.
+
+        Args:
+            envs: Envs in which this has changed. Shape is (E,).
+            limits: What physics was told that joints can do; None if it was told nothing. Shapes are (E, J).
+        """
+        ids = envs.nonzero().squeeze(1)
+        state = self._state
+        rows = zip(
+            ids.tolist(),
+            state.episode[ids].tolist(),
+            state.step[ids].tolist(),
+            state.faults_on[ids].tolist(),
+            state.broken[ids].tolist(),
+            strict=True,
+        )
+        values = {} if limits is None else {name: limit[ids].tolist() for name, limit in vars(limits).items()}
+        lines = []
+        for row, (env, episode, step, on, broken) in enumerate(rows):
+            line: dict[str, Any] = {"switch": [env, episode, step], "on": _where(on)}
+            if any(broken):
+                columns = _where(broken)
+                line["joints"] = [self._joint[column] for column in columns]
+                line |= {name: [_number(limit[row][column]) for column in columns] for name, limit in values.items()}
+            lines.append(line)
+        self._write(lines)
+
+    def close(self) -> None:
+        """Closes the file; nothing is lost without it."""
+        self._file.close()
+
+    def _fault(self, fault: dict[str, Any]) -> dict[str, Any]:
+        """One fault of a plan, without what has no effect."""
+        columns, kinds = _where(fault["joints"]), _where(fault["kinds"])
+        entry: dict[str, Any] = {"scenario": fault["scenario"]}
+        if not columns or not kinds:
+            return entry
+        entry |= {"detected": fault["detected"], "joints": [self._joint[column] for column in columns]}
+        entry |= {name: fault[name] for name in ("onset", "end") if fault[name] != NEVER}
+        if fault["period"] != NEVER:
+            entry |= {"period": fault["period"], "on": fault["on"]}
+        severity = {self._state.kinds[kind].name: fault["severity"][kind] for kind in kinds}
+        entry["kinds"] = {name: _short([_number(row[column]) for column in columns]) for name, row in severity.items()}
+        entry["placement"] = [_number(fault["placement"][column]) for column in columns]
+        return entry
+
+    def _write(self, lines: list[dict[str, Any]]) -> None:
+        if not lines:
+            return
+        try:
+            text = [json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n" for line in lines]
+            self._file.write("".join(text))
+            self._file.flush()
+        except OSError as error:
+            raise UmcError(f"cannot write the ledger {self.path}: {error.strerror}") from error
+
+
+def _where(row: list[bool]) -> list[int]:
+    """Indices of what is true."""
+    return [index for index, is_true in enumerate(row) if is_true]
+
+
+def _number(value: float) -> float | None:
+    """A float32 number in as few digits as bring it back to the bit; None for an infinite one."""
+    return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
+
+
+def _short(values: list[float | None]) -> Any:
+    """One number for many that are the same."""
+    return values[0] if len(set(values)) == 1 else values

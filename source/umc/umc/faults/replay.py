@@ -1,0 +1,268 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plans faults as a ledger says, so that two policies meet the same ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+import torch
+
+from umc.errors import UmcError
+
+from .kinds import FaultKind, find_kind
+from .ledger import Ledger, LedgerFault, no_limit, read_ledger
+from .limits import JointLimits
+from .plan import NEVER, FaultPlan
+from .schedule import FaultSchedule
+
+_PER_JOINT = ("joints", "severity", "placement")
+"""Entries of a plan whose last dimension is joints."""
+
+_ROUNDING = 1.0e-5
+"""Relative difference that the same draw may have on another device [-]."""
+
+
+class FaultReplay:
+    """Meets the faults of a ledger: episode k of env i is planned as it was recorded, whatever policy, engine, device.
+
+    An episode that the ledger does not hold (a policy that falls earlier begins more of them; a run of more envs) is
+    drawn as the recording run would have drawn it. Joints are found by name.
+
+    Args:
+        ledger: The ledger, or its path.
+        joint_names: All joints of the robot that meets the faults, in the order of observations.
+        step_dt: Length of its env step [s], to be compared with the ledger's.
+        episode_length: Longest episode [env steps], to be compared with the ledger's onsets.
+        device: Where plans are made.
+
+    Raises:
+        UmcError: If the ledger cannot be read, or is one of another robot or timing.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger | str | Path,
+        joint_names: Sequence[str],
+        *,
+        step_dt: float | None = None,
+        episode_length: int | None = None,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        self.ledger = ledger if isinstance(ledger, Ledger) else read_ledger(ledger)
+        """What is replayed."""
+        header, path = self.ledger.header, self.ledger.path
+        self.joint_names, self.device = tuple(joint_names), torch.device(device)
+        if set(joint_names) != set(header.joint_names) or len(joint_names) != len(header.joint_names):
+            strange = sorted(set(header.joint_names) ^ set(joint_names))
+            raise UmcError(
+                f"the ledger {path} is one of another robot ('{header.robot}', {len(header.joint_names)} joints; this"
+                f" one has {len(joint_names)}): not both have {', '.join(strange[:3])}"
+            )
+        if step_dt is not None and header.step_dt is not None and not math.isclose(step_dt, header.step_dt):
+            raise UmcError(
+                f"the ledger {path} counts env steps of {header.step_dt:g} s, this environment takes {step_dt:g} s;"
+                " set decimation and sim.dt as they were"
+            )
+        last = max((fault.onset or 0 for one in self.ledger.episodes.values() for fault in one.faults), default=0)
+        if episode_length is not None and last >= episode_length:
+            raise UmcError(
+                f"the ledger {path} has an onset at step {last}, but episodes end at step {episode_length};"
+                " raise episode_length_s"
+            )
+        self.seed, self.num_faults, self.scenarios = header.seed, header.num_faults, header.scenarios
+        self.kinds: tuple[FaultKind, ...] = _kinds(self.ledger)
+        self.joint_ids = torch.tensor([header.joint_names.index(name) for name in joint_names], device=self.device)
+        """Number of each joint in the ledger. Shape is (J,)."""
+        self.schedule = _schedule(self.ledger, self.device)
+        """Draws what the ledger does not hold; None if it cannot be drawn again."""
+
+        keys = torch.tensor(list(self.ledger.episodes) or [(0, 0)], device=self.device)
+        self._row = torch.full(tuple((keys.amax(0) + 1).tolist()), -1, device=self.device)
+        self._row[keys[:, 0], keys[:, 1]] = torch.arange(len(keys), device=self.device)
+        if self.ledger.episodes:
+            recorded = self._recorded()
+        else:
+            self._row.fill_(-1)
+            recorded = _nothing(1, self.num_faults, len(self.kinds), len(self.joint_names), self.device)
+        self._why_not = self._compare(recorded, keys)
+        self._plan = _with_joints(recorded, self.joint_ids)
+
+    @property
+    def breaks(self) -> bool:
+        """Whether any env can get a fault."""
+        return bool(self._plan.joints.any()) or (self.schedule is not None and self.schedule.breaks)
+
+    def draw(self, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
+        """Plans of some envs.
+
+        Args:
+            env_ids: The envs, dtype int64. Shape is (N,).
+            episode: Which episode of each env, counted from 0, dtype int64. Shape is (N,).
+
+        Returns:
+            The plans.
+
+        Raises:
+            UmcError: If the ledger does not hold one, and it cannot be drawn again.
+        """
+        envs, episodes = self._row.shape
+        inside = (env_ids < envs) & (episode < episodes)
+        row = torch.where(inside, self._row[env_ids.clamp(max=envs - 1), episode.clamp(max=episodes - 1)], -1)
+        missing = row < 0
+        names = [field.name for field in fields(FaultPlan)]
+        plan = FaultPlan(**{name: getattr(self._plan, name)[row.clamp(min=0)] for name in names})
+        if not missing.any():
+            return plan
+        if self.schedule is None or self._why_not is not None:
+            first = int(missing.nonzero()[0])
+            raise UmcError(
+                f"the ledger {self.ledger.path} holds no episode {int(episode[first])} of env {int(env_ids[first])},"
+                f" and {self._why_not}; record more episodes, or replay fewer"
+            )
+        drawn = self._in_my_terms(self.schedule.draw(env_ids[missing], episode[missing]))
+        drawn = _with_joints(drawn, self.joint_ids)
+        for name in names:
+            getattr(plan, name)[missing] = getattr(drawn, name)
+        return plan
+
+    def _recorded(self) -> FaultPlan:
+        """All plans of the ledger, joints in its own order."""
+        header = self.ledger.header
+        joint = {name: number for number, name in enumerate(header.joint_names)}
+        kind = {one.name: number for number, one in enumerate(self.kinds)}
+        episodes = self.ledger.episodes.values()
+        # filled on the CPU, number by number
+        plan = _nothing(len(episodes), self.num_faults, len(kind), len(joint), torch.device("cpu"))
+
+        def fill(row: int, number: int, fault: LedgerFault) -> None:
+            plan.scenario[row, number] = header.scenarios.index(fault.scenario)
+            if fault.onset is None:
+                return
+            joints = [joint[name] for name in fault.joints]
+            plan.joints[row, number, joints] = True
+            plan.placement[row, number, joints] = torch.tensor(list(fault.placement.values()))
+            plan.detected[row, number] = fault.detected
+            plan.onset[row, number] = fault.onset
+            plan.end[row, number] = NEVER if fault.end is None else fault.end
+            plan.period[row, number] = NEVER if fault.period is None else fault.period
+            plan.on[row, number] = NEVER if fault.on is None else fault.on
+            for name, severity in fault.severity.items():
+                plan.kinds[row, number, kind[name]] = True
+                plan.severity[row, number, kind[name], joints] = torch.tensor(list(severity.values()))
+
+        for row, episode in enumerate(episodes):
+            for number, fault in enumerate(episode.faults):
+                fill(row, number, fault)
+        return FaultPlan(**{field.name: getattr(plan, field.name).to(self.device) for field in fields(FaultPlan)})
+
+    def _compare(self, recorded: FaultPlan, keys: torch.Tensor) -> str | None:
+        """Why further episodes cannot be drawn; None if they can."""
+        if self.ledger.changes:
+            return "its faults followed a curriculum (fault_curriculum), so they depend on when they were drawn"
+        if self.schedule is None:
+            return "its faults were not drawn from a schedule"
+        if not self.ledger.episodes:
+            return None
+        drawn = essence(self._in_my_terms(self.schedule.draw(keys[:, 0], keys[:, 1])))
+        same = all(
+            torch.allclose(getattr(drawn, field.name).double(), getattr(recorded, field.name).double(), rtol=_ROUNDING)
+            for field in fields(FaultPlan)
+        )
+        return None if same else f"this UMC draws other faults than the one that wrote it ({self.ledger.header.umc})"
+
+    def _in_my_terms(self, plan: FaultPlan) -> FaultPlan:
+        """A plan of the schedule, its kinds in the order of this replay."""
+        assert self.schedule is not None
+        names = [kind.name for kind in self.schedule.kinds]
+        order = torch.tensor([names.index(kind.name) for kind in self.kinds], dtype=torch.long, device=self.device)
+        values = {field.name: getattr(plan, field.name) for field in fields(FaultPlan)}
+        return FaultPlan(**{**values, "kinds": plan.kinds[..., order], "severity": plan.severity[:, :, order]})
+
+
+def essence(plan: FaultPlan) -> FaultPlan:
+    """A plan without what has no effect, such as the severity of a healthy joint: all that a ledger keeps of it.
+
+    Args:
+        plan: The plan.
+
+    Returns:
+        The plan, with 0, False and :data:`NEVER` wherever nothing depends on it.
+    """
+    breaks = plan.joints.any(2) & plan.kinds.any(2)
+    joints, kinds = plan.joints & breaks[..., None], plan.kinds & breaks[..., None]
+    hit = joints[:, :, None] & kinds[..., None]
+    return FaultPlan(
+        scenario=plan.scenario,
+        joints=joints,
+        kinds=kinds,
+        detected=plan.detected & breaks,
+        onset=torch.where(breaks, plan.onset, NEVER),
+        end=torch.where(breaks, plan.end, NEVER),
+        period=torch.where(breaks, plan.period, NEVER),
+        on=torch.where(breaks & (plan.period != NEVER), plan.on, NEVER),
+        severity=torch.where(hit, plan.severity, 0.0),
+        placement=torch.where(joints, plan.placement, 0.0),
+    )
+
+
+def _nothing(rows: int, faults: int, kinds: int, joints: int, device: torch.device) -> FaultPlan:
+    """Plans in which nothing breaks."""
+
+    def full(value: float, *shape: int) -> torch.Tensor:
+        return torch.full((rows, faults, *shape), value, device=device)
+
+    times = {name: full(NEVER) for name in ("onset", "end", "period", "on")}
+    return FaultPlan(
+        scenario=full(0),
+        joints=full(False, joints),
+        kinds=full(False, kinds),
+        detected=full(False),
+        severity=full(0.0, kinds, joints),
+        placement=full(0.0, joints),
+        **times,
+    )
+
+
+def _with_joints(plan: FaultPlan, joint_ids: torch.Tensor) -> FaultPlan:
+    """A plan with its joints in another order."""
+    values = {field.name: getattr(plan, field.name) for field in fields(FaultPlan)}
+    return FaultPlan(**{**values, **{name: values[name][..., joint_ids] for name in _PER_JOINT}})
+
+
+def _kinds(ledger: Ledger) -> tuple[FaultKind, ...]:
+    found = []
+    for name, unit in ledger.header.kinds.items():
+        try:
+            kind = find_kind(name)
+        except UmcError as error:
+            raise UmcError(f"the ledger {ledger.path} has an {error}") from error
+        if kind.unit != unit:
+            raise UmcError(f"the ledger {ledger.path} gives '{name}' in {unit}, this UMC in {kind.unit}")
+        found.append(kind)
+    return tuple(sorted(found, key=lambda kind: (kind.rank, kind.name)))
+
+
+def _schedule(ledger: Ledger, device: torch.device) -> FaultSchedule | None:
+    """The schedule of the recording run."""
+    header = ledger.header
+    if header.schedule is None:
+        return None
+    settings = dict(header.schedule)
+    try:
+        if settings["nominal"] is not None:
+            limits = {
+                name: torch.tensor([no_limit(name) if value is None else value for value in values], device=device)
+                for name, values in settings["nominal"].items()
+            }
+            settings["nominal"] = JointLimits(**limits)
+        schedule = FaultSchedule(header.joint_names, **settings, device=device)
+    except (UmcError, TypeError, KeyError) as error:
+        raise UmcError(f"the schedule of the ledger {ledger.path} makes no sense: {error}") from error
+    if schedule.scenarios != header.scenarios or {kind.name for kind in schedule.kinds} != set(header.kinds):
+        raise UmcError(f"the schedule of the ledger {ledger.path} has other scenarios or kinds than its header")
+    schedule.changes = ledger.changes
+    return schedule

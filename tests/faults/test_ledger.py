@@ -1,0 +1,368 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A ledger holds what happened, its replay brings it back to the bit, and a ledger that does not fit is refused."""
+
+import contextlib
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import fields
+
+import pytest
+import torch
+from umc.errors import UmcError
+from umc.faults import (
+    NEVER,
+    FaultPlan,
+    FaultReplay,
+    FaultSchedule,
+    FaultState,
+    JointLimits,
+    Ledger,
+    LedgerWriter,
+    read_ledger,
+)
+from umc.faults.replay import essence
+
+JOINTS = [f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")]
+EVERYTHING = {
+    "ratios": {"normal": 1, "dead+locked": 1, "bias+noise": 2, "mine": 1, "detectable": 2, "undetectable": 2},
+    "scenarios": {"mine": {"kinds": ["delayed", "rom"], "detected": True}},
+    "severity": {
+        "rom": {".*_hip_.*": {"log_uniform": [0.01, 0.7]}, ".*": 0.3},
+        "effort": {"uniform": [1.0, 9.0]},
+        "velocity": {"fraction": {"uniform": [0.1, 0.9]}},
+        "bias": {"uniform": [-0.1, 0.1]},
+        "noise": {"log_uniform": [0.01, 0.1]},
+        "delayed": {"choice": [1, 3]},
+    },
+    "num_faults": (1, 3),
+    "onset_range": (1, 20),
+    "duration": (5, 50),
+    "period": (10, 20),
+    "nominal": JointLimits(*(torch.full((12,), value) for value in (-math.inf, 1.0, 20.0, 10.0))),
+    "seed": 7,
+}
+ENVS, EPISODES, LENGTH = 16, 3, 30
+HEALTHY = JointLimits(*(torch.full((ENVS, 12), value) for value in (-1.0, 1.0, 20.0, math.inf)))
+
+
+def record(path, names=JOINTS, source=None, change=None, **kwargs) -> list[FaultPlan]:
+    """Records a few episodes, whose plans are returned; env i's last one is not over."""
+    schedule = FaultSchedule(names, **{**EVERYTHING, **kwargs})
+    state = FaultState(source or schedule, ENVS)
+    writer = LedgerWriter(path, state, schedule, robot="a1", step_dt=0.02)
+    everyone, plans = torch.arange(ENVS), []
+    for episode in range(EPISODES):
+        if change and episode:
+            change(schedule)
+        state.begin_episode(everyone)
+        writer.begin(everyone, everyone + LENGTH)
+        plans.append(FaultPlan(**{field.name: getattr(state.plan, field.name).clone() for field in fields(FaultPlan)}))
+        for step in range(1, LENGTH):
+            position = torch.full((ENVS, 12), 0.01 * step)
+            changed = state.advance(torch.full((ENVS,), step), position)
+            writer.switch(changed, state.limits(HEALTHY))
+    writer.close()
+    return plans
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "runs" / "ledger.jsonl"
+
+
+def differing(a: FaultPlan, b: FaultPlan) -> list[str]:
+    return [
+        field.name for field in fields(FaultPlan) if not torch.equal(getattr(a, field.name), getattr(b, field.name))
+    ]
+
+
+def columns(plan: FaultPlan, order: list[int]) -> FaultPlan:
+    values = {field.name: getattr(plan, field.name) for field in fields(FaultPlan)}
+    return FaultPlan(**{**values, **{name: values[name][..., order] for name in ("joints", "severity", "placement")}})
+
+
+def episode_of(source, number: int, envs: Sequence[int] = range(ENVS)) -> FaultPlan:
+    ids = torch.tensor(envs)
+    return source.draw(ids, torch.full_like(ids, number))
+
+
+def edit(path, number: int, change) -> None:
+    """Rewrites one line."""
+    lines = path.read_text().splitlines()
+    content = json.loads(lines[number])
+    change(content)
+    lines[number] = json.dumps(content)
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_replayed_plans_equal_the_recorded_ones_to_the_bit(path):
+    plans = record(path)
+    replay = FaultReplay(path, JOINTS)
+    assert any((plan.kinds.any(1).any(0)).all() for plan in plans)  # every kind is there
+    for number, plan in enumerate(plans):
+        assert differing(episode_of(replay, number), essence(plan)) == []
+    order = torch.randperm(ENVS).tolist()
+    assert torch.equal(episode_of(replay, 1, order).severity, essence(plans[1]).severity[order])
+
+
+def test_a_replay_does_to_joints_and_sensors_what_the_recording_did(path):
+    plans = record(path)
+    recorded = FaultState(FaultSchedule(JOINTS, **EVERYTHING), ENVS)
+    replayed = FaultState(FaultReplay(path, JOINTS), ENVS)
+    for _ in plans:
+        for state in (recorded, replayed):
+            state.begin_episode(torch.arange(ENVS))
+        for step in range(1, 60):
+            for state in (recorded, replayed):
+                state.advance(torch.full((ENVS,), step), torch.full((ENVS, 12), 0.3))
+            for name in ("live", "detected", "joint_mask", "fault_flag", "faults_on"):
+                assert torch.equal(getattr(recorded, name), getattr(replayed, name))
+            a, b = recorded.limits(HEALTHY), replayed.limits(HEALTHY)
+            assert all(torch.equal(limit, getattr(b, name)) for name, limit in vars(a).items())
+            assert torch.equal(recorded.normal("noise/position"), replayed.normal("noise/position"))
+
+
+def test_what_the_ledger_does_not_hold_is_drawn_as_the_recording_run_would_have(path):
+    record(path)
+    schedule = FaultSchedule(JOINTS, **EVERYTHING)
+    replay = FaultReplay(path, JOINTS)
+    assert differing(episode_of(replay, EPISODES), episode_of(schedule, EPISODES)) == []
+    assert differing(episode_of(replay, 1000, range(5000)), episode_of(schedule, 1000, range(5000))) == []
+    mixed = episode_of(replay, EPISODES - 1, range(2 * ENVS))  # half of the envs are new
+    assert differing(essence(mixed), essence(episode_of(schedule, EPISODES - 1, range(2 * ENVS)))) == []
+
+
+@pytest.mark.parametrize(
+    "kwargs", [{"scenario": (6, "mine", "dead+rom")}, {"candidates": JOINTS[3:9], "num_joints": (1, 3)}]
+)
+def test_dealt_scenarios_and_chosen_joints_go_on_in_a_replay(path, kwargs):
+    if "candidates" in kwargs:
+        kwargs["severity"] = {**EVERYTHING["severity"], "rom": 0.3}
+    record(path, **kwargs)
+    expected = episode_of(FaultSchedule(JOINTS, **{**EVERYTHING, **kwargs}), 9)
+    assert differing(episode_of(FaultReplay(path, JOINTS), 9), expected) == []
+
+
+def test_joints_in_another_order_are_found_by_name(path):
+    plans = record(path)
+    order = list(reversed(range(12)))
+    names = [JOINTS[index] for index in order]
+    replay = FaultReplay(path, names)
+    assert differing(episode_of(replay, 1), columns(essence(plans[1]), order)) == []
+    beyond = episode_of(FaultSchedule(JOINTS, **EVERYTHING), 9)
+    assert differing(episode_of(replay, 9), columns(beyond, order)) == []
+    # noise follows its joint, too
+    a, b = FaultState(FaultSchedule(JOINTS, **EVERYTHING), ENVS), FaultState(replay, ENVS)
+    assert torch.equal(a.uniform("noise"), b.uniform("noise")[:, order])
+    # and a ledger of the replay is as good as the first
+    again = path.with_name("again.jsonl")
+    state = FaultState(replay, ENVS)
+    writer = LedgerWriter(again, state, replay.schedule)
+    state.begin_episode(torch.arange(ENVS))
+    writer.begin(torch.arange(ENVS), torch.zeros(ENVS))
+    second = FaultReplay(again, JOINTS)
+    assert differing(episode_of(second, 0), essence(plans[0])) == []
+    assert differing(episode_of(second, 9), beyond) == []
+
+
+def test_the_ledger_says_what_happened(path):
+    plans = record(path)
+    ledger = read_ledger(path)
+    header = ledger.header
+    assert (header.robot, header.joint_names, header.num_envs, header.step_dt) == ("a1", tuple(JOINTS), ENVS, 0.02)
+    assert header.kinds["effort"] == "[N*m]"
+    assert list(ledger.episodes) == [(env, number) for number in range(EPISODES) for env in range(ENVS)]
+    state = FaultState(FaultSchedule(JOINTS, **EVERYTHING), ENVS)
+    for number, plan in enumerate(plans):
+        state.begin_episode(torch.arange(ENVS))
+        for step in range(1, LENGTH):
+            state.advance(torch.full((ENVS,), step), torch.full((ENVS, 12), 0.01 * step))
+            limits = state.limits(HEALTHY)
+            for env in range(ENVS):
+                episode = ledger.episodes[env, number]
+                on = [switch.on for switch in episode.switches if switch.step <= step]
+                assert (on[-1] if on else ()) == tuple(state.faults_on[env].nonzero().flatten().tolist())
+                told = episode.limits_at(step)
+                assert set(told) == {JOINTS[joint] for joint in state.broken[env].nonzero().flatten().tolist()}
+                for name, able in told.items():
+                    joint = JOINTS.index(name)
+                    for what, limit in vars(limits).items():
+                        assert torch.tensor(getattr(able, what)) == limit[env, joint]
+        for env in range(ENVS):
+            episode = ledger.episodes[env, number]
+            assert episode.length == (env + LENGTH if number + 1 < EPISODES else None)
+            assert [len(fault.joints) for fault in episode.faults] == essence(plan).joints[env].sum(1).tolist()
+            assert [fault.onset or NEVER for fault in episode.faults] == plan.onset[env].tolist()
+
+
+def test_rows_are_a_table(path):
+    record(path)
+    ledger = read_ledger(path)
+    rows = list(ledger.rows())
+    assert len({tuple(row) for row in (sorted(row) for row in rows)}) == 1  # the same columns everywhere
+    hits = sum(len(fault.joints) * len(fault.severity) for one in ledger.episodes.values() for fault in one.faults)
+    healthy = [one for one in ledger.episodes.values() if not any(fault.joints for fault in one.faults)]
+    assert len(rows) == hits + len(healthy)
+    assert {row["scenario"] for row in rows} <= set(EVERYTHING["ratios"])
+    row = next(row for row in rows if row["kind"] == "effort")
+    fault = ledger.episodes[row["env"], row["episode"]].faults[row["fault"]]
+    assert row["severity"] == fault.severity["effort"][row["joint"]]
+    assert all(row["set_in"] is None or row["set_in"] == row["onset"] for row in rows)
+
+
+def test_a_recorded_curriculum_is_replayed_but_not_drawn_on(path):
+    plans = record(path, change=lambda schedule: schedule.set_ratios({"dead+locked": 1}))
+    replay = FaultReplay(path, JOINTS)
+    assert differing(episode_of(replay, 2), essence(plans[2])) == []
+    with pytest.raises(UmcError, match=r"holds no episode 3 of env 0, and its faults followed a curriculum"):
+        episode_of(replay, 3)
+
+
+def test_faults_that_nothing_drew_are_not_drawn_on(path):
+    state = FaultState(FaultSchedule(JOINTS, **EVERYTHING), ENVS)
+    writer = LedgerWriter(path, state)
+    state.begin_episode(torch.arange(4))
+    writer.begin(torch.arange(4), torch.zeros(4))
+    replay = FaultReplay(path, JOINTS)
+    assert differing(episode_of(replay, 0, range(4)), essence(episode_of(state.source, 0, range(4)))) == []
+    with pytest.raises(UmcError, match="holds no episode 0 of env 4, and its faults were not drawn from a schedule"):
+        episode_of(replay, 0)
+
+
+def test_a_schedule_that_draws_otherwise_than_the_records_is_not_trusted(path):
+    record(path)
+    edit(path, 0, lambda header: header["schedule"].update(num_joints=[4, 4]))
+    replay = FaultReplay(path, JOINTS)
+    episode_of(replay, 1)
+    with pytest.raises(UmcError, match="this UMC draws other faults than the one that wrote it"):
+        episode_of(replay, EPISODES)
+
+
+def test_a_killed_writer_leaves_whole_lines(tmp_path):
+    """A process that is killed without a word has lost nothing of the steps before."""
+    path = tmp_path / "ledger.jsonl"
+    code = f"""
+import os, torch
+from umc.faults import FaultSchedule, FaultState, LedgerWriter
+state = FaultState(FaultSchedule(["a", "b", "c"], scenario="dead", num_joints=(1, 2)), 100)
+writer = LedgerWriter({str(path)!r}, state)
+while True:
+    state.begin_episode(torch.arange(100))
+    writer.begin(torch.arange(100), torch.ones(100, dtype=torch.long))
+    if state.episode[0] == 5:
+        os.write(1, b"five")
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.read(4)
+    time.sleep(0.05)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    ledger = read_ledger(path, allow_torn=True)
+    assert len(ledger.episodes) >= 600
+    assert ledger.episodes[99, 4].length == 1
+
+
+def test_a_half_line_is_refused_or_left_out(path):
+    record(path)
+    whole = read_ledger(path)
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(UmcError, match=r"ends in half a line \(line \d+\): its writer was killed"):
+        read_ledger(path)
+    assert list(read_ledger(path, allow_torn=True).episodes) == list(whole.episodes)
+
+
+def test_a_ledger_is_never_written_over(path):
+    record(path)
+    before = path.read_bytes()
+    with pytest.raises(UmcError, match="is there already; delete it"):
+        record(path)
+    assert path.read_bytes() == before
+
+
+def test_a_full_disk_is_told_in_one_line(path):
+    writer = LedgerWriter(path, FaultState(FaultSchedule(["a", "b"], scenario="dead", num_joints=(1, 2)), 4))
+    # what is left in its buffer cannot be written when it is closed, either
+    with (
+        contextlib.suppress(OSError),
+        open("/dev/full", "w") as writer._file,
+        pytest.raises(UmcError, match=r"cannot write the ledger .*: No space left on device"),
+    ):
+        writer.begin(torch.arange(4), torch.zeros(4))
+
+
+def test_an_env_episode_takes_few_bytes(path):
+    """The paper's faults: a stage 2 episode with its plan, one switch and its end."""
+    schedule = FaultSchedule(JOINTS, severity={"rom": 0.3, "effort": 5.0, "velocity": 3.0})
+    state = FaultState(schedule, ENVS)
+    writer = LedgerWriter(path, state, schedule)
+    header = path.stat().st_size
+    everyone = torch.arange(ENVS)
+    for _ in range(20):
+        state.begin_episode(everyone)
+        writer.begin(everyone, everyone)
+        writer.switch(state.advance(torch.full((ENVS,), 300), torch.rand(ENVS, 12)), state.limits(HEALTHY))
+    assert (path.stat().st_size - header) / (20 * ENVS) < 400
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.unlink(), "cannot read the ledger .*: No such file"),
+        (lambda path: path.write_text(""), "is empty"),
+        (lambda path: path.write_bytes(b"\xff\xfe\x00\n"), "it is no text"),
+        (lambda path: path.write_text("hello\n"), "cannot be read in line 1"),
+        (lambda path: path.write_text('{"a": 1}\n'), "is no fault ledger"),
+        (lambda path: edit(path, 0, lambda header: header.update(umc_fault_ledger=99)), "has format version 99"),
+        (lambda path: edit(path, 0, lambda header: header.__delitem__("joints")), r"header .* \(no 'joints'\)"),
+        (lambda path: edit(path, 5, lambda line: line.update(faults=[])), r"makes no sense in line 6 \(0 faults"),
+        (lambda path: edit(path, 5, lambda line: line.update(plan=[0, 0])), "line 6 .*planned twice"),
+        (lambda path: path.write_text(path.read_text() + '{"switch":[99,0,1],"on":[]}\n'), r"no \(99, 0\)"),
+        (lambda path: path.write_text(path.read_text() + '{"strange":1}\n'), "unknown entry strange"),
+        (lambda path: edit(path, 0, lambda header: header["kinds"].update(rust="[-]")), "unknown kind of fault 'rust'"),
+        (lambda path: edit(path, 0, lambda header: header["kinds"].update(rom="[rad]")), r"gives 'rom' in \[rad\]"),
+        (
+            lambda path: edit(path, 0, lambda header: header["schedule"].update(duty=7)),
+            "schedule .* makes no sense: duty",
+        ),
+    ],
+)
+def test_a_ledger_that_cannot_be_used_is_refused_in_one_line(path, damage, message):
+    record(path)
+    damage(path)
+    with pytest.raises(UmcError, match=message) as error:
+        FaultReplay(path, JOINTS)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "kwargs", "message"),
+    [
+        (JOINTS[:8], {}, r"another robot \('a1', 12 joints; this one has 8\): not both have RL_calf_joint"),
+        ([*JOINTS[:11], "tail"], {}, "another robot"),
+        (JOINTS, {"step_dt": 0.01}, r"counts env steps of 0\.02 s, this environment takes 0\.01 s"),
+        (JOINTS, {"episode_length": 15}, "has an onset at step 20, but episodes end at step 15"),
+    ],
+)
+def test_a_ledger_of_something_else_is_refused_in_one_line(path, names, kwargs, message):
+    record(path)
+    with pytest.raises(UmcError, match=message) as error:
+        FaultReplay(path, names, **kwargs)
+    assert "\n" not in str(error.value)
+
+
+def test_a_ledger_without_episodes_is_its_schedule(path):
+    schedule = FaultSchedule(JOINTS, **EVERYTHING)
+    LedgerWriter(path, FaultState(schedule, ENVS), schedule).close()
+    ledger = read_ledger(path)
+    assert isinstance(ledger, Ledger)
+    assert ledger.episodes == {}
+    assert differing(episode_of(FaultReplay(ledger, JOINTS), 4), episode_of(schedule, 4)) == []
