@@ -3,6 +3,7 @@
 """Isaac Lab terms: events inject faults, observations zero and mask, rewards and terminations judge."""
 
 from .actions import CommandFaults, CommandFaultsCfg
+from .add_faults import FaultFlagCfg, JointMaskCfg, add_faults
 from .curricula import fault_curriculum
 from .events import begin_fault_episode, fault_state, joint_faults
 from .observations import fault_flag, joint_mask, joint_sensor
@@ -26,6 +27,9 @@ from .terminations import non_finite_state, roll_pitch_beyond
 __all__ = [
     "CommandFaults",
     "CommandFaultsCfg",
+    "FaultFlagCfg",
+    "JointMaskCfg",
+    "add_faults",
     "begin_fault_episode",
     "contact_follows_phase",
     "diagonal_support",

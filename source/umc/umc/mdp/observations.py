@@ -114,9 +114,10 @@ class joint_sensor(ManagerTermBase):
             manager = getattr(env, "observation_manager", None)
             if manager is None:
                 return False
+            groups = manager.cfg if isinstance(manager.cfg, dict) else vars(manager.cfg)
             self._corrupts = any(
                 group.enable_corruption
-                for group in vars(manager.cfg).values()
+                for group in groups.values()
                 if group is not None and any(getattr(term, "func", None) is self for term in vars(group).values())
             )
         return self._corrupts

@@ -1,0 +1,186 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Turns any manager-based task into one whose joints, sensors and commands fail: :func:`add_faults`."""
+
+import copy
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from isaaclab.assets import ArticulationCfg
+from isaaclab.envs import ManagerBasedRLEnvCfg
+from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTermCfg, SceneEntityCfg
+from isaaclab.utils import configclass
+
+from umc.errors import UmcError
+from umc.faults.kinds import CommandKind
+
+from .actions import CommandFaultsCfg
+from .events import FAULTS_TERM, begin_fault_episode, joint_faults
+from .observations import fault_flag, joint_mask
+from .rehearsal import rehearse
+from .sensor_cfg import SensorJob, action_terms, entries, variants
+
+BEGIN_TERM, MASK_GROUP, FLAG_GROUP, COMMAND_TERM = "begin_faults", "joint_mask", "fault_flag", "command_faults"
+"""Names of what is added, beside the event ``faults``."""
+
+
+@configclass
+class JointMaskCfg(ObservationGroupCfg):
+    """Which joints the policy must not listen to."""
+
+    mask = ObservationTermCfg(func=joint_mask)
+
+
+@configclass
+class FaultFlagCfg(ObservationGroupCfg):
+    """Whether a joint fault has been detected, three times over."""
+
+    flag = ObservationTermCfg(func=fault_flag)
+
+
+@configclass
+class FaultyJointsCfg(SceneEntityCfg):
+    """The joints that can fail.
+
+    Patterns that match nothing are left to the fault term to refuse, which names the joints in one line.
+    """
+
+    def resolve(self, scene: Any) -> None:
+        """See the base class."""
+        joints = scene[self.name].joint_names
+        if all(any(re.fullmatch(pattern, joint) for joint in joints) for pattern in self.joint_names or ()):
+            super().resolve(scene)
+
+
+def fault_events(asset_cfg: SceneEntityCfg, **schedule: Any) -> dict[str, EventTermCfg]:
+    """The two event terms of faults.
+
+    Args:
+        asset_cfg: The robot, and the joints that can fail.
+        schedule: Parameters of :class:`joint_faults`.
+
+    Returns:
+        The term that begins episodes, which has to be the first reset event, and the one that breaks joints.
+    """
+    return {
+        BEGIN_TERM: EventTermCfg(func=begin_fault_episode, mode="reset"),
+        # every step: switches due faults on
+        FAULTS_TERM: EventTermCfg(
+            func=cast(Any, joint_faults),
+            mode="interval",
+            interval_range_s=(0.0, 0.0),
+            is_global_time=True,
+            params={"asset_cfg": asset_cfg, **schedule},
+        ),
+    }
+
+
+def add_faults(
+    env_cfg: Any,
+    asset_name: str = "robot",
+    joint_names: Sequence[str] = (".*",),
+    *,
+    groups: Sequence[str] = ("policy",),
+    quantities: Mapping[Callable[..., Any], str | None] | None = None,
+    **schedule: Any,
+) -> None:
+    """Lets joints, sensors and commands of a robot fail, in place: a task of Isaac Lab's manager-based workflow.
+
+    Added are two events (``begin_faults``, the first of all, and ``faults``), two observation groups (``joint_mask``
+    and ``fault_flag``, for policies that may be told) and, if commands can fail, the action term ``command_faults``.
+    Observations of joints in the named groups become :class:`joint_sensor` terms, which keep their place, joints,
+    noise, scale, clip and history. Every other group, such as a critic's, keeps seeing the truth.
+
+    Call it in ``__post_init__`` of a subclass of the task's cfg, or on its instance; presets that Hydra has yet to
+    choose from are changed in every variant.
+
+    Args:
+        env_cfg: The task's cfg, a :class:`~isaaclab.envs.ManagerBasedRLEnvCfg`.
+        asset_name: The robot's name in the scene.
+        joint_names: Patterns of the joints that can fail.
+        groups: Observation groups whose sensors can fail; they need a joint observation each.
+        quantities: What further observation functions report of each joint: ``position`` [rad], ``velocity`` [rad/s]
+            or ``action``; None for one that shall go on telling the truth.
+        schedule: What breaks, when and how hard: ``severity``, ``ratios``, ``scenario``, ``scenarios``,
+            ``num_joints``, ``num_faults``, ``onset``, ``onset_range``, ``duration``, ``period``, ``duty``, ``seed``;
+            see :class:`~umc.faults.FaultSchedule`.
+
+    Raises:
+        UmcError: If anything makes no sense. What depends on the robot's joints is found when the environment is
+            made, all else here, and then nothing has been changed.
+    """
+    if not isinstance(env_cfg, ManagerBasedRLEnvCfg):
+        raise UmcError(f"add_faults needs a ManagerBasedRLEnvCfg, not {type(env_cfg).__name__}")
+    asset_cfg = _faulty_joints(env_cfg, asset_name, joint_names)
+    kinds = rehearse(env_cfg, schedule, inspect.signature(joint_faults.__call__).parameters)
+    job = SensorJob(asset_name, quantities or {}, action_terms(env_cfg))
+    edits = _sensor_edits(env_cfg, groups, job)
+    if any(isinstance(kind, CommandKind) for kind in kinds):
+        actions = [entries(holder[name]) for holder, name in variants(env_cfg, "actions")]
+        _refuse_taken(actions, COMMAND_TERM, "action")
+        edits += [(terms, COMMAND_TERM, CommandFaultsCfg(asset_name=asset_name)) for terms in actions]
+    events = [entries(holder[name]) for holder, name in variants(env_cfg, "events")]
+    for added in (BEGIN_TERM, FAULTS_TERM):
+        _refuse_taken(events, added, "event")
+
+    # from here on nothing fails
+    for holder, key, value in edits:
+        holder[key] = value
+    for terms in {id(terms): terms for terms in events}.values():
+        added = fault_events(copy.deepcopy(asset_cfg), **copy.deepcopy(schedule))
+        others = dict(terms)
+        terms.clear()
+        terms.update({BEGIN_TERM: added[BEGIN_TERM], **others, FAULTS_TERM: added[FAULTS_TERM]})
+
+
+def _faulty_joints(env_cfg: ManagerBasedRLEnvCfg, asset_name: str, joint_names: Sequence[str]) -> FaultyJointsCfg:
+    """The joints that can fail, as far as they can be checked without a robot."""
+    if isinstance(joint_names, str) or not joint_names:
+        raise UmcError(f"joint_names must list patterns, such as ['.*_knee'], not {joint_names!r}")
+    for pattern in joint_names:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise UmcError(f"joint pattern '{pattern}' is no regular expression: {error}") from error
+    for holder, name in variants(env_cfg, "scene"):
+        robots = [
+            asset
+            for asset in entries(holder[name])
+            if any(isinstance(at[of], ArticulationCfg) for at, of in variants(holder[name], asset))
+        ]
+        if asset_name not in robots:
+            raise UmcError(f"the scene has no articulation '{asset_name}'; it has {', '.join(robots) or 'none'}")
+    every = list(joint_names) == [".*"]
+    return FaultyJointsCfg(asset_name) if every else FaultyJointsCfg(asset_name, joint_names=list(joint_names))
+
+
+def _sensor_edits(
+    env_cfg: ManagerBasedRLEnvCfg, groups: Sequence[str], job: SensorJob
+) -> list[tuple[dict[str, Any], str, Any]]:
+    """What has to change in the observations: holder, key and new value."""
+    if isinstance(groups, str) or not groups:
+        raise UmcError(f"groups must list observation groups, such as ['policy'], not {groups!r}")
+    edits: list[tuple[dict[str, Any], str, Any]] = []
+    everything = [entries(holder[name]) for holder, name in variants(env_cfg, "observations")]
+    for added in (MASK_GROUP, FLAG_GROUP):
+        _refuse_taken(everything, added, "observation group")
+    for present in everything:
+        for group in groups:
+            if present.get(group) is None:
+                names = ", ".join(name for name, cfg in present.items() if cfg is not None)
+                raise UmcError(f"the task has no observation group '{group}'; it has {names}")
+            edits += [(at, of, job.wrap_group(at[of], group)) for at, of in variants(present, group)]
+    mask = JointMaskCfg()
+    selections = list(job.selections.values())
+    if len(selections) == 1 and selections[0] is not None:
+        mask.mask.params["asset_cfg"] = copy.deepcopy(selections[0])
+    for present in everything:
+        edits += [(present, MASK_GROUP, copy.deepcopy(mask)), (present, FLAG_GROUP, FaultFlagCfg())]
+    return edits
+
+
+def _refuse_taken(present: Sequence[Mapping[str, Any]], name: str, what: str) -> None:
+    if any(terms.get(name) is not None for terms in present):
+        raise UmcError(f"the task has an {what} named '{name}' already; faults can be added once")

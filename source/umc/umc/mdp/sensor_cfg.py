@@ -1,0 +1,213 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""From observation terms of any task to terms whose sensors can fail, in every variant that a preset offers."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, cast
+
+from isaaclab.envs import mdp as lab
+from isaaclab.managers import ActionTermCfg, ObservationTermCfg, SceneEntityCfg
+from isaaclab.utils.noise import NoiseCfg
+from isaaclab.utils.string import string_to_callable
+from isaaclab_tasks.utils import PresetCfg
+
+from umc.errors import UmcError
+from umc.faults.kinds import ACTION, POSITION, VELOCITY
+
+from .observations import QUANTITIES, joint_sensor
+
+LEAKS = (lab.joint_pos_limit_normalized, lab.joint_effort)
+"""Isaac Lab's terms through which a policy would see what a dead sensor hides, in units that no fault knows."""
+
+JOINT_ACTIONS = (lab.JointActionCfg, lab.JointPositionToLimitsActionCfg)
+"""Action terms with one action per joint."""
+
+UNKNOWN = "unknown"
+"""In the place of a quantity: joints are reported, but nobody has said how."""
+
+
+def entries(cfg: Any) -> dict[str, Any]:
+    """What a manager's cfg holds, in its order; changing the mapping changes the cfg.
+
+    Args:
+        cfg: A configclass instance or a dict.
+
+    Returns:
+        Its terms and settings by name.
+    """
+    return cfg if isinstance(cfg, dict) else vars(cfg)
+
+
+def variants(cfg: Any, name: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """Where an entry of a cfg stands: in one place, or in one for each choice of a preset.
+
+    Args:
+        cfg: The cfg.
+        name: Name of the entry.
+
+    Yields:
+        A mapping and the key under which it holds a variant.
+
+    Raises:
+        UmcError: If a preset keeps its choices where changes would be shared between tasks.
+    """
+    holder = entries(cfg)
+    if not isinstance(holder.get(name), PresetCfg):
+        yield holder, name
+        return
+    choice = holder[name]
+    for option in fields(choice):
+        if getattr(type(choice), option.name, None) is not None:
+            raise UmcError(f"the preset '{name}' belongs to its class; choose with resolve_presets, then add faults")
+        yield from variants(choice, option.name)
+
+
+@dataclass
+class SensorJob:
+    """What has to be known to let sensors fail, and what is learnt on the way."""
+
+    asset_name: str
+    """The robot."""
+    own: Mapping[Callable[..., Any], str | None]
+    """What the user says that functions report."""
+    actions: list[tuple[str, ActionTermCfg]]
+    """All action terms."""
+    selections: dict[str, SceneEntityCfg | None] = field(default_factory=dict)
+    """Joints that position and velocity terms report, each selection once; None for all."""
+
+    def wrap_group(self, group: Any, name: str) -> Any:
+        """Lets the joint sensors of a group fail.
+
+        Args:
+            group: The group's cfg; not changed.
+            name: Its name.
+
+        Returns:
+            A new cfg.
+
+        Raises:
+            UmcError: If it has no joint observation, or one that cannot be made to fail.
+        """
+        group = copy.deepcopy(group)
+        found = False
+        for term in list(entries(group)):
+            for holder, key in variants(group, term):
+                wrapped = self._wrap(holder[key], f"{name}/{term}")
+                if wrapped is not None:
+                    holder[key], found = wrapped, True
+        if not found:
+            known = ", ".join(func.__name__ for func in QUANTITIES)
+            raise UmcError(
+                f"observation group '{name}' has no joint observation of '{self.asset_name}' ({known}); name others"
+                " by quantities={function: 'position'}, or leave the group out"
+            )
+        return group
+
+    def _wrap(self, term: Any, where: str) -> ObservationTermCfg | None:
+        """A new term whose sensor can fail; None for one that is no sensor of the robot's joints."""
+        if not isinstance(term, ObservationTermCfg):
+            return None
+        func = cast(Callable[..., Any], string_to_callable(term.func) if isinstance(term.func, str) else term.func)
+        if func is joint_sensor:
+            raise UmcError(f"observation '{where}' is a joint_sensor already; faults have been added to this task")
+        quantity = {**dict.fromkeys(LEAKS, UNKNOWN), **QUANTITIES, **self.own}.get(func)
+        params: dict[str, Any] = dict(term.params)
+        selection = params.pop("asset_cfg", None) or _default_asset(func)
+        if quantity is None or (selection is not None and selection.name != self.asset_name):
+            return None
+        if quantity not in (POSITION, VELOCITY, ACTION):
+            raise UmcError(
+                f"observation '{where}' shows joints through {func.__name__}: say quantities={{{func.__name__}: "
+                f"'{POSITION}'}}, '{VELOCITY}' or '{ACTION}' if it reports rad, rad/s or actions, or None to let it"
+                " tell the truth"
+            )
+        if func is lab.last_action:
+            names = self._action_terms(params.get("action_name"), where)
+            if not names:
+                return None
+            selection = self._joints_of(names)
+        if term.noise is not None and not isinstance(term.noise, NoiseCfg | PresetCfg):
+            raise UmcError(f"observation '{where}' has a noise model with a state; a joint sensor needs a NoiseCfg")
+        if term.modifiers:
+            raise UmcError(
+                f"observation '{where}' has modifiers, which would act on dead sensors; put them into its func"
+            )
+        if quantity != ACTION:
+            shown = selection if "asset_cfg" in term.params else None
+            self.selections[repr(shown and (shown.joint_names, shown.joint_ids, shown.preserve_order))] = shown
+        wrapped = copy.copy(term)
+        wrapped.func, wrapped.noise = cast(Any, joint_sensor), None
+        wrapped.params = {"func": func, "noise": term.noise, "quantity": quantity}
+        if selection is not None and (func is lab.last_action or "asset_cfg" in term.params):
+            wrapped.params["asset_cfg"] = selection
+        if params:
+            wrapped.params["func_params"] = params
+        return wrapped
+
+    def _action_terms(self, wanted: str | None, where: str) -> list[lab.JointActionCfg]:
+        """The joint actions that a last_action reports, in its order; none if they are not the robot's."""
+        terms = [(name, term) for name, term in self.actions if wanted in (None, name)]
+        if not terms:
+            raise UmcError(f"observation '{where}' asks for the action '{wanted}', which the task does not have")
+        ours = [isinstance(term, JOINT_ACTIONS) and term.asset_name == self.asset_name for _, term in terms]
+        if not any(ours):
+            return []
+        if not all(ours):
+            foreign = ", ".join(f"'{name}'" for (name, _), mine in zip(terms, ours, strict=True) if not mine)
+            raise UmcError(
+                f"observation '{where}' reports all actions, and {foreign} is no joint action of '{self.asset_name}';"
+                " give each action term an observation of its own by params={'action_name': ...}"
+            )
+        return [cast(lab.JointActionCfg, term) for _, term in terms]
+
+    def _joints_of(self, terms: list[lab.JointActionCfg]) -> SceneEntityCfg | None:
+        """The joints of action terms, one term after the other; None for all joints in the robot's order."""
+        patterns: list[str] = []
+        for term in terms:
+            names = [term.joint_names] if isinstance(term.joint_names, str) else list(term.joint_names)
+            # one pattern keeps the robot's order, several have that of the patterns
+            patterns += names if term.preserve_order else ["|".join(f"(?:{name})" for name in names)]
+        if patterns == ["(?:.*)"] or patterns == [".*"]:
+            return None
+        return SceneEntityCfg(self.asset_name, joint_names=patterns, preserve_order=True)
+
+
+def action_terms(env_cfg: Any) -> list[tuple[str, ActionTermCfg]]:
+    """All action terms of a task.
+
+    Args:
+        env_cfg: The task's cfg.
+
+    Returns:
+        Their names and cfgs.
+
+    Raises:
+        UmcError: If a preset lets the task have actions of different joints.
+    """
+    found: list[list[tuple[str, ActionTermCfg]]] = []
+    for holder, key in variants(env_cfg, "actions"):
+        choices: list[list[tuple[str, ActionTermCfg]]] = [[]]
+        for name in entries(holder[key]):
+            terms = [at[of] for at, of in variants(holder[key], name)]
+            named = [(name, term) for term in terms if isinstance(term, ActionTermCfg)]
+            choices = [[*choice, one] for choice in choices for one in named] if named else choices
+        found += choices
+    if len({repr([_joints(name, term) for name, term in terms]) for terms in found}) > 1:
+        raise UmcError("presets offer actions of different joints; choose with resolve_presets, then add faults")
+    return found[0] if found else []
+
+
+def _joints(name: str, term: ActionTermCfg) -> tuple[Any, ...]:
+    kind = isinstance(term, JOINT_ACTIONS)
+    return name, term.asset_name, kind, getattr(term, "joint_names", None), getattr(term, "preserve_order", None)
+
+
+def _default_asset(func: Callable[..., Any]) -> SceneEntityCfg | None:
+    """The asset that a function reports if it is not told."""
+    parameter = inspect.signature(func).parameters.get("asset_cfg")
+    return parameter.default if parameter is not None and isinstance(parameter.default, SceneEntityCfg) else None

@@ -1,0 +1,314 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What add_faults makes of the cfgs of other people's tasks, before there is a simulation."""
+
+import copy
+
+import pytest
+import torch
+from isaaclab.envs import mdp as lab
+from isaaclab.managers import ObservationGroupCfg, ObservationTermCfg, SceneEntityCfg
+from isaaclab.utils.modifiers import ModifierCfg
+from isaaclab.utils.noise import NoiseModelWithAdditiveBiasCfg, UniformNoiseCfg
+from isaaclab_tasks.contrib.velocity.config.spot.flat_env_cfg import SpotFlatEnvCfg
+from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
+from isaaclab_tasks.utils import preset, resolve_presets
+from umc import mdp
+from umc.errors import UmcError
+from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+
+SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
+HIPS, THIGHS = ".*_hip_joint", ".*_thigh_joint"
+
+
+def go2(**actions):
+    cfg = UnitreeGo2FlatEnvCfg()
+    for name, action in actions.items():
+        setattr(cfg.actions, name, action)
+    return cfg
+
+
+def add(cfg, **parameters):
+    mdp.add_faults(cfg, **{"severity": SEVERITY, **parameters})
+    return cfg
+
+
+def critic(**terms):
+    group = ObservationGroupCfg()
+    vars(group).update(terms)
+    return group
+
+
+def wheel_speed(env, asset_cfg=SceneEntityCfg("robot"), radius=1.0):
+    """A task's own observation."""
+    return radius * lab.joint_vel(env, asset_cfg)
+
+
+def joint_heat(env, asset_cfg=SceneEntityCfg("robot")):
+    """What no sensor fault concerns."""
+    return torch.zeros(1, 12)
+
+
+def test_a_stock_task_gets_events_sensors_mask_and_flag_and_keeps_all_else():
+    stock, cfg = UnitreeGo2FlatEnvCfg(), add(UnitreeGo2FlatEnvCfg())
+    events = vars(cfg.events)
+    assert list(events) == ["begin_faults", *vars(stock.events), "faults"]
+    assert (events["begin_faults"].func, events["begin_faults"].mode) == (mdp.begin_fault_episode, "reset")
+    faults = events["faults"]
+    assert (faults.func, faults.mode, faults.interval_range_s) == (mdp.joint_faults, "interval", (0.0, 0.0))
+    assert faults.is_global_time
+    assert list(vars(cfg.observations)) == ["policy", "joint_mask", "fault_flag"]
+    before, after = vars(stock.observations.policy), vars(cfg.observations.policy)
+    assert list(before) == list(after)
+    changed = {name for name in before if repr(before[name]) != repr(after[name])}
+    assert changed == {"joint_pos", "joint_vel", "actions"}
+    assert {after[name].func for name in changed} == {mdp.joint_sensor}
+    assert {name: after[name].params["quantity"] for name in changed} == {
+        "joint_pos": "position",
+        "joint_vel": "velocity",
+        "actions": "action",
+    }
+    assert "command_faults" not in vars(cfg.actions)
+
+
+def test_a_sensor_keeps_noise_scale_clip_history_joints_and_parameters():
+    cfg = go2()
+    joints = SceneEntityCfg("robot", joint_names=[HIPS, THIGHS], preserve_order=True)
+    cfg.observations.policy.joint_vel = ObservationTermCfg(
+        func=wheel_speed,
+        params={"asset_cfg": joints, "radius": 0.1},
+        noise=UniformNoiseCfg(n_min=-1.5, n_max=1.5),
+        scale=0.05,
+        clip=(-2.0, 2.0),
+        history_length=3,
+        flatten_history_dim=False,
+    )
+    before = copy.deepcopy(cfg.observations.policy.joint_vel)
+    add(cfg, quantities={wheel_speed: "velocity"})
+    term = cfg.observations.policy.joint_vel
+    assert term.noise is None  # Isaac Lab would add it to dead joints, too
+    assert term.params == {
+        "func": wheel_speed,
+        "noise": before.noise,
+        "quantity": "velocity",
+        "asset_cfg": joints,
+        "func_params": {"radius": 0.1},
+    }
+    for kept in ("scale", "clip", "history_length", "flatten_history_dim"):
+        assert getattr(term, kept) == getattr(before, kept)
+
+
+def test_the_mask_has_the_joints_of_the_observations():
+    cfg = go2()
+    joints = SceneEntityCfg("robot", joint_names=[HIPS])
+    for term in (cfg.observations.policy.joint_pos, cfg.observations.policy.joint_vel):
+        term.params["asset_cfg"] = joints
+    add(cfg)
+    assert cfg.observations.joint_mask.mask.params["asset_cfg"].joint_names == [HIPS]
+    # terms that differ: all joints
+    cfg = go2()
+    cfg.observations.policy.joint_pos.params["asset_cfg"] = joints
+    assert "asset_cfg" not in add(cfg).observations.joint_mask.mask.params
+
+
+def test_a_critic_goes_on_seeing_the_truth_even_where_it_shared_the_policys_cfg():
+    cfg = go2()
+    cfg.observations.critic = cfg.observations.policy
+    add(cfg)
+    assert cfg.observations.critic.joint_pos.func is lab.joint_pos_rel
+    assert cfg.observations.policy.joint_pos.func is mdp.joint_sensor
+    # unless it is named
+    cfg = go2()
+    cfg.observations.critic = critic(pos=ObservationTermCfg(func=lab.joint_pos))
+    add(cfg, groups=("policy", "critic"))
+    assert cfg.observations.critic.pos.func is mdp.joint_sensor
+
+
+def action(*joints, **changes):
+    return lab.JointPositionActionCfg(asset_name="robot", joint_names=list(joints), **changes)
+
+
+@pytest.mark.parametrize(
+    ("actions", "patterns"),
+    [
+        ({}, None),  # all joints, in the robot's order
+        ({"joint_pos": action(HIPS)}, [f"(?:{HIPS})"]),
+        ({"joint_pos": action(HIPS, THIGHS)}, [f"(?:{HIPS})|(?:{THIGHS})"]),  # the robot's order, leg by leg
+        ({"joint_pos": action(THIGHS, HIPS, preserve_order=True)}, [THIGHS, HIPS]),
+        ({"joint_pos": action(THIGHS), "hips": action(HIPS)}, [f"(?:{THIGHS})", f"(?:{HIPS})"]),
+    ],
+)
+def test_last_actions_belong_to_the_joints_of_the_action_terms(actions, patterns):
+    params = add(go2(**actions)).observations.policy.actions.params
+    if patterns is None:
+        assert "asset_cfg" not in params
+    else:
+        assert (params["asset_cfg"].joint_names, params["asset_cfg"].preserve_order) == (patterns, True)
+
+
+def test_a_last_action_by_name_has_that_terms_joints():
+    grip = lab.BinaryJointPositionActionCfg(
+        asset_name="robot", joint_names=[THIGHS], open_command_expr={}, close_command_expr={}
+    )
+    cfg = go2(joint_pos=action(HIPS), grip=grip)
+    with pytest.raises(UmcError, match="'grip' is no joint action of 'robot'; give each action term"):
+        add(cfg)
+    cfg.observations.policy.actions.params["action_name"] = "joint_pos"
+    cfg.observations.policy.grip = ObservationTermCfg(func=lab.last_action, params={"action_name": "grip"})
+    add(cfg)
+    assert cfg.observations.policy.actions.params["func_params"] == {"action_name": "joint_pos"}
+    assert cfg.observations.policy.actions.params["asset_cfg"].joint_names == [f"(?:{HIPS})"]
+    assert cfg.observations.policy.grip.func is lab.last_action
+
+
+def test_presets_are_changed_in_every_variant_whether_hydra_has_chosen_or_not():
+    cfg = SpotFlatEnvCfg()  # its events are a preset by engine
+    stock = {name: list(vars(events)) for name, events in vars(cfg.events).items()}
+    assert len(stock) > 1
+    pos = cfg.observations.policy.joint_pos
+    cfg.observations.policy.joint_pos = preset(default=pos, quiet=ObservationTermCfg(func=lab.joint_pos))
+    add(cfg)
+    for name, events in vars(cfg.events).items():
+        assert list(vars(events)) == ["begin_faults", *stock[name], "faults"], name
+    for term in vars(cfg.observations.policy.joint_pos).values():
+        assert term.func is mdp.joint_sensor
+    late = resolve_presets(copy.deepcopy(cfg), ["newton_mjwarp", "quiet"])
+    early = resolve_presets(SpotFlatEnvCfg(), ["newton_mjwarp"])
+    early.observations.policy.joint_pos = ObservationTermCfg(func=lab.joint_pos)
+    assert late.to_dict() == add(early).to_dict()
+
+
+def test_a_cfg_that_goes_through_hydra_keeps_order_and_faults():
+    cfg = add(UnitreeGo2FlatEnvCfg(), num_joints=(1, 3))
+    values = cfg.to_dict()
+    values["events"]["faults"]["params"]["num_joints"] = [1, 1]
+    cfg.from_dict(values)
+    assert next(iter(vars(cfg.events))) == "begin_faults"
+    assert tuple(cfg.events.faults.params["num_joints"]) == (1, 1)
+    with pytest.raises(UmcError, match="already"):  # its functions are names now
+        add(cfg)
+
+
+def test_every_parameter_of_the_schedule_arrives():
+    schedule = {
+        "severity": {"effort": {"fraction": {"uniform": [0.2, 0.5]}}, "dead": 0.5, "noise": {HIPS: 0.1, ".*": 0.2}},
+        "ratios": {"mine": 1.0, "noise": 2.0},
+        "scenarios": {"mine": {"kinds": ["effort", "dead"], "detected": False}},
+        "num_joints": (1, 2),
+        "num_faults": (1, 3),
+        "onset": [20, 30],
+        "duration": (5, 10),
+        "period": 7,
+        "duty": 0.25,
+        "seed": 9,
+    }
+    params = add(UnitreeGo2FlatEnvCfg(), joint_names=[HIPS], **schedule).events.faults.params
+    assert {name: value for name, value in params.items() if name != "asset_cfg"} == schedule
+    assert (params["asset_cfg"].name, params["asset_cfg"].joint_names) == ("robot", [HIPS])
+
+
+def test_commands_that_fail_get_the_term_that_lets_them():
+    cfg = add(UnitreeGo2FlatEnvCfg(), scenario=["dropped", 8])
+    name, term = list(vars(cfg.actions).items())[-1]
+    assert (name, type(term), term.asset_name) == ("command_faults", mdp.CommandFaultsCfg, "robot")
+    assert "asset_cfg" not in cfg.observations.policy.actions.params  # it has no action of its own
+
+
+def test_umcs_own_task_is_what_add_faults_makes_of_its_healthy_twin():
+    own, cfg = A1Stage2EnvCfg(), A1Stage2EnvCfg()
+    for name, func in (("joint_pos", lab.joint_pos_rel), ("joint_vel", lab.joint_vel_rel), ("last_action", None)):
+        term = vars(cfg.observations.policy)[name]
+        term.func, term.noise = func or lab.last_action, term.params.get("noise")
+        term.params = {}
+    schedule = {name: value for name, value in cfg.events.faults.params.items() if name != "asset_cfg"}
+    for holder, names in (
+        (cfg.observations, ("joint_mask", "fault_flag")),
+        (cfg.events, ("begin_faults", "faults")),
+    ):
+        for name in names:
+            delattr(holder, name)
+    mdp.add_faults(cfg, **schedule)
+    assert next(iter(vars(cfg.events))) == next(iter(vars(own.events))) == "begin_faults"
+    ours, theirs = cfg.to_dict(), own.to_dict()
+    for name in ("joint_pos", "joint_vel", "last_action"):  # what was left to defaults is spelt out
+        term = ours["observations"]["policy"][name]["params"]
+        assert term.items() >= theirs["observations"]["policy"][name]["params"].items()
+        theirs["observations"]["policy"][name]["params"] = term
+    assert ours == theirs
+
+
+def with_policy(**terms):
+    cfg = UnitreeGo2FlatEnvCfg()
+    vars(cfg.observations.policy).update(terms)
+    return cfg
+
+
+@pytest.mark.parametrize(
+    ("cfg", "parameters", "message"),
+    [
+        (go2, {"asset_name": "dog"}, "the scene has no articulation 'dog'; it has robot"),
+        (go2, {"asset_name": "terrain"}, "no articulation 'terrain'"),
+        (go2, {"joint_names": ["("]}, r"joint pattern '\(' is no regular expression"),
+        (go2, {"joint_names": ".*"}, "joint_names must list patterns"),
+        (go2, {"joint_names": []}, "joint_names must list patterns"),
+        (go2, {"groups": ("actor",)}, "the task has no observation group 'actor'; it has policy"),
+        (go2, {"groups": "policy"}, "groups must list observation groups"),
+        (go2, {"groups": ()}, "groups must list observation groups"),
+        (go2, {"num_joint": (1, 2)}, "faults have no parameter 'num_joint'"),
+        (go2, {"env": None}, "faults have no parameter 'env'"),
+        (go2, {"severity": {}}, "kind 'rom' needs a severity"),
+        (go2, {"severity": {"rom": 1.5}, "scenario": 5}, "severity 1.5 of 'rom' must be above 0 and at most 1"),
+        (go2, {"severity": {"rom": {HIPS: 0.5, ".*": 2.0}}, "scenario": 5}, "severity 2 of 'rom'"),
+        (go2, {"severity": {"heat": 1.0}, "scenario": 8}, "unknown kind of fault 'heat'"),
+        (go2, {"ratios": (0, 0, 0, 0)}, "sum to 0"),
+        (go2, {"onset": 1000}, "must lie before the episode's end at step 1000"),
+        (go2, {"scenario": "death"}, "unknown scenario 'death'"),
+        (go2, {"num_joints": (2, 1)}, r"num_joints \(2, 1\) must be fewest and most"),
+        (go2, {"num_joints": "ab"}, "cannot be drawn with these parameters"),
+        (go2, {"seed": "one"}, "cannot be drawn with these parameters"),
+        (lambda: with_policy(joint_pos=None, joint_vel=None, actions=None), {}, "group 'policy' has no joint obs"),
+        (lambda: add(go2()), {}, "already"),
+        (
+            lambda: with_policy(effort=ObservationTermCfg(func=lab.joint_effort)),
+            {},
+            "'policy/effort' shows joints through joint_effort: say quantities=",
+        ),
+        (go2, {"quantities": {lab.joint_pos_rel: "angle"}}, "shows joints through joint_pos_rel"),
+        (
+            lambda: with_policy(joint_pos=ObservationTermCfg(func=lab.joint_pos, modifiers=[ModifierCfg()])),
+            {},
+            "'policy/joint_pos' has modifiers",
+        ),
+        (
+            lambda: with_policy(
+                joint_pos=ObservationTermCfg(func=lab.joint_pos, noise=NoiseModelWithAdditiveBiasCfg())
+            ),
+            {},
+            "'policy/joint_pos' has a noise model with a state",
+        ),
+        (
+            lambda: with_policy(actions=ObservationTermCfg(func=lab.last_action, params={"action_name": "arm"})),
+            {},
+            "asks for the action 'arm', which the task does not have",
+        ),
+        (dict, {}, "add_faults needs a ManagerBasedRLEnvCfg, not dict"),
+    ],
+)
+def test_a_mistake_is_one_line_and_changes_nothing(cfg, parameters, message):
+    cfg = cfg()
+    before = repr(cfg)
+    with pytest.raises(UmcError, match=message) as error:
+        add(cfg, **parameters)
+    assert "\n" not in str(error.value)
+    assert repr(cfg) == before
+
+
+def test_what_shall_tell_the_truth_is_left_alone():
+    cfg = with_policy(effort=ObservationTermCfg(func=lab.joint_effort), heat=ObservationTermCfg(func=joint_heat))
+    add(cfg, quantities={lab.joint_effort: None, lab.last_action: None})
+    policy = cfg.observations.policy
+    assert (policy.effort.func, policy.heat.func, policy.actions.func) == (
+        lab.joint_effort,
+        joint_heat,
+        lab.last_action,
+    )
