@@ -3,6 +3,8 @@
 """An exported policy acts as the one it came from, and its description matches the public task."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -11,10 +13,14 @@ import torch
 from fresh_policy import WIDTHS, write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.errors import UmcError
+from umc.mdp import CommandFaultsCfg
 from umc.rl import export
+from umc.rl.checkpoint import sha256
+from umc.rl.description import control
 from umc.rl.export import export_checkpoint
 from umc.rl.export_main import main
 from umc.rl.policy import load_policy
+from umc.robots import A1_JOINTS
 
 
 def normalized(agent):
@@ -36,13 +42,22 @@ def export_fresh(folder, task, model, change=None):
 
 
 @pytest.mark.parametrize(
-    ("task", "model", "change"), [("UMC-A1-Stage2", "mlp", normalized), ("UMC-G1-Stage1", "transformer", None)]
+    ("task", "model", "change"),
+    [
+        ("UMC-A1-Stage2", "mlp", normalized),
+        ("UMC-G1-Stage1", "transformer", None),
+        ("UMC-A1-Stage1", "nm_mlp", None),  # reads neither mask nor flag, but takes them
+        ("UMC-G1-Stage1", "body_transformer", None),
+    ],
 )
-def test_onnx_agrees_with_torch_for_any_batch_and_mask(tmp_path, task, model, change):
-    checkpoint, path, _ = export_fresh(tmp_path, task, model, change)
+def test_exports_agree_with_torch_for_any_batch_and_mask(tmp_path, task, model, change):
+    checkpoint, path, script, sheet = export_fresh(tmp_path, task, model, change)
     widths = WIDTHS["a1" if "A1" in task else "g1"]
     policy = load_policy(checkpoint, widths)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    module = torch.jit.load(str(script))
+    said = json.loads(sheet.read_text())
+    assert (said["onnx"]["sha256"], said["torchscript"]["sha256"]) == (sha256(path), sha256(script))
     assert [one.name for one in session.get_inputs()] == ["policy", "joint_mask", "fault_flag"]
     assert [one.name for one in session.get_outputs()] == ["actions"]
     for batch in (1, 2, 5):
@@ -53,11 +68,18 @@ def test_onnx_agrees_with_torch_for_any_batch_and_mask(tmp_path, task, model, ch
             given = session.run(None, {"policy": obs.numpy(), "joint_mask": mask.numpy(), "fault_flag": flag.numpy()})
             wanted = policy({"policy": obs, "joint_mask": mask, "fault_flag": flag})
             np.testing.assert_allclose(given[0], wanted.numpy(), atol=1e-5)
+            np.testing.assert_allclose(module(obs, mask, flag).numpy(), wanted.numpy(), atol=1e-6)
 
 
-def test_the_description_says_what_the_public_a1_task_says(tmp_path):
+@pytest.fixture(scope="module")
+def a1(tmp_path_factory):
+    """Checkpoint, ONNX, TorchScript and description of an A1 policy; a test that writes has to copy them."""
+    return export_fresh(tmp_path_factory.mktemp("a1"), "UMC-A1-Stage2", "mlp")
+
+
+def test_the_description_says_what_the_public_a1_task_says(a1):
     """Figures of A1-Walk (BodyTransformer's fork of ParkourGym), not of our cfg."""
-    checkpoint, _, path = export_fresh(tmp_path, "UMC-A1-Stage2", "mlp")
+    checkpoint, *_, path = a1
     content = json.loads(path.read_text())
     joints = {joint["name"]: joint for joint in content["joints"]}
     assert list(joints)[:4] == ["FL_hip_joint", "FL_thigh_joint", "FL_calf_joint", "FR_hip_joint"]
@@ -69,6 +91,7 @@ def test_the_description_says_what_the_public_a1_task_says(tmp_path):
     control = content["control"]
     assert (control["physics_dt_s"], control["decimation"], control["policy_dt_s"]) == (0.005, 4, 0.02)
     assert control["action_scale"] == [0.5] * 12
+    assert control["action_offset_rad"] == list(pose.values())
     columns = [(term["function"], *term["columns"], term["scale"]) for term in content["observations"]["policy"]]
     assert columns == [
         ("zeros", 0, 3, 1.0),
@@ -84,21 +107,24 @@ def test_the_description_says_what_the_public_a1_task_says(tmp_path):
 
 
 def test_the_description_tells_g1s_gains_apart(tmp_path):
-    _, _, path = export_fresh(tmp_path, "UMC-G1-Stage1", "mlp")
+    *_, path = export_fresh(tmp_path, "UMC-G1-Stage1", "mlp")
     content = json.loads(path.read_text())
     gains = {joint["name"]: (joint["kp_Nm_per_rad"], joint["kd_Nms_per_rad"]) for joint in content["joints"]}
     assert gains["left_hip_yaw_joint"] == (100.0, 2.0)
     assert gains["right_knee_joint"] == (150.0, 4.0)
     assert gains["right_ankle_roll_joint"] == (40.0, 2.0)
     assert content["observations"]["policy"][-1]["columns"] == [45, 47]
+    assert content["observations"]["policy"][-1]["period_s"] == 0.8  # unitree_rl_gym
     assert content["control"]["action_scale"] == [0.25] * 12
 
 
-def test_an_export_that_disagrees_is_not_put_in_place(tmp_path, monkeypatch):
+@pytest.mark.parametrize("writer", ["write_onnx", "write_torchscript"])
+def test_an_export_that_disagrees_is_not_put_in_place(a1, tmp_path, monkeypatch, writer):
     """The exporter is made to write another network: the check has to see it, and the old files have to stay."""
-    checkpoint, model, sheet = export_fresh(tmp_path, "UMC-A1-Stage2", "mlp")
-    before = model.read_bytes(), sheet.read_bytes()
-    write = export.write_onnx
+    checkpoint = a1[0]
+    files = [Path(shutil.copy(file, tmp_path)) for file in a1[1:]]
+    before = [file.read_bytes() for file in files]
+    write = getattr(export, writer)
 
     def wrong(actor, path):
         with torch.no_grad():
@@ -107,11 +133,45 @@ def test_an_export_that_disagrees_is_not_put_in_place(tmp_path, monkeypatch):
         with torch.no_grad():
             actor.core.layers[-1].bias -= 0.01
 
-    monkeypatch.setattr(export, "write_onnx", wrong)
+    monkeypatch.setattr(export, writer, wrong)
+    env_cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
     with pytest.raises(UmcError, match="differs from torch"):
-        export_checkpoint(checkpoint, model.parent, load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point"))
-    assert (model.read_bytes(), sheet.read_bytes()) == before
-    assert sorted(file.name for file in model.parent.iterdir()) == ["policy.json", "policy.onnx"]
+        export_checkpoint(checkpoint, tmp_path, env_cfg)
+    assert [file.read_bytes() for file in files] == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["policy.json", "policy.onnx", "policy.pt"]
+
+
+def test_what_training_changed_in_the_env_is_exported(tmp_path, capsys):
+    checkpoint = write_fresh(tmp_path)
+    record = {"task": "UMC-A1-Stage2", "agent": "rsl_rl_mlp_cfg_entry_point", "seed": 1}
+    overrides = ["physics=ovphysx", "env.actions.joint_pos.scale=0.125", "agent.algorithm.gamma=0.5"]
+    (tmp_path / "run.json").write_text(json.dumps({**record, "overrides": overrides}))
+    assert main(["--checkpoint", str(checkpoint)]) == 0
+    files = [Path(line.split(": ")[1]) for line in capsys.readouterr().out.splitlines() if "exported" in line]
+    assert [file.name for file in files] == ["policy.onnx", "policy.pt", "policy.json"]
+    assert json.loads(files[-1].read_text())["control"]["action_scale"] == [0.125] * 12
+
+
+def test_an_action_term_that_breaks_commands_is_no_action_of_the_policy(a1):
+    env_cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+    env_cfg.actions.command_faults = CommandFaultsCfg()
+    said = json.loads(a1[-1].read_text())["control"]
+    assert control(env_cfg, A1_JOINTS) == {name: value for name, value in said.items() if name != "action_clip"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda cfg: setattr(cfg.observations.policy.joint_pos, "clip", (-1.0, 1.0)), "joint_pos has a clip"),
+        (lambda cfg: setattr(cfg.actions.joint_pos, "clip", {".*": (-1.0, 1.0)}), "actions without clip"),
+    ],
+)
+def test_a_task_that_the_description_could_not_tell_is_refused(tmp_path, change, words):
+    checkpoint = write_fresh(tmp_path)
+    env_cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+    change(env_cfg)
+    with pytest.raises(UmcError, match=words):
+        export_checkpoint(checkpoint, tmp_path / "out", env_cfg)
 
 
 def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path):

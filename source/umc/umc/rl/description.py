@@ -50,15 +50,18 @@ def observation_terms(group: Any, num_joints: int) -> list[dict[str, Any]]:
         num_joints: Number of joints.
 
     Returns:
-        Name, function, columns ``[start, stop)``, unit before scaling and scale of every term, in order.
+        Name, function, columns ``[start, stop)``, unit before scaling and scale of every term, in order, and the period
+        of a clock.
 
     Raises:
-        UmcError: If a term's width cannot be told from its cfg.
+        UmcError: If a term's width cannot be told from its cfg, or it has more than a scale.
     """
     terms: list[dict[str, Any]] = []
     start = 0
     for name, term in _terms(group):
         function = _function_name(term)
+        if term.clip is not None or term.modifiers is not None or term.history_length:
+            raise UmcError(f"{name} has a clip, modifiers or a history, which a description cannot tell; train without")
         stop = start + _width(function, term, num_joints)
         scale = 1.0 if term.scale is None else term.scale
         terms.append({
@@ -68,6 +71,8 @@ def observation_terms(group: Any, num_joints: int) -> list[dict[str, Any]]:
             "unit": UNITS.get(function, ""),
             "scale": list(scale) if isinstance(scale, Sequence) else float(scale),
         })  # fmt: skip
+        if function == "phase_clock":
+            terms[-1]["period_s"] = float(term.params["period"])
         start = stop
     return terms
 
@@ -143,19 +148,24 @@ def control(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
     Raises:
         UmcError: If the task has another action than one joint position target per joint.
     """
-    terms = list(_terms(env_cfg.actions))
-    if len(terms) != 1 or not hasattr(terms[0][1], "use_default_offset"):
+    from umc.mdp import CommandFaultsCfg  # takes seconds
+
+    terms = [term for _, term in _terms(env_cfg.actions) if not isinstance(term, CommandFaultsCfg)]
+    if len(terms) != 1 or not hasattr(terms[0], "use_default_offset"):
         raise UmcError("only tasks with a single joint position action can be exported")
-    action = terms[0][1]
-    scale = expand(action.scale, joint_names)
+    action = terms[0]
+    if action.clip is not None:
+        raise UmcError("only joint position actions without clip can be exported; set the agent's clip_actions instead")
+    scale = expand(action.scale, joint_names, 1.0)
+    pose = expand(env_cfg.scene.robot.init_state.joint_pos, joint_names, 0.0)
+    offset = pose if action.use_default_offset else expand(action.offset, joint_names, 0.0)
     return {
         "physics_dt_s": env_cfg.sim.dt,
         "decimation": env_cfg.decimation,
         "policy_dt_s": env_cfg.sim.dt * env_cfg.decimation,
         "action_scale": [scale[name] for name in joint_names],
-        "target_rad": (
-            "default_position + action_scale * action" if action.use_default_offset else "action_scale * action"
-        ),
+        "action_offset_rad": [offset[name] for name in joint_names],
+        "target_rad": "action_offset + action_scale * action",
         "torque_Nm": "clip(kp * (target - position) - kd * velocity, -effort_limit, effort_limit)",
     }
 

@@ -1,16 +1,17 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A trained policy as ONNX, with a JSON beside it that says how to feed it and what to do with its actions."""
+"""A trained policy as ONNX and TorchScript, with a JSON beside them: how to feed it, what to do with its actions."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -23,6 +24,7 @@ from umc.rl.description import control, group_widths, joint_table, observation_t
 from umc.rl.files import temporary_name
 from umc.rl.models import EXPORT_INPUTS, ExportedPolicy, MaskedModel
 from umc.rl.policy import LoadedPolicy, load_policy
+from umc.rl.policy_runner import FORMAT
 
 OUTPUT = "actions"
 """Name of the exported policy's output."""
@@ -30,15 +32,29 @@ OUTPUT = "actions"
 OPSET = 18
 """ONNX operator set: the lowest that torch's exporter writes without conversion."""
 
+ExportedFunction = Callable[..., np.ndarray]
+"""From (policy (B, D), joint_mask (B, J), fault_flag (B, 3)), torch tensors, to actions (B, J)."""
+
 TOLERANCE = 1.0e-4
-"""Largest accepted difference between ONNX Runtime and torch [action]; measured: 1e-6."""
+"""Largest accepted difference between an export and torch [action]; measured: 1e-6."""
 
 CHECK_BATCHES = (1, 7)
 """Batch sizes of the check: a robot's, and one that no export traces by chance."""
 
 
-def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> tuple[Path, Path]:
-    """Writes ``policy.onnx`` and ``policy.json``.
+class Exported(NamedTuple):
+    """Files of an exported policy."""
+
+    onnx: Path
+    """For ONNX Runtime, and for :class:`umc.rl.policy_runner.PolicyRunner`."""
+    torchscript: Path
+    """For ``torch.jit.load``, in Python and C++."""
+    description: Path
+    """How to feed either, and what their actions mean."""
+
+
+def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> Exported:
+    """Writes ``policy.onnx``, ``policy.pt`` and ``policy.json``.
 
     Args:
         checkpoint: File that training wrote.
@@ -46,7 +62,7 @@ def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> 
         env_cfg: Env cfg of the checkpoint's task.
 
     Returns:
-        Paths of the ONNX and of the JSON file.
+        The files.
 
     Raises:
         UmcError: If the checkpoint does not fit the task, the export does not agree with torch, or the folder cannot
@@ -56,28 +72,29 @@ def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> 
     info = checkpoint_info(read_checkpoint(path), path)
     widths = group_widths(env_cfg.observations, EXPORT_INPUTS, len(info.joint_names))
     policy = load_policy(path, widths)
-    model, sheet = folder / "policy.onnx", folder / "policy.json"
-    parts = temporary_name(model), temporary_name(sheet)
+    files = Exported(folder / "policy.onnx", folder / "policy.pt", folder / "policy.json")
+    parts = Exported(*map(temporary_name, files))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            write_onnx(policy.actor, parts[0])
-            difference = check_onnx(policy.actor, parts[0])
-            content = describe(policy, env_cfg)
-            content["onnx"] = {
-                "file": model.name,
-                "sha256": sha256(parts[0]),
-                "largest_difference_to_torch": difference,
-            }
-            parts[1].write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-            os.replace(parts[0], model)
-            os.replace(parts[1], sheet)
+            content = describe(policy, env_cfg)  # refuses in a moment what the rest would take seconds for
+            write_onnx(policy.actor, parts.onnx)
+            write_torchscript(policy.actor, parts.torchscript)
+            for kind, run in (("onnx", onnx_function(parts.onnx)), ("torchscript", script_function(parts.torchscript))):
+                content[kind] = {
+                    "file": getattr(files, kind).name,
+                    "sha256": sha256(getattr(parts, kind)),
+                    "largest_difference_to_torch": check_export(policy.actor, run),
+                }
+            parts.description.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            for part, file in zip(parts, files, strict=True):
+                os.replace(part, file)
         finally:
             for part in parts:
                 part.unlink(missing_ok=True)
     except OSError as error:
         raise UmcError(f"cannot write to {folder}: {error.strerror}; choose another --out") from error
-    return model, sheet
+    return files
 
 
 def write_onnx(actor: MaskedModel, path: Path) -> None:
@@ -109,12 +126,47 @@ def write_onnx(actor: MaskedModel, path: Path) -> None:
         )
 
 
-def check_onnx(actor: MaskedModel, path: Path) -> float:
-    """Compares an exported file with torch, for batches and masks of every kind.
+def write_torchscript(actor: MaskedModel, path: Path) -> None:
+    """Exports an actor as TorchScript.
+
+    Args:
+        actor: The actor.
+        path: File to write.
+    """
+    with _without_advice():
+        torch.jit.script(ExportedPolicy(actor).eval()).save(str(path))  # pyright: ignore[reportPrivateImportUsage]
+
+
+def onnx_function(path: Path) -> ExportedFunction:
+    """What an ONNX file computes, by ONNX Runtime."""
+    onnx.checker.check_model(str(path))
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+    def run(*inputs: torch.Tensor) -> np.ndarray:
+        feed = dict(zip(EXPORT_INPUTS, (tensor.numpy() for tensor in inputs), strict=True))
+        return np.asarray(session.run([OUTPUT], feed)[0])
+
+    return run
+
+
+def script_function(path: Path) -> ExportedFunction:
+    """What a TorchScript file computes."""
+    with _without_advice():
+        module = torch.jit.load(str(path))  # pyright: ignore[reportPrivateImportUsage]
+
+    def run(*inputs: torch.Tensor) -> np.ndarray:
+        with torch.inference_mode():
+            return module(*inputs).numpy()
+
+    return run
+
+
+def check_export(actor: MaskedModel, exported: ExportedFunction) -> float:
+    """Compares an export with torch, for batches and masks of every kind.
 
     Args:
         actor: The actor it came from.
-        path: The ONNX file.
+        exported: What the exported file computes.
 
     Returns:
         Largest difference of an action.
@@ -122,8 +174,6 @@ def check_onnx(actor: MaskedModel, path: Path) -> float:
     Raises:
         UmcError: If it is larger than :data:`TOLERANCE`, or not a number.
     """
-    onnx.checker.check_model(str(path))
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     joints, columns = actor.layout.num_joints, actor.obs_dim
     generator = torch.Generator().manual_seed(0)
     largest = 0.0
@@ -132,8 +182,7 @@ def check_onnx(actor: MaskedModel, path: Path) -> float:
         for mask in (torch.zeros(batch, joints), some, torch.ones(batch, joints)):
             flag = torch.where(mask.any(1, keepdim=True), 1.0, -1.0).expand(batch, 3).contiguous()
             obs = torch.randn(batch, columns, generator=generator)
-            feed = dict(zip(EXPORT_INPUTS, (obs.numpy(), mask.numpy(), flag.numpy()), strict=True))
-            given = np.asarray(session.run([OUTPUT], feed)[0])
+            given = exported(obs, mask, flag)
             with torch.inference_mode():
                 wanted = actor.deterministic(obs, mask, flag).numpy()
             difference = float(np.abs(given - wanted).max()) if given.shape == wanted.shape else float("nan")
@@ -168,11 +217,11 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
     if positions != policy.actor.layout.joint_columns[0][0]:
         raise UmcError("the task's joint columns are not where the policy expects them; correct joint_start")
     return {
-        "format": 1,
+        "format": FORMAT,
         "checkpoint": {"file": policy.path.name, "sha256": policy.sha256},
         "trained": dict(info),
         "inputs": {
-            "policy": "scaled observations, without noise; the entries of dead joints are 0",
+            "policy": "observations times their scale, without noise; the entries of dead joints are 0",
             "joint_mask": "1 where a joint's sensor is dead, else 0",
             "fault_flag": "three times +1 where a joint fault has been detected, else three times -1",
         },
@@ -182,3 +231,11 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
         "joints": joint_table(robot, names),
         "control": {**control(env_cfg, names), "action_clip": policy.clip},
     }
+
+
+@contextlib.contextmanager
+def _without_advice() -> Iterator[None]:
+    """Keeps torch 2.11 from advising torch.export, whose files C++ programs cannot load without a compiler."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*torch.jit.*", category=DeprecationWarning)
+        yield
