@@ -12,8 +12,11 @@ MAX_DEPENETRATION_VELOCITY = 1.0
 """Speed at which PhysX pushes overlapping shapes apart [m/s] (Isaac Lab's own legged robots)."""
 
 SOLVER_POSITION_ITERATIONS = 4
-SOLVER_VELOCITY_ITERATIONS = 0
 """PhysX iterations per step for a legged robot (Isaac Lab's own Unitree robots and unitree_rl_gym)."""
+
+SOLVER_VELOCITY_ITERATIONS = 16
+"""PhysX iterations in which joint speed limits meet contacts. Those robots have none, and joints at their speed limit
+then push a floating robot about; docs/engines.md has the figures."""
 
 SOFT_LIMIT_FACTOR = 0.9
 """Share of the joint range that the soft limits keep (unitree_rl_gym and Isaac Lab's legged robots)."""

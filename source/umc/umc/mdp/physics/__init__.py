@@ -1,18 +1,7 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""How faults get into the engines: one limiter per kind of joint fault, and one governor for Newton."""
+"""How faults get into the engines: limits on position, torque and speed of joints, held and taken back to the bit."""
 
-from .interim import JointLimitWriter
-from .limiters import EffortLimiter, JointLimiter, PositionLimiter, VelocityLimiter
-from .window import rom_window
-from .writer import JointFaultWriter
+from .writer import JointLimitWriter
 
-__all__ = [
-    "EffortLimiter",
-    "JointFaultWriter",
-    "JointLimitWriter",
-    "JointLimiter",
-    "PositionLimiter",
-    "VelocityLimiter",
-    "rom_window",
-]
+__all__ = ["JointLimitWriter"]

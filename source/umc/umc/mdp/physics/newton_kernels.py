@@ -2,158 +2,192 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # type: ignore
 # (Warp compiles these functions; its array types mean something else to a Python type checker.)
-"""Warp kernels of the Newton governor: one thread per degree of freedom and world."""
+"""Warp kernels that put joint limits into Newton's MuJoCo solver."""
 
 import warp as wp
 
-BRAKE = 1.0e4
-"""Largest friction torque of a joint that is beyond its bound [N*m]: more than any leg needs, so the bound holds."""
+IMPEDANCE = 0.9999
+"""Share of a broken bound that the solver takes back within the step [-]; the largest that MuJoCo allows."""
 
-IMPEDANCE = 0.999
-"""Share of the asked acceleration that the solver's friction constraint delivers [-]; MuJoCo allows up to 0.9999."""
-
-CRUISE = 0.97
-"""Share of the speed limit from which on a pushed joint is braked [-]."""
-
-HOLD_FROM = 0.92
-"""Share of that speed from which on a pushed joint is held at its speed [-], so that a blow meets the brake."""
-
-HOLD = 4.0
-"""Friction of a held joint over what holding is predicted to need [-]; bounds how stiffly it meets a blow."""
-
-SMALLEST_SHARE = 0.25
-"""Least share of the wanted effect that a guessed brake torque is trusted to have [-]; bounds its correction."""
-
-_FRICTION_DOF = 1
-"""``mujoco_warp`` type of a joint friction row."""
-
-vec5 = wp.types.vector(length=5, dtype=float)
+_LIMIT_JOINT = 3
+"""``mujoco_warp`` type of a joint limit row."""
 
 
-@wp.kernel(enable_backward=False)
-def read_brakes(
-    ne: wp.array[int],
-    nf: wp.array[int],
-    row_type: wp.array2d[int],
-    row_dof: wp.array2d[int],
-    row_force: wp.array2d[float],
-    braking: wp.array2d[float],
-    brake: wp.array2d[float],
+@wp.struct
+class Rows:
+    """The constraint rows of ``mujoco_warp`` that a joint limit fills; first index is the world."""
+
+    capacity: int
+    entries: int
+    count: wp.array[int]
+    type: wp.array2d[int]
+    id: wp.array2d[int]
+    pos: wp.array2d[float]
+    margin: wp.array2d[float]
+    stiffness: wp.array2d[float]
+    velocity: wp.array2d[float]
+    acceleration: wp.array2d[float]
+    friction: wp.array2d[float]
+    jacobian: wp.array3d[float]
+    # the rest is in use with sparse Jacobians only
+    length: wp.array2d[int]
+    start: wp.array2d[int]
+    column: wp.array3d[int]
+    block_start: wp.array2d[int]
+    block_rows: wp.array2d[int]
+    blocks: wp.array[int]
+
+
+@wp.func
+def _entries_in_use(rows: Rows, world: int) -> int:
+    """Where the next entry of a sparse Jacobian goes."""
+    used = wp.int32(0)
+    for row in range(wp.min(rows.count[world], rows.capacity)):
+        used = wp.max(used, rows.start[world, row] + rows.length[world, row])
+    return used
+
+
+@wp.func
+def _add_row(
+    rows: Rows,
+    world: int,
+    dofs: int,
+    dof: int,
+    joint: int,
+    sign: float,
+    velocity: float,
+    acceleration: float,
+    stiffness: float,
+    entry: int,
 ) -> None:
-    """Friction torque of each braked joint in the last substep [N*m]. One thread per world."""
-    world = wp.tid()
-    for dof in range(brake.shape[1]):
-        brake[world, dof] = 0.0
-    last = wp.min(ne[world] + nf[world], row_type.shape[1])
-    for row in range(ne[world], last):
-        if row_type[world, row] == _FRICTION_DOF:
-            dof = row_dof[world, row]
-            if braking[world, dof] > 0.0:
-                brake[world, dof] = row_force[world, row]
+    """Asks that a joint's acceleration, times ``sign``, be at least ``acceleration``; ``entry`` < 0 for dense rows."""
+    row = rows.count[world]
+    rows.count[world] = row + 1  # as the solver counts: it warns of rows that found no room
+    if row >= rows.capacity:
+        return
+    if entry < 0:
+        for other in range(dofs):
+            rows.jacobian[world, row, other] = 0.0
+        rows.jacobian[world, row, dof] = sign
+    else:
+        rows.length[world, row] = 0
+        rows.start[world, row] = 0
+        if entry < rows.entries:
+            rows.length[world, row] = 1
+            rows.start[world, row] = entry
+            rows.column[world, 0, entry] = dof
+            rows.jacobian[world, 0, entry] = sign
+        block = rows.blocks[world]
+        rows.blocks[world] = block + 1
+        rows.block_start[world, block] = row
+        rows.block_rows[world, block] = 1
+    rows.type[world, row] = _LIMIT_JOINT
+    rows.id[world, row] = joint
+    rows.pos[world, row] = 0.0
+    rows.margin[world, row] = 0.0
+    rows.stiffness[world, row] = stiffness
+    rows.velocity[world, row] = sign * velocity
+    rows.acceleration[world, row] = acceleration
+    rows.friction[world, row] = 0.0
 
 
 @wp.kernel(enable_backward=False)
-def change_of_torque(
-    dof_map: wp.array2d[int],
-    joint_qd: wp.array[float],
-    torque: wp.array[float],
-    brake: wp.array2d[float],
-    last_torque: wp.array[float],
-    change: wp.array2d[float],
-) -> None:
-    """What motor and brake torque change if the brake lets go [N*m]."""
-    world, column = wp.tid()
-    dof = dof_map[world, column]
-    friction = brake[world, column]
-    if friction * joint_qd[dof] > 0.0:
-        # it held the joint against a blow, which is over: without it, the brake would have balanced the motor
-        friction = -last_torque[dof]
-    change[world, column] = torque[dof] - last_torque[dof] - friction
-    last_torque[dof] = torque[dof]
-
-
-@wp.kernel(enable_backward=False)
-def predict(
-    dt: float,
-    dof_map: wp.array2d[int],
-    coordinate: wp.array[int],
-    joint_q: wp.array[float],
-    joint_qd: wp.array[float],
+def bound_speeds(
+    dofs: int,
+    sparse: bool,
+    timestep: wp.array[float],
+    newton_dof: wp.array2d[int],
+    dof_joint: wp.array[int],
+    joint_coordinate: wp.array[int],
+    inverse_inertia: wp.array2d[float],
+    qpos: wp.array2d[float],
+    qvel: wp.array2d[float],
     speed: wp.array[float],
     lower: wp.array[float],
     upper: wp.array[float],
-    acceleration: wp.array2d[float],
-    change: wp.array2d[float],
-    inverse_inertia: wp.array2d[float],
-    bound: wp.array2d[float],
-    excess: wp.array2d[float],
-    guess: wp.array2d[float],
+    rows: Rows,
 ) -> None:
-    """Predicted speed beyond the bound that it would break [rad/s], and a first guess of the brake torque [N*m]."""
-    world, column = wp.tid()
-    dof = dof_map[world, column]
-    excess[world, column] = 0.0
-    guess[world, column] = 0.0
-    if wp.isinf(speed[dof]) and wp.isinf(lower[dof]) and wp.isinf(upper[dof]):
-        return
-    q = joint_q[coordinate[dof]]
-    v = joint_qd[dof]
-    # a joint outside its window is stopped here; the engine's own limit brings it back
-    highest = wp.min(CRUISE * speed[dof], wp.max((upper[dof] - q) / dt, 0.0))
-    lowest = wp.max(-CRUISE * speed[dof], wp.min((lower[dof] - q) / dt, 0.0))
-    predicted = v + dt * (acceleration[world, column] + change[world, column])
-    if not wp.isfinite(predicted):
-        # the world has diverged: brakes made of NaN would outlive its reset
-        return
-    bound[world, column] = wp.clamp(predicted, lowest, highest)
-    excess[world, column] = predicted - bound[world, column]
-    inertia = 1.0 / inverse_inertia[world % inverse_inertia.shape[0], column]
-    guess[world, column] = -excess[world, column] * inertia / dt
+    """Adds two rows for each limited joint: its speed at the end of the step has to keep its bounds.
+
+    One thread per world.
+    """
+    world = wp.tid()
+    dt = timestep[world % timestep.shape[0]]
+    entry = wp.int32(-1)
+    for dof in range(dofs):
+        at = newton_dof[world, dof]
+        if at < 0:
+            continue
+        if wp.isinf(speed[at]) and wp.isinf(lower[at]) and wp.isinf(upper[at]):
+            continue
+        joint = dof_joint[dof]
+        q = qpos[world, joint_coordinate[joint]]
+        v = qvel[world, dof]
+        # a joint outside its window must not go further out; the engine's own limit brings it back
+        highest = wp.min(speed[at], wp.max((upper[at] - q) / dt, 0.0))
+        lowest = wp.max(-speed[at], wp.min((lower[at] - q) / dt, 0.0))
+        stiffness = IMPEDANCE / ((1.0 - IMPEDANCE) * inverse_inertia[world % inverse_inertia.shape[0], dof])
+        if sparse and entry < 0:
+            entry = _entries_in_use(rows, world)
+        _add_row(rows, world, dofs, dof, joint, -1.0, v, (v - highest) / dt, stiffness, entry)
+        if sparse:
+            entry += 1
+        _add_row(rows, world, dofs, dof, joint, 1.0, v, (lowest - v) / dt, stiffness, entry)
+        if sparse:
+            entry += 1
 
 
 @wp.kernel(enable_backward=False)
-def turn_brakes(
-    dt: float,
-    dof_map: wp.array2d[int],
-    joint_qd: wp.array[float],
-    speed: wp.array[float],
-    bound: wp.array2d[float],
-    excess: wp.array2d[float],
-    guess: wp.array2d[float],
-    effect: wp.array2d[float],
-    own_friction: wp.array[float],
-    own_solref: wp.array2d[wp.vec2],
-    own_solimp: wp.array2d[vec5],
-    braking: wp.array2d[float],
-    friction: wp.array2d[float],
-    solref: wp.array2d[wp.vec2],
-    solimp: wp.array2d[vec5],
+def write_positions(
+    joints: int,
+    slot: wp.array[int],
+    newton_dof: wp.array2d[int],
+    envs: wp.array[wp.bool],
+    faulty: wp.array2d[wp.bool],
+    lower: wp.array2d[float],
+    upper: wp.array2d[float],
+    model_lower: wp.array[float],
+    model_upper: wp.array[float],
+    joint_range: wp.array2d[wp.vec2],
+    bound_lower: wp.array[float],
+    bound_upper: wp.array[float],
 ) -> None:
-    """Turns the friction of joints that would leave their bounds on, and that of all others back to their own."""
-    world, column = wp.tid()
-    dof = dof_map[world, column]
-    e = excess[world, column]
-    if e == 0.0:
-        braking[world, column] = 0.0
-        friction[world, column] = own_friction[dof]
-        solref[world, column] = own_solref[world, column]
-        solimp[world, column] = own_solimp[world, column]
+    """Writes position limits into Newton's model, the solver's and the bounds. One thread per world and joint."""
+    world, joint = wp.tid()
+    dof = newton_dof[world, joint]
+    if dof < 0 or slot[dof] < 0:
         return
-    v = joint_qd[dof]
-    limit = bound[world, column]
-    rate = wp.float32(0.0)
-    torque = HOLD * wp.abs(guess[world, column])
-    # up to the limit itself a held joint keeps its speed; a window, whose bound is no cruising speed, is never overrun
-    hard = wp.where(wp.abs(limit) == CRUISE * speed[dof], limit / CRUISE, limit)
-    if (v - hard) * e > 0.0:
-        # beyond the speed limit, or about to leave the window: come back within this substep
-        rate = wp.clamp((v - hard) / (v * dt), 0.0, 1.0 / dt)
-        torque = BRAKE
-    elif (v - HOLD_FROM * limit) * e < 0.0:
-        # just strong enough to arrive at the bound, by what the guess does to this joint with all others braked, too
-        share = -dt * effect[world, column] / e
-        torque = wp.abs(guess[world, column]) / wp.max(share, SMALLEST_SHARE)
-    braking[world, column] = 1.0
-    friction[world, column] = own_friction[dof] + torque
-    solref[world, column] = wp.vec2(0.0, -rate * IMPEDANCE)
-    solimp[world, column] = vec5(IMPEDANCE, IMPEDANCE, 0.001, 0.5, 2.0)
+    env = slot[dof] // joints
+    column = slot[dof] % joints
+    if not envs[env]:
+        return
+    low = lower[env, column]
+    high = upper[env, column]
+    model_lower[dof] = low
+    model_upper[dof] = high
+    joint_range[world % joint_range.shape[0], joint] = wp.vec2(low, high)
+    bound_lower[dof] = wp.where(faulty[env, column], low, -wp.inf)
+    bound_upper[dof] = wp.where(faulty[env, column], high, wp.inf)
+
+
+@wp.kernel(enable_backward=False)
+def write_efforts(
+    joints: int,
+    slot: wp.array[int],
+    newton_dof: wp.array2d[int],
+    envs: wp.array[wp.bool],
+    effort: wp.array2d[float],
+    model_effort: wp.array[float],
+    joint_force_range: wp.array2d[wp.vec2],
+) -> None:
+    """Writes effort limits into Newton's model and the solver's. One thread per world and joint."""
+    world, joint = wp.tid()
+    dof = newton_dof[world, joint]
+    if dof < 0 or slot[dof] < 0:
+        return
+    env = slot[dof] // joints
+    if not envs[env]:
+        return
+    value = effort[env, slot[dof] % joints]
+    model_effort[dof] = value
+    joint_force_range[world % joint_force_range.shape[0], joint] = wp.vec2(-value, value)

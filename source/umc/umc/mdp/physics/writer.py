@@ -1,56 +1,170 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes all joint faults of some envs into physics, and takes them back to the bit."""
+"""Holds the joints of a robot to limits, whatever engine it lives in, and takes the limits back to the bit."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import torch
 
-from .limiters import EffortLimiter, PositionLimiter, VelocityLimiter
+from umc.faults.limits import JointLimits
+
+from .engine import EngineJoints, engine_joints
+from .motors import Motors
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation
 
-    from umc.faults import FaultState
 
+class JointLimitWriter:
+    """Position, torque and speed limits of one robot's joints.
 
-class JointFaultWriter:
-    """The joint faults of one robot, whatever engine it lives in.
-
-    Limiters read what they overwrite at onset, not once at the start: limits that other events randomise come back as
-    they were.
+    Healthy limits are read when an env is limited, not once at the start: limits that other events randomise come back
+    as they were. Nothing here waits for a CUDA device, but for PhysX's own writers.
 
     Args:
         asset: The robot.
+
+    Raises:
+        UmcError: If its engine or its actuators cannot be limited.
     """
 
     def __init__(self, asset: Articulation) -> None:
-        governor = None
-        if asset.__backend_name__ == "newton":
-            from .newton_governor import NewtonGovernor  # only where that engine is installed
+        engine = engine_joints(asset)
+        self._position = _PositionChannel(asset, engine)
+        self._effort = _EffortChannel(asset, engine)
+        self._velocity = _VelocityChannel(asset, engine)
+        self._channels = (self._position, self._effort, self._velocity)
 
-            governor = NewtonGovernor(asset)
-        self._limiters = (EffortLimiter(asset), VelocityLimiter(asset, governor), PositionLimiter(asset, governor))
+    @property
+    def healthy(self) -> JointLimits:
+        """Limits of all envs without faults: what stands in the engine, or stood there before :meth:`write`."""
+        lower, upper = self._position.healthy().unbind(-1)
+        return JointLimits(lower, upper, self._effort.healthy(), self._velocity.healthy())
 
-    def limit(self, env_ids: torch.Tensor, state: FaultState) -> None:
-        """Writes the live faults of some healthy envs.
-
-        Args:
-            env_ids: The envs, their faults active in ``state``, dtype int64. Shape is (N,).
-            state: The fault state.
-        """
-        for limiter in self._limiters:
-            faulty = limiter.faulty(state)[env_ids]
-            touched = faulty.any(dim=1)
-            limiter.limit(env_ids[touched], faulty[touched], state)
-
-    def restore(self, env_ids: torch.Tensor) -> None:
-        """Takes the faults of some envs back.
+    def write(self, limits: JointLimits, changed: torch.Tensor) -> None:
+        """Brings some envs to limits; what equals the healthy limits is restored.
 
         Args:
-            env_ids: The envs, dtype int64. Shape is (N,).
+            limits: Limits, of which other envs' rows are not read.
+            changed: The envs, dtype bool. Shape is (E,).
         """
-        for limiter in self._limiters:
-            limiter.restore(env_ids[limiter.limited[env_ids]])
+        if _none(changed):
+            return
+        self._position.write(torch.stack((limits.lower, limits.upper), dim=-1), changed)
+        self._effort.write(limits.effort, changed)
+        self._velocity.write(limits.velocity, changed)
+
+    def restore(self, envs: torch.Tensor) -> None:
+        """Takes the limits of some envs back.
+
+        Args:
+            envs: The envs, limited or not, dtype bool. Shape is (E,).
+        """
+        for channel in self._channels:
+            channel.restore(envs)
+
+
+class _Channel(ABC):
+    """One quantity: remembers what it overwrites, per env."""
+
+    def __init__(self, asset: Articulation, engine: EngineJoints) -> None:
+        self.asset, self.engine = asset, engine
+        self.limited = torch.zeros(asset.num_instances, dtype=torch.bool, device=asset.device)
+        """Envs in which this quantity is limited. Shape is (E,)."""
+        self._remembered = self.read()
+
+    def healthy(self) -> torch.Tensor:
+        """Healthy values of all envs. Shape is (E, J, ...)."""
+        values = self.read()
+        return torch.where(_rows(self.limited, values), self._remembered, values)
+
+    def write(self, values: torch.Tensor, changed: torch.Tensor) -> None:
+        """See :meth:`JointLimitWriter.write`."""
+        healthy = self.healthy()
+        faulty = values != healthy
+        faulty = faulty.any(dim=-1) if faulty.dim() > 2 else faulty
+        faulty &= changed.unsqueeze(1)
+        limited = faulty.any(dim=1)
+        touched = limited | (self.limited & changed)
+        if not _none(touched):
+            self._remember(healthy)
+            self.apply(torch.where(_rows(touched, values), values, healthy), faulty, touched)
+            self.limited = torch.where(changed, limited, self.limited)
+
+    def restore(self, envs: torch.Tensor) -> None:
+        """See :meth:`JointLimitWriter.restore`."""
+        touched = envs & self.limited
+        if not _none(touched):
+            nothing = torch.zeros(self._remembered.shape[:2], dtype=torch.bool, device=envs.device)
+            self.apply(self._remembered, nothing, touched)
+            self.limited = self.limited & ~touched
+
+    def _remember(self, healthy: torch.Tensor) -> None:
+        self._remembered = healthy
+
+    @abstractmethod
+    def read(self) -> torch.Tensor:
+        """What stands in the engine now."""
+
+    @abstractmethod
+    def apply(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
+        """Writes the rows of some envs."""
+
+
+class _PositionChannel(_Channel):
+    """Lower and upper limits, and the soft limits, which follow so that rewards see what a joint can do."""
+
+    def __init__(self, asset: Articulation, engine: EngineJoints) -> None:
+        super().__init__(asset, engine)
+        self._soft = asset.data.soft_joint_pos_limits.torch.clone()
+
+    def read(self) -> torch.Tensor:
+        return self.asset.data.joint_pos_limits.torch.clone()
+
+    def apply(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
+        lower, upper = values.unbind(-1)
+        middle, reach = values.mean(-1), 0.5 * self.asset.cfg.soft_joint_pos_limit_factor * (upper - lower)
+        narrow = torch.stack((middle - reach, middle + reach), dim=-1)
+        self.engine.write_positions(lower, upper, torch.where(faulty.unsqueeze(-1), narrow, self._soft), faulty, envs)
+
+    def _remember(self, healthy: torch.Tensor) -> None:
+        super()._remember(healthy)
+        soft = self.asset.data.soft_joint_pos_limits.torch
+        self._soft = torch.where(_rows(self.limited, soft), self._soft, soft)
+
+
+class _EffortChannel(_Channel):
+    """Largest torque."""
+
+    def __init__(self, asset: Articulation, engine: EngineJoints) -> None:
+        self._motors = Motors(asset, engine)
+        super().__init__(asset, engine)
+
+    def read(self) -> torch.Tensor:
+        return self._motors.read()
+
+    def apply(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
+        self._motors.write(values, envs)
+
+
+class _VelocityChannel(_Channel):
+    """Largest speed."""
+
+    def read(self) -> torch.Tensor:
+        return self.asset.data.joint_vel_limits.torch.clone()
+
+    def apply(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
+        self.engine.write_speeds(values, faulty, envs)
+
+
+def _rows(envs: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """A mask of envs that broadcasts over their joints."""
+    return envs.view(-1, *(1,) * (like.dim() - 1))
+
+
+def _none(envs: torch.Tensor) -> bool:
+    """Whether a mask is known to be empty: a CUDA device is not asked, since the answer would wait for it."""
+    return envs.device.type == "cpu" and not bool(envs.any())

@@ -1,0 +1,190 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Joint limits in Newton, whose MuJoCo solver has no speed limit and soft position limits.
+
+In every solver substep, between the making of constraints and the solve, each limited joint gets two rows of its own:
+its speed at the end of the substep must not exceed its limit, nor take it out of its window. They are inequalities that
+the solver fulfils together with contacts and all other joints, so that a blow of the ground cannot break them. Such a
+row acts between two links: momentum is conserved, and a joint that keeps its bounds feels nothing.
+
+Limits go straight into the solver's arrays of the envs in question. Isaac Lab's own writers make Newton rebuild its
+constants in all worlds at the next step.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+import warp as wp
+from isaaclab.physics import PhysicsManager
+from isaaclab_newton.physics import MJWarpSolverCfg, NewtonManager
+from newton.solvers import SolverMuJoCo
+
+from umc.errors import UmcError
+
+from .engine import EngineJoints
+from .newton_kernels import Rows, bound_speeds, write_efforts, write_positions
+
+if TYPE_CHECKING:
+    from isaaclab.assets import Articulation
+    from isaaclab.utils.warp import ProxyArray
+
+
+class NewtonJoints(EngineJoints):
+    """The joints of one robot in Newton.
+
+    Args:
+        asset: The robot.
+
+    Raises:
+        UmcError: If the solver is not MuJoCo-Warp.
+    """
+
+    def __init__(self, asset: Articulation) -> None:
+        super().__init__(asset)
+        if not isinstance(getattr(PhysicsManager._cfg, "solver_cfg", None), MJWarpSolverCfg):
+            raise UmcError("faults on Newton need the MuJoCo-Warp solver; set NewtonCfg.solver_cfg to MJWarpSolverCfg")
+        self._model = model = NewtonManager.get_model()
+        dofs, slots = _joint_addresses(asset, model)
+        self._dofs = torch.as_tensor(dofs, device=asset.device)
+        self._slots = wp.array(slots, dtype=int, device=model.device)
+        self._speed, self._lower, self._upper = (
+            wp.full(model.joint_dof_count, value, dtype=float, device=model.device)
+            for value in (np.inf, -np.inf, np.inf)
+        )
+        self._hooked: Any = None
+        NewtonManager.register_state_force_callback(self._hook)
+
+    def write_positions(
+        self, lower: torch.Tensor, upper: torch.Tensor, soft: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor
+    ) -> None:
+        """See the base class."""
+        data, solver = cast(Any, self.asset.data), _solver()
+        newton_dof = cast(Any, solver.mjc_jnt_to_newton_dof)
+        wp.launch(
+            write_positions,
+            dim=newton_dof.shape,
+            inputs=[
+                self.asset.num_joints,
+                self._slots,
+                newton_dof,
+                *(wp.from_torch(tensor.contiguous()) for tensor in (envs, faulty, lower, upper)),
+            ],
+            outputs=[
+                self._model.joint_limit_lower,
+                self._model.joint_limit_upper,
+                solver.mjw_model.jnt_range,
+                self._lower,
+                self._upper,
+            ],
+            device=self._model.device,
+        )
+        _show(data.joint_pos_limits_lower, lower, envs)
+        _show(data.joint_pos_limits_upper, upper, envs)
+        _show(data.joint_pos_limits, torch.stack((lower, upper), dim=-1), envs)
+        _show(data.soft_joint_pos_limits, soft, envs)
+
+    def write_speeds(self, speed: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
+        """See the base class."""
+        bounds = wp.to_torch(self._speed)
+        limited = torch.where(faulty, speed, torch.inf)
+        bounds[self._dofs] = torch.where(envs.unsqueeze(1), limited, bounds[self._dofs])
+
+    def write_drive_efforts(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
+        """See the base class."""
+        solver = _solver()
+        newton_dof = cast(Any, solver.mjc_jnt_to_newton_dof)
+        wp.launch(
+            write_efforts,
+            dim=newton_dof.shape,
+            inputs=[
+                self.asset.num_joints,
+                self._slots,
+                newton_dof,
+                *(wp.from_torch(tensor.contiguous()) for tensor in (envs, effort)),
+            ],
+            outputs=[self._model.joint_effort_limit, solver.mjw_model.jnt_actfrcrange],
+            device=self._model.device,
+        )
+        _show(self.asset.data.joint_effort_limits, effort, envs)
+
+    def _hook(self, state: Any) -> None:
+        """Gets between constraints and solve, in the first substep: the solver is built after the event manager."""
+        model = _solver().mjw_model
+        if model is self._hooked:
+            return
+        self._hooked, others = model, model.callback.control
+
+        def bound(model: Any, data: Any) -> None:
+            if others is not None:
+                others(model, data)
+            self._bound_speeds(model, data)
+
+        model.callback.control = bound
+
+    def _bound_speeds(self, model: Any, data: Any) -> None:
+        wp.launch(
+            bound_speeds,
+            dim=data.nworld,
+            inputs=[
+                model.nv,
+                model.is_sparse,
+                model.opt.timestep,
+                _solver().mjc_dof_to_newton_dof,
+                model.dof_jntid,
+                model.jnt_qposadr,
+                model.dof_invweight0,
+                data.qpos,
+                data.qvel,
+                self._speed,
+                self._lower,
+                self._upper,
+                _rows(data),
+            ],
+            device=self._model.device,
+        )
+
+
+def _solver() -> SolverMuJoCo:
+    return cast(SolverMuJoCo, NewtonManager._solver)  # Isaac Lab 3.0 has no public accessor
+
+
+def _rows(data: Any) -> Any:
+    rows, efc = Rows(), data.efc
+    rows.capacity, rows.entries, rows.count = data.njmax, efc.J.shape[2], data.nefc
+    rows.type, rows.id, rows.pos, rows.margin = efc.type, efc.id, efc.pos, efc.margin
+    rows.stiffness, rows.velocity, rows.acceleration, rows.friction = efc.D, efc.vel, efc.aref, efc.frictionloss
+    rows.jacobian, rows.length, rows.start, rows.column = efc.J, efc.J_rownnz, efc.J_rowadr, efc.J_colind
+    rows.block_start, rows.block_rows, rows.blocks = efc.jtdaj_adr, efc.jtdaj_nrow, efc.jtdaj_nblock
+    return rows
+
+
+def _show(buffer: ProxyArray, value: torch.Tensor, envs: torch.Tensor) -> None:
+    """Lets a buffer of the asset's data say for some envs what stands in the engine."""
+    shown = buffer.torch
+    shown.copy_(torch.where(envs.view(-1, *(1,) * (value.dim() - 1)), value, shown))
+
+
+def _joint_addresses(asset: Articulation, model: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Where Newton keeps the robot's joints.
+
+    Returns:
+        Index of every joint in velocity-shaped arrays, shape (E, J), and, for every such index, env * J + joint, or -1
+        for what is not a joint of this robot, shape (number of degrees of freedom,).
+    """
+    dofs = np.full((asset.num_instances, asset.num_joints), -1)
+    slots = np.full(model.joint_dof_count, -1, dtype=np.int32)
+    column = {name: index for index, name in enumerate(asset.joint_names)}
+    root = re.compile(asset.cfg.prim_path + "/.*")
+    world, dof_start = model.joint_world.numpy(), model.joint_qd_start.numpy()
+    for index, label in enumerate(model.joint_label):
+        joint = column.get(label.rsplit("/", 1)[-1])
+        if joint is not None and root.fullmatch(label):
+            dofs[world[index], joint] = dof_start[index]
+            slots[dof_start[index]] = world[index] * asset.num_joints + joint
+    if (dofs < 0).any():
+        raise UmcError(f"Newton does not hold every joint of {asset.cfg.prim_path} as a single degree of freedom")
+    return dofs, slots
