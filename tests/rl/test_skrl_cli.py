@@ -1,0 +1,138 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""`--rl_library skrl` of scripts/train.py: right plans, and one line where the libraries are mixed up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import dummy_skrl as dummy
+import dummy_training
+import gymnasium as gym
+import pytest
+from umc.rl import launch
+from umc.rl.children import ChildFailed
+from umc.rl.cli import load_tasks, parse
+from umc.rl.plan import make_plan, needs_stage1
+from umc.rl.resolve import add_launcher_options
+from umc.rl.skrl.ppo import ppo_cfg
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+STAGE1 = ["--task", "UMC-A1-Stage1", "--agent", "mlp", "--device", "cpu"]
+STAGE2 = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu"]
+SKRL = ["--rl_library", "skrl"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_simulated(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(launch, "_simulate", lambda *_: pytest.fail("the simulation was started"))
+    monkeypatch.setattr("umc.rl.stages.shipped_checkpoint", lambda *_: None)
+
+
+def planned(*argv):
+    request = parse(list(argv))
+    add_launcher_options(request, list(argv))
+    return make_plan(request)
+
+
+def put_checkpoint(folder, library):
+    """A run folder with a checkpoint of A1's Stage 1 MLP."""
+    runner = dummy.build(folder) if library == "skrl" else dummy_training.build(folder)
+    runner.save(str(folder / "model_5.pt"))
+    record = {"task": "UMC-A1-Stage1", "agent": f"{library}_mlp_cfg_entry_point", "seed": 5, "overrides": []}
+    (folder / "run.json").write_text(json.dumps({**record, "parent": None, "num_envs": 12, "max_iterations": 77}))
+    return folder / "model_5.pt"
+
+
+def test_skrl_is_asked_for_by_the_flag_or_by_the_agents_entry_point():
+    for argv in (SKRL, ["--agent", "skrl_transformer_cfg_entry_point"]):
+        chosen = planned("--task", "UMC-A1-Stage1", "--device", "cpu", *argv)
+        assert (chosen.request.library, chosen.request.agent) == ("skrl", "skrl_transformer_cfg_entry_point")
+        assert chosen.folder.parent == Path("logs/skrl/umc_a1_transformer_stage1")
+        assert chosen.record.fields["library"] == "skrl"
+    assert parse(["--task", "UMC-A1-Stage1"]).agent == "rsl_rl_transformer_cfg_entry_point"
+    named = parse([*STAGE1, *SKRL])
+    assert (named.agent, named.model) == ("skrl_mlp_cfg_entry_point", "mlp")
+
+
+@pytest.mark.parametrize("task", ["UMC-A1-Stage1", "UMC-A1-Stage2", "UMC-G1-Stage1", "UMC-G1-Stage2"])
+def test_every_agent_has_a_twin_with_its_networks(task):
+    from isaaclab_tasks.utils import load_cfg_from_registry
+
+    load_tasks()
+    agents = [name.removeprefix("rsl_rl_") for name in gym.spec(task).kwargs if name.startswith("rsl_rl_")]
+    agents.remove("cfg_entry_point")  # Isaac Lab's name for the default agent
+    assert len(agents) >= 2
+    for agent in agents:
+        theirs = load_cfg_from_registry(task, f"rsl_rl_{agent}")
+        ours = load_cfg_from_registry(task, f"skrl_{agent}")
+        assert {**ours.to_dict(), "algorithm": None} == {**theirs.to_dict(), "algorithm": None}
+        cfg = ppo_cfg(ours.algorithm.to_dict(), ours.num_steps_per_env)
+        assert cfg.discount_factor == theirs.algorithm.gamma
+        assert cfg.entropy_loss_scale == theirs.algorithm.entropy_coef
+
+
+def test_overrides_reach_skrls_names():
+    chosen = planned(*STAGE1, *SKRL, "agent.algorithm.ratio_clip=0.1", "agent.actor.hidden_dims=[8]")
+    assert (chosen.agent_cfg.algorithm.ratio_clip, chosen.agent_cfg.actor.hidden_dims) == (0.1, [8])
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (["--rl_library", "sb3"], "argument --rl_library: invalid choice: 'sb3' (choose from "),
+        (
+            [*SKRL, "--agent", "rsl_rl_mlp_cfg_entry_point"],
+            "agent rsl_rl_mlp_cfg_entry_point is rsl_rl's, --rl_library is skrl; leave one of the two out",
+        ),
+        ([*SKRL, "--agent", "gru"], "unknown agent gru; choose one of transformer, mlp"),
+        ([*SKRL, "agent.algorithm.entropy_coef=1"], "agent.algorithm has no field entropy_coef; did you mean entropy_"),
+        ([*SKRL, "agent.algorithm.ratio_clip=wide"], "agent.algorithm.ratio_clip takes a number"),
+        ([*SKRL, "--resume"], "nothing to resume in logs/skrl/umc_a1_mlp_stage1"),
+    ],
+)
+def test_what_is_wrong_is_one_line(argv, line, capfd):
+    assert launch.main([*STAGE1, *argv], SCRIPTS) == 2
+    out, err = capfd.readouterr()
+    assert err.startswith("error: ")
+    assert line in err
+    assert err.count("\n") == 1
+    assert out == ""
+
+
+def test_a_run_goes_on_with_the_library_it_began_with(tmp_path, capfd):
+    paths = {library: put_checkpoint(tmp_path / library, library) for library in ("rsl_rl", "skrl")}
+    capfd.readouterr()
+    for library, path in paths.items():
+        other = "skrl" if library == "rsl_rl" else "rsl_rl"
+        argv = [*STAGE1, "--resume", "--checkpoint", str(path), "--rl_library"]
+        assert launch.main([*argv, other], SCRIPTS) == 2
+        wanted = f"is a run of {library}; --resume goes on with the same library: give --rl_library {library}"
+        assert wanted in capfd.readouterr().err
+        assert planned(*argv, library).start_from == path
+
+
+def test_stage_2_looks_for_its_own_librarys_stage_1_and_takes_the_others_if_told(tmp_path):
+    theirs = put_checkpoint(tmp_path / "logs" / "rsl_rl" / "umc_a1_mlp_stage1" / "run", "rsl_rl")
+    assert needs_stage1(parse([*STAGE2, *SKRL]))
+    chosen = planned(*STAGE2, *SKRL, "--checkpoint", str(theirs))
+    assert (chosen.start_from, chosen.request.library) == (theirs, "skrl")
+    ours = put_checkpoint(tmp_path / "logs" / "skrl" / "umc_a1_mlp_stage1" / "run", "skrl")
+    assert planned(*STAGE2, *SKRL).start_from == ours.relative_to(tmp_path)
+    assert planned(*STAGE2).start_from == theirs.relative_to(tmp_path)
+    assert planned(*STAGE2, "--checkpoint", str(ours)).start_from == ours
+
+
+def test_a_missing_stage_1_is_trained_by_the_same_library(monkeypatch):
+    calls = []
+
+    def train_py(_script, arguments):
+        calls.append(arguments)
+        raise ChildFailed("train.py", 130)
+
+    monkeypatch.setattr(launch, "run_script", train_py)
+    assert launch.main([*STAGE2, *SKRL], SCRIPTS) == 130
+    stage1 = parse(calls[0])
+    assert (stage1.task, stage1.library, stage1.agent) == ("UMC-A1-Stage1", "skrl", "skrl_mlp_cfg_entry_point")
