@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..errors import UmcError
+from .attention import self_attention
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
@@ -119,12 +119,6 @@ class EncoderBlock(nn.Module):
         Returns:
             Tokens (B, T, embed_dim).
         """
-        batch, tokens, width = x.shape
-        # unbind along dim 2, since its backward writes (B, T, 3, heads, head_dim) at once: indexing fills three zero
-        # tensors first, and unbinding a permuted tensor copies once more.
-        q, k, v = self.qkv(x).view(batch, tokens, 3, self.num_heads, self.head_dim).unbind(2)
-        attended = F.scaled_dot_product_attention(
-            q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), attn_mask=bias
-        )
-        x = self.norm1(x + self.out(attended.transpose(1, 2).reshape(batch, tokens, width)))
+        mixed = self_attention(x, self.qkv.weight, self.qkv.bias, bias, self.num_heads)
+        x = self.norm1(x + self.out(mixed))
         return self.norm2(x + self.linear2(self.activation(self.linear1(x))))

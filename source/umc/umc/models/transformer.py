@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UmcError
+from .attention import is_eager_cpu
 from .blocks import EncoderBlock, PerTokenHead, PerTokenLinear
 from .core import MaskedCore
 from .layout import JOINT_FEATURES, JointLayout
@@ -18,6 +19,9 @@ only, and "body_mix" does as "body" in every other block, the first included, an
 
 POSITION_STD = 0.02
 """Initial standard deviation of the learnable positions (BERT's, as common for learnable positions)."""
+
+ROWS_PER_THREAD = 256
+"""Rows that a CPU thread takes at once: the activations of one block then fit into its second-level cache (2 MiB)."""
 
 HEAD_STD = 0.01
 """Initial standard deviation of the detokenizers: the first policy stands near its default pose
@@ -93,6 +97,28 @@ class MaskedTransformer(MaskedCore):
     def forward(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
         """Compute actions (B, J) or values (B, 1); see MaskedCore.forward."""
         self._check(obs, joint_mask, fault_flag)
+        if not torch.jit.is_scripting():  # pyright: ignore[reportPrivateImportUsage]
+            return self._in_parts(obs, joint_mask, fault_flag)
+        return self._compute(obs, joint_mask, fault_flag)
+
+    @torch.jit.unused
+    def _in_parts(self, obs: Tensor, joint_mask: Tensor | None, fault_flag: Tensor | None) -> Tensor:
+        """Compute a batch, on CPUs in parts that stay in their caches: else everything waits for the memory."""
+        if not is_eager_cpu(obs):
+            return self._compute(obs, joint_mask, fault_flag)
+        rows = ROWS_PER_THREAD * torch.get_num_threads()
+        if obs.shape[0] <= rows:
+            return self._compute(obs, joint_mask, fault_flag)
+        parts = []
+        for start in range(0, obs.shape[0], rows):
+            part = slice(start, start + rows)
+            mask = None if joint_mask is None else joint_mask[part]
+            flag = None if fault_flag is None else fault_flag[part]
+            parts.append(self._compute(obs[part], mask, flag))
+        return torch.cat(parts)
+
+    def _compute(self, obs: Tensor, joint_mask: Tensor | None, fault_flag: Tensor | None) -> Tensor:
+        """Compute actions (B, J) or values (B, 1) of one batch at once."""
         bias: Tensor | None = None
         if self.masked:
             assert joint_mask is not None

@@ -1,0 +1,93 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The attention made for CPUs computes torch's own, forwards and backwards, and batches may be cut into parts."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from umc.models import MaskedTransformer, attention, transformer
+from umc.models.attention import ShortRowAttention, self_attention
+
+B, T, WIDTH, HEADS = 3, 5, 8, 2
+
+
+def operands(dtype=torch.float64):
+    torch.manual_seed(0)
+    x = torch.randn(B, T, WIDTH, dtype=dtype, requires_grad=True)
+    weight = torch.randn(3 * WIDTH, WIDTH, dtype=dtype, requires_grad=True)
+    offset = torch.randn(3 * WIDTH, dtype=dtype, requires_grad=True)
+    return x, weight, offset
+
+
+def biases(dtype=torch.float64):
+    dead = torch.zeros(B, 1, 1, T, dtype=dtype)
+    dead[0, ..., :4] = dead[1, ..., 2] = -torch.inf
+    graph = torch.zeros(1, 1, T, T, dtype=dtype)
+    graph[..., 0, 1:4] = graph[..., 3, :2] = -torch.inf
+    return {"none": None, "dead keys": dead, "graph": graph, "both": dead + graph}
+
+
+@pytest.mark.parametrize("name", biases())
+def test_gradients_are_those_of_finite_differences(name):
+    x, weight, offset = operands()
+    assert torch.autograd.gradcheck(
+        lambda *inputs: ShortRowAttention.apply(*inputs, biases()[name], HEADS), (x, weight, offset)
+    )
+
+
+@pytest.mark.parametrize("name", biases())
+def test_outputs_and_gradients_are_those_of_torchs_own_attention(name, monkeypatch):
+    results = []
+    for short_rows in (True, False):
+        monkeypatch.setattr(attention, "is_eager_cpu", lambda _, short_rows=short_rows: short_rows)
+        inputs = operands()
+        mixed = self_attention(*inputs, biases()[name], HEADS)
+        assert (type(mixed.grad_fn).__name__ == "ShortRowAttentionBackward") == short_rows
+        results.append([mixed, *torch.autograd.grad(mixed.sin().sum(), inputs)])
+    for ours, torchs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, torchs, atol=1e-12, rtol=1e-12)
+
+
+def test_scores_as_large_as_they_get_do_not_overflow():
+    x, weight, offset = operands(torch.float32)
+    mixed = self_attention(1e4 * x, weight, offset, None, HEADS)
+    mixed.sum().backward()
+    assert torch.isfinite(mixed).all()
+    assert torch.isfinite(x.grad).all()
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_a_batch_cut_into_parts_gives_the_same_actions_and_gradients(masked, a1_layout, monkeypatch):
+    monkeypatch.setattr(transformer, "ROWS_PER_THREAD", 3)
+    rows = 3 * torch.get_num_threads()
+    network = MaskedTransformer(a1_layout, num_layers=1, masked=masked, flagged=masked)
+    torch.manual_seed(0)
+    obs, mask, flag = torch.randn(2 * rows + 1, 48), (torch.rand(2 * rows + 1, 12) < 0.3).float(), None
+    inputs = (obs, mask, torch.ones(len(obs), 3)) if masked else (obs, None, flag)
+    sizes = []
+    network.context.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
+    results = []
+    for path in (network, network._compute):
+        network.zero_grad()
+        actions = path(*inputs)
+        actions.square().sum().backward()
+        results.append([actions, *(parameter.grad.clone() for parameter in network.parameters())])
+    assert sizes == [rows, rows, 1, 2 * rows + 1]
+    for cut, whole in zip(*results, strict=True):
+        torch.testing.assert_close(cut, whole, atol=1e-6, rtol=1e-5)
+
+
+def test_lower_precision_leaves_the_work_to_torch():
+    x, weight, offset = operands(torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not attention.is_eager_cpu(x)
+        assert self_attention(x, weight, offset, None, HEADS).dtype == torch.bfloat16
+    assert attention.is_eager_cpu(x)
+
+
+def test_torch_compile_takes_the_network_in_one_graph(a1_layout):
+    network = MaskedTransformer(a1_layout, num_layers=1, attention="body")
+    inputs = torch.randn(4, 48), torch.zeros(4, 12), torch.ones(4, 3)
+    compiled = torch.compile(network, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(*inputs), network(*inputs), atol=1e-6, rtol=0.0)
