@@ -74,7 +74,7 @@ class FaultReplay:
                 " raise episode_length_s"
             )
         self.seed, self.num_faults, self.scenarios = header.seed, header.num_faults, header.scenarios
-        self.kinds: tuple[FaultKind, ...] = _kinds(self.ledger)
+        self.kinds: tuple[FaultKind, ...] = ledger_kinds(self.ledger)
         self.joint_ids = torch.tensor([header.joint_names.index(name) for name in joint_names], device=self.device)
         """Number of each joint in the ledger. Shape is (J,)."""
         self.schedule = _schedule(self.ledger, self.device)
@@ -233,7 +233,18 @@ def _with_joints(plan: FaultPlan, joint_ids: torch.Tensor) -> FaultPlan:
     return FaultPlan(**{**values, **{name: values[name][..., joint_ids] for name in _PER_JOINT}})
 
 
-def _kinds(ledger: Ledger) -> tuple[FaultKind, ...]:
+def ledger_kinds(ledger: Ledger) -> tuple[FaultKind, ...]:
+    """The kinds of faults that a ledger may hold.
+
+    Args:
+        ledger: The ledger.
+
+    Returns:
+        Its kinds, those that act first first.
+
+    Raises:
+        UmcError: If this UMC does not know one of them, or in another unit.
+    """
     found = []
     for name, unit in ledger.header.kinds.items():
         try:

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from isaaclab.managers import EventTermCfg, ManagerTermBase, SceneEntityCfg
 
 from umc.errors import UmcError
-from umc.faults import ONSET_RANGE, FaultCases, FaultSchedule, FaultState, JointKind
+from umc.faults import ONSET_RANGE, FaultCases, FaultReplay, FaultSchedule, FaultState, JointKind, LedgerWriter
 
 from .actions import check_command_faults
 from .curricula import has_fault_curriculum
@@ -34,23 +35,10 @@ class joint_faults(ManagerTermBase):
 
     def __init__(self, cfg: EventTermCfg, env: ManagerBasedRLEnv) -> None:
         super().__init__(cfg, env)
-        params: dict[str, Any] = {
-            name: value for name, value in cfg.params.items() if name not in ("asset_cfg", "cases")
-        }
         asset_cfg: SceneEntityCfg = cfg.params.get("asset_cfg", SceneEntityCfg("robot"))
         self.asset: Articulation = env.scene[asset_cfg.name]
         """The robot that breaks."""
-        params |= {
-            "candidates": asset_cfg.joint_names,
-            "episode_length": env.max_episode_length,
-            "device": env.device,
-        }
-        cases: Any = cfg.params.get("cases")
-        self.source: FaultSchedule | FaultCases = (
-            FaultSchedule(self.asset.joint_names, **params)
-            if cases is None
-            else FaultCases(self.asset.joint_names, cases, env.num_envs, **params)
-        )
+        self.source: FaultSchedule | FaultCases | FaultReplay = _plan_source(cfg.params, env, self.asset, asset_cfg)
         """Draws the plans."""
         check_command_faults(env.cfg, self.source.kinds, asset_cfg.name)
         self.state = FaultState(self.source, env.num_envs)
@@ -60,6 +48,18 @@ class joint_faults(ManagerTermBase):
         breaks = self.source.breaks or has_fault_curriculum(env.cfg)
         if breaks and any(isinstance(kind, JointKind) for kind in self.source.kinds):
             self.writer = JointLimitWriter(self.asset)
+        self.ledger: LedgerWriter | None = None
+        """What happens, written down; None if it is not."""
+        path: Any = cfg.params.get("ledger")
+        if path is not None:
+            schedule = self.source.schedule if isinstance(self.source, FaultReplay) else self.source
+            self.ledger = LedgerWriter(
+                path,
+                self.state,
+                schedule if isinstance(schedule, FaultSchedule) else None,
+                robot=Path(getattr(self.asset.cfg.spawn, "usd_path", asset_cfg.name)).stem,
+                step_dt=env.step_dt,
+            )
         # envs whose faults have changed since physics last heard of them
         self._pending = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
 
@@ -68,10 +68,10 @@ class joint_faults(ManagerTermBase):
         """The schedule, of which a curriculum changes odds and level.
 
         Raises:
-            UmcError: If envs meet cases instead.
+            UmcError: If envs meet cases or a ledger instead.
         """
-        if isinstance(self.source, FaultCases):
-            raise UmcError("the faults of this environment are dealt out as cases; they have no odds to change")
+        if not isinstance(self.source, FaultSchedule):
+            raise UmcError("the faults of this environment are cases or a replay; they have no odds to change")
         return self.source
 
     def begin_episode(self, env_ids: torch.Tensor | slice) -> None:
@@ -87,6 +87,8 @@ class joint_faults(ManagerTermBase):
             self.writer.restore(envs)
         self._pending[ids] = False
         self.state.begin_episode(ids)
+        if self.ledger is not None:
+            self.ledger.begin(ids, cast("ManagerBasedRLEnv", self._env).episode_length_buf[ids])
 
     def advance(self) -> FaultState:
         """Switches faults on and off as far as observations show them; physics follows in this term's own turn.
@@ -119,6 +121,8 @@ class joint_faults(ManagerTermBase):
         duty: float = 0.5,
         seed: int = 0,
         cases: Sequence[Mapping[str, Any]] | None = None,
+        ledger: str | None = None,
+        replay: str | None = None,
     ) -> None:
         """Switches due faults on and ended ones off.
 
@@ -139,12 +143,44 @@ class joint_faults(ManagerTermBase):
             duty: Part of the period that it is on [-].
             seed: Seed of every draw.
             cases: Conditions that envs get in turn, each changing the above; see :class:`~umc.faults.FaultCases`.
+            ledger: File that records what happens; it must not exist (see docs/ledger.md).
+            replay: Ledger whose faults are met, whatever the other parameters say.
         """
         self.advance()
-        if self.writer is None or (self._pending.device.type == "cpu" and not self._pending.any()):
+        if self._pending.device.type == "cpu" and not self._pending.any():
             return
-        self.writer.write(self.state.limits(self.writer.healthy), self._pending)
+        limits = None
+        if self.writer is not None:
+            limits = self.state.limits(self.writer.healthy)
+            self.writer.write(limits, self._pending)
+        if self.ledger is not None:
+            self.ledger.switch(self._pending, limits)
         self._pending.fill_(False)
+
+
+def _plan_source(
+    params: Mapping[str, Any], env: ManagerBasedRLEnv, asset: Articulation, asset_cfg: SceneEntityCfg
+) -> FaultSchedule | FaultCases | FaultReplay:
+    """Who plans the faults that the term's parameters ask for."""
+    if params.get("replay") is not None:
+        if has_fault_curriculum(env.cfg):
+            raise UmcError("a replay has no curriculum; take fault_curriculum out of the environment's curriculum")
+        return FaultReplay(
+            params["replay"],
+            asset.joint_names,
+            step_dt=env.step_dt,
+            episode_length=env.max_episode_length,
+            device=env.device,
+        )
+    own = ("asset_cfg", "cases", "ledger", "replay")
+    kwargs: dict[str, Any] = {name: value for name, value in params.items() if name not in own} | {
+        "candidates": asset_cfg.joint_names,
+        "episode_length": env.max_episode_length,
+        "device": env.device,
+    }
+    if params.get("cases") is not None:
+        return FaultCases(asset.joint_names, params["cases"], env.num_envs, **kwargs)
+    return FaultSchedule(asset.joint_names, **kwargs)
 
 
 def joint_faults_of(env: ManagerBasedEnv) -> joint_faults:

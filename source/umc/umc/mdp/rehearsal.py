@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from umc.errors import UmcError
-from umc.faults import FaultCases, FaultKind, FaultSchedule, JointLimits
+from umc.faults import FaultCases, FaultKind, FaultSchedule, JointLimits, read_ledger
+from umc.faults.replay import ledger_kinds
 from umc.faults.severity import FRACTION, SHAPES
 
 MADE_UP_JOINTS = 256
@@ -36,9 +37,11 @@ def rehearse(env_cfg: Any, schedule: Mapping[str, Any], known: Mapping[str, Any]
     unknown = [name for name in schedule if name not in known or name in ("self", "env", "env_ids", "asset_cfg")]
     if unknown:
         raise UmcError(f"faults have no parameter '{unknown[0]}'; see umc.faults.FaultSchedule for those they have")
+    if schedule.get("replay") is not None:
+        return ledger_kinds(read_ledger(schedule["replay"]))
     names = [f"joint_{number}" for number in range(MADE_UP_JOINTS)]
     one = torch.ones(MADE_UP_JOINTS)
-    common = {name: value for name, value in schedule.items() if name not in ("severity", "cases")}
+    common = {name: value for name, value in schedule.items() if name not in ("severity", "cases", "ledger", "replay")}
     common |= {"episode_length": _episode_length(env_cfg), "nominal": JointLimits(-one, one, one, one)}
     cases = schedule.get("cases")
     kinds: tuple[FaultKind, ...] = ()

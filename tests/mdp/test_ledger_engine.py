@@ -1,0 +1,155 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two policies meet the same faults: a run on Newton is recorded, and replayed with other actions on both engines."""
+
+import pytest
+from umc.faults import Ledger, read_ledger
+
+pytestmark = pytest.mark.engine
+
+ENVS, STEPS, EPISODE = 6, 45, 20
+"""Envs and env steps of a run, and its longest episode [env steps]; robots that are thrown about end it earlier."""
+
+KINDS = {"rom", "locked", "effort", "power_loss", "velocity", "dead", "frozen", "bias", "drift", "noise"}
+
+
+def run_with_faults(physics: str, ledger: str, replay: str | None, actions: int, size: float) -> dict:
+    """Random actions on A1 under every kind of joint and sensor fault.
+
+    Args:
+        physics: Name of the engine.
+        ledger: What the run writes.
+        replay: What it meets; None to draw faults.
+        actions: Seed of the actions.
+        size: Standard deviation of the actions.
+
+    Returns:
+        What physics was told at every switch, read back from it.
+    """
+    import torch
+    import umc.tasks  # noqa: F401
+    from isaaclab.actuators.newton import read_group_parameter
+    from isaaclab.envs import ManagerBasedRLEnv
+    from isaaclab_tasks.utils import load_cfg_from_registry
+    from umc import mdp
+
+    torch.set_num_threads(1)
+    cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+    cfg.scene.num_envs, cfg.sim.device, cfg.seed = ENVS, "cpu", actions
+    cfg.sim.physics = getattr(cfg.sim.physics, physics)
+    cfg.episode_length_s = EPISODE * cfg.sim.dt * cfg.decimation
+    joint = {"uniform": [0.1, 0.6]}
+    cfg.events.faults.params = {
+        "asset_cfg": cfg.events.faults.params["asset_cfg"],
+        "severity": {
+            "rom": joint,
+            "effort": {"uniform": [1.0, 9.0]},
+            "velocity": {"uniform": [2.0, 9.0]},
+            **dict.fromkeys(("bias", "drift", "noise"), joint),
+        },
+        "ratios": dict.fromkeys(("rom+effort+velocity", "dead+locked", "power_loss+drift+noise", "frozen+bias"), 1.0),
+        "num_faults": (1, 2),
+        "onset_range": (2, 12),
+        "duration": (3, 9),
+        "seed": 5,
+        "ledger": ledger,
+        "replay": replay,
+    }
+    if replay is not None:  # nothing but the ledger counts
+        cfg.events.faults.params |= {"ratios": {"rom": 1.0}, "seed": 6, "onset_range": (1, 1), "num_faults": (1, 1)}
+    env = ManagerBasedRLEnv(cfg)
+    env.reset()
+    robot = env.scene["robot"]
+    state = mdp.fault_state(env)
+    generator = torch.Generator().manual_seed(actions)
+    told, was_on = [], state.faults_on.clone()
+    for _ in range(STEPS):
+        env.step(size * torch.randn(ENVS, 12, generator=generator))
+        effort = read_group_parameter(robot.actuators, "legs", "clamping", "max_effort")
+        for number in range(ENVS):
+            if not torch.equal(state.faults_on[number], was_on[number]) and state.step[number] > 0:
+                told.append([number, int(state.episode[number]), int(state.step[number]), effort[number].tolist()])
+        was_on = state.faults_on.clone()
+    return {"told": told, "joints": list(robot.joint_names)}
+
+
+@pytest.fixture(scope="module")
+def runs(run_engine, tmp_path_factory):
+    """The recording, and the replays by engine; each is a ledger and what physics was told."""
+    folder = tmp_path_factory.mktemp("ledgers")
+
+    def run(name: str, physics: str, replay: str | None, actions: int, size: float) -> tuple[Ledger, dict]:
+        path = str(folder / name)
+        said = run_engine(run_with_faults, physics=physics, ledger=path, replay=replay, actions=actions, size=size)
+        return read_ledger(path), said
+
+    recorded = run("recorded.jsonl", "newton_mjwarp", None, 1, 0.3)
+    path = str(recorded[0].path)
+    replayed = {physics: run(physics, physics, path, 2, 3.0) for physics in ("newton_mjwarp", "ovphysx")}
+    return recorded, replayed
+
+
+@pytest.fixture(params=("newton_mjwarp", "ovphysx"))
+def replayed(request, runs) -> Ledger:
+    return runs[1][request.param][0]
+
+
+@pytest.fixture
+def recorded(runs) -> Ledger:
+    return runs[0][0]
+
+
+def test_another_policy_meets_the_same_plans(recorded, replayed):
+    shared = recorded.episodes.keys() & replayed.episodes.keys()
+    assert len(shared) >= 2 * ENVS
+    assert {kind for key in shared for fault in recorded.episodes[key].faults for kind in fault.severity} == KINDS
+    for key in shared:
+        assert replayed.episodes[key].faults == recorded.episodes[key].faults
+
+
+def test_faults_switch_in_the_same_steps_on_the_same_joints(recorded, replayed):
+    compared = 0
+    for key in recorded.episodes.keys() & replayed.episodes.keys():
+        a, b = recorded.episodes[key], replayed.episodes[key]
+        # as far as both went, if they came to an end
+        for one, two in zip(a.switches, b.switches, strict=False):
+            assert (one.step, one.on, set(one.limits)) == (two.step, two.on, set(two.limits))
+            compared += len(one.limits)
+        if a.length and b.length:
+            both = min(a.length, b.length)
+            assert sum(one.step < both for one in a.switches) == sum(two.step < both for two in b.switches)
+    assert compared > 30
+
+
+def test_limits_of_joints_are_the_same_but_for_where_their_window_lies(runs, recorded, replayed):
+    same_engine = replayed is runs[1]["newton_mjwarp"][0]
+    moved = compared = 0
+    for key in recorded.episodes.keys() & replayed.episodes.keys():
+        for one, two in zip(recorded.episodes[key].switches, replayed.episodes[key].switches, strict=False):
+            for joint, limits in one.limits.items():
+                other = two.limits[joint]
+                assert limits.effort == other.effort
+                if same_engine or limits.velocity < 10.0:  # a healthy joint's limit is the engine's own
+                    assert limits.velocity == other.velocity
+                width = limits.upper - limits.lower
+                assert width == pytest.approx(other.upper - other.lower, abs=1e-5)
+                moved += limits.lower != other.lower
+                compared += 1
+    assert compared > 30
+    assert moved > 0.3 * compared  # another policy held the joint elsewhere
+
+
+def test_the_ledger_holds_what_physics_was_told(runs):
+    for ledger, said in (runs[0], *runs[1].values()):
+        assert len(said["told"]) > 20
+        for env, episode, step, effort in said["told"]:
+            limits = ledger.episodes[env, episode].limits_at(step)
+            for joint, able in limits.items():
+                assert effort[said["joints"].index(joint)] == pytest.approx(able.effort, rel=1e-6)
+
+
+def test_a_policy_that_falls_meets_further_episodes_and_lengths_are_written(recorded, replayed):
+    ended = [episode for episode in replayed.episodes.values() if episode.length is not None]
+    assert all(1 <= episode.length <= EPISODE for episode in ended)
+    beyond = [replayed.episodes[key] for key in replayed.episodes.keys() - recorded.episodes.keys()]
+    assert any(fault.joints for episode in beyond for fault in episode.faults)
