@@ -102,6 +102,12 @@ def test_what_is_wrong_is_one_line(argv, line, capfd):
     assert out == ""
 
 
+def test_several_processes_are_refused_before_skrl_waits_for_them(monkeypatch, capfd):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert launch.main([*STAGE1, *SKRL], SCRIPTS) == 2
+    assert "skrl learns in one process here; start it without torchrun" in capfd.readouterr().err
+
+
 def test_a_run_goes_on_with_the_library_it_began_with(tmp_path, capfd):
     paths = {library: put_checkpoint(tmp_path / library, library) for library in ("rsl_rl", "skrl")}
     capfd.readouterr()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import os
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,8 @@ def make_plan(request: TrainRequest) -> Plan:
     Raises:
         UmcError: If something is wrong with it.
     """
+    if request.library == "skrl" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise UmcError("skrl learns in one process here; start it without torchrun, or give --rl_library rsl_rl")
     device = pick_device(request.options.device)
     if request.checkpoint is not None:
         checked_info(request, request.checkpoint)
