@@ -141,9 +141,10 @@ def skrl_agent(ppo=None, **options):
 
 def build(folder, env=None, cfg=None, save_every_s=1000.0, torch_seed=7, **info):
     torch.manual_seed(torch_seed)
-    packed = PackedEnv(env or LabEnv(), GROUPS)
+    cfg = cfg or skrl_agent()
+    packed = PackedEnv(env or LabEnv(), cfg["obs_groups"])
     says = dummy.info(**{"agent": "skrl_mlp_cfg_entry_point", **info})
-    runner = SkrlRunner(packed, cfg or skrl_agent(), str(folder), "cpu", says, save_every_s)
+    runner = SkrlRunner(packed, cfg, str(folder), "cpu", says, save_every_s)
     runner.carried["fault_episode"] = torch.zeros(ENVS, dtype=torch.long)
     return runner
 

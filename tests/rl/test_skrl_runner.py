@@ -147,6 +147,16 @@ def test_what_skrl_trained_is_played_as_rsl_rls(tmp_path):
         assert torch.equal(actor(obs), wanted)
 
 
+def test_a_baseline_that_reads_neither_mask_nor_flag_trains(tmp_path):
+    cfg = dummy.skrl_agent()
+    cfg["obs_groups"]["actor"] = ["policy"]
+    runner = dummy.build(tmp_path, cfg=cfg)
+    before = weights(runner)
+    runner.train(2)
+    assert runner.env.observation_space.shape == (dummy.BASE + 3 * len(dummy.JOINTS),)
+    assert not any(torch.equal(tensor, before[name]) for name, tensor in weights(runner).items())
+
+
 def test_other_sizes_are_one_line(tmp_path):
     path = dummy.build(tmp_path).train(1)
     cfg = dummy.skrl_agent()
