@@ -173,7 +173,7 @@ def load_policy(
     actor = build_model(agent, widths, len(info.joint_names))
     try:
         actor.load_state_dict(data["actor_state_dict"])
-    except RuntimeError as error:
+    except (RuntimeError, UmcError) as error:  # torch's and our models'
         raise UmcError(
             f"the weights in {path} do not fit the model of its run; params/agent.yaml is missing?"
         ) from error

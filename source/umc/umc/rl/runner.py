@@ -211,7 +211,7 @@ class TrainingRun:
         data = read_checkpoint(path, map_location or self.device)
         try:
             load_iteration = self.alg.load(data, load_cfg, strict)
-        except RuntimeError as error:
+        except (RuntimeError, UmcError) as error:  # torch's and our models'
             raise UmcError(
                 f"the weights in {path} do not fit the model (other sizes?); repeat the agent.* overrides it was "
                 "trained with"
