@@ -324,3 +324,52 @@ def test_mixed_precision_update_stays_finite(model):
     runner = create_rsl_rl_runner(env, cfg)
     runner.learn(2)
     assert all(torch.isfinite(value).all() for value in runner.alg.actor.parameters())
+
+
+@pytest.mark.parametrize("model", CLASSES)
+def test_nan_in_a_living_sensor_stays_in_its_env_and_out_of_the_statistics(model):
+    env = FlagEnv()
+    env.mask = torch.zeros_like(env.mask)
+    actor = make_model(model, obs_normalization=True)
+    obs = env.get_observations()
+    actor.update_normalization(obs)
+    before = actor(obs)
+    obs["policy"][3, START] = torch.nan
+    obs["policy"][5, START + 1] = torch.inf
+    actions = actor(obs)
+    assert actions[[3, 5]].isnan().any(1).all()
+    healthy = [row for row in range(env.num_envs) if row not in (3, 5)]
+    assert torch.equal(actions[healthy], before[healthy])
+    actor.update_normalization(obs)
+    assert torch.isfinite(actor.obs_normalizer.mean).all()
+    assert torch.isfinite(actor.obs_normalizer.var).all()
+
+
+def test_training_stops_at_a_nan_in_a_living_sensor_and_learns_nothing_from_it():
+    env = FlagEnv()
+    runner = make_runner("mlp", env, obs_normalization=True)
+    runner.learn(1)
+    before = {name: value.clone() for name, value in runner.alg.actor.state_dict().items()}
+    observe = env.get_observations
+
+    def broken():
+        obs = observe()
+        obs["policy"][3, START] = torch.nan
+        return obs
+
+    env.step = lambda actions, step=env.step: (broken(), *step(actions)[1:])
+    with pytest.raises(ValueError, match=r"group 'policy' .* contains NaN"):
+        runner.learn(1)
+    assert all(torch.equal(value, before[name]) for name, value in runner.alg.actor.state_dict().items())
+
+
+def test_weights_of_another_model_are_one_line_and_change_nothing():
+    mlp, transformer = make_model("mlp"), make_model("transformer")
+    before = {name: value.clone() for name, value in mlp.state_dict().items()}
+    with pytest.raises(UmcError, match="weights of another model: 10 of 11 are missing") as error:
+        mlp.load_state_dict(transformer.state_dict())
+    assert "\n" not in str(error.value)
+    wider = make_model("mlp", hidden_dims=[128, 64])
+    with pytest.raises(UmcError, match=r"have another shape .first: core\.layers"):
+        mlp.load_state_dict(wider.state_dict())
+    assert all(torch.equal(value, before[name]) for name, value in mlp.state_dict().items())

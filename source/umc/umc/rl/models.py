@@ -35,6 +35,9 @@ NO_HIDDEN_DIMS = "a transformer has no hidden_dims: set embed_dim, feedforward_d
 class MaskedModel(MLPModel):
     """A network of umc.models with what rsl_rl's PPO asks of a model.
 
+    A living sensor that reports NaN makes the actions of its own env NaN and leaves all others alone; the statistics
+    of the normaliser leave it out, and rsl_rl's runner stops before it learns from it (check_for_nan).
+
     The observation groups named mask_group and flag_group are the joint mask and the fault flag; all other groups
     of the set are the observation, in their order. A set without these groups (the critic's) makes a network
     without mask and flag.
@@ -177,6 +180,31 @@ class MaskedModel(MLPModel):
             columns = self.core.columns
             dead = None if joint_mask is None else columns.dead_columns(columns.dead_tokens(joint_mask))
             self.obs_normalizer.update(sensors, dead)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Load weights; another model's are one clear error instead of a list of all parameters.
+
+        Args:
+            state_dict: Weights by name.
+            strict: Whether names must be the same.
+            assign: Whether to take the tensors themselves.
+
+        Returns:
+            What torch returns: names that are missing or unexpected.
+
+        Raises:
+            UmcError: When names or shapes are another model's; the model is left as it was.
+        """
+        mine = self.state_dict()
+        missing, extra = sorted(mine.keys() - state_dict.keys()), sorted(state_dict.keys() - mine.keys())
+        other = [name for name in mine.keys() & state_dict.keys() if mine[name].shape != state_dict[name].shape]
+        if other or (strict and (missing or extra)):
+            raise UmcError(
+                f"these are the weights of another model: {len(missing)} of {len(mine)} are missing, {len(extra)} are"
+                f" unknown, {len(other)} have another shape (first: {[*missing, *extra, *sorted(other)][0]}); load"
+                " them into the model, robot and sizes that they were trained with"
+            )
+        return super().load_state_dict(state_dict, strict, assign)
 
     def as_jit(self) -> nn.Module:
         """Return a copy that torch.jit.script takes, see ExportedPolicy."""
