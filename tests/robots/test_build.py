@@ -2,31 +2,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The shipped robots are what the builder writes, and what the public descriptions say."""
 
-import importlib
+import math
 import re
 import sys
 from importlib.resources import files
 from pathlib import Path
 
+import mujoco
+import numpy as np
 import pytest
 from pxr import Gf, Usd, UsdGeom, UsdPhysics
-from umc.robots import A1_CFG, G1_CFG
+from umc.robots import A1_CFG, G1_CFG, H1_CFG, SOLO8_CFG
 from umc.robots.builder import RECIPES, build, source
 from umc.robots.builder.__main__ import main
 from umc.robots.builder.check import TOLERANCE, compare, reduced_model
+from umc.robots.builder.model import compile_model
+from umc.robots.solo8 import RESET_SCALE
 
 DATA = Path(str(files("umc.robots") / "data"))
-CONFIGURATIONS = {"a1": A1_CFG, "g1": G1_CFG}
+CONFIGURATIONS = {"a1": A1_CFG, "g1": G1_CFG, "h1": H1_CFG, "solo8": SOLO8_CFG}
 ROBOTS = sorted(RECIPES)
 
 
 @pytest.fixture(scope="module")
 def models():
     """Pinocchio's reading of every source."""
-    return {
-        name: reduced_model(source.example_robot(importlib.import_module(f"umc.robots.builder.{name}").SOURCE), recipe)
-        for name, recipe in RECIPES.items()
-    }
+    return {name: reduced_model(recipe) for name, recipe in RECIPES.items()}
 
 
 @pytest.fixture(params=ROBOTS)
@@ -47,6 +48,16 @@ def test_rebuild_is_byte_identical(robot, tmp_path):
     shipped = (DATA / f"{robot}.usda").read_bytes()
     assert build(RECIPES[robot], tmp_path).read_bytes() == shipped
     assert len(shipped) < 60_000
+
+
+def test_solo8_has_the_limits_of_its_actuators_and_h1_those_of_its_urdf(models):
+    solo8, h1 = models["solo8"], models["h1"]
+    assert set(solo8.effortLimit[6:]) == {2.5}  # ODRI, open_robot_actuator_hardware: 2.5 N*m at 12 A
+    assert set(solo8.velocityLimit[6:]) == {80.0}  # ODRI, robot_properties_solo: max_joint_velocities
+    assert SOLO8_CFG.actuators["legs"].armature == pytest.approx(3.645e-4)  # ODRI: 4.5e-6 kg*m^2 behind 9:1
+    assert h1.effortLimit[6:11].tolist() == [200.0, 200.0, 200.0, 300.0, 40.0]  # unitree_rl_gym
+    assert h1.velocityLimit[6:11].tolist() == [23.0, 23.0, 23.0, 14.0, 9.0]
+    assert sum(inertia.mass for inertia in h1.inertias) == pytest.approx(51.649896)
 
 
 def test_command_line_writes_the_same_file_and_refuses_unknown_robots(tmp_path, monkeypatch, capsys):
@@ -73,17 +84,18 @@ def test_figures_agree_with_pinocchio(robot, models):
 
 
 def longer_shank(stage):
-    knee = next(p for p in of_type(stage, UsdPhysics.RevoluteJoint) if re.search("knee|calf", p.GetName()))
+    knee = next(p for p in of_type(stage, UsdPhysics.RevoluteJoint) if re.search("knee|calf|KFE", p.GetName()))
     position = UsdPhysics.Joint(knee).GetLocalPos0Attr()
     position.Set(position.Get() + Gf.Vec3f(0, 0, 1e-3))
 
 
 def more(attribute, factor):
-    """An edit that scales one attribute of the first prim that has it."""
+    """An edit that scales one attribute of the first prim where it is not zero."""
 
     def edit(stage):
-        prim = next(prim for prim in stage.Traverse() if prim.HasAttribute(attribute))
-        prim.GetAttribute(attribute).Set(prim.GetAttribute(attribute).Get() * factor)
+        found = (prim.GetAttribute(attribute) for prim in stage.Traverse() if prim.HasAttribute(attribute))
+        value = next(value for value in found if np.any(np.array(value.Get())))
+        value.Set(value.Get() * factor)
 
     return edit
 
@@ -144,21 +156,66 @@ def test_actuators_repeat_the_limits_of_the_file(robot, stage):
         assert value(legs.actuator_effort_limit, name) == (25.0 if robot == "a1" else effort)
 
 
-def test_every_link_can_be_seen_and_the_feet_are_spheres(robot, stage):
+FEET = {
+    "a1": (".*_calf", UsdGeom.Sphere, 4),
+    "g1": (".*_ankle_roll_link", UsdGeom.Sphere, 8),
+    "h1": (".*_ankle_link", UsdGeom.Cube, 2),
+    "solo8": (".*_LOWER_LEG", UsdGeom.Sphere, 4),
+}
+"""Bodies that carry the feet, the shape that touches the ground, and how many there are."""
+
+
+def test_every_link_can_be_seen_and_the_feet_can_be_felt(robot, stage):
     for body in stage.GetDefaultPrim().GetChildren():
         assert [p for p in body.GetChildren() if p.IsA(UsdGeom.Gprim)], f"{body.GetName()} has no shape"
-    feet = re.compile(".*_calf" if robot == "a1" else ".*_ankle_roll_link")
-    spheres = [
-        prim.GetParent().GetName()
-        for prim in of_type(stage, UsdGeom.Sphere)
-        if prim.HasAPI(UsdPhysics.CollisionAPI) and feet.fullmatch(prim.GetParent().GetName())
+    bodies, shape, count = FEET[robot]
+    feet = [
+        prim
+        for prim in of_type(stage, shape)
+        if prim.HasAPI(UsdPhysics.CollisionAPI) and re.fullmatch(bodies, prim.GetParent().GetName())
     ]
-    assert len(spheres) == {"a1": 4, "g1": 8}[robot]
+    assert len(feet) == count
+
+
+@pytest.mark.parametrize(("robot", "low", "high"), [("a1", 0.5, 1.5), ("h1", 0.5, 1.5), ("solo8", *RESET_SCALE)])
+def test_no_foot_starts_in_the_ground(robot, low, high):
+    """Resets scale the joints of the default pose."""
+    recipe, configuration = RECIPES[robot], CONFIGURATIONS[robot]
+    model, _ = compile_model(recipe)
+    data = mujoco.MjData(model)
+    colliders = [geom for geom in range(model.ngeom) if model.geom_contype[geom]]
+    random, lowest = np.random.default_rng(0), math.inf
+    for _ in range(300):
+        data.qpos[:7] = (0, 0, configuration.init_state.pos[2], 1, 0, 0, 0)
+        for name in recipe.joints:
+            angle = next(a for rule, a in configuration.init_state.joint_pos.items() if re.fullmatch(rule, name))
+            data.qpos[model.joint(name).qposadr] = angle * random.uniform(low, high)
+        mujoco.mj_kinematics(model, data)
+        lowest = min(lowest, *(data.geom_xpos[geom][2] - reach_down(model, data, geom) for geom in colliders))
+    assert -0.005 < lowest < 0.06
+
+
+def reach_down(model, data, geom):
+    """How far a shape reaches below its centre [m]."""
+    size, kind = model.geom_size[geom], model.geom_type[geom]
+    down = np.abs(data.geom_xmat[geom].reshape(3, 3)[2])
+    if kind == mujoco.mjtGeom.mjGEOM_SPHERE:
+        return size[0]
+    if kind == mujoco.mjtGeom.mjGEOM_BOX:
+        return down @ size
+    if kind == mujoco.mjtGeom.mjGEOM_CAPSULE:
+        return size[0] + down[2] * size[1]
+    return size[0] * math.hypot(down[0], down[1]) + down[2] * size[1]
 
 
 def test_licence_travels_with_the_file(robot, stage):
     notice = stage.GetRootLayer().documentation
-    text = {"a1": "MPL-2.0", "g1": "BSD-3-Clause-Unitree"}[robot]
-    assert f"SPDX-License-Identifier: {text.removesuffix('-Unitree')}" in notice
+    text = {
+        "a1": "MPL-2.0",
+        "g1": "BSD-3-Clause-Unitree",
+        "h1": "BSD-3-Clause-Unitree-RL",
+        "solo8": "BSD-3-Clause-ODRI",
+    }[robot]
+    assert f"SPDX-License-Identifier: {'MPL-2.0' if robot == 'a1' else 'BSD-3-Clause'}" in notice
     assert (DATA / "licenses" / f"{text}.txt").read_text()
     assert f"{robot}.usda" in (DATA / "PROVENANCE.md").read_text()

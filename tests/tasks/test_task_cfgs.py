@@ -8,9 +8,9 @@ import gymnasium as gym
 import pytest
 import umc.tasks  # noqa: F401 - registers the ids
 from isaaclab_tasks.utils import load_cfg_from_registry
-from umc.robots import A1_JOINTS, G1_JOINTS
+from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
 
-ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS}
+ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS, "H1": H1_JOINTS, "Solo8": SOLO8_JOINTS}
 AGENTS = ("rsl_rl_transformer_cfg_entry_point", "rsl_rl_mlp_cfg_entry_point", "rsl_rl_cfg_entry_point")
 
 PAPER = {
@@ -22,6 +22,8 @@ PAPER = {
         "effort": {".*_hip_.*": 8.0, ".*_knee_.*": 13.0, ".*_ankle_.*": 4.0},
         "velocity": 3.0,
     },
+    "H1": {"envs": 10000, "joints": (2, 4), "rom": 0.3, "effort": 10.0, "velocity": 5.0},
+    "Solo8": {"envs": 4096, "joints": (1, 3), "rom": 0.3, "effort": 0.75, "velocity": 5.0},
 }
 """Tables "Malfunction Settings for Training" of the paper, typed from it."""
 
@@ -87,3 +89,27 @@ def test_engines_are_presets_and_newton_is_the_default():
 def test_ids_have_no_version_suffix():
     ours = {name for name in gym.registry if name.startswith("UMC-")}
     assert {f"UMC-{robot}-Stage{stage}" for robot in ROBOTS for stage in (1, 2)} == ours
+
+
+def weights(robot, stage=1):
+    rewards = env_cfg(robot, stage).rewards
+    return {name: term.weight for name, term in vars(rewards).items() if term is not None}
+
+
+def test_h1_is_rewarded_as_g1_but_for_three_terms():
+    """unitree_rl_gym: no torque and joint-velocity terms, but one on contacts of hips and knees."""
+    g1, h1 = weights("G1"), weights("H1")
+    assert g1.keys() - h1.keys() == {"torques", "joint_velocity"}
+    assert {name: weight for name, weight in h1.items() if name not in g1} == {"collision": -1.0}
+    assert all(h1[name] == weight for name, weight in g1.items() if name in h1)
+    assert env_cfg("G1", 1).rewards.base_height.params["target_height"] == 0.78
+    assert env_cfg("H1", 1).rewards.base_height.params["target_height"] == 1.05
+
+
+def test_solo8_is_rewarded_as_a1_with_its_own_figures():
+    assert weights("Solo8") == weights("A1")
+    assert weights("Solo8", 2) == weights("A1", 2)
+    a1, solo8 = env_cfg("A1", 1), env_cfg("Solo8", 1)
+    assert (a1.rewards.torque_limits.params["limit"], solo8.rewards.torque_limits.params["limit"]) == (25.0, 2.5)
+    speeds = [cfg.commands.base_velocity.ranges.lin_vel_x for cfg in (a1, solo8)]
+    assert speeds == [(0.5, 0.5), (0.0, 1.0)]

@@ -4,8 +4,8 @@
 
 from umc import compat
 
-from . import a1, g1
+from . import a1, g1, h1, solo8
 
 compat.apply()
 
-__all__ = ["a1", "g1"]
+__all__ = ["a1", "g1", "h1", "solo8"]

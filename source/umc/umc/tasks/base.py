@@ -6,7 +6,7 @@ from dataclasses import MISSING
 
 from isaaclab.assets import ArticulationCfg, AssetBaseCfg
 from isaaclab.envs import ManagerBasedRLEnvCfg
-from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTermCfg
+from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTermCfg, SceneEntityCfg
 from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.sensors import ContactSensorCfg
 from isaaclab.sim import DomeLightCfg
@@ -18,6 +18,7 @@ from isaaclab_physx.physics import PhysxCfg
 from isaaclab_tasks.utils import PresetCfg, preset
 
 from umc import mdp
+from umc.faults import paper_settings, training_faults
 from umc.tasks.device import DEFAULT_DEVICE
 from umc.terrains import FLAT_GROUND_CFG
 
@@ -109,3 +110,20 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
         self.sim.device = DEFAULT_DEVICE
         self.sim.render_interval = DECIMATION
         self.sim.physics_material = self.scene.terrain.physics_material
+
+    def set_robot(self, name: str, robot: ArticulationCfg) -> None:
+        """Put a robot in the scene: as many as the paper trains, with the faults of its training table, all healthy.
+
+        Both stages keep the fault terms, so that they share one layout; Stage 2 changes their odds.
+
+        Args:
+            name: Name of the robot in the paper's tables.
+            robot: Its cfg.
+        """
+        self.scene.robot = robot
+        self.scene.num_envs = paper_settings(name, "training")["num_envs"]
+        self.events.faults.params = {
+            "asset_cfg": SceneEntityCfg("robot"),
+            **training_faults(name),
+            "ratios": HEALTHY_RATIOS,
+        }

@@ -5,15 +5,10 @@
 import mujoco
 
 from umc.robots.a1 import A1_BODIES, A1_JOINTS, ARMATURE
-from umc.robots.builder.recipe import Fit, Ornament, Recipe, Shape, Source
-from umc.robots.builder.source import EXAMPLE_ROBOT_DATA, EXAMPLE_ROBOT_DATA_VERSION, example_robot, load_urdf
+from umc.robots.builder.recipe import Fit, Primitive, Recipe, Shape
+from umc.robots.builder.source import EXAMPLE_ROBOT_DATA, EXAMPLE_ROBOT_DATA_VERSION, example_robot
 
 SOURCE = "a1_description/urdf/a1.urdf"
-
-
-def _load() -> Source:
-    return load_urdf(example_robot(SOURCE), "package://example-robot-data/robots", example_robot(""))
-
 
 _FACE = (0.75, 0.76, 0.78)
 
@@ -26,13 +21,13 @@ RECIPE = Recipe(
         "was not distributed with this file, You can obtain one at https://mozilla.org/MPL/2.0/.\n"
         "Written by `python -m umc.robots.builder a1`: change the recipe, not this file."
     ),
-    load=_load,
+    urdf=lambda: example_robot(SOURCE),
     bodies=A1_BODIES,
     joints=A1_JOINTS,
     armature={".*": ARMATURE},
     shapes=(Shape("imu_link", Fit.DROP),),  # a cube of 1 mm
     # a light face, so that a picture tells front from rear
-    ornaments=(Ornament("trunk", mujoco.mjtGeom.mjGEOM_BOX, (0.012, 0.07, 0.035), (0.1455, 0.0, 0.0), color=_FACE),),
+    primitives=(Primitive("trunk", mujoco.mjtGeom.mjGEOM_BOX, (0.012, 0.07, 0.035), (0.1455, 0.0, 0.0), color=_FACE),),
     colors=(
         ("trunk", (0.05, 0.05, 0.06)),
         (".*_(hip|thigh_shoulder)", (0.16, 0.17, 0.19)),

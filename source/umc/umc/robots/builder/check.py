@@ -24,27 +24,35 @@ TOLERANCE = 1.0e-5
 FIGURES = ("mass", "center_of_mass", "inertia", "position_limit", "effort_limit", "velocity_limit", "kinematics")
 """What is compared."""
 
+FLOATING_ROOT = 6
+"""Speeds of the floating root; it has one coordinate more."""
+
 POSES = 5
 """Random poses in which the kinematics are compared."""
 
 
-def reduced_model(urdf: Path, recipe: Recipe) -> pin.Model:
-    """Read the URDF with a floating root and weld what the recipe welds.
+def reduced_model(recipe: Recipe) -> pin.Model:
+    """Read the URDF with a floating root, weld what the recipe welds and take its limits where it has some.
 
     Args:
-        urdf: The public description.
         recipe: The robot's recipe.
 
     Returns:
         pinocchio's model with the recipe's joints only.
     """
-    model = pin.buildModelFromUrdf(str(urdf), pin.JointModelFreeFlyer())
+    model = pin.buildModelFromUrdf(str(recipe.urdf()), pin.JointModelFreeFlyer())
     pose = pin.neutral(model)
     welded = [name for name in list(model.names)[2:] if name not in recipe.joints]
     for name in welded:
         angle = next((angle for rule, angle in recipe.welded_at.items() if re.fullmatch(rule, name)), 0.0)
         pose[model.joints[model.getJointId(name)].idx_q] = angle
-    return pin.buildReducedModel(model, [model.getJointId(name) for name in welded], pose)
+    model = pin.buildReducedModel(model, [model.getJointId(name) for name in welded], pose)
+    if recipe.limits is not None:
+        joints = np.arange(FLOATING_ROOT, model.nv)
+        lower, upper = recipe.limits.position
+        model.lowerPositionLimit[joints + 1], model.upperPositionLimit[joints + 1] = lower, upper
+        model.effortLimit[joints], model.velocityLimit[joints] = recipe.limits.effort, recipe.limits.velocity
+    return model
 
 
 def compare(usd: Path, model: pin.Model) -> Mapping[str, float]:

@@ -4,18 +4,13 @@
 
 import mujoco
 
-from umc.robots.builder.recipe import Fit, Ornament, Recipe, Shape, Source
-from umc.robots.builder.source import EXAMPLE_ROBOT_DATA, EXAMPLE_ROBOT_DATA_VERSION, example_robot, load_urdf
+from umc.robots.builder.recipe import Fit, Primitive, Recipe, Shape
+from umc.robots.builder.source import EXAMPLE_ROBOT_DATA, EXAMPLE_ROBOT_DATA_VERSION, example_robot
 from umc.robots.g1 import ARMATURE, G1_BODIES, G1_JOINTS
 
 SOURCE = "g1_description/urdf/g1_29dof_rev_1_0.urdf"
 
 _LIGHT, _MIDDLE, _DARK = (0.55, 0.57, 0.60), (0.24, 0.26, 0.29), (0.06, 0.06, 0.07)
-
-
-def _load() -> Source:
-    return load_urdf(example_robot(SOURCE), "package://example-robot-data/robots", example_robot(""))
-
 
 RECIPE = Recipe(
     name="g1",
@@ -25,7 +20,7 @@ RECIPE = Recipe(
         f"Made from {SOURCE} of {EXAMPLE_ROBOT_DATA} {EXAMPLE_ROBOT_DATA_VERSION}, which took it from unitree_ros.\n"
         "Written by `python -m umc.robots.builder g1`: change the recipe, not this file."
     ),
-    load=_load,
+    urdf=lambda: example_robot(SOURCE),
     bodies=G1_BODIES,
     joints=G1_JOINTS,
     armature=ARMATURE,
@@ -45,11 +40,11 @@ RECIPE = Recipe(
         Shape(".*_(hip_yaw|knee|shoulder_yaw)_link", Fit.CAPSULE),
         Shape("(pelvis_contour|torso|head|.*_(elbow|wrist_yaw))_link", Fit.BOX),
     ),
-    ornaments=(
-        Ornament("waist_yaw_link", mujoco.mjtGeom.mjGEOM_CYLINDER, (0.045, 0.045), (0.0, 0.0, 0.01)),
-        Ornament(".*_ankle_pitch_link", mujoco.mjtGeom.mjGEOM_SPHERE, (0.024,)),
+    primitives=(
+        Primitive("waist_yaw_link", mujoco.mjtGeom.mjGEOM_CYLINDER, (0.045, 0.045), (0.0, 0.0, 0.01)),
+        Primitive(".*_ankle_pitch_link", mujoco.mjtGeom.mjGEOM_SPHERE, (0.024,)),
         # the sole between the four spheres that collide (their lower edge is at z = -0.035)
-        Ornament(".*_ankle_roll_link", mujoco.mjtGeom.mjGEOM_BOX, (0.095, 0.033, 0.013), (0.037, 0.0, -0.021)),
+        Primitive(".*_ankle_roll_link", mujoco.mjtGeom.mjGEOM_BOX, (0.095, 0.033, 0.013), (0.037, 0.0, -0.021)),
     ),
     colors=(
         (".*_(hip_yaw|knee)_link", _LIGHT),

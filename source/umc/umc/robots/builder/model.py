@@ -11,7 +11,8 @@ import mujoco
 import numpy as np
 
 from umc.errors import UmcError
-from umc.robots.builder.recipe import Fit, Recipe
+from umc.robots.builder.recipe import Fit, Limits, Recipe
+from umc.robots.builder.source import load_urdf
 
 _FITS = {
     Fit.BOX: mujoco.mjtGeom.mjGEOM_BOX,
@@ -32,10 +33,12 @@ def compile_model(recipe: Recipe) -> tuple[mujoco.MjModel, Mapping[str, float]]:
     Raises:
         UmcError: The model's bodies or joints are not those of the recipe.
     """
-    source = recipe.load()
-    spec = source.spec
+    source = load_urdf(recipe.urdf())
+    spec, velocity_limits = source.spec, source.velocity_limits
     _weld(spec, recipe)
     _shape(spec, recipe)
+    if recipe.limits is not None:
+        velocity_limits = _limit(spec, recipe.limits)
     for joint in spec.joints:
         if joint.type != mujoco.mjtJoint.mjJNT_FREE:
             joint.armature = match(recipe.armature.items(), joint.name, "armature")
@@ -45,7 +48,7 @@ def compile_model(recipe: Recipe) -> tuple[mujoco.MjModel, Mapping[str, float]]:
     for what, found, wanted in (("bodies", bodies, recipe.bodies), ("joints", joints, recipe.joints)):
         if set(found) != set(wanted):
             raise UmcError(f"{recipe.name}: {what} differ from the recipe's: {sorted(set(found) ^ set(wanted))}")
-    return model, source.velocity_limits
+    return model, velocity_limits
 
 
 def match[T](rules: Iterable[tuple[str, T]], name: str, what: str) -> T:
@@ -81,8 +84,17 @@ def _weld(spec: mujoco.MjSpec, recipe: Recipe) -> None:
         spec.delete(joint)
 
 
+def _limit(spec: mujoco.MjSpec, limits: Limits) -> Mapping[str, float]:
+    """Replace the limits of all joints; returns joint name to velocity limit [rad/s]."""
+    hinges = [joint for joint in spec.joints if joint.type != mujoco.mjtJoint.mjJNT_FREE]
+    for joint in hinges:
+        joint.range = limits.position
+        joint.actfrcrange = (-limits.effort, limits.effort)
+    return {joint.name: limits.velocity for joint in hinges}
+
+
 def _shape(spec: mujoco.MjSpec, recipe: Recipe) -> None:
-    """Make every shape a primitive, add the ornaments and paint them."""
+    """Make every shape a primitive, add the recipe's and paint them."""
     for geom in list(spec.geoms):
         rule = next((rule for rule in recipe.shapes if re.fullmatch(rule.links, geom.parent.name)), None)
         if rule is None:
@@ -97,16 +109,16 @@ def _shape(spec: mujoco.MjSpec, recipe: Recipe) -> None:
     for geom in spec.geoms:
         geom.rgba = [*match(recipe.colors, geom.parent.name, "colour"), 1.0]
     for body in spec.bodies:
-        for ornament in recipe.ornaments:
-            if re.fullmatch(ornament.links, body.name):
-                color = ornament.color or match(recipe.colors, body.name, "colour")
+        for primitive in recipe.primitives:
+            if re.fullmatch(primitive.links, body.name):
+                color = primitive.color or match(recipe.colors, body.name, "colour")
                 body.add_geom(
-                    type=ornament.kind,
-                    size=[*ornament.size, 0.0, 0.0][:3],
-                    pos=ornament.pos,
-                    quat=ornament.quat,
+                    type=primitive.kind,
+                    size=[*primitive.size, 0.0, 0.0][:3],
+                    pos=primitive.pos,
+                    quat=primitive.quat,
                     rgba=[*color, 1.0],
-                    contype=0,
-                    conaffinity=0,
+                    contype=int(primitive.collides),
+                    conaffinity=int(primitive.collides),
                     mass=0.0,
                 )

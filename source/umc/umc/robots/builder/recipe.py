@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 import mujoco
 
@@ -40,8 +41,8 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Ornament:
-    """A visible primitive that never collides, so that a link without shapes can be seen.
+class Primitive:
+    """A visible shape that the source does not have, or has as a mesh that is not fitted.
 
     Attributes:
         links: Regular expression over link names.
@@ -50,6 +51,7 @@ class Ornament:
         pos: Centre in the link's frame [m].
         quat: Orientation in the link's frame (w, x, y, z).
         color: Its own colour; None paints it like its link.
+        collides: Whether it is felt, too.
     """
 
     links: str
@@ -58,6 +60,22 @@ class Ornament:
     pos: tuple[float, float, float] = (0.0, 0.0, 0.0)
     quat: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     color: Color | None = None
+    collides: bool = False
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of every joint, for a source whose own are placeholders.
+
+    Attributes:
+        position: Lower and upper limit [rad].
+        effort: Torque limit [N*m].
+        velocity: Speed limit [rad/s].
+    """
+
+    position: tuple[float, float]
+    effort: float
+    velocity: float
 
 
 @dataclass(frozen=True)
@@ -80,23 +98,25 @@ class Recipe:
     Attributes:
         name: File name of the USD, without suffix.
         notice: Origin and licence, written into the file.
-        load: Delivers the public description.
+        urdf: Delivers the path of the public description.
         bodies: Names of the bodies in canonical order, the root first.
         joints: Names of the joints in canonical order; every other joint of the source is welded.
         armature: Regular expression over joint names to reflected rotor inertia [kg*m^2].
         welded_at: Regular expression over welded joints to the angle they are welded at [rad]; the others at 0.
+        limits: Limits of the joints instead of the source's.
         shapes: Rules for collision shapes, the first match counts; links without a rule keep their primitives.
-        ornaments: Visible primitives that are added.
+        primitives: Shapes that are added.
         colors: Regular expression over link names to colour, the first match counts.
     """
 
     name: str
     notice: str
-    load: Callable[[], Source]
+    urdf: Callable[[], Path]
     bodies: tuple[str, ...]
     joints: tuple[str, ...]
     armature: Mapping[str, float]
     welded_at: Mapping[str, float] = field(default_factory=dict)
+    limits: Limits | None = None
     shapes: tuple[Shape, ...] = ()
-    ornaments: tuple[Ornament, ...] = ()
+    primitives: tuple[Primitive, ...] = ()
     colors: tuple[tuple[str, Color], ...] = ()

@@ -1,11 +1,12 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Public robot descriptions, read from the Python packages that carry them."""
+"""Public robot descriptions, read from the Python package that carries them or from the copy in this one."""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.resources import files
 from pathlib import Path
 
 import mujoco
@@ -16,6 +17,9 @@ from umc.robots.builder.recipe import Source
 EXAMPLE_ROBOT_DATA = "example-robot-data"
 EXAMPLE_ROBOT_DATA_VERSION = "6.0.0"
 """The release on PyPI that the shipped files were built from."""
+
+EXAMPLE_ROBOT_DATA_MESHES = "package://example-robot-data/robots"
+"""How its URDFs address their meshes."""
 
 
 def example_robot(path: str) -> Path:
@@ -40,23 +44,44 @@ def example_robot(path: str) -> Path:
     return Path(str(package.locate_file("cmeel.prefix/share/example-robot-data/robots"))) / path
 
 
-def load_urdf(path: Path, package: str, package_path: Path) -> Source:
+def bundled(name: str) -> Path:
+    """Find a description that this package carries because no package on PyPI does.
+
+    Args:
+        name: File name.
+
+    Returns:
+        The file's absolute path.
+    """
+    return Path(str(files("umc.robots") / "data" / "sources")) / name
+
+
+def load_urdf(path: Path) -> Source:
     """Read a URDF with a floating root.
+
+    Collision meshes of ``example-robot-data`` are kept; others are left out: their files are not there.
 
     Args:
         path: The URDF file.
-        package: Prefix of its mesh addresses, for example ``package://example-robot-data/robots``.
-        package_path: Folder that the prefix stands for.
 
     Returns:
         The model and the velocity limits of its joints.
     """
     robot = ET.parse(path).getroot()
+    for options in robot.findall("mujoco"):
+        robot.remove(options)
     for link in robot.findall("link"):
         for visual in link.findall("visual"):  # MuJoCo cannot read .dae, and shapes come from the collision elements
             link.remove(visual)
-    for mesh in robot.iter("mesh"):
-        mesh.set("filename", mesh.attrib["filename"].replace(package, str(package_path)))
+        for collision in link.findall("collision"):
+            mesh = collision.find("geometry/mesh")
+            if mesh is None:
+                continue
+            if not mesh.attrib["filename"].startswith(EXAMPLE_ROBOT_DATA_MESHES):
+                link.remove(collision)
+                continue
+            file = mesh.attrib["filename"].removeprefix(EXAMPLE_ROBOT_DATA_MESHES)
+            mesh.set("filename", f"{example_robot('')}{file}")
     options = ET.SubElement(ET.SubElement(robot, "mujoco"), "compiler")
     options.attrib.update(strippath="false", fusestatic="true", fitaabb="true", discardvisual="false")
     joints = robot.findall("joint")

@@ -2,35 +2,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A1-Walk on flat ground: the figures of the public task (BodyTransformer's fork of ParkourGym) and of the paper."""
 
-import math
-
 from isaaclab.envs import mdp as lab
-from isaaclab.managers import EventTermCfg as EventTerm
-from isaaclab.managers import ObservationGroupCfg, SceneEntityCfg
-from isaaclab.managers import ObservationTermCfg as ObsTerm
-from isaaclab.managers import RewardTermCfg as RewTerm
 from isaaclab.managers import TerminationTermCfg as DoneTerm
-from isaaclab.sim import SimulationCfg
 from isaaclab.utils import configclass
-from isaaclab.utils.noise import UniformNoiseCfg as Noise
-from isaaclab_tasks.core.velocity import mdp as velocity
 
 from umc import mdp
-from umc.faults import training_faults
 from umc.robots import A1_CFG
-from umc.tasks.base import (
-    EQUAL_RATIOS,
-    HEALTHY_RATIOS,
-    FaultEventsCfg,
-    FaultFlagCfg,
-    JointMaskCfg,
-    LeggedEnvCfg,
-    physics_presets,
+from umc.tasks.base import EQUAL_RATIOS
+from umc.tasks.quadruped import (
+    QuadrupedEnvCfg,
+    QuadrupedEventsCfg,
+    QuadrupedTerminationsCfg,
+    forward_command,
+    friction_event,
+    payload_event,
 )
-
-TRUNK = "trunk"
-FEET = ["FL_calf", "FR_calf", "RL_calf", "RR_calf"]
-"""The bodies that carry the feet (a foot is welded to its calf)."""
 
 TORQUE_LIMIT = 25.0
 """Torque limit of the A1-Walk task [N*m] (facts of the public task; the actuators clip there)."""
@@ -38,224 +24,45 @@ TORQUE_LIMIT = 25.0
 STANDING_HEIGHT = 0.3
 """Trunk height that the height term asks for [m]; at the default pose, without payload, A1 stands at 0.28."""
 
-TRAINING_ENVS = 7400
-"""Paper, A1 training parameters."""
-
-FAULTS = {"asset_cfg": SceneEntityCfg("robot"), **training_faults("a1")}
-"""Paper, A1 training parameters: joints, range of motion [-], torque [N*m], speed [rad/s], malfunction seed."""
-
 
 @configclass
 class CommandsCfg:
     """Straight ahead at 0.5 m/s."""
 
-    base_velocity = lab.UniformVelocityCommandCfg(
-        asset_name="robot",
-        resampling_time_range=(1.0e6, 1.0e6),
-        rel_standing_envs=0.0,
-        heading_command=False,
-        debug_vis=False,
-        ranges=lab.UniformVelocityCommandCfg.Ranges(lin_vel_x=(0.5, 0.5), lin_vel_y=(0.0, 0.0), ang_vel_z=(0.0, 0.0)),
-    )
+    base_velocity = forward_command(0.5, 0.5, seconds=1.0e6)
 
 
 @configclass
-class ActionsCfg:
-    """Joint targets around the default pose."""
-
-    joint_pos = lab.JointPositionActionCfg(asset_name="robot", joint_names=[".*"], scale=0.5, use_default_offset=True)
-
-
-@configclass
-class ObservationsCfg:
-    """Groups of the actor (``policy``, ``joint_mask``, ``fault_flag``) and of the critic (``critic``)."""
-
-    @configclass
-    class PolicyCfg(ObservationGroupCfg):
-        """48 columns: base 12, then positions, velocities and last actions of the 12 joints."""
-
-        base_lin_vel = ObsTerm(func=mdp.zeros, params={"width": 3})  # the A1-Walk policy does not see it
-        base_ang_vel = ObsTerm(func=lab.base_ang_vel, scale=0.25, noise=Noise(n_min=-0.2, n_max=0.2))
-        projected_gravity = ObsTerm(func=lab.projected_gravity, noise=Noise(n_min=-0.05, n_max=0.05))
-        command = ObsTerm(func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25))
-        joint_pos = ObsTerm(
-            func=mdp.joint_sensor, params={"func": lab.joint_pos_rel, "noise": Noise(n_min=-0.01, n_max=0.01)}
-        )
-        joint_vel = ObsTerm(
-            func=mdp.joint_sensor,
-            params={"func": lab.joint_vel_rel, "noise": Noise(n_min=-1.5, n_max=1.5)},
-            scale=0.05,
-        )
-        last_action = ObsTerm(func=mdp.joint_sensor, params={"func": lab.last_action})
-
-        def __post_init__(self) -> None:
-            """Switch the noise on."""
-            self.enable_corruption = True
-
-    @configclass
-    class CriticCfg(ObservationGroupCfg):
-        """The 48 columns with true values, then what start-up randomisation drew."""
-
-        base_lin_vel = ObsTerm(func=lab.base_lin_vel, scale=2.0)
-        base_ang_vel = ObsTerm(func=lab.base_ang_vel, scale=0.25)
-        projected_gravity = ObsTerm(func=lab.projected_gravity)
-        command = ObsTerm(func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25))
-        joint_pos = ObsTerm(func=lab.joint_pos_rel)
-        joint_vel = ObsTerm(func=lab.joint_vel_rel, scale=0.05)
-        last_action = ObsTerm(func=lab.last_action)
-        physics = ObsTerm(
-            func=mdp.randomized_physics,
-            params={"asset_cfg": SceneEntityCfg("robot", body_names=TRUNK), "actuator": "legs"},
-        )
-
-    policy: PolicyCfg = PolicyCfg()
-    joint_mask: JointMaskCfg = JointMaskCfg()
-    fault_flag: FaultFlagCfg = FaultFlagCfg()
-    critic: CriticCfg = CriticCfg()
-
-
-@configclass
-class EventsCfg(FaultEventsCfg):
+class EventsCfg(QuadrupedEventsCfg):
     """Faults, then randomisation of physics and of the start."""
 
     # A1-Walk draws 0..2 and IsaacGym averages it with the ground's 1; our ground multiplies, so (0..2 + 1) / 2 is drawn
-    friction = EventTerm(
-        func=lab.randomize_rigid_body_material,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names=".*"),
-            "static_friction_range": (0.5, 1.5),
-            "dynamic_friction_range": (0.5, 1.5),
-            "restitution_range": (0.0, 0.0),
-            "num_buckets": 64,
-            "make_consistent": True,
-        },
-    )
-    trunk_mass = EventTerm(
-        func=lab.randomize_rigid_body_mass,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names=TRUNK),
-            "mass_distribution_params": (1.0, 3.0),
-            "operation": "add",
-        },
-    )
-    trunk_com = EventTerm(
-        func=lab.randomize_rigid_body_com,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names=TRUNK),
-            "com_range": {"x": (-0.05, 0.15), "y": (-0.1, 0.1), "z": (-0.05, 0.05)},
-        },
-    )
-    motor_strength = EventTerm(
-        func=lab.randomize_actuator_gains,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", joint_names=".*"),
-            "stiffness_distribution_params": (0.9, 1.1),
-            "damping_distribution_params": (0.9, 1.1),
-            "operation": "scale",
-        },
-    )
-    reset_base = EventTerm(
-        func=lab.reset_root_state_uniform,
-        mode="reset",
-        params={
-            "pose_range": {"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-0.1, 0.1)},
-            "velocity_range": dict.fromkeys(("x", "y", "z", "roll", "pitch", "yaw"), (-0.2, 0.2)),
-        },
-    )
-    reset_joints = EventTerm(
-        func=lab.reset_joints_by_scale,
-        mode="reset",
-        params={"position_range": (0.5, 1.5), "velocity_range": (0.0, 0.0)},
-    )
-
-    def __post_init__(self) -> None:
-        """Stage 1 keeps the fault terms, with every env healthy, so that both stages share one layout."""
-        self.faults.params = {**FAULTS, "ratios": HEALTHY_RATIOS}
+    friction = friction_event(0.5, 1.5)
+    trunk_mass = payload_event(1.0, 3.0)
 
 
 @configclass
-class RewardsCfg:
-    """A1-Walk's terms, multiplied with the policy step."""
-
-    track_lin_vel = RewTerm(
-        func=lab.track_lin_vel_xy_exp,
-        weight=2.0,
-        params={"command_name": "base_velocity", "std": math.sqrt(0.5)},
-    )
-    world_vel = RewTerm(func=mdp.planar_velocity_error, weight=-2.0, params={"command_name": "base_velocity"})
-    track_ang_vel = RewTerm(
-        func=lab.track_ang_vel_z_exp,
-        weight=0.05,
-        params={"command_name": "base_velocity", "std": math.sqrt(0.5)},
-    )
-    alive = RewTerm(func=lab.is_alive, weight=2.0)
-    feet_air_time = RewTerm(
-        func=velocity.feet_air_time,
-        weight=2.0,
-        params={
-            "sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET),
-            "command_name": "base_velocity",
-            "threshold": 0.5,
-        },
-    )
-    energy = RewTerm(func=mdp.mechanical_power, weight=-2.0e-5)
-    joint_limits = RewTerm(func=lab.joint_pos_limits, weight=-0.1)
-    torque_limits = RewTerm(func=mdp.effort_beyond, weight=-0.2, params={"limit": TORQUE_LIMIT})
-    # Not in A1-Walk. Without these three a policy that saw 1 to 3 million steps on a CPU stood still, or leaned on one
-    # diagonal, with its motion in the exploration noise (docs/learning.md).
-    base_height = RewTerm(func=lab.base_height_l2, weight=-60.0, params={"target_height": STANDING_HEIGHT})
-    trot = RewTerm(
-        func=mdp.diagonal_support,
-        weight=1.0,
-        params={"sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True)},
-    )
-    uneven_duty = RewTerm(
-        func=mdp.uneven_duty,
-        weight=-2.0,
-        params={
-            "sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True),
-            "time_constant": 0.5,
-        },
-    )
-    # last: it sums up the others
-    only_positive = RewTerm(func=mdp.only_positive, weight=1.0)
-
-
-@configclass
-class TerminationsCfg:
+class TerminationsCfg(QuadrupedTerminationsCfg):
     """A fall, a time-out, or physics gone wrong."""
 
-    time_out = DoneTerm(func=lab.time_out, time_out=True)
-    trunk_contact = DoneTerm(
-        func=lab.illegal_contact,
-        params={"sensor_cfg": SceneEntityCfg("contact_forces", body_names=TRUNK), "threshold": 1.0},
-    )
     orientation = DoneTerm(func=mdp.roll_pitch_beyond, params={"max_roll": 0.8, "max_pitch": 1.6})
     height = DoneTerm(func=lab.root_height_below_minimum, params={"minimum_height": 0.15})
-    non_finite_state = DoneTerm(func=mdp.non_finite_state)
 
 
 @configclass
-class A1Stage1EnvCfg(LeggedEnvCfg):
+class A1Stage1EnvCfg(QuadrupedEnvCfg):
     """Stage 1: the healthy robot learns to walk."""
 
-    sim: SimulationCfg = SimulationCfg(physics=physics_presets(njmax=200, nconmax=40))
-    observations: ObservationsCfg = ObservationsCfg()
-    actions: ActionsCfg = ActionsCfg()
     commands: CommandsCfg = CommandsCfg()
-    rewards: RewardsCfg = RewardsCfg()
-    terminations: TerminationsCfg = TerminationsCfg()
     events: EventsCfg = EventsCfg()
+    terminations: TerminationsCfg = TerminationsCfg()
 
     def __post_init__(self) -> None:
         """Put A1 in the scene."""
         super().__post_init__()
-        self.scene.robot = A1_CFG
-        self.scene.num_envs = TRAINING_ENVS
+        self.set_robot("a1", A1_CFG)
+        self.rewards.torque_limits.params["limit"] = TORQUE_LIMIT
+        self.rewards.base_height.params["target_height"] = STANDING_HEIGHT
 
 
 @configclass

@@ -2,261 +2,41 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """G1 velocity tracking: the figures of unitree_rl_gym's 12-joint task and of the paper."""
 
-import math
-
 from isaaclab.envs import mdp as lab
-from isaaclab.managers import EventTermCfg as EventTerm
-from isaaclab.managers import ObservationGroupCfg, SceneEntityCfg
-from isaaclab.managers import ObservationTermCfg as ObsTerm
 from isaaclab.managers import RewardTermCfg as RewTerm
-from isaaclab.managers import TerminationTermCfg as DoneTerm
-from isaaclab.sim import SimulationCfg
 from isaaclab.utils import configclass
-from isaaclab.utils.noise import UniformNoiseCfg as Noise
 
 from umc import mdp
-from umc.faults import training_faults
 from umc.robots import G1_CFG
-from umc.tasks.base import (
-    EQUAL_RATIOS,
-    HEALTHY_RATIOS,
-    FaultEventsCfg,
-    FaultFlagCfg,
-    JointMaskCfg,
-    LeggedEnvCfg,
-    physics_presets,
-)
-
-PELVIS = "pelvis"
-FEET = ["left_ankle_roll_link", "right_ankle_roll_link"]
-
-GAIT_PERIOD = 0.8
-"""Duration of one stride [s] (unitree_rl_gym)."""
-
-GAIT_OFFSETS = (0.0, 0.5)
-"""Phase of the left and the right foot, as fractions of the stride (unitree_rl_gym)."""
-
-STANCE_FRACTION = 0.55
-"""Fraction of the stride in which a foot stands (unitree_rl_gym)."""
-
-TRAINING_ENVS = 8192
-"""Paper, G1 training parameters."""
-
-FAULTS = {"asset_cfg": SceneEntityCfg("robot"), **training_faults("g1")}
-"""Paper, G1 training parameters: joints, range of motion [-], torque [N*m], speed [rad/s], malfunction seed."""
+from umc.robots.g1 import TARGET_HEIGHT
+from umc.tasks.base import EQUAL_RATIOS
+from umc.tasks.humanoid import HumanoidEnvCfg, HumanoidRewardsCfg
 
 
 @configclass
-class CommandsCfg:
-    """A planar velocity and a heading to keep, drawn anew every 10 s."""
+class RewardsCfg(HumanoidRewardsCfg):
+    """The shared terms, joint velocities and torques."""
 
-    base_velocity = lab.UniformVelocityCommandCfg(
-        asset_name="robot",
-        resampling_time_range=(10.0, 10.0),
-        rel_standing_envs=0.0,
-        heading_command=True,
-        heading_control_stiffness=0.5,
-        debug_vis=False,
-        ranges=lab.UniformVelocityCommandCfg.Ranges(
-            lin_vel_x=(-1.0, 1.0), lin_vel_y=(-1.0, 1.0), ang_vel_z=(-1.0, 1.0), heading=(-math.pi, math.pi)
-        ),
-    )
-
-
-@configclass
-class ActionsCfg:
-    """Joint targets around the default pose."""
-
-    joint_pos = lab.JointPositionActionCfg(asset_name="robot", joint_names=[".*"], scale=0.25, use_default_offset=True)
-
-
-@configclass
-class ObservationsCfg:
-    """Groups of the actor (``policy``, ``joint_mask``, ``fault_flag``) and of the critic (``critic``)."""
-
-    @configclass
-    class PolicyCfg(ObservationGroupCfg):
-        """47 columns: base 9, then positions, velocities and last actions of the 12 joints, then the clock."""
-
-        base_ang_vel = ObsTerm(func=lab.base_ang_vel, scale=0.25, noise=Noise(n_min=-0.2, n_max=0.2))
-        projected_gravity = ObsTerm(func=lab.projected_gravity, noise=Noise(n_min=-0.05, n_max=0.05))
-        command = ObsTerm(func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25))
-        joint_pos = ObsTerm(
-            func=mdp.joint_sensor, params={"func": lab.joint_pos_rel, "noise": Noise(n_min=-0.01, n_max=0.01)}
-        )
-        joint_vel = ObsTerm(
-            func=mdp.joint_sensor,
-            params={"func": lab.joint_vel_rel, "noise": Noise(n_min=-1.5, n_max=1.5)},
-            scale=0.05,
-        )
-        last_action = ObsTerm(func=mdp.joint_sensor, params={"func": lab.last_action})
-        clock = ObsTerm(func=mdp.phase_clock, params={"period": GAIT_PERIOD})
-
-        def __post_init__(self) -> None:
-            """Switch the noise on."""
-            self.enable_corruption = True
-
-    @configclass
-    class CriticCfg(ObservationGroupCfg):
-        """Linear velocity, then the 47 columns with true values."""
-
-        base_lin_vel = ObsTerm(func=lab.base_lin_vel, scale=2.0)
-        base_ang_vel = ObsTerm(func=lab.base_ang_vel, scale=0.25)
-        projected_gravity = ObsTerm(func=lab.projected_gravity)
-        command = ObsTerm(func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25))
-        joint_pos = ObsTerm(func=lab.joint_pos_rel)
-        joint_vel = ObsTerm(func=lab.joint_vel_rel, scale=0.05)
-        last_action = ObsTerm(func=lab.last_action)
-        clock = ObsTerm(func=mdp.phase_clock, params={"period": GAIT_PERIOD})
-
-    policy: PolicyCfg = PolicyCfg()
-    joint_mask: JointMaskCfg = JointMaskCfg()
-    fault_flag: FaultFlagCfg = FaultFlagCfg()
-    critic: CriticCfg = CriticCfg()
-
-
-@configclass
-class EventsCfg(FaultEventsCfg):
-    """Faults, then randomisation of physics and of the start, and pushes."""
-
-    # unitree_rl_gym draws 0.1..1.25 and IsaacGym averages it with the ground's 1; our ground multiplies
-    friction = EventTerm(
-        func=lab.randomize_rigid_body_material,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names=".*"),
-            "static_friction_range": (0.55, 1.125),
-            "dynamic_friction_range": (0.55, 1.125),
-            "restitution_range": (0.0, 0.0),
-            "num_buckets": 64,
-            "make_consistent": True,
-        },
-    )
-    pelvis_mass = EventTerm(
-        func=lab.randomize_rigid_body_mass,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names=PELVIS),
-            "mass_distribution_params": (-1.0, 3.0),
-            "operation": "add",
-        },
-    )
-    reset_base = EventTerm(
-        func=lab.reset_root_state_uniform,
-        mode="reset",
-        params={
-            "pose_range": {"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-math.pi, math.pi)},
-            "velocity_range": dict.fromkeys(("x", "y", "z", "roll", "pitch", "yaw"), (-0.5, 0.5)),
-        },
-    )
-    reset_joints = EventTerm(
-        func=lab.reset_joints_by_scale,
-        mode="reset",
-        params={"position_range": (0.5, 1.5), "velocity_range": (0.0, 0.0)},
-    )
-    push = EventTerm(
-        func=lab.push_by_setting_velocity,
-        mode="interval",
-        interval_range_s=(5.0, 5.0),
-        params={"velocity_range": {"x": (-1.5, 1.5), "y": (-1.5, 1.5)}},
-    )
-
-    def __post_init__(self) -> None:
-        """Stage 1 keeps the fault terms, with every env healthy, so that both stages share one layout."""
-        self.faults.params = {**FAULTS, "ratios": HEALTHY_RATIOS}
-
-
-@configclass
-class RewardsCfg:
-    """unitree_rl_gym's terms, multiplied with the policy step."""
-
-    track_lin_vel = RewTerm(
-        func=lab.track_lin_vel_xy_exp,
-        weight=1.0,
-        params={"command_name": "base_velocity", "std": math.sqrt(0.25)},
-    )
-    track_ang_vel = RewTerm(
-        func=lab.track_ang_vel_z_exp,
-        weight=0.5,
-        params={"command_name": "base_velocity", "std": math.sqrt(0.25)},
-    )
-    lin_vel_z = RewTerm(func=lab.lin_vel_z_l2, weight=-2.0)
-    ang_vel_xy = RewTerm(func=lab.ang_vel_xy_l2, weight=-0.05)
-    orientation = RewTerm(func=lab.flat_orientation_l2, weight=-1.0)
-    base_height = RewTerm(func=lab.base_height_l2, weight=-10.0, params={"target_height": 0.78})
-    joint_acceleration = RewTerm(func=lab.joint_acc_l2, weight=-2.5e-7)
     joint_velocity = RewTerm(func=lab.joint_vel_l2, weight=-1.0e-3)
     torques = RewTerm(func=lab.joint_torques_l2, weight=-1.0e-5)
-    action_rate = RewTerm(func=lab.action_rate_l2, weight=-0.01)
-    joint_limits = RewTerm(func=lab.joint_pos_limits, weight=-5.0)
-    alive = RewTerm(func=lab.is_alive, weight=0.15)
-    hip_position = RewTerm(
-        func=mdp.joint_pos_l2,
-        weight=-1.0,
-        params={"asset_cfg": SceneEntityCfg("robot", joint_names=[".*_hip_roll_joint", ".*_hip_yaw_joint"])},
-    )
-    foot_slip = RewTerm(
-        func=mdp.foot_slip,
-        weight=-0.2,
-        params={
-            "sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True),
-            "asset_cfg": SceneEntityCfg("robot", body_names=FEET, preserve_order=True),
-        },
-    )
-    swing_height = RewTerm(
-        func=mdp.swing_height_error,
-        weight=-20.0,
-        params={
-            "target": 0.08,
-            "sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True),
-            "asset_cfg": SceneEntityCfg("robot", body_names=FEET, preserve_order=True),
-        },
-    )
-    contact_phase = RewTerm(
-        func=mdp.contact_follows_phase,
-        weight=0.18,
-        params={
-            "period": GAIT_PERIOD,
-            "offsets": GAIT_OFFSETS,
-            "stance": STANCE_FRACTION,
-            "sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True),
-        },
-    )
     # last: it sums up the others
     only_positive = RewTerm(func=mdp.only_positive, weight=1.0)
 
-
-@configclass
-class TerminationsCfg:
-    """A fall, a time-out, or physics gone wrong."""
-
-    time_out = DoneTerm(func=lab.time_out, time_out=True)
-    pelvis_contact = DoneTerm(
-        func=lab.illegal_contact,
-        params={"sensor_cfg": SceneEntityCfg("contact_forces", body_names=PELVIS), "threshold": 1.0},
-    )
-    # legged_gym's bounds on the trunk's tilt, which unitree_rl_gym keeps beside the contact
-    orientation = DoneTerm(func=mdp.roll_pitch_beyond, params={"max_roll": 0.8, "max_pitch": 1.0})
-    non_finite_state = DoneTerm(func=mdp.non_finite_state)
+    def __post_init__(self) -> None:
+        """Ask for the robot's height."""
+        self.base_height.params["target_height"] = TARGET_HEIGHT
 
 
 @configclass
-class G1Stage1EnvCfg(LeggedEnvCfg):
+class G1Stage1EnvCfg(HumanoidEnvCfg):
     """Stage 1: the healthy robot learns to walk."""
 
-    sim: SimulationCfg = SimulationCfg(physics=physics_presets(njmax=200, nconmax=40))
-    observations: ObservationsCfg = ObservationsCfg()
-    actions: ActionsCfg = ActionsCfg()
-    commands: CommandsCfg = CommandsCfg()
     rewards: RewardsCfg = RewardsCfg()
-    terminations: TerminationsCfg = TerminationsCfg()
-    events: EventsCfg = EventsCfg()
 
     def __post_init__(self) -> None:
         """Put G1 in the scene."""
         super().__post_init__()
-        self.scene.robot = G1_CFG
-        self.scene.num_envs = TRAINING_ENVS
+        self.set_robot("g1", G1_CFG)
 
 
 @configclass

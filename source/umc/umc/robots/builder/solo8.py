@@ -1,0 +1,46 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The recipe of Solo8."""
+
+import math
+
+import mujoco
+
+from umc.robots.builder.recipe import Fit, Limits, Primitive, Recipe, Shape
+from umc.robots.builder.source import EXAMPLE_ROBOT_DATA, EXAMPLE_ROBOT_DATA_VERSION, example_robot
+from umc.robots.solo8 import ARMATURE, EFFORT_LIMIT, POSITION_LIMIT, SOLO8_BODIES, SOLO8_JOINTS, VELOCITY_LIMIT
+
+SOURCE = "solo_description/robots/solo.urdf"
+
+_SHELL, _MOTOR, _ROD, _RUBBER = (0.80, 0.80, 0.78), (0.10, 0.10, 0.11), (0.22, 0.23, 0.25), (0.02, 0.02, 0.02)
+
+_DISC = mujoco.mjtGeom.mjGEOM_CYLINDER
+_ACROSS = (math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0)
+"""Turns a cylinder's axis along Y, as the joints' are."""
+
+RECIPE = Recipe(
+    name="solo8",
+    notice=(
+        "Solo8. SPDX-License-Identifier: BSD-3-Clause\n"
+        "Copyright (c) 2019, New York University and Max Planck Gesellschaft. All rights reserved.\n"
+        f"Made from {SOURCE} of {EXAMPLE_ROBOT_DATA} {EXAMPLE_ROBOT_DATA_VERSION}, which took it from\n"
+        "robot_properties_solo of the Open Dynamic Robot Initiative.\n"
+        "Written by `python -m umc.robots.builder solo8`: change the recipe, not this file."
+    ),
+    urdf=lambda: example_robot(SOURCE),
+    bodies=SOLO8_BODIES,
+    joints=SOLO8_JOINTS,
+    armature={".*": ARMATURE},
+    limits=Limits((-POSITION_LIMIT, POSITION_LIMIT), EFFORT_LIMIT, VELOCITY_LIMIT),
+    shapes=(Shape(".*_FOOT", Fit.DROP), Shape(".*_LEG", Fit.CAPSULE), Shape("base_link", Fit.BOX)),
+    primitives=(
+        # the ring of rubber at the end of a leg: radius of its mesh
+        Primitive(".*_FOOT", mujoco.mjtGeom.mjGEOM_SPHERE, (0.016,), collides=True),
+        # motors of hip and knee, and the white ends of the body, for the eye
+        Primitive("F[LR]_UPPER_LEG|H[LR]_UPPER_LEG", _DISC, (0.029, 0.026), quat=_ACROSS, color=_MOTOR),
+        Primitive("[FH]L_LOWER_LEG", _DISC, (0.022, 0.024), (0.0, -0.016, 0.0), _ACROSS, _MOTOR),
+        Primitive("[FH]R_LOWER_LEG", _DISC, (0.022, 0.024), (0.0, 0.016, 0.0), _ACROSS, _MOTOR),
+        Primitive("base_link", mujoco.mjtGeom.mjGEOM_BOX, (0.03, 0.09, 0.028), (0.184, 0.0, 0.001), color=_MOTOR),
+    ),
+    colors=((".*_UPPER_LEG|base_link", _SHELL), (".*_LOWER_LEG", _ROD), (".*_FOOT", _RUBBER)),
+)

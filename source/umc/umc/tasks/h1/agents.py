@@ -1,0 +1,20 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The agents of H1: all of :data:`umc.rl.agents.AGENTS`, for both stages."""
+
+from umc.robots import H1_CFG, H1_JOINTS
+from umc.tasks.ppo import RobotAgents, UmcPpoRunnerCfg
+
+ROBOT_AGENTS = RobotAgents(
+    robot="h1",
+    articulation=H1_CFG,
+    joint_names=H1_JOINTS,
+    actor_joint_start=9,
+    critic_joint_start=12,
+    init_std=0.8,  # unitree_rl_gym
+)
+
+
+def __getattr__(name: str) -> UmcPpoRunnerCfg:
+    """Makes the cfg that an entry point names, e.g. ``umc.tasks.h1.agents:mlp_stage2``."""
+    return ROBOT_AGENTS.cfg(name)

@@ -1,0 +1,257 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the quadrupeds share: the terms and figures of A1-Walk (BodyTransformer's fork of ParkourGym)."""
+
+import math
+from dataclasses import MISSING
+
+from isaaclab.envs import mdp as lab
+from isaaclab.managers import EventTermCfg as EventTerm
+from isaaclab.managers import ObservationGroupCfg, SceneEntityCfg
+from isaaclab.managers import ObservationTermCfg as ObsTerm
+from isaaclab.managers import RewardTermCfg as RewTerm
+from isaaclab.managers import TerminationTermCfg as DoneTerm
+from isaaclab.sim import SimulationCfg
+from isaaclab.utils import configclass
+from isaaclab.utils.noise import UniformNoiseCfg as Noise
+from isaaclab_tasks.core.velocity import mdp as velocity
+
+from umc import mdp
+from umc.tasks.base import FaultEventsCfg, FaultFlagCfg, JointMaskCfg, LeggedEnvCfg, physics_presets
+
+TRUNK = "trunk|base_link"
+"""The body that carries the legs: A1's name and Solo8's."""
+
+FEET = [f"{leg}_(calf|LOWER_LEG)" for leg in ("FL", "FR", "[RH]L", "[RH]R")]
+"""The bodies that carry the feet, A1's and Solo8's (a foot is welded to them)."""
+
+
+def friction_event(low: float, high: float) -> EventTerm:
+    """Friction of the whole robot, drawn at start-up.
+
+    Args:
+        low: Least coefficient [-]; the ground multiplies it with 1.
+        high: Greatest coefficient [-].
+
+    Returns:
+        The event.
+    """
+    return EventTerm(
+        func=lab.randomize_rigid_body_material,
+        mode="startup",
+        params={
+            "asset_cfg": SceneEntityCfg("robot", body_names=".*"),
+            "static_friction_range": (low, high),
+            "dynamic_friction_range": (low, high),
+            "restitution_range": (0.0, 0.0),
+            "num_buckets": 64,
+            "make_consistent": True,
+        },
+    )
+
+
+def payload_event(low: float, high: float) -> EventTerm:
+    """Mass that is added to the trunk at start-up.
+
+    Args:
+        low: Least mass [kg].
+        high: Greatest mass [kg].
+
+    Returns:
+        The event.
+    """
+    return EventTerm(
+        func=lab.randomize_rigid_body_mass,
+        mode="startup",
+        params={
+            "asset_cfg": SceneEntityCfg("robot", body_names=TRUNK),
+            "mass_distribution_params": (low, high),
+            "operation": "add",
+        },
+    )
+
+
+def forward_command(low: float, high: float, seconds: float) -> lab.UniformVelocityCommandCfg:
+    """A speed straight ahead.
+
+    Args:
+        low: Least speed [m/s].
+        high: Greatest speed [m/s].
+        seconds: How long a command holds [s].
+
+    Returns:
+        The command.
+    """
+    return lab.UniformVelocityCommandCfg(
+        asset_name="robot",
+        resampling_time_range=(seconds, seconds),
+        rel_standing_envs=0.0,
+        heading_command=False,
+        debug_vis=False,
+        ranges=lab.UniformVelocityCommandCfg.Ranges(lin_vel_x=(low, high), lin_vel_y=(0.0, 0.0), ang_vel_z=(0.0, 0.0)),
+    )
+
+
+@configclass
+class QuadrupedActionsCfg:
+    """Joint targets around the default pose."""
+
+    joint_pos = lab.JointPositionActionCfg(asset_name="robot", joint_names=[".*"], scale=0.5, use_default_offset=True)
+
+
+@configclass
+class QuadrupedObservationsCfg:
+    """Groups of the actor (``policy``, ``joint_mask``, ``fault_flag``) and of the critic (``critic``)."""
+
+    @configclass
+    class PolicyCfg(ObservationGroupCfg):
+        """Base 12, then positions, velocities and last actions of the joints."""
+
+        base_lin_vel = ObsTerm(func=mdp.zeros, params={"width": 3})  # the A1-Walk policy does not see it
+        base_ang_vel = ObsTerm(func=lab.base_ang_vel, scale=0.25, noise=Noise(n_min=-0.2, n_max=0.2))
+        projected_gravity = ObsTerm(func=lab.projected_gravity, noise=Noise(n_min=-0.05, n_max=0.05))
+        command = ObsTerm(func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25))
+        joint_pos = ObsTerm(
+            func=mdp.joint_sensor, params={"func": lab.joint_pos_rel, "noise": Noise(n_min=-0.01, n_max=0.01)}
+        )
+        joint_vel = ObsTerm(
+            func=mdp.joint_sensor,
+            params={"func": lab.joint_vel_rel, "noise": Noise(n_min=-1.5, n_max=1.5)},
+            scale=0.05,
+        )
+        last_action = ObsTerm(func=mdp.joint_sensor, params={"func": lab.last_action})
+
+        def __post_init__(self) -> None:
+            """Switch the noise on."""
+            self.enable_corruption = True
+
+    @configclass
+    class CriticCfg(ObservationGroupCfg):
+        """The same columns with true values, then what start-up randomisation drew."""
+
+        base_lin_vel = ObsTerm(func=lab.base_lin_vel, scale=2.0)
+        base_ang_vel = ObsTerm(func=lab.base_ang_vel, scale=0.25)
+        projected_gravity = ObsTerm(func=lab.projected_gravity)
+        command = ObsTerm(func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25))
+        joint_pos = ObsTerm(func=lab.joint_pos_rel)
+        joint_vel = ObsTerm(func=lab.joint_vel_rel, scale=0.05)
+        last_action = ObsTerm(func=lab.last_action)
+        physics = ObsTerm(
+            func=mdp.randomized_physics,
+            params={"asset_cfg": SceneEntityCfg("robot", body_names=TRUNK), "actuator": "legs"},
+        )
+
+    policy: PolicyCfg = PolicyCfg()
+    joint_mask: JointMaskCfg = JointMaskCfg()
+    fault_flag: FaultFlagCfg = FaultFlagCfg()
+    critic: CriticCfg = CriticCfg()
+
+
+@configclass
+class QuadrupedEventsCfg(FaultEventsCfg):
+    """Faults, then randomisation of physics and of the start."""
+
+    friction: EventTerm = MISSING
+    trunk_mass: EventTerm = MISSING
+    trunk_com = EventTerm(
+        func=lab.randomize_rigid_body_com,
+        mode="startup",
+        params={
+            "asset_cfg": SceneEntityCfg("robot", body_names=TRUNK),
+            "com_range": {"x": (-0.05, 0.15), "y": (-0.1, 0.1), "z": (-0.05, 0.05)},
+        },
+    )
+    motor_strength = EventTerm(
+        func=lab.randomize_actuator_gains,
+        mode="startup",
+        params={
+            "asset_cfg": SceneEntityCfg("robot", joint_names=".*"),
+            "stiffness_distribution_params": (0.9, 1.1),
+            "damping_distribution_params": (0.9, 1.1),
+            "operation": "scale",
+        },
+    )
+    reset_base = EventTerm(
+        func=lab.reset_root_state_uniform,
+        mode="reset",
+        params={
+            "pose_range": {"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-0.1, 0.1)},
+            "velocity_range": dict.fromkeys(("x", "y", "z", "roll", "pitch", "yaw"), (-0.2, 0.2)),
+        },
+    )
+    reset_joints = EventTerm(
+        func=lab.reset_joints_by_scale,
+        mode="reset",
+        params={"position_range": (0.5, 1.5), "velocity_range": (0.0, 0.0)},
+    )
+
+
+@configclass
+class QuadrupedRewardsCfg:
+    """A1-Walk's terms, multiplied with the policy step."""
+
+    track_lin_vel = RewTerm(
+        func=lab.track_lin_vel_xy_exp,
+        weight=2.0,
+        params={"command_name": "base_velocity", "std": math.sqrt(0.5)},
+    )
+    world_vel = RewTerm(func=mdp.planar_velocity_error, weight=-2.0, params={"command_name": "base_velocity"})
+    track_ang_vel = RewTerm(
+        func=lab.track_ang_vel_z_exp,
+        weight=0.05,
+        params={"command_name": "base_velocity", "std": math.sqrt(0.5)},
+    )
+    alive = RewTerm(func=lab.is_alive, weight=2.0)
+    feet_air_time = RewTerm(
+        func=velocity.feet_air_time,
+        weight=2.0,
+        params={
+            "sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET),
+            "command_name": "base_velocity",
+            "threshold": 0.5,
+        },
+    )
+    energy = RewTerm(func=mdp.mechanical_power, weight=-2.0e-5)
+    joint_limits = RewTerm(func=lab.joint_pos_limits, weight=-0.1)
+    torque_limits = RewTerm(func=mdp.effort_beyond, weight=-0.2, params={"limit": MISSING})
+    # Not in A1-Walk. Without these three a policy that saw 1 to 3 million steps on a CPU stood still, or leaned on one
+    # diagonal, with its motion in the exploration noise (docs/learning.md).
+    base_height = RewTerm(func=lab.base_height_l2, weight=-60.0, params={"target_height": MISSING})
+    trot = RewTerm(
+        func=mdp.diagonal_support,
+        weight=1.0,
+        params={"sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True)},
+    )
+    uneven_duty = RewTerm(
+        func=mdp.uneven_duty,
+        weight=-2.0,
+        params={
+            "sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True),
+            "time_constant": 0.5,
+        },
+    )
+    # last: it sums up the others
+    only_positive = RewTerm(func=mdp.only_positive, weight=1.0)
+
+
+@configclass
+class QuadrupedTerminationsCfg:
+    """A fall, a time-out, or physics gone wrong."""
+
+    time_out = DoneTerm(func=lab.time_out, time_out=True)
+    trunk_contact = DoneTerm(
+        func=lab.illegal_contact,
+        params={"sensor_cfg": SceneEntityCfg("contact_forces", body_names=TRUNK), "threshold": 1.0},
+    )
+    non_finite_state = DoneTerm(func=mdp.non_finite_state)
+
+
+@configclass
+class QuadrupedEnvCfg(LeggedEnvCfg):
+    """A task without its robot, command, friction and payload."""
+
+    sim: SimulationCfg = SimulationCfg(physics=physics_presets(njmax=200, nconmax=40))
+    observations: QuadrupedObservationsCfg = QuadrupedObservationsCfg()
+    actions: QuadrupedActionsCfg = QuadrupedActionsCfg()
+    rewards: QuadrupedRewardsCfg = QuadrupedRewardsCfg()
+    terminations: QuadrupedTerminationsCfg = QuadrupedTerminationsCfg()

@@ -1,0 +1,70 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Solo8 walks straight ahead: A1-Walk's terms with the figures of solo_gym (WASABI, CASSI) and of the paper."""
+
+from isaaclab.managers import SceneEntityCfg
+from isaaclab.utils import configclass
+
+from umc.robots import SOLO8_CFG
+from umc.robots.solo8 import EFFORT_LIMIT, RESET_SCALE
+from umc.tasks.base import EQUAL_RATIOS
+from umc.tasks.quadruped import (
+    QuadrupedEnvCfg,
+    QuadrupedEventsCfg,
+    forward_command,
+    friction_event,
+    payload_event,
+)
+
+STANDING_HEIGHT = 0.24
+"""Height of the base that the height term asks for [m] (solo_gym); that of the default pose."""
+
+BODIES_THAT_MUST_NOT_TOUCH = ["base_link", ".*_UPPER_LEG"]
+"""A contact of theirs ends the episode (solo_gym)."""
+
+
+@configclass
+class CommandsCfg:
+    """Straight ahead at up to 1 m/s, a new speed every 5 s (solo_gym)."""
+
+    base_velocity = forward_command(0.0, 1.0, seconds=5.0)
+
+
+@configclass
+class EventsCfg(QuadrupedEventsCfg):
+    """Faults, then randomisation of physics and of the start."""
+
+    # legged_gym draws 0.5..1.25 and IsaacGym averages it with the ground's 1; our ground multiplies
+    friction = friction_event(0.75, 1.125)
+    trunk_mass = payload_event(0.16, 0.48)  # the same part of its weight (2.18 kg) as A1 carries of its own (13.74 kg)
+
+
+@configclass
+class Solo8Stage1EnvCfg(QuadrupedEnvCfg):
+    """Stage 1: the healthy robot learns to walk."""
+
+    commands: CommandsCfg = CommandsCfg()
+    events: EventsCfg = EventsCfg()
+
+    def __post_init__(self) -> None:
+        """Put Solo8 in the scene."""
+        super().__post_init__()
+        self.set_robot("solo8", SOLO8_CFG)
+        self.events.reset_joints.params["position_range"] = RESET_SCALE
+        self.rewards.torque_limits.params["limit"] = EFFORT_LIMIT
+        self.rewards.base_height.params["target_height"] = STANDING_HEIGHT
+        self.terminations.trunk_contact.params["sensor_cfg"] = SceneEntityCfg(
+            "contact_forces", body_names=BODIES_THAT_MUST_NOT_TOUCH
+        )
+
+
+@configclass
+class Solo8Stage2EnvCfg(Solo8Stage1EnvCfg):
+    """Stage 2: the same task with the four subcategories of faults, equally often."""
+
+    def __post_init__(self) -> None:
+        """Let the joints fail, and the gait be what the legs that are left can do."""
+        super().__post_init__()
+        self.rewards.trot.weight = 0.0
+        self.rewards.uneven_duty.weight = 0.0
+        self.events.faults.params["ratios"] = EQUAL_RATIOS
