@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -190,7 +191,7 @@ def read_ledger(path: str | Path, *, allow_torn: bool = False) -> Ledger:
         content = _line(path, number, line)
         try:
             _take(ledger, content)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, struct.error) as error:
             raise UmcError(f"the ledger {path} makes no sense in line {number} ({_told(error)})") from error
     return ledger
 
@@ -248,7 +249,7 @@ def _take(ledger: Ledger, line: dict[str, Any]) -> None:
         limits = {}
         if "lower" in line:
             columns = [
-                [no_limit(name) if value is None else float(value) for value in line[name]]
+                [no_limit(name) if value is None else _float32(value) for value in line[name]]
                 for name in ("lower", "upper", "effort", "velocity")
             ]
             limits = {name: JointRange(*row) for name, row in zip(names, zip(*columns, strict=True), strict=True)}
@@ -297,7 +298,12 @@ def _fault(header: LedgerHeader, fault: dict[str, Any]) -> LedgerFault:
 
 def _per_joint(joints: tuple[str, ...], value: float | list[float]) -> dict[str, float]:
     values = value if isinstance(value, list) else [value] * len(joints)
-    return {joint: float(number) for joint, number in zip(joints, values, strict=True)}
+    return {joint: _float32(number) for joint, number in zip(joints, values, strict=True)}
+
+
+def _float32(number: float) -> float:
+    """The very number that was written, which was one of 32 bits."""
+    return struct.unpack("f", struct.pack("f", number))[0]
 
 
 def _told(error: Exception) -> str:
