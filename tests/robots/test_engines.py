@@ -28,7 +28,7 @@ ORDER = {
 STANDING = {"a1": (0.26, 0.30, 0.02), "h1": (0.97, 1.05, 0.05), "solo8": (0.18, 0.24, 0.05)}
 """Robots that stand without a policy: least and greatest height [m], and how exactly the ground carries their weight.
 
-H1 and Solo8 still sway after a second; H1 has fallen after 1.9 s, since its ankles are too soft to hold it, and G1 after
+H1 and Solo8 still sway after a second; H1 has fallen after 1.9 s, since its ankles are too soft to hold it; G1 after
 1.0 s."""
 GRAVITY = 9.81
 PUSH = 0.3
