@@ -12,7 +12,17 @@ import torch
 from isaaclab.managers import EventTermCfg, ManagerTermBase, SceneEntityCfg
 
 from umc.errors import UmcError
-from umc.faults import ONSET_RANGE, FaultCases, FaultReplay, FaultSchedule, FaultState, JointKind, LedgerWriter
+from umc.faults import (
+    ONSET_RANGE,
+    FaultCases,
+    FaultReplay,
+    FaultSchedule,
+    FaultState,
+    JointKind,
+    JointLimits,
+    LedgerWriter,
+)
+from umc.faults.severity import FRACTION
 
 from .actions import check_command_faults
 from .curricula import has_fault_curriculum
@@ -38,7 +48,11 @@ class joint_faults(ManagerTermBase):
         asset_cfg: SceneEntityCfg = cfg.params.get("asset_cfg", SceneEntityCfg("robot"))
         self.asset: Articulation = env.scene[asset_cfg.name]
         """The robot that breaks."""
-        self.source: FaultSchedule | FaultCases | FaultReplay = _plan_source(cfg.params, env, self.asset, asset_cfg)
+        writer = JointLimitWriter(self.asset) if _asks_for_nominal(cfg.params, env.cfg) else None
+        nominal = None if writer is None else _first_env(writer.healthy)
+        self.source: FaultSchedule | FaultCases | FaultReplay = _plan_source(
+            cfg.params, env, self.asset, asset_cfg, nominal
+        )
         """Draws the plans."""
         check_command_faults(env.cfg, self.source.kinds, asset_cfg.name)
         self.state = FaultState(self.source, env.num_envs)
@@ -47,7 +61,7 @@ class joint_faults(ManagerTermBase):
         """What faults do to physics; None in a task that never breaks a joint."""
         breaks = self.source.breaks or has_fault_curriculum(env.cfg)
         if breaks and any(isinstance(kind, JointKind) for kind in self.source.kinds):
-            self.writer = JointLimitWriter(self.asset)
+            self.writer = writer or JointLimitWriter(self.asset)
         self.ledger: LedgerWriter | None = None
         """What happens, written down; None if it is not."""
         path: Any = cfg.params.get("ledger")
@@ -158,8 +172,28 @@ class joint_faults(ManagerTermBase):
         self._pending.fill_(False)
 
 
+def _asks_for_nominal(params: Mapping[str, Any], env_cfg: Any) -> bool:
+    """Whether severities depend on what healthy joints can do: as fractions, or as mild ones of a curriculum."""
+
+    def has_fraction(value: Any) -> bool:
+        if isinstance(value, Mapping):
+            return FRACTION in value or any(has_fraction(part) for part in value.values())
+        return isinstance(value, list | tuple) and any(has_fraction(part) for part in value)
+
+    return has_fraction([params.get("severity"), params.get("cases")]) or has_fault_curriculum(env_cfg)
+
+
+def _first_env(limits: JointLimits) -> JointLimits:
+    """Limits of the first env, before any event has randomised them; every shape is (J,)."""
+    return JointLimits(limits.lower[0], limits.upper[0], limits.effort[0], limits.velocity[0])
+
+
 def _plan_source(
-    params: Mapping[str, Any], env: ManagerBasedRLEnv, asset: Articulation, asset_cfg: SceneEntityCfg
+    params: Mapping[str, Any],
+    env: ManagerBasedRLEnv,
+    asset: Articulation,
+    asset_cfg: SceneEntityCfg,
+    nominal: JointLimits | None,
 ) -> FaultSchedule | FaultCases | FaultReplay:
     """Who plans the faults that the term's parameters ask for."""
     if params.get("replay") is not None:
@@ -177,6 +211,7 @@ def _plan_source(
         "candidates": asset_cfg.joint_names,
         "episode_length": env.max_episode_length,
         "device": env.device,
+        "nominal": nominal,
     }
     if params.get("cases") is not None:
         return FaultCases(asset.joint_names, params["cases"], env.num_envs, **kwargs)
