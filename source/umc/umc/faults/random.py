@@ -3,7 +3,7 @@
 """Random numbers without a state: each is a function of (seed, counter), the same on every device and in any order.
 
 Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC11), in integer operations that torch
-carries out exactly on CPU and CUDA: no product leaves the 63 bits of an int64.
+carries out alike on CPU and CUDA.
 """
 
 from __future__ import annotations
@@ -30,6 +30,19 @@ def philox(seed: int, counter: tuple[Word, Word, Word, Word]) -> torch.Tensor:
     Returns:
         The first of the four random words, in [0, 2^32), dtype int64. Shape is that of the broadcast counter.
     """
+    return philox_pair(seed, counter)[0]
+
+
+def philox_pair(seed: int, counter: tuple[Word, Word, Word, Word]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scrambles a counter, as :func:`philox`.
+
+    Args:
+        seed: Key; its lowest 64 bits count.
+        counter: Four words, broadcast against each other; at least one is a tensor.
+
+    Returns:
+        The first two of the four random words.
+    """
     c0, c1, c2, c3 = counter
     key0, key1 = seed & _WORD, (seed >> 32) & _WORD
     for _ in range(_ROUNDS):
@@ -37,13 +50,13 @@ def philox(seed: int, counter: tuple[Word, Word, Word, Word]) -> torch.Tensor:
         high1, low1 = _multiply(c2, _MULTIPLIERS[1])
         c0, c1, c2, c3 = high1 ^ c1 ^ key0, low1, high0 ^ c3 ^ key1, low0
         key0, key1 = (key0 + _WEYL[0]) & _WORD, (key1 + _WEYL[1]) & _WORD
-    return torch.as_tensor(c0)
+    return torch.as_tensor(c0), torch.as_tensor(c1)
 
 
 def _multiply(a: Word, b: int) -> tuple[Word, Word]:
-    """High and low word of a 64-bit product, from two products of at most 48 bits."""
-    low, high = a * (b & 0xFFFF), a * (b >> 16)
-    return (high + (low >> 16)) >> 16, (((high & 0xFFFF) << 16) + low) & _WORD
+    """High and low word of a 64-bit product. An int64 wraps around, which leaves these words' bits as they are."""
+    product = a * b
+    return (product >> 32) & _WORD, product & _WORD
 
 
 def uniform(words: torch.Tensor) -> torch.Tensor:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Protocol
 
@@ -13,7 +14,7 @@ import torch
 from .kinds import CommandKind, FaultKind, JointKind, Onset, SensorKind
 from .limits import JointLimits
 from .plan import NEVER, FaultPlan, is_on
-from .random import philox, uniform
+from .random import philox, philox_pair, uniform
 from .scenarios import Scenario
 from .schedule import named_stream
 
@@ -50,8 +51,15 @@ class LiveFault:
     """Joints that have it."""
     severity: torch.Tensor
     """How hard it hits, in the kind's unit."""
-    age: torch.Tensor
-    """Env steps since its onset; 0 in the first step that shows it, and where it is off."""
+    step: torch.Tensor
+    """Env step of the episode. Shape is (E, 1)."""
+    onset: torch.Tensor
+    """Env step of its last onset."""
+
+    @property
+    def age(self) -> torch.Tensor:
+        """Env steps since its onset; 0 in the first step that shows it, and where it is off."""
+        return torch.where(self.on, self.step - self.onset, 0)
 
 
 class FaultState:
@@ -73,6 +81,9 @@ class FaultState:
         self.device = source.device
         envs, faults, kinds, joints = num_envs, source.num_faults, len(source.kinds), len(source.joint_names)
         self._index = {kind.name: number for number, kind in enumerate(source.kinds)}
+
+        self._breaking = self._numbers(lambda kind: isinstance(kind, JointKind))
+        self._blinding = self._numbers(lambda kind: isinstance(kind, SensorKind) and kind.blinds)
 
         self.episode = self._full((envs,), -1)
         """Episode of each env, counted from 0; -1 before the first reset. Shape is (E,)."""
@@ -125,13 +136,12 @@ class FaultState:
     @property
     def broken(self) -> torch.Tensor:
         """Joints that have a joint fault now. Shape is (E, J)."""
-        return self._any_of(JointKind)
+        return self.live[:, self._breaking].any(dim=1)
 
     @property
     def joint_mask(self) -> torch.Tensor:
         """Joints that the policy must not listen to, for their sensor is dead (True = masked). Shape is (E, J)."""
-        blind = [index for index, kind in enumerate(self.kinds) if isinstance(kind, SensorKind) and kind.blinds]
-        return self.live[:, blind].any(dim=1)
+        return self.live[:, self._blinding].any(dim=1)
 
     @property
     def fault_flag(self) -> torch.Tensor:
@@ -151,8 +161,7 @@ class FaultState:
         index = self._index.get(kind)
         if index is None:
             return None
-        age = torch.where(self.live[:, index], self.step[:, None] - self._onset_step[:, index], 0)
-        return LiveFault(self.live[:, index], self.severity[:, index], age)
+        return LiveFault(self.live[:, index], self.severity[:, index], self.step[:, None], self._onset_step[:, index])
 
     def live_of(self, kind: str) -> torch.Tensor:
         """Joints that have one kind of fault now.
@@ -243,9 +252,7 @@ class FaultState:
         Returns:
             Uniform numbers in [0, 1). Shape is (E, J).
         """
-        env = torch.arange(self.num_envs, device=self.device)[:, None]
-        moment = self.step[:, None] * len(self.joint_names) + self.source.joint_ids
-        return uniform(philox(self.source.seed, (env, self.episode[:, None], named_stream(stream), moment)))
+        return uniform(philox(self.source.seed, self._counter(stream)))
 
     def normal(self, stream: str) -> torch.Tensor:
         """Random numbers of this step, as :meth:`uniform`.
@@ -256,16 +263,25 @@ class FaultState:
         Returns:
             Standard normal numbers (Box and Muller's). Shape is (E, J).
         """
-        radius = (-2.0 * (1.0 - self.uniform(stream)).log()).sqrt()
-        return radius * (2.0 * math.pi * self.uniform(f"{stream}, angle")).cos()
+        words = philox_pair(self.source.seed, self._counter(stream))
+        distance, angle = uniform(words[0]), uniform(words[1])
+        return (-2.0 * (1.0 - distance).log()).sqrt() * (2.0 * math.pi * angle).cos()
+
+    def _counter(self, stream: str) -> tuple[torch.Tensor, torch.Tensor, int, torch.Tensor]:
+        env = torch.arange(self.num_envs, device=self.device)[:, None]
+        moment = self.step[:, None] * len(self.joint_names) + self.source.joint_ids
+        return env, self.episode[:, None], named_stream(stream), moment
 
     @property
     def breaks_commands(self) -> bool:
         """Whether any fault concerns commands."""
         return any(isinstance(kind, CommandKind) for kind in self.kinds)
 
-    def _any_of(self, layer: type[FaultKind]) -> torch.Tensor:
-        return self.live[:, [number for number, kind in enumerate(self.kinds) if isinstance(kind, layer)]].any(dim=1)
+    def _numbers(self, belongs: Callable[[FaultKind], bool]) -> torch.Tensor:
+        """Numbers of some kinds, on the device: indexing with a list would make the host wait for it."""
+        return torch.tensor(
+            [index for index, kind in enumerate(self.kinds) if belongs(kind)], device=self.device
+        ).long()
 
     def _full(self, shape: tuple[int, ...], value: float) -> torch.Tensor:
         return torch.full(shape, value, device=self.device)
