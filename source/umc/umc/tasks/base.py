@@ -6,7 +6,7 @@ from dataclasses import MISSING
 
 from isaaclab.assets import ArticulationCfg, AssetBaseCfg
 from isaaclab.envs import ManagerBasedRLEnvCfg
-from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTermCfg, SceneEntityCfg
+from isaaclab.managers import EventTermCfg, SceneEntityCfg
 from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.sensors import ContactSensorCfg
 from isaaclab.sim import DomeLightCfg
@@ -69,20 +69,6 @@ class LeggedSceneCfg(InteractiveSceneCfg):
         prim_path="{ENV_REGEX_NS}/Robot/[^/]*", history_length=3, track_air_time=True, update_period=PHYSICS_DT
     )
     sky_light: AssetBaseCfg = AssetBaseCfg(prim_path="/World/skyLight", spawn=DomeLightCfg(intensity=750.0))
-
-
-@configclass
-class JointMaskCfg(ObservationGroupCfg):
-    """Which joints the policy must not listen to."""
-
-    mask = ObservationTermCfg(func=mdp.joint_mask)
-
-
-@configclass
-class FaultFlagCfg(ObservationGroupCfg):
-    """Whether a joint fault has been detected, three times over."""
-
-    flag = ObservationTermCfg(func=mdp.fault_flag)
 
 
 @configclass

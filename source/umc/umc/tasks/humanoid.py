@@ -16,7 +16,7 @@ from isaaclab.utils import configclass
 from isaaclab.utils.noise import UniformNoiseCfg as Noise
 
 from umc import mdp
-from umc.tasks.base import FaultEventsCfg, FaultFlagCfg, JointMaskCfg, LeggedEnvCfg, physics_presets
+from umc.tasks.base import FaultEventsCfg, LeggedEnvCfg, physics_presets
 
 PELVIS = "pelvis"
 FEET = ["left_ankle(_roll)?_link", "right_ankle(_roll)?_link"]
@@ -96,8 +96,8 @@ class HumanoidObservationsCfg:
         clock = ObsTerm(func=mdp.phase_clock, params={"period": GAIT_PERIOD})
 
     policy: PolicyCfg = PolicyCfg()
-    joint_mask: JointMaskCfg = JointMaskCfg()
-    fault_flag: FaultFlagCfg = FaultFlagCfg()
+    joint_mask: mdp.JointMaskCfg = mdp.JointMaskCfg()
+    fault_flag: mdp.FaultFlagCfg = mdp.FaultFlagCfg()
     critic: CriticCfg = CriticCfg()
 
 

@@ -17,7 +17,7 @@ from isaaclab.utils.noise import UniformNoiseCfg as Noise
 from isaaclab_tasks.core.velocity import mdp as velocity
 
 from umc import mdp
-from umc.tasks.base import FaultEventsCfg, FaultFlagCfg, JointMaskCfg, LeggedEnvCfg, physics_presets
+from umc.tasks.base import FaultEventsCfg, LeggedEnvCfg, physics_presets
 
 TRUNK = "trunk|base_link"
 """The body that carries the legs: A1's name and Solo8's."""
@@ -142,8 +142,8 @@ class QuadrupedObservationsCfg:
         )
 
     policy: PolicyCfg = PolicyCfg()
-    joint_mask: JointMaskCfg = JointMaskCfg()
-    fault_flag: FaultFlagCfg = FaultFlagCfg()
+    joint_mask: mdp.JointMaskCfg = mdp.JointMaskCfg()
+    fault_flag: mdp.FaultFlagCfg = mdp.FaultFlagCfg()
     critic: CriticCfg = CriticCfg()
 
 
