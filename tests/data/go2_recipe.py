@@ -5,8 +5,8 @@
 from pathlib import Path
 
 from umc.robots.builder import build
-from umc.robots.builder.recipe import Fit, Recipe, Shape, Source
-from umc.robots.builder.source import EXAMPLE_ROBOT_DATA, EXAMPLE_ROBOT_DATA_VERSION, example_robot, load_urdf
+from umc.robots.builder.recipe import Fit, Recipe, Shape
+from umc.robots.builder.source import EXAMPLE_ROBOT_DATA, EXAMPLE_ROBOT_DATA_VERSION, example_robot
 
 SOURCE = "go2_description/urdf/go2.urdf"
 
@@ -14,10 +14,6 @@ LEGS = ("FL", "FR", "RL", "RR")
 
 ARMATURE = 0.01
 """Reflected rotor inertia [kg*m^2], as UMC's A1."""
-
-
-def _load() -> Source:
-    return load_urdf(example_robot(SOURCE), "package://example-robot-data/robots", example_robot(""))
 
 
 RECIPE = Recipe(
@@ -29,7 +25,7 @@ RECIPE = Recipe(
         "was not distributed with this file, You can obtain one at https://mozilla.org/MPL/2.0/.\n"
         "Written by `python tests/data/go2_recipe.py`: change the recipe, not this file."
     ),
-    load=_load,
+    urdf=lambda: example_robot(SOURCE),
     bodies=("base", *(f"{leg}_{part}" for leg in LEGS for part in ("hip", "thigh", "calf"))),
     joints=tuple(f"{leg}_{part}_joint" for leg in LEGS for part in ("hip", "thigh", "calf")),
     armature={".*": ARMATURE},

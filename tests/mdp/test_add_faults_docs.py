@@ -1,0 +1,75 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every block of Python in docs/faults.md runs, and does what the page says."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from isaaclab.managers import CurriculumTermCfg
+from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
+from umc import mdp
+from umc.faults import FaultSchedule, FaultState
+from umc.faults.kinds import ACTION, KINDS, POSITION, Reading
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "faults.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+def run(marker: str) -> dict:
+    """Runs the one block that holds a text, on a stock task."""
+    (block,) = [block for block in BLOCKS if marker in block]
+    names = {"mdp": mdp, "cfg": UnitreeGo2FlatEnvCfg(), "CurriculumTermCfg": CurriculumTermCfg}
+    exec(compile(block, "docs/faults.md", "exec"), names)
+    return names
+
+
+@pytest.fixture
+def no_new_kinds():
+    before = dict(KINDS)
+    yield
+    KINDS.clear()
+    KINDS.update(before)
+
+
+def test_five_lines_are_five_lines():
+    (block,) = [block for block in BLOCKS if "num_joints=(1, 3)" in block]
+    assert len(block.splitlines()) == 5
+    assert run("num_joints=(1, 3)")["cfg"].events.faults.params["num_joints"] == (1, 3)
+
+
+def test_everything_that_can_be_said_makes_a_task():
+    cfg = run('scenarios={"stiff"')["cfg"]
+    assert cfg.events.faults.params["asset_cfg"].joint_names == [".*_calf_joint", ".*_thigh_joint"]
+    assert list(vars(cfg.actions))[-1] == "command_faults"
+
+
+def test_the_curriculum_is_one_that_the_term_takes():
+    term = run("fault_curriculum")["cfg"].curriculum.faults
+    mdp.fault_curriculum(term, None)
+
+
+@pytest.mark.usefixtures("no_new_kinds")
+def test_the_kind_of_the_page_is_drawn_and_read():
+    run("class Backwards")
+    schedule = FaultSchedule(["hip", "knee"], scenario="backwards", num_joints=(1, 1), onset=3, seed=5)
+    state = FaultState(schedule, 4)
+    state.begin_episode(torch.arange(4))
+    signal = torch.arange(1.0, 9.0).view(4, 2)
+    for step in (1, 2, 3):
+        state.advance(torch.full((4,), step), signal)
+        live = state.of("backwards")
+        assert live.on.sum(1).tolist() == [step == 3] * 4
+    for quantity, sign in ((POSITION, -1.0), (ACTION, 1.0)):
+        reading = Reading(quantity, live.on, live.severity, live.age * 0.02, signal, torch.zeros)
+        read = KINDS["backwards"].read(signal, reading)
+        assert torch.equal(read, torch.where(live.on, sign * signal, signal))
+
+
+def test_every_kind_and_parameter_is_on_the_page():
+    for kind in KINDS:
+        assert f"`{kind}`" in PAGE
+    for parameter in list(inspect.signature(mdp.joint_faults.__call__).parameters)[3:]:
+        assert parameter == "asset_cfg" or re.search(rf"\b{parameter}\b", PAGE), parameter

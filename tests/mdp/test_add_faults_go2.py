@@ -1,0 +1,194 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A robot and a task that UMC knows nothing of: Isaac Lab's Go2 velocity task, broken by examples/go2_faults.py."""
+
+import importlib.util
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from umc import mdp
+from umc.errors import UmcError
+from umc.robots.builder import build
+from umc.robots.builder.check import TOLERANCE, compare, reduced_model
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+DEAD, WEAK, SLOW, SHORT, LOST, FINE = range(6)
+"""What each env meets: all sensors dead and the joints locked; less torque; less speed; less range of motion; commands
+that are lost; nothing."""
+SCENARIOS = ["dead+locked", "effort", "velocity", "rom", "dropped", 8]
+
+ONSET, STEPS = 5, 40
+TORQUE, SPEED, RANGE = 0.1, 2.0, 0.1
+"""Part of the healthy torque [-], speed [rad/s] and part of the range [-] that are left."""
+
+MOTORS = [23.7] * 8 + [45.43] * 4
+"""Torque of Isaac Lab's Go2: hips, thighs, calves [N*m]."""
+
+
+def load(path: str):
+    """A module that belongs to no package."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, REPOSITORY / path)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def a_stock_task_with_faults(physics: str) -> dict:
+    """Six Go2 act at random; then rsl_rl trains on what is left of them.
+
+    Args:
+        physics: Name of the engine.
+
+    Returns:
+        What was measured.
+    """
+    import torch
+    from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper, handle_deprecated_rsl_rl_cfg
+    from isaaclab_tasks.core.velocity.config.go2.agents.rsl_rl_ppo_cfg import UnitreeGo2FlatPPORunnerCfg
+    from rsl_rl.runners import OnPolicyRunner
+    from umc.rl.cfg import UmcMlpModelCfg
+
+    torch.set_num_threads(1)
+    example = load("examples/go2_faults.py")
+    cfg = example.stock_go2()
+    cfg.terminations.base_contact = None  # the robots stay where they fall
+    mdp.add_faults(
+        cfg,
+        severity={"effort": {"fraction": TORQUE}, "velocity": SPEED, "rom": RANGE},
+        num_joints=(12, 12),
+        scenario=SCENARIOS,
+        onset=ONSET,
+        seed=7,
+    )
+    env = example.make(cfg, physics, len(SCENARIOS))
+    env.reset()
+    robot, state = env.scene["robot"], mdp.fault_state(env)
+    names = ("policy", "joint_mask", "fault_flag", "q", "v", "torque", "lower", "upper", "target")
+    log = {name: [] for name in names}
+    generator = torch.Generator().manual_seed(0)
+    action = torch.zeros(len(SCENARIOS), 12)
+    for _ in range(STEPS):
+        action = 0.5 * action + torch.randn(action.shape, generator=generator)
+        observed = env.step(action.clone())[0]
+        data = robot.data
+        lower, upper = data.joint_pos_limits.torch.unbind(-1)
+        torque, target = robot.actuators.applied_effort.torch, robot.actuators.target_command.position.torch
+        now = {**observed, "q": data.joint_pos.torch, "v": data.joint_vel.torch, "torque": torque}
+        now |= {"lower": lower, "upper": upper, "target": target}
+        for name in names:
+            log[name].append(now[name].clone())
+    log = {name: torch.stack(values) for name, values in log.items()}
+    after, physical = slice(ONSET - 1, STEPS), slice(ONSET, STEPS)  # entry i holds what step i + 1 left behind
+    joints = log["policy"][..., 12:48]
+    beyond = torch.maximum(log["q"] - log["upper"], log["lower"] - log["q"])
+    speed = log["v"][physical].abs()
+    said = {
+        "first": next(iter(vars(cfg.events))),
+        "joints": list(robot.joint_names),
+        "faulty": [int(faulty) for faulty in state.joints.sum(1)],
+        "dead before": float(joints[: ONSET - 1, DEAD].abs().min()),
+        "dead": float(joints[after, DEAD].abs().max()),
+        "seen": float(joints[after, WEAK].abs().min()),
+        "mask": [float(log["joint_mask"][: ONSET - 1].max()), float(log["joint_mask"][after, DEAD].min())],
+        "flag": [float(log["fault_flag"][after, env].mean()) for env in (DEAD, FINE)],
+        "moved though locked": float((log["q"][physical, DEAD] - log["q"][ONSET - 1, DEAD]).abs().max()),
+        "torque": [log["torque"][physical, env].abs().amax(0).tolist() for env in (WEAK, FINE)],
+        "fast": [float((speed[:, env] > 1.1 * SPEED).float().mean()) for env in (SLOW, FINE)],
+        "overshoot": float(beyond[physical, SHORT].max()),
+        "range": float(((log["upper"] - log["lower"])[-1, SHORT] / (log["upper"] - log["lower"])[0, SHORT]).max()),
+        "new targets": [int((log["target"][physical, env].diff(dim=0) != 0).sum()) for env in (LOST, FINE)],
+        "finite": all(bool(value.isfinite().all()) for value in log.values()),
+    }
+    wrapped, said["trained"] = RslRlVecEnvWrapper(env), []
+    for masked in (False, True):
+        agent = UnitreeGo2FlatPPORunnerCfg()
+        agent.num_steps_per_env, agent.device = 4, env.device
+        agent.obs_groups = {"actor": ["policy", "joint_mask", "fault_flag"], "critic": ["policy"]}
+        if masked:
+            noise = agent.actor.distribution_cfg
+            agent.actor = UmcMlpModelCfg(joint_names=robot.joint_names, joint_start=12, distribution_cfg=noise)
+        settings = handle_deprecated_rsl_rl_cfg(agent, version("rsl-rl-lib")).to_dict()
+        runner = OnPolicyRunner(wrapped, settings, log_dir=None, device=agent.device)
+        weights = torch.nn.utils.parameters_to_vector(runner.alg.actor.parameters()).clone()
+        runner.learn(1)
+        learnt = torch.nn.utils.parameters_to_vector(runner.alg.actor.parameters())
+        said["trained"].append(bool(learnt.isfinite().all()) and not torch.equal(weights, learnt))
+    return said
+
+
+@pytest.fixture(scope="module", params=["newton_mjwarp", "ovphysx"])
+def said(request, run_engine):
+    return {"engine": request.param, **run_engine(a_stock_task_with_faults, physics=request.param)}
+
+
+@pytest.mark.engine
+def test_the_task_breaks_as_planned(said):
+    assert said["finite"]
+    assert said["first"] == "begin_faults"
+    assert said["faulty"] == [12, 12, 12, 12, 12, 0]
+    assert len(said["joints"]) == 12
+
+
+@pytest.mark.engine
+def test_dead_sensors_read_0_through_the_stock_noise_and_only_they(said):
+    assert said["dead before"] > 0.0
+    assert said["dead"] == 0.0
+    assert said["seen"] > 0.0
+    assert said["mask"] == [0.0, 1.0]
+    assert said["flag"] == [1.0, -1.0]
+
+
+@pytest.mark.engine
+def test_joints_do_what_their_faults_leave_them(said):
+    for weak, fine, motor in zip(*said["torque"], MOTORS, strict=True):
+        assert weak <= TORQUE * motor * 1.001 < fine
+    assert said["range"] == pytest.approx(RANGE, rel=1e-3)
+    # PhysX as the stock robot has it, with no velocity iterations, stops a fast joint only 0.04 rad behind its window
+    assert said["overshoot"] < (0.005 if said["engine"] == "newton_mjwarp" else 0.06)
+    assert said["moved though locked"] < 0.02
+    assert said["fast"][0] < 0.1 < said["fast"][1]
+
+
+@pytest.mark.engine
+def test_lost_commands_do_not_arrive(said):
+    assert said["new targets"][0] == 0 < said["new targets"][1]
+
+
+@pytest.mark.engine
+def test_rsl_rls_own_network_and_umcs_train_on_it(said):
+    assert said["trained"] == [True, True]
+
+
+def test_the_five_lines_are_all_that_the_example_adds():
+    example = load("examples/go2_faults.py")
+    stock, faulty = example.stock_go2().to_dict(), example.faulty_go2().to_dict()
+    changed = {name for name in stock if stock[name] != faulty[name]}
+    assert changed == {"observations", "events"}
+    text = (REPOSITORY / "examples/go2_faults.py").read_text().splitlines()
+    first, last = (number for number, line in enumerate(text) if line.startswith("    # -----"))
+    assert last - first - 1 == 5
+
+
+def test_a_joint_pattern_that_matches_nothing_is_refused_when_the_robot_is_known():
+    example = load("examples/go2_faults.py")
+    cfg = example.stock_go2()
+    severity = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
+    mdp.add_faults(cfg, joint_names=[".*_knee"], severity=severity)
+    robot = SimpleNamespace(joint_names=["FL_hip_joint", "FL_calf_joint"])
+    env = SimpleNamespace(cfg=cfg, scene={"robot": robot}, num_envs=2, device="cpu", max_episode_length=1000)
+    cfg.events.faults.params["asset_cfg"].resolve(env.scene)
+    with pytest.raises(UmcError, match=r"no joint is named \.\*_knee; the joints are FL_hip_joint, FL_calf_joint"):
+        mdp.joint_faults(cfg.events.faults, env)
+
+
+def test_the_robot_is_what_its_recipe_writes_and_what_its_source_says(tmp_path):
+    recipe = load("tests/data/go2_recipe.py")
+    usd = REPOSITORY / "tests" / "data" / "go2.usda"
+    assert build(recipe.RECIPE, tmp_path).read_bytes() == usd.read_bytes()
+    worst = compare(usd, reduced_model(recipe.RECIPE))
+    assert max(worst.values()) < TOLERANCE, worst
+    assert "SPDX-License-Identifier: MPL-2.0" in usd.read_text()[:400]
