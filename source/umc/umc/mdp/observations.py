@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -57,7 +58,8 @@ class joint_sensor(ManagerTermBase):
         self._kwargs: dict[str, Any] = {**(params.get("func_params") or {})}
         if asset_cfg is not None and "asset_cfg" in inspect.signature(self._func).parameters:
             self._kwargs["asset_cfg"] = asset_cfg
-        self._joint_ids: Sequence[int] | slice = slice(None) if asset_cfg is None else asset_cfg.joint_ids
+        joint_ids: Sequence[int] | slice = slice(None) if asset_cfg is None else asset_cfg.joint_ids
+        self._joint_ids = _columns(joint_ids, env.device)
         self._corrupts: bool | None = None
         self._held: dict[str, torch.Tensor] = {}
 
@@ -91,10 +93,14 @@ class joint_sensor(ManagerTermBase):
         state = joint_faults_of(env).advance()
         for kind in state.kinds:
             live = state.of(kind.name)
-            if live is None or not isinstance(kind, SensorKind):
+            if live is None or not isinstance(kind, SensorKind) or self._quantity not in kind.concerns:
                 continue
             on = live.on[:, columns]
             held = self._held.get(kind.name, signal)
+            if kind.remembers:
+                self._held[kind.name] = torch.where(on, held, signal)
+            if on.device.type == "cpu" and not on.any():
+                continue
             reading = Reading(
                 quantity=self._quantity,
                 on=on,
@@ -103,7 +109,6 @@ class joint_sensor(ManagerTermBase):
                 held=held,
                 normal=lambda stream: state.normal(stream)[:, columns],
             )
-            self._held[kind.name] = torch.where(on, held, signal)
             signal = kind.read(signal, reading)
         return signal
 
@@ -138,8 +143,8 @@ def joint_mask(
     """
     mask = joint_faults_of(env).advance().joint_mask
     if asset_cfg is not None:
-        return mask[:, asset_cfg.joint_ids].float()
-    return (mask if joint_ids is None else mask[:, list(joint_ids)]).float()
+        joint_ids = asset_cfg.joint_ids
+    return (mask if joint_ids is None else mask[:, _columns(joint_ids, env.device)]).float()
 
 
 def fault_flag(env: ManagerBasedEnv) -> torch.Tensor:
@@ -152,3 +157,13 @@ def fault_flag(env: ManagerBasedEnv) -> torch.Tensor:
         +1 where it has, else -1, three times over. Shape is (num_envs, 3).
     """
     return joint_faults_of(env).advance().fault_flag.clone()
+
+
+def _columns(joint_ids: Sequence[int] | slice, device: str) -> torch.Tensor | slice:
+    """Columns of joints on the device: indexing with a list would make the host wait for a GPU."""
+    return joint_ids if isinstance(joint_ids, slice) else _columns_on(tuple(joint_ids), device)
+
+
+@cache
+def _columns_on(joint_ids: tuple[int, ...], device: str) -> torch.Tensor:
+    return torch.tensor(joint_ids, device=device)

@@ -115,7 +115,7 @@ class Reading:
     age: torch.Tensor
     """Time since onset [s]."""
     held: torch.Tensor
-    """The reading at the step before the onset."""
+    """The reading at the step before the onset; the running one if the kind does not remember."""
     normal: Callable[[str], torch.Tensor]
     """Standard normal numbers of this step by the name of a stream, drawn from (seed, env, episode, joint, step)."""
 
@@ -125,6 +125,10 @@ class SensorKind(FaultKind):
 
     blinds: ClassVar[bool] = False
     """Whether everybody knows that the sensor says nothing: the policy masks the joint."""
+    concerns: ClassVar[tuple[str, ...]] = (POSITION, VELOCITY, ACTION)
+    """Quantities that are reported wrong; others are not asked for."""
+    remembers: ClassVar[bool] = False
+    """Whether :attr:`Reading.held` is asked for."""
 
     @abstractmethod
     def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:

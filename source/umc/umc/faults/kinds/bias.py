@@ -17,6 +17,7 @@ class Bias(SensorKind):
     name = "bias"
     unit = "[rad]"
     default = None
+    concerns = (POSITION,)
 
     def healthy(self, nominal: object) -> float:
         """See the base class."""
@@ -24,6 +25,4 @@ class Bias(SensorKind):
 
     def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
         """See the base class."""
-        if reading.quantity != POSITION:
-            return signal
         return torch.where(reading.on, signal + reading.severity, signal)

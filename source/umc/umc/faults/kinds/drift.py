@@ -17,6 +17,7 @@ class Drift(SensorKind):
     name = "drift"
     unit = "[rad/s]"
     default = None
+    concerns = (POSITION, VELOCITY)
 
     def healthy(self, nominal: object) -> float:
         """See the base class."""
@@ -24,5 +25,5 @@ class Drift(SensorKind):
 
     def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
         """See the base class."""
-        error = {POSITION: reading.severity * reading.age, VELOCITY: reading.severity}.get(reading.quantity)
-        return signal if error is None else torch.where(reading.on, signal + error, signal)
+        error = reading.severity * reading.age if reading.quantity == POSITION else reading.severity
+        return torch.where(reading.on, signal + error, signal)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import torch
 
 from . import register_kind
-from .base import ACTION, Reading, SensorKind
+from .base import POSITION, VELOCITY, Reading, SensorKind
 
 
 @register_kind
@@ -16,7 +16,9 @@ class Frozen(SensorKind):
 
     name = "frozen"
     rank = 1  # what is frozen carries no fresh noise
+    concerns = (POSITION, VELOCITY)
+    remembers = True
 
     def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
         """See the base class."""
-        return signal if reading.quantity == ACTION else torch.where(reading.on, reading.held, signal)
+        return torch.where(reading.on, reading.held, signal)

@@ -20,6 +20,7 @@ class Noise(SensorKind):
     name = "noise"
     unit = "[rad]"
     default = None
+    concerns = (POSITION, VELOCITY)
     smallest = 0.0
 
     def healthy(self, nominal: object) -> float:
@@ -28,8 +29,6 @@ class Noise(SensorKind):
 
     def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
         """See the base class."""
-        rate = {POSITION: 1.0, VELOCITY: NOISE_RATE}.get(reading.quantity)
-        if rate is None:
-            return signal
+        rate = NOISE_RATE if reading.quantity == VELOCITY else 1.0
         noise = reading.normal(f"noise of {reading.quantity}")
         return torch.where(reading.on, signal + rate * reading.severity * noise, signal)
