@@ -142,9 +142,8 @@ def joint_mask(
         1 for a masked joint, else 0. Shape is (num_envs, num_joints).
     """
     mask = joint_faults_of(env).advance().joint_mask
-    if asset_cfg is not None:
-        joint_ids = asset_cfg.joint_ids
-    return (mask if joint_ids is None else mask[:, _columns(joint_ids, env.device)]).float()
+    wanted: Any = joint_ids if asset_cfg is None else asset_cfg.joint_ids
+    return (mask if wanted is None else mask[:, _columns(wanted, env.device)]).float()
 
 
 def fault_flag(env: ManagerBasedEnv) -> torch.Tensor:
