@@ -142,7 +142,7 @@ def joint_mask(
         1 for a masked joint, else 0. Shape is (num_envs, num_joints).
     """
     mask = joint_faults_of(env).advance().joint_mask
-    wanted: Any = joint_ids if asset_cfg is None else asset_cfg.joint_ids
+    wanted = joint_ids if asset_cfg is None else asset_cfg.joint_ids
     return (mask if wanted is None else mask[:, _columns(wanted, env.device)]).float()
 
 
@@ -158,9 +158,9 @@ def fault_flag(env: ManagerBasedEnv) -> torch.Tensor:
     return joint_faults_of(env).advance().fault_flag.clone()
 
 
-def _columns(joint_ids: Sequence[int] | slice, device: str) -> torch.Tensor | slice:
+def _columns(joint_ids: Sequence[int] | slice | torch.Tensor, device: str) -> torch.Tensor | slice:
     """Columns of joints on the device: indexing with a list would make the host wait for a GPU."""
-    return joint_ids if isinstance(joint_ids, slice) else _columns_on(tuple(joint_ids), device)
+    return joint_ids if isinstance(joint_ids, slice | torch.Tensor) else _columns_on(tuple(joint_ids), device)
 
 
 @cache
