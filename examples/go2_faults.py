@@ -113,6 +113,8 @@ def main() -> int:
     parser.add_argument("--num_envs", type=int, default=4, help="number of robots")
     parser.add_argument("--physics", default="newton_mjwarp", choices=("newton_mjwarp", "ovphysx"), help="engine")
     args = parser.parse_args()
+    if min(args.steps, args.num_envs) < 1:
+        parser.error("--steps and --num_envs must be at least 1")
 
     import torch
     from umc import mdp

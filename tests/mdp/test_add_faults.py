@@ -3,7 +3,9 @@
 """What add_faults makes of the cfgs of other people's tasks, before there is a simulation."""
 
 import copy
+from types import SimpleNamespace
 
+import gymnasium as gym
 import pytest
 import torch
 from isaaclab.envs import mdp as lab
@@ -12,9 +14,10 @@ from isaaclab.utils.modifiers import ModifierCfg
 from isaaclab.utils.noise import NoiseModelWithAdditiveBiasCfg, UniformNoiseCfg
 from isaaclab_tasks.contrib.velocity.config.spot.flat_env_cfg import SpotFlatEnvCfg
 from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
-from isaaclab_tasks.utils import preset, resolve_presets
+from isaaclab_tasks.utils import preset, resolve_presets, resolve_task_config
 from umc import mdp
 from umc.errors import UmcError
+from umc.rl.resolve import HYDRA_QUIET
 from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
 
 SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
@@ -189,6 +192,33 @@ def test_a_cfg_that_goes_through_hydra_keeps_order_and_faults():
         add(cfg)
 
 
+class FaultyGo2EnvCfg(UnitreeGo2FlatEnvCfg):
+    """What a user writes: a subclass of the task's cfg."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        add(self)
+
+
+def test_isaac_labs_commands_resolve_such_a_task():
+    gym.register("Faulty-Go2", entry_point="", kwargs={"env_cfg_entry_point": f"{__name__}:{FaultyGo2EnvCfg.__name__}"})
+    try:
+        overrides = ["physics=ovphysx", "env.events.faults.params.num_joints=[1,3]", "env.events.faults.params.seed=5"]
+        plain, _ = resolve_task_config("Faulty-Go2", None, overrides=overrides)
+        # an override that only Hydra itself understands sends the whole cfg through text
+        through_text, _ = resolve_task_config("Faulty-Go2", None, overrides=[*overrides, *HYDRA_QUIET])
+    finally:
+        del gym.registry["Faulty-Go2"]
+    assert isinstance(through_text.observations.policy.joint_pos.params["func"], str)
+    for cfg in (plain, through_text):
+        assert (type(cfg.sim.physics).__name__, next(iter(vars(cfg.events)))) == ("OvPhysxCfg", "begin_faults")
+        assert list(cfg.events.faults.params["num_joints"]) == [1, 3]
+        assert cfg.events.faults.params["seed"] == 5
+        robot = SimpleNamespace(joint_names=["a", "b", "c", "d"])
+        env = SimpleNamespace(cfg=cfg, scene={"robot": robot}, num_envs=2, device="cpu", max_episode_length=1000)
+        assert mdp.joint_sensor(cfg.observations.policy.joint_pos, env) is not None
+
+
 def test_every_parameter_of_the_schedule_arrives():
     schedule = {
         "severity": {"effort": {"fraction": {"uniform": [0.2, 0.5]}}, "dead": 0.5, "noise": {HIPS: 0.1, ".*": 0.2}},
@@ -292,6 +322,7 @@ def with_policy(**terms):
             "asks for the action 'arm', which the task does not have",
         ),
         (dict, {}, "add_faults needs a ManagerBasedRLEnvCfg, not dict"),
+        (lambda: preset(default=go2()), {}, "not _Preset; choose with resolve_presets first"),
     ],
 )
 def test_a_mistake_is_one_line_and_changes_nothing(cfg, parameters, message):

@@ -12,6 +12,7 @@ from isaaclab.assets import ArticulationCfg
 from isaaclab.envs import ManagerBasedRLEnvCfg
 from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTermCfg, SceneEntityCfg
 from isaaclab.utils import configclass
+from isaaclab_tasks.utils import PresetCfg
 
 from umc.errors import UmcError
 from umc.faults.kinds import CommandKind
@@ -112,7 +113,8 @@ def add_faults(
             made, all else here, and then nothing has been changed.
     """
     if not isinstance(env_cfg, ManagerBasedRLEnvCfg):
-        raise UmcError(f"add_faults needs a ManagerBasedRLEnvCfg, not {type(env_cfg).__name__}")
+        mend = "; choose with resolve_presets first" if isinstance(env_cfg, PresetCfg) else ""
+        raise UmcError(f"add_faults needs a ManagerBasedRLEnvCfg, not {type(env_cfg).__name__}{mend}")
     asset_cfg = _faulty_joints(env_cfg, asset_name, joint_names)
     kinds = rehearse(env_cfg, schedule, inspect.signature(joint_faults.__call__).parameters)
     job = SensorJob(asset_name, quantities or {}, action_terms(env_cfg))

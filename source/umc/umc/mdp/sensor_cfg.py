@@ -161,7 +161,8 @@ class SensorJob:
             foreign = ", ".join(f"'{name}'" for (name, _), mine in zip(terms, ours, strict=True) if not mine)
             raise UmcError(
                 f"observation '{where}' reports all actions, and {foreign} is no joint action of '{self.asset_name}';"
-                " give each action term an observation of its own by params={'action_name': ...}"
+                " give each action term an observation of its own by params={'action_name': ...}, or let all of them"
+                " tell the truth by quantities={last_action: None}"
             )
         return [cast(lab.JointActionCfg, term) for _, term in terms]
 
