@@ -5,6 +5,7 @@
 import inspect
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from isaaclab.managers import CurriculumTermCfg
 from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
 from umc import mdp
 from umc.faults import FaultSchedule, FaultState
-from umc.faults.kinds import ACTION, KINDS, POSITION, Reading
+from umc.faults.kinds import KINDS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "faults.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -62,10 +63,14 @@ def test_the_kind_of_the_page_is_drawn_and_read():
         state.advance(torch.full((4,), step), signal)
         live = state.of("backwards")
         assert live.on.sum(1).tolist() == [step == 3] * 4
-    for quantity, sign in ((POSITION, -1.0), (ACTION, 1.0)):
-        reading = Reading(quantity, live.on, live.severity, live.age * 0.02, signal, torch.zeros)
-        read = KINDS["backwards"].read(signal, reading)
-        assert torch.equal(read, torch.where(live.on, sign * signal, signal))
+    scene = {"robot": SimpleNamespace(joint_names=["hip", "knee"])}
+    faults = SimpleNamespace(advance=lambda: state)
+    events = SimpleNamespace(active_terms={"interval": ["faults"]}, get_term_cfg=lambda _: SimpleNamespace(func=faults))
+    env = SimpleNamespace(scene=scene, num_envs=4, device="cpu", step_dt=0.02, event_manager=events)
+    for quantity, sign in (("position", -1.0), ("velocity", -1.0), ("action", 1.0)):
+        params = {"func": lambda env: signal, "quantity": quantity}
+        sensor = mdp.joint_sensor(SimpleNamespace(params=params), env)
+        assert torch.equal(sensor(env, **params), torch.where(live.on, sign * signal, signal))
 
 
 def test_every_kind_and_parameter_is_on_the_page():
