@@ -15,9 +15,8 @@ B, T, WIDTH, HEADS = 3, 5, 8, 2
 def operands(dtype=torch.float64):
     torch.manual_seed(0)
     x = torch.randn(B, T, WIDTH, dtype=dtype, requires_grad=True)
-    weight = torch.randn(3 * WIDTH, WIDTH, dtype=dtype, requires_grad=True)
-    offset = torch.randn(3 * WIDTH, dtype=dtype, requires_grad=True)
-    return x, weight, offset
+    shapes = (3 * WIDTH, WIDTH), (3 * WIDTH,), (WIDTH, WIDTH), (WIDTH,)
+    return [x, *(torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes)]
 
 
 def biases(dtype=torch.float64):
@@ -30,10 +29,7 @@ def biases(dtype=torch.float64):
 
 @pytest.mark.parametrize("name", biases())
 def test_gradients_are_those_of_finite_differences(name):
-    x, weight, offset = operands()
-    assert torch.autograd.gradcheck(
-        lambda *inputs: ShortRowAttention.apply(*inputs, biases()[name], HEADS), (x, weight, offset)
-    )
+    assert torch.autograd.gradcheck(lambda *inputs: ShortRowAttention.apply(*inputs, biases()[name], HEADS), operands())
 
 
 @pytest.mark.parametrize("name", biases())
@@ -50,8 +46,8 @@ def test_outputs_and_gradients_are_those_of_torchs_own_attention(name, monkeypat
 
 
 def test_scores_as_large_as_they_get_do_not_overflow():
-    x, weight, offset = operands(torch.float32)
-    mixed = self_attention(1e4 * x, weight, offset, None, HEADS)
+    x, *weights = operands(torch.float32)
+    mixed = self_attention(1e4 * x, *weights, None, HEADS)
     mixed.sum().backward()
     assert torch.isfinite(mixed).all()
     assert torch.isfinite(x.grad).all()
@@ -79,10 +75,10 @@ def test_a_batch_cut_into_parts_gives_the_same_actions_and_gradients(masked, a1_
 
 
 def test_lower_precision_leaves_the_work_to_torch():
-    x, weight, offset = operands(torch.float32)
+    x, *weights = operands(torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
         assert not attention.is_eager_cpu(x)
-        assert self_attention(x, weight, offset, None, HEADS).dtype == torch.bfloat16
+        assert self_attention(x, *weights, None, HEADS).dtype == torch.bfloat16
     assert attention.is_eager_cpu(x)
 
 

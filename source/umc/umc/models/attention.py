@@ -12,41 +12,68 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
-def self_attention(x: Tensor, weight: Tensor, offset: Tensor, bias: Tensor | None, num_heads: int) -> Tensor:
-    """Project tokens to queries, keys and values, and mix the values.
+def self_attention(
+    x: Tensor,
+    qkv_weight: Tensor,
+    qkv_offset: Tensor,
+    out_weight: Tensor,
+    out_offset: Tensor,
+    bias: Tensor | None,
+    num_heads: int,
+) -> Tensor:
+    """Project tokens to queries, keys and values, mix the values, and project the mix.
 
     Args:
         x: Tokens (B, T, D).
-        weight: Projection (3 D, D): queries, keys, values.
-        offset: Its bias (3 D).
+        qkv_weight: Projection (3 D, D) to queries, keys and values.
+        qkv_offset: Its bias (3 D).
+        out_weight: Projection (D, D) of the mixed values.
+        out_offset: Its bias (D).
         bias: Added to the scores, broadcastable to (B, heads, T, T); every query needs a key that is not -inf.
         num_heads: Attention heads, a divisor of D.
 
     Returns:
-        Mixed values (B, T, D).
+        Rows (B T, D), no view of anything.
     """
     if not torch.jit.is_scripting():  # pyright: ignore[reportPrivateImportUsage]
-        return _eager(x, weight, offset, bias, num_heads)
-    return _torchs_own(x, weight, offset, bias, num_heads)
+        return _eager(x, qkv_weight, qkv_offset, out_weight, out_offset, bias, num_heads)
+    return _torchs_own(x, qkv_weight, qkv_offset, out_weight, out_offset, bias, num_heads)
 
 
-def _torchs_own(x: Tensor, weight: Tensor, offset: Tensor, bias: Tensor | None, num_heads: int) -> Tensor:
+def _torchs_own(
+    x: Tensor,
+    qkv_weight: Tensor,
+    qkv_offset: Tensor,
+    out_weight: Tensor,
+    out_offset: Tensor,
+    bias: Tensor | None,
+    num_heads: int,
+) -> Tensor:
     """self_attention through torch's fused attention."""
     batch, tokens, width = x.shape
     # unbind along dim 2, since its backward writes (B, T, 3, heads, head_dim) at once: indexing fills three zero
     # tensors first, and unbinding a permuted tensor copies once more.
-    qkv = F.linear(x, weight, offset).view(batch, tokens, 3, num_heads, width // num_heads)
+    qkv = F.linear(x, qkv_weight, qkv_offset).view(batch, tokens, 3, num_heads, width // num_heads)
     q, k, v = qkv.unbind(2)
     mixed = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), attn_mask=bias)
-    return mixed.transpose(1, 2).reshape(batch, tokens, width)
+    return F.linear(mixed.transpose(1, 2).reshape(batch * tokens, width), out_weight, out_offset)
 
 
 @torch.jit.unused
-def _eager(x: Tensor, weight: Tensor, offset: Tensor, bias: Tensor | None, num_heads: int) -> Tensor:
+def _eager(
+    x: Tensor,
+    qkv_weight: Tensor,
+    qkv_offset: Tensor,
+    out_weight: Tensor,
+    out_offset: Tensor,
+    bias: Tensor | None,
+    num_heads: int,
+) -> Tensor:
     """self_attention outside TorchScript, which knows no autograd functions."""
     if not is_eager_cpu(x):
-        return _torchs_own(x, weight, offset, bias, num_heads)
-    return cast(Tensor, ShortRowAttention.apply(x, weight, offset, bias, num_heads))
+        return _torchs_own(x, qkv_weight, qkv_offset, out_weight, out_offset, bias, num_heads)
+    rows = ShortRowAttention.apply(x, qkv_weight, qkv_offset, out_weight, out_offset, bias, num_heads)
+    return cast(Tensor, rows)
 
 
 def is_eager_cpu(x: Tensor) -> bool:
@@ -64,21 +91,30 @@ class ShortRowAttention(torch.autograd.Function):
     """self_attention for rows that are shorter than a vector register's reach.
 
     torch's softmax and its fused attention handle one row of scores after the other, which for 13 tokens takes longer
-    than the matrix products. Here whole batches go through each elementwise step, and the gradients of the three
-    projections are added up inside their matrix products. The bias gets no gradient.
+    than the matrix products. Here whole batches go through each elementwise step, the gradients of the three
+    projections are added up inside their matrix products, and the mixed values are made again in the backward pass
+    instead of kept (a tenth of what training holds in memory for a fiftieth of its time). The bias gets no gradient.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, offset: Tensor, bias: Tensor | None, num_heads: int) -> Tensor:
-        """Compute (B, T, D); see self_attention."""
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        qkv_weight: Tensor,
+        qkv_offset: Tensor,
+        out_weight: Tensor,
+        out_offset: Tensor,
+        bias: Tensor | None,
+        num_heads: int,
+    ) -> Tensor:
+        """Compute rows (B T, D); see self_attention."""
         batch, tokens, width = x.shape
         scale = (width // num_heads) ** -0.5
         flat = x.reshape(-1, width)
-        factors = _scaled_queries(weight, scale)
-        offsets = _scaled_queries(offset, scale)
+        factors, offsets = (_scaled_queries(packed, scale) for packed in (qkv_weight, qkv_offset))
         q, k, v = (
-            torch.addmm(b, flat, w.t()).view(batch, tokens, width)
-            for b, w in zip(offsets.chunk(3), factors.chunk(3), strict=True)
+            torch.addmm(offset, flat, factor.t()).view(batch, tokens, width)
+            for offset, factor in zip(offsets.chunk(3), factors.chunk(3), strict=True)
         )
         shares = x.new_empty(num_heads, batch, tokens, tokens)
         for share, q_head, k_head in zip(shares, *(t.chunk(num_heads, 2) for t in (q, k)), strict=True):
@@ -88,40 +124,43 @@ class ShortRowAttention(torch.autograd.Function):
         shares -= shares.amax(-1, keepdim=True)
         shares.exp_()
         shares /= shares.sum(-1, keepdim=True)
-        mixed = torch.empty_like(q)
-        _per_head(mixed, shares, v)
         ctx.scale = scale
-        ctx.save_for_backward(x, factors, q, k, v, shares)
-        return mixed
+        ctx.save_for_backward(x, factors, out_weight, q, k, v, shares)
+        mixed = _per_head(x.new_empty(x.shape), shares, v)
+        return torch.addmm(out_offset, mixed.view(-1, width), out_weight.t())
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Compute the gradients of x, weight and offset."""
-        x, factors, q, k, v, shares = ctx.saved_tensors
-        batch, tokens, width = x.shape
-        heads = shares.shape[0]
+        """Compute the gradients of x, the weights and their offsets."""
+        x, factors, out_weight, q, k, v, shares = ctx.saved_tensors
+        heads, width = shares.shape[0], x.shape[2]
+        mixed = _per_head(x.new_empty(x.shape), shares, v)
+        d_out_weight, d_out_offset = grad.t() @ mixed.view(-1, width), grad.sum(0)
+        d_mixed = torch.mm(grad, out_weight, out=mixed.view(-1, width)).view_as(x)
+
         d_scores = torch.empty_like(shares)
-        for d_score, grad_head, v_head in zip(d_scores, grad.chunk(heads, 2), v.chunk(heads, 2), strict=True):
-            torch.bmm(grad_head, v_head.mT, out=d_score)
+        for d_score, d_head, v_head in zip(d_scores, d_mixed.chunk(heads, 2), v.chunk(heads, 2), strict=True):
+            torch.bmm(d_head, v_head.mT, out=d_score)
         d_scores -= (d_scores * shares).sum(-1, keepdim=True)
         d_scores *= shares
-        d_qkv = x.new_empty(3, batch, tokens, width)
+        d_qkv = x.new_empty(3, *x.shape)
         _per_head(d_qkv[0], d_scores, k)
         _per_head(d_qkv[1], d_scores.mT, q)
-        _per_head(d_qkv[2], shares.mT, grad)
+        _per_head(d_qkv[2], shares.mT, d_mixed)
+
         flat = x.reshape(-1, width)
         d_x: Tensor | None = None
         d_weight, d_offset = torch.empty_like(factors), factors.new_empty(len(factors))
-        for d, w, d_w, d_b in zip(
+        for d, factor, d_w, d_o in zip(
             d_qkv.view(3, -1, width), factors.chunk(3), d_weight.chunk(3), d_offset.chunk(3), strict=True
         ):
             torch.mm(d.t(), flat, out=d_w)
-            torch.sum(d, 0, out=d_b)
-            d_x = torch.mm(d, w) if d_x is None else d_x.addmm_(d, w)
+            torch.sum(d, 0, out=d_o)
+            d_x = torch.mm(d, factor) if d_x is None else d_x.addmm_(d, factor)
         assert d_x is not None
         d_weight, d_offset = (_scaled_queries(d, ctx.scale) for d in (d_weight, d_offset))
-        return d_x.view_as(x), d_weight, d_offset, None, None
+        return d_x.view_as(x), d_weight, d_offset, d_out_weight, d_out_offset, None, None
 
 
 def _scaled_queries(packed: Tensor, scale: float) -> Tensor:
@@ -131,8 +170,10 @@ def _scaled_queries(packed: Tensor, scale: float) -> Tensor:
     return scaled
 
 
-def _per_head(out: Tensor, left: Tensor, right: Tensor) -> None:
+def _per_head(out: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """Write left (heads, B, T, T) times the heads of right (B, T, D) into the heads of out (B, T, D)."""
     heads = len(left)
+    product = out.new_empty(out.shape[0], out.shape[1], out.shape[2] // heads)
     for out_head, left_head, right_head in zip(out.chunk(heads, 2), left, right.chunk(heads, 2), strict=True):
-        out_head.copy_(torch.bmm(left_head, right_head))
+        out_head.copy_(torch.bmm(left_head, right_head, out=product))
+    return out

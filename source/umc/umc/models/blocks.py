@@ -102,7 +102,7 @@ class EncoderBlock(nn.Module):
         self.out = nn.Linear(embed_dim, embed_dim)
         self.norm1 = nn.LayerNorm(embed_dim)
         self.linear1 = nn.Linear(embed_dim, feedforward_dim)
-        self.activation = make_activation(activation)
+        self.activation = nn.ReLU(inplace=True) if activation == "relu" else make_activation(activation)
         self.linear2 = nn.Linear(feedforward_dim, embed_dim)
         self.norm2 = nn.LayerNorm(embed_dim)
         nn.init.xavier_uniform_(self.qkv.weight)  # as nn.MultiheadAttention
@@ -119,6 +119,13 @@ class EncoderBlock(nn.Module):
         Returns:
             Tokens (B, T, embed_dim).
         """
-        mixed = self_attention(x, self.qkv.weight, self.qkv.bias, bias, self.num_heads)
-        x = self.norm1(x + self.out(mixed))
-        return self.norm2(x + self.linear2(self.activation(self.linear1(x))))
+        # Rows of one matrix, since in-place steps on views of one would copy in the backward pass.
+        rows = x.flatten(0, 1)
+        mixed = self_attention(x, self.qkv.weight, self.qkv.bias, self.out.weight, self.out.bias, bias, self.num_heads)
+        rows = self.norm1(_add(mixed, rows))
+        return self.norm2(_add(self.linear2(self.activation(self.linear1(rows))), rows)).view_as(x)
+
+
+def _add(update: Tensor, rows: Tensor) -> Tensor:
+    """Add rows to a fresh update, in its place where both have the same precision."""
+    return update.add_(rows) if update.dtype == rows.dtype else update + rows
