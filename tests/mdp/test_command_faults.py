@@ -33,8 +33,10 @@ def commands_that_fail(physics: str) -> dict:
     from isaaclab.envs import mdp as lab
     from isaaclab.managers import EventTermCfg, RewardTermCfg, TerminationTermCfg
     from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
+    from isaaclab_tasks.utils import resolve_presets
     from umc import mdp
     from umc.tasks.a1.env_cfg import A1Stage1EnvCfg
+    from umc.terrains import FLAT_GROUND_CFG
 
     torch.set_num_threads(1)
 
@@ -49,9 +51,9 @@ def commands_that_fail(physics: str) -> dict:
     def targets(cfg, **kwargs):
         return cfg(asset_name="robot", joint_names=[".*"], **kwargs)
 
-    cfg = A1Stage1EnvCfg()
+    cfg = resolve_presets(A1Stage1EnvCfg(), [physics])
+    cfg.scene.terrain = FLAT_GROUND_CFG
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = len(SCENARIOS), "cpu", 3
-    cfg.sim.physics = getattr(cfg.sim.physics, physics)
     cfg.episode_length_s = EPISODE * cfg.sim.dt * cfg.decimation
     cfg.rewards = {"alive": RewardTermCfg(func=lab.is_alive, weight=1.0)}
     cfg.terminations = {"time_out": TerminationTermCfg(func=lab.time_out, time_out=True)}

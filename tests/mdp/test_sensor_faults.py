@@ -60,9 +60,11 @@ def what_sensors_say(physics: str) -> dict:
         RewardTermCfg,
         TerminationTermCfg,
     )
+    from isaaclab_tasks.utils import resolve_presets
     from umc import mdp
     from umc.faults.kinds.noise import NOISE_RATE
     from umc.tasks.a1.env_cfg import A1Stage1EnvCfg
+    from umc.terrains import FLAT_GROUND_CFG
 
     torch.set_num_threads(1)
     num_envs = len(SCENARIOS)
@@ -77,9 +79,9 @@ def what_sensors_say(physics: str) -> dict:
             recorded.append({name: value.clone() for name, value in self._env.obs_buf.items()})
             return None, None
 
-    cfg = A1Stage1EnvCfg()
+    cfg = resolve_presets(A1Stage1EnvCfg(), [physics])
+    cfg.scene.terrain = FLAT_GROUND_CFG
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = num_envs, "cpu", 3
-    cfg.sim.physics = getattr(cfg.sim.physics, physics)
     cfg.episode_length_s = EPISODE * cfg.sim.dt * cfg.decimation
     cfg.compute_final_obs = True
     cfg.rewards = {"alive": RewardTermCfg(func=lab.is_alive, weight=1.0)}

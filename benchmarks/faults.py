@@ -1,0 +1,374 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the fault layer costs per env step, as a Markdown table.
+
+One environment per engine runs short blocks with and without faults in turns, each pair from the same start with the
+same actions; in blocks without, the fault terms are out of the way and sensors are read as Isaac Lab would. On a CPU
+all threads are timed by their processor time, so that the ratios mean something on a busy machine; on CUDA by the wall.
+Usage:
+
+    ./isaaclab.sh -p benchmarks/faults.py [--num_envs 1024] [--engines newton_mjwarp ovphysx] [--rounds 5] [--steps 8]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    import torch
+    from isaaclab.envs import ManagerBasedRLEnv
+
+ENGINES = ("newton_mjwarp", "ovphysx")
+
+KINDS = (
+    *("rom", "effort", "velocity", "locked", "power_loss"),
+    *("dead", "frozen", "bias", "drift", "noise"),
+    *("dropped", "delayed"),
+)
+SCENARIOS = (*KINDS, "dead+rom+effort+velocity", "noise+drift+delayed", "frozen+locked+dropped")
+"""Dealt out to the envs in turn: every kind alone, and some together."""
+
+SEVERITY = {
+    "rom": 0.3,
+    "effort": 8.0,
+    "velocity": 5.0,
+    "bias": 0.1,
+    "drift": 0.1,
+    "noise": {"log_uniform": [0.01, 0.1]},
+    "dropped": 0.5,
+    "delayed": {"choice": [1, 2, 5]},
+}
+
+BEGIN = 3
+"""Onset in steady blocks [env steps]; the steps before let physics forget the last block."""
+
+WARM_UP = 2
+"""Further steps of a block that are not timed."""
+
+CHURN_EPISODE, CHURN_ONSETS, CHURN_DURATION = 40, (1, 25), (2, 10)
+"""Episode, first and last onset and length of a fault where onsets and resets come every step [env steps]."""
+
+STEADY, CHURN = "all kinds active", "onsets and resets every step"
+TARGETS = {STEADY: 1.05, CHURN: 1.15}
+"""Highest ratio that UMC allows itself, at 1,024 envs on a CPU."""
+
+Call = Callable[..., Any]
+
+
+def clock_of(device: str) -> Callable[[], float]:
+    """Which time counts.
+
+    Args:
+        device: Where the environment runs.
+
+    Returns:
+        The clock, in seconds.
+    """
+    return time.perf_counter if "cuda" in device else time.process_time
+
+
+class Timed:
+    """A fault term, or what stands in for it, timed.
+
+    Args:
+        term: The term: everything but its call is found there.
+        func: What is called.
+        part: Part of the fault layer that it belongs to.
+        seconds: Adds its time to the part's.
+        clock: Gives the time [s].
+        is_watched: Whether it is an error if it makes the host wait for the GPU.
+    """
+
+    def __init__(
+        self, term: Call, func: Call, part: str, seconds: dict[str, float], clock: Call, is_watched: bool
+    ) -> None:
+        self._term, self._func, self._clock = term, func, clock
+        self._part, self._seconds, self._is_watched = part, seconds, is_watched
+
+    def __getattr__(self, name: str) -> Any:
+        """What the term itself has."""
+        return getattr(self._term, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls it."""
+        import torch
+
+        start = self._clock()
+        if self._is_watched:
+            torch.cuda.set_sync_debug_mode("error")
+        try:
+            return self._func(*args, **kwargs)
+        finally:
+            if self._is_watched:
+                torch.cuda.set_sync_debug_mode("default")
+            self._seconds[self._part] += self._clock() - start
+
+
+class Switch:
+    """Takes the fault terms of an environment out of the way and puts them back, and times them.
+
+    Args:
+        env: The environment.
+        is_watched: Whether a fault term that makes the host wait for the GPU is an error.
+    """
+
+    def __init__(self, env: ManagerBasedRLEnv, is_watched: bool) -> None:
+        from umc import mdp
+
+        self.env = env
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._clock, self._is_watched = clock_of(env.device), is_watched
+        self._pairs: list[tuple[Any, Call, Call]] = []
+
+        def plain_sensor(env: Any, func: Call, noise: Any = None, **kwargs: Any) -> torch.Tensor:
+            signal = func(env)
+            return signal if noise is None else noise.func(signal, noise)
+
+        def constant(value: torch.Tensor | None) -> Call:
+            return lambda *args, **kwargs: value
+
+        for cfg in (env.event_manager.get_term_cfg(name) for name in ("begin_faults", "faults")):
+            self._replace(cfg, "events", constant(None))
+        for cfgs in env.observation_manager._group_obs_term_cfgs.values():  # no public way to the terms
+            for cfg in cfgs:
+                if isinstance(cfg.func, mdp.joint_sensor):
+                    self._replace(cfg, "sensors", plain_sensor)
+                elif cfg.func in (mdp.joint_mask, mdp.fault_flag):
+                    self._replace(cfg, "mask and flag", constant(cfg.func(env, **cfg.params).clone()))
+        self._action = env.action_manager.get_term("command_faults")
+        for name in ("process_actions", "apply_actions"):
+            setattr(self._action, name, self._timed("commands", getattr(self._action, name)))
+        self._newton: Any = None
+        if env.sim.physics_manager.__name__.startswith("Newton"):
+            from isaaclab_newton.physics import NewtonManager
+
+            self._newton, self._graph = cast(Any, NewtonManager), None  # no public way to solver and graph
+            # UMC's part of Newton's step; a captured graph runs no Python, so that nothing is timed there
+            control = self._newton._solver.mjw_model.callback.control
+            self._control = self._timed("speed rows", control, watch=False)
+            self._newton._solver.mjw_model.callback.control = self._control
+
+    def _replace(self, cfg: Any, part: str, plain: Call) -> None:
+        """Has a term of a manager's cfg stood in for in blocks without faults."""
+        off = Timed(cfg.func, plain, part, self.seconds, self._clock, is_watched=False)
+        self._pairs.append((cfg, self._timed(part, cfg.func), off))
+
+    def _timed(self, part: str, func: Call, watch: bool = True) -> Timed:
+        return Timed(func, func, part, self.seconds, self._clock, self._is_watched and watch)
+
+    def turn(self, on: bool) -> None:
+        """Puts the fault terms in place or takes them away.
+
+        Args:
+            on: Whether there are to be faults.
+        """
+        for cfg, real, plain in self._pairs:
+            cfg.func = real if on else plain
+        terms = self.env.action_manager._terms
+        if on:
+            terms["command_faults"] = self._action
+        else:
+            terms.pop("command_faults", None)
+        callback = self._newton and self._newton._solver.mjw_model.callback
+        if callback and on != (callback.control is not None):
+            callback.control = self._control if on else None
+            if "cuda" in self.env.device:
+                # with and without have a CUDA graph each
+                self._graph, self._newton._graph = self._newton._graph, self._graph
+                self._newton._graph_capture_pending = self._newton._graph is None
+
+
+def make_env(physics: str, num_envs: int, device: str) -> ManagerBasedRLEnv:
+    """A1's Stage 2 with every kind of fault.
+
+    Args:
+        physics: Name of the engine.
+        num_envs: Number of envs.
+        device: Where it runs.
+
+    Returns:
+        The environment.
+    """
+    import umc.tasks  # noqa: F401
+    from isaaclab.envs import ManagerBasedRLEnv
+    from isaaclab_tasks.utils import resolve_presets
+    from umc import mdp
+    from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+    from umc.terrains import FLAT_GROUND_CFG
+
+    cfg: Any = resolve_presets(A1Stage2EnvCfg(), [physics])
+    cfg.scene.terrain = FLAT_GROUND_CFG
+    cfg.scene.num_envs, cfg.sim.device, cfg.seed = num_envs, device, 1
+    cfg.actions.command_faults = mdp.CommandFaultsCfg()
+    cfg.events.faults.params = {"scenario": SCENARIOS, "severity": SEVERITY, "onset": BEGIN}
+    for name in ("trunk_contact", "orientation", "height"):  # who lies on the ground stays in its block
+        setattr(cfg.terminations, name, None)
+    return ManagerBasedRLEnv(cfg)
+
+
+def schedule_of(env: ManagerBasedRLEnv, case: str) -> Any:
+    """Plans the faults of a case.
+
+    Args:
+        env: The environment.
+        case: :data:`STEADY` or :data:`CHURN`.
+
+    Returns:
+        The schedule.
+    """
+    from umc.faults import FaultSchedule
+    from umc.mdp.events import joint_faults_of
+
+    joint_names = joint_faults_of(env).state.joint_names
+    params: dict[str, Any] = {"scenario": SCENARIOS, "severity": SEVERITY, "device": env.device}
+    if case == STEADY:
+        return FaultSchedule(joint_names, onset=BEGIN, **params)
+    return FaultSchedule(joint_names, onset_range=CHURN_ONSETS, duration=CHURN_DURATION, **params)
+
+
+def run_block(env: ManagerBasedRLEnv, switch: Switch, case: str, on: bool, seed: int, steps: int) -> list[float]:
+    """Times some steps.
+
+    Args:
+        env: The environment.
+        switch: Its switch.
+        case: :data:`STEADY` or :data:`CHURN`.
+        on: Whether there are faults.
+        seed: Seed of start, noise and actions.
+        steps: How many steps are timed.
+
+    Returns:
+        Time of each [s].
+    """
+    import torch
+
+    is_cuda = "cuda" in env.device
+    clock = clock_of(env.device)
+    torch.manual_seed(seed)
+    switch.turn(on=True)
+    env.reset()
+    env.step(torch.zeros(env.num_envs, 12, device=env.device))  # no fault is on yet
+    switch.turn(on)
+    if case == CHURN:
+        env.episode_length_buf[:] = torch.arange(env.num_envs, device=env.device) % CHURN_EPISODE
+    generator = torch.Generator().manual_seed(seed)
+    taken = []
+    for number in range(BEGIN + WARM_UP + steps):
+        if number == BEGIN + WARM_UP:
+            switch.seconds.clear()
+        action = 0.3 * torch.randn(env.num_envs, 12, generator=generator).to(env.device)
+        if is_cuda:
+            torch.cuda.synchronize()
+        start = clock()
+        env.step(action)
+        if is_cuda:
+            torch.cuda.synchronize()
+        taken.append(clock() - start)
+    return taken[-steps:]
+
+
+def measure(physics: str, num_envs: int, device: str, rounds: int, steps: int) -> dict[str, dict[str, Any]]:
+    """Measures one engine, in a process of its own.
+
+    Args:
+        physics: Name of the engine.
+        num_envs: Number of envs.
+        device: Where it runs.
+        rounds: Pairs of blocks, after one that does not count.
+        steps: Timed steps of a block.
+
+    Returns:
+        By case: ratio of every pair, median time of a step without and with faults [s], and what each part of the
+        fault layer adds to a step [s].
+    """
+    import torch
+    from umc.mdp.events import joint_faults_of
+
+    torch.set_num_threads(1)
+    env = make_env(physics, num_envs, device)
+    env.reset()
+    env.step(torch.zeros(num_envs, 12, device=env.device))  # terms and engine hook up before they are replaced
+    switch = Switch(env, is_watched="cuda" in env.device and physics == "newton_mjwarp")
+    state, steady_length = joint_faults_of(env).state, env.cfg.episode_length_s
+    said = {}
+    for case in (STEADY, CHURN):
+        state.source = schedule_of(env, case)
+        env.cfg.episode_length_s = steady_length if case == STEADY else CHURN_EPISODE * env.step_dt
+        medians: dict[bool, list[float]] = {False: [], True: []}
+        parts: dict[str, float] = defaultdict(float)
+        for number in range(rounds + 1):
+            for on in (False, True) if number % 2 else (True, False):
+                taken = run_block(env, switch, case, on, seed=number, steps=steps)
+                if number > 0:
+                    medians[on].append(statistics.median(taken))
+                    for part, seconds in switch.seconds.items():
+                        parts[part] += (seconds if on else -seconds) / rounds / steps
+        said[case] = {
+            "ratios": [on / off for off, on in zip(medians[False], medians[True], strict=True)],
+            "without": statistics.median(medians[False]),
+            "with": statistics.median(medians[True]),
+            "parts": parts,
+        }
+    return said
+
+
+def measure_apart(physics: str, args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Starts a process that measures one engine.
+
+    Args:
+        physics: Name of the engine.
+        args: The command line.
+
+    Returns:
+        See :func:`measure`.
+    """
+    numbers = [f"--{name}={getattr(args, name)}" for name in ("num_envs", "device", "rounds", "steps")]
+    command = [sys.executable, str(Path(__file__).resolve()), f"--child={physics}", *numbers]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    child = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if child.returncode != 0:
+        sys.exit(f"{physics} failed:\n{child.stdout[-3000:]}{child.stderr[-3000:]}")
+    return json.loads(child.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--num_envs", type=int, default=1024, help="envs")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES, help="physics engines")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--rounds", type=int, default=5, help="pairs of blocks that count")
+    parser.add_argument("--steps", type=int, default=8, help="timed steps of a block")
+    parser.add_argument("--child", choices=ENGINES, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if min(args.num_envs, args.rounds, args.steps) < 1:
+        parser.error("--num_envs, --rounds and --steps must be at least 1")
+    if args.child:
+        said = measure(args.child, args.num_envs, args.device, args.rounds, args.steps)
+        print("\n" + json.dumps(said), flush=True)
+        os._exit(0)  # the teardown of an engine may hang
+    clock = "wall time" if "cuda" in args.device else "processor time"
+    print(f"{args.num_envs} A1, {args.device}, {clock}, {args.rounds} pairs of blocks of {args.steps} steps\n")
+    print("| engine | case | without [ms] | with [ms] | ratio: median (min to max) | target | added by [ms] |")
+    print("|---|---|---:|---:|---|---:|---|")
+    for physics in args.engines:
+        for case, said in measure_apart(physics, args).items():
+            ratios = said["ratios"]
+            parts = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in sorted(said["parts"].items()))
+            spread = f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+            times = f"{1e3 * said['without']:.1f} | {1e3 * said['with']:.1f}"
+            print(f"| {physics} | {case} | {times} | {spread} | {TARGETS[case]:.2f} | {parts} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
