@@ -30,13 +30,15 @@ def run_with_faults(physics: str, ledger: str, replay: str | None, actions: int,
     import umc.tasks  # noqa: F401
     from isaaclab.actuators.newton import read_group_parameter
     from isaaclab.envs import ManagerBasedRLEnv
-    from isaaclab_tasks.utils import load_cfg_from_registry
+    from isaaclab_tasks.utils import resolve_presets
     from umc import mdp
+    from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+    from umc.terrains import FLAT_GROUND_CFG
 
     torch.set_num_threads(1)
-    cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+    cfg = resolve_presets(A1Stage2EnvCfg(), [physics])
+    cfg.scene.terrain = FLAT_GROUND_CFG
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = ENVS, "cpu", actions
-    cfg.sim.physics = getattr(cfg.sim.physics, physics)
     cfg.episode_length_s = EPISODE * cfg.sim.dt * cfg.decimation
     joint = {"uniform": [0.1, 0.6]}
     cfg.events.faults.params = {

@@ -1,0 +1,338 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Breaks thousands of robots in every way at once and checks that nothing but the robots is broken.
+
+Short episodes of A1 under violent random actions and all kinds of faults; every physics step is measured. Checked are:
+no NaN reaches an observation; after a reset an env's state is finite and its limits are the healthy ones to the bit;
+and the ledger agrees with physics from switch to switch: torques and positions measured, limits as the engine has them.
+Ends with status 1 if anything is violated. Usage:
+
+    ./isaaclab.sh -p benchmarks/soak.py --physics newton_mjwarp [--episodes 4096] [--num_envs 64] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from soak_checks import GRACE, OVERSHOOT, SPEEDING, Findings, Segment, compare
+from tqdm import tqdm
+from umc.errors import UmcError
+from umc.faults import read_ledger
+from umc.rl.console import drop_known_warnings, quiet
+
+if TYPE_CHECKING:
+    from isaaclab.envs import ManagerBasedRLEnv
+
+ACTION_SIZE = 3.0
+"""Standard deviation of the actions; A1's are multiples of 0.5 rad, so that targets lie far outside of its range."""
+
+EPISODE = 40
+"""Longest episode [env steps]."""
+
+SCENARIOS = (
+    *("normal", "rom", "effort", "velocity", "locked", "power_loss"),
+    *("dead", "frozen", "bias", "drift", "noise", "dropped", "delayed"),
+    *("dead+rom+effort+velocity", "locked+power_loss", "rom+locked+delayed", "frozen+noise+dropped", "drift+velocity"),
+)
+"""Drawn with equal odds: every kind alone, and some together."""
+
+SEVERITY = {
+    "rom": {"uniform": [0.05, 0.6]},
+    "effort": {"log_uniform": [0.5, 20.0]},
+    "velocity": {"log_uniform": [0.5, 15.0]},
+    "bias": {"uniform": [-0.3, 0.3]},
+    "drift": {"uniform": [-0.5, 0.5]},
+    "noise": {"log_uniform": [0.01, 0.3]},
+    "dropped": {"uniform": [0.1, 0.9]},
+    "delayed": {"choice": [1, 3, 10]},
+}
+TIMES = {"num_faults": (1, 2), "onset_range": (1, 25), "duration": (1, 40), "period": (6, 40), "duty": 0.6}
+"""Up to two faults an episode; some stay, some end, some come and go [env steps]."""
+
+SHOWN = 20
+"""Violations that are printed."""
+
+
+class Meter:
+    """Measures an environment in every physics step and hands out a segment at every switch.
+
+    Args:
+        env: The environment.
+    """
+
+    def __init__(self, env: ManagerBasedRLEnv) -> None:
+        from umc import mdp
+
+        self.env, self.robot, self.state = env, env.scene["robot"], mdp.fault_state(env)
+        self.segments: list[Segment] = []
+        shape = (env.num_envs, self.robot.num_joints)
+        self._begun = torch.zeros(env.num_envs, 2, dtype=torch.long)  # episode and step of the running segments
+        self._samples = torch.zeros(env.num_envs, dtype=torch.long)
+        self._sums = {name: torch.zeros(shape) for name in ("torque", "lowest", "highest", "fastest", "too_fast")}
+        self._was_on = self.state.faults_on.clone()
+        self._cap = torch.full(shape, math.inf)
+        self._engine, self._start = engine_limits(env), self.robot.data.joint_pos.torch.clone()
+        update = env.scene.update
+
+        def update_and_measure(dt: float) -> None:
+            update(dt)
+            self._measure()
+
+        env.scene.update = update_and_measure
+        self._clear(torch.ones(env.num_envs, dtype=torch.bool))
+
+    def _measure(self) -> None:
+        data, sums = self.robot.data, self._sums
+        self._samples += 1
+        speed = torch.where(self._samples[:, None] > GRACE, data.joint_vel.torch.abs(), 0.0)
+        sums["torque"] = torch.maximum(sums["torque"], self.robot.actuators.applied_effort.torch.abs())
+        sums["lowest"] = torch.minimum(sums["lowest"], data.joint_pos.torch)
+        sums["highest"] = torch.maximum(sums["highest"], data.joint_pos.torch)
+        sums["fastest"] = torch.maximum(sums["fastest"], speed)
+        sums["too_fast"] += speed > SPEEDING * self._cap
+
+    def after_step(self) -> torch.Tensor:
+        """Closes the segments that this env step has ended; to be called after every one.
+
+        Returns:
+            Envs that have been reset. Shape is (E,).
+        """
+        fresh = self.state.episode != self._begun[:, 0]
+        switched = fresh | (self.state.faults_on != self._was_on).any(1)
+        if switched.any():
+            self._close(switched)
+            self._engine, position = engine_limits(self.env), self.robot.data.joint_pos.torch
+            self._start = torch.where(switched[:, None], position, self._start)
+            speed = self.state.of("velocity")
+            if speed is not None:
+                self._cap = torch.where(speed.on, speed.severity, math.inf)
+            self._begun[switched] = torch.stack((self.state.episode, self.state.step), 1)[switched]
+            self._clear(switched)
+            self._was_on = self.state.faults_on.clone()
+        return fresh
+
+    def finish(self) -> None:
+        """Closes all segments."""
+        self._close(torch.ones(self.env.num_envs, dtype=torch.bool))
+
+    def _close(self, envs: torch.Tensor) -> None:
+        for env in (envs & (self._samples > 0)).nonzero().flatten().tolist():
+            episode, step = self._begun[env].tolist()
+            sums = {name: value[env].clone() for name, value in self._sums.items()}
+            engine = {name: value[env] for name, value in self._engine.items()}
+            rows = {**sums, "start": self._start[env], "engine": engine}
+            self.segments.append(Segment(env, episode, step, int(self._samples[env]), **rows))
+
+    def _clear(self, envs: torch.Tensor) -> None:
+        self._samples[envs] = 0
+        for name, start in (("torque", 0.0), ("lowest", math.inf), ("highest", -math.inf), ("fastest", 0.0)):
+            self._sums[name][envs] = start
+        self._sums["too_fast"][envs] = 0.0
+
+
+def engine_limits(env: ManagerBasedRLEnv) -> dict[str, torch.Tensor]:
+    """What faults may change and resets must restore, as it stands now.
+
+    Args:
+        env: The environment.
+
+    Returns:
+        Copies by name. Shapes begin with (E, J).
+    """
+    import warp as wp
+    from isaaclab.actuators.newton import read_group_parameter
+    from umc.mdp.events import joint_faults_of
+
+    robot = env.scene["robot"]
+    data = robot.data
+    values = {
+        "lower": data.joint_pos_limits.torch[..., 0],
+        "upper": data.joint_pos_limits.torch[..., 1],
+        "soft limits": data.soft_joint_pos_limits.torch,
+        "default pose": data.default_joint_pos.torch,
+        "effort": read_group_parameter(robot.actuators, "legs", "clamping", "max_effort"),
+        "stiffness": read_group_parameter(robot.actuators, "legs", "controller", "kp"),
+        "damping": read_group_parameter(robot.actuators, "legs", "controller", "kd"),
+        "velocity": data.joint_vel_limits.torch,
+    }
+    writer: Any = joint_faults_of(env).writer
+    if robot.__backend_name__ == "newton":  # speed and position rows of UMC's own
+        engine = writer._velocity.engine
+        for name in ("_speed", "_lower", "_upper"):
+            values[f"row{name}"] = wp.to_torch(getattr(engine, name))[engine._dofs]
+    return {name: value.clone() for name, value in values.items()}
+
+
+def make_env(physics: str, num_envs: int, seed: int, ledger: Path) -> ManagerBasedRLEnv:
+    """A1's Stage 2 task with all kinds of faults.
+
+    Args:
+        physics: Name of the engine.
+        num_envs: Number of envs.
+        seed: Seed of env and faults.
+        ledger: Where the ledger goes.
+
+    Returns:
+        The environment.
+    """
+    import umc.tasks  # noqa: F401
+    from isaaclab.envs import ManagerBasedRLEnv
+    from isaaclab_tasks.utils import resolve_presets
+    from umc import mdp
+    from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+    from umc.terrains import FLAT_GROUND_CFG
+
+    cfg: Any = resolve_presets(A1Stage2EnvCfg(), [physics])
+    cfg.scene.terrain = FLAT_GROUND_CFG
+    cfg.scene.num_envs, cfg.sim.device, cfg.seed = num_envs, "cpu", seed
+    cfg.episode_length_s = EPISODE * cfg.sim.dt * cfg.decimation
+    cfg.actions.command_faults = mdp.CommandFaultsCfg()
+    cfg.events.faults.params = {
+        "ratios": dict.fromkeys(SCENARIOS, 1.0),
+        "severity": SEVERITY,
+        "num_joints": (1, 6),
+        "seed": seed,
+        "ledger": str(ledger),
+        **TIMES,
+    }
+    env = ManagerBasedRLEnv(cfg)
+    if physics == "newton_mjwarp":  # one call per physics step, so that each can be measured
+        env.sim.physics_manager.set_decimation(1)
+        env._physics_handles_decimation = False
+    return env
+
+
+def soak(env: ManagerBasedRLEnv, episodes: int, seed: int, findings: Findings) -> list[Segment]:
+    """Throws robots about until enough episodes have ended.
+
+    Args:
+        env: The environment.
+        episodes: How many.
+        seed: Seed of the actions.
+        findings: Gets what is found on the way.
+
+    Returns:
+        What was measured.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    observations, _ = env.reset()
+    healthy, meter = engine_limits(env), Meter(env)
+    counts, data = findings.counts, env.scene["robot"].data
+    interval = 0.2 if sys.stderr.isatty() else 10.0
+    with tqdm(total=episodes, desc="soaking", unit="episode", mininterval=interval, dynamic_ncols=True) as bar:
+        while counts["episodes"] < episodes:
+            actions = ACTION_SIZE * torch.randn(env.num_envs, 12, generator=generator)
+            observations, reward, terminated, _, _ = env.step(actions)
+            counts["env steps"] += env.num_envs
+            for name, group in {**observations, "reward": reward}.items():
+                bad = ~torch.isfinite(group).flatten(1 if group.dim() > 1 else 0)
+                for number in (bad.any(1) if bad.dim() > 1 else bad).nonzero().flatten().tolist():
+                    findings.violations.append(f"env {number}, step {counts['env steps']}: {name} is not finite")
+            fresh = meter.after_step()
+            ended = int(fresh.sum())
+            counts["episodes"] += ended
+            counts["falls"] += int(terminated.sum())
+            counts["broken physics"] += int(env.termination_manager.get_term("non_finite_state").sum())
+            if ended:
+                check_reset(env, fresh, healthy, findings)
+                finite = torch.isfinite(data.joint_pos.torch).all(1) & torch.isfinite(data.root_pose_w.torch).all(1)
+                for number in (fresh & ~finite).nonzero().flatten().tolist():
+                    findings.violations.append(f"env {number}: its state is not finite after a reset")
+                bar.update(ended)
+    meter.finish()
+    return meter.segments
+
+
+def check_reset(
+    env: ManagerBasedRLEnv, fresh: torch.Tensor, healthy: dict[str, torch.Tensor], findings: Findings
+) -> None:
+    """Holds the limits of envs that have been reset against the healthy ones.
+
+    Args:
+        env: The environment.
+        fresh: The envs. Shape is (E,).
+        healthy: Limits before any fault.
+        findings: Gets what is found.
+    """
+    for name, value in engine_limits(env).items():
+        kept = (value == healthy[name]).flatten(1).all(1)
+        for number in (fresh & ~kept).nonzero().flatten().tolist():
+            findings.violations.append(f"env {number}: {name} is not restored to the bit after a reset")
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Reads the command line.
+
+    Args:
+        argv: Arguments without the script's name.
+
+    Returns:
+        The flags.
+    """
+    parser = argparse.ArgumentParser(description="Soak test of the fault layer on a real engine")
+    add = parser.add_argument
+    add("--physics", choices=list(OVERSHOOT), default="newton_mjwarp")
+    add("--episodes", type=int, default=4096, help="env episodes")
+    add("--num_envs", type=int, default=64)
+    add("--seed", type=int, default=0)
+    add("--ledger", type=Path, help="where to keep the ledger")
+    add("--json", type=Path, help="where to write the findings")
+    args = parser.parse_args(argv)
+    if min(args.episodes, args.num_envs) < 1:
+        parser.error("--episodes and --num_envs have to be at least 1")
+    return args
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the soak.
+
+    Args:
+        args: The flags.
+
+    Returns:
+        Exit status: 1 if anything was violated.
+    """
+    torch.set_num_threads(1)
+    path = args.ledger or Path(tempfile.mkdtemp()) / "ledger.jsonl"
+    findings = Findings()
+    print(f"{args.physics}: starting {args.num_envs} envs; the ledger is {path}", flush=True)
+    drop_known_warnings()
+    with quiet():
+        env = make_env(args.physics, args.num_envs, args.seed, path)
+    segments = soak(env, args.episodes, args.seed, findings)
+    ledger = read_ledger(path)
+    compare(ledger, segments, findings, OVERSHOOT[args.physics])
+    findings.worst["ledger bytes per env episode"] = path.stat().st_size / len(ledger.episodes)
+    for group in (findings.counts, findings.worst):
+        for name, value in sorted(group.items()):
+            print(f"{name:45} {value:12.6g}")
+    for line in findings.violations[:SHOWN]:
+        print(f"violation: {line}")
+    print(f"{args.physics}: {len(findings.violations)} violations in {findings.counts['episodes']} episodes")
+    if args.json is not None:
+        args.json.write_text(json.dumps({"physics": args.physics, **vars(findings)}))
+    return int(bool(findings.violations))
+
+
+if __name__ == "__main__":
+    flags, status = parse(sys.argv[1:]), 3
+    try:
+        status = main(flags)
+    except UmcError as error:
+        print(f"error: {error}", file=sys.stderr)
+        status = 2
+    finally:
+        if status == 3:
+            traceback.print_exc()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)  # the teardown of an engine may hang
