@@ -6,6 +6,7 @@ from .actions import CommandFaults, CommandFaultsCfg
 from .add_faults import FaultFlagCfg, JointMaskCfg, add_faults
 from .curricula import fault_curriculum
 from .events import begin_fault_episode, fault_state, joint_faults
+from .ground import height_above_ground, height_error_l2, lower_than
 from .observations import fault_flag, joint_mask, joint_sensor
 from .privileged import phase_clock, randomized_physics, zeros
 from .rewards import (
@@ -40,10 +41,13 @@ __all__ = [
     "foot_contact",
     "foot_slip",
     "gait_phase",
+    "height_above_ground",
+    "height_error_l2",
     "joint_faults",
     "joint_mask",
     "joint_pos_l2",
     "joint_sensor",
+    "lower_than",
     "mechanical_power",
     "non_finite_state",
     "only_positive",

@@ -216,7 +216,7 @@ class QuadrupedRewardsCfg:
     torque_limits = RewTerm(func=mdp.effort_beyond, weight=-0.2, params={"limit": MISSING})
     # Not in A1-Walk. Without these three a policy that saw 1 to 3 million steps on a CPU stood still, or leaned on one
     # diagonal, with its motion in the exploration noise (docs/learning.md).
-    base_height = RewTerm(func=lab.base_height_l2, weight=-60.0, params={"target_height": MISSING})
+    base_height = RewTerm(func=mdp.height_error_l2, weight=-60.0, params={"target_height": MISSING})
     trot = RewTerm(
         func=mdp.diagonal_support,
         weight=1.0,

@@ -2,6 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Grounds that load without a network on every engine."""
 
-from .ground import FLAT_GROUND_CFG
+from .ground import FLAT_GROUND_CFG, GROUND_MATERIAL
+from .perlin import PerlinTrackCfg, perlin_heights, perlin_noise
+from .tracks import TrackGeneratorCfg, TrackImporterCfg, perlin_tracks
 
-__all__ = ["FLAT_GROUND_CFG"]
+__all__ = [
+    "FLAT_GROUND_CFG",
+    "GROUND_MATERIAL",
+    "PerlinTrackCfg",
+    "TrackGeneratorCfg",
+    "TrackImporterCfg",
+    "perlin_heights",
+    "perlin_noise",
+    "perlin_tracks",
+]

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A1-Walk on flat ground: the figures of the public task (BodyTransformer's fork of ParkourGym) and of the paper."""
 
-from isaaclab.envs import mdp as lab
 from isaaclab.managers import TerminationTermCfg as DoneTerm
 from isaaclab.utils import configclass
 
@@ -46,7 +45,7 @@ class TerminationsCfg(QuadrupedTerminationsCfg):
     """A fall, a time-out, or physics gone wrong."""
 
     orientation = DoneTerm(func=mdp.roll_pitch_beyond, params={"max_roll": 0.8, "max_pitch": 1.6})
-    height = DoneTerm(func=lab.root_height_below_minimum, params={"minimum_height": 0.15})
+    height = DoneTerm(func=mdp.lower_than, params={"minimum_height": 0.15})
 
 
 @configclass
