@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -80,6 +80,11 @@ class FaultRun:
     """Onset of every env [env steps]. Shape is (num_envs,)."""
     joints: torch.Tensor
     """Faulty joints of every env. Shape is (num_envs, num_joints)."""
+    severity: Mapping[str, torch.Tensor] | None = None
+    """By kind of fault: its severity, in the kind's unit, averaged over an env's faulty joints; NaN where the env has
+    no such fault. None if not recorded. Shapes are (num_envs,)."""
+    stance: torch.Tensor | None = None
+    """Feet on the ground at onset; None if not recorded. Shape is (num_envs, num_feet)."""
 
     @classmethod
     def join(cls, runs: Sequence[FaultRun]) -> FaultRun:
@@ -95,7 +100,15 @@ class FaultRun:
             field.name: torch.cat([getattr(run.episodes, field.name) for run in runs]) for field in fields(Episodes)
         }
         rest = {name: torch.cat([getattr(run, name) for run in runs]) for name in ("cell", "member", "onset", "joints")}
-        return cls(Episodes(**episodes), **rest)
+        stances = [run.stance for run in runs if run.stance is not None]
+        severities = [run.severity for run in runs if run.severity is not None]
+        whole = len(severities) == len(runs)
+        return cls(
+            Episodes(**episodes),
+            **rest,
+            severity={kind: torch.cat([one[kind] for one in severities]) for kind in severities[0]} if whole else None,
+            stance=torch.cat(stances) if len(stances) == len(runs) else None,
+        )
 
 
 def drive(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, title: str) -> Iterator[Step]:

@@ -41,6 +41,8 @@ class Study:
     about: Mapping[str, Any]
     """Task, engine, device, versions, command line, in plain values."""
     policies: tuple[PolicyResult, ...]
+    feet: tuple[str, ...] = ()
+    """Feet, in the order of ``FaultRun.stance``."""
 
     def scenario_rows(self, result: PolicyResult, scenario: Scenario) -> torch.Tensor:
         """Robots that met a scenario, in any setting.
