@@ -40,11 +40,20 @@ class Setting:
     """Env step after which faults set in."""
     perlin_seed: int | None = None
     """Seed of the terrain; None on flat ground."""
+    joints: tuple[str, ...] | None = None
+    """Joints that fail, all at once; None draws them as the protocol says. Sweeps set it."""
+    severity: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """By kind of fault, in place of the protocol's. Sweeps set it."""
 
     @property
     def name(self) -> str:
         """What tables call it."""
-        return f"seed {self.seed}, onset {self.onset}"
+        words = [
+            f"seed {self.seed}",
+            f"onset {self.onset}",
+            *(f"{kind} {value}" for kind, value in self.severity.items()),
+        ]
+        return ", ".join([*words, *(self.joints or ())])
 
 
 @dataclass(frozen=True)
@@ -118,8 +127,12 @@ class Protocol:
                 "scenario": scenario,
                 "seed": setting.seed,
                 "onset": setting.onset,
-                "num_joints": self.num_joints,
-                "severity": dict(self.severity),
+                "severity": {**self.severity, **setting.severity},
+                **(
+                    {"num_joints": self.num_joints}
+                    if setting.joints is None
+                    else {"joint_names": setting.joints, "num_joints": (len(setting.joints),) * 2}
+                ),
             }
             for setting, scenario in self.cells
         ]
