@@ -2,12 +2,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tasks on real engines: what stands in which column, and what happens to broken physics."""
 
-import pytest
-from umc.robots import A1_JOINTS, G1_JOINTS
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint
+from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
+
+TRAIN = Path(__file__).parents[2] / "scripts" / "train.py"
 WIDTHS = {
     "UMC-A1-Stage2": {"policy": 48, "joint_mask": 12, "fault_flag": 3, "critic": 64},
     "UMC-G1-Stage2": {"policy": 47, "joint_mask": 12, "fault_flag": 3, "critic": 50},
+    "UMC-H1-Stage2": {"policy": 41, "joint_mask": 10, "fault_flag": 3, "critic": 44},
+    "UMC-Solo8-Stage2": {"policy": 36, "joint_mask": 8, "fault_flag": 3, "critic": 48},
 }
 MOVED, BROKEN_ENV = 0.05, 1
 """Step by which each joint is moved to find its column [rad], and the env whose physics is broken."""
@@ -22,20 +30,21 @@ def what_the_task_shows(physics: str, task: str, break_physics: bool) -> dict:
 
     torch.set_num_threads(1)
     cfg = load_cfg_from_registry(task, "env_cfg_entry_point")
-    cfg.scene.num_envs, cfg.sim.device, cfg.seed = 12, "cpu", 3
+    joints = cfg.scene.robot.joint_ordering
+    cfg.scene.num_envs, cfg.sim.device, cfg.seed = len(joints), "cpu", 3
     cfg.sim.physics = getattr(cfg.sim.physics, physics)
     cfg.observations.policy.enable_corruption = False
     for term in ("joint_pos", "joint_vel", "last_action"):
         getattr(cfg.observations.policy, term).params.pop("noise", None)
     env = ManagerBasedRLEnv(cfg)
-    robot, action = env.scene["robot"], torch.zeros(12, 12)
+    robot, action = env.scene["robot"], torch.zeros(len(joints), len(joints))
     observations, _ = env.reset()
     said = {"widths": {name: value.shape[1] for name, value in observations.items()}, "joints": robot.joint_names}
     # env i has its joint i moved; every other joint stays where it is
     position = robot.data.default_joint_pos.torch.clone()
     robot.write_joint_position_to_sim_index(position=position)
     before = {k: v.clone() for k, v in env.observation_manager.compute().items()}
-    position += MOVED * torch.eye(12)
+    position += MOVED * torch.eye(len(joints))
     robot.write_joint_position_to_sim_index(position=position)
     after = env.observation_manager.compute()
     for group in ("policy", "critic"):
@@ -74,22 +83,34 @@ def g1_ovphysx(run_engine):
     return run_engine(what_the_task_shows, physics="ovphysx", task="UMC-G1-Stage2", break_physics=False)
 
 
+@pytest.fixture(scope="module")
+def h1_ovphysx(run_engine):
+    return run_engine(what_the_task_shows, physics="ovphysx", task="UMC-H1-Stage2", break_physics=False)
+
+
+@pytest.fixture(scope="module")
+def solo8_ovphysx(run_engine):
+    return run_engine(what_the_task_shows, physics="ovphysx", task="UMC-Solo8-Stage2", break_physics=False)
+
+
 @pytest.mark.engine
 @pytest.mark.parametrize(
     ("fixture", "task", "joints", "actor_start", "critic_start"),
     [
         ("a1_newton", "UMC-A1-Stage2", A1_JOINTS, 12, 12),
         ("g1_ovphysx", "UMC-G1-Stage2", G1_JOINTS, 9, 12),
+        ("h1_ovphysx", "UMC-H1-Stage2", H1_JOINTS, 9, 12),
+        ("solo8_ovphysx", "UMC-Solo8-Stage2", SOLO8_JOINTS, 12, 12),
     ],
 )
 def test_each_joint_stands_in_its_own_column(request, fixture, task, joints, actor_start, critic_start):
     said = request.getfixturevalue(fixture)
     assert said["widths"] == WIDTHS[task]
     assert tuple(said["joints"]) == joints
-    assert said["policy"] == [actor_start + joint for joint in range(12)]
-    assert said["critic"] == [critic_start + joint for joint in range(12)]
-    assert said["policy_step"] == pytest.approx([MOVED] * 12, abs=1e-5)
-    assert said["critic_step"] == pytest.approx([MOVED] * 12, abs=1e-5)
+    assert said["policy"] == [actor_start + joint for joint in range(len(joints))]
+    assert said["critic"] == [critic_start + joint for joint in range(len(joints))]
+    assert said["policy_step"] == pytest.approx([MOVED] * len(joints), abs=1e-5)
+    assert said["critic_step"] == pytest.approx([MOVED] * len(joints), abs=1e-5)
 
 
 @pytest.mark.engine
@@ -100,3 +121,16 @@ def test_broken_physics_ends_one_episode_and_nothing_else(a1_newton):
     assert a1_newton["finite_observations"]
     assert a1_newton["stays_finite"]
     assert a1_newton["height_of_the_healed"] > 0.2
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("robot", "joints"), [("H1", H1_JOINTS), ("Solo8", SOLO8_JOINTS)])
+def test_a_new_robot_trains_on_newton(tmp_path, robot, joints):
+    """Stage 2 from nothing: the odds of all four subcategories, with the paper's faults of this robot."""
+    arguments = ["--task", f"UMC-{robot}-Stage2", "--agent", "mlp_one_stage", "--num_envs", "8", "--device", "cpu"]
+    command = [sys.executable, str(TRAIN), *arguments, "--max_iterations", "2", "--seed", "3"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = tmp_path.glob(f"logs/rsl_rl/umc_{robot.lower()}_mlp_one_stage_stage2/*/model_1.pt")
+    info = checkpoint_info(read_checkpoint(path), path)
+    assert (info.robot, tuple(info.joint_names)) == (robot.lower(), joints)

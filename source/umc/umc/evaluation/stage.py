@@ -133,16 +133,10 @@ class Cinema:
 
 
 def _shapes_of_joints(model: Any, joint_names: tuple[str, ...], device: str) -> dict[str, torch.Tensor]:
-    """Rows of the shapes of the link that each joint moves.
-
-    Links are named like the joints that move them: ``FL_hip`` by ``FL_hip_joint``, ``left_knee_link`` by
-    ``left_knee_joint``.
-    """
-    bodies = [label.rpartition("/")[2].removesuffix("_link") for label in model.body_label]
-    rows: dict[str, list[int]] = {body: [] for body in bodies}
-    for row, body in enumerate(model.shape_body.numpy().tolist()):
-        if body >= 0:
-            rows[bodies[body]].append(row)
+    """Rows of the shapes of the link that each joint moves."""
+    moved = dict(zip((label.rpartition("/")[2] for label in model.joint_label), model.joint_child.numpy(), strict=True))
+    body_of_shape = model.shape_body.numpy()
     return {
-        name: torch.tensor(rows[name.removesuffix("_joint")], dtype=torch.long, device=device) for name in joint_names
+        name: torch.tensor((body_of_shape == moved[name]).nonzero()[0], dtype=torch.long, device=device)
+        for name in joint_names
     }
