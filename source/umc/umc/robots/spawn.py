@@ -11,8 +11,8 @@ from isaaclab_physx.sim.schemas import PhysxArticulationCfg, PhysxRigidBodyCfg
 MAX_DEPENETRATION_VELOCITY = 1.0
 """Speed at which PhysX pushes overlapping shapes apart [m/s] (Isaac Lab's own legged robots)."""
 
-SOLVER_POSITION_ITERATIONS = 4
-"""PhysX iterations per step for a legged robot (Isaac Lab's own Unitree robots and unitree_rl_gym)."""
+SOLVER_POSITION_ITERATIONS = 8
+"""PhysX iterations per step; twice those of Isaac Lab's own Unitree robots, with which a locked joint of G1 slips."""
 
 SOLVER_VELOCITY_ITERATIONS = 16
 """PhysX iterations in which joint speed limits meet contacts. Those robots have none, and joints at their speed limit

@@ -1,6 +1,10 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Joint limits in PhysX, which has them all: hard position limits, speed limits and effort limits of its drives."""
+"""Joint limits in PhysX, which has them all: hard position limits, speed limits and effort limits of its drives.
+
+A robot needs velocity iterations for speed limits that push nothing (``umc.robots.spawn`` sets them): without, PhysX
+cuts the speed of joints after it has solved for the forces between bodies.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +40,7 @@ class PhysxJoints(EngineJoints):
         """See the base class."""
         ids = envs.nonzero().squeeze(1)
         if len(ids):
+            self._slow_down(speed[ids], ids)
             self.asset.write_joint_velocity_limit_to_sim_index(limits=speed[ids], env_ids=ids.int())
 
     def write_drive_efforts(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
@@ -43,3 +48,39 @@ class PhysxJoints(EngineJoints):
         ids = envs.nonzero().squeeze(1)
         if len(ids):
             self.asset.write_joint_effort_limit_to_sim_index(limits=effort[ids], env_ids=ids.int())
+
+    def _slow_down(self, limit: torch.Tensor, ids: torch.Tensor) -> None:
+        """Stops joints that are too fast for their new limit, by impulses between their links.
+
+        PhysX would cut their speed and leave all else as it is, from which a floating robot gains momentum.
+
+        Args:
+            limit: Largest speed [rad/s]. Shape is (N, J).
+            ids: The envs. Shape is (N,).
+        """
+        data = self.asset.data
+        joint_speed = data.joint_vel.torch[ids]
+        if not (joint_speed.abs() > limit).any():
+            return
+        base = self.asset.num_base_dofs
+        before = torch.cat((data.root_com_vel_w.torch[ids][:, :base], joint_speed), dim=1)
+        mass = data.mass_matrix.torch[ids].clone()
+        mass.diagonal(dim1=1, dim2=2)[:, base:] += data.joint_armature.torch[ids]
+        response = torch.linalg.inv(mass)[:, :, base:]  # velocities per impulse on a joint
+        identity = torch.eye(joint_speed.shape[1], device=limit.device)
+        stopped, after, target = torch.zeros_like(joint_speed, dtype=torch.bool), before, joint_speed
+        for _ in range(joint_speed.shape[1]):  # stopping some joints may speed others up
+            too_fast = (after[:, base:].abs() > limit) & ~stopped
+            if not too_fast.any():
+                break
+            stopped = stopped | too_fast
+            target = torch.where(too_fast, after[:, base:].clamp(-limit, limit), target)
+            both = stopped.unsqueeze(1) & stopped.unsqueeze(2)
+            impulse = torch.linalg.solve(
+                torch.where(both, response[:, base:], identity), torch.where(stopped, joint_speed - target, 0.0)
+            )
+            after = before - torch.einsum("nij,nj->ni", response, impulse)
+        speeds = after[:, base:].clamp(-limit, limit)  # rounding
+        self.asset.write_joint_velocity_to_sim_index(velocity=speeds, env_ids=ids.int())
+        if base:
+            self.asset.write_root_com_velocity_to_sim_index(root_velocity=after[:, :base], env_ids=ids.int())

@@ -1,0 +1,39 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a robot's cfg needs so that an engine holds its joints to limits."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from isaaclab.assets import ArticulationCfg
+from isaaclab_physx.sim.schemas import PhysxArticulationCfg
+
+from umc.errors import UmcError
+from umc.robots.spawn import SOLVER_VELOCITY_ITERATIONS
+
+
+def prepare_robot(cfg: ArticulationCfg) -> None:
+    """Gives a robot the PhysX velocity iterations without which its speed limits push it about.
+
+    Args:
+        cfg: The robot, changed in place; more iterations than needed are kept. Newton does not read them.
+
+    Raises:
+        UmcError: If the robot is not spawned from a file whose articulation properties can be set.
+    """
+    spawn = cast(Any, cfg.spawn)
+    if not hasattr(spawn, "articulation_props"):
+        raise UmcError(
+            "speed limits need solver iterations that this robot's spawn cfg cannot set; spawn it from a file"
+        )
+    properties = spawn.articulation_props
+    entries = list(properties) if isinstance(properties, list | tuple) else [properties] if properties else []
+    solvers = [entry for entry in entries if hasattr(entry, "solver_velocity_iteration_count")]
+    if not solvers:
+        solvers = [PhysxArticulationCfg()]
+        spawn.articulation_props = [*entries, *solvers]
+    for solver in solvers:
+        solver.solver_velocity_iteration_count = max(
+            solver.solver_velocity_iteration_count or 0, SOLVER_VELOCITY_ITERATIONS
+        )
