@@ -7,7 +7,7 @@ same actions; in blocks without, the fault terms are out of the way and sensors 
 all threads are timed by their processor time, so that the ratios mean something on a busy machine; on CUDA by the wall.
 Usage:
 
-    ./isaaclab.sh -p benchmarks/faults.py [--num_envs 1024] [--engines newton_mjwarp ovphysx] [--rounds 5] [--steps 8]
+    ./isaaclab.sh -p benchmarks/faults.py [--num_envs 1024] [--engines newton_mjwarp ovphysx] [--rounds 5] [--steps 6]
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Switch:
                 if isinstance(cfg.func, mdp.joint_sensor):
                     self._replace(cfg, "sensors", plain_sensor)
                 elif cfg.func in (mdp.joint_mask, mdp.fault_flag):
-                    self._replace(cfg, "mask and flag", constant(cfg.func(env, **cfg.params).clone()))
+                    self._replace(cfg, "mask and flag", constant(cfg.func(env, **cfg.params)))
         self._action = env.action_manager.get_term("command_faults")
         for name in ("process_actions", "apply_actions"):
             setattr(self._action, name, self._timed("commands", getattr(self._action, name)))
@@ -348,7 +348,7 @@ def main() -> None:
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES, help="physics engines")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--rounds", type=int, default=5, help="pairs of blocks that count")
-    parser.add_argument("--steps", type=int, default=8, help="timed steps of a block")
+    parser.add_argument("--steps", type=int, default=6, help="timed steps of a block")
     parser.add_argument("--child", choices=ENGINES, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if min(args.num_envs, args.rounds, args.steps) < 1:

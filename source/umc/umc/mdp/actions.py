@@ -93,16 +93,19 @@ class CommandFaults(ActionTerm):
             self._deliver()
         if self._delivered is None:
             return
-        targets = torch.where(self._on, self._delivered, self._targets())
+        # The buffers themselves: the asset submits them before the physics step, and its setters would do so a second
+        # time (5 ms a call on PhysX, 1,024 envs on a CPU).
+        for buffer, delivered in zip(self._buffers(), self._delivered, strict=True):
+            buffer.copy_(torch.where(self._on, delivered, buffer))
+
+    def _buffers(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Where the asset keeps position, velocity and effort targets. Shapes are (num_envs, num_joints)."""
         command = self._asset.actuators.target_command
-        command.set_position_index(value=targets[0])
-        command.set_velocity_index(value=targets[1])
-        command.set_effort_index(value=targets[2])
+        return command.position.torch, command.velocity.torch, command.effort.torch
 
     def _targets(self) -> torch.Tensor:
-        """Position, velocity and effort targets in the asset's buffers. Shape is (3, num_envs, num_joints)."""
-        command = self._asset.actuators.target_command
-        return torch.stack((command.position.torch, command.velocity.torch, command.effort.torch))
+        """A copy of the targets. Shape is (3, num_envs, num_joints)."""
+        return torch.stack(self._buffers())
 
     def _deliver(self) -> None:
         """Sends the targets of an env step and works out which arrive."""
