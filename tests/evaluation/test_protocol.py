@@ -8,6 +8,7 @@ import pytest
 import yaml
 from umc.errors import UmcError
 from umc.evaluation.protocol import protocol_for, read_protocol_file
+from umc.faults import paper_settings
 
 # paper, "Inference Parameters": envs, joints, ROM, motor, velocity, (seed, timing, terrain seed) of each setting group,
 # episode length; radii from the tables of results
@@ -114,3 +115,12 @@ def test_a_file_that_is_no_protocol_is_refused(tmp_path):
         protocol_for("a1", name=write(tmp_path / "bad.yaml", "a: [1"))
     with pytest.raises(UmcError, match="scenarios, robots is missing"):
         protocol_for("a1", name=write(tmp_path / "empty.yaml", {"name": "x"}))
+
+
+@pytest.mark.parametrize("robot", PAPER)
+def test_the_protocol_and_the_faults_tables_agree(robot):
+    rows, protocol = paper_settings(robot, "inference"), protocol_for(robot)
+    assert protocol.num_envs == rows["num_envs"]
+    assert protocol.num_joints == tuple(rows["num_joints"])
+    assert protocol.severity == {kind: rows[kind] for kind in ("rom", "effort", "velocity")}
+    assert protocol.steps == rows["episode_length"]
