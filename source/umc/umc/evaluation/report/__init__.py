@@ -1,0 +1,14 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables for the screen and the report files of an evaluation."""
+
+from .screen import fault_report, gait_report, gait_table, score_table, versions, write_report
+
+__all__ = [
+    "fault_report",
+    "gait_report",
+    "gait_table",
+    "score_table",
+    "versions",
+    "write_report",
+]
