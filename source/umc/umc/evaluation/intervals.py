@@ -85,13 +85,13 @@ def wilson(successes: float, count: float, level: float = LEVEL) -> Interval | N
 def wilson_of_mean(rate: float, variance: float, units: int, level: float = LEVEL) -> Interval:
     """Wilson's interval of a rate that is averaged over scenarios, whose robots are not independent.
 
-    The same robot, with the same faulty joints, goes through all scenarios. The bootstrap knows how much the average
+    The same robot, with the same faulty joints, goes through all scenarios. The variance says how much the average
     scatters; the number of independent robots that would scatter as much takes the place of the count.
 
     Args:
         rate: The average.
-        variance: Variance of the average, from :func:`resampled`.
-        units: Robots; the effective count where the bootstrap did not scatter at all (rates of 0 and 1).
+        variance: Variance of the average, robots that repeat counted once.
+        units: Robots; the effective count where the average does not scatter at all (rates of 0 and 1).
         level: Part of the intervals that hold the true rate.
 
     Returns:

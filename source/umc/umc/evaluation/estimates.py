@@ -1,0 +1,311 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""All figures of a study with their intervals, and the tests of what differs between policies.
+
+Every metric is a sum over robots divided by another, so that one bootstrap serves all: robots are drawn anew within
+each setting, and a robot that is drawn is drawn in all scenarios and under all policies at once, since it starts the
+same and has the same faulty joints in all of them. That keeps pairs together and does not take one robot in eight
+scenarios for eight robots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from umc.errors import UmcError
+
+from .intervals import (
+    RESAMPLES,
+    Difference,
+    Floats,
+    Interval,
+    difference,
+    matched,
+    over_seeds,
+    percentiles,
+    resampled,
+    wilson,
+    wilson_of_mean,
+)
+from .metrics import NOT_RECOVERED, Episodes, Outcome
+from .study import PolicyResult, Study
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure."""
+
+    key: str
+    """Name in files."""
+    title: str
+    """Name in tables."""
+    unit: str = ""
+    rate: bool = False
+    """Whether it is a share of robots, printed in percent."""
+    better: int = 0
+    """1 if more is better, -1 if less is, 0 if neither."""
+    digits: int = 2
+    """Digits after the point, in its unit."""
+
+
+def metrics_of(radii: Sequence[float]) -> tuple[Metric, ...]:
+    """All metrics.
+
+    Args:
+        radii: Radii of reached@k [m].
+
+    Returns:
+        The metrics, in the order of :func:`sums_of`.
+    """
+    return (
+        *(Metric(f"reached@{radius:g}", f"reached@{radius:g}", rate=True, better=1) for radius in radii),
+        Metric("failed", "failed", rate=True, better=-1),
+        Metric("recovered", "recovered", rate=True, better=1),
+        Metric("recovery_time", "recovery time", "s", better=-1),
+        Metric("survival", "time up after onset", "s", better=1, digits=1),
+        Metric("distance", "greatest distance", "m", better=1),
+        Metric("speed_before_onset", "speed before", "m/s"),
+        Metric("speed_after_onset", "speed after", "m/s"),
+        Metric("error_before_onset", "tracking error before", "m/s", better=-1),
+        Metric("error_after_onset", "tracking error after", "m/s", better=-1),
+        Metric("energy_per_metre", "energy per metre", "J/m", better=-1, digits=0),
+        Metric("height_after_onset", "trunk height after", "m", digits=3),
+    )
+
+
+def sums_of(episodes: Episodes, radii: Sequence[float], step_dt: float) -> tuple[Floats, Floats]:
+    """What every robot adds to both sums of every metric of :func:`umc.evaluation.metrics.score`.
+
+    Args:
+        episodes: What the robots did.
+        radii: Radii of reached@k [m].
+        step_dt: Duration of an env step [s].
+
+    Returns:
+        Numerators and denominators. Shapes are (num_envs, num_metrics).
+    """
+    up, failed = episodes.outcome == Outcome.UP, episodes.outcome == Outcome.FAILED
+    judged = up | failed
+    moved = judged & (episodes.steps_after_onset > 0)
+    back = judged & (episodes.recovery != NOT_RECOVERED)
+
+    pairs: list[tuple[torch.Tensor, torch.Tensor]] = [(up & (episodes.distance > radius), judged) for radius in radii]
+    pairs += [(failed, judged), (back, judged)]
+    pairs += [
+        (values.double() * scale * among, among)
+        for values, scale, among in (
+            (episodes.recovery, step_dt, back),
+            (episodes.steps_after_onset, step_dt, judged),
+            (episodes.distance, 1.0, judged),
+            (episodes.speed_before_onset, 1.0, judged),
+            (episodes.speed_after_onset, 1.0, moved),
+            (episodes.error_before_onset, 1.0, judged),
+            (episodes.error_after_onset, 1.0, moved),
+        )
+    ]
+    pairs.append((episodes.energy_after_onset.double() * judged, episodes.distance.double() * judged))
+    pairs.append((episodes.height_after_onset.double() * moved, moved))
+    numerators = torch.stack([pair[0].double() for pair in pairs], dim=1)
+    denominators = torch.stack([pair[1].double() for pair in pairs], dim=1)
+    return np.nan_to_num(numerators.numpy()), np.nan_to_num(denominators.numpy())
+
+
+class Estimates:
+    """Figures, intervals and differences of a study.
+
+    Args:
+        study: The study.
+        resamples: Bootstrap resamples.
+        seed: Seed of the bootstrap.
+
+    Raises:
+        UmcError: If two policies bear one name, or a run holds a robot twice.
+    """
+
+    def __init__(self, study: Study, resamples: int = RESAMPLES, seed: int = 0) -> None:
+        labels = [result.label for result in study.policies]
+        if not labels or len(set(labels)) != len(labels):
+            raise UmcError(f"a report needs policies with different labels, not {labels}")
+        self.study = study
+        self.resamples, self.seed = resamples, seed
+        self.metrics = metrics_of(study.protocol.radii)
+        self._index = {metric.key: number for number, metric in enumerate(self.metrics)}
+        _check_pairs(study)
+        units = [_robots(study, result) for result in study.policies]
+        robots = np.unique(units[0], axis=0)
+        self.num_robots = len(robots)
+        """Different robots: one start and one set of faulty joints each."""
+
+        places = [_rows_in(robots, found) for found in units]
+        shape = (len(labels), len(study.protocol.scenarios), self.num_robots, len(self.metrics))
+        numerators, denominators = np.zeros(shape), np.zeros(shape)
+        for policy, result in enumerate(study.policies):
+            scenario = (result.run.cell % len(study.protocol.scenarios)).numpy()
+            found = sums_of(result.run.episodes, study.protocol.radii, study.step_dt)
+            numerators[policy, scenario, places[policy]], denominators[policy, scenario, places[policy]] = found
+        self._numerators, self._denominators = numerators, denominators
+
+        columns = np.stack([numerators, denominators]).transpose(3, 0, 1, 2, 4)
+        sums = resampled(columns.reshape(self.num_robots, -1), robots[:, 0], resamples, seed)
+        sums = sums.reshape(-1, *columns.shape[1:])
+        self._replicates = _with_average(_ratio(sums[:, 0], sums[:, 1]).transpose(1, 2, 3, 0))
+        self._values = _with_average(_ratio(numerators.sum(axis=2), denominators.sum(axis=2))[..., None])[..., 0]
+
+    @property
+    def groups(self) -> dict[str, list[int]]:
+        """Policies of each group, by number, in the order in which they first appear."""
+        found: dict[str, list[int]] = {}
+        for number, result in enumerate(self.study.policies):
+            found.setdefault(result.group, []).append(number)
+        return found
+
+    def policy(self, number: int, metric: str, scenario: int | None = None) -> Interval | None:
+        """A figure of one policy.
+
+        Args:
+            number: Which policy.
+            metric: Its key.
+            scenario: Place of the scenario in the protocol; the paper's average over all without it.
+
+        Returns:
+            Figure and interval; None where nobody was judged.
+        """
+        column, place = self._index[metric], -1 if scenario is None else scenario
+        value = float(self._values[number, place, column])
+        if not np.isfinite(value):
+            return None
+        if not self.metrics[column].rate:
+            return percentiles(value, self._replicates[number, place, column])
+        numerators, denominators = self._numerators[number, ..., column], self._denominators[number, ..., column]
+        if scenario is not None:
+            return wilson(float(numerators[scenario].sum()), float(denominators[scenario].sum()))
+        return average_rate(numerators, denominators)
+
+    def group(self, name: str, metric: str, scenario: int | None = None) -> Interval | None:
+        """A figure of a group: the mean over its training seeds.
+
+        Args:
+            name: The group.
+            metric: Its key.
+            scenario: Place of the scenario in the protocol; the paper's average over all without it.
+
+        Returns:
+            Figure and interval over seeds and robots; the policy's own where it is alone. None where nobody was judged.
+        """
+        members = self.groups[name]
+        if len(members) == 1:
+            return self.policy(members[0], metric, scenario)
+        column, place = self._index[metric], -1 if scenario is None else scenario
+        values = self._values[members, place, column]
+        if not np.isfinite(values).any():
+            return None
+        return percentiles(float(np.nanmean(values)), over_seeds(self._replicates[members, place, column], self.seed))
+
+    def difference(self, first: str, second: str, metric: str, scenario: int | None = None) -> Difference | None:
+        """By how much a group's figure exceeds another's, over the robots that both met.
+
+        Args:
+            first: Group that is compared with.
+            second: Group that is compared.
+            metric: Key of the metric.
+            scenario: Place of the scenario in the protocol; the paper's average over all without it.
+
+        Returns:
+            Second minus first, interval over robots (and over seeds, where a group has several) and p; None where
+            nobody was judged under one of them.
+        """
+        column, place = self._index[metric], -1 if scenario is None else scenario
+        figures, replicates = [], []
+        for number, name in enumerate((first, second)):
+            members = self.groups[name]
+            figures.append(float(_mean(self._values[members, place, column])))
+            # other seeds are drawn for the second group than for the first: trainings are not paired
+            replicates.append(over_seeds(self._replicates[members, place, column], self.seed + number))
+        if not np.isfinite(figures).all():
+            return None
+        return difference(figures[0], figures[1], replicates[1] - replicates[0], self.num_robots)
+
+
+def average_rate(numerators: Floats, denominators: Floats) -> Interval | None:
+    """A rate averaged over scenarios, each weighing the same, with Wilson's interval for robots that repeat.
+
+    Args:
+        numerators: Robots that did it. Shape is (num_scenarios, num_robots).
+        denominators: Robots that were judged. Shape is (num_scenarios, num_robots).
+
+    Returns:
+        Average and interval, over the scenarios in which somebody was judged; None if there is none. The variance is
+        that of the linearised ratios, summed within each robot before it is squared.
+    """
+    judged = denominators.sum(axis=1)
+    numerators, denominators, judged = numerators[judged > 0], denominators[judged > 0], judged[judged > 0]
+    if not len(judged):
+        return None
+    rates = numerators.sum(axis=1) / judged
+    influence = ((numerators - rates[:, None] * denominators) / judged[:, None]).sum(axis=0) / len(judged)
+    units = int((denominators.sum(axis=0) > 0).sum())
+    return wilson_of_mean(float(rates.mean()), float((influence**2).sum()), units)
+
+
+def row_numbers(study: Study, result: PolicyResult) -> Mapping[str, Array]:
+    """Scenario and robot of every row of a run.
+
+    Args:
+        study: The study.
+        result: The policy.
+
+    Returns:
+        ``scenario``: its place in the protocol; ``robot``: a number that is the same in all scenarios. Shapes are
+        (num_envs,).
+    """
+    _, robot = np.unique(_robots(study, result), axis=0, return_inverse=True)
+    return {"scenario": (result.run.cell % len(study.protocol.scenarios)).numpy(), "robot": robot.reshape(-1)}
+
+
+def _robots(study: Study, result: PolicyResult) -> Array:
+    """Setting and member of every row: who it is, whatever the scenario."""
+    setting = result.run.cell // len(study.protocol.scenarios)
+    return np.stack([setting.numpy(), result.run.member.numpy()], axis=1)
+
+
+def _check_pairs(study: Study) -> None:
+    """Makes sure that all policies met the same robots in the same scenarios."""
+    keys = [torch.stack([result.run.cell, result.run.member], dim=1).numpy() for result in study.policies]
+    for result, key in zip(study.policies, keys, strict=True):
+        both, _ = matched(keys[0], key)
+        if not len(both) == len(keys[0]) == len(key):
+            raise UmcError(
+                f"{result.label} and {study.policies[0].label} did not meet the same robots; evaluate them in one run"
+            )
+
+
+def _rows_in(robots: Array, units: Array) -> Array:
+    """Where each unit stands among the sorted robots."""
+    stride = 1 + int(robots[:, 1].max())
+    return np.searchsorted(robots[:, 0] * stride + robots[:, 1], units[:, 0] * stride + units[:, 1])
+
+
+def _ratio(numerators: Floats, denominators: Floats) -> Floats:
+    """Quotients, NaN where there is nothing to divide by."""
+    return np.divide(
+        numerators, denominators, out=np.full(numerators.shape, np.nan, numerators.dtype), where=denominators > 0.0
+    )
+
+
+def _mean(values: Floats, axis: int = 0) -> Floats:
+    """Mean of what is known, NaN where nothing is."""
+    known = np.isfinite(values)
+    return _ratio(np.where(known, values, 0.0).sum(axis=axis), known.sum(axis=axis).astype(values.dtype))
+
+
+def _with_average(values: Floats) -> Floats:
+    """Adds the average over scenarios, the second axis, as one more of them."""
+    return np.concatenate([values, _mean(values, axis=1)[:, None]], axis=1)

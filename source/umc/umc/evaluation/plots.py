@@ -1,0 +1,378 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures of a study; every function returns a figure that the caller saves."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from textwrap import fill
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from .breakdown import Part, scenario_name
+from .estimates import Estimates
+from .study import PolicyResult, Study
+from .survival import kaplan_meier
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Of policies, in their order; told apart by the colour-blind (Okabe and Ito 2008)."""
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+"""Of policies, for those who print in grey."""
+
+INK, FAINT, GRID = "#222222", "#8a8a8a", "#dddddd"
+"""Colours of text, of the paper's figures, and of grids."""
+
+STYLE: Any = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.axisbelow": True,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": GRID,
+    "legend.frameon": False,
+    "svg.hashsalt": "umc",
+    "svg.fonttype": "path",
+}
+
+SIGNIFICANT = 0.05
+"""p below which a difference is drawn filled."""
+
+LABEL_GAP = 4.5
+"""Least distance between two labels at the end of the paper's curves [percentage points]."""
+
+DPI = 130
+"""Pixels per inch of PNG files."""
+
+
+def style(groups: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Colour and marker of every group.
+
+    Args:
+        groups: Names, in their order.
+
+    Returns:
+        The same in all pictures.
+    """
+    return {name: (COLOURS[n % len(COLOURS)], MARKERS[n % len(MARKERS)]) for n, name in enumerate(groups)}
+
+
+def middle(radii: Sequence[float]) -> str:
+    """Metric of the radius in the middle, which stands for all where there is room for one.
+
+    Args:
+        radii: Radii of reached@k [m].
+
+    Returns:
+        Its key.
+    """
+    return f"reached@{radii[len(radii) // 2]:g}"
+
+
+@matplotlib.rc_context(STYLE)
+def scenario_bars(estimates: Estimates) -> Figure:
+    """Shares that reached the middle radius and that fell, by scenario, with intervals.
+
+    Args:
+        estimates: The figures.
+
+    Returns:
+        The picture.
+    """
+    scenarios, groups = estimates.study.protocol.scenarios, list(estimates.groups)
+    looks = style(groups)
+    figure = _figure(max(6.5, 1.2 + 0.95 * (len(scenarios) + 1)), 5.0)
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    names = [f"{number}\n{_lines(scenario_name(number), 9)}" for number in scenarios] + ["average"]
+    centres = np.array([*range(len(scenarios)), len(scenarios) + 0.25])
+    width = 0.8 / len(groups)
+    for axis, metric in ((upper, middle(estimates.study.protocol.radii)), (lower, "failed")):
+        for number, group in enumerate(groups):
+            found = [estimates.group(group, metric, place) for place in [*range(len(scenarios)), None]]
+            at = centres + (number - (len(groups) - 1) / 2.0) * width
+            for x, one in zip(at, found, strict=True):
+                if one is not None:
+                    axis.bar(x, 100 * one.value, 0.9 * width, color=looks[group][0])
+                    low, high = 100 * (one.value - one.low), 100 * (one.high - one.value)
+                    axis.errorbar(x, 100 * one.value, [[low], [high]], color=INK, linewidth=0.9, capsize=1.8)
+        axis.axvline(len(scenarios) - 0.4, color=FAINT, linewidth=0.8, linestyle=":")
+        axis.set_ylim(0, 104)
+        axis.set_ylabel("robots [%]")
+        axis.grid(axis="y")
+        axis.set_title(_title(metric), loc="left")
+    lower.set_xticks(centres, names)
+    for axis in (upper, lower):
+        axis.tick_params(axis="x", length=0)
+    _legend(figure, groups, looks)
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
+def reached_curves(estimates: Estimates, paper: Mapping[str, Sequence[float]]) -> Figure:
+    """Shares that reached each radius, averaged over scenarios, beside the paper's.
+
+    Args:
+        estimates: The figures.
+        paper: The paper's rows [%], ``failed`` last; empty if it has none for this protocol.
+
+    Returns:
+        The picture.
+    """
+    radii, groups = estimates.study.protocol.radii, list(estimates.groups)
+    looks = style(groups)
+    figure = _figure(6.5, 3.6)
+    axis = figure.subplots()
+    label_at = -np.inf
+    for name, values in sorted(paper.items(), key=lambda row: row[1][len(radii) - 1]):
+        axis.plot(radii, values[: len(radii)], color=FAINT, linewidth=1.0, linestyle="--", zorder=1)
+        label_at = max(values[len(radii) - 1], label_at + LABEL_GAP)
+        beside = (radii[-1] + 0.03 * (radii[-1] - radii[0]), label_at)
+        axis.annotate(f"{name}, paper", beside, fontsize=7, color=FAINT, va="center", annotation_clip=False)
+    for group in groups:
+        found = [estimates.group(group, f"reached@{radius:g}") for radius in radii]
+        known = [(radius, one) for radius, one in zip(radii, found, strict=True) if one is not None]
+        at = [radius for radius, _ in known]
+        colour, marker = looks[group]
+        axis.plot(at, [100 * one.value for _, one in known], color=colour, marker=marker, markersize=5, label=group)
+        low, high = [100 * one.low for _, one in known], [100 * one.high for _, one in known]
+        axis.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
+    axis.set_ylim(0, 104)
+    axis.set_xticks(radii)
+    axis.set_xlabel("distance from the place of onset [m]")
+    axis.set_ylabel("reached, without a fall [%]")
+    axis.grid()
+    _legend(figure, groups, looks)
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
+def survival_curves(study: Study) -> Figure:
+    """Shares that still stand, over the time since onset, in every scenario.
+
+    Args:
+        study: The study.
+
+    Returns:
+        The picture.
+    """
+    scenarios = study.protocol.scenarios
+    groups = list(dict.fromkeys(result.group for result in study.policies))
+    looks = style(groups)
+    columns = min(4, len(scenarios))
+    rows = -(-len(scenarios) // columns)
+    figure = _figure(2.15 * columns + 0.6, 1.75 * rows + 0.8)
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axis, scenario in zip(axes.flat, scenarios, strict=False):
+        for result in study.policies:
+            curve = kaplan_meier(result.run.episodes, study.step_dt, study.scenario_rows(result, scenario))
+            if curve is None:
+                continue
+            colour = looks[result.group][0]
+            axis.step(curve.time, 100 * curve.standing, where="post", color=colour, linewidth=1.3)
+            axis.fill_between(
+                curve.time, 100 * curve.low, 100 * curve.high, step="post", color=colour, alpha=0.15, linewidth=0
+            )
+        axis.set_title(_lines(f"{scenario}: {scenario_name(scenario)}", 26), loc="left", fontsize=8.5)
+        axis.set_ylim(0, 104)
+        axis.set_xlim(left=0)
+        axis.grid()
+    for axis in axes.flat[len(scenarios) :]:
+        axis.set_visible(False)
+    figure.supxlabel("time since onset [s]", fontsize=9)
+    figure.supylabel("still standing [%]", fontsize=9)
+    _legend(figure, groups, looks)
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
+def joint_heatmap(study: Study, result: PolicyResult, parts: Sequence[Part]) -> Figure:
+    """Who reached the middle radius and who fell, by faulty joint and scenario.
+
+    Args:
+        study: The study.
+        result: The policy.
+        parts: Its figures, from :func:`umc.evaluation.breakdown.break_down`.
+
+    Returns:
+        The picture; blank cells hold no robot.
+    """
+    scenarios, joints = study.protocol.scenarios, study.joint_names
+    places = [*scenarios, None]
+    table = {(one.slice.name, one.scenario): one for one in parts if one.slice.by == "joint"}
+    faulty = [place for place in places if any((joint, place) in table for joint in joints)]
+    figure = _figure(3.4 + 0.9 * max(len(faulty), 3), 1.5 + 0.3 * len(joints))
+    axes = figure.subplots(1, 2, sharey=True)
+    looks = ((middle(study.protocol.radii), "YlGnBu"), ("failed", "YlOrRd"))
+    for axis, (metric, colours) in zip(axes, looks, strict=True):
+        values = np.full((len(joints), max(len(faulty), 1)), np.nan)
+        for row, joint in enumerate(joints):
+            for column, place in enumerate(faulty):
+                rate = table[joint, place].rates[metric] if (joint, place) in table else None
+                values[row, column] = np.nan if rate is None else 100 * rate.value
+        axis.imshow(values, cmap=colours, vmin=0, vmax=100, aspect="auto")
+        for (row, column), value in np.ndenumerate(values):
+            if np.isfinite(value):
+                axis.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=7.5,
+                          color="white" if value > 60 else INK)  # fmt: skip
+        axis.set_xticks(range(len(faulty)), ["avg" if place is None else str(place) for place in faulty])
+        axis.set_yticks(range(len(joints)), [name.removesuffix("_joint") for name in joints])
+        axis.tick_params(length=0)
+        axis.spines[:].set_visible(False)
+        axis.axvline(len(faulty) - 1.5, color="white", linewidth=3)
+        axis.set_xlabel("scenario")
+        axis.set_title(f"{_title(metric)} [%]", loc="left")
+    figure.suptitle(f"{result.label}: robots whose faulty joints hold the one named", fontsize=9)
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
+def severity_sweep(study: Study, parts: Mapping[str, Sequence[Part]], units: Mapping[str, str]) -> Figure | None:
+    """Who reached the middle radius and who fell, over the severity.
+
+    Args:
+        study: The study.
+        parts: Figures of every policy, by label.
+        units: Unit of every kind's severity.
+
+    Returns:
+        The picture; None if no severity varies.
+    """
+    found = {
+        label: [one for one in some if one.slice.by == "severity" and one.scenario is None]
+        for label, some in parts.items()
+    }
+    kinds = sorted({one.slice.kind for some in found.values() for one in some})
+    if not kinds:
+        return None
+    group_of = {result.label: result.group for result in study.policies}
+    looks = style(list(dict.fromkeys(group_of.values())))
+    figure = _figure(max(6.5, 3.3 * len(kinds)), 4.6)
+    axes = figure.subplots(2, len(kinds), sharex="col", sharey=True, squeeze=False)
+    for column, kind in enumerate(kinds):
+        for row, metric in enumerate((middle(study.protocol.radii), "failed")):
+            axis = axes[row, column]
+            for label in found:
+                points = sorted(
+                    (float(one.slice.value), rate)
+                    for one in found[label]
+                    if one.slice.kind == kind and one.slice.value is not None and (rate := one.rates[metric])
+                )
+                colour, marker = looks[group_of[label]]
+                at = [x for x, _ in points]
+                axis.plot(at, [100 * rate.value for _, rate in points], color=colour, marker=marker, markersize=4.5)
+                low, high = [100 * rate.low for _, rate in points], [100 * rate.high for _, rate in points]
+                axis.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
+            axis.set_ylim(0, 104)
+            axis.grid()
+            axis.set_title(_title(metric) if row else f"{kind}: {_title(metric)}", loc="left")
+            if column == 0:
+                axis.set_ylabel("robots [%]")
+        axes[1, column].set_xlabel(f"severity of '{kind}' {units.get(kind, '')}".strip())
+    _legend(figure, list(looks), looks)
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
+def paired_differences(estimates: Estimates) -> Figure | None:
+    """By how much every other policy differs from the first, by scenario.
+
+    Args:
+        estimates: The figures.
+
+    Returns:
+        The picture; None if there is but one group.
+    """
+    groups, scenarios = list(estimates.groups), estimates.study.protocol.scenarios
+    if len(groups) < 2:
+        return None
+    looks = style(groups)
+    figure = _figure(7.4, 1.4 + (0.2 + 0.16 * (len(groups) - 1)) * (len(scenarios) + 1))
+    axes = figure.subplots(1, 2, sharey=True)
+    rows = [*range(len(scenarios)), None]
+    names = [f"{number}: {scenario_name(number)}" for number in scenarios] + ["average"]
+    step = 0.7 / (len(groups) - 1)
+    for axis, metric in zip(axes, (middle(estimates.study.protocol.radii), "failed"), strict=True):
+        axis.axvline(0.0, color=INK, linewidth=0.8)
+        axis.axhline(len(scenarios) - 0.5, color=FAINT, linewidth=0.8, linestyle=":")
+        for number, group in enumerate(groups[1:]):
+            colour, marker = looks[group]
+            for row, place in enumerate(rows):
+                found = estimates.difference(groups[0], group, metric, place)
+                if found is None:
+                    continue
+                y = row + (number - (len(groups) - 2) / 2.0) * step
+                axis.plot([100 * found.low, 100 * found.high], [y, y], color=colour, linewidth=1.4)
+                face = colour if found.p < SIGNIFICANT else "white"
+                axis.plot(100 * found.value, y, marker, color=colour, markerfacecolor=face, markersize=5)
+        axis.set_yticks(range(len(rows)), names)
+        axis.tick_params(axis="y", length=0)
+        axis.grid(axis="x")
+        axis.set_title(f"{metric} ({'more' if metric != 'failed' else 'less'} is better)", loc="left")
+        axis.set_xlabel(f"difference from {groups[0]} [percentage points]")
+    axes[0].invert_yaxis()
+    _legend(figure, groups[1:], looks)
+    return figure
+
+
+def png(figure: Figure) -> bytes:
+    """A figure as a PNG file.
+
+    Args:
+        figure: The figure.
+
+    Returns:
+        The file's content.
+    """
+    return _saved(figure, lambda file: figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None}))
+
+
+def svg(figure: Figure) -> bytes:
+    """A figure as an SVG file without a date, so that the same study gives the same file.
+
+    Args:
+        figure: The figure.
+
+    Returns:
+        The file's content.
+    """
+    return _saved(figure, lambda file: figure.savefig(file, format="svg", metadata={"Date": None}))
+
+
+def _saved(figure: Figure, save: Callable[[io.BytesIO], None]) -> bytes:
+    file = io.BytesIO()
+    with matplotlib.rc_context(STYLE):
+        save(file)
+    return file.getvalue()
+
+
+def _figure(width: float, height: float) -> Figure:
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _title(metric: str) -> str:
+    if metric == "failed":
+        return "failed: fell after onset"
+    return f"{metric}: beyond {metric.partition('@')[2]} m, without a fall"
+
+
+def _lines(text: str, width: int) -> str:
+    return fill(text, width, break_long_words=False)
+
+
+def _legend(figure: Figure, names: Sequence[str], looks: Mapping[str, tuple[str, str]]) -> None:
+    from matplotlib.lines import Line2D
+
+    if not names:
+        return
+    handles = [Line2D([], [], color=looks[name][0], marker=looks[name][1], label=name) for name in names]
+    figure.legend(handles=handles, loc="outside upper center", ncols=min(len(names), 4))
