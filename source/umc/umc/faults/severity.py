@@ -48,8 +48,11 @@ class Distribution:
             Severities. Same shape.
         """
         if self.shape == "choice":
-            choices = torch.tensor(self.numbers, dtype=share.dtype, device=share.device)
-            return choices[(share * len(self.numbers)).long()]
+            # one by one: a list of numbers that goes to a GPU makes the host wait for it
+            chosen = torch.full_like(share, self.numbers[0])
+            for index, number in enumerate(self.numbers[1:], start=1):
+                chosen = torch.where(share * len(self.numbers) >= index, number, chosen)
+            return chosen
         low, high = self.numbers[0], self.numbers[-1]
         if self.shape == "log_uniform":
             return (math.log(low) + share * (math.log(high) - math.log(low))).exp()
