@@ -3,10 +3,15 @@
 """Newton and ovphysx see the same robots."""
 
 import math
+import subprocess
+import sys
 from importlib.resources import files
 
+import numpy as np
 import pytest
+from PIL import Image
 from pxr import Usd, UsdPhysics
+from umc.evaluation import portrait
 from umc.robots import (
     A1_BODIES,
     A1_JOINTS,
@@ -213,3 +218,22 @@ def test_visual_shapes_touch_nothing(run):
 def test_joint_limits_hold_against_the_motors(run):
     """The limit's softness in the file must reach Newton: 0.03 rad with it, 0.16 rad with Newton's default."""
     assert 0.0 <= run["overshoot"] < 0.06  # [rad]
+
+
+@pytest.mark.engine
+def test_a_robot_is_pictured_without_a_screen(tmp_path):
+    """The robot stands out of the light ground: its motors are the only dark pixels."""
+    picture = tmp_path / "solo8.png"
+    command = [sys.executable, "-m", "umc.evaluation.portrait", "UMC-Solo8-Stage1", "--out", str(picture)]
+    done = subprocess.run([*command, "physics=ovphysx"], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    dark = (np.asarray(Image.open(picture)).max(axis=2) < 70).mean()
+    assert 0.005 < dark < 0.1
+
+
+def test_a_picture_of_an_unknown_task_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["portrait", "UMC-Dog-Stage1", "--out", "dog.png"])
+    assert portrait.main() == 2
+    line = capsys.readouterr().err.splitlines()[-1]  # Warp may have said before that there is no GPU
+    assert line.startswith("error: ")
+    assert "UMC-Dog-Stage1" in line

@@ -26,8 +26,13 @@ RECIPE = Recipe(
     joints=A1_JOINTS,
     armature={".*": ARMATURE},
     shapes=(Shape("imu_link", Fit.DROP),),  # a cube of 1 mm
-    # a light face, so that a picture tells front from rear
-    primitives=(Primitive("trunk", mujoco.mjtGeom.mjGEOM_BOX, (0.012, 0.07, 0.035), (0.1455, 0.0, 0.0), color=_FACE),),
+    primitives=(
+        # a light face, so that a picture tells front from rear
+        Primitive("trunk", mujoco.mjtGeom.mjGEOM_BOX, (0.012, 0.07, 0.035), (0.1455, 0.0, 0.0), color=_FACE),
+        # the covers of the legs, which the collision shapes leave out
+        Primitive(".*_thigh", mujoco.mjtGeom.mjGEOM_CAPSULE, (0.029, 0.055), (0.0, 0.0, -0.065)),
+        Primitive(".*_calf", mujoco.mjtGeom.mjGEOM_CAPSULE, (0.014, 0.07), (0.0, 0.0, -0.1)),
+    ),
     colors=(
         ("trunk", (0.05, 0.05, 0.06)),
         (".*_(hip|thigh_shoulder)", (0.16, 0.17, 0.19)),

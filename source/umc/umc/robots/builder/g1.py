@@ -37,8 +37,8 @@ RECIPE = Recipe(
         Shape(".*_(hip_pitch|hip_roll|wrist_roll)_link", Fit.CAPSULE, collides=False),
         Shape(".*_shoulder_(pitch|roll)_link", Fit.KEEP, collides=False),
         Shape(".*_ankle_pitch_link", Fit.DROP),
-        Shape(".*_(hip_yaw|knee|shoulder_yaw)_link", Fit.CAPSULE),
-        Shape("(pelvis_contour|torso|head|.*_(elbow|wrist_yaw))_link", Fit.BOX),
+        Shape("head_link|.*_(hip_yaw|knee|shoulder_yaw)_link", Fit.CAPSULE),
+        Shape("(pelvis_contour|torso|.*_(elbow|wrist_yaw))_link", Fit.BOX),
     ),
     primitives=(
         Primitive("waist_yaw_link", mujoco.mjtGeom.mjGEOM_CYLINDER, (0.045, 0.045), (0.0, 0.0, 0.01)),
