@@ -206,7 +206,7 @@ def make_env(physics: str, num_envs: int, device: str) -> ManagerBasedRLEnv:
     from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
     from umc.terrains import FLAT_GROUND_CFG
 
-    cfg: Any = resolve_presets(A1Stage2EnvCfg(), [physics])
+    cfg: Any = resolve_presets(A1Stage2EnvCfg(), [physics, "flat"])
     cfg.scene.terrain = FLAT_GROUND_CFG
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = num_envs, device, 1
     cfg.actions.command_faults = mdp.CommandFaultsCfg()

@@ -191,7 +191,7 @@ def make_env(physics: str, num_envs: int, seed: int, ledger: Path) -> ManagerBas
     from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
     from umc.terrains import FLAT_GROUND_CFG
 
-    cfg: Any = resolve_presets(A1Stage2EnvCfg(), [physics])
+    cfg: Any = resolve_presets(A1Stage2EnvCfg(), [physics, "flat"])
     cfg.scene.terrain = FLAT_GROUND_CFG
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = num_envs, "cpu", seed
     cfg.episode_length_s = EPISODE * cfg.sim.dt * cfg.decimation

@@ -24,7 +24,7 @@ TIMEOUT_S = 500
 
 
 def run_script(name, *arguments):
-    command = [sys.executable, str(SCRIPTS / name), *map(str, arguments)]
+    command = [sys.executable, str(SCRIPTS / name), *map(str, arguments), "env.scene.terrain=flat"]
     return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 

@@ -51,7 +51,7 @@ def commands_that_fail(physics: str) -> dict:
     def targets(cfg, **kwargs):
         return cfg(asset_name="robot", joint_names=[".*"], **kwargs)
 
-    cfg = resolve_presets(A1Stage1EnvCfg(), [physics])
+    cfg = resolve_presets(A1Stage1EnvCfg(), [physics, "flat"])
     cfg.scene.terrain = FLAT_GROUND_CFG
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = len(SCENARIOS), "cpu", 3
     cfg.episode_length_s = EPISODE * cfg.sim.dt * cfg.decimation

@@ -36,7 +36,7 @@ def run_with_faults(physics: str, ledger: str, replay: str | None, actions: int,
     from umc.terrains import FLAT_GROUND_CFG
 
     torch.set_num_threads(1)
-    cfg = resolve_presets(A1Stage2EnvCfg(), [physics])
+    cfg = resolve_presets(A1Stage2EnvCfg(), [physics, "flat"])
     cfg.scene.terrain = FLAT_GROUND_CFG
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = ENVS, "cpu", actions
     cfg.episode_length_s = EPISODE * cfg.sim.dt * cfg.decimation

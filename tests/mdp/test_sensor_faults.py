@@ -79,7 +79,7 @@ def what_sensors_say(physics: str) -> dict:
             recorded.append({name: value.clone() for name, value in self._env.obs_buf.items()})
             return None, None
 
-    cfg = resolve_presets(A1Stage1EnvCfg(), [physics])
+    cfg = resolve_presets(A1Stage1EnvCfg(), [physics, "flat"])
     cfg.scene.terrain = FLAT_GROUND_CFG
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = num_envs, "cpu", 3
     cfg.episode_length_s = EPISODE * cfg.sim.dt * cfg.decimation

@@ -15,7 +15,7 @@ import torch
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint, sha256
 
 TRAIN = Path(__file__).parents[2] / "scripts" / "train.py"
-A1 = ["--task", "UMC-A1-Stage2", "--agent", "mlp"]
+A1 = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "env.scene.terrain=flat"]
 ENVS, ITERATIONS, STEPS = 16, 2, 24
 UPDATES_PER_ITERATION = 5 * 4
 """Epochs x mini-batches of every UMC agent."""

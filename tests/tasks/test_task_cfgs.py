@@ -7,8 +7,9 @@ import dataclasses
 import gymnasium as gym
 import pytest
 import umc.tasks  # noqa: F401 - registers the ids
-from isaaclab_tasks.utils import load_cfg_from_registry
+from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
 from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
+from umc.terrains import FLAT_GROUND_CFG
 
 ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS, "H1": H1_JOINTS, "Solo8": SOLO8_JOINTS}
 AGENTS = ("rsl_rl_transformer_cfg_entry_point", "rsl_rl_mlp_cfg_entry_point", "rsl_rl_cfg_entry_point")
@@ -113,3 +114,16 @@ def test_solo8_is_rewarded_as_a1_with_its_own_figures():
     assert (a1.rewards.torque_limits.params["limit"], solo8.rewards.torque_limits.params["limit"]) == (25.0, 2.5)
     speeds = [cfg.commands.base_velocity.ranges.lin_vel_x for cfg in (a1, solo8)]
     assert speeds == [(0.5, 0.5), (0.0, 1.0)]
+
+
+def test_a1_walks_on_the_papers_tracks_unless_flat_ground_is_chosen():
+    default, perlin, flat = (
+        resolve_presets(env_cfg("A1", 2), names).scene.terrain for names in ([], ["perlin"], ["flat"])
+    )
+    assert default.to_dict() == perlin.to_dict()
+    assert flat.to_dict() == FLAT_GROUND_CFG.to_dict()
+    grid = perlin.terrain_generator
+    # paper, A1 training parameters: track block length, track width, border size, Perlin noise seed
+    assert (grid.size, grid.border_width, grid.seed) == ((2.0, 1.6), 8.0, 1)
+    assert (grid.num_rows, grid.num_cols) == (20, 50)
+    assert env_cfg("H1", 2).scene.terrain.to_dict() == FLAT_GROUND_CFG.to_dict()

@@ -21,18 +21,17 @@ MOVED, BROKEN_ENV = 0.05, 1
 """Step by which each joint is moved to find its column [rad], and the env whose physics is broken."""
 
 
-def what_the_task_shows(physics: str, task: str, break_physics: bool) -> dict:
+def what_the_task_shows(physics: str, task: str, break_physics: bool, terrain: str = "flat") -> dict:
     """Steps a task, moves one joint at a time, then breaks the physics of one env."""
     import torch
     import umc.tasks  # noqa: F401
     from isaaclab.envs import ManagerBasedRLEnv
-    from isaaclab_tasks.utils import load_cfg_from_registry
+    from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
 
     torch.set_num_threads(1)
-    cfg = load_cfg_from_registry(task, "env_cfg_entry_point")
+    cfg = resolve_presets(load_cfg_from_registry(task, "env_cfg_entry_point"), [physics, terrain])
     joints = cfg.scene.robot.joint_ordering
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = len(joints), "cpu", 3
-    cfg.sim.physics = getattr(cfg.sim.physics, physics)
     cfg.observations.policy.enable_corruption = False
     for term in ("joint_pos", "joint_vel", "last_action"):
         getattr(cfg.observations.policy, term).params.pop("noise", None)
@@ -121,6 +120,46 @@ def test_broken_physics_ends_one_episode_and_nothing_else(a1_newton):
     assert a1_newton["finite_observations"]
     assert a1_newton["stays_finite"]
     assert a1_newton["height_of_the_healed"] > 0.2
+
+
+def a1_on_tracks(physics: str) -> dict:
+    """A1 stands on the tracks for half a second, as the task starts it."""
+    import torch
+    import umc.tasks  # noqa: F401
+    from isaaclab.envs import ManagerBasedRLEnv
+    from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
+    from umc import mdp
+
+    torch.set_num_threads(1)
+    cfg = resolve_presets(load_cfg_from_registry("UMC-A1-Stage1", "env_cfg_entry_point"), [physics])
+    cfg.scene.num_envs, cfg.sim.device, cfg.seed = 8, "cpu", 3
+    env = ManagerBasedRLEnv(cfg)
+    env.reset()
+    robot = env.scene["robot"]
+    start = (robot.data.root_pos_w.torch - env.scene.env_origins).clone()
+    facing = robot.data.heading_w.torch.clone()
+    for _ in range(25):
+        env.step(torch.zeros(8, 12))
+    return {
+        "start": start.abs().amax(0).tolist(),
+        "facing": facing.abs().max().item(),
+        "origin": env.scene.env_origins.amax(0).tolist(),
+        "world": robot.data.root_pos_w.torch[:, 2].tolist(),
+        "above": mdp.height_above_ground(env).tolist(),
+        "up": int((env.episode_length_buf == 25).sum()),
+    }
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("physics", ["newton_mjwarp", "ovphysx"])
+def test_a1_starts_at_the_begin_of_its_track_and_stands_on_it(run_engine, physics):
+    said = run_engine(a1_on_tracks, physics=physics)
+    assert max(said["start"][:2]) <= 0.5
+    assert said["facing"] < 0.15  # along the track: +x
+    assert said["origin"] == pytest.approx([-7.5, 0.0, 0.13], abs=1e-6)  # tracks from -8 m to 8 m
+    assert said["up"] == 8
+    assert all(0.22 < height < 0.34 for height in said["above"])
+    assert max(said["world"]) > 0.33  # 0.28 above the plane at z = 0 would be a fall through the ground
 
 
 @pytest.mark.engine

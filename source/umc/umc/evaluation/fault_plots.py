@@ -167,7 +167,7 @@ def env_cfg(kinds: list[str], physics: str) -> Any:
     from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
     from umc.terrains import FLAT_GROUND_CFG
 
-    cfg: Any = resolve_presets(A1Stage2EnvCfg(), [physics])
+    cfg: Any = resolve_presets(A1Stage2EnvCfg(), [physics, "flat"])
     cfg.scene.num_envs, cfg.scene.terrain = len(kinds), FLAT_GROUND_CFG
     cfg.observations.policy.enable_corruption = False
     cfg.actions.command_faults = mdp.CommandFaultsCfg()

@@ -1,11 +1,13 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A1-Walk on flat ground: the figures of the public task (BodyTransformer's fork of ParkourGym) and of the paper."""
+"""A1-Walk on Perlin tracks: the figures of the public task (BodyTransformer's fork of ParkourGym) and of the paper."""
 
 from isaaclab.managers import TerminationTermCfg as DoneTerm
 from isaaclab.utils import configclass
+from isaaclab_tasks.utils import preset
 
 from umc import mdp
+from umc.faults import paper_settings
 from umc.robots import A1_CFG
 from umc.tasks.base import EQUAL_RATIOS
 from umc.tasks.quadruped import (
@@ -16,12 +18,19 @@ from umc.tasks.quadruped import (
     friction_event,
     payload_event,
 )
+from umc.terrains import FLAT_GROUND_CFG, TrackImporterCfg, perlin_tracks
 
 TORQUE_LIMIT = 25.0
 """Torque limit of the A1-Walk task [N*m] (facts of the public task; the actuators clip there)."""
 
 STANDING_HEIGHT = 0.3
 """Trunk height that the height term asks for [m]; at the default pose, without payload, A1 stands at 0.28."""
+
+
+def training_tracks() -> TrackImporterCfg:
+    """The tracks of the paper's training table."""
+    rows = paper_settings("a1", "training")
+    return perlin_tracks(rows["track_width"], rows["track_block_length"], rows["border_size"], rows["perlin_seed"])
 
 
 @configclass
@@ -60,6 +69,7 @@ class A1Stage1EnvCfg(QuadrupedEnvCfg):
         """Put A1 in the scene."""
         super().__post_init__()
         self.set_robot("a1", A1_CFG)
+        self.scene.terrain = preset(flat=FLAT_GROUND_CFG, perlin=training_tracks(), default=training_tracks())
         self.rewards.torque_limits.params["limit"] = TORQUE_LIMIT
         self.rewards.base_height.params["target_height"] = STANDING_HEIGHT
 
