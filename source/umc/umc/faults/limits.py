@@ -20,4 +20,4 @@ class JointLimits:
     effort: torch.Tensor
     """Largest torque of the motor [N*m]."""
     velocity: torch.Tensor
-    """Largest speed [rad/s]; infinite where the engine has none."""
+    """Largest speed [rad/s]."""

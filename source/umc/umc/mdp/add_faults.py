@@ -15,11 +15,12 @@ from isaaclab.utils import configclass
 from isaaclab_tasks.utils import PresetCfg
 
 from umc.errors import UmcError
-from umc.faults.kinds import CommandKind
+from umc.faults.kinds import CommandKind, JointKind
 
 from .actions import CommandFaultsCfg
 from .events import FAULTS_TERM, begin_fault_episode, joint_faults
 from .observations import fault_flag, joint_mask
+from .physics import prepare_robot
 from .rehearsal import rehearse
 from .sensor_cfg import SensorJob, action_terms, entries, variants
 
@@ -94,6 +95,8 @@ def add_faults(
     Observations of joints in the named groups become :class:`joint_sensor` terms, which keep their place, joints,
     noise, scale, clip and history. Every other group, such as a critic's, keeps seeing the truth.
 
+    The robot's PhysX solver gets the iterations that hold joints to limits (:func:`umc.mdp.physics.prepare_robot`).
+
     Call it in ``__post_init__`` of a subclass of the task's cfg, or on its instance; presets that Hydra has yet to
     choose from are changed in every variant.
 
@@ -123,6 +126,8 @@ def add_faults(
         actions = [entries(holder[name]) for holder, name in variants(env_cfg, "actions")]
         _refuse_taken(actions, COMMAND_TERM, "action")
         edits += [(terms, COMMAND_TERM, CommandFaultsCfg(asset_name=asset_name)) for terms in actions]
+    if any(isinstance(kind, JointKind) for kind in kinds):
+        edits += _prepared_robots(env_cfg, asset_name)
     events = [entries(holder[name]) for holder, name in variants(env_cfg, "events")]
     for added in (BEGIN_TERM, FAULTS_TERM):
         _refuse_taken(events, added, "event")
@@ -156,6 +161,18 @@ def _faulty_joints(env_cfg: ManagerBasedRLEnvCfg, asset_name: str, joint_names: 
             raise UmcError(f"the scene has no articulation '{asset_name}'; it has {', '.join(robots) or 'none'}")
     every = list(joint_names) == [".*"]
     return FaultyJointsCfg(asset_name) if every else FaultyJointsCfg(asset_name, joint_names=list(joint_names))
+
+
+def _prepared_robots(env_cfg: ManagerBasedRLEnvCfg, asset_name: str) -> list[tuple[dict[str, Any], str, Any]]:
+    """Copies of the robot, which other tasks may share, whose limits an engine can hold: holder, key and new value."""
+    edits: list[tuple[dict[str, Any], str, Any]] = []
+    for holder, name in variants(env_cfg, "scene"):
+        for at, of in variants(holder[name], asset_name):
+            if isinstance(at[of], ArticulationCfg):
+                robot = copy.deepcopy(at[of])
+                prepare_robot(robot)
+                edits.append((at, of, robot))
+    return edits
 
 
 def _sensor_edits(

@@ -27,7 +27,8 @@ class fault_curriculum(ManagerTermBase):
     def __init__(self, cfg: CurriculumTermCfg, env: ManagerBasedRLEnv) -> None:
         super().__init__(cfg, env)
         self._stages = _check_stages(cfg.params.get("stages", ()))
-        self._ramp = _check_ramp(cfg.params.get("level_ramp"))
+        ramp: Any = cfg.params.get("level_ramp")
+        self._ramp = _check_ramp(ramp)
         self._stage = -1
 
     def __call__(

@@ -10,11 +10,11 @@ from isaaclab.assets import ArticulationCfg
 from isaaclab_physx.sim.schemas import PhysxArticulationCfg
 
 from umc.errors import UmcError
-from umc.robots.spawn import SOLVER_VELOCITY_ITERATIONS
+from umc.robots.spawn import SOLVER_POSITION_ITERATIONS, SOLVER_VELOCITY_ITERATIONS
 
 
 def prepare_robot(cfg: ArticulationCfg) -> None:
-    """Gives a robot the PhysX velocity iterations without which its speed limits push it about.
+    """Gives a robot the PhysX iterations that windows need, and without which its speed limits push it about.
 
     Args:
         cfg: The robot, changed in place; more iterations than needed are kept. Newton does not read them.
@@ -34,6 +34,9 @@ def prepare_robot(cfg: ArticulationCfg) -> None:
         solvers = [PhysxArticulationCfg()]
         spawn.articulation_props = [*entries, *solvers]
     for solver in solvers:
+        solver.solver_position_iteration_count = max(
+            solver.solver_position_iteration_count or 0, SOLVER_POSITION_ITERATIONS
+        )
         solver.solver_velocity_iteration_count = max(
             solver.solver_velocity_iteration_count or 0, SOLVER_VELOCITY_ITERATIONS
         )
