@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from textwrap import fill
 from typing import Any
 
@@ -15,7 +16,7 @@ from matplotlib.figure import Figure
 
 from .breakdown import Part, scenario_name
 from .estimates import Estimates
-from .study import PolicyResult, Study
+from .study import Study
 from .survival import kaplan_meier
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -195,20 +196,23 @@ def survival_curves(study: Study) -> Figure:
 
 
 @matplotlib.rc_context(STYLE)
-def joint_heatmap(study: Study, result: PolicyResult, parts: Sequence[Part]) -> Figure:
+def joint_heatmap(study: Study, name: str, parts: Sequence[Sequence[Part]]) -> Figure:
     """Who reached the middle radius and who fell, by faulty joint and scenario.
 
     Args:
         study: The study.
-        result: The policy.
-        parts: Its figures, from :func:`umc.evaluation.breakdown.break_down`.
+        name: What the policies are called.
+        parts: Figures of each of them, from :func:`umc.evaluation.breakdown.break_down`; their mean is drawn.
 
     Returns:
         The picture; blank cells hold no robot.
     """
     scenarios, joints = study.protocol.scenarios, study.joint_names
     places = [*scenarios, None]
-    table = {(one.slice.name, one.scenario): one for one in parts if one.slice.by == "joint"}
+    table: dict[tuple[str, int | str | None], list[Part]] = {}
+    for one in chain.from_iterable(parts):
+        if one.slice.by == "joint":
+            table.setdefault((one.slice.name, one.scenario), []).append(one)
     faulty = [place for place in places if any((joint, place) in table for joint in joints)]
     figure = _figure(3.4 + 0.9 * max(len(faulty), 3), 1.5 + 0.3 * len(joints))
     axes = figure.subplots(1, 2, sharey=True)
@@ -217,8 +221,8 @@ def joint_heatmap(study: Study, result: PolicyResult, parts: Sequence[Part]) -> 
         values = np.full((len(joints), max(len(faulty), 1)), np.nan)
         for row, joint in enumerate(joints):
             for column, place in enumerate(faulty):
-                rate = table[joint, place].rates[metric] if (joint, place) in table else None
-                values[row, column] = np.nan if rate is None else 100 * rate.value
+                rates = [rate.value for one in table.get((joint, place), []) if (rate := one.rates[metric])]
+                values[row, column] = 100 * np.mean(rates) if rates else np.nan
         axis.imshow(values, cmap=colours, vmin=0, vmax=100, aspect="auto")
         for (row, column), value in np.ndenumerate(values):
             if np.isfinite(value):
@@ -231,7 +235,7 @@ def joint_heatmap(study: Study, result: PolicyResult, parts: Sequence[Part]) -> 
         axis.axvline(len(faulty) - 1.5, color="white", linewidth=3)
         axis.set_xlabel("scenario")
         axis.set_title(f"{_title(metric)} [%]", loc="left")
-    figure.suptitle(f"{result.label}: robots whose faulty joints hold the one named", fontsize=9)
+    figure.suptitle(f"{name}: robots whose faulty joints hold the one named", fontsize=9)
     return figure
 
 

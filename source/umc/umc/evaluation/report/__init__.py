@@ -2,13 +2,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables for the screen and the report files of an evaluation."""
 
+from .page import summary
 from .screen import fault_report, gait_report, gait_table, score_table, versions, write_report
+from .write import study_files, write_all, write_study_report
 
 __all__ = [
     "fault_report",
     "gait_report",
     "gait_table",
     "score_table",
+    "study_files",
+    "summary",
     "versions",
+    "write_all",
     "write_report",
+    "write_study_report",
 ]

@@ -1,0 +1,209 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A study in plain values: ``report.json`` and the CSV files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from ..breakdown import Part
+from ..estimates import Estimates
+from ..intervals import LEVEL, wilson
+from ..metrics import Outcome
+from ..study import Study
+from .paper import departures, paper_tables, read_paper
+from .screen import DEFINITION, versions
+
+SCHEMA = 2
+"""Version of the layout of ``report.json``; 1 was the report of a single checkpoint."""
+
+DIGITS = 6
+"""Digits that CSV files keep."""
+
+ROBOT_COLUMNS = (
+    ("distance_m", "distance"),
+    ("speed_before_onset_m_s", "speed_before_onset"),
+    ("speed_after_onset_m_s", "speed_after_onset"),
+    ("error_before_onset_m_s", "error_before_onset"),
+    ("error_after_onset_m_s", "error_after_onset"),
+    ("energy_after_onset_j", "energy_after_onset"),
+    ("height_after_onset_m", "height_after_onset"),
+    ("steps_after_onset", "steps_after_onset"),
+    ("recovery_steps", "recovery"),
+)
+"""Columns of ``robots.csv`` and the fields of :class:`umc.evaluation.metrics.Episodes` that they hold."""
+
+
+def study_content(estimates: Estimates, parts: Mapping[str, Sequence[Part]]) -> dict[str, Any]:
+    """The content of ``report.json``.
+
+    Args:
+        estimates: The figures.
+        parts: Figures of slices of every policy, by label.
+
+    Returns:
+        Plain values.
+    """
+    study, groups = estimates.study, estimates.groups
+    policies = [
+        {
+            "label": result.label,
+            "group": result.group,
+            "about": dict(result.about),
+            **_figures(estimates, partial(estimates.policy, number)),
+            "counts": {str(name): _counts(study, number, name) for name in [*study.protocol.scenarios, "all"]},
+            "breakdown": [_part(one) for one in parts[result.label]],
+        }
+        for number, result in enumerate(study.policies)
+    ]
+    names = list(groups)
+    return {
+        "schema": SCHEMA,
+        "kind": "faults",
+        "about": dict(study.about),
+        "definition": DEFINITION,
+        "protocol": study.protocol.describe(),
+        "departures_from_paper": departures(study),
+        "step_dt_s": study.step_dt,
+        "joints": list(study.joint_names),
+        "feet": list(study.feet),
+        "statistics": {
+            "level": LEVEL,
+            "resamples": estimates.resamples,
+            "seed": estimates.seed,
+            "robots": estimates.num_robots,
+        },
+        "metrics": {metric.key: asdict(metric) for metric in estimates.metrics},
+        "policies": policies,
+        "groups": [
+            {
+                "name": name,
+                "policies": [study.policies[number].label for number in members],
+                **_figures(estimates, partial(estimates.group, name)),
+            }
+            for name, members in groups.items()
+        ],
+        "differences": [
+            {
+                "first": names[0],
+                "second": second,
+                **_figures(estimates, partial(estimates.difference, names[0], second)),
+            }
+            for second in names[1:]
+        ],
+        "paper": {
+            "source": read_paper()["source"],
+            "tables": [asdict(table) for table in paper_tables(study.protocol)],
+        },
+        "versions": dict(study.about.get("versions") or versions()),
+    }
+
+
+def robots_csv(study: Study) -> str:
+    """One line per robot and policy.
+
+    Args:
+        study: The study.
+
+    Returns:
+        The file's text; fields that say nothing about a robot are empty.
+    """
+    kinds = sorted({kind for result in study.policies for kind in result.run.severity or {}})
+    head = ["policy", "group", "scenario", "seed", "onset_step", "member", "outcome", "faulty_joints", "feet_at_onset"]
+    rows: list[list[Any]] = [head + [name for name, _ in ROBOT_COLUMNS] + [f"severity_{kind}" for kind in kinds]]
+    cells = study.protocol.cells
+    for result in study.policies:
+        run, episodes = result.run, result.run.episodes
+        joints = [_names(study.joint_names, row) for row in run.joints.tolist()]
+        stances = [""] * len(joints) if run.stance is None else [_names(study.feet, row) for row in run.stance.tolist()]
+        columns = [getattr(episodes, field).tolist() for _, field in ROBOT_COLUMNS]
+        columns += [
+            run.severity[kind].tolist() if run.severity and kind in run.severity else [None] * len(joints)
+            for kind in kinds
+        ]
+        for row, (cell, member, onset, outcome) in enumerate(
+            zip(run.cell.tolist(), run.member.tolist(), run.onset.tolist(), episodes.outcome.tolist(), strict=True)
+        ):
+            setting, scenario = cells[cell]
+            who = [result.label, result.group, scenario, setting.seed, onset, member, Outcome(outcome).name.lower()]
+            rows.append([*who, joints[row], stances[row], *(_number(column[row]) for column in columns)])
+    return _csv(rows)
+
+
+def cells_csv(study: Study) -> str:
+    """One line per policy, setting and scenario.
+
+    Args:
+        study: The study.
+
+    Returns:
+        The file's text.
+    """
+    radii = [f"reached_{radius:g}" for radius in study.protocol.radii]
+    rates = [*radii, "failed", "recovered"]
+    counts = ["envs", "judged", "fell_before_onset", "non_finite", "no_onset"]
+    means = ["recovery_time", "survival", "distance", "speed_before_onset", "speed_after_onset", "error_before_onset"]
+    means += ["error_after_onset", "energy_per_metre", "height_after_onset"]
+    head = ["policy", "group", "scenario", "seed", "onset_step", "perlin_seed", *counts]
+    rows: list[list[Any]] = [head + [f"{name}{end}" for name in rates for end in ("", "_low", "_high")] + means]
+    for result in study.policies:
+        for cell, (setting, scenario) in enumerate(study.protocol.cells):
+            score = study.score(result, result.run.cell == cell)
+            row: list[Any] = [result.label, result.group, scenario, setting.seed, setting.onset, setting.perlin_seed]
+            row += [getattr(score, name) for name in counts]
+            for share in (*score.reached, score.failed, score.recovered):
+                found = None if share is None else wilson(round(share * score.judged), score.judged)
+                row += ["", "", ""] if found is None else [_number(one) for one in (found.value, found.low, found.high)]
+            rows.append(row + [_number(getattr(score, name)) for name in means])
+    return _csv(rows)
+
+
+def _figures(estimates: Estimates, figure: Any) -> dict[str, Any]:
+    """Figures of all metrics, on average and by scenario."""
+
+    def at(place: int | None) -> dict[str, Any]:
+        found = {metric.key: figure(metric.key, place) for metric in estimates.metrics}
+        return {key: None if one is None else asdict(one) for key, one in found.items()}
+
+    scenarios = estimates.study.protocol.scenarios
+    return {"average": at(None), "scenarios": {str(name): at(place) for place, name in enumerate(scenarios)}}
+
+
+def _counts(study: Study, number: int, scenario: int | str) -> dict[str, int]:
+    result = study.policies[number]
+    score = study.score(result, None if scenario == "all" else study.scenario_rows(result, scenario))
+    return {name: getattr(score, name) for name in ("envs", "judged", "fell_before_onset", "non_finite", "no_onset")}
+
+
+def _part(one: Part) -> dict[str, Any]:
+    slice_ = one.slice
+    return {
+        "by": slice_.by,
+        "name": slice_.name,
+        "kind": slice_.kind or None,
+        "value": slice_.value,
+        "scenario": one.scenario,
+        "score": asdict(one.score),
+        "rates": {key: None if rate is None else asdict(rate) for key, rate in one.rates.items()},
+    }
+
+
+def _names(names: Sequence[str], flags: Sequence[bool]) -> str:
+    return " ".join(name for name, on in zip(names, flags, strict=True) if on)
+
+
+def _number(value: float | None) -> str | int:
+    if value is None or value != value:  # NaN says nothing
+        return ""
+    return value if isinstance(value, int) else f"{value:.{DIGITS}g}"
+
+
+def _csv(rows: Sequence[Sequence[Any]]) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue()

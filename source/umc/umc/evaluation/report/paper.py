@@ -1,0 +1,105 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The paper's own figures, from ``config/paper_results.yaml``, and how far ours may stand beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from umc.errors import UmcError
+
+from ..protocol import Protocol, protocol_for
+from ..study import Study
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """One result table of the paper."""
+
+    name: str
+    label: str
+    """Its label in the paper's source."""
+    robot: str
+    protocol: str
+    """Name of the protocol that describes its conditions."""
+    caption: str
+    rows_are: str
+    """Head of its first column."""
+    radii: tuple[float, ...]
+    """Radii of its columns [m]; ``failed`` comes last."""
+    rows: dict[str, tuple[float, ...]]
+    """Its figures as printed [%]."""
+    note: str = ""
+    """Where it cannot be right."""
+
+
+def read_paper() -> dict[str, Any]:
+    """The file.
+
+    Returns:
+        ``source`` and ``tables``.
+    """
+    return yaml.safe_load((files("umc") / "config" / "paper_results.yaml").read_text(encoding="utf-8"))
+
+
+def paper_tables(protocol: Protocol | None = None) -> list[PaperTable]:
+    """The paper's tables.
+
+    Args:
+        protocol: Only those of its name, robot and radii; all without it.
+
+    Returns:
+        The tables, in the paper's order.
+    """
+    found = []
+    for name, entry in read_paper()["tables"].items():
+        rows = {row: tuple(values) for row, values in entry["rows"].items()}
+        table = PaperTable(name, **{**entry, "radii": tuple(entry["radii"]), "rows": rows})
+        same = protocol is None or (table.protocol, table.robot, table.radii) == (
+            protocol.name,
+            protocol.robot,
+            tuple(protocol.radii),
+        )
+        if same:
+            found.append(table)
+    return found
+
+
+def departures(study: Study) -> list[str]:
+    """What of a study's conditions is not the paper's.
+
+    Args:
+        study: The study.
+
+    Returns:
+        A sentence for each; empty if the protocol is no protocol of the package.
+    """
+    protocol = study.protocol
+    try:
+        original = protocol_for(protocol.robot, name=protocol.name)
+    except UmcError:
+        return []
+    found = []
+    for field in fields(Protocol):
+        ours, theirs = getattr(protocol, field.name), getattr(original, field.name)
+        if ours != theirs and field.name not in ("name", "robot", "num_envs"):
+            if field.name == "settings":
+                ours, theirs = ("; ".join(setting.name for setting in some) for some in (ours, theirs))
+            found.append(f"{field.name.replace('_', ' ')}: {_plain(ours)} instead of {_plain(theirs)}")
+    robots = max((len(result.run.cell) / len(protocol.cells) for result in study.policies), default=0.0)
+    if robots < original.num_envs:
+        found.append(f"robots of each scenario and setting: {robots:g} instead of {original.num_envs}")
+    found.append(f"simulator: {study.about.get('physics', 'unknown')} instead of Isaac Gym")
+    return found
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {one}" for key, one in value.items()) or "none"
+    return str(value)

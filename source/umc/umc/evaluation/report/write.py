@@ -1,0 +1,178 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes the report of a study: all files, or none of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from os import fsync
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from umc.errors import UmcError
+from umc.faults.kinds import find_kind
+from umc.rl.files import atomic_write
+
+from .. import plots
+from ..breakdown import Part, break_down
+from ..estimates import Estimates
+from ..intervals import RESAMPLES
+from ..study import Study
+from .content import cells_csv, robots_csv, study_content
+from .layout import all_tables
+from .page import html_page, summary
+from .paper import departures, paper_tables
+from .tables import Table
+
+PAGE = "report.html"
+"""The page to open first."""
+
+BOLD = "Filled marks: p below 0.05."
+
+
+def write_study_report(study: Study, out: Path, resamples: int = RESAMPLES, seed: int = 0) -> Path:
+    """Writes ``report.html``, ``report.json``, two CSV files, ``tables.md``, ``tables.tex`` and figures.
+
+    Args:
+        study: The study.
+        out: Folder; made if it is not there.
+        resamples: Bootstrap resamples.
+        seed: Seed of the bootstrap.
+
+    Returns:
+        The page.
+
+    Raises:
+        UmcError: If two policies bear one name or met different robots, or the files cannot be written; a report that
+            stands there survives.
+    """
+    write_all(out, study_files(study, resamples, seed))
+    return out / PAGE
+
+
+def study_files(study: Study, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, bytes]:
+    """The files of a report.
+
+    Args:
+        study: The study.
+        resamples: Bootstrap resamples.
+        seed: Seed of the bootstrap.
+
+    Returns:
+        Content by path in the report's folder.
+    """
+    estimates = Estimates(study, resamples, seed)
+    parts = {result.label: break_down(study, result) for result in study.policies}
+    kinds = {one.slice.kind for some in parts.values() for one in some if one.slice.kind}
+    units = {kind: find_kind(kind).unit for kind in kinds}
+    tables = all_tables(estimates, parts, units)
+
+    content = json.dumps(study_content(estimates, parts), indent=1, allow_nan=False)
+    files = {"report.json": f"{content}\n".encode()}
+    files |= {"robots.csv": robots_csv(study).encode(), "cells.csv": cells_csv(study).encode()}
+    files["tables.md"] = _markdown(estimates, tables).encode()
+    files["tables.tex"] = _latex(tables).encode()
+    drawn = []
+    for name, figure, caption in pictures(estimates, parts, units):
+        svg = plots.svg(figure)
+        files |= {f"figures/{name}.png": plots.png(figure), f"figures/{name}.svg": svg}
+        drawn.append((name, svg, caption))
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items() if not name.startswith("figures/")}
+    files[PAGE] = html_page(estimates, tables, drawn, hashes).encode()
+    return files
+
+
+def pictures(
+    estimates: Estimates, parts: Mapping[str, Sequence[Part]], units: Mapping[str, str]
+) -> Iterator[tuple[str, Figure, str]]:
+    """Everything that is drawn.
+
+    Args:
+        estimates: The figures.
+        parts: Figures of slices of every policy, by label.
+        units: Unit of every kind's severity.
+
+    Yields:
+        Name, figure and caption.
+    """
+    study = estimates.study
+    radius = plots.middle(study.protocol.radii)
+    mains = [table for table in paper_tables(study.protocol) if table.rows_are == "Methods"]
+    paper = {name.removesuffix(" (Ours)"): row for table in mains for name, row in table.rows.items()}
+    yield "scenarios", plots.scenario_bars(estimates), f"{radius} and failed by scenario, with 95% intervals."
+    beside = " Dashed: the paper's rows, from another simulator." if paper else ""
+    yield "reached", plots.reached_curves(estimates, paper), f"reached@k averaged over scenarios, 95% bands.{beside}"
+    words = (
+        "Robots still standing since onset (Kaplan-Meier, 95% bands); episodes that ended standing count until then."
+    )
+    yield "survival", plots.survival_curves(study), words
+    differences = plots.paired_differences(estimates)
+    if differences is not None:
+        first = next(iter(estimates.groups))
+        yield "differences", differences, f"Differences from {first} over the same robots, 95% intervals. {BOLD}"
+    severities = plots.severity_sweep(study, parts, units)
+    if severities is not None:
+        yield (
+            "severity",
+            severities,
+            f"{radius} and failed over the severity, 95% bands; each mark holds as many robots.",
+        )
+    for number, (group, members) in enumerate(estimates.groups.items(), 1):
+        some = [parts[study.policies[member].label] for member in members]
+        if any(one.slice.by == "joint" for one in some[0]):
+            words = "a robot with several faulty joints counts in the row of each."
+            caption = f"{group}: {radius} and failed by faulty joint and scenario; {words}"
+            yield f"joints_{number}", plots.joint_heatmap(study, group, some), caption
+
+
+def write_all(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Writes files that belong together: none takes its name before all are on the disk.
+
+    Args:
+        folder: Where to write.
+        files: Content by path in the folder.
+
+    Raises:
+        UmcError: If one cannot be written; what stands there survives.
+    """
+    try:
+        with ExitStack() as stack:
+            for name, data in files.items():
+                file = stack.enter_context(atomic_write(folder / name))
+                file.write(data)
+                file.flush()
+                fsync(file.fileno())
+    except OSError as error:
+        raise UmcError(
+            f"cannot write the report to {folder}: {error.strerror}; choose another --out or free some space"
+        ) from error
+    _drop_old_figures(folder, files)
+
+
+def _drop_old_figures(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Figures of an earlier report with other policies would lie beside this one's."""
+    for path in (folder / "figures").glob("*.*"):
+        own = re.fullmatch(r"(scenarios|reached|survival|differences|severity|joints_\d+)\.(png|svg)", path.name)
+        if own and f"figures/{path.name}" not in files:
+            path.unlink()
+
+
+def _markdown(estimates: Estimates, tables: Sequence[Table]) -> str:
+    protocol = estimates.study.protocol
+    findings, cares = summary(estimates)
+    lines = [f"# {protocol.robot.upper()} under faults, protocol {protocol.name}", ""]
+    lines += [f"- {line}" for line in findings]
+    lines += ["", "Read with care:", "", *(f"- {line}" for line in cares)] if cares else []
+    left = departures(estimates.study)
+    lines += ["", "Not as in the paper:", "", *(f"- {line}" for line in left)] if left else []
+    return "\n".join([*lines, "", *(table.markdown() for table in tables)])
+
+
+def _latex(tables: Sequence[Table]) -> str:
+    head = ["% Tables of an evaluation with UMC. They need \\usepackage{booktabs} and \\usepackage{graphicx}.", ""]
+    return "\n".join([*head, *(table.latex() for table in tables)])
