@@ -4,12 +4,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 from umc.errors import UmcError
 
 from .protocol import Protocol
 from .starts import seed_starts
+
+if TYPE_CHECKING:
+    from .rollout import Lineup
 
 FAULT_TERM = "faults"
 """Event term of every UMC task that breaks joints."""
@@ -19,6 +24,16 @@ NEVER_RESAMPLED = 1.0e6
 
 HEALTHY = 8
 """Scenario of the paper's table in which nothing breaks."""
+
+TRACKS = 12
+"""Most tracks: as many of the paper's 6 m as an engine keeps at full resolution, with a little to spare. Robots of a
+setting are spread over those of its terrain seed."""
+
+MOST_ROBOTS = 1 << 30
+"""More than anybody simulates: the number of envs must not add tracks."""
+
+SPARE_LENGTH = 1.5
+"""Length of the tracks over the way that the command asks for [-]."""
 
 SPARE_STEPS = 10
 """Env steps that an episode lasts beyond the measured ones, so that no time-out resets an env inside them."""
@@ -70,6 +85,50 @@ def set_faults(env_cfg: Any, protocol: Protocol) -> None:
         "cases": protocol.cases(),
     }
     seed_starts(env_cfg.events)
+    set_track(env_cfg, protocol)
+
+
+def set_track(env_cfg: Any, protocol: Protocol) -> None:
+    """Lays the protocol's tracks where the task walks on tracks; on other ground there is nothing to do.
+
+    There are up to :data:`TRACKS`, as many of every terrain seed and however many envs there are, so that the ground
+    under a robot depends on its setting and member only.
+
+    Args:
+        env_cfg: Env cfg; changed in place.
+        protocol: The conditions.
+
+    Raises:
+        UmcError: If there are more terrain seeds than tracks.
+    """
+    from umc.terrains import TrackImporterCfg, perlin_tracks
+
+    terrain = env_cfg.scene.terrain
+    seeds = protocol.perlin_seeds
+    if not isinstance(terrain, TrackImporterCfg) or not protocol.track or not seeds:
+        return
+    if len(seeds) > TRACKS:
+        raise UmcError(f"protocol {protocol.name} has {len(seeds)} terrain seeds; at most {TRACKS} tracks can be laid")
+    laid: Any = perlin_tracks(**protocol.track, seeds=tuple(seeds) * (TRACKS // len(seeds)))
+    # no more tracks than those, and long enough for the fastest walker of the longest episode
+    length = abs(protocol.command[0]) * protocol.steps * env_cfg.sim.dt * env_cfg.decimation
+    env_cfg.scene.terrain = laid.replace(robots_per_track=MOST_ROBOTS, reach=max(SPARE_LENGTH * length, terrain.reach))
+
+
+def tracks_of(protocol: Protocol, lineup: Lineup) -> torch.Tensor:
+    """Track of every robot among those of :func:`set_track`.
+
+    Args:
+        protocol: The conditions.
+        lineup: Who takes part.
+
+    Returns:
+        Columns of the terrain. Shape is (num_envs,).
+    """
+    seeds = protocol.perlin_seeds
+    number = {seed: place for place, seed in enumerate(seeds)}
+    of_cell = torch.tensor([number.get(setting.perlin_seed or 0, 0) for setting, _ in protocol.cells])
+    return of_cell[lineup.cell] + len(seeds) * (lineup.member % (TRACKS // len(seeds)))
 
 
 def set_healthy(env_cfg: Any) -> None:

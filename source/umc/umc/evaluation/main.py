@@ -5,20 +5,26 @@
 from __future__ import annotations
 
 import argparse
+import json
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from umc.errors import UmcError
+from umc.rl.cli import at_least_one
 
-from .protocol import Protocol, protocol_for
-from .session import INTERRUPTED, USAGE_ERROR, Session, parse, prepare
+from .protocol import DEFAULT_PROTOCOL, Protocol, protocol_for, read_protocol_file
+from .session import INTERRUPTED, TERMINATED, USAGE_ERROR, Session, parse, prepare
+from .sweep import Sweep, merged, read_overrides, read_sweep
+
+if TYPE_CHECKING:
+    from .compare import Comparison
+    from .study import Study
 
 CPU_ENVS = 256
-"""Envs without ``--num_envs`` on a CPU: 32 for each scenario."""
-
-GPU_ENVS = {"a1": 4000, "g1": 10000}
-"""Envs without ``--num_envs`` on a GPU (paper, inference parameters)."""
+"""Envs without ``--num_envs`` on a CPU."""
 
 QUICK_ENVS = 16
 """Envs of ``--quick``."""
@@ -32,6 +38,24 @@ HEALTHY_SECONDS = 10.0
 REPORT = "report.json"
 GAIT = "gait.json"
 
+DESCRIPTION = "Evaluate policies under the paper's faults: all scenarios and settings side by side in one simulation."
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a run as Ctrl-C does: what is finished is kept."""
+
+
+def scenario(text: str) -> int | str:
+    """Reads a scenario: a number of the paper's table, or a name.
+
+    Args:
+        text: As typed.
+
+    Returns:
+        Number or name.
+    """
+    return int(text) if text.lstrip("-").isdigit() else text
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the flags of ``scripts/evaluate.py``.
@@ -40,8 +64,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser: The parser.
     """
     add = parser.add_argument
-    add("--scenarios", type=int, nargs="+", help="scenarios of the paper's table, 1 to 8; all without it")
-    add("--radii", type=float, nargs="+", help="radii of reached@k [m]; 1 2 3 4 5 without it")
+    add(
+        "--protocol",
+        help=f"file in config/protocols, or path of one ({DEFAULT_PROTOCOL}); protocol.steps=300 changes it",
+    )
+    add("--robot", help="robot that the checkpoints must be for; the first checkpoint's without it")
+    add(
+        "--episodes", type=int, help="robots of each cell (scenario x setting), in batches where needed; else one batch"
+    )
+    add("--labels", nargs="+", help="names of the policies in the report")
+    add(
+        "--scenarios",
+        type=scenario,
+        nargs="+",
+        help="scenarios, 1 to 8 of the paper or by name; the protocol's without",
+    )
+    add("--radii", type=float, nargs="+", help="radii of reached@k [m]; the protocol's without it")
+    add("--sweep", help="file in config/sweeps, or path of one: a grid of conditions, or the policies of an ablation")
+    add("--logs", type=Path, default=Path("logs"), help="folder of all runs, where sweeps find policies (logs)")
+    add("--report_only", "--report-only", type=Path, help="make the reports of an --out folder again; no simulation")
+    add("--share", help="2/8: simulate the second eighth and write no report; the command without it collects them")
+    add("--ray", type=int, metavar="WORKERS", help="simulate on so many workers of a Ray cluster")
+    add("--ray_address", help="address of the cluster; without it one is started on this machine")
+    add("--plan", type=Path, help=argparse.SUPPRESS)  # conditions that another process has settled
     add("--quick", action="store_true", help="a few envs and steps: proves that everything works, no figures")
     add("--healthy", action="store_true", help="measure the gait of the healthy robot instead, for 10 s")
 
@@ -53,58 +98,169 @@ def main(argv: Sequence[str]) -> int:
         argv: Arguments without the script's name.
 
     Returns:
-        Exit status: 0 done, 2 wrong use, 130 Ctrl-C.
+        Exit status: 0 done, 2 wrong use, 130 Ctrl-C, 143 SIGTERM.
     """
+
+    def terminate(*_: Any) -> NoReturn:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
         return _run(list(argv))
     except UmcError as error:
         print(f"error: {error}", file=sys.stderr)
         return USAGE_ERROR
-    except KeyboardInterrupt:
-        print("stopped; nothing was written", file=sys.stderr)
-        return INTERRUPTED
+    except KeyboardInterrupt as stop:
+        print("stopped; finished batches are kept, the same command goes on from there", file=sys.stderr)
+        return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(argv: list[str]) -> int:
     from umc.rl.console import quiet
 
-    if "-h" not in argv and "--help" not in argv:
-        with quiet():
-            options, overrides = parse(argv, "evaluate.py", __doc__ or "", add_arguments)
-    else:
-        options, overrides = parse(argv, "evaluate.py", "Evaluate a policy under the paper's faults.", add_arguments)
+    own = ("protocol", "sweep")
+    if "-h" in argv or "--help" in argv:
+        parse(argv, "evaluate.py", DESCRIPTION, add_arguments, own)
     with quiet():
-        session = prepare(options, overrides, stage=1 if options.healthy else 2)
-    protocol = protocol_for(session.info.robot, options.scenarios, options.radii, options.seed, options.quick)
-    out = options.out or session.checkpoint.parent / "evaluation" / session.checkpoint.stem
+        options, overrides = parse(argv, "evaluate.py", DESCRIPTION, add_arguments, own)
+    if options.report_only is not None:
+        return _report_again(options.report_only)
+    changes = {section: read_overrides(overrides, section) for section in own}
+    with quiet():
+        sweep = _sweep(options, changes["sweep"])
+        if options.healthy and len(options.checkpoint or ()) > 1:
+            raise UmcError("--healthy measures one policy; give one --checkpoint")
+        env_overrides = [token for token in overrides if token.split(".")[0] not in own]
+        session = prepare(options, env_overrides, stage=1 if options.healthy else 2)
+    protocol = _protocol(session, sweep, changes["protocol"])
+    out = options.out or _default_out(session, protocol)
     if options.healthy:
         return _healthy(session, protocol, out)
-    return _faults(session, protocol, out)
+    return _faults(session, protocol, sweep, out, argv)
 
 
-def _faults(session: Session, protocol: Protocol, out: Path) -> int:
-    from .conditions import make_calm, set_faults
-    from .metrics import score
-    from .report import fault_report, score_table, write_report
-    from .rollout import run_faults
-    from .session import describe_run, running
+def _sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Sweep | None:
+    """The sweep, if there is one; finds its policies where no checkpoint is given."""
+    if options.sweep is None:
+        if changes:
+            raise UmcError(f"sweep.{next(iter(changes))}: there is no --sweep to change")
+        return None
+    sweep = read_sweep(options.sweep, changes)
+    if options.checkpoint is None and sweep.agents:
+        if options.robot is None:
+            raise UmcError(f"--robot is missing; sweep {sweep.name} looks for the policies of one robot")
+        options.checkpoint = sweep.checkpoints(options.robot.lower(), options.logs)
+    return sweep
 
-    num_envs = session.options.num_envs or _default_envs(session)
-    protocol.deal(num_envs)  # refuses too few envs before anything slow starts
-    make_calm(session.env_cfg, protocol.command, num_envs, protocol.steps, protocol.seed)
-    set_faults(session.env_cfg, protocol)
-    with running(session) as (env, policy):
-        run = run_faults(env, policy, protocol)
-        step_dt = env.step_dt
-    scenario = run.cell % len(protocol.scenarios)
-    scores = [
-        score(run.episodes, protocol.radii, step_dt, scenario == index) for index in range(len(protocol.scenarios))
+
+def _protocol(session: Session, sweep: Sweep | None, changes: Mapping[str, Any]) -> Protocol:
+    from .study_file import protocol_of
+
+    options, robot = session.options, session.info.robot
+    for flag in ("episodes", "ray"):
+        at_least_one(getattr(options, flag), f"--{flag}")
+    if options.plan is not None:
+        return protocol_of(json.loads(options.plan.read_text(encoding="utf-8"))["protocol"])
+    name = options.protocol or (sweep.protocol if sweep else DEFAULT_PROTOCOL)
+    entry = read_protocol_file(name)["robots"].get(robot, {})
+    overrides = {key: value for key, value in merged(entry, changes).items() if entry.get(key) != value}
+    scenarios = options.scenarios or (sweep.scenarios if sweep else None)
+    protocol = protocol_for(robot, scenarios, options.radii, options.seed, options.quick, name, overrides)
+    return sweep.apply(protocol, session.info.joint_names, options.quick) if sweep else protocol
+
+
+def _default_out(session: Session, protocol: Protocol) -> Path:
+    if len(session.candidates) == 1 and session.options.sweep is None:
+        return session.checkpoint.parent / "evaluation" / session.checkpoint.stem
+    from .batches import fingerprint
+
+    which = fingerprint([one.sha256 for one in session.candidates])[:8]
+    return session.options.logs / "evaluation" / f"{protocol.name}_{protocol.robot}_{which}"
+
+
+def _faults(session: Session, protocol: Protocol, sweep: Sweep | None, out: Path, argv: list[str]) -> int:
+    from umc.rl.console import quiet
+
+    from .compare import Comparison, read_share
+    from .study_file import STUDY, save_study
+
+    options = session.options
+    num_envs = options.num_envs or _default_envs(session, protocol)
+    episodes = options.episodes or (sweep.episodes if sweep else None)
+    plan = None if options.plan is None else json.loads(options.plan.read_text(encoding="utf-8"))
+    if plan is not None:
+        num_envs, episodes = plan["num_envs"], plan["episodes"]
+    share = None if options.share is None else read_share(options.share)
+    with quiet():
+        comparison = Comparison(session, protocol, num_envs, episodes, out)
+    if plan is not None:
+        comparison.simulate(comparison.named(plan["units"]))
+        return 0
+    for line in describe(comparison):
+        print(line)
+    missing = comparison.missing()
+    if len(missing) < len(comparison.units):
+        done = len(comparison.units) - len(missing)
+        print(f"{done} of {len(comparison.units)} batches are there already, in {comparison.parts.folder}", flush=True)
+    if share is not None:
+        mine = [unit for unit in missing if comparison.units.index(unit) % share[1] == share[0]]
+        if mine:
+            comparison.simulate(mine)
+        return 0
+    if missing and options.ray is not None:
+        from .ray_cluster import simulate_on_ray
+
+        simulate_on_ray(comparison, missing, argv)
+    elif missing:
+        comparison.simulate(missing)
+    study = comparison.study()
+    save_study(out / STUDY, study)
+    return _report(study, out)
+
+
+def describe(comparison: Comparison) -> list[str]:
+    """What is about to be measured, for the screen.
+
+    Args:
+        comparison: The evaluation.
+
+    Returns:
+        Lines of text.
+    """
+    protocol, batches = comparison.protocol, comparison.batches
+    settings = [setting.name for setting in protocol.settings]
+    more = f" ... ({len(settings)} in all)" if len(settings) > 6 else ""
+    severity = ", ".join(f"{kind} {value}" for kind, value in protocol.severity.items())
+    return [
+        f"protocol {protocol.name} of {protocol.robot}: {protocol.steps} steps, command {list(protocol.command)}, "
+        f"{protocol.num_joints[0]} to {protocol.num_joints[1]} faulty joints, {severity}",
+        f"scenarios {', '.join(map(str, protocol.scenarios))}; settings: {'; '.join(settings[:6])}{more}",
+        f"{len(comparison.session.candidates)} policies x {len(protocol.cells)} cells x {batches.episodes} robots, "
+        f"in {batches.count} batches of {batches.num_envs} envs each",
     ]
-    print(score_table(protocol, scores))
-    about = {**describe_run(session, policy), "step_dt_s": step_dt, "quick": session.options.quick}
-    write_report(out / REPORT, fault_report(protocol, run, scores, about))
-    print(f"report: {out / REPORT}", flush=True)
+
+
+def _report(study: Study, out: Path) -> int:
+    from .metrics import Score
+    from .report import fault_report, score_table, write_report
+
+    for result in study.policies:
+        scores: list[Score] = [score for _, score in study.scenario_scores(result)]
+        print(result.label)
+        print(score_table(study.protocol, scores))
+        name = REPORT if len(study.policies) == 1 else f"{result.label.replace('/', '_')}.json"
+        about = {**study.about, "checkpoint": result.about, "step_dt_s": study.step_dt}
+        write_report(out / name, fault_report(study.protocol, result.run, scores, about))
+        print(f"report: {out / name}", flush=True)
     return 0
+
+
+def _report_again(out: Path) -> int:
+    from .study_file import STUDY, load_study
+
+    return _report(load_study(out / STUDY), out)
 
 
 def _healthy(session: Session, protocol: Protocol, out: Path) -> int:
@@ -119,14 +275,15 @@ def _healthy(session: Session, protocol: Protocol, out: Path) -> int:
     make_calm(session.env_cfg, protocol.command, num_envs, steps, protocol.seed)
     set_healthy(session.env_cfg)
     with running(session) as (env, policy):
-        gait = run_healthy(env, policy, feet_of(session.info.robot), protocol.command[0], steps)
+        gait = run_healthy(env, policy, feet_of(session.env_cfg), protocol.command[0], steps)
     print(gait_table(gait))
     write_report(out / GAIT, gait_report(gait, describe_run(session, policy)))
     print(f"report: {out / GAIT}", flush=True)
     return 0
 
 
-def _default_envs(session: Session) -> int:
+def _default_envs(session: Session, protocol: Protocol) -> int:
     if session.options.quick:
-        return QUICK_ENVS
-    return CPU_ENVS if session.device == "cpu" else GPU_ENVS[session.info.robot]
+        return max(QUICK_ENVS, len(protocol.cells))
+    # the paper's robots of one scenario and setting at once on a GPU; --episodes asks for as many of each
+    return max(CPU_ENVS if session.device == "cpu" else protocol.num_envs, len(protocol.cells))

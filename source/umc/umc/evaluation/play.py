@@ -108,6 +108,8 @@ def _run(argv: list[str]) -> int:
         parse(argv, "play.py", "Film a policy, or show it in a visualizer.", add_arguments)
     with quiet():
         options, overrides = parse(argv, "play.py", "", add_arguments)
+        if len(options.checkpoint or ()) > 1:
+            raise UmcError("one policy is shown; give one --checkpoint")
         shot = choose(options)
         session = prepare(options, overrides)
     if options.scenario is None and session.info.stage == 2:

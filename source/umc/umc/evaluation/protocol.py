@@ -48,11 +48,10 @@ class Setting:
     @property
     def name(self) -> str:
         """What tables call it."""
-        words = [
-            f"seed {self.seed}",
-            f"onset {self.onset}",
-            *(f"{kind} {value}" for kind, value in self.severity.items()),
-        ]
+        words = [f"seed {self.seed}", f"onset {self.onset}"]
+        for kind, value in self.severity.items():
+            is_fraction = isinstance(value, Mapping) and set(value) == {"fraction"}
+            words.append(f"{kind} {value['fraction']} of healthy" if is_fraction else f"{kind} {value}")
         return ", ".join([*words, *(self.joints or ())])
 
 
@@ -110,6 +109,12 @@ class Protocol:
     def seed(self) -> int:
         """Seed of the first setting."""
         return self.settings[0].seed
+
+    @property
+    def perlin_seeds(self) -> list[int]:
+        """Terrain seeds of the settings, each once; empty if any setting has none."""
+        seeds = [setting.perlin_seed for setting in self.settings if setting.perlin_seed is not None]
+        return list(dict.fromkeys(seeds)) if len(seeds) == len(self.settings) else []
 
     @property
     def cells(self) -> list[tuple[Setting, Scenario]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,10 +14,13 @@ from isaaclab.managers import SceneEntityCfg
 from tensordict import TensorDict
 from tqdm import tqdm
 
-from umc.faults import FaultCases
-from umc.mdp import foot_contact
+from umc.errors import UmcError
+from umc.faults import FaultCases, FaultState
+from umc.mdp import foot_contact, height_above_ground
 from umc.mdp.events import joint_faults_of
+from umc.terrains.tracks import TrackImporter
 
+from .conditions import tracks_of
 from .gait import GaitRecorder, GaitReport
 from .metrics import EpisodeRecorder, Episodes
 from .protocol import Protocol
@@ -54,7 +56,7 @@ class Step:
     forward_velocity: torch.Tensor
     """Velocity along the robot's own forward axis [m/s]. Shape is (num_envs,)."""
     height: torch.Tensor
-    """Height of the trunk above the env's origin [m]. Shape is (num_envs,)."""
+    """Height of the trunk above the ground under it [m]. Shape is (num_envs,)."""
     fell: torch.Tensor
     """Envs that ended other than by time or broken physics. Shape is (num_envs,)."""
     non_finite: torch.Tensor
@@ -111,7 +113,7 @@ class FaultRun:
         )
 
 
-def drive(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, title: str) -> Iterator[Step]:
+def drive(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, title: str | None) -> Iterator[Step]:
     """Steps an environment that has just been reset.
 
     Args:
@@ -119,18 +121,48 @@ def drive(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, title: s
         policy: Chooses the actions.
         obs: Observations of the reset.
         steps: Number of env steps.
-        title: What the progress bar says.
+        title: What the progress bar says; None for no bar.
 
     Yields:
         The state after every step.
     """
-    robot = env.scene["robot"]
+    with progress(steps, title or "", disable=title is None) as bar:
+        yield from _steps(env, policy, obs, steps, bar)
+
+
+def progress(steps: int, title: str, done: int = 0, disable: bool = False) -> tqdm:
+    """A progress bar with rate and time left, which keeps quiet in log files.
+
+    Args:
+        steps: Number of env steps.
+        title: What it says.
+        done: Steps of an earlier run.
+        disable: Whether to show nothing.
+
+    Returns:
+        The bar.
+    """
     interval = 0.2 if sys.stderr.isatty() else HEARTBEAT
-    for number in tqdm(range(1, steps + 1), desc=title, unit="step", mininterval=interval, dynamic_ncols=True):
+    return tqdm(
+        total=steps,
+        initial=done,
+        desc=title,
+        unit="step",
+        mininterval=interval,
+        smoothing=0.05,
+        dynamic_ncols=True,
+        disable=disable,
+    )
+
+
+def _steps(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, bar: tqdm) -> Iterator[Step]:
+    robot = env.scene["robot"]
+    for number in range(1, steps + 1):
         actions = policy(TensorDict(obs, batch_size=[env.num_envs]))
         obs, _, terminated, truncated, _ = env.step(actions)
         broken = env.termination_manager.get_term(NON_FINITE_TERM)
         position = robot.data.root_pos_w.torch - env.scene.env_origins
+        height = height_above_ground(env)
         velocity = robot.data.root_lin_vel_b.torch
         command = env.command_manager.get_command(COMMAND)
         power = (robot.actuators.applied_effort.torch * robot.data.joint_vel.torch).clamp(min=0.0).sum(dim=1)
@@ -138,13 +170,14 @@ def drive(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, title: s
             number=number,
             position=position[:, :2].clone(),
             forward_velocity=velocity[:, 0].clone(),
-            height=position[:, 2].clone(),
+            height=height.clone(),
             fell=terminated & ~broken,
             non_finite=broken.clone(),
             timed_out=truncated & ~terminated,
             velocity_error=(command[:, :2] - velocity[:, :2]).norm(dim=1),
             work=power * env.step_dt,
         )
+        bar.update()
 
 
 @dataclass(frozen=True)
@@ -191,11 +224,21 @@ def begin(env: ManagerBasedRLEnv, protocol: Protocol, lineup: Lineup | None = No
     source.deal(lineup.cell, lineup.member)
     seed = torch.tensor([setting.seed for setting, _ in protocol.cells])
     starts_of(env).prepare(seed[lineup.cell], lineup.member)
+    terrain = env.scene.terrain
+    if isinstance(terrain, TrackImporter) and protocol.perlin_seeds:
+        terrain.place(tracks_of(protocol, lineup).to(env.device))
     obs, _ = env.reset()
     return obs
 
 
-def run_faults(env: ManagerBasedRLEnv, policy: Policy, protocol: Protocol, lineup: Lineup | None = None) -> FaultRun:
+def run_faults(
+    env: ManagerBasedRLEnv,
+    policy: Policy,
+    protocol: Protocol,
+    lineup: Lineup | None = None,
+    feet: Sequence[str] = (),
+    bar: tqdm | None = None,
+) -> FaultRun:
     """One episode of every env, all cells of the protocol side by side.
 
     Args:
@@ -203,15 +246,26 @@ def run_faults(env: ManagerBasedRLEnv, policy: Policy, protocol: Protocol, lineu
         policy: Chooses the actions.
         protocol: The conditions.
         lineup: Who takes part; the first robots of each cell if not given.
+        feet: Bodies whose contact with the ground at onset is recorded.
+        bar: Progress of the whole evaluation; one of its own if not given.
 
     Returns:
         What happened.
     """
     lineup = lineup or line_up(protocol, env.num_envs)
     obs = begin(env, protocol, lineup)
-    joints = joint_faults_of(env).state.joints.cpu()
-    recorder = EpisodeRecorder(lineup.onset.to(env.device))
-    for step in drive(env, policy, obs, protocol.steps, "evaluating"):
+    state = joint_faults_of(env).state
+    joints, severity = state.joints.cpu(), severities(state)
+    onset = lineup.onset.to(env.device)
+    recorder = EpisodeRecorder(onset)
+    sensor_cfg = feet_sensor(env, feet) if feet else None
+    stance = torch.zeros(env.num_envs, len(feet), dtype=torch.bool, device=env.device)
+    onsets = set(lineup.onset.tolist())
+    for step in drive(env, policy, obs, protocol.steps, None if bar is not None else "evaluating"):
+        if bar is not None:
+            bar.update()
+        if sensor_cfg is not None and step.number in onsets:
+            stance = torch.where((onset == step.number)[:, None], foot_contact(env, sensor_cfg), stance)
         recorder.record(
             step.position,
             step.forward_velocity,
@@ -223,20 +277,67 @@ def run_faults(env: ManagerBasedRLEnv, policy: Policy, protocol: Protocol, lineu
             step.work,
         )
         if not recorder.open.any():
+            if bar is not None:
+                bar.update(protocol.steps - step.number)
             break
-    return FaultRun(recorder.episodes().cpu(), lineup.cell, lineup.member, lineup.onset, joints)
+    return FaultRun(
+        recorder.episodes().cpu(),
+        lineup.cell,
+        lineup.member,
+        lineup.onset,
+        joints,
+        severity,
+        stance.cpu() if feet else None,
+    )
 
 
-def feet_of(robot: str) -> tuple[str, ...]:
+def severities(state: FaultState) -> dict[str, torch.Tensor]:
+    """How bad the faults of this episode are.
+
+    Args:
+        state: Faults of an environment that has been reset.
+
+    Returns:
+        By kind: the mean over an env's faulty joints, NaN where it has no such fault. Shapes are (num_envs,).
+    """
+    plan = state.plan
+    hit = plan.kinds[:, :, :, None] & plan.joints[:, :, None, :]
+    mean = torch.where(hit, plan.severity, 0.0).sum((1, 3)) / hit.sum((1, 3))  # 0 / 0 is NaN
+    return {kind.name: mean[:, number].cpu() for number, kind in enumerate(state.kinds)}
+
+
+def feet_sensor(env: ManagerBasedRLEnv, feet: Sequence[str]) -> SceneEntityCfg:
+    """Contact sensor of the feet.
+
+    Args:
+        env: The environment.
+        feet: Bodies that carry the feet.
+
+    Returns:
+        The sensor with its bodies found.
+    """
+    sensor_cfg = SceneEntityCfg(CONTACT_SENSOR, body_names=list(feet), preserve_order=True)
+    sensor_cfg.resolve(env.scene)
+    return sensor_cfg
+
+
+def feet_of(env_cfg: Any) -> tuple[str, ...]:
     """Bodies that carry a robot's feet.
 
     Args:
-        robot: Name of the robot.
+        env_cfg: Env cfg of its task.
 
     Returns:
-        Their names, as the robot's task has them.
+        Their name patterns: ``FEET`` of the first module that has one, along the cfg's base classes.
+
+    Raises:
+        UmcError: If there is none.
     """
-    return tuple(import_module(f"umc.tasks.{robot}.env_cfg").FEET)
+    for base in type(env_cfg).__mro__:
+        found = getattr(sys.modules[base.__module__], "FEET", None)
+        if found is not None:
+            return tuple(found)
+    raise UmcError(f"{type(env_cfg).__name__} does not say which bodies are feet; set FEET in its module")
 
 
 def run_healthy(
@@ -255,8 +356,7 @@ def run_healthy(
         The figures.
     """
     obs, _ = env.reset()
-    sensor_cfg = SceneEntityCfg(CONTACT_SENSOR, body_names=list(feet), preserve_order=True)
-    sensor_cfg.resolve(env.scene)
+    sensor_cfg = feet_sensor(env, feet)
     recorder = GaitRecorder(env.num_envs, feet, env.device)
     for step in drive(env, policy, obs, steps, "walking"):
         contact = foot_contact(env, sensor_cfg)

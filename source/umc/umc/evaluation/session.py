@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umc.errors import UmcError
-from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint
-from umc.rl.cli import Parser, checked_checkpoint, checked_task
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, sha256
+from umc.rl.cli import Parser, checked_checkpoint, checked_task, did_you_mean, task_ids
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -27,22 +28,56 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C."""
 
 
+OVERRIDE = re.compile(r"[~+]*[A-Za-z_][\w./@]*=")
+"""What presets and overrides look like."""
+
+OWN_SECTIONS = ("protocol", "sweep")
+"""Sections of overrides that some scripts read themselves."""
+
+TERMINATED = 143
+"""Exit status after SIGTERM."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A checkpoint that is going to be evaluated."""
+
+    path: Path
+    info: CheckpointInfo
+    sha256: str
+    """Fingerprint of the file."""
+
+
 @dataclass
 class Session:
-    """A checkpoint and the task it is going to meet; nothing runs yet."""
+    """Checkpoints and the task they are going to meet; nothing runs yet."""
 
     options: argparse.Namespace
-    checkpoint: Path
-    info: CheckpointInfo
+    candidates: tuple[Candidate, ...]
+    """One or several of the same robot."""
     task: str
     """Gym id."""
     env_cfg: Any
     """Env cfg with presets and overrides applied."""
     device: str
 
+    @property
+    def checkpoint(self) -> Path:
+        """The first checkpoint."""
+        return self.candidates[0].path
+
+    @property
+    def info(self) -> CheckpointInfo:
+        """What the first checkpoint says about itself."""
+        return self.candidates[0].info
+
 
 def parse(
-    argv: list[str], prog: str, description: str, add_arguments: Callable[[argparse.ArgumentParser], None]
+    argv: list[str],
+    prog: str,
+    description: str,
+    add_arguments: Callable[[argparse.ArgumentParser], None],
+    own: tuple[str, ...] = (),
 ) -> tuple[argparse.Namespace, list[str]]:
     """Reads a command line: the script's flags, Isaac Lab's launcher flags, presets and ``env.`` overrides.
 
@@ -51,6 +86,7 @@ def parse(
         prog: Name of the script.
         description: What it does, for the help.
         add_arguments: Adds the script's own flags.
+        own: Sections of overrides besides ``env.`` that the script reads itself.
 
     Returns:
         The flags, and presets and overrides as typed.
@@ -65,23 +101,23 @@ def parse(
     parser = Parser(prog=prog, description=description, conflict_handler="resolve", allow_abbrev=False)
     add_launcher_args(parser)
     add = parser.add_argument
-    add("--checkpoint", help="model_<iteration>.pt, or a run folder, which stands for its last one")
+    add("--checkpoint", nargs="*", help="model_<iteration>.pt, or a run folder, which stands for its last one")
     add("--task", help="gym id; the checkpoint's own without it")
     add("--num_envs", type=int, help="envs simulated at once")
     add("--seed", type=int, help="seed of faults and starts")
     add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
     add("--out", type=Path, help="folder for what is written; beside the checkpoint without it")
     add_arguments(parser)
-    options, overrides = setup_preset_cli(parser, fuse_kit_args(argv))
+    options, overrides = setup_preset_cli(parser, fuse_kit_args(overrides_first(argv)))
     for token in overrides:
         if token.startswith("-"):
             raise UmcError(f"unknown flag {token.split('=')[0]}; --help lists all flags")
         if "=" not in token:
             raise UmcError(f"cannot read {token}; overrides look like env.decimation=4 or physics=ovphysx")
-        if token.startswith("agent."):
-            raise UmcError(f"{token}: the agent comes with the checkpoint; only env. overrides can be given")
-    if options.checkpoint is None:
-        raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
+        section = token.split(".")[0]
+        if section == "agent" or (section in OWN_SECTIONS and section not in own):
+            allowed = ", ".join(f"{name}." for name in ("env", *own))
+            raise UmcError(f"{token}: the agent comes with the checkpoint; only {allowed} overrides can be given")
     if options.num_envs is not None and options.num_envs < 1:
         raise UmcError(f"--num_envs is {options.num_envs}; it has to be at least 1")
     if options.seed is not None and options.seed < 0:
@@ -89,8 +125,71 @@ def parse(
     return options, overrides
 
 
+def overrides_first(argv: Sequence[str]) -> list[str]:
+    """Moves presets and overrides to the front, where no flag with a list of values takes them for one of its own.
+
+    Args:
+        argv: Arguments without the script's name.
+
+    Returns:
+        The same arguments.
+    """
+
+    def moves(number: int) -> bool:
+        token = argv[number]
+        # right behind a flag stands its value, whatever it looks like
+        value = number > 0 and argv[number - 1].startswith("-") and "=" not in argv[number - 1]
+        return OVERRIDE.match(token) is not None and not value and not Path(token).exists()
+
+    first = [number for number in range(len(argv)) if moves(number)]
+    return [argv[number] for number in first] + [argv[number] for number in range(len(argv)) if number not in first]
+
+
+def read_candidates(texts: Sequence[str] | None, robot: str | None = None) -> tuple[Candidate, ...]:
+    """Reads the checkpoints that are going to be evaluated.
+
+    Args:
+        texts: Paths as typed.
+        robot: Robot that all of them must be for; the first one's if not given.
+
+    Returns:
+        The checkpoints.
+
+    Raises:
+        UmcError: If there is none, one is no checkpoint, two are the same, or they belong to different robots.
+    """
+    from umc.rl.policy import require_robot
+    from umc.rl.stages import task_parts
+
+    if texts is None:
+        raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
+    if not texts:
+        raise UmcError("--checkpoint is empty; give one or several model_<iteration>.pt or run folders")
+    robots = sorted({task_parts(task)[0] for task in task_ids()})
+    if robot is not None and robot.lower() not in robots:
+        raise UmcError(f"unknown robot {robot};{did_you_mean(robot.lower(), robots)} choose one of {', '.join(robots)}")
+    found: list[Candidate] = []
+    for text in texts:
+        path = checked_checkpoint(text)
+        assert path is not None
+        info = checkpoint_info(read_checkpoint(path), path)
+        if robot is not None:
+            require_robot(info, path, robot.lower())
+        elif found and info.robot != found[0].info.robot:
+            raise UmcError(
+                f"{path} was trained for robot {info.robot}, {found[0].path} for {found[0].info.robot}; "
+                "evaluate each robot on its own"
+            )
+        fingerprint = sha256(path)
+        for other in found:
+            if other.sha256 == fingerprint:
+                raise UmcError(f"{path} is the same checkpoint as {other.path}; give each once")
+        found.append(Candidate(path, info, fingerprint))
+    return tuple(found)
+
+
 def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None = None) -> Session:
-    """Reads the checkpoint and resolves its task.
+    """Reads the checkpoints and resolves their task.
 
     Args:
         options: Flags.
@@ -101,15 +200,14 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
         The session.
 
     Raises:
-        UmcError: If the file is no checkpoint or belongs to another robot, or the task or an override is unknown.
+        UmcError: If a file is no checkpoint or belongs to another robot, or the task or an override is unknown.
     """
     from umc.rl.policy import require_robot
     from umc.rl.resolve import check_launch, pick_device, resolve_cfgs
     from umc.rl.stages import task_parts
 
-    checkpoint = checked_checkpoint(options.checkpoint)
-    assert checkpoint is not None
-    info = checkpoint_info(read_checkpoint(checkpoint), checkpoint)
+    candidates = read_candidates(options.checkpoint, getattr(options, "robot", None))
+    checkpoint, info = candidates[0].path, candidates[0].info
     own = info.task if stage is None else f"{info.task.rpartition('Stage')[0]}Stage{stage}"
     task = checked_task(options.task or own)
     require_robot(info, checkpoint, task_parts(task)[0])
@@ -118,12 +216,12 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     check_launch(env_cfg, options)
     env_cfg.sim.device = device
     options.device = device
-    return Session(options, checkpoint, info, task, env_cfg, device)
+    return Session(options, candidates, task, env_cfg, device)
 
 
 @contextlib.contextmanager
 def running(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, LoadedPolicy]]:
-    """Starts the environment and loads the policy into it.
+    """Starts the environment and loads the first policy into it.
 
     Args:
         session: What to start; its env cfg is used as it is now.
@@ -133,6 +231,23 @@ def running(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, LoadedPolicy]
 
     Raises:
         UmcError: If the policy does not fit the environment.
+    """
+    with running_all(session) as (env, policies):
+        yield env, policies[0]
+
+
+@contextlib.contextmanager
+def running_all(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[LoadedPolicy]]]:
+    """Starts the environment and loads all policies, so that one that does not fit is refused before any has run.
+
+    Args:
+        session: What to start; its env cfg is used as it is now.
+
+    Yields:
+        Environment and policies.
+
+    Raises:
+        UmcError: If a policy does not fit the environment.
     """
     import torch
     from isaaclab.app import launch_simulation
@@ -158,10 +273,12 @@ def running(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, LoadedPolicy]
                 cleanup.callback(close_env, env)
                 inner: Any = env.unwrapped
                 widths = {name: shape[0] for name, shape in inner.observation_manager.group_obs_dim.items()}
-                policy = load_policy(
-                    session.checkpoint, widths, session.device, session.info.robot, inner.scene["robot"].joint_names
-                )
-            yield inner, policy
+                joints = inner.scene["robot"].joint_names
+                policies = [
+                    load_policy(one.path, widths, session.device, session.info.robot, joints)
+                    for one in session.candidates
+                ]
+            yield inner, policies
         except UmcError as error:
             failure = error
     if failure is not None:

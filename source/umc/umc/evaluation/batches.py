@@ -1,0 +1,262 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Splits an evaluation into batches, keeps each finished one, and goes on where an interrupted run stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from umc.errors import UmcError
+from umc.rl.files import atomic_write
+
+from .metrics import Episodes
+from .protocol import Protocol
+from .rollout import FaultRun, Lineup
+
+PARTIAL = "partial"
+"""Folder, inside that of the report, of what finished batches brought."""
+
+KEY_LENGTH = 24
+"""Hexadecimal digits of a part's file name."""
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The robots of a protocol in the order (member, cell), cut into batches of one size.
+
+    Robot ``i`` is member ``i // cells`` of cell ``i % cells``. The last batch may hold robots beyond the wanted ones,
+    since all batches share one simulation; they are simulated and left out.
+    """
+
+    protocol: Protocol
+    episodes: int
+    """Robots of each cell."""
+    num_envs: int
+    """Envs of the simulation."""
+    count: int
+    """Number of batches."""
+
+    @classmethod
+    def plan(cls, protocol: Protocol, num_envs: int, episodes: int | None = None) -> Batches:
+        """Chooses batches of nearly the wanted size.
+
+        Args:
+            protocol: The conditions.
+            num_envs: Most envs of a batch.
+            episodes: Robots of each cell; as many as fit in one batch if not given.
+
+        Returns:
+            The batches.
+
+        Raises:
+            UmcError: If a cell would stay empty.
+        """
+        if episodes is None:
+            protocol.deal(num_envs)  # refuses too few
+            episodes = num_envs // len(protocol.cells)
+        total = episodes * len(protocol.cells)
+        count = -(-total // num_envs)
+        return cls(protocol, episodes, -(-total // count), count)
+
+    @property
+    def robots(self) -> int:
+        """Robots of all batches together."""
+        return self.episodes * len(self.protocol.cells)
+
+    def lineup(self, batch: int) -> Lineup:
+        """Who takes part in a batch.
+
+        Args:
+            batch: Its number.
+
+        Returns:
+            One robot per env.
+        """
+        number = batch * self.num_envs + torch.arange(self.num_envs)
+        cells = len(self.protocol.cells)
+        cell = number % cells
+        onset = torch.tensor([setting.onset for setting, _ in self.protocol.cells])
+        return Lineup(cell, number // cells, onset[cell])
+
+    def wanted(self, batch: int, run: FaultRun) -> FaultRun:
+        """Leaves out robots beyond the wanted ones.
+
+        Args:
+            batch: Number of the batch.
+            run: What it brought.
+
+        Returns:
+            The wanted robots, which are the first of the batch.
+        """
+        count = min(self.num_envs, self.robots - batch * self.num_envs)
+        return run_of({name: value[:count] for name, value in plain_run(run).items()})
+
+
+def plain_run(run: FaultRun) -> dict[str, torch.Tensor]:
+    """A run as nothing but named tensors, for a file that is read without running code from it.
+
+    Args:
+        run: The run.
+
+    Returns:
+        Tensors by name; the first axis of each is the robot.
+    """
+    plain = {f"episodes.{field.name}": getattr(run.episodes, field.name) for field in fields(Episodes)}
+    plain |= {name: getattr(run, name) for name in ("cell", "member", "onset", "joints")}
+    plain |= {f"severity.{kind}": value for kind, value in (run.severity or {}).items()}
+    if run.stance is not None:
+        plain["stance"] = run.stance
+    return plain
+
+
+def run_of(plain: Mapping[str, torch.Tensor]) -> FaultRun:
+    """The reverse of :func:`plain_run`.
+
+    Args:
+        plain: Tensors by name.
+
+    Returns:
+        The run.
+    """
+    severity = {name.removeprefix("severity."): value for name, value in plain.items() if name.startswith("severity.")}
+    return FaultRun(
+        Episodes(**{field.name: plain[f"episodes.{field.name}"] for field in fields(Episodes)}),
+        *(plain[name] for name in ("cell", "member", "onset", "joints")),
+        severity=severity or None,
+        stance=plain.get("stance"),
+    )
+
+
+def save_plain(path: Path, content: Mapping[str, Any]) -> None:
+    """Writes tensors and plain values whole or not at all; what stood there survives a failure.
+
+    Args:
+        path: Where to write.
+        content: What to write.
+
+    Raises:
+        UmcError: If it cannot be written.
+    """
+    try:
+        with atomic_write(path) as file:
+            torch.save(dict(content), file)
+    # torch's own writer has a RuntimeError for a full disk
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise UmcError(f"cannot write {path}: {reason}; choose another --out or free some space") from error
+
+
+class Parts:
+    """Finished batches on disk, each under a name made of everything that decides its result.
+
+    Args:
+        folder: Where they lie.
+        conditions: What decides the results of all of them, in plain values: protocol, task, engine, versions.
+    """
+
+    def __init__(self, folder: Path, conditions: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.conditions = dict(conditions)
+
+    def path(self, policy: str, batches: Batches, batch: int) -> Path:
+        """File of one batch of one policy.
+
+        Args:
+            policy: Fingerprint of the policy.
+            batches: The batches.
+            batch: Number of the batch.
+
+        Returns:
+            Its path.
+        """
+        decides = {
+            **self.conditions,
+            "policy": policy,
+            "first": batch * batches.num_envs,
+            "num_envs": batches.num_envs,
+            "robots": min(batches.num_envs, batches.robots - batch * batches.num_envs),
+        }
+        return self.folder / f"{fingerprint(decides)[:KEY_LENGTH]}.pt"
+
+    def load(self, path: Path) -> tuple[FaultRun, tuple[str, ...]]:
+        """Reads a finished batch.
+
+        Args:
+            path: Its file.
+
+        Returns:
+            What it brought, and the names of the feet.
+
+        Raises:
+            UmcError: If the file is damaged.
+        """
+        content = read_plain(path)
+        return run_of(content["run"]), tuple(content["feet"])
+
+    def save(self, path: Path, run: FaultRun, feet: Sequence[str]) -> None:
+        """Keeps a finished batch.
+
+        Args:
+            path: Its file.
+            run: What it brought.
+            feet: Names of the feet, in the order of ``run.stance``.
+        """
+        save_plain(path, {"run": plain_run(run), "feet": list(feet)})
+
+
+def read_plain(path: Path) -> dict[str, Any]:
+    """Reads what :func:`save_plain` wrote, without running code from the file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        UmcError: If it is missing or damaged.
+    """
+    if not zipfile.is_zipfile(path):
+        raise UmcError(f"{path} is missing or damaged; delete it and start again")
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, pickle.UnpicklingError) as error:
+        raise UmcError(f"{path} is damaged ({type(error).__name__}); delete it and start again") from error
+
+
+def fingerprint(content: Any) -> str:
+    """SHA-256 of plain values.
+
+    Args:
+        content: Plain values; anything else counts as its text.
+
+    Returns:
+        Hexadecimal digits.
+    """
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def code_fingerprint(folder: Path, endings: Iterable[str] = (".py", ".usda", ".yaml", ".json")) -> str:
+    """SHA-256 of a package's source and data: results of other code are other results.
+
+    Args:
+        folder: Folder of the package.
+        endings: Kinds of files that count.
+
+    Returns:
+        Hexadecimal digits.
+    """
+    wanted = tuple(endings)
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in wanted):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()

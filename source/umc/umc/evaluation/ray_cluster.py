@@ -1,0 +1,159 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Simulates an evaluation on the workers of a Ray cluster: each starts this repository's script with a share of it.
+
+As Isaac Lab's own Ray scripts do, a Ray task starts a process of its own for each simulation, with a CPU and, where the
+cluster has them, a GPU reserved. Workers need this package in their Python, but no shared disk: checkpoints travel to
+them, and finished batches travel back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import umc
+from umc.errors import UmcError
+
+from .batches import PARTIAL, code_fingerprint
+from .compare import Comparison, Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+REQUIREMENT = "ray[default]"
+"""What has to be installed."""
+
+RETRIES = 2
+"""How often a share is started again whose machine went away."""
+
+LAST_LINES = 5
+"""Lines of a failed worker's output that the error quotes."""
+
+
+def simulate_on_ray(comparison: Comparison, units: Sequence[Unit], argv: Sequence[str]) -> None:
+    """Simulates batches on a cluster; each is kept as soon as its share is back.
+
+    Args:
+        comparison: The evaluation.
+        units: What is missing of it.
+        argv: Command line of this process, whose presets, overrides and launcher flags the workers take over.
+
+    Raises:
+        UmcError: If Ray is missing, the workers have other code, or a share failed.
+    """
+    if importlib.util.find_spec("ray") is None:
+        raise UmcError(f"--ray needs Ray, which is not installed; pip install '{REQUIREMENT}', or leave --ray out")
+    ray: Any = importlib.import_module("ray")
+
+    options = comparison.session.options
+    workers = min(options.ray, len(units))
+    if options.ray_address is None:
+        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    else:
+        ray.init(address=options.ray_address, log_to_driver=False)
+    try:
+        gpus = 1 if ray.cluster_resources().get("GPU") else 0
+        work = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(run_share)
+        job = _job(comparison, argv)
+        shares = [list(units)[number::workers] for number in range(workers)]
+        print(f"{len(units)} batches on {workers} workers of Ray", flush=True)
+        pending = {
+            work.remote({**job, "units": [(unit.policy, unit.batch) for unit in share]}): share for share in shares
+        }
+        while pending:
+            (done, *_), _ = ray.wait(list(pending))
+            _collect(pending.pop(done), ray.get(done))
+            print(f"{len(pending)} of {workers} workers still at work", flush=True)
+    finally:
+        ray.shutdown()
+
+
+def _job(comparison: Comparison, argv: Sequence[str]) -> dict[str, Any]:
+    """Everything that a worker needs, in plain values and bytes."""
+    candidates = []
+    for one in comparison.session.candidates:
+        params = one.path.parent / "params" / "agent.yaml"
+        candidates.append((one.path.name, one.path.read_bytes(), params.read_bytes() if params.is_file() else None))
+    return {
+        "arguments": launcher_arguments(argv),
+        "candidates": candidates,
+        "plan": {
+            "protocol": comparison.protocol.describe(),
+            "episodes": comparison.batches.episodes,
+            "num_envs": comparison.batches.num_envs,
+        },
+        "code": code_fingerprint(Path(umc.__file__).parent),
+    }
+
+
+def launcher_arguments(argv: Sequence[str]) -> list[str]:
+    """What of a command line does not belong to the evaluation itself: Isaac Lab's flags, presets, ``env.`` overrides.
+
+    Args:
+        argv: Arguments without the script's name.
+
+    Returns:
+        Those of them, and ``--device`` and ``--task``.
+    """
+    from .main import add_arguments
+    from .session import OWN_SECTIONS, overrides_first
+
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    add_arguments(parser)
+    for name in ("--checkpoint", "--num_envs", "--seed", "--out"):
+        parser.add_argument(name, nargs="*")
+    _, rest = parser.parse_known_args(overrides_first(argv))
+    return [token for token in rest if token.split(".")[0] not in OWN_SECTIONS]
+
+
+def run_share(job: dict[str, Any]) -> dict[str, Any]:
+    """What a worker does: a process of its own simulates the units.
+
+    Args:
+        job: As :func:`simulate_on_ray` packs it.
+
+    Returns:
+        ``parts``, the files in the order of the units; or ``error``, why there are none.
+    """
+    if code_fingerprint(Path(umc.__file__).parent) != job["code"]:
+        return {"error": "a worker has another version of umc; install the same one on all machines"}
+    with tempfile.TemporaryDirectory(prefix="umc_evaluation_") as name:
+        folder = Path(name)
+        checkpoints = []
+        for number, (file, weights, agent) in enumerate(job["candidates"]):
+            path = folder / str(number) / file
+            path.parent.mkdir()
+            path.write_bytes(weights)
+            if agent is not None:
+                (path.parent / "params").mkdir()
+                (path.parent / "params" / "agent.yaml").write_bytes(agent)
+            checkpoints.append(str(path))
+        plan = folder / "plan.json"
+        plan.write_text(json.dumps({**job["plan"], "units": job["units"]}), encoding="utf-8")
+        script = "import sys; from umc.evaluation.main import main; sys.exit(main(sys.argv[1:]))"
+        command = [sys.executable, "-c", script, *job["arguments"], "--plan", str(plan), "--out", str(folder / "out")]
+        done = subprocess.run([*command, "--checkpoint", *checkpoints], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            lines = [line for line in done.stderr.splitlines() if line.strip()][-LAST_LINES:]
+            return {"error": f"a worker ended with {done.returncode}: {' | '.join(lines)}"}
+        files = [folder / "out" / PARTIAL / f"{policy}_{batch}.pt" for policy, batch in job["units"]]
+        return {"parts": [file.read_bytes() for file in files]}
+
+
+def _collect(units: Sequence[Unit], result: dict[str, Any]) -> None:
+    """Keeps what a worker brought."""
+    from umc.rl.files import atomic_write
+
+    if "error" in result:
+        raise UmcError(result["error"])
+    for unit, part in zip(units, result["parts"], strict=True):
+        with atomic_write(unit.path) as file:
+            file.write(part)
