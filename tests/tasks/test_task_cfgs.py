@@ -3,12 +3,15 @@
 """The tasks as configuration: ids, stages, and the figures of the paper's training tables; no simulator."""
 
 import dataclasses
+import re
 
 import gymnasium as gym
 import pytest
 import umc.tasks  # noqa: F401 - registers the ids
 from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
+from umc.evaluation.rollout import feet_of
 from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
+from umc.tasks import humanoid, quadruped
 from umc.terrains import FLAT_GROUND_CFG
 
 ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS, "H1": H1_JOINTS, "Solo8": SOLO8_JOINTS}
@@ -127,3 +130,12 @@ def test_a1_walks_on_the_papers_tracks_unless_flat_ground_is_chosen():
     assert (grid.size, grid.border_width, grid.seed) == ((2.0, 1.6), 8.0, 1)
     assert (grid.num_rows, grid.num_cols) == (20, 50)
     assert env_cfg("H1", 2).scene.terrain.to_dict() == FLAT_GROUND_CFG.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("robot", "shared"), [("A1", quadruped), ("Solo8", quadruped), ("G1", humanoid), ("H1", humanoid)]
+)
+def test_shared_terms_find_each_robots_feet_in_the_order_that_reports_name_them(robot, shared):
+    bodies = env_cfg(robot, 1).scene.robot.body_ordering
+    found = [[body for body in bodies if re.fullmatch(pattern, body)] for pattern in shared.FEET]
+    assert found == [[foot] for foot in feet_of(env_cfg(robot, 1))]

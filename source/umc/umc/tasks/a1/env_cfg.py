@@ -20,6 +20,9 @@ from umc.tasks.quadruped import (
 )
 from umc.terrains import FLAT_GROUND_CFG, TrackImporterCfg, perlin_tracks
 
+FEET = tuple(f"{leg}_calf" for leg in ("FL", "FR", "RL", "RR"))
+"""The bodies that carry the feet, as reports name them."""
+
 TORQUE_LIMIT = 25.0
 """Torque limit of the A1-Walk task [N*m] (facts of the public task; the actuators clip there)."""
 

@@ -12,6 +12,9 @@ from umc.robots.g1 import TARGET_HEIGHT
 from umc.tasks.base import EQUAL_RATIOS
 from umc.tasks.humanoid import HumanoidEnvCfg, HumanoidRewardsCfg
 
+FEET = ("left_ankle_roll_link", "right_ankle_roll_link")
+"""The bodies that carry the feet, as reports name them."""
+
 
 @configclass
 class RewardsCfg(HumanoidRewardsCfg):

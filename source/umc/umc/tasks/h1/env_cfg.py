@@ -13,6 +13,9 @@ from umc.robots.h1 import TARGET_HEIGHT
 from umc.tasks.base import EQUAL_RATIOS
 from umc.tasks.humanoid import HumanoidEnvCfg, HumanoidRewardsCfg
 
+FEET = ("left_ankle_link", "right_ankle_link")
+"""The bodies that carry the feet, as reports name them."""
+
 
 @configclass
 class RewardsCfg(HumanoidRewardsCfg):

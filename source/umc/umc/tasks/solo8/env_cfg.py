@@ -16,6 +16,9 @@ from umc.tasks.quadruped import (
     payload_event,
 )
 
+FEET = tuple(f"{leg}_LOWER_LEG" for leg in ("FL", "FR", "HL", "HR"))
+"""The bodies that carry the feet, as reports name them."""
+
 STANDING_HEIGHT = 0.24
 """Height of the base that the height term asks for [m] (solo_gym); that of the default pose."""
 
