@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from isaaclab.managers import SceneEntityCfg
@@ -348,7 +348,7 @@ def run_healthy(
     Args:
         env: The environment, made with :func:`umc.evaluation.conditions.set_healthy`.
         policy: Chooses the actions.
-        feet: Bodies that carry the feet.
+        feet: Name patterns of the bodies that carry the feet.
         command: Commanded forward speed [m/s].
         steps: Number of env steps.
 
@@ -357,7 +357,9 @@ def run_healthy(
     """
     obs, _ = env.reset()
     sensor_cfg = feet_sensor(env, feet)
-    recorder = GaitRecorder(env.num_envs, feet, env.device)
+    bodies = env.scene[CONTACT_SENSOR].body_names
+    names = [bodies[index] for index in cast(list[int], sensor_cfg.body_ids)]
+    recorder = GaitRecorder(env.num_envs, names, env.device)
     for step in drive(env, policy, obs, steps, "walking"):
         contact = foot_contact(env, sensor_cfg)
         recorder.record(step.position, step.forward_velocity, step.height, contact, step.fell, step.non_finite)
