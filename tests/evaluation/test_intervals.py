@@ -83,17 +83,18 @@ def test_bootstrap_holds_the_true_mean_about_as_often_as_it_says():
     assert 0.90 <= held / 400 <= 0.98
 
 
-def test_an_interval_over_training_seeds_knows_that_seeds_differ():
+@pytest.mark.parametrize("trainings", [3, 8])
+def test_an_interval_over_training_seeds_knows_that_seeds_differ(trainings):
     rng = np.random.default_rng(6)
     held, too_sure = 0, 0
     for trial in range(300):
-        truths = rng.normal(0.0, 1.0, 8)  # what training made of each seed
+        truths = rng.normal(0.0, 1.0, trainings)  # what training made of each seed
         policies = [rng.normal(truth, 1.0, 50) for truth in truths]
         found = bootstrap_seeds(policies, resamples=400, seed=trial)
         held += found.low <= 0.0 <= found.high
         pooled = bootstrap_mean(np.concatenate(policies), resamples=400, seed=trial)
         too_sure += not pooled.low <= 0.0 <= pooled.high
-    assert 0.88 <= held / 300 <= 0.98
+    assert 0.92 <= held / 300 <= 0.99
     assert too_sure / 300 > 0.4  # robots alone say nothing about another training
 
 
@@ -103,10 +104,12 @@ def test_one_training_seed_leaves_only_the_robots():
     np.testing.assert_array_equal(over_seeds(replicates), replicates[0])
 
 
-def test_the_scatter_between_seeds_is_not_made_too_small():
+def test_the_scatter_between_seeds_is_that_of_students_t():
     means = np.array([0.0, 1.0, 5.0])
     found = over_seeds(np.repeat(means[:, None], 40_000, axis=1))
-    assert found.var() == pytest.approx(means.var(ddof=1) / 3, rel=0.03)
+    widening = 4.3027 / 1.95996  # 97.5 % quantiles of t with 2 degrees of freedom and of the normal distribution
+    assert found.std() / widening == pytest.approx(means.std(ddof=1) / np.sqrt(3), rel=0.02)
+    assert found.mean() == pytest.approx(2.0, abs=0.1)
 
 
 def test_a_pair_is_the_same_robot_in_whatever_order_it_was_simulated():

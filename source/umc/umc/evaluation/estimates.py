@@ -207,7 +207,10 @@ class Estimates:
         values = self._values[members, place, column]
         if not np.isfinite(values).any():
             return None
-        return percentiles(float(np.nanmean(values)), over_seeds(self._replicates[members, place, column], self.seed))
+        found = percentiles(float(_mean(values)), over_seeds(self._replicates[members, place, column], self.seed))
+        if not self.metrics[column].rate:
+            return found
+        return Interval(found.value, max(found.low, 0.0), min(found.high, 1.0))
 
     def difference(self, first: str, second: str, metric: str, scenario: int | None = None) -> Difference | None:
         """By how much a group's figure exceeds another's, over the robots that both met.

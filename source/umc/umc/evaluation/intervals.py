@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How sure a figure is: Wilson's interval of a rate, and seeded bootstraps over robots and training seeds.
 
-Pure NumPy. Every random number comes from the ``seed`` that is given, so that a report can be made again to the digit.
+Pure NumPy and SciPy. Every random number comes from the ``seed`` that is given, so that a report can be made again to
+the digit.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
 
 from umc.errors import UmcError
 
@@ -225,18 +227,20 @@ def bootstrap_seeds(
         return None
     replicates = np.stack([_mean_replicates(one, resamples, seed + place) for place, one in enumerate(numbers)])
     mean = float(np.mean([one.mean() for one in numbers]))
-    return percentiles(mean, over_seeds(replicates, seed), level)
+    return percentiles(mean, over_seeds(replicates, seed, level), level)
 
 
-def over_seeds(replicates: Floats, seed: int = 0) -> Floats:
+def over_seeds(replicates: Floats, seed: int = 0, level: float = LEVEL) -> Floats:
     """Lets a bootstrap over robots be one over training seeds, too.
 
-    One policy fewer is drawn than there are, which makes the scatter between policies come out right on average
-    (Rao and Wu 1988); drawing all of them would make it too small by one part in their number.
+    One policy fewer is drawn than there are, which makes the scatter between policies come out right on average (Rao
+    and Wu 1988). It is then widened as Student's t is against the normal distribution: a handful of policies does not
+    know its own scatter.
 
     Args:
         replicates: A figure of every policy in every resample of the robots. Shape is (S, resamples).
         seed: Seed.
+        level: Part of the intervals that hold the true value, at which t and normal are compared.
 
     Returns:
         The mean over the policies drawn, in every resample; the policy's own figures if it is alone. Shape is
@@ -247,8 +251,10 @@ def over_seeds(replicates: Floats, seed: int = 0) -> Floats:
         return replicates[0]
     rng = np.random.default_rng([seed, policies])
     chosen = rng.integers(0, policies, (policies - 1, resamples))
-    # spread of the robots' draws is that of one policy fewer, which errs on the safe side
-    return replicates[chosen, np.arange(resamples)].mean(axis=0)
+    drawn = replicates[chosen, np.arange(resamples)].mean(axis=0)
+    tail = 0.5 + level / 2.0
+    widening = float(stdtrit(policies - 1, tail)) / NormalDist().inv_cdf(tail)
+    return replicates.mean() + widening * (drawn - replicates.mean())
 
 
 def matched(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

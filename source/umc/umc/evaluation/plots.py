@@ -169,6 +169,7 @@ def survival_curves(study: Study) -> Figure:
     scenarios = study.protocol.scenarios
     groups = list(dict.fromkeys(result.group for result in study.policies))
     looks = style(groups)
+    bands = len(study.policies) == len(groups)
     columns = min(4, len(scenarios))
     rows = -(-len(scenarios) // columns)
     figure = _figure(2.15 * columns + 0.6, 1.75 * rows + 0.8)
@@ -179,10 +180,11 @@ def survival_curves(study: Study) -> Figure:
             if curve is None:
                 continue
             colour = looks[result.group][0]
-            axis.step(curve.time, 100 * curve.standing, where="post", color=colour, linewidth=1.3)
-            axis.fill_between(
-                curve.time, 100 * curve.low, 100 * curve.high, step="post", color=colour, alpha=0.15, linewidth=0
-            )
+            axis.step(curve.time, 100 * curve.standing, where="post", color=colour, linewidth=1.3 if bands else 0.9)
+            if bands:
+                axis.fill_between(
+                    curve.time, 100 * curve.low, 100 * curve.high, step="post", color=colour, alpha=0.15, linewidth=0
+                )
         axis.set_title(_lines(f"{scenario}: {scenario_name(scenario)}", 26), loc="left", fontsize=8.5)
         axis.set_ylim(0, 104)
         axis.set_xlim(left=0)
@@ -275,7 +277,8 @@ def severity_sweep(study: Study, parts: Mapping[str, Sequence[Part]], units: Map
                 at = [x for x, _ in points]
                 axis.plot(at, [100 * rate.value for _, rate in points], color=colour, marker=marker, markersize=4.5)
                 low, high = [100 * rate.low for _, rate in points], [100 * rate.high for _, rate in points]
-                axis.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
+                if len(study.policies) == len(looks):
+                    axis.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
             axis.set_ylim(0, 104)
             axis.grid()
             axis.set_title(_title(metric) if row else f"{kind}: {_title(metric)}", loc="left")

@@ -23,7 +23,7 @@ FEW_JUDGED = 30
 """Robots of a scenario below which the summary says so: an interval of a rate is then about 35 points wide."""
 
 FEW_SEEDS = 5
-"""Training seeds below which the summary says so: an interval over fewer is too narrow."""
+"""Training seeds below which the summary says so: the interval is wide and rests on the shape of the scatter."""
 
 CSS = """
 :root { color-scheme: light; --ink: #1d1d1f; --faint: #6b6b70; --line: #d9d9de; --soft: #f5f6f8; --accent: #0072b2; }
@@ -98,7 +98,8 @@ METHOD = (
     ),
     (
         "Training seeds",
-        "Where a group holds several policies, the mean over them, with a bootstrap over policies and robots.",
+        "Where a group holds several policies, the mean over them, with a bootstrap over policies and robots, widened"
+        " as Student's t asks for so many policies.",
     ),
     (
         "Differences",
@@ -175,7 +176,7 @@ def _cares(estimates: Estimates) -> list[str]:
         )
     for name, members in estimates.groups.items():
         if 1 < len(members) < FEW_SEEDS:
-            found.append(f"{name}: {len(members)} trainings. Intervals over so few are too narrow.")
+            found.append(f"{name}: {len(members)} trainings, which know little of what another would bring.")
     return found
 
 

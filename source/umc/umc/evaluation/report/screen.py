@@ -14,10 +14,10 @@ from typing import Any
 from umc.errors import UmcError
 from umc.rl.files import atomic_write
 
+from ..fault_run import FaultRun
 from ..gait import GaitReport
 from ..metrics import Outcome, Score, average
 from ..protocol import Protocol
-from ..rollout import FaultRun
 
 FORMAT = 1
 """Version of the report's layout."""

@@ -1,0 +1,135 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Figures of a study: the same as the metrics', with intervals that know which robots are the same."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+import torch
+from umc.errors import UmcError
+from umc.evaluation.demo import demo_study
+from umc.evaluation.estimates import Estimates, average_rate
+from umc.evaluation.intervals import wilson
+from umc.evaluation.metrics import Episodes, average
+from umc.evaluation.rollout import FaultRun
+from umc.evaluation.study import PolicyResult
+
+
+def rows(run, order):
+    episodes = Episodes(**{field.name: getattr(run.episodes, field.name)[order] for field in fields(Episodes)})
+    return FaultRun(episodes, run.cell[order], run.member[order], run.onset[order], run.joints[order])
+
+
+def test_every_figure_is_that_of_the_metrics():
+    study = demo_study(members=6)
+    estimates = Estimates(study, resamples=50)
+    for number, result in enumerate(study.policies):
+        scores = [score for _, score in study.scenario_scores(result)]
+        for place, score in [*enumerate(scores), (None, average(scores))]:
+            for metric in estimates.metrics:
+                name, _, radius = metric.key.partition("@")
+                wanted = getattr(score, name)
+                if radius:
+                    wanted = wanted[study.protocol.radii.index(float(radius))]
+                found = estimates.policy(number, metric.key, place)
+                assert (found is None) == (wanted is None), metric.key
+                if found is not None:
+                    assert found.value == pytest.approx(wanted, rel=1e-5), (metric.key, place)
+                    assert found.low <= found.value <= found.high or not metric.rate
+
+
+def test_a_policy_does_not_differ_from_itself():
+    study = demo_study(members=5, policies=[("a", 1.0)])
+    twin = replace(study.policies[0], label="b", group="b")
+    estimates = Estimates(replace(study, policies=(*study.policies, twin)), resamples=100)
+    for metric in estimates.metrics:
+        found = estimates.difference("a", "b", metric.key)
+        assert (found.value, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
+        assert found.count == 15
+
+
+def test_a_better_policy_is_better_and_the_order_of_robots_does_not_matter():
+    study = demo_study(members=40, policies=[("weak", 0.0), ("strong", 3.0)])
+    mixed = replace(study.policies[1], run=rows(study.policies[1].run, torch.randperm(len(study.policies[1].run.cell))))
+    first = Estimates(study, resamples=300)
+    second = Estimates(replace(study, policies=(study.policies[0], mixed)), resamples=300)
+    found = first.difference("weak", "strong", "failed")
+    assert found.high < 0.0
+    assert found.p < 0.01
+    other = second.difference("weak", "strong", "failed")
+    assert (other.value, other.low, other.high) == pytest.approx((found.value, found.low, found.high), abs=1e-6)
+
+
+def test_pairs_make_a_difference_surer_than_two_groups():
+    study = demo_study(members=60, policies=[("a", 1.0), ("b", 1.3)])
+    estimates = Estimates(study, resamples=500)
+    found = estimates.difference("a", "b", "failed")
+    alone = [estimates.policy(number, "failed") for number in (0, 1)]
+    spread = np.hypot(*(one.high - one.low for one in alone))
+    assert found.high - found.low < 0.9 * spread
+
+
+def test_policies_that_met_other_robots_are_refused():
+    study = demo_study(members=2, policies=[("a", 1.0), ("b", 1.0)])
+    half = replace(study.policies[1], run=rows(study.policies[1].run, torch.arange(24)))
+    with pytest.raises(UmcError, match="same robots"):
+        Estimates(replace(study, policies=(study.policies[0], half)))
+
+
+def test_two_policies_of_one_name_are_refused():
+    study = demo_study(members=1, policies=[("a", 1.0)])
+    with pytest.raises(UmcError, match="different labels"):
+        Estimates(replace(study, policies=study.policies * 2))
+    with pytest.raises(UmcError, match="different labels"):
+        Estimates(replace(study, policies=()))
+
+
+def test_a_group_is_the_mean_of_its_trainings_and_less_sure_than_each():
+    study = demo_study(members=30, policies=[("a", 1.0)], train_seeds=3)
+    estimates = Estimates(study, resamples=400)
+    each = [estimates.policy(number, "failed") for number in range(3)]
+    found = estimates.group("a", "failed")
+    assert found.value == pytest.approx(np.mean([one.value for one in each]))
+    assert found.high - found.low > max(one.high - one.low for one in each)
+    assert found.low >= 0.0
+    assert found.high <= 1.0
+
+
+def test_a_robot_that_does_the_same_in_every_scenario_counts_once():
+    fell = np.arange(40) < 12
+    judged = np.ones((8, 40))
+    same = average_rate(np.repeat(fell[None], 8, axis=0).astype(float), judged)
+    assert (same.low, same.high) == pytest.approx((wilson(12, 40).low, wilson(12, 40).high))
+    rng = np.random.default_rng(1)
+    mixed = average_rate(np.stack([rng.permutation(fell) for _ in range(8)]).astype(float), judged)
+    assert mixed.value == same.value
+    assert mixed.high - mixed.low < 0.5 * (same.high - same.low)
+
+
+def test_an_average_rates_interval_holds_the_truth_as_often_as_it_says():
+    rng = np.random.default_rng(2)
+    truth = np.array([0.05, 0.2, 0.5, 0.9])
+    held, trials = 0, 800
+    for _ in range(trials):
+        luck = rng.random((1, 50)) * 0.5 + rng.random((4, 50)) * 0.5  # robots are alike, not the same, in scenarios
+        order = np.where(luck < 0.5, 2 * luck**2, 1 - 2 * (1 - luck) ** 2)  # uniform again
+        found = average_rate((order < truth[:, None]).astype(float), np.ones((4, 50)))
+        held += found.low <= truth.mean() <= found.high
+    assert 0.93 <= held / trials <= 0.98
+
+
+def test_a_scenario_in_which_nobody_stood_is_left_out_of_the_average():
+    did, judged = np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([[1.0, 1.0], [0.0, 0.0]])
+    assert average_rate(did, judged).value == 0.5
+    assert average_rate(did, 0.0 * judged) is None
+
+
+def test_a_policy_under_which_nobody_stood_has_no_figures():
+    study = demo_study(members=1, policies=[("a", 1.0), ("b", 1.0)])
+    run = study.policies[1].run
+    fallen = replace(run, episodes=replace(run.episodes, outcome=torch.full_like(run.episodes.outcome, 2)))
+    lying = PolicyResult("b", "b", {}, fallen)
+    estimates = Estimates(replace(study, policies=(study.policies[0], lying)), resamples=20)
+    assert estimates.group("b", "failed") is None
+    assert estimates.difference("a", "b", "failed") is None
