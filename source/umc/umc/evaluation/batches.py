@@ -18,9 +18,9 @@ import torch
 from umc.errors import UmcError
 from umc.rl.files import atomic_write
 
+from .fault_run import FaultRun, Lineup
 from .metrics import Episodes
 from .protocol import Protocol
-from .rollout import FaultRun, Lineup
 
 PARTIAL = "partial"
 """Folder, inside that of the report, of what finished batches brought."""

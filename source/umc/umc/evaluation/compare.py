@@ -115,7 +115,7 @@ class Comparison:
         Raises:
             UmcError: If a result is damaged.
         """
-        from .rollout import FaultRun
+        from .fault_run import FaultRun
         from .study import PolicyResult, Study
 
         session = self.session

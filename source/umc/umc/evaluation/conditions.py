@@ -14,7 +14,7 @@ from .protocol import Protocol
 from .starts import seed_starts
 
 if TYPE_CHECKING:
-    from .rollout import Lineup
+    from .fault_run import Lineup
 
 FAULT_TERM = "faults"
 """Event term of every UMC task that breaks joints."""

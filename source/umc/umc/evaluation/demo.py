@@ -17,9 +17,9 @@ import torch
 
 from umc.errors import UmcError
 
+from .fault_run import FaultRun, line_up
 from .metrics import NOT_RECOVERED, Episodes, Outcome
 from .protocol import Protocol, protocol_for
-from .rollout import FaultRun, line_up
 from .study import PolicyResult, Study
 
 STEP_DT = 0.02

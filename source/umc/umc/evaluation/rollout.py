@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -15,14 +15,15 @@ from tensordict import TensorDict
 from tqdm import tqdm
 
 from umc.errors import UmcError
-from umc.faults import FaultCases, FaultState
+from umc.faults import FaultCases
 from umc.mdp import foot_contact, height_above_ground
 from umc.mdp.events import joint_faults_of
 from umc.terrains.tracks import TrackImporter
 
 from .conditions import tracks_of
+from .fault_run import FaultRun, Lineup, line_up, severities
 from .gait import GaitRecorder, GaitReport
-from .metrics import EpisodeRecorder, Episodes
+from .metrics import EpisodeRecorder
 from .protocol import Protocol
 from .starts import starts_of
 
@@ -67,50 +68,6 @@ class Step:
     """Error of the planar velocity [m/s]. Shape is (num_envs,)."""
     work: torch.Tensor
     """Work of the motors in this step, negative power left out [J]. Shape is (num_envs,)."""
-
-
-@dataclass(frozen=True)
-class FaultRun:
-    """An evaluation under faults; tensors live on the CPU."""
-
-    episodes: Episodes
-    cell: torch.Tensor
-    """Cell of the protocol that every env belongs to. Shape is (num_envs,)."""
-    member: torch.Tensor
-    """Which robot of its cell every env is. Shape is (num_envs,)."""
-    onset: torch.Tensor
-    """Onset of every env [env steps]. Shape is (num_envs,)."""
-    joints: torch.Tensor
-    """Faulty joints of every env. Shape is (num_envs, num_joints)."""
-    severity: Mapping[str, torch.Tensor] | None = None
-    """By kind of fault: its severity, in the kind's unit, averaged over an env's faulty joints; NaN where the env has
-    no such fault. None if not recorded. Shapes are (num_envs,)."""
-    stance: torch.Tensor | None = None
-    """Feet on the ground at onset; None if not recorded. Shape is (num_envs, num_feet)."""
-
-    @classmethod
-    def join(cls, runs: Sequence[FaultRun]) -> FaultRun:
-        """Puts batches together.
-
-        Args:
-            runs: The batches.
-
-        Returns:
-            All their robots.
-        """
-        episodes = {
-            field.name: torch.cat([getattr(run.episodes, field.name) for run in runs]) for field in fields(Episodes)
-        }
-        rest = {name: torch.cat([getattr(run, name) for run in runs]) for name in ("cell", "member", "onset", "joints")}
-        stances = [run.stance for run in runs if run.stance is not None]
-        severities = [run.severity for run in runs if run.severity is not None]
-        whole = len(severities) == len(runs)
-        return cls(
-            Episodes(**episodes),
-            **rest,
-            severity={kind: torch.cat([one[kind] for one in severities]) for kind in severities[0]} if whole else None,
-            stance=torch.cat(stances) if len(stances) == len(runs) else None,
-        )
 
 
 def drive(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, title: str | None) -> Iterator[Step]:
@@ -178,33 +135,6 @@ def _steps(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, bar: tq
             work=power * env.step_dt,
         )
         bar.update()
-
-
-@dataclass(frozen=True)
-class Lineup:
-    """Who takes part in a batch."""
-
-    cell: torch.Tensor
-    """Cell of the protocol that every env belongs to. Shape is (num_envs,)."""
-    member: torch.Tensor
-    """Which robot of its cell every env is. Shape is (num_envs,)."""
-    onset: torch.Tensor
-    """Onset of every env [env steps]; healthy robots have one, to count from. Shape is (num_envs,)."""
-
-
-def line_up(protocol: Protocol, num_envs: int, first_member: int = 0) -> Lineup:
-    """Deals the cells of a protocol out.
-
-    Args:
-        protocol: The conditions.
-        num_envs: Number of envs.
-        first_member: Robots of each cell that other batches hold.
-
-    Returns:
-        Who takes part in the batch.
-    """
-    cell, member = protocol.deal(num_envs, first_member)
-    return Lineup(cell, member, torch.tensor([setting.onset for setting, _ in protocol.cells])[cell])
 
 
 def begin(env: ManagerBasedRLEnv, protocol: Protocol, lineup: Lineup | None = None) -> Any:
@@ -289,21 +219,6 @@ def run_faults(
         severity,
         stance.cpu() if feet else None,
     )
-
-
-def severities(state: FaultState) -> dict[str, torch.Tensor]:
-    """How bad the faults of this episode are.
-
-    Args:
-        state: Faults of an environment that has been reset.
-
-    Returns:
-        By kind: the mean over an env's faulty joints, NaN where it has no such fault. Shapes are (num_envs,).
-    """
-    plan = state.plan
-    hit = plan.kinds[:, :, :, None] & plan.joints[:, :, None, :]
-    mean = torch.where(hit, plan.severity, 0.0).sum((1, 3)) / hit.sum((1, 3))  # 0 / 0 is NaN
-    return {kind.name: mean[:, number].cpu() for number, kind in enumerate(state.kinds)}
 
 
 def feet_sensor(env: ManagerBasedRLEnv, feet: Sequence[str]) -> SceneEntityCfg:
