@@ -1,0 +1,111 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures of a study hold the figures that they claim to show."""
+
+from xml.etree import ElementTree
+
+import pytest
+from umc.evaluation import plots
+from umc.evaluation.breakdown import break_down
+from umc.evaluation.demo import demo_study
+from umc.evaluation.estimates import Estimates
+from umc.evaluation.metrics import Outcome
+
+
+@pytest.fixture(scope="module")
+def study():
+    return demo_study(members=8, vary_severity=True)
+
+
+@pytest.fixture(scope="module")
+def estimates(study):
+    return Estimates(study, resamples=100)
+
+
+@pytest.fixture(scope="module")
+def parts(study):
+    return {result.label: break_down(study, result) for result in study.policies}
+
+
+def test_bars_are_as_high_as_the_figures(estimates):
+    upper, lower = plots.scenario_bars(estimates).axes
+    for axis, metric in ((upper, "reached@3"), (lower, "failed")):
+        bars = sorted(axis.patches, key=lambda bar: bar.get_x())
+        wanted = [
+            100 * estimates.group(group, metric, place).value
+            for place in [*range(8), None]
+            for group in estimates.groups
+        ]
+        assert [bar.get_height() for bar in bars] == pytest.approx(wanted)
+
+
+def test_curves_stand_beside_the_papers(estimates):
+    (axis,) = plots.reached_curves(estimates, {"Trf-UMC": (97, 95, 91, 84, 72, 2)}).axes
+    dashed = [line for line in axis.lines if line.get_linestyle() == "--"]
+    assert [list(line.get_ydata()) for line in dashed] == [[97, 95, 91, 84, 72]]
+    assert len(axis.lines) == 1 + 3
+    wanted = [100 * estimates.group("Trf-NM", f"reached@{k}").value for k in range(1, 6)]
+    assert list(axis.lines[1].get_ydata()) == pytest.approx(wanted)
+
+
+def test_survival_curves_hold_the_share_that_has_not_fallen_yet(study):
+    figure = plots.survival_curves(study)
+    assert len(figure.axes) == 8
+    steps = 600  # every setting watches its robots for longer
+    for scenario, axis in zip(study.protocol.scenarios, figure.axes, strict=True):
+        for result, line in zip(study.policies, axis.lines, strict=True):
+            episodes = result.run.episodes
+            mine = study.scenario_rows(result, scenario) & (episodes.outcome <= Outcome.FAILED)
+            fell = (episodes.outcome == Outcome.FAILED) & (episodes.steps_after_onset < steps)
+            before = line.get_xdata() <= steps * study.step_dt + 1e-9
+            assert line.get_ydata()[before][-1] == pytest.approx(100 * (1 - fell[mine].float().mean()), abs=1e-3)
+
+
+def test_the_heat_map_shows_each_joint_in_each_scenario_that_breaks_it(study, parts):
+    figure = plots.joint_heatmap(study, "Trf-NM", [parts["Trf-NM"]])
+    for axis, metric in zip(figure.axes, ("reached@3", "failed"), strict=True):
+        shown = axis.images[0].get_array()
+        assert shown.shape == (12, 8)  # scenarios 1 to 7 and the average
+        table = {(one.slice.name, one.scenario): one for one in parts["Trf-NM"] if one.slice.by == "joint"}
+        assert shown[2, 3] == pytest.approx(100 * table["FL_calf_joint", 4].rates[metric].value)
+        assert shown[2, 7] == pytest.approx(100 * table["FL_calf_joint", None].rates[metric].value)
+
+
+def test_differences_are_from_the_first_policy(estimates):
+    left, right = plots.paired_differences(estimates).axes
+    marks = [line for line in right.lines if line.get_marker() in plots.MARKERS]
+    assert len(marks) == 2 * 9
+    wanted = 100 * estimates.difference("Trf-NM", "MLP-UMC", "failed").value
+    assert marks[8].get_xdata()[0] == pytest.approx(wanted)
+    faces = [line.get_markerfacecolor() for line in left.lines if line.get_marker() in plots.MARKERS]
+    p = [estimates.difference("Trf-NM", "MLP-UMC", "reached@3", place).p for place in [*range(8), None]]
+    assert [face != "white" for face in faces[:9]] == [one < 0.05 for one in p]
+
+
+def test_a_single_policy_has_no_differences_and_the_same_severity_no_sweep():
+    study = demo_study(members=2, policies=[("a", 1.0)])
+    assert plots.paired_differences(Estimates(study, resamples=10)) is None
+    parts = {"a": break_down(study, study.policies[0])}
+    assert plots.severity_sweep(study, parts, {}) is None
+
+
+def test_the_sweep_goes_from_the_hardest_to_the_mildest(study, parts):
+    figure = plots.severity_sweep(study, parts, {"effort": "[N*m]"})
+    lines = figure.axes[1].lines
+    assert len(lines) == 3
+    assert list(lines[0].get_xdata()) == sorted(lines[0].get_xdata())
+    assert lines[0].get_ydata()[0] > lines[0].get_ydata()[-1]  # weaker motors fall more
+    assert "[N*m]" in figure.axes[1].get_xlabel()
+
+
+def test_colours_of_policies_are_told_apart():
+    looks = plots.style([f"policy {number}" for number in range(7)])
+    assert len(set(looks.values())) == 7
+    assert len({colour for colour, _ in looks.values()}) == 7
+
+
+def test_the_same_study_draws_the_same_file(estimates):
+    first, second = (plots.svg(plots.scenario_bars(estimates)) for _ in range(2))
+    assert first == second
+    ElementTree.fromstring(first)
+    assert plots.png(plots.scenario_bars(estimates)).startswith(b"\x89PNG")

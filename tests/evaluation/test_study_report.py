@@ -1,0 +1,312 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report of a study: what its files hold, that the page needs nobody, and that a failure leaves the old one."""
+
+import csv
+import hashlib
+import io
+import json
+import os
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from umc.errors import UmcError
+from umc.evaluation import demo
+from umc.evaluation.demo import demo_study
+from umc.evaluation.estimates import Estimates
+from umc.evaluation.protocol import protocol_for
+from umc.evaluation.report import study_files, summary, write_all, write_study_report
+from umc.evaluation.report.layout import ablation_tables, left_out_table, main_table
+from umc.evaluation.report.paper import departures, paper_tables
+from umc.evaluation.report.tables import Cell, Row, Table, printed, ranks
+
+VOID = {"meta", "img", "br", "link", "hr"}
+
+
+@pytest.fixture(scope="module")
+def study():
+    study = demo_study(members=4, vary_severity=True)
+    odd = replace(study.policies[1], label="MLP <UMC> & 5_%", group="MLP <UMC> & 5_%")
+    about = {**study.about, "command_line": "evaluate.py --checkpoint a.pt 'b<c>.pt'"}
+    return replace(study, policies=(study.policies[0], odd, study.policies[2]), about=about)
+
+
+@pytest.fixture(scope="module")
+def files(study):
+    return study_files(study, resamples=60)
+
+
+class Page(HTMLParser):
+    """Follows tags and collects what a browser would fetch or run."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.fetched, self.tags, self.ids, self.links, self.text = [], [], [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.tags.append(tag)
+        self.fetched += [values[name] for name in ("src", "srcset", "data") if name in values]
+        self.links += [values["href"]] if "href" in values else []
+        self.ids += [values["id"]] if "id" in values else []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def page(files):
+    page = Page()
+    page.feed(files["report.html"].decode())
+    page.close()
+    return page
+
+
+def test_the_page_is_whole_and_asks_nothing_of_a_network_or_a_script(page, files):
+    assert page.open == []
+    assert not {"script", "link", "iframe", "object"} & set(page.tags)
+    assert page.fetched
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in page.fetched)
+    assert page.links
+    assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
+    assert len(set(page.ids)) == len(page.ids)
+    style = files["report.html"].decode().partition("<style>")[2].partition("</style>")[0]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_the_page_says_what_a_reviewer_asks(page, files, study):
+    text = " ".join(" ".join(page.text).split())
+    for words in ("Summary", "seed 800, onset 100", "effort 8", "evaluate.py --checkpoint a.pt 'b<c>.pt'", "torch"):
+        assert words in text
+    assert "MLP <UMC> & 5_%" in text  # escaped, not parsed
+    assert "One training each" in text
+    assert hashlib.sha256(files["robots.csv"]).hexdigest() in text
+    assert "Trf-UMC (paper)" in text
+    assert page.tags.count("img") == len([name for name in files if name.endswith(".svg")])
+
+
+def test_the_json_is_versioned_and_holds_figures_intervals_and_differences(files, study):
+    content = json.loads(files["report.json"])
+    assert content["schema"] == 2
+    assert [one["label"] for one in content["policies"]] == [one.label for one in study.policies]
+    first = content["policies"][0]
+    score = study.score(study.policies[0], study.scenario_rows(study.policies[0], 2))
+    failed = first["scenarios"]["2"]["failed"]
+    assert failed["value"] == pytest.approx(score.failed)
+    assert failed["low"] < failed["value"] < failed["high"]
+    assert first["counts"]["all"]["envs"] == 96
+    assert first["counts"]["2"]["judged"] == score.judged
+    assert {part["by"] for part in first["breakdown"]} == {"setting", "onset", "joint", "severity", "stance"}
+    assert [one["second"] for one in content["differences"]] == [one.group for one in study.policies[1:]]
+    assert set(content["differences"][0]["average"]["failed"]) == {"value", "low", "high", "p", "count"}
+    assert content["paper"]["tables"][0]["rows"]["MLP-UMC (Ours)"][-1] == 4
+    assert content["protocol"]["steps"] == 750
+
+
+def test_robots_can_be_scored_again_from_the_csv(files, study):
+    rows = list(csv.DictReader(io.StringIO(files["robots.csv"].decode())))
+    assert len(rows) == 3 * 96
+    mine = [row for row in rows if row["policy"] == "Trf-NM" and row["scenario"] == "4"]
+    judged = [row for row in mine if row["outcome"] in ("up", "failed")]
+    score = study.score(study.policies[0], study.scenario_rows(study.policies[0], 4))
+    assert len(judged) == score.judged
+    assert sum(row["outcome"] == "failed" for row in judged) / len(judged) == pytest.approx(score.failed)
+    far = [row for row in judged if row["outcome"] == "up" and float(row["distance_m"]) > 3.0]
+    assert len(far) / len(judged) == pytest.approx(score.reached[2])
+    joints = study.policies[0].run.joints
+    assert rows[0]["faulty_joints"].split() == [
+        name for name, on in zip(study.joint_names, joints[0].tolist(), strict=True) if on
+    ]
+    weak = [row for row in rows if row["severity_effort"]]
+    assert {row["scenario"] for row in weak} == {"3", "6"}
+
+
+def test_cells_have_a_line_for_each_policy_setting_and_scenario(files):
+    rows = list(csv.DictReader(io.StringIO(files["cells.csv"].decode())))
+    assert len(rows) == 3 * 24
+    assert len({(row["policy"], row["scenario"], row["seed"], row["onset_step"]) for row in rows}) == 72
+    for row in rows:
+        assert int(row["envs"]) == 4
+        assert float(row["failed_low"]) <= float(row["failed"]) <= float(row["failed_high"])
+
+
+def test_markdown_tables_have_as_many_fields_in_every_line(files):
+    blocks = [block.splitlines() for block in files["tables.md"].decode().split("\n\n") if block.startswith("|")]
+    assert len(blocks) > 8
+    for block in blocks:
+        assert len({line.count("|") for line in block}) == 1
+
+
+def test_latex_is_escaped_and_balanced(files):
+    text = files["tables.tex"].decode()
+    assert r"MLP \textless{}UMC\textgreater{} \& 5\_\%" in text
+    assert text.count(r"\begin{table}") == text.count(r"\end{table}") == text.count(r"\label{")
+    for environment in text.split(r"\begin{tabular}")[1:]:
+        body = environment.partition(r"\midrule")[2].partition(r"\end{tabular}")[0]
+        columns = environment.partition("@{}l")[2].partition("@{}")[0]
+        lines = [line for line in body.splitlines() if line.endswith(r"\\")]
+        assert {line.replace(r"\&", "").count("&") for line in lines} == {len(columns)}
+    bare = text.replace(r"\{", "").replace(r"\}", "")
+    assert bare.count("{") == bare.count("}")
+    assert "_" not in bare.replace(r"\_", "").replace("tab:umc_", "").replace("scenarios_", "").replace(
+        "difference_", ""
+    ).replace("left_out", "").replace("by_", "")
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "values"),
+    [
+        ("a1", "Trf-UMC (Ours)", (97, 95, 91, 84, 72, 2)),
+        ("a1", "MLP-NM", (67, 54, 48, 43, 46, 23)),
+        ("g1", "BodyTrf", (52, 51, 49, 45, 40, 48)),
+        ("h1", "MLP-UMC (Ours)", (97, 97, 94, 88, 80, 3)),
+        ("solo8", "MT-FTC", (39, 31, 30, 30, 29, 46)),
+        ("ratio", "1:1:0:1", (90, 83, 75, 65, 50, 2)),
+        ("mask_value", "-100", (95, 91, 86, 79, 68, 4)),
+        ("paradigm", "Curriculum-Based", (92, 88, 84, 79, 67, 6)),
+    ],
+)
+def test_the_papers_figures_are_as_printed(table, row, values):
+    tables = {one.name: one for one in paper_tables()}
+    assert tables[table].rows[row] == values
+
+
+def test_the_papers_tables_are_all_there_and_hang_together():
+    tables = {one.name: one for one in paper_tables()}
+    assert {name: len(one.rows) for name, one in tables.items()} == {
+        "a1": 5, "g1": 5, "h1": 5, "solo8": 2, "ratio": 7, "mask_value": 3, "paradigm": 2,
+    }  # fmt: skip
+    for name, table in tables.items():
+        protocol = protocol_for(table.robot, name=table.protocol)
+        assert table.radii == protocol.radii
+        for row, (*reached, failed) in table.rows.items():
+            assert len(reached) == len(table.radii)
+            assert reached[0] + failed <= 100
+            assert reached == sorted(reached, reverse=True) or (name, row) == ("a1", "MLP-NM")
+    default = [tables["ratio"].rows["Default(1:1:1:1)"], tables["mask_value"].rows["Default(0)"]]
+    assert default == [tables["paradigm"].rows["Stage-Based"]] * 2  # one policy in three tables
+
+
+def test_the_main_table_is_the_papers_with_ours_above_it(study):
+    table = main_table(Estimates(study, resamples=20))
+    assert table.header == ("Methods", "1 unit", "2 unit", "3 unit", "4 unit", "5 unit", "failed")
+    assert [row.kind for row in table.rows] == [""] * 3 + ["paper"] * 5
+    assert [row.rule for row in table.rows] == [False] * 3 + [True] + [False] * 4
+    assert [cell.text for cell in table.rows[-1].cells] == ["Trf-UMC (paper)", "97%", "95%", "91%", "84%", "72%", "2%"]
+    assert all(cell.interval for row in table.rows[:3] for cell in row.cells[1:])
+    assert table.rows[2].cells[1].rank == 1
+
+
+def test_other_radii_stand_beside_nothing(study):
+    other = replace(study, protocol=replace(study.protocol, radii=(1.0, 2.0)))
+    table = main_table(Estimates(other, resamples=20))
+    assert not [row for row in table.rows if row.kind == "paper"]
+
+
+def test_what_is_not_as_in_the_paper_is_said(study):
+    assert departures(study) == [
+        "robots of each scenario and setting: 4 instead of 4000",
+        "simulator: none instead of Isaac Gym",
+    ]
+    mild = replace(study, protocol=replace(study.protocol, num_joints=(1, 2), severity={"rom": 0.5}))
+    words = departures(mild)
+    assert "num joints: 1, 2 instead of 4, 5" in words
+    assert "severity: rom 0.5 instead of rom 0.1, effort 8.0, velocity 3.0" in words
+    assert "num joints: 1, 2" in " ".join(main_table(Estimates(mild, resamples=20)).notes)
+
+
+def test_an_ablation_puts_each_policy_into_the_table_that_names_it():
+    study = demo_study(members=3, policies=[("1:2:2:1", 1.0), ("-100", 1.5)])
+    protocol = protocol_for("a1", name="umc_paper_ablation")
+    first = protocol.settings[0]
+    study = replace(study, protocol=replace(study.protocol, name="umc_paper_ablation"))
+    tables = {one.key: one for one in ablation_tables(Estimates(study, resamples=20))}
+    assert first.onset == 75
+    assert [row.cells[0].text for row in tables["ratio"].rows][:2] == ["1:2:2:1", "1:1:1:0 (paper)"]
+    assert [row.cells[0].text for row in tables["mask_value"].rows][:2] == ["-100", "100 (paper)"]
+    assert "paradigm" not in tables
+
+
+def test_who_is_left_out_stands_on_lines_of_its_own(study):
+    table = left_out_table(Estimates(study, resamples=20))
+    names = [row.cells[0].text for row in table.rows[:4]]
+    assert names == [f"Trf-NM: {cause}" for cause in ("judged", "fell before onset", "physics not finite",
+                                                     "ended before onset")]  # fmt: skip
+    for first in range(0, 12, 4):
+        for column in range(1, 10):
+            total = sum(int(table.rows[first + line].cells[column].text) for line in range(4))
+            assert total == (96 if column == 9 else 12)
+
+
+def test_the_summary_warns_of_what_a_figure_cannot_carry(study):
+    _, cares = summary(Estimates(study, resamples=20))
+    assert any("as few as" in care for care in cares)
+    quick = replace(study, about={**study.about, "quick": True})
+    assert any("quick run" in care for care in summary(Estimates(quick, resamples=20))[1])
+    fallen = study.policies[0].run
+    outcome = fallen.episodes.outcome.clone()
+    outcome[:40] = 2
+    run = replace(fallen, episodes=replace(fallen.episodes, outcome=outcome))
+    worse = replace(study, policies=(replace(study.policies[0], run=run),))
+    assert any("of 96 robots are left out" in care for care in summary(Estimates(worse, resamples=20))[1])
+    three = demo_study(members=12, policies=[("a", 1.0)], train_seeds=3)
+    assert any("3 trainings" in care for care in summary(Estimates(three, resamples=20))[1])
+
+
+def test_the_report_is_made_again_to_the_byte(study, files):
+    assert study_files(study, resamples=60) == files
+
+
+def test_a_full_disk_leaves_the_old_report(tmp_path, monkeypatch, study):
+    write_all(tmp_path, {"report.json": b"old", "figures/scenarios.svg": b"old"})
+    calls = []
+
+    def full(descriptor):
+        calls.append(descriptor)
+        if len(calls) == 5:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr("umc.evaluation.report.write.fsync", full)
+    with pytest.raises(UmcError, match="No space left on device; choose another --out"):
+        write_study_report(study, tmp_path, resamples=20)
+    left = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {"report.json": b"old", "figures/scenarios.svg": b"old"}
+
+
+def test_figures_of_an_earlier_report_do_not_stay(tmp_path):
+    write_all(tmp_path, {"figures/joints_2.svg": b"", "figures/joints_1.svg": b"", "figures/own.svg": b""})
+    write_all(tmp_path, {"figures/joints_1.svg": b""})
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["joints_1.svg", "own.svg"]
+
+
+def test_the_demo_writes_a_report(tmp_path, capsys):
+    assert demo.main(["--out", str(tmp_path / "out"), "--members", "1"]) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "out" / "report.html")
+    assert "--members 1" in (tmp_path / "out" / "report.html").read_text()
+    (tmp_path / "file").write_text("")
+    assert demo.main(["--out", str(tmp_path / "file"), "--members", "1"]) == 2
+
+
+def test_ranks_and_numbers_as_printed():
+    assert ranks([0.5, 0.7, 0.7, None, 0.1], 1) == [2, 1, 1, 0, 0]
+    assert ranks([3.0, 1.0], -1) == [2, 1]
+    assert ranks([1.0, 1.0], 1) == [0, 0]
+    assert ranks([1.0, 2.0], 0) == [0, 0]
+    assert printed(-0.0004, 2) == "0.00"
+    assert printed(0.125, 1, "+") == "+0.1"
+
+
+def test_a_table_of_one_row_is_a_table_in_every_form():
+    table = Table("t", "A & B", ("x", "failed"), (0, -1), (Row((Cell("a|b"), Cell("5%", "[1, 9]", 1))),), ("Note.",))
+    assert "| a\\|b | **5%** [1, 9] |" in table.markdown()
+    assert r"a|b & \textbf{5\%} {\scriptsize [1, 9]} \\" in table.latex()
+    assert r"failed $\downarrow$" in table.latex()
+    assert "<td><b>5%</b> <small>[1, 9]</small></td>" in table.html()
