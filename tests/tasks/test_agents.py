@@ -18,16 +18,18 @@ from umc.errors import UmcError
 from umc.rl.agents import AGENTS, entry_point
 from umc.rl.cli import checked_agent
 from umc.rl.stages import hand_over
-from umc.robots import A1_JOINTS, G1_JOINTS
+from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
 
-ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS}
+ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS, "H1": H1_JOINTS, "Solo8": SOLO8_JOINTS}
 WIDTHS = {
     "A1": {"policy": 48, "joint_mask": 12, "fault_flag": 3, "critic": 64},
     "G1": {"policy": 47, "joint_mask": 12, "fault_flag": 3, "critic": 50},
+    "H1": {"policy": 41, "joint_mask": 10, "fault_flag": 3, "critic": 44},
+    "Solo8": {"policy": 36, "joint_mask": 8, "fault_flag": 3, "critic": 48},
 }
 """Observation columns of the tasks; tests/tasks/test_tasks_engine.py holds the engines to them."""
 
-JOINT_COLUMNS = {"A1": 12, "G1": 9}
+JOINT_COLUMNS = {"A1": 12, "G1": 9, "H1": 9, "Solo8": 12}
 """Column of the first joint position that the actor reads."""
 
 ISSUE = {
