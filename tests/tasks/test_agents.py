@@ -168,7 +168,7 @@ def test_every_network_learns(tmp_path, robot, agent):
     unmoved = {name for name, weight in start.items() if torch.equal(weight, end[name])}
     assert not {name for name in unmoved if name.endswith("weight")}
     # baselines listen to dead joints: nobody tells them
-    columns = slice(JOINT_COLUMNS[robot], JOINT_COLUMNS[robot] + 36)
+    columns = slice(JOINT_COLUMNS[robot], JOINT_COLUMNS[robot] + 3 * len(ROBOTS[robot]))
     dead = runner.env.get_observations()["joint_mask"].repeat(1, 3).bool()
     said = runner.env.get_observations()["policy"].clone()
     said[:, columns] = torch.where(dead, 3.0, said[:, columns])
