@@ -11,7 +11,7 @@ from umc.errors import UmcError
 from umc.evaluation.demo import demo_study
 from umc.evaluation.estimates import Estimates, average_rate
 from umc.evaluation.intervals import wilson
-from umc.evaluation.metrics import Episodes, average
+from umc.evaluation.metrics import Episodes, Outcome, average
 from umc.evaluation.rollout import FaultRun
 from umc.evaluation.study import PolicyResult
 
@@ -105,6 +105,39 @@ def test_a_robot_that_does_the_same_in_every_scenario_counts_once():
     mixed = average_rate(np.stack([rng.permutation(fell) for _ in range(8)]).astype(float), judged)
     assert mixed.value == same.value
     assert mixed.high - mixed.low < 0.5 * (same.high - same.low)
+
+
+def test_a_robot_that_meets_several_settings_of_one_seed_counts_once():
+    study = demo_study(members=20, policies=[("a", 1.0)])
+    apart = Estimates(study, resamples=50)
+    same = tuple(replace(setting, seed=1) for setting in study.protocol.settings)
+    together = Estimates(replace(study, protocol=replace(study.protocol, settings=same)), resamples=50)
+    assert (apart.num_robots, together.num_robots) == (60, 20)
+    assert together.policy(0, "failed").value == apart.policy(0, "failed").value
+
+    protocol = replace(study.protocol, settings=same[:2])
+    twice = study.policies[0].run
+    first, again = twice.cell < 8, (twice.cell >= 8) & (twice.cell < 16)
+    # the second setting does to every robot what the first did
+    outcome = torch.cat([twice.episodes.outcome[first]] * 2)
+    order = torch.cat([first.nonzero(), again.nonzero()]).squeeze(1)
+    run = rows(twice, order)
+    run = replace(run, episodes=replace(run.episodes, outcome=outcome))
+    doubled = Estimates(replace(study, protocol=protocol, policies=(replace(study.policies[0], run=run),)))
+    failed = int((outcome[:160][run.cell[:160] == 2] == Outcome.FAILED).sum())
+    judged = int((outcome[:160][run.cell[:160] == 2] <= Outcome.FAILED).sum())
+    found = doubled.policy(0, "failed", 2)
+    assert (found.low, found.high) == pytest.approx((wilson(failed, judged).low, wilson(failed, judged).high))
+
+
+def test_a_scenarios_rate_has_wilsons_interval():
+    study = demo_study(members=20, policies=[("a", 1.0)])
+    score = study.score(study.policies[0], study.scenario_rows(study.policies[0], 3))
+    found, wanted = (
+        Estimates(study, resamples=20).policy(0, "failed", 2),
+        wilson(score.failed * score.judged, score.judged),
+    )
+    assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high))
 
 
 def test_an_average_rates_interval_holds_the_truth_as_often_as_it_says():

@@ -131,7 +131,7 @@ def test_robots_can_be_scored_again_from_the_csv(files, study):
 def test_cells_have_a_line_for_each_policy_setting_and_scenario(files):
     rows = list(csv.DictReader(io.StringIO(files["cells.csv"].decode())))
     assert len(rows) == 3 * 24
-    assert len({(row["policy"], row["scenario"], row["seed"], row["onset_step"]) for row in rows}) == 72
+    assert len({(row["policy"], row["scenario"], row["setting"]) for row in rows}) == 72
     for row in rows:
         assert int(row["envs"]) == 4
         assert float(row["failed_low"]) <= float(row["failed"]) <= float(row["failed_high"])

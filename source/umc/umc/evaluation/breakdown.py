@@ -122,7 +122,8 @@ def part(study: Study, result: PolicyResult, chosen: Slice, scenario: Scenario |
     for column, metric in enumerate(metrics):
         if metric.rate:
             did, judged = np.zeros(shape), np.zeros(shape)
-            did[place], judged[place] = numerators[keep, column], denominators[keep, column]
+            np.add.at(did, place, numerators[keep, column])
+            np.add.at(judged, place, denominators[keep, column])
             rates[metric.key] = average_rate(did, judged)
     return Part(chosen, scenario, average(each), rates)
 

@@ -3,9 +3,9 @@
 """All figures of a study with their intervals, and the tests of what differs between policies.
 
 Every metric is a sum over robots divided by another, so that one bootstrap serves all: robots are drawn anew within
-each setting, and a robot that is drawn is drawn in all scenarios and under all policies at once, since it starts the
-same and has the same faulty joints in all of them. That keeps pairs together and does not take one robot in eight
-scenarios for eight robots.
+each fault seed, and a robot that is drawn is drawn in all scenarios and settings of its seed and under all policies at
+once, since it starts the same and has the same faulty joints in all of them. That keeps pairs together and does not
+take one robot in eight scenarios for eight robots.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from .intervals import (
     over_seeds,
     percentiles,
     resampled,
-    wilson,
     wilson_of_mean,
 )
 from .metrics import NOT_RECOVERED, Episodes, Outcome
@@ -150,7 +149,9 @@ class Estimates:
         for policy, result in enumerate(study.policies):
             scenario = (result.run.cell % len(study.protocol.scenarios)).numpy()
             found = sums_of(result.run.episodes, study.protocol.radii, study.step_dt)
-            numerators[policy, scenario, places[policy]], denominators[policy, scenario, places[policy]] = found
+            # settings of one seed hold the same robots, which then count several times in a scenario
+            np.add.at(numerators[policy], (scenario, places[policy]), found[0])
+            np.add.at(denominators[policy], (scenario, places[policy]), found[1])
         self._numerators, self._denominators = numerators, denominators
 
         columns = np.stack([numerators, denominators]).transpose(3, 0, 1, 2, 4)
@@ -184,10 +185,8 @@ class Estimates:
             return None
         if not self.metrics[column].rate:
             return percentiles(value, self._replicates[number, place, column])
-        numerators, denominators = self._numerators[number, ..., column], self._denominators[number, ..., column]
-        if scenario is not None:
-            return wilson(float(numerators[scenario].sum()), float(denominators[scenario].sum()))
-        return average_rate(numerators, denominators)
+        rows = slice(None) if scenario is None else slice(scenario, scenario + 1)
+        return average_rate(self._numerators[number, rows, :, column], self._denominators[number, rows, :, column])
 
     def group(self, name: str, metric: str, scenario: int | None = None) -> Interval | None:
         """A figure of a group: the mean over its training seeds.
@@ -266,17 +265,17 @@ def row_numbers(study: Study, result: PolicyResult) -> Mapping[str, Array]:
         result: The policy.
 
     Returns:
-        ``scenario``: its place in the protocol; ``robot``: a number that is the same in all scenarios. Shapes are
-        (num_envs,).
+        ``scenario``: its place in the protocol; ``robot``: a number that is the same in all scenarios and in settings
+        of one seed. Shapes are (num_envs,).
     """
     _, robot = np.unique(_robots(study, result), axis=0, return_inverse=True)
     return {"scenario": (result.run.cell % len(study.protocol.scenarios)).numpy(), "robot": robot.reshape(-1)}
 
 
 def _robots(study: Study, result: PolicyResult) -> Array:
-    """Setting and member of every row: who it is, whatever the scenario."""
-    setting = result.run.cell // len(study.protocol.scenarios)
-    return np.stack([setting.numpy(), result.run.member.numpy()], axis=1)
+    """Seed and member of every row, which decide its start and its joints: who it is, whatever it meets."""
+    seeds = torch.tensor([setting.seed for setting, _ in study.protocol.cells])
+    return np.stack([seeds[result.run.cell].numpy(), result.run.member.numpy()], axis=1)
 
 
 def _check_pairs(study: Study) -> None:

@@ -114,7 +114,8 @@ def robots_csv(study: Study) -> str:
         The file's text; fields that say nothing about a robot are empty.
     """
     kinds = sorted({kind for result in study.policies for kind in result.run.severity or {}})
-    head = ["policy", "group", "scenario", "seed", "onset_step", "member", "outcome", "faulty_joints", "feet_at_onset"]
+    head = ["policy", "group", "scenario", "setting", "seed", "onset_step", "member", "outcome", "faulty_joints"]
+    head += ["feet_at_onset"]
     rows: list[list[Any]] = [head + [name for name, _ in ROBOT_COLUMNS] + [f"severity_{kind}" for kind in kinds]]
     cells = study.protocol.cells
     for result in study.policies:
@@ -130,8 +131,16 @@ def robots_csv(study: Study) -> str:
             zip(run.cell.tolist(), run.member.tolist(), run.onset.tolist(), episodes.outcome.tolist(), strict=True)
         ):
             setting, scenario = cells[cell]
-            who = [result.label, result.group, scenario, setting.seed, onset, member, Outcome(outcome).name.lower()]
-            rows.append([*who, joints[row], stances[row], *(_number(column[row]) for column in columns)])
+            who = [result.label, result.group, scenario, setting.name, setting.seed, onset, member]
+            rows.append(
+                [
+                    *who,
+                    Outcome(outcome).name.lower(),
+                    joints[row],
+                    stances[row],
+                    *(_number(column[row]) for column in columns),
+                ]
+            )
     return _csv(rows)
 
 
@@ -149,12 +158,13 @@ def cells_csv(study: Study) -> str:
     counts = ["envs", "judged", "fell_before_onset", "non_finite", "no_onset"]
     means = ["recovery_time", "survival", "distance", "speed_before_onset", "speed_after_onset", "error_before_onset"]
     means += ["error_after_onset", "energy_per_metre", "height_after_onset"]
-    head = ["policy", "group", "scenario", "seed", "onset_step", "perlin_seed", *counts]
+    head = ["policy", "group", "scenario", "setting", "seed", "onset_step", "perlin_seed", *counts]
     rows: list[list[Any]] = [head + [f"{name}{end}" for name in rates for end in ("", "_low", "_high")] + means]
     for result in study.policies:
         for cell, (setting, scenario) in enumerate(study.protocol.cells):
             score = study.score(result, result.run.cell == cell)
-            row: list[Any] = [result.label, result.group, scenario, setting.seed, setting.onset, setting.perlin_seed]
+            row: list[Any] = [result.label, result.group, scenario, setting.name, setting.seed, setting.onset]
+            row += ["" if setting.perlin_seed is None else setting.perlin_seed]
             row += [getattr(score, name) for name in counts]
             for share in (*score.reached, score.failed, score.recovered):
                 found = None if share is None else wilson(round(share * score.judged), score.judged)

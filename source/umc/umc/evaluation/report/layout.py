@@ -222,7 +222,7 @@ def difference_table(estimates: Estimates, first: str, second: str, number: int)
         name = f"{metric.title} {_sign(metric)}".strip()
         unit = "points" if metric.rate else metric.unit
         rows.append(Row((Cell(name), Cell(value, f"[{low}, {high}]"), Cell(unit), Cell(p))))
-    title = f"{second} minus {first}, averaged over scenarios; {estimates.num_robots} robots in each, the same for both"
+    title = f"{second} minus {first}, averaged over scenarios; {estimates.num_robots} robots, the same for both"
     notes = (f"{INTERVALS} Paired bootstrap; p is two-sided and not corrected for the number of comparisons.",)
     header = ("Metric", "difference", "unit", "p")
     return Table(f"difference_{number}", title, header, (0,) * 4, tuple(rows), notes)

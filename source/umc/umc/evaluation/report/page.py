@@ -93,8 +93,8 @@ METHOD = (
     ),
     (
         "Other means",
-        "Percentile bootstrap over robots: they are drawn anew within each setting, and a robot that is drawn is drawn"
-        " in all scenarios and under all policies.",
+        "Percentile bootstrap over robots: they are drawn anew within each fault seed, and a robot that is drawn is"
+        " drawn in all scenarios and settings of its seed and under all policies.",
     ),
     (
         "Training seeds",
@@ -203,7 +203,7 @@ def html_page(
     title = f"{protocol.robot.upper()} under faults: {', '.join(estimates.groups)}"
     lead = (
         f"Protocol {protocol.name}, {len(protocol.scenarios)} scenarios, {len(protocol.settings)} settings, "
-        f"{estimates.num_robots} robots in each scenario; {len(study.policies)} policies met the same faults."
+        f"{estimates.num_robots} robots; {len(study.policies)} policies met the same faults."
     )
     care = f'<div class="care"><b>Read with care</b>{_list(cares)}</div>' if cares else ""
     main, *rest = tables

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables for the screen and the report files of an evaluation."""
+"""Tables for the screen, and the report of a healthy gait."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from typing import Any
 from umc.errors import UmcError
 from umc.rl.files import atomic_write
 
-from ..fault_run import FaultRun
 from ..gait import GaitReport
-from ..metrics import Outcome, Score, average
+from ..metrics import Score, average
 from ..protocol import Protocol
 
 FORMAT = 1
-"""Version of the report's layout."""
+"""Version of the layout of ``gait.json``."""
 
 PACKAGES = ("umc", "isaaclab", "newton", "mujoco-warp", "warp-lang", "ovphysx", "torch", "rsl-rl-lib")
 """Packages whose versions stand in the report."""
@@ -63,47 +62,6 @@ def write_report(path: Path, content: Mapping[str, Any]) -> None:
             file.write((text + "\n").encode())
     except OSError as error:
         raise UmcError(f"cannot write {path}: {error.strerror}; choose another --out or free some space") from error
-
-
-def fault_report(
-    protocol: Protocol,
-    outcome: FaultRun,
-    scores: Sequence[Score],
-    run: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Everything about an evaluation under faults.
-
-    Args:
-        protocol: The conditions.
-        outcome: What the robots met and did.
-        scores: One score per scenario of the protocol, in its order.
-        run: What was run: checkpoint, task, engine and so on.
-
-    Returns:
-        The content of ``report.json``.
-    """
-    episodes, cells = outcome.episodes, protocol.cells
-    envs = {
-        "scenario": [cells[cell][1] for cell in outcome.cell.tolist()],
-        "setting": [cell // len(protocol.scenarios) for cell in outcome.cell.tolist()],
-        "member": outcome.member.tolist(),
-        "onset_step": outcome.onset.tolist(),
-        "faulty_joints": [row.nonzero().flatten().tolist() for row in outcome.joints],
-        "outcome": [Outcome(value).name.lower() for value in episodes.outcome.tolist()],
-        "distance_m": [round(value, 3) for value in episodes.distance.tolist()],
-        "steps_after_onset": episodes.steps_after_onset.tolist(),
-    }
-    return {
-        "format": FORMAT,
-        "kind": "faults",
-        **run,
-        "definition": DEFINITION,
-        "protocol": protocol.describe(),
-        "scenarios": {str(number): asdict(score) for number, score in zip(protocol.scenarios, scores, strict=True)},
-        "average": asdict(average(scores)),
-        "envs": envs,
-        "versions": versions(),
-    }
 
 
 def gait_report(report: GaitReport, run: Mapping[str, Any]) -> dict[str, Any]:
