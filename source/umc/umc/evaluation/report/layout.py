@@ -29,7 +29,13 @@ LEFT_OUT = (
 SMALLEST_P = 0.001
 """Smallest p that tables print; 2,000 resamples tell no smaller ones apart."""
 
-SLICES = {"setting": "setting", "onset": "onset", "joint": "faulty joint", "severity": "severity", "stance": "stance"}
+SLICES = {
+    "setting": "setting",
+    "onset": "onset",
+    "joint": "faulty joint",
+    "severity": "severity",
+    "stance": "feet down at onset",
+}
 """Kinds of slices that have a table, and the heads of their first columns."""
 
 
@@ -275,6 +281,8 @@ def slice_tables(estimates: Estimates, parts: Mapping[str, Sequence[Part]], unit
                 cells += [Cell(NOTHING if one is None else str(one.score.judged))]
                 cells += [figure_cell(metric, None if one is None else one.rates[metric.key]) for metric in metrics]
             rows.append(Row(tuple(cells)))
+        if by == "onset" and len(rows) == len(estimates.study.protocol.settings):
+            continue  # every setting has its own, so that the table would be that of the settings
         if rows:
             header, better = [head], [0]
             for label in labels:

@@ -107,9 +107,9 @@ def pictures(
     yield "scenarios", plots.scenario_bars(estimates), f"{radius} and failed by scenario, with 95% intervals."
     beside = " Dashed: the paper's rows, from another simulator." if paper else ""
     yield "reached", plots.reached_curves(estimates, paper), f"reached@k averaged over scenarios, 95% bands.{beside}"
-    words = (
-        "Robots still standing since onset (Kaplan-Meier, 95% bands); episodes that ended standing count until then."
-    )
+    alone = len(study.policies) == len(estimates.groups)
+    bands = ", with 95% bands" if alone else "; one line for each training"
+    words = f"Robots still standing since onset (Kaplan-Meier){bands}. Episodes that ended standing count until then."
     yield "survival", plots.survival_curves(study), words
     differences = plots.paired_differences(estimates)
     if differences is not None:
@@ -117,11 +117,8 @@ def pictures(
         yield "differences", differences, f"Differences from {first} over the same robots, 95% intervals. {BOLD}"
     severities = plots.severity_sweep(study, parts, units)
     if severities is not None:
-        yield (
-            "severity",
-            severities,
-            f"{radius} and failed over the severity, 95% bands; each mark holds as many robots.",
-        )
+        words = f"{radius} and failed over the severity{bands}. Each mark holds about as many robots."
+        yield "severity", severities, words
     for number, (group, members) in enumerate(estimates.groups.items(), 1):
         some = [parts[study.policies[member].label] for member in members]
         if any(one.slice.by == "joint" for one in some[0]):
