@@ -5,18 +5,19 @@
 import json
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import imageio.v2 as imageio
 import numpy as np
 import pytest
+import torch
 from fresh_policy import write_fresh
 from PIL import Image
-from umc.evaluation.main import QUICK_ENVS
+from umc.evaluation.metrics import Outcome
 from umc.evaluation.picture import RING_COLOR
 from umc.evaluation.play import QUICK_SIZE
 from umc.evaluation.protocol import QUICK_ONSET, QUICK_STEPS
+from umc.evaluation.study_file import STUDY, load_study
 from umc.rl.checkpoint import sha256
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -29,29 +30,53 @@ def run_script(name, *arguments):
 
 
 @pytest.mark.engine
-def test_evaluate_runs_all_scenarios_side_by_side_and_leaves_a_report(tmp_path):
-    checkpoint = write_fresh(tmp_path)
-    done = run_script("evaluate.py", "--checkpoint", tmp_path, "--quick", "--seed", 7, "--out", tmp_path / "out")
+def test_evaluate_compares_policies_and_simulates_no_batch_twice(tmp_path):
+    paths = [write_fresh(tmp_path / name, model=name) for name in ("mlp", "transformer_small32")]
+    out = tmp_path / "out"
+    arguments = ("--checkpoint", *paths, "--robot", "A1", "--quick", "--seed", 7, "--num_envs", 8, "--episodes", 2)
+    command = ("evaluate.py", *arguments, "env.scene.terrain=flat", "--out", out)
+    done = run_script(*command)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "average" in done.stdout
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert report["checkpoint"]["sha256"] == sha256(checkpoint)
-    assert (report["physics"], report["task"], report["seed"]) == ("newton_mjwarp", "UMC-A1-Stage2", 7)
-    envs = report["envs"]
-    assert Counter(envs["scenario"]) == dict.fromkeys(range(1, 9), QUICK_ENVS // 8)
-    for scenario, onset, joints, outcome, steps in zip(
-        *(envs[name] for name in ("scenario", "onset_step", "faulty_joints", "outcome", "steps_after_onset")),
-        strict=True,
-    ):
-        assert onset in QUICK_ONSET
-        assert len(joints) in ((0,) if scenario == 8 else (4, 5))
-        if outcome == "up":
-            assert steps == QUICK_STEPS - onset
-    judged = [report["scenarios"][str(scenario)]["judged"] for scenario in range(1, 9)]
-    assert sum(judged) == report["average"]["judged"] > 0
-    # a robot that has learnt nothing stands about where it was put
-    assert max(envs["distance_m"]) < 1.0
-    assert 0.15 < report["average"]["height_after_onset"] < 0.45
+    assert "2 policies x 8 cells x 2 robots, in 2 batches of 8 envs each" in done.stdout
+    study = load_study(out / STUDY)
+    first, second = study.policies
+    assert [one.label for one in study.policies] == ["mlp", "transformer_small32"]
+    assert [one.about["sha256"] for one in study.policies] == [sha256(path) for path in paths]
+    assert (study.about["physics"], study.about["task"], study.about["seed"]) == ("newton_mjwarp", "UMC-A1-Stage2", 7)
+    for run in (first.run, second.run):
+        assert run.cell.tolist() == [*range(8)] * 2
+        assert run.member.tolist() == [0] * 8 + [1] * 8
+        assert set(run.onset.tolist()) == {QUICK_ONSET}
+        broken = run.joints.sum(1)
+        assert set(broken[run.cell != 7].tolist()) <= {4, 5}
+        assert not broken[run.cell == 7].any()
+        up = run.episodes.outcome == Outcome.UP
+        assert up.sum() > 8
+        assert set(run.episodes.steps_after_onset[up].tolist()) == {QUICK_STEPS - QUICK_ONSET}
+        # a robot that has learnt nothing stands about where it was put
+        assert run.episodes.distance.max() < 1.0
+        assert 0.15 < run.episodes.height_after_onset[up].mean() < 0.45
+        # scenario 3 weakens the motors of exactly the faulty ones to the protocol's limit
+        assert run.severity["effort"][run.cell == 2].tolist() == pytest.approx([8.0, 8.0])
+        assert run.severity["effort"][run.cell == 0].isnan().all()
+        assert run.stance.shape == (16, 4)
+    assert torch.equal(first.run.joints, second.run.joints)
+    assert not torch.equal(first.run.episodes.distance, second.run.episodes.distance)
+    report = json.loads((out / "report.json").read_text())
+    assert [one["label"] for one in report["policies"]] == ["mlp", "transformer_small32"]
+    assert (out / "report.html").stat().st_size > 10_000
+
+    # what is lost is simulated again, alone and in another process, and comes out the same; the rest is not
+    parts = sorted((out / "partial").glob("*.pt"), key=lambda path: path.stat().st_mtime_ns)
+    assert len(parts) == 4
+    lost = parts[3].read_bytes()
+    parts[3].unlink()
+    ages = [part.stat().st_mtime_ns for part in parts[:3]]
+    again = run_script(*command)
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert "3 of 4 batches are there already" in again.stdout
+    assert [part.stat().st_mtime_ns for part in parts[:3]] == ages
+    assert parts[3].read_bytes() == lost
 
 
 def red_pixels(frame):

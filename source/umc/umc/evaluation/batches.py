@@ -8,7 +8,7 @@ import hashlib
 import json
 import pickle
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,12 @@ from .protocol import Protocol
 
 PARTIAL = "partial"
 """Folder, inside that of the report, of what finished batches brought."""
+
+DECIDING = (
+    *("compat.py", "faults", "mdp", "models", "robots", "tasks", "terrains", "rl/models.py", "rl/policy.py"),
+    *(f"evaluation/{name}.py" for name in ("conditions", "metrics", "rollout", "starts")),
+)
+"""Files and folders of this package without which a batch would have another result; reports are not among them."""
 
 KEY_LENGTH = 24
 """Hexadecimal digits of a part's file name."""
@@ -245,18 +251,19 @@ def fingerprint(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def code_fingerprint(folder: Path, endings: Iterable[str] = (".py", ".usda", ".yaml", ".json")) -> str:
-    """SHA-256 of a package's source and data: results of other code are other results.
+def code_fingerprint(folder: Path) -> str:
+    """SHA-256 of the source and data that decide results: results of other code are other results.
 
     Args:
         folder: Folder of the package.
-        endings: Kinds of files that count.
 
     Returns:
         Hexadecimal digits.
     """
-    wanted = tuple(endings)
     digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.suffix in wanted):
-        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    for name in DECIDING:
+        path = folder / name
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.suffix in (".py", ".usda", ".yaml", ".json"):
+                digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()

@@ -35,7 +35,6 @@ HEALTHY_ENVS = 64
 HEALTHY_SECONDS = 10.0
 """Length of ``--healthy`` [s]."""
 
-REPORT = "report.json"
 GAIT = "gait.json"
 
 DESCRIPTION = "Evaluate policies under the paper's faults: all scenarios and settings side by side in one simulation."
@@ -243,17 +242,13 @@ def describe(comparison: Comparison) -> list[str]:
 
 
 def _report(study: Study, out: Path) -> int:
-    from .metrics import Score
-    from .report import fault_report, score_table, write_report
+    from .report import score_table, write_study_report
 
     for result in study.policies:
-        scores: list[Score] = [score for _, score in study.scenario_scores(result)]
         print(result.label)
-        print(score_table(study.protocol, scores))
-        name = REPORT if len(study.policies) == 1 else f"{result.label.replace('/', '_')}.json"
-        about = {**study.about, "checkpoint": result.about, "step_dt_s": study.step_dt}
-        write_report(out / name, fault_report(study.protocol, result.run, scores, about))
-        print(f"report: {out / name}", flush=True)
+        print(score_table(study.protocol, [score for _, score in study.scenario_scores(result)]))
+    page = write_study_report(study, out)
+    print(f"report: {page}", flush=True)
     return 0
 
 

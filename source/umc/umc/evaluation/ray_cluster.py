@@ -55,11 +55,11 @@ def simulate_on_ray(comparison: Comparison, units: Sequence[Unit], argv: Sequenc
 
     options = comparison.session.options
     workers = min(options.ray, len(units))
-    if options.ray_address is None:
-        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, configure_logging=False)
-    else:
-        ray.init(address=options.ray_address, log_to_driver=False)
     try:
+        if options.ray_address is None:
+            ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, configure_logging=False)
+        else:
+            ray.init(address=options.ray_address, log_to_driver=False)
         gpus = 1 if ray.cluster_resources().get("GPU") else 0
         work = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(run_share)
         job = _job(comparison, argv)
@@ -72,6 +72,8 @@ def simulate_on_ray(comparison: Comparison, units: Sequence[Unit], argv: Sequenc
             (done, *_), _ = ray.wait(list(pending))
             _collect(pending.pop(done), ray.get(done))
             print(f"{len(pending)} of {workers} workers still at work", flush=True)
+    except (ConnectionError, ray.exceptions.RayError) as error:
+        raise UmcError(f"Ray: {str(error).strip().splitlines()[-1]}; finished batches are kept") from error
     finally:
         ray.shutdown()
 

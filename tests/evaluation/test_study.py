@@ -1,0 +1,126 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Batches hold each robot once, and files of runs and studies are whole, readable without code, or refused."""
+
+import os
+from dataclasses import fields, replace
+
+import pytest
+import torch
+from umc.errors import UmcError
+from umc.evaluation.batches import Batches, Parts, plain_run, run_of, save_plain
+from umc.evaluation.demo import demo_study
+from umc.evaluation.fault_run import FaultRun
+from umc.evaluation.metrics import Episodes
+from umc.evaluation.protocol import Setting, protocol_for
+from umc.evaluation.study_file import load_study, save_study
+
+
+def run_with(batch, batches):
+    lineup = batches.lineup(batch)
+    count = len(lineup.cell)
+    value = torch.arange(count, dtype=torch.float32) + 1000 * batch
+    episodes = Episodes(**{field.name: value for field in fields(Episodes)})
+    joints = torch.zeros(count, 12, dtype=torch.bool)
+    return FaultRun(
+        episodes, lineup.cell, lineup.member, lineup.onset, joints, {"rom": value}, torch.ones(count, 4).bool()
+    )
+
+
+@pytest.mark.parametrize(("num_envs", "episodes"), [(24, 1), (50, 2), (7, 3), (100, 11), (1, 2), (256, None)])
+def test_batches_hold_every_robot_once_in_the_same_order(num_envs, episodes):
+    protocol = protocol_for("a1")
+    batches = Batches.plan(protocol, num_envs, episodes)
+    assert batches.num_envs <= num_envs
+    runs = [batches.wanted(batch, run_with(batch, batches)) for batch in range(batches.count)]
+    whole = FaultRun.join(runs)
+    wanted = episodes or num_envs // 24
+    assert list(zip(whole.member.tolist(), whole.cell.tolist(), strict=True)) == [
+        (member, cell) for member in range(wanted) for cell in range(24)
+    ]
+    onsets = [setting.onset for setting, _ in protocol.cells]
+    assert whole.onset.tolist() == onsets * wanted
+    assert len(whole.severity["rom"]) == len(whole.stance) == 24 * wanted
+    # another process that is told the size of the batches makes the same ones
+    assert Batches.plan(protocol, batches.num_envs, batches.episodes) == batches
+
+
+def test_a_parts_name_depends_on_all_that_decides_its_result(tmp_path):
+    protocol = protocol_for("a1")
+    batches = Batches.plan(protocol, 24, 2)
+
+    def name(policy="p", batches=batches, batch=0, **conditions):
+        return Parts(tmp_path, {"protocol": protocol.describe(), **conditions}).path(policy, batches, batch)
+
+    others = {
+        name(policy="q"),
+        name(batch=1),
+        name(batches=Batches.plan(protocol, 48, 2)),
+        name(protocol=replace(protocol, steps=749).describe()),
+        name(protocol=replace(protocol, settings=(*protocol.settings[:2], Setting(51, 125, 75))).describe()),
+        name(versions={"newton": "2"}),
+    }
+    assert len(others) == 6
+    assert name() not in others
+    assert name() == name()
+
+
+def test_a_run_comes_back_from_its_file(tmp_path):
+    batches = Batches.plan(protocol_for("a1"), 24)
+    run = run_with(0, batches)
+    parts = Parts(tmp_path, {})
+    parts.save(tmp_path / "a.pt", run, ("FL", "FR"))
+    back, feet = parts.load(tmp_path / "a.pt")
+    assert feet == ("FL", "FR")
+    for name, value in plain_run(run).items():
+        assert torch.equal(plain_run(back)[name], value)
+    bare = replace(run, severity=None, stance=None)
+    assert run_of(plain_run(bare)).severity is None
+    assert run_of(plain_run(bare)).stance is None
+
+
+def test_a_damaged_part_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "a.pt"
+    path.write_bytes(b"PK nothing")
+    with pytest.raises(UmcError, match="damaged; delete it") as error:
+        Parts(tmp_path, {}).load(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_full_disk_leaves_what_stood_there(tmp_path, monkeypatch):
+    path = tmp_path / "study.pt"
+    save_plain(path, {"a": 1})
+    before = path.read_bytes()
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UmcError, match="No space left on device; choose another --out or free some space"):
+        save_plain(path, {"a": 2})
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["study.pt"]
+
+
+def test_a_study_comes_back_from_its_file(tmp_path):
+    study = demo_study()
+    setting = Setting(1, 75, 100, ("FL_hip_joint",), {"rom": 0.5})
+    study = replace(study, protocol=replace(study.protocol, settings=(setting, *study.protocol.settings[1:])))
+    save_study(tmp_path / "study.pt", study)
+    back = load_study(tmp_path / "study.pt")
+    assert back.protocol == study.protocol
+    assert (back.step_dt, back.joint_names, back.feet) == (study.step_dt, study.joint_names, study.feet)
+    for old, new in zip(study.policies, back.policies, strict=True):
+        assert (old.label, old.group) == (new.label, new.group)
+        pairs = zip(plain_run(old.run).items(), plain_run(new.run).items(), strict=True)
+        for (name, value), (other, same) in pairs:
+            assert name == other
+            assert torch.equal(value.nan_to_num(-1), same.nan_to_num(-1))
+
+
+def test_what_is_no_study_is_refused(tmp_path):
+    with pytest.raises(UmcError, match="no study at"):
+        load_study(tmp_path / "study.pt")
+    save_plain(tmp_path / "study.pt", {"format": 0})
+    with pytest.raises(UmcError, match="no study of this version"):
+        load_study(tmp_path / "study.pt")
