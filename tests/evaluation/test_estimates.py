@@ -96,6 +96,14 @@ def test_a_group_is_the_mean_of_its_trainings_and_less_sure_than_each():
     assert found.high <= 1.0
 
 
+def test_a_policy_that_is_alone_in_its_group_goes_by_its_own_name():
+    study = demo_study(members=1, policies=[("a", 1.0), ("b", 1.0)])
+    named = tuple(replace(one, label=f"my {one.label}") for one in study.policies)
+    assert list(Estimates(replace(study, policies=named), resamples=5).groups) == ["my a", "my b"]
+    twins = tuple(replace(one, group="both") for one in named)
+    assert Estimates(replace(study, policies=twins), resamples=5).groups == {"both": [0, 1]}
+
+
 def test_a_robot_that_does_the_same_in_every_scenario_counts_once():
     fell = np.arange(40) < 12
     judged = np.ones((8, 40))

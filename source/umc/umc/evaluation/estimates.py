@@ -10,6 +10,7 @@ take one robot in eight scenarios for eight robots.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -164,8 +165,8 @@ class Estimates:
     def groups(self) -> dict[str, list[int]]:
         """Policies of each group, by number, in the order in which they first appear."""
         found: dict[str, list[int]] = {}
-        for number, result in enumerate(self.study.policies):
-            found.setdefault(result.group, []).append(number)
+        for number, name in enumerate(group_names(self.study)):
+            found.setdefault(name, []).append(number)
         return found
 
     def policy(self, number: int, metric: str, scenario: int | None = None) -> Interval | None:
@@ -234,6 +235,20 @@ class Estimates:
         if not np.isfinite(figures).all():
             return None
         return difference(figures[0], figures[1], replicates[1] - replicates[0], self.num_robots)
+
+
+def group_names(study: Study) -> list[str]:
+    """What reports call the group of every policy: its group, or its own label where it is alone.
+
+    Args:
+        study: The study.
+
+    Returns:
+        One name per policy.
+    """
+    size = Counter(result.group for result in study.policies)
+    several = {group for group, count in size.items() if count > 1}
+    return [one.label if size[one.group] == 1 and one.label not in several else one.group for one in study.policies]
 
 
 def average_rate(numerators: Floats, denominators: Floats) -> Interval | None:

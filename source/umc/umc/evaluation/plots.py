@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .breakdown import Part, scenario_name
-from .estimates import Estimates
+from .estimates import Estimates, group_names
 from .study import Study
 from .survival import kaplan_meier
 
@@ -167,7 +167,8 @@ def survival_curves(study: Study) -> Figure:
         The picture.
     """
     scenarios = study.protocol.scenarios
-    groups = list(dict.fromkeys(result.group for result in study.policies))
+    names = group_names(study)
+    groups = list(dict.fromkeys(names))
     looks = style(groups)
     bands = len(study.policies) == len(groups)
     columns = min(4, len(scenarios))
@@ -175,11 +176,11 @@ def survival_curves(study: Study) -> Figure:
     figure = _figure(2.15 * columns + 0.6, 1.75 * rows + 0.8)
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axis, scenario in zip(axes.flat, scenarios, strict=False):
-        for result in study.policies:
+        for name, result in zip(names, study.policies, strict=True):
             curve = kaplan_meier(result.run.episodes, study.step_dt, study.scenario_rows(result, scenario))
             if curve is None:
                 continue
-            colour = looks[result.group][0]
+            colour = looks[name][0]
             axis.step(curve.time, 100 * curve.standing, where="post", color=colour, linewidth=1.3 if bands else 0.9)
             if bands:
                 axis.fill_between(
@@ -260,7 +261,7 @@ def severity_sweep(study: Study, parts: Mapping[str, Sequence[Part]], units: Map
     kinds = sorted({one.slice.kind for some in found.values() for one in some})
     if not kinds:
         return None
-    group_of = {result.label: result.group for result in study.policies}
+    group_of = {one.label: name for one, name in zip(study.policies, group_names(study), strict=True)}
     looks = style(list(dict.fromkeys(group_of.values())))
     figure = _figure(max(6.5, 3.3 * len(kinds)), 4.6)
     axes = figure.subplots(2, len(kinds), sharex="col", sharey=True, squeeze=False)
