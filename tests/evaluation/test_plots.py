@@ -44,7 +44,7 @@ def test_curves_stand_beside_the_papers(estimates):
     dashed = [line for line in axis.lines if line.get_linestyle() == "--"]
     assert [list(line.get_ydata()) for line in dashed] == [[97, 95, 91, 84, 72]]
     assert len(axis.lines) == 1 + 3
-    wanted = [100 * estimates.group("Trf-NM", f"reached@{k}").value for k in range(1, 6)]
+    wanted = [100 * estimates.group("example A", f"reached@{k}").value for k in range(1, 6)]
     assert list(axis.lines[1].get_ydata()) == pytest.approx(wanted)
 
 
@@ -62,11 +62,11 @@ def test_survival_curves_hold_the_share_that_has_not_fallen_yet(study):
 
 
 def test_the_heat_map_shows_each_joint_in_each_scenario_that_breaks_it(study, parts):
-    figure = plots.joint_heatmap(study, "Trf-NM", [parts["Trf-NM"]])
+    figure = plots.joint_heatmap(study, "example A", [parts["example A"]])
     for axis, metric in zip(figure.axes, ("reached@3", "failed"), strict=True):
         shown = axis.images[0].get_array()
         assert shown.shape == (12, 8)  # scenarios 1 to 7 and the average
-        table = {(one.slice.name, one.scenario): one for one in parts["Trf-NM"] if one.slice.by == "joint"}
+        table = {(one.slice.name, one.scenario): one for one in parts["example A"] if one.slice.by == "joint"}
         assert shown[2, 3] == pytest.approx(100 * table["FL_calf_joint", 4].rates[metric].value)
         assert shown[2, 7] == pytest.approx(100 * table["FL_calf_joint", None].rates[metric].value)
 
@@ -75,10 +75,10 @@ def test_differences_are_from_the_first_policy(estimates):
     left, right = plots.paired_differences(estimates).axes
     marks = [line for line in right.lines if line.get_marker() in plots.MARKERS]
     assert len(marks) == 2 * 9
-    wanted = 100 * estimates.difference("Trf-NM", "MLP-UMC", "failed").value
+    wanted = 100 * estimates.difference("example A", "example B", "failed").value
     assert marks[8].get_xdata()[0] == pytest.approx(wanted)
     faces = [line.get_markerfacecolor() for line in left.lines if line.get_marker() in plots.MARKERS]
-    p = [estimates.difference("Trf-NM", "MLP-UMC", "reached@3", place).p for place in [*range(8), None]]
+    p = [estimates.difference("example A", "example B", "reached@3", place).p for place in [*range(8), None]]
     assert [face != "white" for face in faces[:9]] == [one < 0.05 for one in p]
 
 

@@ -87,6 +87,7 @@ def test_the_page_says_what_a_reviewer_asks(page, files, study):
         assert words in text
     assert "MLP <UMC> & 5_%" in text  # escaped, not parsed
     assert "One training each" in text
+    assert "made up" in text.partition("Robots that stood when")[0]
     assert hashlib.sha256(files["robots.csv"]).hexdigest() in text
     assert "Trf-UMC (paper)" in text
     assert page.tags.count("img") == len([name for name in files if name.endswith(".svg")])
@@ -113,7 +114,7 @@ def test_the_json_is_versioned_and_holds_figures_intervals_and_differences(files
 def test_robots_can_be_scored_again_from_the_csv(files, study):
     rows = list(csv.DictReader(io.StringIO(files["robots.csv"].decode())))
     assert len(rows) == 3 * 96
-    mine = [row for row in rows if row["policy"] == "Trf-NM" and row["scenario"] == "4"]
+    mine = [row for row in rows if row["policy"] == "example A" and row["scenario"] == "4"]
     judged = [row for row in mine if row["outcome"] in ("up", "failed")]
     score = study.score(study.policies[0], study.scenario_rows(study.policies[0], 4))
     assert len(judged) == score.judged
@@ -237,7 +238,7 @@ def test_an_ablation_puts_each_policy_into_the_table_that_names_it():
 def test_who_is_left_out_stands_on_lines_of_its_own(study):
     table = left_out_table(Estimates(study, resamples=20))
     names = [row.cells[0].text for row in table.rows[:4]]
-    assert names == [f"Trf-NM: {cause}" for cause in ("judged", "fell before onset", "physics not finite",
+    assert names == [f"example A: {cause}" for cause in ("judged", "fell before onset", "physics not finite",
                                                      "ended before onset")]  # fmt: skip
     for first in range(0, 12, 4):
         for column in range(1, 10):

@@ -31,8 +31,11 @@ JOINTS = tuple(f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for par
 FEET = ("FL", "FR", "RL", "RR")
 """A1's feet."""
 
-POLICIES = (("Trf-NM", 0.9), ("MLP-UMC", 2.1), ("Trf-UMC", 2.6))
+POLICIES = (("example A", 0.9), ("example B", 2.1), ("example C", 2.6))
 """Names of made-up policies, and how well each gets along with faults (larger is better)."""
+
+NOTE = "These robots are made up; their figures mean nothing."
+"""Stands at the top of the report."""
 
 HARDNESS = {1: 0.9, 2: 1.7, 3: 1.9, 4: 1.5, 5: 1.2, 6: 1.4, 7: 1.0, 8: -1.5}
 """How hard each scenario is made to be."""
@@ -89,7 +92,7 @@ def demo_study(
             label = name if train_seeds == 1 else f"{name} seed {number + 1}"
             about = {"checkpoint": f"(made up, skill {skill:g})", "train_seed": number + 1}
             results.append(PolicyResult(label, name, about, run))
-    about = {"task": "none: these robots are made up", "physics": "none", "device": "none", "seed": seed}
+    about = {"task": "none", "physics": "none", "device": "none", "seed": seed, "note": NOTE}
     return Study(protocol, STEP_DT, JOINTS, about, tuple(results), FEET)
 
 

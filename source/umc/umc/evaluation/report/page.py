@@ -157,6 +157,8 @@ def summary(estimates: Estimates) -> tuple[list[str], list[str]]:
 
 def _cares(estimates: Estimates) -> list[str]:
     study, found = estimates.study, []
+    if study.about.get("note"):
+        found.append(str(study.about["note"]))
     if study.about.get("quick"):
         found.append("This is a quick run: its episodes are far too short for figures.")
     for result in study.policies:
@@ -213,7 +215,7 @@ def html_page(
     settings = "; ".join(_setting(one) for one in protocol.settings)
     plain = {**asdict(protocol), "settings": settings}
     conditions = {TITLES.get(key, key): value for key, value in plain.items()}
-    run = {key: value for key, value in about.items() if key not in ("command_line", "versions")}
+    run = {key: value for key, value in about.items() if key not in ("command_line", "versions", "note")}
     left = departures(study)
     departed = f"<p>Not as in the paper:</p>{_list(left)}" if left else ""
     policies = "".join(f"<h3>{html.escape(one.label)}</h3>{_terms(one.about)}" for one in study.policies)
