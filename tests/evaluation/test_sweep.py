@@ -14,6 +14,7 @@ import yaml
 from fresh_policy import write_fresh
 from umc.errors import UmcError
 from umc.evaluation.protocol import protocol_for
+from umc.evaluation.ray_cluster import check_address
 from umc.evaluation.sweep import merged, read_overrides, read_sweep
 from umc.faults import FaultCases, JointLimits
 from umc.robots import A1_JOINTS
@@ -127,6 +128,15 @@ def test_overrides_go_down_into_trees():
     assert read_overrides(tokens, "sweep") == {"agents": ["a", "b"]}
     with pytest.raises(UmcError, match="steps holds no further names"):
         merged(entry, {"steps.x": 1})
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [("cluster", "looks like 10.0.0.1:6379"), ("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1")],
+)
+def test_a_cluster_that_does_not_answer_is_refused_at_once(address, words):
+    with pytest.raises(UmcError, match=words):
+        check_address(address)
 
 
 # Two workers of a cluster, as processes that know nothing of each other: each gets bytes and gives back bytes.

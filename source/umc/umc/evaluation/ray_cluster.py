@@ -13,6 +13,7 @@ import argparse
 import importlib
 import importlib.util
 import json
+import socket
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,9 @@ REQUIREMENT = "ray[default]"
 RETRIES = 2
 """How often a share is started again whose machine went away."""
 
+ANSWER_TIME = 10.0
+"""How long a cluster may take to answer [s]."""
+
 LAST_LINES = 5
 """Lines of a failed worker's output that the error quotes."""
 
@@ -51,15 +55,18 @@ def simulate_on_ray(comparison: Comparison, units: Sequence[Unit], argv: Sequenc
     """
     if importlib.util.find_spec("ray") is None:
         raise UmcError(f"--ray needs Ray, which is not installed; pip install '{REQUIREMENT}', or leave --ray out")
+    address = comparison.session.options.ray_address
+    if address is not None:
+        check_address(address)
     ray: Any = importlib.import_module("ray")
 
     options = comparison.session.options
     workers = min(options.ray, len(units))
     try:
-        if options.ray_address is None:
+        if address is None:
             ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, configure_logging=False)
         else:
-            ray.init(address=options.ray_address, log_to_driver=False)
+            ray.init(address=address, log_to_driver=False)
         gpus = 1 if ray.cluster_resources().get("GPU") else 0
         work = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(run_share)
         job = _job(comparison, argv)
@@ -76,6 +83,26 @@ def simulate_on_ray(comparison: Comparison, units: Sequence[Unit], argv: Sequenc
         raise UmcError(f"Ray: {str(error).strip().splitlines()[-1]}; finished batches are kept") from error
     finally:
         ray.shutdown()
+
+
+def check_address(address: str) -> None:
+    """Refuses an address where nobody answers; Ray itself would try for many minutes.
+
+    Args:
+        address: ``host:port``, ``ray://host:port``, or ``auto``, which Ray looks up itself.
+
+    Raises:
+        UmcError: If nobody answers.
+    """
+    if address == "auto":
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and port.isdigit()):
+        raise UmcError(f"--ray_address {address} is none; it looks like 10.0.0.1:6379, ray://10.0.0.1:10001 or auto")
+    try:
+        socket.create_connection((host, int(port)), ANSWER_TIME).close()
+    except (OSError, OverflowError) as error:
+        raise UmcError(f"no Ray cluster answers at {address} ({error}); start one with: ray start --head") from error
 
 
 def _job(comparison: Comparison, argv: Sequence[str]) -> dict[str, Any]:

@@ -1,0 +1,179 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What one launch for a whole protocol saves, and what the evaluation costs beside a bare rollout; Markdown.
+
+First, one launch of ``scripts/evaluate.py`` that holds all scenarios and settings side by side is timed against
+launches of one scenario in one setting each, with as many robots in all; a few of those are timed and stand for the
+rest. Start-up counts. Second, in one process, evaluations and bare rollouts of the same environment and policy take
+turns, from the same starts. Processor time is printed beside wall time, since it means something on a busy machine, too.
+Usage:
+
+    ./isaaclab.sh -p benchmarks/evaluation.py [--num_envs 240] [--steps 150] [--launches 3] [--rounds 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+POLICY = ROOT / "policies" / "a1_mlp_stage1.pt"
+GROUND = "env.scene.terrain=flat"
+"""The policy has learnt on it."""
+
+ONSETS = (10, 11, 12)
+"""Onsets of the three settings [env steps]; short runs must hold them."""
+
+LONG = 750
+"""Steps of the paper's episodes."""
+
+MEGABYTE = 1024
+"""What the kernel counts memory in [kB]."""
+
+
+def main() -> None:
+    """Measures and prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--num_envs", type=int, default=240, help="robots of the protocol's 24 cells together; a multiple of 24")
+    add("--steps", type=int, default=150, help="env steps of an episode")
+    add("--launches", type=int, default=3, help="single launches that are timed, of 24")
+    add("--rounds", type=int, default=3, help="pairs of an evaluation and a bare rollout")
+    add("--physics", default="newton_mjwarp", help="engine preset")
+    add("--checkpoint", type=Path, default=POLICY, help="policy of A1")
+    add("--child", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if (
+        options.num_envs < 24
+        or options.num_envs % 24
+        or not 1 <= options.launches <= 24
+        or options.steps <= max(ONSETS)
+    ):
+        sys.exit(f"error: --num_envs takes multiples of 24, --launches 1 to 24, --steps more than {max(ONSETS)}")
+    if options.child is not None:
+        options.child.write_text(json.dumps(overhead(options)))
+        sys.stdout.flush()
+        os._exit(0)  # engines may hang at exit
+    with tempfile.TemporaryDirectory() as folder:
+        report(options, Path(folder))
+
+
+def report(options: argparse.Namespace, folder: Path) -> None:
+    """Runs everything.
+
+    Args:
+        options: Flags.
+        folder: For what is written on the way.
+    """
+    from umc.evaluation.protocol import protocol_for
+
+    steps = options.num_envs * options.steps
+    whole = launch(options, folder / "whole", options.num_envs, f"protocol.settings.onset={list(ONSETS)}")
+    cells = protocol_for("a1").cells
+    chosen = [cells[number * len(cells) // options.launches] for number in range(options.launches)]
+    singles = []
+    for number, (setting, scenario) in enumerate(chosen):
+        settings = f"{{seed: [{setting.seed}], onset: [{ONSETS[0]}], perlin_seed: [{setting.perlin_seed}]}}"
+        arguments = (f"protocol.settings={settings}", "--scenarios", str(scenario))
+        singles.append(launch(options, folder / str(number), options.num_envs // len(cells), *arguments))
+    alone = [statistics.mean(single[kind] for single in singles) * len(cells) for kind in range(2)]
+    print(f"{options.physics}, {options.num_envs} robots, {options.steps} steps\n")
+    print("| | wall [s] | per env-step [ms] | processor [s] | peak memory of a process [MB] |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    print(f"| one launch | {whole[0]:.0f} | {whole[0] / steps * 1e3:.2f} | {whole[1]:.0f} | {whole[2]:.0f} |")
+    peak = max(single[2] for single in singles)
+    name = f"{len(cells)} launches ({len(singles)} timed)"
+    print(f"| {name} | {alone[0]:.0f} | {alone[0] / steps * 1e3:.2f} | {alone[1]:.0f} | {peak:.0f} |")
+    print(f"\nOne launch is {alone[0] / whole[0]:.1f} x faster ({alone[1] / whole[1]:.1f} x in processor time).\n")
+    file = folder / "overhead.json"
+    subprocess.run([sys.executable, __file__, *sys.argv[1:], "--child", str(file)], check=True, stdout=sys.stderr)
+    cost = json.loads(file.read_text())
+    ratios = [one["steps"] / one["bare"] for one in cost["rounds"]]
+    start = statistics.median(one["start"] for one in cost["rounds"])
+    bare = statistics.median(one["bare"] for one in cost["rounds"]) / options.steps
+    share = statistics.median(ratios) - 1.0
+    print(f"Bare rollout: {bare * 1e3:.1f} ms of processor time per step of all envs. Evaluation: {share:+.1%} a step")
+    print(f"(rounds: {', '.join(f'{ratio - 1.0:+.1%}' for ratio in ratios)}), and {start:.2f} s for faults and starts,")
+    print(f"together {share + start / (bare * LONG):+.1%} over an episode of {LONG} steps.")
+    print(f"Peak memory of that process: {cost['peak']:.0f} MB.")
+
+
+def launch(options: argparse.Namespace, out: Path, num_envs: int, *more: str) -> tuple[float, float, float]:
+    """Times one start of the script.
+
+    Args:
+        options: Flags.
+        out: Folder for its report.
+        num_envs: Envs.
+        *more: What it evaluates.
+
+    Returns:
+        Wall time [s], processor time [s] and peak memory [MB].
+    """
+    command = [sys.executable, str(ROOT / "scripts" / "evaluate.py"), "--checkpoint", str(options.checkpoint)]
+    command += ["--num_envs", str(num_envs), "--out", str(out), GROUND, f"physics={options.physics}", "--device", "cpu"]
+    command += [f"protocol.steps={options.steps}", *more]
+    begin = time.monotonic()
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert child.stderr is not None
+    said = child.stderr.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    wall = time.monotonic() - begin
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        sys.exit(f"error: {' '.join(command)} ended with {child.returncode}: {said[-500:]}")
+    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / MEGABYTE
+
+
+def overhead(options: argparse.Namespace) -> dict[str, Any]:
+    """Evaluations and bare rollouts in turns.
+
+    Args:
+        options: Flags.
+
+    Returns:
+        Processor times of each round [s] and peak memory [MB].
+    """
+    import resource
+
+    import umc.evaluation.rollout as rollout
+    from tensordict import TensorDict
+    from umc.evaluation.conditions import make_calm, set_faults
+    from umc.evaluation.protocol import protocol_for
+    from umc.evaluation.session import parse, prepare, running
+
+    arguments = ["--checkpoint", str(options.checkpoint), GROUND, f"physics={options.physics}", "--device", "cpu"]
+    session = prepare(*parse(arguments, "", "", lambda _: None), stage=2)
+    settings = {"seed": [1, 800, 50], "onset": list(ONSETS)}
+    protocol = protocol_for("a1", overrides={"steps": options.steps, "settings": settings})
+    make_calm(session.env_cfg, protocol.command, options.num_envs, protocol.steps, protocol.seed)
+    set_faults(session.env_cfg, protocol)
+    rounds = []
+    with running(session) as (env, policy):
+        feet = rollout.feet_of(session.env_cfg)
+        rollout.run_faults(env, policy, protocol, feet=feet)  # compiles what is compiled at first use
+        for _ in range(options.rounds):
+            clock = time.process_time()
+            obs = rollout.begin(env, protocol)
+            start = time.process_time() - clock
+            clock = time.process_time()
+            for _ in range(protocol.steps):
+                obs, *_ = env.step(policy(TensorDict(obs, batch_size=[env.num_envs])))
+            bare = time.process_time() - clock
+            clock = time.process_time()
+            rollout.run_faults(env, policy, protocol, feet=feet)
+            rounds.append({"start": start, "bare": bare, "steps": time.process_time() - clock - start})
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE
+        return {"rounds": rounds, "peak": peak}
+
+
+if __name__ == "__main__":
+    main()
