@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Breaks thousands of robots in every way at once and checks that nothing but the robots is broken.
 
-Short episodes of A1 under violent random actions and all kinds of faults; every physics step is measured. Checked are:
-no NaN reaches an observation; after a reset an env's state is finite and its limits are the healthy ones to the bit;
-and the ledger agrees with physics from switch to switch: torques and positions measured, limits as the engine has them.
-Ends with status 1 if anything is violated. Usage:
+Short episodes of a robot under violent random actions and all kinds of faults; every physics step is measured. Checked
+are: no NaN reaches an observation; after a reset an env's state is finite and its limits are the healthy ones to the
+bit; Newton's solver has room for all rows and contacts; and the ledger agrees with physics from switch to switch:
+torques and positions measured, limits as the engine has them. Ends with status 1 if anything is violated. Usage:
 
-    ./isaaclab.sh -p benchmarks/soak.py --physics newton_mjwarp [--episodes 4096] [--num_envs 64] [--json FILE]
+    ./isaaclab.sh -p benchmarks/soak.py --robot A1 --physics newton_mjwarp [--episodes 4096] [--num_envs 64]
 """
 
 from __future__ import annotations
@@ -24,16 +24,20 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from soak_checks import GRACE, OVERSHOOT, SPEEDING, Findings, Segment, compare
+from solver_room import SolverRoom
 from tqdm import tqdm
 from umc.errors import UmcError
-from umc.faults import read_ledger
+from umc.faults import read_ledger, training_faults
 from umc.rl.console import drop_known_warnings, quiet
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
 
-ACTION_SIZE = 3.0
-"""Standard deviation of the actions; A1's are multiples of 0.5 rad, so that targets lie far outside of its range."""
+ROBOTS = ("A1", "H1", "G1", "Solo8")
+"""Robots as they stand in the task ids."""
+
+TARGET_SIZE = 1.5
+"""Standard deviation of the joint targets around the default pose [rad]: many lie far outside of a joint's range."""
 
 EPISODE = 40
 """Longest episode [env steps]."""
@@ -47,14 +51,15 @@ SCENARIOS = (
 
 SEVERITY = {
     "rom": {"uniform": [0.05, 0.6]},
-    "effort": {"log_uniform": [0.5, 20.0]},
-    "velocity": {"log_uniform": [0.5, 15.0]},
     "bias": {"uniform": [-0.3, 0.3]},
     "drift": {"uniform": [-0.5, 0.5]},
     "noise": {"log_uniform": [0.01, 0.3]},
     "dropped": {"uniform": [0.1, 0.9]},
     "delayed": {"choice": [1, 3, 10]},
 }
+EFFORT_SPREAD, VELOCITY_SPREAD = (0.1, 4.0), (1.0 / 6.0, 5.0)
+"""Least and greatest torque and speed that is left, in shares of what the paper's training leaves the robot [-]."""
+
 TIMES = {"num_faults": (1, 2), "onset_range": (1, 25), "duration": (1, 40), "period": (6, 40), "duty": 0.6}
 """Up to two faults an episode; some stay, some end, some come and go [env steps]."""
 
@@ -81,6 +86,7 @@ class Meter:
         self._was_on = self.state.faults_on.clone()
         self._cap = torch.full(shape, math.inf)
         self._engine, self._start = engine_limits(env), self.robot.data.joint_pos.torch.clone()
+        self.solver = SolverRoom(env.num_envs) if self.robot.__backend_name__ == "newton" else None
         update = env.scene.update
 
         def update_and_measure(dt: float) -> None:
@@ -93,6 +99,8 @@ class Meter:
     def _measure(self) -> None:
         data, sums = self.robot.data, self._sums
         self._samples += 1
+        if self.solver is not None:
+            self.solver.measure()
         speed = torch.where(self._samples[:, None] > GRACE, data.joint_vel.torch.abs(), 0.0)
         sums["torque"] = torch.maximum(sums["torque"], self.robot.actuators.applied_effort.torch.abs())
         sums["lowest"] = torch.minimum(sums["lowest"], data.joint_pos.torch)
@@ -172,10 +180,31 @@ def engine_limits(env: ManagerBasedRLEnv) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in values.items()}
 
 
-def make_env(physics: str, num_envs: int, seed: int, ledger: Path) -> ManagerBasedRLEnv:
-    """A1's Stage 2 task with all kinds of faults.
+def severities(robot: str) -> dict[str, Any]:
+    """How hard each kind hits.
 
     Args:
+        robot: The robot.
+
+    Returns:
+        Severities by kind.
+    """
+
+    def spread(value: Any, low: float, high: float) -> Any:
+        if isinstance(value, dict):
+            return {joints: spread(one, low, high) for joints, one in value.items()}
+        return {"log_uniform": [low * value, high * value]}
+
+    trained = training_faults(robot.lower())["severity"]
+    spreads = {"effort": EFFORT_SPREAD, "velocity": VELOCITY_SPREAD}
+    return {**SEVERITY, **{kind: spread(trained[kind], *shares) for kind, shares in spreads.items()}}
+
+
+def make_env(robot: str, physics: str, num_envs: int, seed: int, ledger: Path) -> ManagerBasedRLEnv:
+    """A robot's Stage 2 task with all kinds of faults.
+
+    Args:
+        robot: The robot.
         physics: Name of the engine.
         num_envs: Number of envs.
         seed: Seed of env and faults.
@@ -186,19 +215,19 @@ def make_env(physics: str, num_envs: int, seed: int, ledger: Path) -> ManagerBas
     """
     import umc.tasks  # noqa: F401
     from isaaclab.envs import ManagerBasedRLEnv
-    from isaaclab_tasks.utils import resolve_presets
+    from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
     from umc import mdp
-    from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
     from umc.terrains import FLAT_GROUND_CFG
 
-    cfg: Any = resolve_presets(A1Stage2EnvCfg(), [physics, "flat"])
+    task = load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point")
+    cfg: Any = resolve_presets(task, [physics, "flat"])
     cfg.scene.terrain = FLAT_GROUND_CFG
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = num_envs, "cpu", seed
     cfg.episode_length_s = EPISODE * cfg.sim.dt * cfg.decimation
     cfg.actions.command_faults = mdp.CommandFaultsCfg()
     cfg.events.faults.params = {
         "ratios": dict.fromkeys(SCENARIOS, 1.0),
-        "severity": SEVERITY,
+        "severity": severities(robot),
         "num_joints": (1, 6),
         "seed": seed,
         "ledger": str(ledger),
@@ -226,11 +255,13 @@ def soak(env: ManagerBasedRLEnv, episodes: int, seed: int, findings: Findings) -
     generator = torch.Generator().manual_seed(seed)
     observations, _ = env.reset()
     healthy, meter = engine_limits(env), Meter(env)
-    counts, data = findings.counts, env.scene["robot"].data
+    counts, data, joints = findings.counts, env.scene["robot"].data, env.scene["robot"].num_joints
+    action: Any = env.action_manager.get_term("joint_pos").cfg
+    size = TARGET_SIZE / action.scale
     interval = 0.2 if sys.stderr.isatty() else 10.0
     with tqdm(total=episodes, desc="soaking", unit="episode", mininterval=interval, dynamic_ncols=True) as bar:
         while counts["episodes"] < episodes:
-            actions = ACTION_SIZE * torch.randn(env.num_envs, 12, generator=generator)
+            actions = size * torch.randn(env.num_envs, joints, generator=generator)
             observations, reward, terminated, _, _ = env.step(actions)
             counts["env steps"] += env.num_envs
             for name, group in {**observations, "reward": reward}.items():
@@ -249,6 +280,8 @@ def soak(env: ManagerBasedRLEnv, episodes: int, seed: int, findings: Findings) -
                     findings.violations.append(f"env {number}: its state is not finite after a reset")
                 bar.update(ended)
     meter.finish()
+    if meter.solver is not None:
+        meter.solver.report(findings)
     return meter.segments
 
 
@@ -280,6 +313,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     """
     parser = argparse.ArgumentParser(description="Soak test of the fault layer on a real engine")
     add = parser.add_argument
+    add("--robot", choices=ROBOTS, default=ROBOTS[0])
     add("--physics", choices=list(OVERSHOOT), default="newton_mjwarp")
     add("--episodes", type=int, default=4096, help="env episodes")
     add("--num_envs", type=int, default=64)
@@ -304,10 +338,10 @@ def main(args: argparse.Namespace) -> int:
     torch.set_num_threads(1)
     path = args.ledger or Path(tempfile.mkdtemp()) / "ledger.jsonl"
     findings = Findings()
-    print(f"{args.physics}: starting {args.num_envs} envs; the ledger is {path}", flush=True)
+    print(f"{args.physics}: starting {args.num_envs} {args.robot}; the ledger is {path}", flush=True)
     drop_known_warnings()
     with quiet():
-        env = make_env(args.physics, args.num_envs, args.seed, path)
+        env = make_env(args.robot, args.physics, args.num_envs, args.seed, path)
     segments = soak(env, args.episodes, args.seed, findings)
     ledger = read_ledger(path)
     compare(ledger, segments, findings, OVERSHOOT[args.physics])
@@ -317,9 +351,11 @@ def main(args: argparse.Namespace) -> int:
             print(f"{name:45} {value:12.6g}")
     for line in findings.violations[:SHOWN]:
         print(f"violation: {line}")
-    print(f"{args.physics}: {len(findings.violations)} violations in {findings.counts['episodes']} episodes")
+    print(
+        f"{args.robot}, {args.physics}: {len(findings.violations)} violations in {findings.counts['episodes']} episodes"
+    )
     if args.json is not None:
-        args.json.write_text(json.dumps({"physics": args.physics, **vars(findings)}))
+        args.json.write_text(json.dumps({"robot": args.robot, "physics": args.physics, **vars(findings)}))
     return int(bool(findings.violations))
 
 
