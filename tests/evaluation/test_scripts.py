@@ -65,6 +65,7 @@ def test_evaluate_compares_policies_and_simulates_no_batch_twice(tmp_path):
     report = json.loads((out / "report.json").read_text())
     assert [one["label"] for one in report["policies"]] == ["mlp", "transformer_small32"]
     assert (out / "report.html").stat().st_size > 10_000
+    assert not study.protocol.track  # they walked on flat ground, and the report says so
 
     # what is lost is simulated again, alone and in another process, and comes out the same; the rest is not
     parts = sorted((out / "partial").glob("*.pt"), key=lambda path: path.stat().st_mtime_ns)

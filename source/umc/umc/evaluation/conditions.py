@@ -88,6 +88,20 @@ def set_faults(env_cfg: Any, protocol: Protocol) -> None:
     set_track(env_cfg, protocol)
 
 
+def on_tracks(env_cfg: Any) -> bool:
+    """Whether a task walks on Perlin tracks.
+
+    Args:
+        env_cfg: Env cfg with its presets resolved.
+
+    Returns:
+        False on flat ground.
+    """
+    from umc.terrains import TrackImporterCfg
+
+    return isinstance(env_cfg.scene.terrain, TrackImporterCfg)
+
+
 def set_track(env_cfg: Any, protocol: Protocol) -> None:
     """Lays the protocol's tracks where the task walks on tracks; on other ground there is nothing to do.
 
@@ -101,11 +115,11 @@ def set_track(env_cfg: Any, protocol: Protocol) -> None:
     Raises:
         UmcError: If there are more terrain seeds than tracks.
     """
-    from umc.terrains import TrackImporterCfg, perlin_tracks
+    from umc.terrains import perlin_tracks
 
     terrain = env_cfg.scene.terrain
     seeds = protocol.perlin_seeds
-    if not isinstance(terrain, TrackImporterCfg) or not protocol.track or not seeds:
+    if not on_tracks(env_cfg) or not protocol.track or not seeds:
         return
     if len(seeds) > TRACKS:
         raise UmcError(f"protocol {protocol.name} has {len(seeds)} terrain seeds; at most {TRACKS} tracks can be laid")

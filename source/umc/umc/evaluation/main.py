@@ -9,6 +9,7 @@ import json
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -155,6 +156,7 @@ def _sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Sweep | N
 
 
 def _protocol(session: Session, sweep: Sweep | None, changes: Mapping[str, Any]) -> Protocol:
+    from .conditions import on_tracks
     from .study_file import protocol_of
 
     options, robot = session.options, session.info.robot
@@ -167,6 +169,8 @@ def _protocol(session: Session, sweep: Sweep | None, changes: Mapping[str, Any])
     overrides = {key: value for key, value in merged(entry, changes).items() if entry.get(key) != value}
     scenarios = options.scenarios or (sweep.scenarios if sweep else None)
     protocol = protocol_for(robot, scenarios, options.radii, options.seed, options.quick, name, overrides)
+    if not on_tracks(session.env_cfg):
+        protocol = replace(protocol, track={})  # so that the report does not claim them
     return sweep.apply(protocol, session.info.joint_names, options.quick) if sweep else protocol
 
 
