@@ -5,7 +5,7 @@
 First, one launch of ``scripts/evaluate.py`` that holds all scenarios and settings side by side is timed against
 launches of one scenario in one setting each, with as many robots in all; a few of those are timed and stand for the
 rest. Start-up counts. Second, in one process, evaluations and bare rollouts of the same environment and policy take
-turns, from the same starts. Processor time is printed beside wall time, since it means something on a busy machine, too.
+turns, from the same starts. Processor time is printed beside wall time, since it means something on a busy machine.
 Usage:
 
     ./isaaclab.sh -p benchmarks/evaluation.py [--num_envs 240] [--steps 150] [--launches 3] [--rounds 3]

@@ -9,11 +9,15 @@ import pytest
 import torch
 from umc.errors import UmcError
 from umc.evaluation.batches import Batches, Parts, plain_run, run_of, save_plain
+from umc.evaluation.conditions import TRACKS, set_track, tracks_of
 from umc.evaluation.demo import demo_study
 from umc.evaluation.fault_run import FaultRun
 from umc.evaluation.metrics import Episodes
 from umc.evaluation.protocol import Setting, protocol_for
+from umc.evaluation.rollout import Lineup
 from umc.evaluation.study_file import load_study, save_study
+from umc.terrains import FLAT_GROUND_CFG, perlin_tracks
+from umc.terrains.tracks import needed_grid
 
 
 def run_with(batch, batches):
@@ -43,6 +47,47 @@ def test_batches_hold_every_robot_once_in_the_same_order(num_envs, episodes):
     assert len(whole.severity["rom"]) == len(whole.stance) == 24 * wanted
     # another process that is told the size of the batches makes the same ones
     assert Batches.plan(protocol, batches.num_envs, batches.episodes) == batches
+
+
+def test_the_ground_under_a_robot_depends_on_its_setting_and_member_only():
+    from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+
+    protocol = protocol_for("a1")
+    grounds = []
+    for num_envs in (24, 100):
+        cfg = A1Stage2EnvCfg()
+        cfg.scene.num_envs = num_envs
+        cfg.scene.terrain = perlin_tracks(**protocol.track, seeds=1)
+        set_track(cfg, protocol)
+        grounds.append(needed_grid(cfg.scene.terrain.replace(num_envs=num_envs)))
+    small, large = grounds
+    assert [small.seed_of(column) for column in range(6)] == [100, 25, 75] * 2
+    assert small.num_cols == large.num_cols == TRACKS
+    assert small.num_rows == large.num_rows
+    # 750 steps of 0.02 s at 0.5 m/s are 7.5 m
+    assert small.num_rows * small.size[0] > 1.5 * 7.5
+    lineup = Batches.plan(protocol, 200, 20).lineup(1)
+    tracks = tracks_of(protocol, lineup)
+    seeds = [small.seed_of(column) for column in tracks.tolist()]
+    assert seeds == [protocol.cells[cell][0].perlin_seed for cell in lineup.cell.tolist()]
+    place = torch.arange(len(tracks)).flip(0)
+    other = Lineup(lineup.cell[place], lineup.member[place], lineup.onset[place])
+    assert torch.equal(tracks_of(protocol, other), tracks[place])
+    assert set(tracks.tolist()) == set(range(TRACKS))
+
+
+def test_flat_ground_stays_flat_and_too_many_terrain_seeds_are_refused():
+    from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+
+    protocol = protocol_for("a1")
+    cfg = A1Stage2EnvCfg()
+    cfg.scene.terrain = FLAT_GROUND_CFG
+    set_track(cfg, protocol)
+    assert cfg.scene.terrain is FLAT_GROUND_CFG
+    cfg.scene.terrain = perlin_tracks(**protocol.track, seeds=1)
+    many = tuple(Setting(1, onset, onset) for onset in range(75, 75 + TRACKS + 1))
+    with pytest.raises(UmcError, match="13 terrain seeds; at most 12"):
+        set_track(cfg, replace(protocol, settings=many))
 
 
 def test_a_parts_name_depends_on_all_that_decides_its_result(tmp_path):
