@@ -1,0 +1,278 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""How many env steps a second UMC's tasks make, beside Isaac Lab's own velocity task with the same robot; Markdown.
+
+Both tasks run in processes of their own that take turns: while one steps, the other waits. They share robot, flat
+ground, physics settings, and the paper's MLP, untrained, which acts on what the policy sees. UMC's task is Stage 2,
+with all faults. On a CPU processor time counts, on CUDA the wall time. Isaac Lab has no task for Solo8: A1's takes it.
+Usage:
+
+    ./isaaclab.sh -p benchmarks/envs.py [--robots A1 H1 G1 Solo8] [--engines newton_mjwarp ovphysx] [--num_envs 64 256]
+    ./isaaclab.sh -p benchmarks/envs.py --device cuda --num_envs 4096 8192
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+ROBOTS = ("A1", "H1", "G1", "Solo8")
+ENGINES = ("newton_mjwarp", "ovphysx")
+TASKS = ("stock", "UMC")
+TARGET = 0.9
+"""Least share of the stock task's env steps per second that UMC allows itself [-]."""
+
+MARK = "@envs "
+"""Begins what a child says; engines write to the same stream."""
+
+BASE = {"A1": "trunk", "H1": "pelvis", "G1": "pelvis", "Solo8": "base_link"}
+FEET = {"A1": ".*_calf", "H1": ".*_ankle_link", "G1": ".*_ankle_roll_link", "Solo8": ".*_LOWER_LEG"}
+"""Bodies of UMC's robots that the stock tasks ask for: base, and those that carry the feet."""
+
+WIDTHS = (256, 512, 256, 256)
+"""The paper's MLP."""
+
+NOISE = 0.1
+"""Standard deviation of the actions around the network's [-]."""
+
+WARM_UP = 25
+"""Steps before the first block."""
+
+
+def stock_task(robot: str) -> Any:
+    """Isaac Lab's flat velocity task with UMC's robot, and no file to download.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        Its cfg, without robot and physics.
+    """
+    from isaaclab_tasks.contrib.velocity.config.a1.flat_env_cfg import UnitreeA1FlatEnvCfg
+    from isaaclab_tasks.core.velocity.config.g1.flat_env_cfg import G1FlatEnvCfg
+    from isaaclab_tasks.core.velocity.config.h1.flat_env_cfg import H1FlatEnvCfg
+
+    cfgs = {"A1": UnitreeA1FlatEnvCfg, "Solo8": UnitreeA1FlatEnvCfg, "G1": G1FlatEnvCfg, "H1": H1FlatEnvCfg}
+    cfg: Any = cfgs[robot]()
+    cfg.scene.sky_light.spawn.texture_file = None
+    cfg.commands.base_velocity.debug_vis = False
+    for name in ("feet_air_time", "feet_slide", "air_time_variance"):
+        term = getattr(cfg.rewards, name, None)
+        for sensor in ("sensor_cfg", "asset_cfg"):
+            if term is not None and sensor in term.params:
+                term.params[sensor].body_names = FEET[robot]
+    for name in ("arms", "fingers", "torso"):  # welded here
+        if hasattr(cfg.rewards, f"joint_deviation_{name}"):
+            setattr(cfg.rewards, f"joint_deviation_{name}", None)
+    if robot == "H1":  # its joints' names end in _joint here
+        cfg.rewards.dof_pos_limits.params["asset_cfg"].joint_names = ".*_ankle_joint"
+        cfg.rewards.joint_deviation_hip.params["asset_cfg"].joint_names = [".*_hip_(yaw|roll)_joint"]
+    cfg.terminations.base_contact.params["sensor_cfg"].body_names = BASE[robot]
+    for name in ("add_base_mass", "base_com", "base_external_force_torque"):
+        event = getattr(cfg.events, name)
+        if event is not None:
+            event.params["asset_cfg"].body_names = BASE[robot]
+    return cfg
+
+
+def make_env(task: str, robot: str, args: argparse.Namespace) -> Any:
+    """One of the two tasks.
+
+    Args:
+        task: One of :data:`TASKS`.
+        robot: The robot.
+        args: The command line.
+
+    Returns:
+        The environment.
+    """
+    import umc.tasks  # noqa: F401
+    from isaaclab.envs import ManagerBasedRLEnv
+    from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
+    from umc.terrains import FLAT_GROUND_CFG
+
+    ours: Any = load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point")
+    newton = ours.sim.physics.newton_mjwarp
+    newton.solver_cfg.njmax = args.njmax or newton.solver_cfg.njmax
+    newton.num_substeps = args.substeps or newton.num_substeps
+    cfg: Any = ours if task == "UMC" else stock_task(robot)
+    cfg.sim.physics, cfg.scene.robot, cfg.scene.terrain = ours.sim.physics, ours.scene.robot, FLAT_GROUND_CFG
+    resolved: Any = resolve_presets(cfg, [args.engine, "flat"])
+    resolved.scene.terrain = FLAT_GROUND_CFG
+    resolved.scene.num_envs, resolved.sim.device, resolved.seed = args.num_envs[0], args.device, 1
+    return ManagerBasedRLEnv(resolved)
+
+
+def serve(task: str, args: argparse.Namespace) -> None:
+    """Runs a block of steps for every line of standard input, and says how long it took.
+
+    Args:
+        task: One of :data:`TASKS`.
+        args: The command line, for one robot, engine and number of envs.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    is_cuda = "cuda" in args.device
+    clock = time.perf_counter if is_cuda else time.process_time
+    env = make_env(task, args.robots[0], args)
+    groups = [name for name in ("policy", "joint_mask", "fault_flag") if name in env.observation_manager.group_obs_dim]
+
+    def seen(observations: Any) -> torch.Tensor:
+        return torch.cat([observations[name].float() for name in groups], dim=1)
+
+    observations, _ = env.reset()
+    sizes = (seen(observations).shape[1], *WIDTHS)
+    layers: list[torch.nn.Module] = []
+    for inputs, outputs in pairwise(sizes):
+        layers += [torch.nn.Linear(inputs, outputs), torch.nn.ELU()]
+    actions = env.action_manager.total_action_dim
+    network = torch.nn.Sequential(*layers, torch.nn.Linear(sizes[-1], actions)).to(env.device)
+
+    def block(steps: int) -> dict[str, float]:
+        nonlocal observations
+        ended = torch.zeros((), device=env.device)
+        if is_cuda:
+            torch.cuda.synchronize()
+        start = clock()
+        for _ in range(steps):
+            with torch.inference_mode():
+                action = network(seen(observations))
+                action += NOISE * torch.randn_like(action)
+            observations, _, terminated, timed_out, _ = env.step(action.clone())
+            ended += (terminated | timed_out).sum()
+        if is_cuda:
+            torch.cuda.synchronize()
+        return {"seconds": clock() - start, "ended": float(ended)}
+
+    block(WARM_UP)
+    print(f"{MARK}{json.dumps('ready')}", flush=True)
+    for line in sys.stdin:
+        print(f"{MARK}{json.dumps(block(int(line)))}", flush=True)
+
+
+class Child:
+    """A process with one task.
+
+    Args:
+        task: One of :data:`TASKS`.
+        flags: Its command line.
+    """
+
+    def __init__(self, task: str, flags: list[str]) -> None:
+        self.task = task
+        self._log: list[str] = []
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).resolve()), f"--child={task}", *flags],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+
+    def answer(self) -> Any:
+        """Waits for what it says next."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith(MARK):
+                return json.loads(line.removeprefix(MARK))
+            self._log.append(line)
+        sys.exit(f"{self.task} failed:\n{''.join(self._log)[-3000:]}")
+
+    def run(self, steps: int) -> dict[str, float]:
+        """Has it step.
+
+        Args:
+            steps: Env steps.
+
+        Returns:
+            Seconds and ended episodes.
+        """
+        assert self._process.stdin is not None
+        print(steps, file=self._process.stdin, flush=True)
+        return self.answer()
+
+    def end(self) -> None:
+        """Ends it."""
+        self._process.kill()
+        self._process.wait()
+
+
+def compare(robot: str, engine: str, num_envs: int, args: argparse.Namespace) -> str:
+    """Measures both tasks in turns.
+
+    Args:
+        robot: The robot.
+        engine: Name of the engine.
+        num_envs: Number of envs.
+        args: The command line.
+
+    Returns:
+        A row of the table.
+    """
+    flags = [f"--robots={robot}", f"--engine={engine}", f"--num_envs={num_envs}", f"--device={args.device}"]
+    flags += [f"--njmax={args.njmax}", f"--substeps={args.substeps}"]
+    children = [Child(task, flags) for task in TASKS]
+    try:
+        for child in children:
+            child.answer()
+        rates: dict[str, list[float]] = {task: [] for task in TASKS}
+        ended: dict[str, float] = dict.fromkeys(TASKS, 0.0)
+        for number in range(args.rounds):
+            for child in children if number % 2 else reversed(children):
+                said = child.run(args.steps)
+                rates[child.task].append(num_envs * args.steps / said["seconds"])
+                ended[child.task] += said["ended"]
+    finally:
+        for child in children:
+            child.end()
+    shares = [ours / theirs for ours, theirs in zip(rates["UMC"], rates["stock"], strict=True)]
+    steps = num_envs * args.steps * args.rounds
+    cells = [robot, engine, f"{num_envs:,}", *(f"{statistics.median(rates[task]):,.0f}" for task in TASKS)]
+    cells.append(f"{statistics.median(shares):.2f} ({min(shares):.2f} to {max(shares):.2f})")
+    cells.append(", ".join(f"{1000 * ended[task] / steps:.1f}" for task in TASKS))
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--robots", nargs="+", choices=ROBOTS, default=ROBOTS)
+    add("--engines", nargs="+", choices=ENGINES, default=ENGINES)
+    add("--num_envs", nargs="+", type=int, default=[64, 256], help="numbers of envs")
+    add("--device", default="cpu", help="cpu or cuda")
+    add("--rounds", type=int, default=5, help="pairs of blocks")
+    add("--steps", type=int, default=20, help="env steps of a block")
+    add("--njmax", type=int, default=0, help="rows of Newton's solver, in place of the task's, for both tasks")
+    add("--substeps", type=int, default=0, help="Newton's substeps, in place of the task's, for both tasks")
+    add("--engine", choices=ENGINES, help=argparse.SUPPRESS)
+    add("--child", choices=TASKS, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if min(*args.num_envs, args.rounds, args.steps) < 1 or min(args.njmax, args.substeps) < 0:
+        parser.error("--num_envs, --rounds and --steps must be at least 1, --njmax and --substeps positive")
+    if args.child:
+        serve(args.child, args)
+        os._exit(0)  # the teardown of an engine may hang
+    clock = "wall time" if "cuda" in args.device else "processor time"
+    print(f"{args.device}, {clock}, {args.rounds} pairs of blocks of {args.steps} env steps; target {TARGET:.2f}\n")
+    print("| robot | engine | envs | stock [env-steps/s] | UMC | UMC / stock: median (min to max) | ", end="")
+    print("episodes ended per 1,000 env steps: stock, UMC |\n|---|---|---:|---:|---:|---|---|", flush=True)
+    for robot in args.robots:
+        for engine in args.engines:
+            for num_envs in args.num_envs:
+                print(compare(robot, engine, num_envs, args), flush=True)
+
+
+if __name__ == "__main__":
+    main()
