@@ -16,8 +16,8 @@ STEPS, DECIMATION, DT = 25, 4, 0.005
 HEIGHT = 5.0
 """Where the robots are let go [m]; in 0.5 s they fall 1.2 m."""
 SIZES, RATES = (0.5, 1.0), (0.5, 2.0)
-"""Each joint's action swings with a size [-] and at a rate [Hz] of its own from these ranges, as in a walk. The engines
-place a physics step's force half a step apart, so that joints differ by speed x 2.5 ms whoever is right."""
+"""Each joint's action swings with a size [-] and at a rate [Hz] of its own from these ranges, as in a walk. Half the
+physics step halves the engines' difference: it is what their integrators make of one step, and grows with the speed."""
 
 
 def actions(joints: int, generator: torch.Generator) -> torch.Tensor:
