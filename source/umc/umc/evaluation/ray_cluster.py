@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Simulates an evaluation on the workers of a Ray cluster: each starts this repository's script with a share of it.
 
-As Isaac Lab's own Ray scripts do, a Ray task starts a process of its own for each simulation, with a CPU and, where the
+A Ray task starts a process of its own for each simulation, with a CPU and, where the
 cluster has them, a GPU reserved. Workers need this package in their Python, but no shared disk: checkpoints travel to
 them, and finished batches travel back.
 """
