@@ -187,7 +187,7 @@ class Child:
             if line.startswith(MARK):
                 return json.loads(line.removeprefix(MARK))
             self._log.append(line)
-        sys.exit(f"{self.task} failed:\n{''.join(self._log)[-3000:]}")
+        sys.exit(f"{self.task} failed with status {self._process.wait()}:\n{''.join(self._log)[-3000:]}")
 
     def run(self, steps: int) -> dict[str, float]:
         """Has it step.
