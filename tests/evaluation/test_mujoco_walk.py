@@ -187,6 +187,7 @@ def test_agreement_by_hand():
     assert fell.difference.low <= -1 / 3 <= fell.difference.high
     assert eight.same.value == pytest.approx(3 / 4)
     assert both.pairs == 7
+    assert both.by_chance == pytest.approx((3 * three.by_chance + 4 * 3 / 4) / 7)
     assert both.same.value == pytest.approx(np.mean([1.0, 0.5, 1.0, 0.0]))  # a robot counts once
     reached = three.rates[0]
     assert (reached.name, reached.first) == ("reached@0.1", pytest.approx(1 / 3))

@@ -49,7 +49,7 @@ class Agreement:
     same: Interval
     """Share of the pairs with the same outcome: up to the end in both, or fallen in both."""
     by_chance: float
-    """The same share if each engine drew its outcomes with its own rate, whatever the robot."""
+    """The same share if each engine drew its outcomes with its own rate in the scenario, whatever the robot."""
     rates: tuple[Rate, ...]
 
 
@@ -117,7 +117,7 @@ def agreement(study: Study, first: FaultRun, second: FaultRun) -> list[Agreement
 def ledger_agreement(
     ledger: Ledger, scenario: Sequence[str], run: FaultRun, keys: NDArray[np.int64]
 ) -> list[Agreement]:
-    """Compares a run with the lengths of the recorded episodes.
+    """Compares a run with the lengths of the recorded episodes: engines are compared only where policies are equal.
 
     Args:
         ledger: The ledger.
@@ -152,17 +152,19 @@ def _rows(
     flags: dict[str, list[NDArray[np.bool_]]],
     outcome: str,
 ) -> list[Agreement]:
-    rows = []
+    rows: list[Agreement] = []
     for name in (*scenarios, EVERYTHING):
         chosen = judged & ((of == name) | (name == EVERYTHING))
         count = int(chosen.sum())
         if not count:
             continue
         first, second = (flag[chosen] for flag in flags[outcome])
-        p, q = float(first.mean()), float(second.mean())
         rates = tuple(_rate(key, left[chosen], right[chosen], unit[chosen]) for key, (left, right) in flags.items())
-        same = _share(first == second, unit[chosen])
-        rows.append(Agreement(name, count, same, p * q + (1.0 - p) * (1.0 - q), rates))
+        p, q = float(first.mean()), float(second.mean())
+        chance = p * q + (1.0 - p) * (1.0 - q)
+        if name == EVERYTHING:  # which scenario a robot is in is no chance
+            chance = sum(row.pairs * row.by_chance for row in rows) / count
+        rows.append(Agreement(name, count, _share(first == second, unit[chosen]), chance, rates))
     return rows
 
 

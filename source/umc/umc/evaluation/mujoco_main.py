@@ -204,6 +204,7 @@ def _ledger(
     _report(study, out)
     rows = ledger_agreement(ledger, scenarios, run, np.stack([walk.env, walk.episode], axis=1))
     if rows:
+        print("the recording's own policy, which a ledger does not name, beside this one; no agreement if they differ:")
         print(agreement_table(rows, ("the recording", "MuJoCo")))
         _write(out, rows, "the recording")
     return 0

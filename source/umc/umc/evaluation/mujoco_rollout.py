@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from multiprocessing import get_context
@@ -249,7 +250,7 @@ def run_walk(walk: Walk, workers: int | None = None, title: str | None = "MuJoCo
         What they did.
 
     Raises:
-        UmcError: If the policy cannot be read or belongs to another robot, or the faults make no sense.
+        UmcError: If the policy cannot be read or belongs to another robot, the faults make no sense, or a process dies.
     """
     world = World(walk)  # refuses in this process what the others would refuse one by one
     groups = [
@@ -285,6 +286,11 @@ def _results(
         try:
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
+        except BrokenProcessPool as error:
+            raise UmcError(
+                "a process of the walk was killed, perhaps for want of memory (each takes 0.7 GB); start again with"
+                f" fewer --workers than {workers}"
+            ) from error
         finally:
             pool.shutdown(cancel_futures=True)
 
