@@ -3,11 +3,20 @@
 """Each rule of the paper's metrics, on trajectories whose answer is known."""
 
 import math
+from dataclasses import fields
 
 import pytest
 import torch
 from umc.errors import UmcError
-from umc.evaluation.metrics import EpisodeRecorder, Outcome, average, check_radii, score
+from umc.evaluation.metrics import (
+    NOT_RECOVERED,
+    EpisodeRecorder,
+    Episodes,
+    Outcome,
+    average,
+    check_radii,
+    score,
+)
 
 DT = 0.02
 ONSET = 5
@@ -166,3 +175,66 @@ def test_select_takes_only_the_chosen_envs():
 def test_radii_have_to_be_positive_and_increasing(radii):
     with pytest.raises(UmcError, match="radii must be positive and increasing"):
         check_radii(radii)
+
+
+def stroll(speeds, onset=ONSET, works=None, errors=None, fell_at=None):
+    """Records one env that walks straight ahead with the given speeds [m/s] in steps 1, 2, ..."""
+    recorder, x = EpisodeRecorder(torch.tensor([onset])), 0.0
+    for step, speed in enumerate(speeds, start=1):
+        x += speed * DT
+        recorder.record(
+            position=torch.tensor([[x, 0.0]]),
+            forward_velocity=torch.tensor([float(speed)]),
+            height=torch.tensor([0.3]),
+            fell=torch.tensor([step == fell_at]),
+            non_finite=torch.tensor([False]),
+            timed_out=torch.tensor([False]),
+            velocity_error=torch.tensor([float(errors[step - 1] if errors else 0.0)]),
+            work=torch.tensor([float(works[step - 1] if works else 0.0)]),
+        )
+    return recorder.episodes()
+
+
+def test_a_robot_that_never_slows_down_recovers_at_once():
+    episodes = stroll([0.5] * 50)
+    assert episodes.recovery.item() == 0
+    result = score(episodes, (1,), DT)
+    assert (result.recovered, result.recovery_time) == (1.0, 0.0)
+
+
+def test_recovery_is_the_last_time_that_the_averaged_speed_was_low():
+    speeds = [0.5] * 100 + [0.0] * 50 + [0.5] * 200
+    # the average decays to 0.5 (1 - 1/25)^50 = 0.065 and comes back to 0.4 after n steps: 0.435 (24/25)^n = 0.1
+    back = 50 + math.log(0.1 / (0.5 - 0.5 * (24 / 25) ** 50)) / math.log(24 / 25)
+    episodes = stroll(speeds, onset=100)
+    assert episodes.recovery.item() == math.floor(back)
+    assert score(episodes, (1,), DT).recovery_time == pytest.approx(math.floor(back) * DT)
+
+
+def test_a_robot_that_is_slow_at_the_end_or_falls_has_not_recovered():
+    slow_at_the_end = stroll([0.5] * 100 + [0.0] * 50, onset=100)
+    for episodes in (slow_at_the_end, stroll([0.5] * 60, fell_at=60)):
+        assert episodes.recovery.item() == NOT_RECOVERED
+        result = score(episodes, (1,), DT)
+        assert (result.recovered, result.recovery_time) == (0.0, None)
+
+
+def test_work_and_errors_count_on_their_own_side_of_the_onset():
+    works, errors = [100.0] * ONSET + [2.0] * 10, [0.1] * ONSET + [0.3] * 10
+    episodes = stroll([1.0] * (ONSET + 10), works=works, errors=errors)
+    assert episodes.energy_after_onset.item() == pytest.approx(20.0)
+    assert episodes.error_before_onset.item() == pytest.approx(0.1)
+    assert episodes.error_after_onset.item() == pytest.approx(0.3)
+    assert episodes.speed_after_onset.item() == pytest.approx(1.0)
+    result = score(episodes, (0.1,), DT)
+    assert result.distance == pytest.approx(10 * DT)
+    assert result.energy_per_metre == pytest.approx(20.0 / (10 * DT))
+
+
+def test_energy_per_metre_is_all_work_over_all_distance():
+    fast, idle = stroll([1.0] * 15, works=[1.0] * 15), stroll([0.0] * 15, works=[1.0] * 15)
+    both = Episodes(**{
+        field.name: torch.cat([getattr(one, field.name) for one in (fast, idle)]) for field in fields(fast)
+    })  # fmt: skip
+    assert score(both, (1,), DT).energy_per_metre == pytest.approx(20.0 / (10 * DT))
+    assert score(idle, (1,), DT).energy_per_metre is None
