@@ -51,6 +51,8 @@ class Comparison:
 
         self.session, self.protocol, self.out = session, protocol, out
         self.batches = Batches.plan(protocol, num_envs, episodes)
+        # a batch may be smaller than what was asked for, and Isaac Lab reads the flag once more when the env is made
+        session.options.num_envs = self.batches.num_envs
         make_calm(session.env_cfg, protocol.command, self.batches.num_envs, protocol.steps, protocol.seed)
         set_faults(session.env_cfg, protocol)
         self.parts = Parts(out / PARTIAL, self._conditions())
