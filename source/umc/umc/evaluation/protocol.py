@@ -6,16 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 
 from umc.errors import UmcError
 from umc.faults import find_scenario
 
+from .config_file import read_config_file
 from .metrics import check_radii
 
 DEFAULT_PROTOCOL = "umc_paper"
@@ -232,19 +230,7 @@ def read_protocol_file(name: str) -> dict[str, Any]:
     Raises:
         UmcError: If there is no such file or it is no protocol.
     """
-    folder = files("umc") / "config" / "protocols"
-    packaged = folder / f"{name}.yaml"
-    if packaged.is_file():
-        text = packaged.read_text(encoding="utf-8")
-    elif Path(name).is_file():
-        text = Path(name).read_text(encoding="utf-8")
-    else:
-        known = sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
-        raise UmcError(f"no protocol '{name}'; give the path of a YAML file, or one of {', '.join(known)}")
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UmcError(f"{name} is no YAML: {' '.join(str(error).split())}") from error
+    content = read_config_file("protocol", name)
     missing = [key for key in ("name", "scenarios", "robots") if not isinstance(content, dict) or key not in content]
     if missing:
         raise UmcError(f"{name} is no protocol: {', '.join(missing)} is missing")

@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import yaml
 
 from umc.errors import UmcError
 
+from .config_file import read_config_file
 from .protocol import DEFAULT_PROTOCOL, Protocol, Setting
 
 EACH = "each"
@@ -149,19 +149,7 @@ def read_sweep(name: str, overrides: Mapping[str, Any] | None = None) -> Sweep:
     Raises:
         UmcError: If there is no such file, it is no sweep, or an override names nothing.
     """
-    folder = files("umc") / "config" / "sweeps"
-    packaged = folder / f"{name}.yaml"
-    if packaged.is_file():
-        text = packaged.read_text(encoding="utf-8")
-    elif Path(name).is_file():
-        text = Path(name).read_text(encoding="utf-8")
-    else:
-        known = sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
-        raise UmcError(f"no sweep '{name}'; give the path of a YAML file, or one of {', '.join(known)}")
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UmcError(f"{name} is no YAML: {' '.join(str(error).split())}") from error
+    content = read_config_file("sweep", name)
     if not isinstance(content, dict) or "name" not in content:
         raise UmcError(f"{name} is no sweep: name is missing")
     content = merged(content, overrides or {})
