@@ -52,6 +52,19 @@ def test_trot_is_exactly_one_diagonal(forces, reward):
     assert mdp.diagonal_support(ContactEnv([forces]), feet(4)).item() == reward
 
 
+def test_gait_terms_leave_robots_with_a_joint_fault_out(monkeypatch):
+    state = SimpleNamespace(broken=torch.tensor([[False, False], [False, True]]))  # a dead sensor alone breaks nothing
+    monkeypatch.setattr("umc.mdp.rewards.fault_state", lambda env: state)
+    env = ContactEnv([[50.0, 0.0, 0.0, 50.0]] * 2, step_dt=0.02)
+    assert mdp.diagonal_support(env, feet(4)).tolist() == [1.0, 1.0]
+    assert mdp.diagonal_support(env, feet(4), sound_only=True).tolist() == [1.0, 0.0]
+    duty = mdp.uneven_duty(SimpleNamespace(params={"sensor_cfg": feet(4)}), env)
+    assert sum(duty(env, feet(4), 0.5)[1] for _ in range(50)) > 1.0
+    sound, lame = duty(env, feet(4), 0.5, sound_only=True).tolist()
+    assert sound > 0.5
+    assert lame == 0.0
+
+
 def duty_after(*phases, time_constant=0.5):
     """Value of the term after feet stood as `phases` say, each for 1 s, in one env of two."""
     cfg = SimpleNamespace(params={"sensor_cfg": feet(4)})

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, cast
 import torch
 from isaaclab.managers import ManagerTermBase, RewardTermCfg, SceneEntityCfg
 
+from .events import fault_state
+
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation
     from isaaclab.envs import ManagerBasedRLEnv
@@ -171,19 +173,26 @@ def contact_follows_phase(
     return (foot_contact(env, sensor_cfg) == (phase < stance)).sum(1).float()
 
 
-def diagonal_support(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg) -> torch.Tensor:
+def diagonal_support(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, sound_only: bool = False) -> torch.Tensor:
     """Whether a quadruped stands on exactly one diagonal pair of feet, as in a trot.
 
     Args:
         env: The environment.
         sensor_cfg: Contact sensor and the feet front left, front right, rear left, rear right
             (``preserve_order=True``).
+        sound_only: Whether robots with a joint fault are left out, since a lame robot cannot trot.
 
     Returns:
         1 where one diagonal pair stands and the other swings, else 0. Shape is (num_envs,).
     """
     front_left, front_right, rear_left, rear_right = foot_contact(env, sensor_cfg).unbind(1)
-    return ((front_left == rear_right) & (front_right == rear_left) & (front_left != front_right)).float()
+    trot = ((front_left == rear_right) & (front_right == rear_left) & (front_left != front_right)).float()
+    return trot * _sound(env) if sound_only else trot
+
+
+def _sound(env: ManagerBasedRLEnv) -> torch.Tensor:
+    """1 where no joint has a joint fault now (its sensor may be dead), else 0. Shape is (num_envs,)."""
+    return (~fault_state(env).broken.any(1)).float()
 
 
 class uneven_duty(ManagerTermBase):
@@ -207,13 +216,16 @@ class uneven_duty(ManagerTermBase):
         """
         self._started[slice(None) if env_ids is None else env_ids] = False
 
-    def __call__(self, env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, time_constant: float) -> torch.Tensor:
+    def __call__(
+        self, env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, time_constant: float, sound_only: bool = False
+    ) -> torch.Tensor:
         """Judges the last moments.
 
         Args:
             env: The environment.
             sensor_cfg: Contact sensor and the feet's body names.
             time_constant: Memory of the average [s].
+            sound_only: Whether robots with a joint fault are left out, since a lame robot cannot walk evenly.
 
         Returns:
             Sum of squared differences [-]. Shape is (num_envs,).
@@ -223,7 +235,8 @@ class uneven_duty(ManagerTermBase):
         # an episode starts even, whichever foot touches the ground first
         self._duty = torch.where(self._started, duty, contact.mean(1, keepdim=True))
         self._started[:] = True
-        return (self._duty - self._duty.mean(1, keepdim=True)).square().sum(1)
+        uneven = (self._duty - self._duty.mean(1, keepdim=True)).square().sum(1)
+        return uneven * _sound(env) if sound_only else uneven
 
 
 def only_positive(env: ManagerBasedRLEnv) -> torch.Tensor:

@@ -66,8 +66,8 @@ class Solo8Stage2EnvCfg(Solo8Stage1EnvCfg):
     """Stage 2: the same task with the four subcategories of faults, equally often."""
 
     def __post_init__(self) -> None:
-        """Let the joints fail, and the gait be what the legs that are left can do."""
+        """Let the joints fail, and the gait of a lame robot be what the legs that are left can do."""
         super().__post_init__()
-        self.rewards.trot.weight = 0.0
-        self.rewards.uneven_duty.weight = 0.0
+        self.rewards.trot.params["sound_only"] = True
+        self.rewards.uneven_duty.params["sound_only"] = True
         self.events.faults.params["ratios"] = EQUAL_RATIOS
