@@ -8,14 +8,18 @@ import json
 import math
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from umc.errors import UmcError
 
 from .ledger_writer import FORMAT, VERSION
+from .plan import BY_HAND
 from .scenarios import Scenario
+
+MADE_BY_HAND = "by_hand"
+"""Name of the scenario of a fault that nobody drew."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class LedgerFault:
     """One fault of a plan."""
 
     scenario: Scenario
-    """What it was drawn from."""
+    """What it was drawn from; one that is named :data:`MADE_BY_HAND` if nobody drew it."""
     detected: bool = False
     """Whether the policy is told."""
     joints: tuple[str, ...] = ()
@@ -103,11 +107,13 @@ class LedgerEpisode:
     episode: int
     """Which of its episodes, counted from 0."""
     faults: tuple[LedgerFault, ...]
-    """The plan."""
+    """The plan, with all that was changed by hand while it ran; further faults follow those that were drawn."""
     switches: list[LedgerSwitch] = field(default_factory=list)
     """What came of it."""
     length: int | None = None
     """Env steps that it took; None if the recording ended before it."""
+    drawn: tuple[LedgerFault, ...] | None = None
+    """The plan before it was changed by hand; None if it was not."""
 
     def limits_at(self, step: int) -> dict[str, JointRange]:
         """What joints with a joint fault could do.
@@ -134,6 +140,8 @@ class Ledger:
     """By env and episode, in the order in which they began."""
     changes: int = 0
     """How often a curriculum changed what is drawn."""
+    more_kinds: dict[str, str] = field(default_factory=dict)
+    """Kinds that came by hand and were not in use before, and the unit of their severity."""
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The ledger as a table, e.g. for ``pandas.DataFrame(ledger.rows())``.
@@ -239,7 +247,7 @@ def _take(ledger: Ledger, line: dict[str, Any]) -> None:
         env, episode = line["plan"]
         if (env, episode) in ledger.episodes:
             raise ValueError(f"episode {episode} of env {env} is planned twice")
-        faults = tuple(_fault(ledger.header, fault) for fault in line["faults"])
+        faults = tuple(_fault(ledger, fault) for fault in line["faults"])
         if len(faults) != ledger.header.num_faults:
             raise ValueError(f"{len(faults)} faults, not {ledger.header.num_faults}")
         ledger.episodes[env, episode] = LedgerEpisode(env, episode, faults)
@@ -254,6 +262,10 @@ def _take(ledger: Ledger, line: dict[str, Any]) -> None:
             ]
             limits = {name: JointRange(*row) for name, row in zip(names, zip(*columns, strict=True), strict=True)}
         ledger.episodes[env, episode].switches.append(LedgerSwitch(step, tuple(line["on"]), limits))
+    elif "amend" in line:
+        env, episode, _ = line["amend"]
+        ledger.more_kinds |= line.get("kinds", {})
+        _amend(ledger, ledger.episodes[env, episode], line["faults"])
     elif "end" in line:
         env, episode = line["end"]
         ledger.episodes[env, episode].length = line["length"]
@@ -275,12 +287,27 @@ def no_limit(name: str) -> float:
     return -math.inf if name == "lower" else math.inf
 
 
-def _fault(header: LedgerHeader, fault: dict[str, Any]) -> LedgerFault:
-    scenario = header.scenarios[fault["scenario"]]
+def _amend(ledger: Ledger, episode: LedgerEpisode, faults: dict[str, Any]) -> None:
+    """Takes in what somebody changed of a plan."""
+    if episode.drawn is None:
+        episode.drawn = episode.faults
+    plan = list(episode.faults)
+    for number, fault in sorted((int(number), fault) for number, fault in faults.items()):
+        if not 0 <= number <= len(plan):
+            raise ValueError(f"fault {number} follows {len(plan)}")
+        plan[number : number + 1] = [_fault(ledger, fault)]
+    episode.faults = tuple(plan)
+
+
+def _fault(ledger: Ledger, fault: dict[str, Any]) -> LedgerFault:
+    header, number = ledger.header, fault["scenario"]
+    scenario = Scenario(MADE_BY_HAND) if number == BY_HAND else header.scenarios[number]
     if "joints" not in fault:
         return LedgerFault(scenario)
+    if number == BY_HAND:
+        scenario = replace(scenario, kinds=tuple(fault["kinds"]), detected=fault["detected"])
     joints = tuple(header.joint_names[joint] for joint in fault["joints"])
-    unknown = set(fault["kinds"]) - set(header.kinds)
+    unknown = set(fault["kinds"]) - set(header.kinds) - set(ledger.more_kinds)
     if unknown:
         raise ValueError(f"kind '{min(unknown)}' is not in the header")
     return LedgerFault(

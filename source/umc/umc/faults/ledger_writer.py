@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ class LedgerWriter:
         self._state, self._schedule = state, schedule
         self._changes = 0
         source = state.source
+        self._told = {kind.name for kind in source.kinds}
         # joints stand in the order of the draws, so that a replay of a replay still draws the same
         self._joint = source.joint_ids.tolist()
         names = sorted(zip(self._joint, source.joint_names, strict=True))
@@ -113,6 +115,26 @@ class LedgerWriter:
             ]
             lines.append({"plan": [env, episode], "faults": faults})
         self._write(lines)
+
+    def amend(self, env: int, faults: Sequence[int]) -> None:
+        """Records that somebody has changed the plan of a running episode.
+
+        Args:
+            env: The env.
+            faults: Numbers of the faults that are others than before, or new.
+        """
+        state = self._state
+        line: dict[str, Any] = {"amend": [env, int(state.episode[env]), int(state.step[env])]}
+        new = {kind.name: kind.unit for kind in state.kinds if kind.name not in self._told}
+        if new:
+            self._told |= new.keys()
+            line["kinds"] = new
+        names = [field.name for field in fields(FaultPlan)]
+        line["faults"] = {
+            str(number): self._fault({name: getattr(state.plan, name)[env, number].tolist() for name in names})
+            for number in faults
+        }
+        self._write([line])
 
     def switch(self, envs: torch.Tensor, limits: JointLimits | None) -> None:
         """Records which faults are on now.

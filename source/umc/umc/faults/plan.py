@@ -4,12 +4,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import torch
 
 NEVER = 2**62
 """A step that no episode reaches."""
+
+BY_HAND = -1
+"""Stands for the scenario of a fault that nobody drew."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,58 @@ class FaultPlan:
             True where on. Shape is (N, M).
         """
         return is_on(step, self.onset, self.end, self.period, self.on)
+
+
+def empty_plan(rows: int, faults: int, kinds: int, joints: int, device: torch.device) -> FaultPlan:
+    """Plans in which nothing breaks.
+
+    Args:
+        rows: Number of plans N.
+        faults: Most faults of an episode M.
+        kinds: Number of kinds K.
+        joints: Number of joints J.
+        device: Where they are made.
+
+    Returns:
+        The plans.
+    """
+
+    def full(value: float, *shape: int) -> torch.Tensor:
+        return torch.full((rows, faults, *shape), value, device=device)
+
+    times = {name: full(NEVER) for name in ("onset", "end", "period", "on")}
+    return FaultPlan(
+        scenario=full(0),
+        joints=full(False, joints),
+        kinds=full(False, kinds),
+        detected=full(False),
+        severity=full(0.0, kinds, joints),
+        placement=full(0.0, joints),
+        **times,
+    )
+
+
+def widen_plan(plan: FaultPlan, faults: int, kinds: int, places: Sequence[int]) -> FaultPlan:
+    """Plans with room for more faults and more kinds.
+
+    Args:
+        plan: The plans.
+        faults: Most faults of an episode; no fewer than there are.
+        kinds: Number of kinds; no fewer than there are.
+        places: Where each of the plan's kinds stands among them.
+
+    Returns:
+        The same plans; the further faults never set in.
+    """
+    rows, old, joints = plan.joints.shape
+    wide = empty_plan(rows, faults, kinds, joints, plan.joints.device)
+    for field in fields(FaultPlan):
+        target, value = getattr(wide, field.name)[:, :old], getattr(plan, field.name)
+        if field.name in ("kinds", "severity"):
+            target[:, :, list(places)] = value
+        else:
+            target.copy_(value)
+    return wide
 
 
 def is_on(

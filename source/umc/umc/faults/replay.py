@@ -16,7 +16,7 @@ from umc.errors import UmcError
 from .kinds import FaultKind, find_kind
 from .ledger import Ledger, LedgerFault, no_limit, read_ledger
 from .limits import JointLimits
-from .plan import NEVER, FaultPlan
+from .plan import BY_HAND, NEVER, FaultPlan, empty_plan, widen_plan
 from .schedule import FaultSchedule
 
 _PER_JOINT = ("joints", "severity", "placement")
@@ -73,7 +73,8 @@ class FaultReplay:
                 f"the ledger {path} has an onset at step {last}, but episodes end at step {episode_length};"
                 " raise episode_length_s"
             )
-        self.seed, self.num_faults, self.scenarios = header.seed, header.num_faults, header.scenarios
+        self.seed, self.scenarios = header.seed, header.scenarios
+        self.num_faults = max([header.num_faults, *(len(one.faults) for one in self.ledger.episodes.values())])
         self.kinds: tuple[FaultKind, ...] = ledger_kinds(self.ledger)
         self.joint_ids = torch.tensor([header.joint_names.index(name) for name in joint_names], device=self.device)
         """Number of each joint in the ledger. Shape is (J,)."""
@@ -84,11 +85,11 @@ class FaultReplay:
         self._row = torch.full(tuple((keys.amax(0) + 1).tolist()), -1, device=self.device)
         self._row[keys[:, 0], keys[:, 1]] = torch.arange(len(keys), device=self.device)
         if self.ledger.episodes:
-            recorded = self._recorded()
+            recorded = self._recorded([one.faults for one in self.ledger.episodes.values()])
         else:
             self._row.fill_(-1)
-            recorded = _nothing(1, self.num_faults, len(self.kinds), len(self.joint_names), self.device)
-        self._why_not = self._compare(recorded, keys)
+            recorded = empty_plan(1, self.num_faults, len(self.kinds), len(self.joint_names), self.device)
+        self._why_not = self._compare(keys)
         self._plan = _with_joints(recorded, self.joint_ids)
 
     @property
@@ -129,17 +130,17 @@ class FaultReplay:
             getattr(plan, name)[missing] = getattr(drawn, name)
         return plan
 
-    def _recorded(self) -> FaultPlan:
-        """All plans of the ledger, joints in its own order."""
+    def _recorded(self, plans: Sequence[Sequence[LedgerFault]]) -> FaultPlan:
+        """Plans of the ledger, joints in its own order."""
         header = self.ledger.header
         joint = {name: number for number, name in enumerate(header.joint_names)}
         kind = {one.name: number for number, one in enumerate(self.kinds)}
-        episodes = self.ledger.episodes.values()
         # filled on the CPU, number by number
-        plan = _nothing(len(episodes), self.num_faults, len(kind), len(joint), torch.device("cpu"))
+        plan = empty_plan(len(plans), self.num_faults, len(kind), len(joint), torch.device("cpu"))
 
         def fill(row: int, number: int, fault: LedgerFault) -> None:
-            plan.scenario[row, number] = header.scenarios.index(fault.scenario)
+            drawn = fault.scenario in header.scenarios
+            plan.scenario[row, number] = header.scenarios.index(fault.scenario) if drawn else BY_HAND
             if fault.onset is None:
                 return
             joints = [joint[name] for name in fault.joints]
@@ -154,12 +155,12 @@ class FaultReplay:
                 plan.kinds[row, number, kind[name]] = True
                 plan.severity[row, number, kind[name], joints] = torch.tensor(list(severity.values()))
 
-        for row, episode in enumerate(episodes):
-            for number, fault in enumerate(episode.faults):
+        for row, faults in enumerate(plans):
+            for number, fault in enumerate(faults):
                 fill(row, number, fault)
         return FaultPlan(**{field.name: getattr(plan, field.name).to(self.device) for field in fields(FaultPlan)})
 
-    def _compare(self, recorded: FaultPlan, keys: torch.Tensor) -> str | None:
+    def _compare(self, keys: torch.Tensor) -> str | None:
         """Why further episodes cannot be drawn; None if they can."""
         if self.ledger.changes:
             return "its faults followed a curriculum (fault_curriculum), so they depend on when they were drawn"
@@ -167,6 +168,8 @@ class FaultReplay:
             return "its faults were not drawn from a schedule"
         if not self.ledger.episodes:
             return None
+        episodes = self.ledger.episodes.values()
+        recorded = self._recorded([one.faults if one.drawn is None else one.drawn for one in episodes])
         drawn = essence(self._in_my_terms(self.schedule.draw(keys[:, 0], keys[:, 1])))
         same = all(
             torch.allclose(getattr(drawn, field.name).double(), getattr(recorded, field.name).double(), rtol=_ROUNDING)
@@ -175,12 +178,11 @@ class FaultReplay:
         return None if same else f"this UMC draws other faults than the one that wrote it ({self.ledger.header.umc})"
 
     def _in_my_terms(self, plan: FaultPlan) -> FaultPlan:
-        """A plan of the schedule, its kinds in the order of this replay."""
+        """A plan of the schedule, its kinds in the order of this replay, with room for what was done by hand."""
         assert self.schedule is not None
-        names = [kind.name for kind in self.schedule.kinds]
-        order = torch.tensor([names.index(kind.name) for kind in self.kinds], dtype=torch.long, device=self.device)
-        values = {field.name: getattr(plan, field.name) for field in fields(FaultPlan)}
-        return FaultPlan(**{**values, "kinds": plan.kinds[..., order], "severity": plan.severity[:, :, order]})
+        names = [kind.name for kind in self.kinds]
+        places = [names.index(kind.name) for kind in self.schedule.kinds]
+        return widen_plan(plan, self.num_faults, len(names), places)
 
 
 def essence(plan: FaultPlan) -> FaultPlan:
@@ -209,24 +211,6 @@ def essence(plan: FaultPlan) -> FaultPlan:
     )
 
 
-def _nothing(rows: int, faults: int, kinds: int, joints: int, device: torch.device) -> FaultPlan:
-    """Plans in which nothing breaks."""
-
-    def full(value: float, *shape: int) -> torch.Tensor:
-        return torch.full((rows, faults, *shape), value, device=device)
-
-    times = {name: full(NEVER) for name in ("onset", "end", "period", "on")}
-    return FaultPlan(
-        scenario=full(0),
-        joints=full(False, joints),
-        kinds=full(False, kinds),
-        detected=full(False),
-        severity=full(0.0, kinds, joints),
-        placement=full(0.0, joints),
-        **times,
-    )
-
-
 def _with_joints(plan: FaultPlan, joint_ids: torch.Tensor) -> FaultPlan:
     """A plan with its joints in another order."""
     values = {field.name: getattr(plan, field.name) for field in fields(FaultPlan)}
@@ -246,7 +230,7 @@ def ledger_kinds(ledger: Ledger) -> tuple[FaultKind, ...]:
         UmcError: If this UMC does not know one of them, or in another unit.
     """
     found = []
-    for name, unit in ledger.header.kinds.items():
+    for name, unit in (ledger.header.kinds | ledger.more_kinds).items():
         try:
             kind = find_kind(name)
         except UmcError as error:
@@ -273,7 +257,8 @@ def _schedule(ledger: Ledger, device: torch.device) -> FaultSchedule | None:
         schedule = FaultSchedule(header.joint_names, **settings, device=device)
     except (UmcError, TypeError, KeyError) as error:
         raise UmcError(f"the schedule of the ledger {ledger.path} makes no sense: {error}") from error
-    if schedule.scenarios != header.scenarios or {kind.name for kind in schedule.kinds} != set(header.kinds):
+    # the ledger of a replay may hold kinds that only came by hand
+    if schedule.scenarios != header.scenarios or not {kind.name for kind in schedule.kinds} <= set(header.kinds):
         raise UmcError(f"the schedule of the ledger {ledger.path} has other scenarios or kinds than its header")
     schedule.changes = ledger.changes
     return schedule

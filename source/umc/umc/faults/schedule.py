@@ -209,6 +209,21 @@ class FaultSchedule:
         odds = self._odds or {}
         return any(odds.get(scenario.name, 1.0) > 0.0 and scenario.kinds for scenario in self.scenarios)
 
+    def typical_severity(self, kind: str, joint: int) -> float | None:
+        """The middle of what may be drawn.
+
+        Args:
+            kind: A kind of fault.
+            joint: Number of the joint.
+
+        Returns:
+            Severity, in the kind's unit; None if this kind is never drawn, or this joint never fails.
+        """
+        if kind not in self._severities or not self._candidates[joint]:
+            return None
+        middle = torch.full((1, len(self.joint_names)), 0.5, device=self.device)
+        return float(self._severities[kind].sample(middle, 1.0)[0, joint])
+
     def set_ratios(self, ratios: Sequence[float] | Mapping[str, float]) -> None:
         """Changes the odds of the scenarios, for all plans from now on.
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Protocol
 
@@ -13,7 +13,7 @@ import torch
 
 from .kinds import CommandKind, FaultKind, JointKind, Onset, SensorKind
 from .limits import JointLimits
-from .plan import NEVER, FaultPlan, is_on
+from .plan import FaultPlan, empty_plan, is_on, widen_plan
 from .random import philox, philox_pair, uniform
 from .scenarios import Scenario
 from .schedule import named_stream
@@ -65,8 +65,8 @@ class LiveFault:
 class FaultState:
     """Plans and live faults of E envs with J joints, M faults an episode and K kinds.
 
-    A plan is drawn when an episode begins and changes only then; live tensors follow it step by step. Where several
-    faults bring one kind to one joint, the last of the plan counts.
+    A plan is drawn when an episode begins and changes only then, or by hand (:mod:`umc.faults.by_hand`); live tensors
+    follow it step by step. Where several faults bring one kind to one joint, the last of the plan counts.
 
     Args:
         source: Plans the faults.
@@ -80,25 +80,12 @@ class FaultState:
         self.kinds = source.kinds
         self.device = source.device
         envs, faults, kinds, joints = num_envs, source.num_faults, len(source.kinds), len(source.joint_names)
-        self._index = {kind.name: number for number, kind in enumerate(source.kinds)}
-
-        self._breaking = self._numbers(lambda kind: isinstance(kind, JointKind))
-        self._blinding = self._numbers(lambda kind: isinstance(kind, SensorKind) and kind.blinds)
+        self._places = list(range(kinds))
+        self._sort_kinds()
 
         self.episode = self._full((envs,), -1)
         """Episode of each env, counted from 0; -1 before the first reset. Shape is (E,)."""
-        self.plan = FaultPlan(
-            scenario=self._full((envs, faults), 0),
-            joints=self._full((envs, faults, joints), False),
-            kinds=self._full((envs, faults, kinds), False),
-            detected=self._full((envs, faults), False),
-            onset=self._full((envs, faults), NEVER),
-            end=self._full((envs, faults), NEVER),
-            period=self._full((envs, faults), NEVER),
-            on=self._full((envs, faults), NEVER),
-            severity=self._full((envs, faults, kinds, joints), 0.0),
-            placement=self._full((envs, faults, joints), 0.0),
-        )
+        self.plan = empty_plan(envs, faults, kinds, joints, self.device)
         """What this episode brings."""
         self.live = self._full((envs, kinds, joints), False)
         """Faults that are on. Shape is (E, K, J)."""
@@ -108,6 +95,8 @@ class FaultState:
         """Faulty joints that the policy is told of. Shape is (E, J)."""
         self.step = self._full((envs,), 0)
         """Env step of the episode up to which faults have been switched. Shape is (E,)."""
+        self.by_hand = [0] * envs
+        """How many faults of each env's plan were made by hand; they follow those that the source planned."""
         self._fault_on = self._full((envs, faults), False)
         self._onset_step = self._full((envs, kinds, joints), 0)
         self._onset_position = self._full((envs, kinds, joints), 0.0)
@@ -183,11 +172,41 @@ class FaultState:
         """
         self.episode[env_ids] += 1
         plan = self.source.draw(env_ids, self.episode[env_ids])
+        if self._is_wide:
+            plan = widen_plan(plan, self.plan.onset.shape[1], len(self.kinds), self._places)
+            for env in env_ids.tolist():
+                self.by_hand[env] = 0
         for field in fields(FaultPlan):
             getattr(self.plan, field.name)[env_ids] = getattr(plan, field.name)
         for live in (self.live, self.detected, self._fault_on):
             live[env_ids] = False
         self.step[env_ids] = 0
+
+    def make_room(self, num_faults: int, kinds: Iterable[FaultKind] = ()) -> None:
+        """Makes room for faults that nobody drew; what is planned and live stays as it is.
+
+        Args:
+            num_faults: Most faults of an episode from now on, if it was less.
+            kinds: Kinds that may be met from now on besides those that were.
+        """
+        num_faults = max(num_faults, self.plan.onset.shape[1])
+        known = {kind.name: kind for kind in (*self.kinds, *kinds)}
+        if num_faults == self.plan.onset.shape[1] and len(known) == len(self.kinds):
+            return
+        before, rows = self.kinds, self.num_envs
+        self.kinds = tuple(sorted(known.values(), key=lambda kind: (kind.rank, kind.name)))
+        self._sort_kinds()
+        places = [self._index[kind.name] for kind in before]
+        self._places = [places[place] for place in self._places]
+        self.plan = widen_plan(self.plan, num_faults, len(self.kinds), places)
+        fault_on = self._full((rows, num_faults), False)
+        fault_on[:, : self._fault_on.shape[1]] = self._fault_on
+        self._fault_on = fault_on
+        for name in ("live", "severity", "_onset_step", "_onset_position", "_placement"):
+            old: torch.Tensor = getattr(self, name)
+            new = torch.zeros((rows, len(self.kinds), old.shape[2]), dtype=old.dtype, device=self.device)
+            new[:, places] = old
+            setattr(self, name, new)
 
     def advance(self, step: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
         """Switches faults on and off.
@@ -276,6 +295,16 @@ class FaultState:
     def breaks_commands(self) -> bool:
         """Whether any fault concerns commands."""
         return any(isinstance(kind, CommandKind) for kind in self.kinds)
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether there is more room than the source needs."""
+        return self.plan.onset.shape[1] > self.source.num_faults or len(self.kinds) > len(self.source.kinds)
+
+    def _sort_kinds(self) -> None:
+        self._index = {kind.name: number for number, kind in enumerate(self.kinds)}
+        self._breaking = self._numbers(lambda kind: isinstance(kind, JointKind))
+        self._blinding = self._numbers(lambda kind: isinstance(kind, SensorKind) and kind.blinds)
 
     def _numbers(self, belongs: Callable[[FaultKind], bool]) -> torch.Tensor:
         """Numbers of some kinds, on the device: indexing with a list would make the host wait for it."""

@@ -6,6 +6,7 @@ from .actions import CommandFaults, CommandFaultsCfg
 from .add_faults import FaultFlagCfg, JointMaskCfg, add_faults
 from .curricula import fault_curriculum
 from .events import begin_fault_episode, fault_state, joint_faults
+from .fault_board import FaultBoard, JointRow, SeveritySpan, running_board
 from .ground import height_above_ground, height_error_l2, lower_than
 from .observations import fault_flag, joint_mask, joint_sensor
 from .privileged import phase_clock, randomized_physics, zeros
@@ -28,8 +29,11 @@ from .terminations import non_finite_state, roll_pitch_beyond
 __all__ = [
     "CommandFaults",
     "CommandFaultsCfg",
+    "FaultBoard",
     "FaultFlagCfg",
     "JointMaskCfg",
+    "JointRow",
+    "SeveritySpan",
     "add_faults",
     "begin_fault_episode",
     "contact_follows_phase",
@@ -55,6 +59,7 @@ __all__ = [
     "planar_velocity_error",
     "randomized_physics",
     "roll_pitch_beyond",
+    "running_board",
     "swing_height_error",
     "uneven_duty",
     "zeros",

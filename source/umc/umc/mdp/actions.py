@@ -39,8 +39,14 @@ class CommandFaults(ActionTerm):
         self._export_IO_descriptor = False  # a robot has no such input
         self._no_action = torch.zeros(self.num_envs, 0, device=self.device)
         self._state = joint_faults_of(env).state
-        self._kinds = [kind for kind in self._state.kinds if isinstance(kind, CommandKind)]
-        if not self._kinds:
+        self._kinds: list[CommandKind] = []
+        self._look_for_kinds()
+
+    def _look_for_kinds(self) -> None:
+        """Keeps what was sent from the moment on in which commands can fail; a fault made by hand may be the first."""
+        self._known = self._state.kinds
+        had, self._kinds = self._kinds, [kind for kind in self._known if isinstance(kind, CommandKind)]
+        if had or not self._kinds:
             return
         # what was sent in each of the last env steps; targets are (position, velocity, effort) x envs x joints
         shape = (LONGEST_DELAY + 1, 3, self.num_envs, len(self._state.joint_names))
@@ -81,6 +87,8 @@ class CommandFaults(ActionTerm):
         Args:
             actions: Nothing. Shape is (num_envs, 0).
         """
+        if self._known is not self._state.kinds:
+            self._look_for_kinds()
         if self._kinds:
             self._last = self._targets()
             self._is_new = True

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -21,6 +22,9 @@ from umc.faults import (
     JointKind,
     JointLimits,
     LedgerWriter,
+    break_joint,
+    find_kind,
+    heal_joint,
 )
 from umc.faults.severity import FRACTION
 
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 FAULTS_TERM = "faults"
 """Name of the :class:`joint_faults` term in every task's events."""
 
+_newest: weakref.ref[ManagerBasedRLEnv] | None = None
+
 
 class joint_faults(ManagerTermBase):
     """Switches faults on at their step and writes them into physics; owns the :class:`~umc.faults.FaultState`.
@@ -46,6 +52,8 @@ class joint_faults(ManagerTermBase):
     def __init__(self, cfg: EventTermCfg, env: ManagerBasedRLEnv) -> None:
         super().__init__(cfg, env)
         asset_cfg: SceneEntityCfg = cfg.params.get("asset_cfg", SceneEntityCfg("robot"))
+        self.asset_name = asset_cfg.name
+        """Its name in the scene."""
         self.asset: Articulation = env.scene[asset_cfg.name]
         """The robot that breaks."""
         writer = JointLimitWriter(self.asset) if _asks_for_nominal(cfg.params, env.cfg) else None
@@ -76,6 +84,8 @@ class joint_faults(ManagerTermBase):
             )
         # envs whose faults have changed since physics last heard of them
         self._pending = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+        global _newest
+        _newest = weakref.ref(env)
 
     @property
     def schedule(self) -> FaultSchedule:
@@ -87,6 +97,50 @@ class joint_faults(ManagerTermBase):
         if not isinstance(self.source, FaultSchedule):
             raise UmcError("the faults of this environment are cases or a replay; they have no odds to change")
         return self.source
+
+    def get_ready(self) -> None:
+        """Lets joints of this environment be broken by hand, even if its task never breaks one.
+
+        Raises:
+            UmcError: If its engine or its actuators cannot be limited.
+        """
+        if self.writer is None:
+            self.writer = JointLimitWriter(self.asset)
+
+    def break_joint(self, env_id: int, joint: int, kind: str, severity: float, detected: bool | None = None) -> None:
+        """Lets a joint fail from the next step on, until the episode ends; see :func:`umc.faults.break_joint`.
+
+        Args:
+            env_id: The env.
+            joint: Number of the joint.
+            kind: How it fails.
+            severity: How hard, in the kind's unit.
+            detected: Whether the policy is told; if not said, the paper's rule decides.
+
+        Raises:
+            UmcError: If an argument makes no sense, or the environment cannot carry the fault out.
+        """
+        found = find_kind(kind)
+        check_command_faults(self._env.cfg, [found], self.asset_name)
+        if isinstance(found, JointKind):
+            self.get_ready()
+        self._amended(env_id, break_joint(self.state, env_id, joint, found, severity, detected))
+
+    def heal_joint(self, env_id: int, joint: int | None = None) -> None:
+        """Ends faults from the next step on; see :func:`umc.faults.heal_joint`.
+
+        Args:
+            env_id: The env.
+            joint: Number of the joint; all joints if not given.
+
+        Raises:
+            UmcError: If an argument makes no sense.
+        """
+        self._amended(env_id, heal_joint(self.state, env_id, joint))
+
+    def _amended(self, env_id: int, faults: list[int]) -> None:
+        if self.ledger is not None and faults:
+            self.ledger.amend(env_id, faults)
 
     def begin_episode(self, env_ids: torch.Tensor | slice) -> None:
         """Restores the physics of some envs and plans their next faults.
@@ -249,6 +303,16 @@ def fault_state(env: ManagerBasedEnv) -> FaultState:
         UmcError: If the environment has no such term.
     """
     return joint_faults_of(env).state
+
+
+def newest_env() -> ManagerBasedRLEnv | None:
+    """The last environment that was made with a :class:`joint_faults` term.
+
+    Returns:
+        The environment; None if there is none, or it has been closed or forgotten.
+    """
+    env = None if _newest is None else _newest()
+    return None if env is None or getattr(env, "_is_closed", True) else env
 
 
 def begin_fault_episode(env: ManagerBasedRLEnv, env_ids: torch.Tensor | slice) -> None:

@@ -40,13 +40,18 @@ class NewtonJoints(EngineJoints):
         asset: The robot.
 
     Raises:
-        UmcError: If the solver is not MuJoCo-Warp.
+        UmcError: If the solver is not MuJoCo-Warp, or has recorded its steps already.
     """
 
     def __init__(self, asset: Articulation) -> None:
         super().__init__(asset)
         if not isinstance(getattr(PhysicsManager._cfg, "solver_cfg", None), MJWarpSolverCfg):
             raise UmcError("faults on Newton need the MuJoCo-Warp solver; set NewtonCfg.solver_cfg to MJWarpSolverCfg")
+        if NewtonManager._graph is not None:  # its steps are recorded: what comes later is not among them
+            raise UmcError(
+                "joints of this task were healthy for good when its CUDA graph was recorded; make umc.mdp.FaultBoard"
+                " before the first step, or set NewtonCfg.use_cuda_graph to False"
+            )
         self._model = model = NewtonManager.get_model()
         dofs, slots = _joint_addresses(asset, model)
         self._dofs = torch.as_tensor(dofs, device=asset.device)

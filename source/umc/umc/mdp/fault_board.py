@@ -1,0 +1,283 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a person sees of a running env's faults, and how they break and heal joints: one board for all panels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from umc.errors import UmcError
+from umc.faults import CommandKind, FaultKind, find_kind
+from umc.faults.kinds import KINDS
+
+from .actions import CommandFaultsCfg
+from .events import joint_faults_of, newest_env
+
+if TYPE_CHECKING:
+    from isaaclab.envs import ManagerBasedRLEnv
+
+TYPICAL_PART = 0.3
+"""Part of the healthy value that a severity starts with where the task names none: the paper's range of motion [-]."""
+
+LEAST_PART = 0.01
+"""Smallest part of the healthy value that a panel offers [-]; 0 would be another kind of fault."""
+
+_SPANS: dict[str, tuple[float, float, float]] = {
+    "dead": (-1.0, 1.0, 0.0),
+    "bias": (-0.5, 0.5, 0.3),
+    "drift": (-1.0, 1.0, 0.4),
+    "noise": (0.005, 0.3, 0.1),
+    "dropped": (0.05, 1.0, 0.8),
+    "delayed": (1.0, 10.0, 5.0),
+}
+"""Least, most and first severity that a panel offers of kinds that have no healthy value, in the kind's unit. The first
+is that of the pictures in docs/faults.md; the ends are what can still be seen, and what no robot walks with."""
+
+
+@dataclass(frozen=True)
+class JointRow:
+    """What is wrong with a joint now."""
+
+    joint: str
+    """Its name."""
+    kinds: tuple[str, ...]
+    """Kinds of faults that are on; none if it is healthy."""
+    severity: str
+    """How hard they hit, with units; empty if it is healthy or the kinds have no severity."""
+    detected: bool
+    """Whether the policy is told of it."""
+    since: float | None
+    """When the oldest of them set in, since the episode began [s]; None if it is healthy."""
+    link: str
+    """Name of the body that the joint moves."""
+
+
+@dataclass(frozen=True)
+class SeveritySpan:
+    """What severities a panel offers."""
+
+    low: float
+    """The least, in the kind's unit."""
+    high: float
+    """The most."""
+    first: float
+    """What it starts with."""
+    unit: str
+    """The unit, without brackets."""
+
+
+class FaultBoard:
+    """Faults of a running environment with UMC's fault terms, joint by joint, and the handles to change them.
+
+    A fault made by hand sets in with the next env step and ends when it is cleared or when its episode does: a reset
+    heals the robot, and what is drawn for it later is what it would have been. Ledger, physics, mask and flag follow.
+
+    On Newton with a CUDA graph, make the board before the first step.
+
+    Args:
+        env: The environment, or a wrapper around it.
+
+    Raises:
+        UmcError: If it has no fault terms, or its joints cannot be limited.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self._env: ManagerBasedRLEnv = getattr(env, "unwrapped", env)
+        self._term = joint_faults_of(self._env)
+        self._term.get_ready()
+        self._state = self._term.state
+        self._links: tuple[str, ...] | None = None
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """All joints of the robot."""
+        return self._state.joint_names
+
+    @property
+    def num_envs(self) -> int:
+        """Number of envs."""
+        return self._state.num_envs
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of faults that :meth:`inject` takes; those of commands only if the task carries them out."""
+        terms = vars(self._env.cfg.actions).values()
+        carries = any(isinstance(term, CommandFaultsCfg) for term in terms)
+        return tuple(name for name, kind in KINDS.items() if carries or not isinstance(kind, CommandKind))
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """Names of the bodies that the joints move, in the order of joints."""
+        if self._links is None:
+            self._links = _links(self._env, self._term.asset_name, self.joint_names)
+        return self._links
+
+    def rows(self, env_id: int) -> list[JointRow]:
+        """What is wrong with the joints of an env now.
+
+        Args:
+            env_id: The env.
+
+        Returns:
+            One row per joint, in their order.
+
+        Raises:
+            UmcError: If there is no such env.
+        """
+        self._check_env(env_id)
+        state = self._state
+        live, severity = state.live[env_id].tolist(), state.severity[env_id].tolist()
+        detected = state.detected[env_id].tolist()
+        since = [math.inf] * len(self.joint_names)
+        for kind in state.kinds:
+            fault = state.of(kind.name)
+            assert fault is not None  # a kind of this state
+            for joint, step in enumerate(fault.onset[env_id].tolist()):
+                if fault.on[env_id, joint]:
+                    since[joint] = min(since[joint], step * self._env.step_dt)
+        rows = []
+        for joint, name in enumerate(self.joint_names):
+            on = [number for number in range(len(state.kinds)) if live[number][joint]]
+            texts = [severity_text(state.kinds[number], severity[number][joint]) for number in on]
+            rows.append(
+                JointRow(
+                    joint=name,
+                    kinds=tuple(state.kinds[number].name for number in on),
+                    severity=", ".join(text for text in texts if text),
+                    detected=detected[joint],
+                    since=since[joint] if on else None,
+                    link=self.links[joint],
+                )
+            )
+        return rows
+
+    def span(self, joint: str, kind: str) -> SeveritySpan | None:
+        """What severities make sense for a joint.
+
+        Args:
+            joint: The joint.
+            kind: The kind of fault.
+
+        Returns:
+            The span; None for a kind that has no severity.
+
+        Raises:
+            UmcError: If there is no such joint or kind.
+        """
+        column, found = self._column(joint), find_kind(kind)
+        if not found.unit:
+            return None
+        unit = found.unit.strip("[]")
+        writer = self._term.writer
+        assert writer is not None  # the constructor has made it
+        limits = writer.healthy
+        whole = found.whole(type(limits)(*(value[0] for value in vars(limits).values())))
+        if whole is not None:
+            healthy = float(torch.as_tensor(whole).expand(len(self.joint_names))[column])
+            if math.isfinite(healthy):
+                first = self._drawn(found, column) or TYPICAL_PART * healthy
+                return SeveritySpan(LEAST_PART * healthy, healthy, min(first, healthy), unit)
+        default = found.default or 0.0
+        low, high, first = _SPANS.get(
+            kind, (max(found.smallest, default - 1.0), min(found.largest, default + 1.0), default)
+        )
+        return SeveritySpan(low, high, self._drawn(found, column) or first, unit)
+
+    def inject(
+        self, env_id: int, joint: str, kind: str, severity: float | None = None, detected: bool | None = None
+    ) -> None:
+        """Breaks a joint from the next step on; a second fault of the same kind takes the place of the first.
+
+        Args:
+            env_id: The env.
+            joint: The joint.
+            kind: How it fails.
+            severity: How hard, in the kind's unit; :meth:`span` says with what it starts if not given.
+            detected: Whether the policy is told; if not said, as in the paper: when the joint also has a dead sensor.
+
+        Raises:
+            UmcError: If there is no such env, joint or kind, or the severity is out of range.
+        """
+        self._check_env(env_id)
+        column = self._column(joint)
+        if severity is None:
+            span = self.span(joint, kind)
+            severity = 0.0 if span is None else span.first
+        self._term.break_joint(env_id, column, kind, float(severity), detected)
+
+    def clear(self, env_id: int, joint: str | None = None) -> None:
+        """Heals a joint from the next step on, whoever broke it; faults that have yet to set in stay planned.
+
+        Args:
+            env_id: The env.
+            joint: The joint; all joints if not given.
+
+        Raises:
+            UmcError: If there is no such env or joint.
+        """
+        self._check_env(env_id)
+        self._term.heal_joint(env_id, None if joint is None else self._column(joint))
+
+    def _drawn(self, kind: FaultKind, column: int) -> float | None:
+        """The middle of what the task draws for a joint; None if it draws nothing."""
+        typical = getattr(self._term.source, "typical_severity", None)
+        return None if typical is None else typical(kind.name, column)
+
+    def _column(self, joint: str) -> int:
+        if joint not in self.joint_names:
+            raise UmcError(f"the robot has no joint '{joint}'; choose from {', '.join(self.joint_names)}")
+        return self.joint_names.index(joint)
+
+    def _check_env(self, env_id: int) -> None:
+        if not 0 <= env_id < self.num_envs:
+            raise UmcError(f"there is no env {env_id}; choose 0 to {self.num_envs - 1}")
+
+
+def running_board() -> FaultBoard | None:
+    """A board of the environment that was made last.
+
+    Returns:
+        The board; None if there is no environment with fault terms, or it has been closed or forgotten.
+    """
+    env = newest_env()
+    return None if env is None else FaultBoard(env)
+
+
+def severity_text(kind: FaultKind, severity: float) -> str:
+    """A severity in words.
+
+    Args:
+        kind: The kind of fault.
+        severity: How hard it hits, in the kind's unit.
+
+    Returns:
+        Number and unit; nothing for a kind that has no severity.
+    """
+    if not kind.unit:
+        return ""
+    unit = kind.unit.strip("[]")
+    return f"{severity:.3g}" if unit == "-" else f"{severity:.3g} {unit}"
+
+
+def _links(env: ManagerBasedRLEnv, asset_name: str, joint_names: tuple[str, ...]) -> tuple[str, ...]:
+    """Read the bodies off the first env's stage, which every engine has."""
+    from pxr import Usd, UsdPhysics
+
+    asset: Any = env.scene[asset_name]
+    path = asset.cfg.prim_path.replace(".*", "0")
+    root: Any = env.scene.stage.GetPrimAtPath(path)
+    found: dict[str, str] = {}
+    if root:
+        for prim in Usd.PrimRange(root, Usd.TraverseInstanceProxies()):
+            joint: Any = UsdPhysics.Joint(prim)
+            targets = joint.GetBody1Rel().GetTargets() if joint else []
+            if targets:
+                found[prim.GetName()] = targets[0].name
+    missing = [name for name in joint_names if name not in found]
+    if missing:
+        raise UmcError(f"the stage holds no joint {missing[0]} below {path}: its links are unknown")
+    return tuple(found[name] for name in joint_names)
