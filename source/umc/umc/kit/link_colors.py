@@ -1,0 +1,185 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Colours links of a running scene on its USD stage and takes every trace of it away again; plain USD, no Kit.
+
+All colours live in a layer of their own below the session layer. They outweigh what the scene says, are never saved
+with it, and vanish with the layer. Only values of attributes and targets of relationships change: a prim that is
+recomposed (a new binding API, another reference) would make PhysX parse a running robot anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade, Vt
+
+if TYPE_CHECKING:
+    from .colors import Color
+    from .panel import FaultPanel
+
+LAYER = "umc_fault_colors"
+"""Name of the layer."""
+
+MATERIALS = Sdf.Path("/UmcFaultColors")
+"""Where materials of coloured links are made, in that layer only."""
+
+
+class LinkColors:
+    """Colours links of one env at a time."""
+
+    def __init__(self) -> None:
+        self._stage: Usd.Stage | None = None
+        self._layer: Sdf.Layer | None = None
+        self._painted: tuple[Any, ...] = ()
+        self._note = ""
+
+    def follow(self, stage: Usd.Stage | None, panel: FaultPanel) -> str:
+        """Colours the links behind the faulty joints that a panel shows.
+
+        Args:
+            stage: The stage; None if there is none.
+            panel: The panel.
+
+        Returns:
+            Why some links have no colour; empty if all have.
+        """
+        colors = panel.link_colors
+        return self.show(stage, robot_path(panel.env, panel.env_id) if colors else "", colors)
+
+    def show(self, stage: Usd.Stage | None, robot: str, colors: Mapping[str, Color]) -> str:
+        """Gives links their colours, and all others their own back.
+
+        Args:
+            stage: The stage; None if there is none.
+            robot: Path of the robot on it.
+            colors: Colours by name of the link.
+
+        Returns:
+            Why some links have no colour; empty if all have.
+        """
+        if stage != self._stage:
+            self.restore()
+            self._stage = stage
+        wanted = (robot, tuple(sorted(colors.items())))
+        if wanted != self._painted:
+            self._painted = wanted
+            self._note = self._paint(robot, colors)
+        return self._note
+
+    def restore(self) -> None:
+        """Takes the layer away: the stage is as it was."""
+        if self._layer is not None and self._stage:
+            # Emptied first: a layer that is removed with opinions in it makes USD recompose the whole stage.
+            self._layer.Clear()
+            self._stage.GetSessionLayer().subLayerPaths.remove(self._layer.identifier)
+        self.forget()
+
+    def forget(self) -> None:
+        """Lets go of a stage that is being closed, and of the layer with it."""
+        self._stage, self._layer, self._painted, self._note = None, None, (), ""
+
+    def _paint(self, robot: str, colors: Mapping[str, Color]) -> str:
+        if not self._stage:
+            return ""
+        if self._layer is not None:
+            self._layer.Clear()
+        if not colors:
+            return ""
+        if not self._stage.GetPrimAtPath(robot):
+            return f"no colours: the stage has no prim {robot}"
+        links = links_of(self._stage, robot)
+        # read before the first colour is written: it would be found as the material
+        ways = {name: _ways(links[name]) if name in links else [] for name in colors}
+        self._make_layer()
+        assert self._layer is not None
+        with Usd.EditContext(self._stage, self._layer):
+            for name, parts in ways.items():
+                for shape, binding in parts:
+                    self._color(shape, colors[name], binding)
+        plain = [name for name, parts in ways.items() if not parts]
+        return f"no colours for {', '.join(plain)}: no shapes, or out of reach in instances" if plain else ""
+
+    def _make_layer(self) -> None:
+        assert self._stage is not None
+        if self._layer is None:
+            self._layer = Sdf.Layer.CreateAnonymous(LAYER)
+            self._stage.GetSessionLayer().subLayerPaths.insert(0, self._layer.identifier)
+
+    def _color(self, shape: Usd.Prim, color: Color, binding: Usd.Relationship | None) -> None:
+        """A shape's own colour, which renderers show where no material is bound, and its material where one is."""
+        primvar = UsdGeom.Gprim(shape).GetDisplayColorPrimvar()
+        primvar.Set(Vt.Vec3fArray([Gf.Vec3f(*color)]))
+        primvar.SetInterpolation(UsdGeom.Tokens.constant)
+        if primvar.IsIndexed():
+            primvar.BlockIndices()
+        if binding is not None:
+            binding.SetTargets([self._material(color)])
+
+    def _material(self, color: Color) -> Sdf.Path:
+        """A plain material of a colour."""
+        path = MATERIALS.AppendChild("color_" + "".join(f"{round(255 * value):02x}" for value in color))
+        if not self._stage.GetPrimAtPath(path):  # pyright: ignore[reportOptionalMemberAccess]
+            material = UsdShade.Material.Define(self._stage, path)
+            shader = UsdShade.Shader.Define(self._stage, path.AppendChild("Shader"))
+            shader.CreateIdAttr("UsdPreviewSurface")
+            shader.CreateInput("diffuseColor", Sdf.ValueTypeNames.Color3f).Set(Gf.Vec3f(*color))
+            material.CreateSurfaceOutput().ConnectToSource(shader.ConnectableAPI(), "surface")
+        return path
+
+
+def robot_path(env: Any, env_id: int) -> str:
+    """Where the robot of an env is on the stage.
+
+    Args:
+        env: The running environment.
+        env_id: The env.
+
+    Returns:
+        Path of its prim.
+    """
+    from umc.mdp.events import joint_faults_of  # needs Isaac Lab, which whoever made the environment has loaded
+
+    scene = env.scene
+    path = scene[joint_faults_of(env).asset_name].cfg.prim_path
+    below = path.removeprefix(scene.env_regex_ns)
+    return path if below == path else scene.env_prim_paths[env_id] + below
+
+
+def links_of(stage: Usd.Stage, robot: str) -> dict[str, Usd.Prim]:
+    """Links of a robot.
+
+    Args:
+        stage: The stage.
+        robot: Path of the robot on it.
+
+    Returns:
+        Prims of its rigid bodies, by name.
+    """
+    below = Usd.PrimRange(stage.GetPrimAtPath(robot), Usd.TraverseInstanceProxies())
+    return {prim.GetName(): prim for prim in below if prim.HasAPI(UsdPhysics.RigidBodyAPI)}
+
+
+def _ways(link: Usd.Prim) -> list[tuple[Usd.Prim, Usd.Relationship | None]]:
+    """Shapes of a link that can be coloured, with what binds their material; None where nothing does.
+
+    Out of reach are shapes inside instances, and materials that other links or a collection share.
+    """
+    ways = []
+    for shape in _shapes(link):
+        material, binding = UsdShade.MaterialBindingAPI(shape).ComputeBoundMaterial(UsdShade.Tokens.full)
+        own = bool(material) and len(binding.GetTargets()) == 1  # a collection's binding names the collection too
+        own = own and binding.GetPath().HasPrefix(link.GetPath())
+        if not shape.IsInstanceProxy() and (own or not material):
+            ways.append((shape, binding if own else None))
+    return ways
+
+
+def _shapes(link: Usd.Prim) -> Iterator[Usd.Prim]:
+    """Shapes of a link, without those of links that are nested below it."""
+    below = iter(Usd.PrimRange(link, Usd.TraverseInstanceProxies()))
+    for prim in below:
+        if prim != link and prim.HasAPI(UsdPhysics.RigidBodyAPI):
+            below.PruneChildren()
+        elif prim.IsA(UsdGeom.Gprim):
+            yield prim
