@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
@@ -18,6 +18,7 @@ from .actions import CommandFaultsCfg
 from .events import joint_faults_of, newest_env
 
 if TYPE_CHECKING:
+    from isaaclab.assets import Articulation
     from isaaclab.envs import ManagerBasedRLEnv
 
 TYPICAL_PART = 0.3
@@ -265,11 +266,11 @@ def severity_text(kind: FaultKind, severity: float) -> str:
 
 def _links(env: ManagerBasedRLEnv, asset_name: str, joint_names: tuple[str, ...]) -> tuple[str, ...]:
     """Read the bodies off the first env's stage, which every engine has."""
+    from isaaclab.sim.utils import find_first_matching_prim
     from pxr import Usd, UsdPhysics
 
-    asset: Any = env.scene[asset_name]
-    path = asset.cfg.prim_path.replace(".*", "0")
-    root: Any = env.scene.stage.GetPrimAtPath(path)
+    path = cast("Articulation", env.scene[asset_name]).cfg.prim_path
+    root: Any = find_first_matching_prim(path)
     found: dict[str, str] = {}
     if root:
         for prim in Usd.PrimRange(root, Usd.TraverseInstanceProxies()):
