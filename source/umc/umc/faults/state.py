@@ -71,11 +71,13 @@ class FaultState:
     Args:
         source: Plans the faults.
         num_envs: Number of envs.
+        first_env: Number of env 0 in random draws; where processes share a training, its number among all their envs.
     """
 
-    def __init__(self, source: PlanSource, num_envs: int) -> None:
+    def __init__(self, source: PlanSource, num_envs: int, first_env: int = 0) -> None:
         self.source = source
         self.num_envs = num_envs
+        self.first_env = first_env
         self.joint_names = source.joint_names
         self.kinds = source.kinds
         self.device = source.device
@@ -171,7 +173,7 @@ class FaultState:
             env_ids: The envs, dtype int64, each once. Shape is (N,).
         """
         self.episode[env_ids] += 1
-        plan = self.source.draw(env_ids, self.episode[env_ids])
+        plan = self.source.draw(env_ids + self.first_env, self.episode[env_ids])
         if self._is_wide:
             plan = widen_plan(plan, self.plan.onset.shape[1], len(self.kinds), self._places)
             for env in env_ids.tolist():
@@ -287,7 +289,7 @@ class FaultState:
         return (-2.0 * (1.0 - distance).log()).sqrt() * (2.0 * math.pi * angle).cos()
 
     def _counter(self, stream: str) -> tuple[torch.Tensor, torch.Tensor, int, torch.Tensor]:
-        env = torch.arange(self.num_envs, device=self.device)[:, None]
+        env = torch.arange(self.num_envs, device=self.device)[:, None] + self.first_env
         moment = self.step[:, None] * len(self.joint_names) + self.source.joint_ids
         return env, self.episode[:, None], named_stream(stream), moment
 

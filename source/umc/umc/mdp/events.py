@@ -27,6 +27,7 @@ from umc.faults import (
     heal_joint,
 )
 from umc.faults.severity import FRACTION
+from umc.ranks import ranks_from_env
 
 from .actions import check_command_faults
 from .curricula import has_fault_curriculum
@@ -63,7 +64,12 @@ class joint_faults(ManagerTermBase):
         )
         """Draws the plans."""
         check_command_faults(env.cfg, self.source.kinds, asset_cfg.name)
-        self.state = FaultState(self.source, env.num_envs)
+        ranks = ranks_from_env()
+        if ranks.several and cfg.params.get("ledger") is not None:
+            raise UmcError("a ledger is written by one process; leave it out where several train together")
+        # processes that train together must not meet the same faults; cases are dealt out within one process
+        first_env = 0 if isinstance(self.source, FaultCases) else ranks.first_env(env.num_envs)
+        self.state = FaultState(self.source, env.num_envs, first_env)
         """Plans and live faults of all envs."""
         self.writer: JointLimitWriter | None = None
         """What faults do to physics; None in a task that never breaks a joint."""
