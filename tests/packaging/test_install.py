@@ -1,0 +1,62 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The install script of the Dockerfiles makes a whole environment from nothing but the files in git.
+
+No Docker and no root: the libraries of the distribution (`install.sh system`) are those of this machine; a bare Debian
+is what `docker/prove.sh` starts from. Packages come from uv's cache, which the environment of this test run has filled.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 900
+"""Longest install [s]: about a minute with a full cache on a free machine."""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """What a clone would have: the tracked files as they are now, and no environment."""
+    root = tmp_path / "umc"
+    listed = ["git", "-c", f"safe.directory={REPOSITORY}", "ls-files", "-z"]
+    for name in subprocess.run(listed, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.split("\0"):
+        if name and (REPOSITORY / name).exists():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(REPOSITORY / name, root / name, follow_symlinks=False)
+    yield root
+    shutil.rmtree(root)  # 9 GB by name: most of them are links into the cache
+
+
+def run(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command of the clone outside of the environment that runs this test."""
+    own = {"VIRTUAL_ENV", "CONDA_PREFIX", "ISAACLAB_PATH", "ISAAC_PATH", "ISAACSIM_PATH", "PYTHONPATH"}
+    environment = {name: value for name, value in os.environ.items() if name not in own}
+    # A Python 3.12 to start from and, where this checkout has fetched one, its uv; nothing else of its environment.
+    folders = [os.path.dirname(os.path.realpath(sys.executable)), *environment["PATH"].split(os.pathsep)]
+    if (REPOSITORY / ".venv.uv/bin").exists():
+        folders.append(str(REPOSITORY / ".venv.uv/bin"))
+    venv = str(Path(sys.prefix) / "bin")
+    environment["PATH"] = os.pathsep.join(folder for folder in folders if folder != venv)
+    return subprocess.run(
+        command, cwd=root, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S
+    )
+
+
+@pytest.mark.install
+@pytest.mark.timeout(TIMEOUT_S)
+def test_install_script_makes_an_environment_that_passes_tests(clone: Path):
+    assert not (clone / ".venv").exists()
+    result = run(clone, "docker/install.sh", "environment", "check")
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    assert "umc: the environment is ready" in result.stderr
+    assert result.stdout.splitlines()[-1].split()[1] == "passed", result.stdout[-3000:]
+    where = run(clone, "./isaaclab.sh", "-p", "-c", "import umc, sys; print(umc.__file__, sys.prefix)")
+    assert where.stdout.split() == [str(clone / "source/umc/umc/__init__.py"), str(clone / ".venv")]
+    assert run(clone, "docker/health.sh").returncode == 0

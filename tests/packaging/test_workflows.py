@@ -1,0 +1,83 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""GitHub's workflows do what people do, with pinned actions and no more rights than they need."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+GITHUB = REPOSITORY / ".github"
+WORKFLOWS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted((GITHUB / "workflows").glob("*.yml"))}
+ACTIONS = {
+    path.parent.name: yaml.safe_load(path.read_text()) for path in sorted((GITHUB / "actions").glob("*/action.yml"))
+}
+CHECK = (REPOSITORY / ".ci/check").read_text()
+KNOWN = re.findall(r"^        (\w+)\) ?(?:step|$)", CHECK, re.MULTILINE) + re.findall(r"^        (\w+)\)$", CHECK, re.M)
+
+
+def steps() -> list[dict[str, Any]]:
+    """Every step of every job and of the composite actions."""
+    jobs = [job for workflow in WORKFLOWS.values() for job in workflow["jobs"].values()]
+    return [step for job in jobs for step in job["steps"]] + [s for a in ACTIONS.values() for s in a["runs"]["steps"]]
+
+
+def test_the_jobs_that_a_change_has_to_pass():
+    run = {step["run"] for step in steps() if "run" in step}
+    asked = {name for line in run if line.startswith(".ci/check ") for name in line.split()[1:]}
+    assert asked == {"lint", "types", "fast", "install", "engine", "docs", "benchmarks"}
+    assert asked <= set(KNOWN)
+    assert "docker compose build viewer" in run
+
+
+def test_a_run_of_ci_tests_all_that_the_jobs_test():
+    # Three expressions that together take every test.
+    expressions = re.findall(r'step "tests[^"]*" \./isaaclab\.sh -t(?: -m "?([\w ]+?)"?)? ;;', CHECK)
+    assert sorted(expressions) == ["", "engine", "install", "not engine and not install"]
+
+
+def test_actions_are_pinned():
+    used = [step["uses"] for step in steps() if "uses" in step]
+    assert used
+    for action in used:
+        if action.startswith("./"):
+            assert (REPOSITORY / action / "action.yml").exists(), action
+        else:
+            assert re.fullmatch(r"actions/[\w/-]+@v\d+\.\d+\.\d+", action), action
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_rights_and_limits(name: str):
+    workflow = WORKFLOWS[name]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert "${{ github.ref }}" in workflow["concurrency"]["group"]
+    for job in workflow["jobs"].values():
+        assert job["timeout-minutes"] <= 90
+        assert "permissions" not in job
+        checkouts = [step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@")]
+        assert [step["with"]["persist-credentials"] for step in checkouts] == [False]
+
+
+def test_no_expression_inside_a_script():
+    # What a branch or a title is called would be run as shell.
+    assert [step["run"] for step in steps() if "${{" in step.get("run", "")] == []
+
+
+def test_no_benchmark_is_forgotten():
+    programs = {path.stem for path in (REPOSITORY / "benchmarks").glob("*.py") if "__main__" in path.read_text()}
+    assert set(re.findall(r"^            benchmark (\w+)", CHECK, re.M)) == programs
+
+
+def test_wrong_use_of_check():
+    assert os.access(REPOSITORY / ".ci/check", os.X_OK)
+    for arguments, message in (([], "error: which check?"), (["typos"], 'error: no check "typos"')):
+        result = subprocess.run([REPOSITORY / ".ci/check", *arguments], capture_output=True, text=True, check=False)
+        assert result.returncode == 2
+        assert result.stderr.startswith(message)
