@@ -24,8 +24,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from umc.rl.shipped import shipped_folder
+
 ROOT = Path(__file__).resolve().parents[1]
-POLICY = ROOT / "policies" / "a1_mlp_stage1.pt"
+POLICY = shipped_folder() / "a1_mlp_stage1.pt"
 GROUND = "env.scene.terrain=flat"
 """The policy has learnt on it."""
 

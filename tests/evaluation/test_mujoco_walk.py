@@ -4,7 +4,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,8 +22,9 @@ from umc.evaluation.study_file import load_study, save_study
 from umc.faults import FaultSchedule, FaultState, LedgerWriter, find_scenario, read_ledger
 from umc.rl.cli import load_tasks
 from umc.rl.export import export_checkpoint
+from umc.rl.shipped import shipped_folder
 
-CHECKPOINT = Path(__file__).parents[2] / "policies" / "a1_mlp_stage1.pt"
+CHECKPOINT = shipped_folder() / "a1_mlp_stage1.pt"
 
 
 @pytest.fixture(scope="module")

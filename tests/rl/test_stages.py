@@ -40,12 +40,13 @@ def test_newest_is_the_last_of_the_run_that_saved_last(tmp_path):
 
 
 def test_stage_1_of_the_same_robot_and_model_only(tmp_path, monkeypatch):
-    shipped = put(tmp_path / "package" / "pretrained" / "a1_mlp_stage1.pt", 1)
-    monkeypatch.setattr(stages.importlib.resources, "files", lambda _: tmp_path / "package")
+    shipped = tmp_path / "package" / "a1_mlp_stage1.pt"
+    monkeypatch.setattr(stages, "shipped_policy", lambda *who: {("a1", "mlp", 1): shipped}.get(who))
     logs = tmp_path / "logs"
     for experiment in ("umc_a1_mlp_stage2", "umc_a1_transformer_stage1", "umc_g1_mlp_stage1"):
         put(logs / "rsl_rl" / experiment / "run" / "model_5.pt", 9)
     assert find_stage1(logs, "a1", "mlp") == shipped
+    assert find_stage1(logs, "a1", "mlp", shipped=False) is None
     assert find_stage1(logs, "g1", "transformer") is None
     own = put(logs / "rsl_rl" / "umc_a1_mlp_stage1" / "run" / "model_5.pt", 0)
     assert find_stage1(logs, "a1", "mlp") == own

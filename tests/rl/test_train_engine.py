@@ -37,7 +37,8 @@ def weights(path):
 
 @pytest.mark.engine
 def test_both_stages_then_resume_then_ctrl_c(tmp_path):
-    process = start(tmp_path, "--num_envs", str(ENVS), "--max_iterations", str(ITERATIONS), "--seed", "3")
+    sizes = ("--num_envs", str(ENVS), "--max_iterations", str(ITERATIONS))
+    process = start(tmp_path, *sizes, "--seed", "3", "--no_pretrained")  # whatever Stage 1 comes with the package
     out, err = process.communicate(timeout=560)
     assert process.returncode == 0, out + err
     assert "training UMC-A1-Stage1 first" in out

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from umc.errors import UmcError
 from umc.faults.kinds import KINDS, CommandKind, FaultKind, JointKind, SensorKind
+from umc.rl.shipped import shipped_folder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CHECKPOINT = Path("policies") / "a1_mlp_stage1.pt"
-"""The policy that comes with the repository."""
+CHECKPOINT = shipped_folder() / "a1_mlp_stage1.pt"
+"""The policy that comes with the package."""
 
 JOINT = "FL_calf_joint"
 """The joint that fails: the knee that swings most."""

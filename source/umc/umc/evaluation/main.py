@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from umc.errors import UmcError
 from umc.rl.cli import at_least_one
+from umc.rl.shipped import results_folder
 
 from .protocol import DEFAULT_PROTOCOL, Protocol, protocol_for, read_protocol_file
 from .session import INTERRUPTED, TERMINATED, USAGE_ERROR, Session, parse, prepare
@@ -68,7 +69,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--protocol",
         help=f"file in config/protocols, or path of one ({DEFAULT_PROTOCOL}); protocol.steps=300 changes it",
     )
-    add("--robot", help="robot that the checkpoints must be for; the first checkpoint's without it")
     add(
         "--episodes", type=int, help="robots of each cell (scenario x setting), in batches where needed; else one batch"
     )
@@ -176,7 +176,7 @@ def _protocol(session: Session, sweep: Sweep | None, changes: Mapping[str, Any])
 
 def _default_out(session: Session, protocol: Protocol) -> Path:
     if len(session.candidates) == 1 and session.options.sweep is None:
-        return session.checkpoint.parent / "evaluation" / session.checkpoint.stem
+        return results_folder(session.checkpoint) / "evaluation" / session.checkpoint.stem
     from .batches import fingerprint
 
     which = fingerprint([one.sha256 for one in session.candidates])[:8]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from umc.errors import UmcError
 from umc.faults import SCENARIOS
+from umc.rl.shipped import results_folder
 
 from .protocol import Protocol, protocol_for
 from .session import INTERRUPTED, USAGE_ERROR, Session, parse, prepare
@@ -168,7 +169,7 @@ def film(session: Session, protocol: Protocol, shot: Shot) -> int:
     set_faults(session.env_cfg, protocol)
     setattr(session.env_cfg.scene, CAMERA, camera_cfg(*shot.size))
     falls = _take_falls(session.env_cfg)
-    out = session.options.out or session.checkpoint.parent / "videos" / session.checkpoint.stem
+    out = session.options.out or results_folder(session.checkpoint) / "videos" / session.checkpoint.stem
     with running(session) as (env, policy):
         frames = _shoot(env, policy, protocol, shot, falls)
         fps = 1.0 / (env.step_dt * EVERY)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from umc.errors import UmcError
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, sha256
-from umc.rl.cli import Parser, checked_checkpoint, checked_task, did_you_mean, task_ids
+from umc.rl.cli import Parser, checked_checkpoint, checked_robot, checked_task, policy_asked_for
+from umc.rl.shipped import is_pretrained
+from umc.rl.trained import TERRAIN_KEY, trained_terrain
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -30,6 +32,9 @@ INTERRUPTED = 130
 
 OVERRIDE = re.compile(r"[~+]*[A-Za-z_][\w./@]*=")
 """What presets and overrides look like."""
+
+GROUND_PRESETS = ("flat", "perlin")
+"""Presets of the tasks that choose a ground."""
 
 OWN_SECTIONS = ("protocol", "sweep")
 """Sections of overrides that some scripts read themselves."""
@@ -60,6 +65,8 @@ class Session:
     env_cfg: Any
     """Env cfg with presets and overrides applied."""
     device: str
+    remarks: tuple[str, ...] = ()
+    """What the user should know."""
 
     @property
     def checkpoint(self) -> Path:
@@ -101,8 +108,17 @@ def parse(
     parser = Parser(prog=prog, description=description, conflict_handler="resolve", allow_abbrev=False)
     add_launcher_args(parser)
     add = parser.add_argument
-    add("--checkpoint", nargs="*", help="model_<iteration>.pt, or a run folder, which stands for its last one")
+    add(
+        "--checkpoint",
+        nargs="*",
+        help="model_<iteration>.pt, a run folder, which stands for its last one, or a shipped policy: 'pretrained', or "
+        "'pretrained:NAME'",
+    )
     add("--task", help="gym id; the checkpoint's own without it")
+    add("--robot", help="robot that the checkpoints must be for; the first checkpoint's without it")
+    add(
+        "--agent", help="agent whose shipped policy 'pretrained' is; the first that is shipped for the robot without it"
+    )
     add("--num_envs", type=int, help="envs simulated at once")
     add("--seed", type=int, help="seed of faults and starts")
     add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
@@ -145,12 +161,13 @@ def overrides_first(argv: Sequence[str]) -> list[str]:
     return [argv[number] for number in first] + [argv[number] for number in range(len(argv)) if number not in first]
 
 
-def read_candidates(texts: Sequence[str] | None, robot: str | None = None) -> tuple[Candidate, ...]:
+def read_candidates(texts: Sequence[str] | None, robot: str | None = None, once: bool = True) -> tuple[Candidate, ...]:
     """Reads the checkpoints that are going to be evaluated.
 
     Args:
         texts: Paths as typed.
         robot: Robot that all of them must be for; the first one's if not given.
+        once: Whether to refuse one that is named twice.
 
     Returns:
         The checkpoints.
@@ -159,42 +176,41 @@ def read_candidates(texts: Sequence[str] | None, robot: str | None = None) -> tu
         UmcError: If there is none, one is no checkpoint, two are the same, or they belong to different robots.
     """
     from umc.rl.policy import require_robot
-    from umc.rl.stages import task_parts
 
     if texts is None:
         raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
     if not texts:
         raise UmcError("--checkpoint is empty; give one or several model_<iteration>.pt or run folders")
-    robots = sorted({task_parts(task)[0] for task in task_ids()})
-    if robot is not None and robot.lower() not in robots:
-        raise UmcError(f"unknown robot {robot};{did_you_mean(robot.lower(), robots)} choose one of {', '.join(robots)}")
+    if robot is not None:
+        robot = checked_robot(robot)
     found: list[Candidate] = []
     for text in texts:
         path = checked_checkpoint(text)
         assert path is not None
         info = checkpoint_info(read_checkpoint(path), path)
         if robot is not None:
-            require_robot(info, path, robot.lower())
+            require_robot(info, path, robot)
         elif found and info.robot != found[0].info.robot:
             raise UmcError(
                 f"{path} was trained for robot {info.robot}, {found[0].path} for {found[0].info.robot}; "
-                "evaluate each robot on its own"
+                "take each robot on its own"
             )
         fingerprint = sha256(path)
         for other in found:
-            if other.sha256 == fingerprint:
+            if once and other.sha256 == fingerprint:
                 raise UmcError(f"{path} is the same checkpoint as {other.path}; give each once")
         found.append(Candidate(path, info, fingerprint))
     return tuple(found)
 
 
-def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None = None) -> Session:
+def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None = None, once: bool = True) -> Session:
     """Reads the checkpoints and resolves their task.
 
     Args:
         options: Flags.
         overrides: Presets and overrides as typed.
         stage: Stage of the task where the user names none; the checkpoint's own without it.
+        once: Whether to refuse a checkpoint that is named twice.
 
     Returns:
         The session.
@@ -206,17 +222,74 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     from umc.rl.resolve import check_launch, pick_device, resolve_cfgs
     from umc.rl.stages import task_parts
 
-    candidates = read_candidates(options.checkpoint, getattr(options, "robot", None))
+    texts, remarks = _pretrained(options)
+    candidates = read_candidates(texts, options.robot, once)
     checkpoint, info = candidates[0].path, candidates[0].info
     own = info.task if stage is None else f"{info.task.rpartition('Stage')[0]}Stage{stage}"
     task = checked_task(options.task or own)
     require_robot(info, checkpoint, task_parts(task)[0])
     device = pick_device(options.device)
     env_cfg, _ = resolve_cfgs(task, None, overrides)
+    token, more = ground_override(candidates, env_cfg, overrides)
+    if token is not None:
+        env_cfg, _ = resolve_cfgs(task, None, [*overrides, token])
     check_launch(env_cfg, options)
     env_cfg.sim.device = device
     options.device = device
-    return Session(options, candidates, task, env_cfg, device)
+    return Session(options, candidates, task, env_cfg, device, (*remarks, *more))
+
+
+def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str]]:
+    """The checkpoints as typed, with paths in place of shipped policies, and a line about each of those."""
+    texts: list[str] | None = options.checkpoint
+    asked = [text for text in texts or () if is_pretrained(text)]
+    if options.agent is not None and not asked:
+        raise UmcError("--agent goes with --checkpoint pretrained; a checkpoint says itself whose it is")
+    found = {text: policy_asked_for(text, options.task, options.robot, options.agent) for text in asked}
+    replaced = None if texts is None else [str(found[text][0]) if text in found else text for text in texts]
+    return replaced, [line for _, line in found.values()]
+
+
+def ground_override(
+    candidates: Sequence[Candidate], env_cfg: Any, overrides: Sequence[str]
+) -> tuple[str | None, list[str]]:
+    """Puts policies on the ground they were trained on, where the user names none.
+
+    Args:
+        candidates: The policies.
+        env_cfg: Env cfg with presets and overrides applied.
+        overrides: Presets and overrides as typed.
+
+    Returns:
+        Override that changes the ground, or None where nothing is to change; and what the user should know.
+
+    Raises:
+        UmcError: If they were trained on different grounds.
+    """
+    from umc.rl.resolve import override_key
+    from umc.terrains import ground_name
+
+    here = ground_name(env_cfg.scene.terrain)
+    grounds = {one.path: trained_terrain(one.path, one.info) for one in candidates}
+    known = sorted({ground for ground in grounds.values() if ground})
+    if any(_names_ground(override_key(token), token) for token in overrides):
+        return None, []
+    if len(known) > 1:
+        which = ", ".join(f"{path}: {ground or 'unknown'}" for path, ground in grounds.items())
+        raise UmcError(
+            f"the policies were trained on different grounds ({which}); choose one with "
+            + " or ".join(f"{TERRAIN_KEY}={ground}" for ground in known)
+        )
+    if not known or known[0] == here or known[0] not in GROUND_PRESETS:
+        return None, []
+    line = f"ground: {known[0]}, which the policy was trained on (the task's own: {TERRAIN_KEY}={here})"
+    return f"{TERRAIN_KEY}={known[0]}", [line]
+
+
+def _names_ground(key: str, token: str) -> bool:
+    """Whether an override or a preset says which ground."""
+    presets = token.partition("=")[2].split(",") if key == "presets" else []
+    return key.startswith(TERRAIN_KEY) or any(name in GROUND_PRESETS for name in presets)
 
 
 @contextlib.contextmanager
@@ -262,6 +335,8 @@ def running_all(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Load
     if threads is not None:
         torch.set_num_threads(threads)
     count = session.env_cfg.scene.num_envs
+    for remark in session.remarks:
+        print(remark)
     print(f"{session.task}, {count} envs on {session.device}: starting the simulation ...", flush=True)
     failure: UmcError | None = None
     # a UmcError must not pass through Isaac Lab's launcher, which prints a traceback of whatever passes

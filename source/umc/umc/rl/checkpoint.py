@@ -50,6 +50,12 @@ class CheckpointInfo:
     """Folder of the run's experiment, e.g. ``"umc_a1_mlp_stage2"``."""
     agent_overrides: list[str] = dataclasses.field(default_factory=list)
     """What the agent changed in its task's env cfg; files of UMC 0.1 have no such entry, their agents changed none."""
+    physics: str = ""
+    """Engine it was trained on, e.g. ``"ovphysx"``; empty in files of UMC 0.1, as are the next two."""
+    terrain: str = ""
+    """Ground it was trained on: :func:`umc.terrains.ground_name`."""
+    env_overrides: list[str] | None = None
+    """The run's overrides of its env cfg, those of the agent included."""
 
 
 def read_checkpoint(path: Path | str, device: str = "cpu") -> dict[str, Any]:
@@ -96,7 +102,7 @@ def checkpoint_info(data: dict[str, Any], path: Path | str) -> CheckpointInfo:
     """
     umc = (data.get("infos") or {}).get("umc")
     fields = dataclasses.fields(CheckpointInfo)
-    needed = [field.name for field in fields if field.default_factory is dataclasses.MISSING]
+    needed = [field.name for field in fields if field.default is field.default_factory is dataclasses.MISSING]
     if not isinstance(umc, dict) or any(name not in umc for name in needed):
         raise UmcError(f"{path} does not say which robot and model it belongs to; train it with scripts/train.py")
     return CheckpointInfo(**{field.name: umc[field.name] for field in fields if field.name in umc})

@@ -15,6 +15,7 @@ from umc.errors import UmcError
 from umc.rl.agents import AGENTS, ENTRY_POINT, LIBRARIES, AgentSpec, agent_spec, library_of
 from umc.rl.checkpoint import checkpoints_in
 from umc.rl.console import without_gpu_remark
+from umc.rl.shipped import WORD, find_pretrained, is_pretrained
 from umc.rl.stages import TASK_NAME, task_parts
 
 DEFAULT_AGENT = next(iter(AGENTS))
@@ -78,7 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, help="seed of envs and networks; -1 draws one")
     add("--max_iterations", type=int, help="iterations of the whole run, those before --resume included")
     add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
-    add("--checkpoint", help="model_*.pt or run folder to start from; with --resume: to go on with")
+    add("--checkpoint", help="model_*.pt, run folder or 'pretrained' to start from; with --resume: to go on with")
+    add("--no_pretrained", action="store_true", help="train a missing Stage 1 even where one comes with the package")
     add("--resume", action="store_true", help="go on with the newest run of this task and agent, in its folder")
     add("--video", action="store_true", help="record the trained policy at the end (scripts/play.py)")
     add("--run_name", default="", help="appended to the name of the run folder")
@@ -188,6 +190,52 @@ def checked_checkpoint(text: str | None) -> Path | None:
 
 
 def at_least_one(value: Any, flag: str) -> None:
+def policy_asked_for(text: str, task: str | None, robot: str | None, agent: str | None) -> tuple[Path, str]:
+    """The shipped policy that play.py, evaluate.py and export.py are asked for.
+
+    Args:
+        text: ``pretrained`` or ``pretrained:NAME``.
+        task: Gym id as typed; says robot and stage.
+        robot: Robot as typed.
+        agent: Agent as typed; the first that is shipped for the robot without it.
+
+    Returns:
+        Its file, and a line that says which it is.
+
+    Raises:
+        UmcError: If there is no such task, robot, agent or policy.
+    """
+    stage, spec = None, None
+    if task is not None:
+        of_task, stage = task_parts(checked_task(task))
+        if robot is not None and robot.lower() != of_task:
+            raise UmcError(f"--task {task} is not of robot {robot}; leave one of the two out")
+        robot = of_task
+    elif robot is not None:
+        robot = checked_robot(robot)
+    if agent is not None:
+        spec = agent_spec(agent)
+        if spec is None:
+            raise UmcError(
+                f"unknown agent {agent};{did_you_mean(agent, list(AGENTS))} choose one of {', '.join(AGENTS)}"
+            )
+        # baselines are judged in Stage 2 without being trained there
+        stage = None if stage is None else min(stage, spec.stages[-1])
+    return find_pretrained(text, robot, None if spec is None else spec.name, stage)
+
+
+def checked_robot(robot: str) -> str:
+    """Name of a robot that UMC has tasks for, in lower case.
+
+    Raises:
+        UmcError: If there is no such robot.
+    """
+    robots = sorted({task_parts(task)[0] for task in task_ids()})
+    if robot.lower() in robots:
+        return robot.lower()
+    raise UmcError(f"unknown robot {robot};{did_you_mean(robot.lower(), robots)} choose one of {', '.join(robots)}")
+
+
     """Refuse counts below 1.
 
     Raises:
@@ -218,10 +266,16 @@ def parse(argv: list[str]) -> TrainRequest:
         raise UmcError(f"--seed is {options.seed}; it has to be 0 or more, or -1 for a random one")
     if options.seed == -1:
         options.seed = random.randint(0, LARGEST_RANDOM_SEED)
-    checkpoint = checked_checkpoint(options.checkpoint)
-    if options.quick and (options.resume or checkpoint):
+    shipped = is_pretrained(options.checkpoint)
+    checkpoint = None if shipped else checked_checkpoint(options.checkpoint)
+    if shipped and (options.resume or options.no_pretrained):
+        other = "--resume" if options.resume else "--no_pretrained"
+        raise UmcError(f"--checkpoint {WORD} starts from a shipped policy; leave out {other}")
+    if options.quick and (options.resume or options.checkpoint):
         raise UmcError("--quick starts from nothing; leave out --resume and --checkpoint")
     task = checked_task(options.task)
     robot, stage = task_parts(task)
     agent, spec = checked_agent(options.agent, task, options.rl_library)
     return TrainRequest(task, robot, stage, agent, spec, overrides, options, checkpoint)
+    if shipped:
+        checkpoint, _ = find_pretrained(options.checkpoint, robot, spec.stage1 or spec.name, 1)

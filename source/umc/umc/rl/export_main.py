@@ -10,9 +10,10 @@ from pathlib import Path
 
 from umc.errors import UmcError
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
-from umc.rl.cli import Parser, checked_checkpoint, checked_task
+from umc.rl.cli import Parser, checked_checkpoint, checked_task, policy_asked_for
 from umc.rl.console import quiet
-from umc.rl.record import RUN_FILE, read_record
+from umc.rl.shipped import is_pretrained, results_folder
+from umc.rl.trained import trained_overrides
 
 DESCRIPTION = "Write a policy as ONNX and TorchScript, with a JSON that says how to feed it."
 
@@ -38,12 +39,24 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     parser = Parser(prog="export.py", description=DESCRIPTION)
-    parser.add_argument("--checkpoint", help="model_<iteration>.pt, or a run folder, which stands for its last one")
-    parser.add_argument("--out", type=Path, help="folder to write to; 'exported' beside the checkpoint without it")
+    add = parser.add_argument
+    add("--checkpoint", help="model_<iteration>.pt, a run folder, which stands for its last one, or 'pretrained'")
+    add("--task", help="gym id that 'pretrained' is looked up for")
+    add("--robot", help="robot that 'pretrained' is looked up for")
+    add("--agent", help="agent that 'pretrained' is looked up for")
+    add("--out", type=Path, help="folder to write to; 'exported' beside the checkpoint without it")
     options = parser.parse_args(argv)
     if options.checkpoint is None:
         raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
-    checkpoint = checked_checkpoint(options.checkpoint)
+    if is_pretrained(options.checkpoint):
+        with quiet():
+            checkpoint, line = policy_asked_for(options.checkpoint, options.task, options.robot, options.agent)
+        print(line)
+    else:
+        for flag in ("task", "robot", "agent"):
+            if getattr(options, flag) is not None:
+                raise UmcError(f"--{flag} goes with --checkpoint pretrained; a checkpoint says itself whose it is")
+        checkpoint = checked_checkpoint(options.checkpoint)
     assert checkpoint is not None
     info = checkpoint_info(read_checkpoint(checkpoint), checkpoint)
 
@@ -53,26 +66,9 @@ def _run(argv: Sequence[str]) -> int:
         from umc.rl.export import export_checkpoint
         from umc.rl.resolve import resolve_cfgs
 
-        env_cfg, _ = resolve_cfgs(task, None, trained_overrides(checkpoint))
-        files = export_checkpoint(checkpoint, options.out or checkpoint.parent / "exported", env_cfg)
+        env_cfg, _ = resolve_cfgs(task, None, trained_overrides(checkpoint, info))
+        files = export_checkpoint(checkpoint, options.out or results_folder(checkpoint) / "exported", env_cfg)
     print(f"policy: {files.onnx}")
     print(f"the same as TorchScript: {files.torchscript}")
     print(f"description: {files.description}")
     return 0
-
-
-def trained_overrides(checkpoint: Path) -> list[str]:
-    """What the run of a checkpoint changed in its task's env cfg: a scale changed there changes what the policy means.
-
-    Args:
-        checkpoint: The checkpoint; its run folder keeps the overrides, a checkpoint without one had none.
-
-    Returns:
-        The ``env.`` overrides.
-
-    Raises:
-        UmcError: If the run folder's record cannot be read.
-    """
-    if not (checkpoint.parent / RUN_FILE).is_file():
-        return []
-    return [token for token in read_record(checkpoint.parent)["overrides"] if token.startswith("env.")]

@@ -283,3 +283,8 @@ def _info(plan: Plan, env: Any) -> Any:
         experiment=plan.agent_cfg.experiment_name,
         agent_overrides=plan.record.fields["agent_overrides"],
     )
+    from umc.rl.trained import env_overrides
+    from umc.terrains import ground_name
+        physics=plan.physics,
+        terrain=ground_name(plan.env_cfg.scene.terrain),
+        env_overrides=env_overrides(plan.request.overrides),

@@ -16,8 +16,10 @@ from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, 
 from umc.rl.cli import TrainRequest
 from umc.rl.record import RunRecord, new_record, parent, read_record
 from umc.rl.resolve import check_launch, check_sizes, override_key, physics_name, pick_device, resolve_cfgs
+from umc.rl.shipped import describe, read_models, shipped_folder
 from umc.rl.sizes import Sizes, cpu_sizes
 from umc.rl.stages import experiment_folder, find_stage1, newest_checkpoint
+from umc.rl.trained import TERRAIN_KEY, trained_terrain
 
 STAGE2_KEYS = ("env.events.faults", "env.events.begin_faults", "agent.experiment_name")
 """Overrides that a Stage 1 trained on the way must not take over: it has no faults, and its own folder."""
@@ -67,7 +69,10 @@ def needs_stage1(request: TrainRequest) -> bool:
     if request.checkpoint is not None or request.options.resume:
         return False
     agent = stage1_agent(request)
-    return agent is not None and find_stage1(request.logs, request.robot, agent, request.library) is None
+    return (
+        agent is not None
+        and find_stage1(request.logs, request.robot, agent, request.library, not request.options.no_pretrained) is None
+    )
 
 
 def stage1_agent(request: TrainRequest) -> str | None:
@@ -114,7 +119,7 @@ def make_plan(request: TrainRequest) -> Plan:
         seed = agent_cfg.seed if request.options.seed is None else request.options.seed
         remarks += _cpu_sizes(request, env_cfg, agent_cfg) if device == "cpu" else []
         apply_sizes(request, env_cfg, agent_cfg, None)
-        remarks.append(f"starting from {start_from}" if start_from else "starting from nothing")
+        remarks += _about_start(start_from, env_cfg) if start_from else ["starting from nothing"]
     agent_cfg.run_name = request.options.run_name or agent_cfg.run_name
     env_cfg.seed = agent_cfg.seed = seed  # before the env exists: it draws while it is built
     env_cfg.sim.device = agent_cfg.device = request.options.device = device
@@ -216,7 +221,8 @@ def _start(request: TrainRequest) -> Path | None:
     agent = stage1_agent(request)
     if request.checkpoint is not None or agent is None:
         return request.checkpoint
-    path = find_stage1(request.logs, request.robot, agent, request.library)
+    shipped = not request.options.no_pretrained
+    path = find_stage1(request.logs, request.robot, agent, request.library, shipped)
     if path is None:
         raise UmcError(f"no Stage 1 checkpoint of {request.robot} and {agent}; train Stage 1 or give --checkpoint")
     info = checkpoint_info(read_checkpoint(path), path)
@@ -243,3 +249,19 @@ def _new_folder(request: TrainRequest, agent_cfg: Any) -> Path:
     if folder.exists():
         raise UmcError(f"{folder} exists already; start again in a second, or give another --run_name")
     return folder
+def _about_start(path: Path, env_cfg: Any) -> list[str]:
+    """What the user should know about the checkpoint that a run starts from."""
+    from umc.terrains import ground_name
+
+    lines = [f"starting from {path}"]
+    if path.resolve().parent == shipped_folder().resolve():
+        lines.append(f"{describe(path.stem, read_models()[path.stem])}; --no_pretrained trains Stage 1 first instead")
+    trained, here = (
+        trained_terrain(path, checkpoint_info(read_checkpoint(path), path)),
+        ground_name(env_cfg.scene.terrain),
+    )
+    if trained and trained != here:
+        lines.append(f"it was trained on {trained} ground, this run walks on {here} ground ({TERRAIN_KEY}={trained})")
+    return lines
+
+

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import math
 import re
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from umc.errors import UmcError
 from umc.rl.agents import LIBRARIES
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, checkpoints_in, read_checkpoint, require_match
+from umc.rl.shipped import shipped_policy
 
 if TYPE_CHECKING:
     from umc.rl.runner import TrainingRun
@@ -67,11 +67,10 @@ def newest_checkpoint(experiment: Path) -> Path | None:
 
 def shipped_checkpoint(robot: str, agent: str) -> Path | None:
     """Stage 1 checkpoint that came with the package, or None where there is none."""
-    path = Path(str(importlib.resources.files("umc.rl"))) / "pretrained" / f"{robot}_{agent}_stage1.pt"
-    return path if path.is_file() else None
+    return shipped_policy(robot, agent, 1)
 
 
-def find_stage1(logs: Path, robot: str, agent: str, library: str = LIBRARIES[0]) -> Path | None:
+def find_stage1(logs: Path, robot: str, agent: str, library: str = LIBRARIES[0], shipped: bool = True) -> Path | None:
     """Checkpoint that Stage 2 starts from: the library's newest of Stage 1 under ``logs``, else the shipped one.
 
     Args:
@@ -79,12 +78,13 @@ def find_stage1(logs: Path, robot: str, agent: str, library: str = LIBRARIES[0])
         robot: Robot in lower case.
         agent: Agent whose Stage 1 it is (:attr:`umc.rl.agents.AgentSpec.stage1`).
         library: RL library of Stage 2; what the other one trained has to be given with ``--checkpoint``.
+        shipped: Whether a shipped one will do.
 
     Returns:
         The checkpoint, or None where Stage 1 has to be trained first.
     """
     own = newest_checkpoint(experiment_folder(logs, experiment_name(robot, agent, 1), library))
-    return own or shipped_checkpoint(robot, agent)
+    return own or (shipped_checkpoint(robot, agent) if shipped else None)
 
 
 def hand_over(runner: TrainingRun, path: Path, robot: str, model: str) -> CheckpointInfo:

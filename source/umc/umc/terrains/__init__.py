@@ -4,7 +4,7 @@
 
 from .ground import FLAT_GROUND_CFG, GROUND_MATERIAL
 from .perlin import PerlinTrackCfg, perlin_heights, perlin_noise
-from .tracks import TrackGeneratorCfg, TrackImporterCfg, perlin_tracks
+from .tracks import TrackGeneratorCfg, TrackImporterCfg, ground_name, perlin_tracks
 
 __all__ = [
     "FLAT_GROUND_CFG",
@@ -12,6 +12,7 @@ __all__ = [
     "PerlinTrackCfg",
     "TrackGeneratorCfg",
     "TrackImporterCfg",
+    "ground_name",
     "perlin_heights",
     "perlin_noise",
     "perlin_tracks",

@@ -10,7 +10,7 @@ import torch.nn.functional as functional
 from isaaclab.terrains import TerrainGenerator, TerrainGeneratorCfg, TerrainImporter, TerrainImporterCfg
 from isaaclab.utils import configclass
 
-from umc.terrains.ground import GROUND_MATERIAL
+from umc.terrains.ground import FLAT_GROUND_CFG, GROUND_MATERIAL
 from umc.terrains.perlin import PerlinTrackCfg, perlin_heights
 
 ROWS, COLUMNS = 20, 50
@@ -189,3 +189,18 @@ def perlin_tracks(width: float, block_length: float, border: float, seeds: int |
             sub_terrains={"perlin": PerlinTrackCfg()},
         )
     )
+
+
+def ground_name(terrain: TerrainImporterCfg) -> str:
+    """What checkpoints and evaluations call a ground.
+
+    Args:
+        terrain: The scene's terrain, its preset resolved.
+
+    Returns:
+        ``"flat"`` or ``"perlin"``, as the tasks' presets are called, else the terrain's own type.
+    """
+    if isinstance(terrain, TrackImporterCfg):
+        return "perlin"
+    flat = terrain.terrain_type == FLAT_GROUND_CFG.terrain_type and terrain.usd_path == FLAT_GROUND_CFG.usd_path
+    return "flat" if flat or terrain.terrain_type == "plane" else terrain.terrain_type
