@@ -189,7 +189,6 @@ def checked_checkpoint(text: str | None) -> Path | None:
     return path
 
 
-def at_least_one(value: Any, flag: str) -> None:
 def policy_asked_for(text: str, task: str | None, robot: str | None, agent: str | None) -> tuple[Path, str]:
     """The shipped policy that play.py, evaluate.py and export.py are asked for.
 
@@ -236,6 +235,7 @@ def checked_robot(robot: str) -> str:
     raise UmcError(f"unknown robot {robot};{did_you_mean(robot.lower(), robots)} choose one of {', '.join(robots)}")
 
 
+def at_least_one(value: Any, flag: str) -> None:
     """Refuse counts below 1.
 
     Raises:
@@ -276,6 +276,6 @@ def parse(argv: list[str]) -> TrainRequest:
     task = checked_task(options.task)
     robot, stage = task_parts(task)
     agent, spec = checked_agent(options.agent, task, options.rl_library)
-    return TrainRequest(task, robot, stage, agent, spec, overrides, options, checkpoint)
     if shipped:
         checkpoint, _ = find_pretrained(options.checkpoint, robot, spec.stage1 or spec.name, 1)
+    return TrainRequest(task, robot, stage, agent, spec, overrides, options, checkpoint)

@@ -269,6 +269,8 @@ def load_start(plan: Plan, runner: TrainingRun) -> None:
 
 def _info(plan: Plan, env: Any) -> Any:
     from umc.rl.checkpoint import CheckpointInfo
+    from umc.rl.trained import env_overrides
+    from umc.terrains import ground_name
 
     return CheckpointInfo(
         robot=plan.request.robot,
@@ -282,9 +284,7 @@ def _info(plan: Plan, env: Any) -> Any:
         agent=plan.request.agent,
         experiment=plan.agent_cfg.experiment_name,
         agent_overrides=plan.record.fields["agent_overrides"],
-    )
-    from umc.rl.trained import env_overrides
-    from umc.terrains import ground_name
         physics=plan.physics,
         terrain=ground_name(plan.env_cfg.scene.terrain),
         env_overrides=env_overrides(plan.request.overrides),
+    )

@@ -230,6 +230,22 @@ def _start(request: TrainRequest) -> Path | None:
     return path
 
 
+def _about_start(path: Path, env_cfg: Any) -> list[str]:
+    """What the user should know about the checkpoint that a run starts from."""
+    from umc.terrains import ground_name
+
+    lines = [f"starting from {path}"]
+    if path.resolve().parent == shipped_folder().resolve():
+        lines.append(f"{describe(path.stem, read_models()[path.stem])}; --no_pretrained trains Stage 1 first instead")
+    trained, here = (
+        trained_terrain(path, checkpoint_info(read_checkpoint(path), path)),
+        ground_name(env_cfg.scene.terrain),
+    )
+    if trained and trained != here:
+        lines.append(f"it was trained on {trained} ground, this run walks on {here} ground ({TERRAIN_KEY}={trained})")
+    return lines
+
+
 def _resumed(request: TrainRequest, agent_cfg: Any) -> tuple[Path, RunRecord]:
     path = request.checkpoint
     if path is None:
@@ -249,19 +265,3 @@ def _new_folder(request: TrainRequest, agent_cfg: Any) -> Path:
     if folder.exists():
         raise UmcError(f"{folder} exists already; start again in a second, or give another --run_name")
     return folder
-def _about_start(path: Path, env_cfg: Any) -> list[str]:
-    """What the user should know about the checkpoint that a run starts from."""
-    from umc.terrains import ground_name
-
-    lines = [f"starting from {path}"]
-    if path.resolve().parent == shipped_folder().resolve():
-        lines.append(f"{describe(path.stem, read_models()[path.stem])}; --no_pretrained trains Stage 1 first instead")
-    trained, here = (
-        trained_terrain(path, checkpoint_info(read_checkpoint(path), path)),
-        ground_name(env_cfg.scene.terrain),
-    )
-    if trained and trained != here:
-        lines.append(f"it was trained on {trained} ground, this run walks on {here} ground ({TERRAIN_KEY}={trained})")
-    return lines
-
-
