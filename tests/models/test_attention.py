@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from umc.models import MaskedTransformer, attention, transformer
-from umc.models.attention import ShortRowAttention, self_attention
+from umc.models import BodyTransformer, MaskedTransformer, attention, transformer
+from umc.models.attention import ShortRowAttention, attention_weights, self_attention
 
 B, T, WIDTH, HEADS = 3, 5, 8, 2
 
@@ -87,3 +87,37 @@ def test_torch_compile_takes_the_network_in_one_graph(a1_layout):
     inputs = torch.randn(4, 48), torch.zeros(4, 12), torch.ones(4, 3)
     compiled = torch.compile(network, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(*inputs), network(*inputs), atol=1e-6, rtol=0.0)
+
+
+@pytest.mark.parametrize("name", biases())
+def test_the_shares_that_are_told_are_those_that_are_mixed(name):
+    x, qkv_weight, qkv_offset, out_weight, out_offset = operands()
+    shares = attention_weights(x, qkv_weight, qkv_offset, biases()[name], HEADS)
+    values = (x @ qkv_weight[2 * WIDTH :].T + qkv_offset[2 * WIDTH :]).view(B, T, HEADS, -1)
+    mixed = torch.einsum("bhij,bjhd->bihd", shares, values).reshape(B * T, WIDTH) @ out_weight.T + out_offset
+    told = self_attention(x, qkv_weight, qkv_offset, out_weight, out_offset, biases()[name], HEADS)
+    torch.testing.assert_close(mixed, told, atol=1e-12, rtol=1e-12)
+
+
+def test_nobody_reads_a_dead_joint_and_asking_changes_no_action(a1_layout, monkeypatch):
+    network = MaskedTransformer(a1_layout, num_layers=3)
+    obs, mask, flag = torch.randn(2, 48), torch.zeros(2, 12), torch.ones(2, 3)
+    mask[0, 4] = 1.0
+    actions = network(obs, mask, flag)
+    maps = network.attention(obs, mask, flag)
+    assert maps.shape == (3, 2, 2, 13, 13)
+    torch.testing.assert_close(maps.sum(-1), torch.ones(3, 2, 2, 13))
+    assert (maps[:, 0, :, :, 4] == 0).all()
+    assert (maps[:, 1] > 0).all()
+    assert torch.equal(network(obs, mask, flag), actions)
+    monkeypatch.setattr(transformer.EncoderBlock, "attention", None)  # acting asks for nothing
+    assert torch.equal(network(obs, mask, flag), actions)
+
+
+def test_along_the_joint_graph_only_neighbours_are_read(a1_layout):
+    maps = BodyTransformer(a1_layout, num_layers=2, attention="body_mix").attention(torch.randn(1, 48))
+    readable = torch.eye(13, dtype=torch.bool)
+    for token, near in enumerate(a1_layout.neighbours):
+        readable[token, list(near)] = True
+    assert torch.equal(maps[0, 0, 0] > 0, readable)
+    assert (maps[1] > 0).all()

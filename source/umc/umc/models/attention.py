@@ -40,6 +40,25 @@ def self_attention(
     return _torchs_own(x, qkv_weight, qkv_offset, out_weight, out_offset, bias, num_heads)
 
 
+def attention_weights(x: Tensor, qkv_weight: Tensor, qkv_offset: Tensor, bias: Tensor | None, num_heads: int) -> Tensor:
+    """Compute how much of each token self_attention mixes into each other one, which it does not tell itself.
+
+    Args:
+        x: Tokens (B, T, D).
+        qkv_weight: Projection (3 D, D) to queries, keys and values.
+        qkv_offset: Its bias (3 D).
+        bias: Added to the scores, broadcastable to (B, heads, T, T); every query needs a key that is not -inf.
+        num_heads: Attention heads, a divisor of D.
+
+    Returns:
+        Shares (B, heads, T, T): rows are the tokens that read, columns those that are read; a row adds up to 1.
+    """
+    batch, tokens, width = x.shape
+    q, k, _ = F.linear(x, qkv_weight, qkv_offset).view(batch, tokens, 3, num_heads, width // num_heads).unbind(2)
+    scores = q.transpose(1, 2) @ k.permute(0, 2, 3, 1) * (width // num_heads) ** -0.5
+    return (scores if bias is None else scores + bias).softmax(-1)
+
+
 def _torchs_own(
     x: Tensor,
     qkv_weight: Tensor,

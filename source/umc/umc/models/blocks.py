@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UmcError
-from .attention import self_attention
+from .attention import attention_weights, self_attention
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
@@ -124,6 +124,18 @@ class EncoderBlock(nn.Module):
         mixed = self_attention(x, self.qkv.weight, self.qkv.bias, self.out.weight, self.out.bias, bias, self.num_heads)
         rows = self.norm1(_add(mixed, rows))
         return self.norm2(_add(self.linear2(self.activation(self.linear1(rows))), rows)).view_as(x)
+
+    def attention(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        """Tell who reads whom in forward(x, bias).
+
+        Args:
+            x: Tokens (B, T, embed_dim).
+            bias: As in forward.
+
+        Returns:
+            Shares (B, heads, T, T); see attention_weights.
+        """
+        return attention_weights(x, self.qkv.weight, self.qkv.bias, bias, self.num_heads)
 
 
 def _add(update: Tensor, rows: Tensor) -> Tensor:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -117,8 +119,42 @@ class MaskedTransformer(MaskedCore):
             parts.append(self._compute(obs[part], mask, flag))
         return torch.cat(parts)
 
+    def attention(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
+        """Tell who reads whom; computes what forward does once more, and costs nothing unless it is asked.
+
+        Args:
+            obs: Observations (B, D), as in forward.
+            joint_mask: As in forward.
+            fault_flag: As in forward.
+
+        Returns:
+            Shares (blocks, B, heads, J + 1, J + 1): rows are the tokens that read, columns those that are read; a row
+            adds up to 1. The joints come in their order, the context token last.
+        """
+        self._check(obs, joint_mask, fault_flag)
+        tokens, bias = self._tokens(obs, joint_mask, fault_flag)
+        graph_bias = self._add_graph(bias)
+        maps = []
+        for along_graph, module in zip(self.along_graph, self.blocks, strict=True):
+            block, block_bias = cast(EncoderBlock, module), graph_bias if along_graph else bias
+            maps.append(block.attention(tokens, block_bias))
+            tokens = block(tokens, block_bias)
+        return torch.stack(maps)
+
     def _compute(self, obs: Tensor, joint_mask: Tensor | None, fault_flag: Tensor | None) -> Tensor:
         """Compute actions (B, J) or values (B, 1) of one batch at once."""
+        tokens, bias = self._tokens(obs, joint_mask, fault_flag)
+        graph_bias = self._add_graph(bias)
+        for index, block in enumerate(self.blocks):
+            tokens = block(tokens, graph_bias if self.along_graph[index] else bias)
+        if self.output == "action":
+            return self.output_activation(self.head(tokens[:, : self.columns.num_joints]))
+        return self.head(tokens).mean(dim=1, keepdim=True)
+
+    def _tokens(
+        self, obs: Tensor, joint_mask: Tensor | None, fault_flag: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Make the tokens (B, J + 1, embed_dim) that enter the first block, and the bias of dead keys."""
         bias: Tensor | None = None
         if self.masked:
             assert joint_mask is not None
@@ -127,13 +163,7 @@ class MaskedTransformer(MaskedCore):
             bias = self._attention_bias(dead, obs)
         base, joints = self.columns.split(obs)
         context = self.context(self._with_flag(base, fault_flag)).unsqueeze(1)
-        tokens = torch.cat([self.tokenizer(joints), context], dim=1) + self.positions
-        graph_bias = self._add_graph(bias)
-        for index, block in enumerate(self.blocks):
-            tokens = block(tokens, graph_bias if self.along_graph[index] else bias)
-        if self.output == "action":
-            return self.output_activation(self.head(tokens[:, : self.columns.num_joints]))
-        return self.head(tokens).mean(dim=1, keepdim=True)
+        return torch.cat([self.tokenizer(joints), context], dim=1) + self.positions, bias
 
     def _attention_bias(self, dead: Tensor, like: Tensor) -> Tensor:
         """Make the (B, 1, 1, J + 1) bias in the type of `like`: -inf on dead keys, 0 on living ones."""

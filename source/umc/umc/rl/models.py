@@ -169,6 +169,21 @@ class MaskedModel(MLPModel):
         output = self._core_output(obs, joint_mask, fault_flag)
         return output if self.distribution is None else self.distribution.deterministic_output(output)
 
+    def attention(self, obs: TensorDict) -> Tensor | None:
+        """Tell who reads whom in the network; a pass of its own that nothing else pays for.
+
+        Args:
+            obs: Observation groups, each (B, width).
+
+        Returns:
+            Shares (blocks, B, heads, J + 1, J + 1), see MaskedTransformer.attention; None for a network without
+            attention.
+        """
+        if not isinstance(self.core, MaskedTransformer):
+            return None
+        sensors, joint_mask, fault_flag = self._inputs(obs)
+        return self.core.attention(self.obs_normalizer(sensors), joint_mask, fault_flag)
+
     def update_normalization(self, obs: TensorDict) -> None:
         """Learn the observation statistics from a batch, living sensors only.
 
