@@ -15,8 +15,8 @@ from fresh_policy import write_fresh
 from PIL import Image
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.picture import RING_COLOR
-from umc.evaluation.play import QUICK_SIZE
 from umc.evaluation.protocol import QUICK_ONSET, QUICK_STEPS
+from umc.evaluation.shot import QUICK_SIZE
 from umc.evaluation.study_file import STUDY, load_study
 from umc.rl.checkpoint import sha256
 

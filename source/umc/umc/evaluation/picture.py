@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import imageio.v2 as imageio
+import imageio_ffmpeg
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
@@ -187,7 +188,21 @@ def sheet(frames: Sequence[Frame]) -> Frame:
     return page
 
 
-def write_film(path: Path, frames: Sequence[Frame], fps: float) -> None:
+def require_ffmpeg() -> None:
+    """Makes sure, before anything is filmed, that films can be written.
+
+    Raises:
+        UmcError: If there is no ffmpeg.
+    """
+    try:
+        imageio_ffmpeg.get_ffmpeg_exe()
+    except RuntimeError as error:
+        raise UmcError(
+            "there is no ffmpeg to write an MP4 with; pip install imageio-ffmpeg, or set IMAGEIO_FFMPEG_EXE to one"
+        ) from error
+
+
+def write_film(path: Path, frames: Iterable[Frame], fps: float) -> None:
     """Writes an H.264 MP4, whole or not at all.
 
     Args:
@@ -198,7 +213,7 @@ def write_film(path: Path, frames: Sequence[Frame], fps: float) -> None:
     Raises:
         UmcError: If the file cannot be written.
     """
-    with _whole(path) as part:
+    with whole_file(path) as part:
         writer: Any = imageio.get_writer(part, format="FFMPEG", fps=fps, codec="libx264", quality=8, macro_block_size=2)  # pyright: ignore[reportArgumentType] - imageio's stubs lack the plugin's options
         with writer:
             for frame in frames:
@@ -215,13 +230,23 @@ def write_still(path: Path, frame: Frame) -> None:
     Raises:
         UmcError: If the file cannot be written.
     """
-    with _whole(path) as part:
+    with whole_file(path) as part:
         Image.fromarray(frame).save(part, optimize=True)
 
 
 @contextlib.contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    """A path to write to, which takes its own name when the block has passed."""
+def whole_file(path: Path) -> Iterator[Path]:
+    """A file that takes its name only when the block has passed.
+
+    Args:
+        path: The file; its folder is made where it is missing.
+
+    Yields:
+        A path to write to, with the same suffix.
+
+    Raises:
+        UmcError: If the file cannot be written.
+    """
     # writers tell the format by the last suffix
     part = temporary_name(path).with_suffix(f".part{path.suffix}")
     try:

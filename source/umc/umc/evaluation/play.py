@@ -9,65 +9,22 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from umc.errors import UmcError
-from umc.faults import SCENARIOS
 from umc.rl.shipped import results_folder
+from umc.viewer.live import add_live_arguments, is_live, play_live
 
-from .protocol import Protocol, protocol_for
+from .clip import add_clip_arguments, film_clip, wants_clip
+from .protocol import Protocol
 from .session import INTERRUPTED, USAGE_ERROR, Session, parse, prepare
+from .shot import EVERY, HEALTHY, NAMES, STAGE2_SCENARIO, Falls, Shot, add_shot_arguments, choose, shot_protocol
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
 
     from umc.rl.policy import LoadedPolicy
-
-STEPS = 500
-"""Length of the film [env steps]: 10 s."""
-
-ONSET = 100
-"""Env step of the fault: the middle one of the paper's inference onsets."""
-
-EVERY = 2
-"""Env steps per frame: 25 frames per second."""
-
-SIZE = (960, 540)
-"""Width and height of a frame [px]."""
-
-QUICK_STEPS, QUICK_ONSET, QUICK_SIZE = 32, 12, (320, 180)
-"""The same of ``--quick``."""
-
-STAGE2_SCENARIO = 2
-"""Scenario without ``--scenario`` for a Stage 2 policy: a dead sensor and a smaller range of motion."""
-
-HEALTHY = 8
-
-NAMES = {
-    1: "dead sensors",
-    2: "dead sensors, smaller range of motion",
-    3: "dead sensors, weak motors",
-    4: "dead sensors, slow joints",
-    5: "smaller range of motion",
-    6: "weak motors",
-    7: "slow joints",
-    8: "healthy",
-}
-"""Scenarios of the paper's table in words."""
-
-NOT_A_FALL = ("time_out", "non_finite_state")
-"""Terminations that are no fall."""
-
-
-@dataclass(frozen=True)
-class Shot:
-    """What is going to be filmed."""
-
-    steps: int
-    scenario: int
-    onset: int
-    size: tuple[int, int]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,11 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     Args:
         parser: The parser.
     """
-    add = parser.add_argument
-    add("--steps", type=int, help=f"length [env steps]; {STEPS} without it; with --viz: until Ctrl-C")
-    add("--scenario", type=int, help="scenario of the paper's table, 1 to 8; 8 is the healthy robot")
-    add("--onset", type=int, help=f"env step at which the fault sets in; {ONSET} without it")
-    add("--quick", action="store_true", help="a second of small pictures: proves that everything works")
+    add_shot_arguments(parser)
+    add_clip_arguments(parser)
+    add_live_arguments(parser)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -109,42 +64,22 @@ def _run(argv: list[str]) -> int:
         parse(argv, "play.py", "Film a policy, or show it in a visualizer.", add_arguments)
     with quiet():
         options, overrides = parse(argv, "play.py", "", add_arguments)
-        if len(options.checkpoint or ()) > 1:
-            raise UmcError("one policy is shown; give one --checkpoint")
         shot = choose(options)
-        session = prepare(options, overrides)
-    if options.scenario is None and session.info.stage == 2:
+        several = len(options.checkpoint or ()) > 1
+        shown = bool(set(options.visualizer or ()) - {"none"})
+        side = wants_clip(options, several, shown)
+        live = is_live(options)
+        session = None if live else prepare(options, overrides, stage=2 if several else None, once=not several)
+    if session is None:
+        return play_live(options, overrides, shot)
+    if options.scenario is None and (several or session.info.stage == 2):
         shot = replace(shot, scenario=STAGE2_SCENARIO)
-    protocol = protocol_for(session.info.robot, (shot.scenario,), seed=options.seed)
-    protocol = replace(protocol, settings=(replace(protocol.settings[0], onset=shot.onset),), steps=shot.steps)
-    if set(options.visualizer or ()) - {"none"}:
+    protocol = shot_protocol(session.info.robot, shot, options.seed)
+    if shown:
         return show(session, protocol, endless=options.steps is None)
+    if side:
+        return film_clip(session, protocol, shot)
     return film(session, protocol, shot)
-
-
-def choose(options: argparse.Namespace) -> Shot:
-    """Reads the flags.
-
-    Args:
-        options: The flags.
-
-    Returns:
-        What to film; scenario 8 where none is named.
-
-    Raises:
-        UmcError: If a flag makes no sense.
-    """
-    steps, onset, size = (QUICK_STEPS, QUICK_ONSET, QUICK_SIZE) if options.quick else (STEPS, ONSET, SIZE)
-    steps = steps if options.steps is None else options.steps
-    if steps < 2:
-        raise UmcError(f"--steps is {steps}; it has to be at least 2")
-    onset = min(onset, steps // 2) if options.onset is None else options.onset
-    if not 0 < onset < steps:
-        raise UmcError(f"--onset {onset} has to lie between 1 and the last step before {steps}")
-    scenario = HEALTHY if options.scenario is None else options.scenario
-    if scenario not in SCENARIOS:
-        raise UmcError(f"unknown scenario {scenario}; the paper's scenarios are 1 to 8")
-    return Shot(steps, scenario, onset, size)
 
 
 def film(session: Session, protocol: Protocol, shot: Shot) -> int:
@@ -168,7 +103,7 @@ def film(session: Session, protocol: Protocol, shot: Shot) -> int:
     make_calm(session.env_cfg, protocol.command, 1, protocol.steps, protocol.seed)
     set_faults(session.env_cfg, protocol)
     setattr(session.env_cfg.scene, CAMERA, camera_cfg(*shot.size))
-    falls = _take_falls(session.env_cfg)
+    falls = Falls(session.env_cfg)
     out = session.options.out or results_folder(session.checkpoint) / "videos" / session.checkpoint.stem
     with running(session) as (env, policy):
         frames = _shoot(env, policy, protocol, shot, falls)
@@ -181,24 +116,8 @@ def film(session: Session, protocol: Protocol, shot: Shot) -> int:
     return 0
 
 
-def _take_falls(env_cfg: Any) -> dict[str, Any]:
-    """Takes the terminations that end an episode with a fall, so that the film shows what follows."""
-    falls = {
-        name: term
-        for name, term in vars(env_cfg.terminations).items()
-        if hasattr(term, "func") and name not in NOT_A_FALL
-    }
-    for name in falls:
-        setattr(env_cfg.terminations, name, None)
-    return falls
-
-
-def _shoot(
-    env: ManagerBasedRLEnv, policy: LoadedPolicy, protocol: Protocol, shot: Shot, falls: dict[str, Any]
-) -> list[Any]:
+def _shoot(env: ManagerBasedRLEnv, policy: LoadedPolicy, protocol: Protocol, shot: Shot, falls: Falls) -> list[Any]:
     """Lets the policy act and takes a frame now and then."""
-    from isaaclab.managers import SceneEntityCfg
-
     from umc.mdp import fault_state
 
     from .picture import write_caption
@@ -206,10 +125,7 @@ def _shoot(
     from .stage import Cinema
 
     obs = begin(env, protocol)
-    for term in falls.values():
-        for value in term.params.values():
-            if isinstance(value, SceneEntityCfg):
-                value.resolve(env.scene)
+    falls.resolve(env)
     state = fault_state(env)
     cinema = Cinema(env)
     rings: tuple[float, ...] = ()
@@ -217,7 +133,7 @@ def _shoot(
     fell_at: int | None = None
     frames = []
     for step in drive(env, policy, obs, shot.steps, "filming"):
-        if fell_at is None and any(bool(term.func(env, **term.params)[0]) for term in falls.values()):
+        if fell_at is None and falls.now(env):
             fell_at = step.number
         if step.number == shot.onset:
             center = tuple(step.position[0].tolist())
