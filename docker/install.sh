@@ -48,7 +48,7 @@ install_environment() { "$root/isaaclab.sh" -i; }
 
 check() {
     say "importing torch, warp, Isaac Lab and its engines"
-    "$root/isaaclab.sh" -p -c 'import torch, warp, isaaclab_newton, isaaclab_ovphysx, umc
+    "$root/isaaclab.sh" -p -c 'import torch, warp, newton, ovphysx, isaaclab_newton, isaaclab_ov, umc
 print(f"umc {umc.__version__}, torch {torch.__version__}, warp {warp.__version__}")'
     "$root/isaaclab.sh" -t -q "${tests[@]}"
 }
