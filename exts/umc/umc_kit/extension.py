@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Any
 
-import carb
 import carb.eventdispatcher
 import carb.settings
 import omni.ext
@@ -18,12 +18,12 @@ import omni.usd
 
 from .window import TITLE, PanelWindow
 
+logger = logging.getLogger(__name__)
+
 ACTION = "toggle_panel"
 MENU = "Window"
 SETTINGS = "/exts/umc/"
-NOT_INSTALLED = (
-    "the package umc is not in this Python: start ./isaaclab.sh of the umc repository once with it activated"
-)
+NOT_INSTALLED = "the package umc is not in this Python; with it activated, run ./isaaclab.sh -i in the umc repository"
 
 
 class UmcExtension(omni.ext.IExt):
@@ -46,7 +46,7 @@ class UmcExtension(omni.ext.IExt):
         except ModuleNotFoundError as error:
             if error.name != "umc":
                 raise
-            carb.log_error(NOT_INSTALLED)
+            logger.error(NOT_INSTALLED)  # the Kit manual recommends Python's logging, which ends in Kit's console
             return
         settings = carb.settings.get_settings()
         self._period: float = settings.get(SETTINGS + "refresh_period")

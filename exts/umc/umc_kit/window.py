@@ -17,7 +17,7 @@ WIDTH, HEIGHT = 760, 520
 LINE = 24
 """Height of a line [px]."""
 SWATCH = 12
-COLUMNS = (190, 130, 120, 70, 70)
+COLUMNS = (190, 130, 120, 75, 65)
 """Widths of the table's columns [px]."""
 BUTTON = 56
 ERROR, QUIET = 0xFF5555FF, 0xFFAAAAAA
@@ -43,7 +43,7 @@ class PanelWindow:
         with self._window.frame, ui.VStack(spacing=4):
             self._title = ui.Label("", height=LINE)
             with ui.HStack(height=LINE, spacing=4):
-                ui.Label("env", width=30)
+                ui.Label("env", width=40)
                 self._env = ui.IntField(width=60)
                 self._env.model.add_end_edit_fn(self._on_env_typed)
                 ui.Button("-", width=LINE, clicked_fn=partial(self._step_env, -1))
@@ -52,10 +52,10 @@ class PanelWindow:
                 box = ui.CheckBox(width=LINE)
                 box.model.set_value(panel.color_links)
                 box.model.add_value_changed_fn(self._on_color_links)
-                ui.Label("colour faulty links:", width=120)
+                ui.Label("colour faulty links:", width=150)
                 for text, color in LEGEND:
                     ui.Rectangle(width=SWATCH, style={"background_color": packed(color)})
-                    ui.Label(text, width=60)
+                    ui.Label(text, width=70)
                 ui.Spacer()
             self._choices = ui.HStack(height=LINE, spacing=4)
             with ui.HStack(height=LINE, spacing=4):
@@ -108,12 +108,12 @@ class PanelWindow:
         self._cells = []
         with self._choices:
             if panel.kinds:
-                ui.Label("fault", width=30)
+                ui.Label("fault", width=40)
                 kinds = ui.ComboBox(panel.kinds.index(panel.kind), *panel.kinds, width=140)
                 kinds.model.add_item_changed_fn(self._on_kind)
-                ui.Label("severity", width=60)
+                ui.Label("severity", width=65)
                 self._severity = ui.StringField(width=90)
-                ui.Label("(empty: the usual one)", width=150)
+                ui.Label("(empty: the usual one)", width=175)
                 ui.Button("heal all joints", width=120, clicked_fn=panel.clear)
             ui.Spacer()
         with self._table:

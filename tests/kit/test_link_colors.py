@@ -1,0 +1,217 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Colours on real USD stages: what is seen, what is left alone, and that nothing stays behind."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from pxr import Gf, Sdf, Tf, Usd, UsdGeom, UsdPhysics, UsdShade, Vt
+from umc.kit.link_colors import LinkColors, robot_path
+from umc.robots import A1_CFG
+
+RED, BLUE = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
+ENVS = ("/World/envs/env_0", "/World/envs/env_1")
+ROBOT = f"{ENVS[1]}/Robot"
+
+
+@pytest.fixture
+def stage() -> Usd.Stage:
+    """Two A1."""
+    stage = Usd.Stage.CreateInMemory()
+    for env in ENVS:
+        stage.DefinePrim(f"{env}/Robot", "Xform").GetReferences().AddReference(A1_CFG.spawn.usd_path)
+    return stage
+
+
+def link(stage: Usd.Stage, path: str) -> Usd.Prim:
+    prim = stage.DefinePrim(path, "Xform")
+    UsdPhysics.RigidBodyAPI.Apply(prim)
+    return prim
+
+
+def material(stage: Usd.Stage, path: str) -> UsdShade.Material:
+    made = UsdShade.Material.Define(stage, path)
+    shader = UsdShade.Shader.Define(stage, f"{path}/Shader")
+    made.CreateSurfaceOutput().ConnectToSource(shader.ConnectableAPI(), "surface")
+    return made
+
+
+def text(stage: Usd.Stage) -> str:
+    """All that can be seen of a stage, session layer included."""
+    return stage.Flatten().ExportToString()
+
+
+def display_color(stage: Usd.Stage, path: str) -> tuple[float, ...]:
+    (color,) = UsdGeom.PrimvarsAPI(stage.GetPrimAtPath(path)).GetPrimvar("displayColor").ComputeFlattened()
+    return tuple(color)
+
+
+def bound_color(stage: Usd.Stage, path: str) -> tuple[float, ...]:
+    made, _ = UsdShade.MaterialBindingAPI(stage.GetPrimAtPath(path)).ComputeBoundMaterial()
+    shader = made.ComputeSurfaceSource()[0]
+    return tuple(shader.GetInput("diffuseColor").Get())
+
+
+def test_every_shape_of_the_link_and_no_other(stage):
+    untouched = text(stage)
+    shapes = [p for p in stage.Traverse() if p.IsA(UsdGeom.Gprim)]
+    assert LinkColors().show(stage, ROBOT, {"FL_calf": RED}) == ""
+    red = {str(p.GetPath()) for p in shapes if display_color(stage, str(p.GetPath())) == RED}
+    assert red == {str(p.GetPath()) for p in shapes if str(p.GetPath()).startswith(f"{ROBOT}/FL_calf/")}
+    assert len(red) == 5
+    assert text(stage) != untouched
+
+
+def test_healing_and_switching_off_leave_the_stage_as_it_was(stage):
+    untouched, colors = text(stage), LinkColors()
+    colors.show(stage, ROBOT, {"FL_calf": RED, "FR_hip": BLUE})
+    both = text(stage)
+    colors.show(stage, ROBOT, {"FR_hip": BLUE})
+    assert display_color(stage, f"{ROBOT}/FR_hip/collision_0") == BLUE
+    assert text(stage) != both
+    colors.show(stage, ROBOT, {})
+    assert text(stage) == untouched
+    colors.show(stage, f"{ENVS[0]}/Robot", {"FL_calf": RED})
+    assert display_color(stage, f"{ENVS[0]}/Robot/FL_calf/visual_0") == RED
+    colors.restore()
+    assert text(stage) == untouched
+    assert list(stage.GetSessionLayer().subLayerPaths) == []
+    assert stage.GetSessionLayer().empty
+    colors.restore()  # once more does no harm
+
+
+def test_nothing_gets_into_the_file(stage):
+    LinkColors().show(stage, ROBOT, {"FL_calf": RED})
+    assert "1, 0, 0" not in stage.GetRootLayer().ExportToString()
+    assert stage.GetEditTarget().GetLayer() == stage.GetRootLayer()
+
+
+def test_no_prim_is_recomposed(stage):
+    """PhysX would parse a recomposed rigid body anew, in the middle of the simulation."""
+    recomposed, colors = [], LinkColors()
+    listener = Tf.Notice.Register(
+        Usd.Notice.ObjectsChanged,
+        lambda notice, _: recomposed.extend(path for path in notice.GetResyncedPaths() if path.IsPrimPath()),
+        stage,
+    )
+    colors.show(stage, ROBOT, {"FL_calf": RED})
+    colors.show(stage, ROBOT, {"FL_calf": BLUE})
+    colors.show(stage, ROBOT, {})
+    colors.restore()
+    listener.Revoke()
+    assert recomposed == []
+
+
+def test_the_same_colours_again_write_nothing(stage):
+    colors, notices = LinkColors(), []
+    colors.show(stage, ROBOT, {"FL_calf": RED})
+    listener = Tf.Notice.Register(Usd.Notice.ObjectsChanged, lambda notice, _: notices.append(notice), stage)
+    colors.show(stage, ROBOT, {"FL_calf": RED})
+    listener.Revoke()
+    assert notices == []
+
+
+def test_bound_materials_give_way_and_come_back():
+    stage = Usd.Stage.CreateInMemory()
+    link(stage, "/Robot/shin")
+    mesh = UsdGeom.Mesh.Define(stage, "/Robot/shin/mesh")
+    plain = UsdGeom.Cube.Define(stage, "/Robot/shin/plain")
+    paint = material(stage, "/Robot/Looks/paint")
+    UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(paint)
+    untouched, colors = text(stage), LinkColors()
+    assert colors.show(stage, "/Robot", {"shin": RED}) == ""
+    assert bound_color(stage, "/Robot/shin/mesh") == RED
+    assert display_color(stage, str(plain.GetPath())) == RED
+    colors.restore()
+    assert text(stage) == untouched
+
+
+def test_links_nested_below_a_link_keep_their_own_colour():
+    stage = Usd.Stage.CreateInMemory()
+    link(stage, "/Robot/thigh")
+    link(stage, "/Robot/thigh/shin")
+    for path in ("/Robot/thigh/shape", "/Robot/thigh/shin/shape"):
+        UsdGeom.Cube.Define(stage, path).CreateDisplayColorAttr(Vt.Vec3fArray([Gf.Vec3f(0.5)]))
+    LinkColors().show(stage, "/Robot", {"thigh": RED})
+    assert display_color(stage, "/Robot/thigh/shape") == RED
+    assert display_color(stage, "/Robot/thigh/shin/shape") == (0.5, 0.5, 0.5)
+
+
+def test_colours_by_vertex_become_one():
+    stage = Usd.Stage.CreateInMemory()
+    link(stage, "/Robot/shin")
+    primvar = UsdGeom.Mesh.Define(stage, "/Robot/shin/mesh").CreateDisplayColorPrimvar(UsdGeom.Tokens.vertex)
+    primvar.Set(Vt.Vec3fArray([Gf.Vec3f(0.1), Gf.Vec3f(0.2)]))
+    primvar.SetIndices(Vt.IntArray([0, 1, 1, 0]))
+    untouched, colors = text(stage), LinkColors()
+    colors.show(stage, "/Robot", {"shin": RED})
+    assert display_color(stage, "/Robot/shin/mesh") == RED
+    assert primvar.GetInterpolation() == UsdGeom.Tokens.constant
+    colors.restore()
+    assert text(stage) == untouched
+
+
+@pytest.mark.parametrize("case", ["instance", "shared", "collection", "no shape", "no link"])
+def test_links_that_cannot_be_coloured_are_named(case):
+    stage = Usd.Stage.CreateInMemory()
+    stage.DefinePrim("/Robot", "Xform")
+    if case != "no link":
+        shin = link(stage, "/Robot/shin")
+    if case == "instance":
+        UsdGeom.Cube.Define(stage, "/Prototype/cube")
+        visuals = stage.DefinePrim("/Robot/shin/visuals")
+        visuals.GetReferences().AddInternalReference("/Prototype")
+        visuals.SetInstanceable(True)
+    elif case in ("shared", "collection"):
+        cube = UsdGeom.Cube.Define(stage, "/Robot/shin/cube")
+        paint = material(stage, "/Robot/Looks/paint")
+        if case == "shared":  # by all links: with another target, all of them would turn red
+            UsdShade.MaterialBindingAPI.Apply(stage.GetPrimAtPath("/Robot")).Bind(paint)
+        else:
+            some = Usd.CollectionAPI.Apply(shin, "some")
+            some.IncludePath(cube.GetPath())
+            UsdShade.MaterialBindingAPI.Apply(shin).Bind(some, paint, "some")
+    untouched = text(stage)
+    colors = LinkColors()
+    note = colors.show(stage, "/Robot", {"shin": RED})
+    assert note.startswith("no colours for shin: ")
+    assert colors.show(stage, "/Robot", {"shin": RED}) == note  # said as long as it holds
+    assert text(stage) == untouched
+
+
+def test_a_robot_that_is_not_on_the_stage_is_named(stage):
+    assert LinkColors().show(stage, "/World/envs/env_7/Robot", {"FL_calf": RED}) == (
+        "no colours: the stage has no prim /World/envs/env_7/Robot"
+    )
+
+
+def test_stages_come_and_go(stage):
+    colors, other = LinkColors(), Usd.Stage.CreateInMemory()
+    untouched = text(stage)
+    colors.show(None, "", {})
+    colors.show(stage, ROBOT, {"FL_calf": RED})
+    colors.show(other, ROBOT, {})
+    assert text(stage) == untouched
+    colors.show(stage, ROBOT, {"FL_calf": RED})
+    colors.forget()
+    colors.restore()
+    assert stage.GetSessionLayer().subLayerPaths  # a closing stage takes its layers along
+    assert isinstance(Sdf.Layer.Find(stage.GetSessionLayer().subLayerPaths[0]), Sdf.Layer)
+
+
+def test_robot_paths_follow_the_scene():
+    class Scene(dict):
+        env_regex_ns = "/World/envs/env_[^/]+"
+        env_prim_paths = list(ENVS)
+
+    faults = SimpleNamespace(func=SimpleNamespace(asset_name="dog"))
+    events = SimpleNamespace(active_terms={"interval": ["faults"]}, get_term_cfg=lambda name: faults)
+
+    def path(prim_path: str) -> str:
+        scene = Scene(dog=SimpleNamespace(cfg=SimpleNamespace(prim_path=prim_path)))
+        return robot_path(SimpleNamespace(scene=scene, event_manager=events), 1)
+
+    assert path("/World/envs/env_[^/]+/Robot") == ROBOT
+    assert path("/World/Robot") == "/World/Robot"
