@@ -24,6 +24,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from solver_flags import add_solver_flags, set_solver, solver_flags
+
 ROBOTS = ("A1", "H1", "G1", "Solo8")
 ENGINES = ("newton_mjwarp", "ovphysx")
 TASKS = ("stock", "UMC")
@@ -100,13 +102,11 @@ def make_env(task: str, robot: str, args: argparse.Namespace) -> Any:
     from umc.terrains import FLAT_GROUND_CFG
 
     ours: Any = load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point")
-    newton = ours.sim.physics.newton_mjwarp
-    newton.solver_cfg.njmax = args.njmax or newton.solver_cfg.njmax
-    newton.num_substeps = args.substeps or newton.num_substeps
     cfg: Any = ours if task == "UMC" else stock_task(robot)
     cfg.sim.physics, cfg.scene.robot, cfg.scene.terrain = ours.sim.physics, ours.scene.robot, FLAT_GROUND_CFG
     resolved: Any = resolve_presets(cfg, [args.engine, "flat"])
     resolved.scene.terrain = FLAT_GROUND_CFG
+    set_solver(resolved, args)
     resolved.scene.num_envs, resolved.sim.device, resolved.seed = args.num_envs[0], args.device, 1
     return ManagerBasedRLEnv(resolved)
 
@@ -221,7 +221,7 @@ def compare(robot: str, engine: str, num_envs: int, args: argparse.Namespace) ->
         A row of the table.
     """
     flags = [f"--robots={robot}", f"--engine={engine}", f"--num_envs={num_envs}", f"--device={args.device}"]
-    flags += [f"--njmax={args.njmax}", f"--substeps={args.substeps}"]
+    flags += solver_flags(args)
     children = [Child(task, flags) for task in TASKS]
     try:
         for child in children:
@@ -254,13 +254,12 @@ def main() -> None:
     add("--device", default="cpu", help="cpu or cuda")
     add("--rounds", type=int, default=5, help="pairs of blocks")
     add("--steps", type=int, default=20, help="env steps of a block")
-    add("--njmax", type=int, default=0, help="rows of Newton's solver, in place of the task's, for both tasks")
-    add("--substeps", type=int, default=0, help="Newton's substeps, in place of the task's, for both tasks")
+    add_solver_flags(parser)
     add("--engine", choices=ENGINES, help=argparse.SUPPRESS)
     add("--child", choices=TASKS, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if min(*args.num_envs, args.rounds, args.steps) < 1 or min(args.njmax, args.substeps) < 0:
-        parser.error("--num_envs, --rounds and --steps must be at least 1, --njmax and --substeps positive")
+    if min(*args.num_envs, args.rounds, args.steps) < 1:
+        parser.error("--num_envs, --rounds and --steps must be at least 1")
     if args.child:
         serve(args.child, args)
         os._exit(0)  # the teardown of an engine may hang

@@ -8,6 +8,7 @@ bit; Newton's solver has room for all rows and contacts; and the ledger agrees w
 torques and positions measured, limits as the engine has them. Ends with status 1 if anything is violated. Usage:
 
     ./isaaclab.sh -p benchmarks/soak.py --robot A1 --physics newton_mjwarp [--episodes 4096] [--num_envs 64]
+    ./isaaclab.sh -p benchmarks/soak.py --robot A1 --terrain perlin --njmax 300
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from soak_checks import GRACE, OVERSHOOT, SPEEDING, Findings, Segment, compare
+from solver_flags import add_solver_flags, set_solver
 from solver_room import SolverRoom
 from tqdm import tqdm
 from umc.errors import UmcError
@@ -200,14 +202,11 @@ def severities(robot: str) -> dict[str, Any]:
     return {**SEVERITY, **{kind: spread(trained[kind], *shares) for kind, shares in spreads.items()}}
 
 
-def make_env(robot: str, physics: str, num_envs: int, seed: int, ledger: Path) -> ManagerBasedRLEnv:
+def make_env(args: argparse.Namespace, ledger: Path) -> ManagerBasedRLEnv:
     """A robot's Stage 2 task with all kinds of faults.
 
     Args:
-        robot: The robot.
-        physics: Name of the engine.
-        num_envs: Number of envs.
-        seed: Seed of env and faults.
+        args: The flags.
         ledger: Where the ledger goes.
 
     Returns:
@@ -219,22 +218,24 @@ def make_env(robot: str, physics: str, num_envs: int, seed: int, ledger: Path) -
     from umc import mdp
     from umc.terrains import FLAT_GROUND_CFG
 
-    task = load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point")
-    cfg: Any = resolve_presets(task, [physics, "flat"])
-    cfg.scene.terrain = FLAT_GROUND_CFG
-    cfg.scene.num_envs, cfg.sim.device, cfg.seed = num_envs, "cpu", seed
+    task = load_cfg_from_registry(f"UMC-{args.robot}-Stage2", "env_cfg_entry_point")
+    cfg: Any = resolve_presets(task, [args.physics, args.terrain])
+    if args.terrain == "flat":  # robots without tracks have no preset of their ground
+        cfg.scene.terrain = FLAT_GROUND_CFG
+    set_solver(cfg, args)
+    cfg.scene.num_envs, cfg.sim.device, cfg.seed = args.num_envs, "cpu", args.seed
     cfg.episode_length_s = EPISODE * cfg.sim.dt * cfg.decimation
     cfg.actions.command_faults = mdp.CommandFaultsCfg()
     cfg.events.faults.params = {
         "ratios": dict.fromkeys(SCENARIOS, 1.0),
-        "severity": severities(robot),
+        "severity": severities(args.robot),
         "num_joints": (1, 6),
-        "seed": seed,
+        "seed": args.seed,
         "ledger": str(ledger),
         **TIMES,
     }
     env = ManagerBasedRLEnv(cfg)
-    if physics == "newton_mjwarp":  # one call per physics step, so that each can be measured
+    if args.physics == "newton_mjwarp":  # one call per physics step, so that each can be measured
         env.sim.physics_manager.set_decimation(1)
         env._physics_handles_decimation = False
     return env
@@ -315,12 +316,16 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("--robot", choices=ROBOTS, default=ROBOTS[0])
     add("--physics", choices=list(OVERSHOOT), default="newton_mjwarp")
+    add("--terrain", choices=("flat", "perlin"), default="flat", help="ground; A1 alone has perlin tracks")
     add("--episodes", type=int, default=4096, help="env episodes")
     add("--num_envs", type=int, default=64)
     add("--seed", type=int, default=0)
     add("--ledger", type=Path, help="where to keep the ledger")
     add("--json", type=Path, help="where to write the findings")
+    add_solver_flags(parser)
     args = parser.parse_args(argv)
+    if args.terrain != "flat" and args.robot != "A1":
+        parser.error(f"--terrain {args.terrain}: {args.robot} has no tracks; A1 has")
     if min(args.episodes, args.num_envs) < 1:
         parser.error("--episodes and --num_envs have to be at least 1")
     return args
@@ -341,7 +346,7 @@ def main(args: argparse.Namespace) -> int:
     print(f"{args.physics}: starting {args.num_envs} {args.robot}; the ledger is {path}", flush=True)
     drop_known_warnings()
     with quiet():
-        env = make_env(args.robot, args.physics, args.num_envs, args.seed, path)
+        env = make_env(args, path)
     segments = soak(env, args.episodes, args.seed, findings)
     ledger = read_ledger(path)
     compare(ledger, segments, findings, OVERSHOOT[args.physics])

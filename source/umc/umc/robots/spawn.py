@@ -12,7 +12,8 @@ MAX_DEPENETRATION_VELOCITY = 1.0
 """Speed at which PhysX pushes overlapping shapes apart [m/s] (Isaac Lab's own legged robots)."""
 
 SOLVER_POSITION_ITERATIONS = 8
-"""PhysX iterations per step; twice those of Isaac Lab's own Unitree robots, with which a locked joint of G1 slips."""
+"""PhysX iterations per step; twice those of Isaac Lab's own Unitree robots, with which a locked joint of G1 slips.
+H1 needs more (:mod:`umc.robots.h1`)."""
 
 SOLVER_VELOCITY_ITERATIONS = 16
 """PhysX iterations in which joint speed limits meet contacts. Those robots have none, and joints at their speed limit
@@ -22,11 +23,12 @@ SOFT_LIMIT_FACTOR = 0.9
 """Share of the joint range that the soft limits keep (unitree_rl_gym and Isaac Lab's legged robots)."""
 
 
-def robot_usd(name: str) -> sim_utils.UsdFileCfg:
+def robot_usd(name: str, position_iterations: int = SOLVER_POSITION_ITERATIONS) -> sim_utils.UsdFileCfg:
     """Spawn a robot from the USD file in this package, self-collision off on both engines.
 
     Args:
         name: File name without suffix, for example ``"a1"``.
+        position_iterations: PhysX iterations per step in which contacts and joint limits are met.
 
     Returns:
         The spawn configuration, contact reports of every body switched on.
@@ -38,7 +40,7 @@ def robot_usd(name: str) -> sim_utils.UsdFileCfg:
         articulation_props=[
             PhysxArticulationCfg(
                 enabled_self_collisions=False,
-                solver_position_iteration_count=SOLVER_POSITION_ITERATIONS,
+                solver_position_iteration_count=position_iterations,
                 solver_velocity_iteration_count=SOLVER_VELOCITY_ITERATIONS,
             ),
             NewtonArticulationCfg(self_collision_enabled=False),

@@ -1,0 +1,91 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a robot's solver settings cost: env steps a second of its Stage 2 task with some of them changed; Markdown.
+
+Every variant lives in a process of its own, and they take turns block by block, so that other programs slow all of them
+alike. What the settings are good for is told by ``benchmarks/soak.py`` with the same flags. Usage:
+
+    ./isaaclab.sh -p benchmarks/solvers.py [--robots A1 H1 G1 Solo8] [--engines newton_mjwarp ovphysx]
+    ./isaaclab.sh -p benchmarks/solvers.py --robots H1 --engines ovphysx --variants position_iterations=8
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+
+from envs import ENGINES, ROBOTS, Child
+from solver_flags import NEWTON, PHYSX
+
+VARIANTS = {
+    "newton_mjwarp": ("njmax=100", "njmax=400", "nconmax=80", "substeps=2", "armature=0"),
+    "ovphysx": ("position_iterations=4", "position_iterations=16", "velocity_iterations=0", "armature=0"),
+}
+"""What is changed, one setting at a time."""
+
+
+def measure(robot: str, engine: str, args: argparse.Namespace) -> list[str]:
+    """Measures the robot's own settings and all variants in turns.
+
+    Args:
+        robot: The robot.
+        engine: Name of the engine.
+        args: The command line.
+
+    Returns:
+        Rows of the table.
+    """
+    common = [f"--robots={robot}", f"--engine={engine}", f"--num_envs={args.num_envs}", f"--device={args.device}"]
+    names = ["own", *(args.variants or VARIANTS[engine])]
+    children: list[Child] = []
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    try:
+        for name in names:  # one after the other: engines that start at the same time compile the same kernels
+            children.append(Child("UMC", [*common, *([] if name == "own" else [f"--{name}"])]))
+            children[-1].answer()
+        for number in range(args.rounds):
+            order = list(zip(names, children, strict=True))
+            for name, child in order if number % 2 else reversed(order):
+                seconds[name].append(child.run(args.steps)["seconds"])
+    finally:
+        for child in children:
+            child.end()
+    rows = []
+    for name in names:
+        shares = [own / other for own, other in zip(seconds["own"], seconds[name], strict=True)]
+        rate = args.num_envs * args.steps / statistics.median(seconds[name])
+        share = f"{statistics.median(shares):.2f} ({min(shares):.2f} to {max(shares):.2f})"
+        rows.append(f"| {robot} | {engine} | {name.replace('=', ' ')} | {rate:,.0f} | {share} |")
+    return rows
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--robots", nargs="+", choices=ROBOTS, default=ROBOTS)
+    add("--engines", nargs="+", choices=ENGINES, default=ENGINES)
+    add("--variants", nargs="+", help="settings in place of the usual ones, for example njmax=300; see soak.py --help")
+    add("--num_envs", type=int, default=64)
+    add("--device", default="cpu", help="cpu or cuda")
+    add("--rounds", type=int, default=5, help="blocks of every variant")
+    add("--steps", type=int, default=20, help="env steps of a block")
+    args = parser.parse_args()
+    if min(args.num_envs, args.rounds, args.steps) < 1:
+        parser.error("--num_envs, --rounds and --steps must be at least 1")
+    for engine in args.engines:
+        known = (*(NEWTON if engine == "newton_mjwarp" else PHYSX), "armature")
+        for variant in args.variants or ():
+            if variant.split("=")[0] not in known or "=" not in variant:
+                parser.error(f"{engine} has no variant '{variant}'; write setting=value, of {', '.join(known)}")
+    print(f"{args.device}, {args.num_envs} envs, {args.rounds} rounds of blocks of {args.steps} env steps\n")
+    print("| robot | engine | setting | env-steps/s | over its own settings: median (min to max) |")
+    print("|---|---|---|---:|---|", flush=True)
+    for robot in args.robots:
+        for engine in args.engines:
+            print("\n".join(measure(robot, engine, args)), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
