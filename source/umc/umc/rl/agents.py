@@ -142,5 +142,10 @@ _ALL = (
     *_ablations("mlp"),
 )
 
-AGENTS: Mapping[str, AgentSpec] = {spec.name: spec for spec in _ALL}
-"""All agents by name; the first is the default."""
+AGENTS: dict[str, AgentSpec] = {spec.name: spec for spec in _ALL}
+"""All agents by name; the first is the default. Other packages add theirs by
+:func:`umc.tasks.registration.register_agent`."""
+
+OWN_NETWORKS: dict[str, str] = {}
+"""Where the networks of other packages' agents are, by :attr:`AgentSpec.network`: ``module:name`` of a
+:class:`umc.tasks.ppo.Network`."""

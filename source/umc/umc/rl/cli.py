@@ -8,6 +8,7 @@ import argparse
 import dataclasses
 import difflib
 import random
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,6 +20,9 @@ from umc.rl.shipped import WORD, find_pretrained, is_pretrained
 from umc.rl.stages import TASK_NAME, task_parts
 
 DEFAULT_AGENT = next(iter(AGENTS))
+
+TASK_GROUP = "isaaclab.tasks"
+"""Entry points by which Isaac Lab finds the tasks of installed packages."""
 
 LARGEST_RANDOM_SEED = 10_000
 """``--seed -1`` draws up to this number, as Isaac Lab does."""
@@ -97,13 +101,16 @@ def task_ids() -> list[str]:
 
 
 def load_tasks() -> None:
-    """Register the UMC tasks, without Warp's banner and its remark about a missing GPU."""
+    """Register the tasks of UMC and of installed packages, without Warp's banner and its remark about a missing GPU."""
     import warp as wp
 
     level = wp.config.log_level
     wp.config.log_level = wp.LOG_WARNING
     with without_gpu_remark():
         import umc.tasks  # noqa: F401
+
+        for package in entry_points(group=TASK_GROUP):  # as Isaac Lab's own commands do
+            package.load()
     wp.config.log_level = level
 
 

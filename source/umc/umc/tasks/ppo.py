@@ -3,6 +3,7 @@
 """From the table of agents to cfgs: a robot adds its joints, their columns and its initial action noise."""
 
 import dataclasses
+import importlib
 import re
 from typing import Any
 
@@ -10,7 +11,7 @@ from isaaclab.assets import ArticulationCfg
 from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg
 
-from umc.rl.agents import AGENTS, AgentSpec
+from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec
 from umc.rl.cfg import UmcBodyTransformerModelCfg, UmcMlpModelCfg, UmcModelCfg, UmcTransformerModelCfg
 from umc.rl.stages import experiment_name
 from umc.robots.graph import joint_neighbours
@@ -102,6 +103,15 @@ NETWORKS = {
 """Networks by the name that :class:`umc.rl.agents.AgentSpec` gives them."""
 
 
+def network_of(spec: AgentSpec) -> Network:
+    """The network of an agent, one of UMC's or of the package that registered the agent."""
+    entry = OWN_NETWORKS.get(spec.network)
+    if entry is None:
+        return NETWORKS[spec.network]
+    module, name = entry.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
 @dataclasses.dataclass(frozen=True)
 class RobotAgents:
     """What all agents of a robot have to know of it."""
@@ -135,7 +145,7 @@ class RobotAgents:
         spec = AGENTS.get(match[1]) if match else None
         if match is None or spec is None or int(match[2]) not in spec.stages:
             raise AttributeError(f"{self.robot} has no agent cfg {name}")
-        aware = NETWORKS[spec.network].aware
+        aware = network_of(spec).aware
         return UmcPpoRunnerCfg(
             experiment_name=experiment_name(self.robot, spec.name, int(match[2])),
             max_iterations=spec.iterations,
@@ -147,7 +157,7 @@ class RobotAgents:
     def _model(self, spec: AgentSpec, joint_start: int, init_std: float | None, **fields: Any) -> UmcModelCfg:
         """Cfg of an actor, or of a critic where there is no action noise."""
         gaussian = RslRlMLPModelCfg.GaussianDistributionCfg
-        network = NETWORKS[spec.network]
+        network = network_of(spec)
         if network.graph:
             fields["neighbours"] = joint_neighbours(self.articulation, self.joint_names)
         return network.cfg(

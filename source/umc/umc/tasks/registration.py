@@ -1,11 +1,15 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""One call that registers a robot's task with all its agents."""
+"""One call that registers a robot's task with all its agents, and one that registers an agent with all robots."""
+
+from typing import Any
 
 import gymnasium as gym
 
-from umc.rl.agents import AGENTS, entry_point
+from umc.errors import UmcError
+from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec, entry_point
 from umc.rl.skrl.entry import skrl_entry
+from umc.rl.stages import TASK_NAME, task_parts
 
 
 def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:
@@ -17,16 +21,9 @@ def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:
         package: Package that holds ``env_cfg`` and ``agents`` modules; imported when the task is made, not before.
         env_cfg: Name of the env cfg class.
     """
-    agents = {
-        entry_point(spec.name): f"{package}.agents:{spec.name}_stage{stage}"
-        for spec in AGENTS.values()
-        if stage in spec.stages
-    }
-    twins = {
-        entry_point(spec.name, "skrl"): skrl_entry(agents[entry_point(spec.name)])
-        for spec in AGENTS.values()
-        if stage in spec.stages
-    }
+    agents: dict[str, Any] = {}
+    for spec in AGENTS.values():
+        agents |= _entries(spec, stage, package)
     gym.register(
         id=f"UMC-{robot}-Stage{stage}",
         entry_point="isaaclab.envs:ManagerBasedRLEnv",
@@ -35,8 +32,40 @@ def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:
             "env_cfg_entry_point": f"{package}.env_cfg:{env_cfg}",
             "default_agent": "rsl_rl",
             # Isaac Lab's own commands look for this name
-            "rsl_rl_cfg_entry_point": next(iter(agents.values())),
+            "rsl_rl_cfg_entry_point": agents[entry_point(next(iter(AGENTS)))],
             **agents,
-            **twins,
         },
     )
+
+
+def register_agent(spec: AgentSpec, network: str) -> None:
+    """Adds an agent of your own to every robot: to the tasks that are registered, and to those that will be.
+
+    Args:
+        spec: The agent.
+        network: ``module:name`` of its :class:`umc.tasks.ppo.Network`; imported when the agent is made, not before.
+
+    Raises:
+        UmcError: If its name is taken, or another network has the name of its network.
+    """
+    known = AGENTS.get(spec.name)
+    if known not in (None, spec):
+        raise UmcError(f"there is an agent named '{spec.name}' already; choose another name")
+    own = OWN_NETWORKS.get(spec.network)
+    shipped = own is None and any(other.network == spec.network for other in AGENTS.values())
+    if shipped or own not in (None, network):
+        raise UmcError(f"there is a network named '{spec.network}' already; choose another name")
+    AGENTS[spec.name] = spec
+    OWN_NETWORKS[spec.network] = network
+    for task, registered in gym.registry.items():
+        if TASK_NAME.fullmatch(task):
+            package = registered.kwargs["env_cfg_entry_point"].rpartition(".env_cfg:")[0]
+            registered.kwargs.update(_entries(spec, task_parts(task)[1], package))
+
+
+def _entries(spec: AgentSpec, stage: int, package: str) -> dict[str, Any]:
+    """What a task registers of an agent: its rsl_rl cfg and the skrl twin, if it is trained in the stage."""
+    if stage not in spec.stages:
+        return {}
+    cfg = f"{package}.agents:{spec.name}_stage{stage}"
+    return {entry_point(spec.name): cfg, entry_point(spec.name, "skrl"): skrl_entry(cfg)}

@@ -1,0 +1,18 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A project of your own: a robot, two kinds of faults and a model that UMC does not have."""
+
+from umc.rl.agents import AgentSpec
+from umc.tasks.registration import register_agent, register_task
+
+from . import faults
+
+register_task("Solo12", 1, __name__, "Solo12Stage1EnvCfg")
+register_task("Solo12", 2, __name__, "Solo12Stage2EnvCfg")
+
+register_agent(
+    AgentSpec("residual_mlp", network="residual_mlp", purpose="MLP with skip connections", stage1="residual_mlp"),
+    "my_extension.model:RESIDUAL_MLP",
+)
+
+__all__ = ["faults"]

@@ -1,0 +1,72 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Solo12 walks straight ahead, healthy (Stage 1) and with faults (Stage 2)."""
+
+from isaaclab.managers import SceneEntityCfg
+from isaaclab.utils import configclass
+from umc.robots.solo8 import EFFORT_LIMIT, RESET_SCALE
+from umc.tasks.base import EQUAL_RATIOS, HEALTHY_RATIOS
+from umc.tasks.quadruped import (
+    QuadrupedEnvCfg,
+    QuadrupedEventsCfg,
+    forward_command,
+    friction_event,
+    payload_event,
+)
+
+from .robot import LEGS, SOLO12_CFG
+
+FEET = tuple(f"{leg}_LOWER_LEG" for leg in LEGS)
+"""The bodies that carry the feet, as reports name them."""
+
+STANDING_HEIGHT = 0.24
+"""Height of the base that the height term asks for [m], as Solo8's."""
+
+FAULTS = {
+    "severity": {"rom": 0.3, "effort": 0.75, "velocity": 5.0},  # [-], [N*m], [rad/s]: the paper's for Solo8
+    "num_joints": (1, 3),
+    "seed": 42,
+}
+"""What breaks in Stage 2; `python -m my_extension.watch` adds this project's own kinds."""
+
+
+@configclass
+class CommandsCfg:
+    """Straight ahead at up to 1 m/s, a new speed every 5 s."""
+
+    base_velocity = forward_command(0.0, 1.0, seconds=5.0)
+
+
+@configclass
+class EventsCfg(QuadrupedEventsCfg):
+    """The fault terms come with the base class; friction [-] and payload [kg] are the robot's own."""
+
+    friction = friction_event(0.75, 1.125)
+    trunk_mass = payload_event(0.16, 0.48)
+
+
+@configclass
+class Solo12Stage1EnvCfg(QuadrupedEnvCfg):
+    """Stage 1: the healthy robot learns to walk."""
+
+    commands: CommandsCfg = CommandsCfg()
+    events: EventsCfg = EventsCfg()
+
+    def __post_init__(self) -> None:
+        """Put Solo12 in the scene."""
+        super().__post_init__()
+        self.scene.robot = SOLO12_CFG
+        self.events.faults.params = {"asset_cfg": SceneEntityCfg("robot"), **FAULTS, "ratios": HEALTHY_RATIOS}
+        self.events.reset_joints.params["position_range"] = RESET_SCALE
+        self.rewards.torque_limits.params["limit"] = EFFORT_LIMIT
+        self.rewards.base_height.params["target_height"] = STANDING_HEIGHT
+
+
+@configclass
+class Solo12Stage2EnvCfg(Solo12Stage1EnvCfg):
+    """Stage 2: the four subcategories of faults, equally often."""
+
+    def __post_init__(self) -> None:
+        """Let the joints fail."""
+        super().__post_init__()
+        self.events.faults.params["ratios"] = EQUAL_RATIOS

@@ -1,0 +1,39 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two kinds of faults that UMC does not have: a sensor that lost resolution, and a joint that turns one way only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from umc.faults import JointLimits
+from umc.faults.kinds import POSITION, JointKind, Onset, Reading, SensorKind, register_kind
+
+
+@register_kind
+class Coarse(SensorKind):
+    """The encoder has lost lines of its disc: the position reads in steps as large as the severity."""
+
+    name = "coarse"
+    unit = "[rad]"
+    default = None  # a severity has to be given
+    smallest = 0.0  # and lies above 0
+    concerns = (POSITION,)  # speed and last action are not its business
+
+    def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
+        """See the base class."""
+        step = torch.where(reading.on, reading.severity, 1.0)  # sound joints have no severity to divide by
+        return torch.where(reading.on, (signal / step).round() * step, signal)
+
+
+@register_kind
+class Ratchet(JointKind):
+    """A tooth has jammed the gearbox: from its position at onset the joint turns upwards only."""
+
+    name = "ratchet"
+
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+        """See the base class."""
+        lowest = torch.minimum(torch.maximum(onset.position, limits.lower), limits.upper)
+        return replace(limits, lower=torch.where(on, lowest, limits.lower))

@@ -1,0 +1,92 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A model that UMC does not have: an MLP whose layers add to what they read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isaaclab.utils import configclass
+from torch import Tensor, nn
+from umc.models import JointLayout
+from umc.models.core import MaskedCore
+from umc.models.layout import FAULT_FLAG_WIDTH
+from umc.rl.cfg import UmcModelCfg
+from umc.rl.models import MaskedModel
+from umc.tasks.ppo import Network
+
+
+class ResidualMlp(MaskedCore):
+    """Blanks what dead joints report, appends the fault flag, then adds `num_layers` times to a hidden state.
+
+    Args:
+        layout: Columns of the flat observation.
+        output: "action" for one number for each joint, "value" for one number.
+        width: Width of the hidden state.
+        num_layers: Layers between the first and the last.
+        masked: Whether dead joints are blanked.
+        flagged: Whether the fault flag is appended.
+        mask_value: What dead joints read.
+    """
+
+    def __init__(
+        self,
+        layout: JointLayout,
+        output: str = "action",
+        width: int = 128,
+        num_layers: int = 3,
+        masked: bool = True,
+        flagged: bool = True,
+        mask_value: float = 0.0,
+    ) -> None:
+        super().__init__(layout, output, masked, flagged, mask_value)
+        self.first = nn.Linear(layout.obs_dim + FAULT_FLAG_WIDTH * int(flagged), width)
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(num_layers))
+        self.last = nn.Linear(width, self.num_outputs)
+
+    def forward(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
+        """Compute actions (B, J) or values (B, 1); see MaskedCore.forward."""
+        self._check(obs, joint_mask, fault_flag)
+        if self.masked:
+            assert joint_mask is not None
+            obs = self.columns.fill_dead(obs, self.columns.dead_tokens(joint_mask), self.mask_value)
+        hidden = self.first(self._with_flag(obs, fault_flag))
+        for layer in self.layers:
+            hidden = hidden + nn.functional.elu(layer(hidden))
+        return self.last(hidden)
+
+
+class ResidualMlpModel(MaskedModel):
+    """The same for rsl_rl and skrl: normalisation, action noise and export come from MaskedModel.
+
+    Args:
+        arguments: Observations, groups, set and number of outputs, as rsl_rl gives them.
+        width: Width of the hidden state.
+        num_layers: Layers between the first and the last.
+        options: All others, see MaskedModel.
+    """
+
+    def __init__(self, *arguments: Any, width: int = 128, num_layers: int = 3, **options: Any) -> None:
+        # fields of every rsl_rl model cfg that this one has no use for
+        for unused in ("hidden_dims", "activation"):
+            options.pop(unused, None)
+        core_cfg = {"width": width, "num_layers": num_layers}
+        super().__init__(*arguments, core_class=ResidualMlp, core_cfg=core_cfg, **options)
+
+
+@configclass
+class ResidualMlpCfg(UmcModelCfg):
+    """Its fields are what the command line can change: ``agent.actor.width=256``."""
+
+    class_name: str = "my_extension.model:ResidualMlpModel"
+    """The model class."""
+
+    width: int = 128
+    """Width of the hidden state."""
+
+    num_layers: int = 3
+    """Layers between the first and the last."""
+
+
+RESIDUAL_MLP = Network(ResidualMlpCfg)
+"""What agents of this network are made of; the actor reads joint mask and fault flag."""

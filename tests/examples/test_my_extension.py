@@ -1,0 +1,135 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The worked examples of docs/howto_*.md: a robot, two kinds of faults and a model that UMC does not have."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+import torch
+import umc.tasks  # noqa: F401
+from umc.errors import UmcError
+from umc.evaluation.protocol import protocol_for
+from umc.faults.kinds import KINDS
+from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec, entry_point
+from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
+from umc.rl.cli import checked_agent
+from umc.rl.policy import build_model, registered_agent
+from umc.robots.builder import build
+from umc.robots.builder.check import TOLERANCE, compare, reduced_model
+from umc.tasks.registration import register_agent
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROJECT = REPOSITORY / "examples" / "my_extension"
+WIDTHS = {"policy": 48, "joint_mask": 12, "fault_flag": 3, "critic": 64}
+
+
+def watch(physics: str) -> dict:
+    """What the example measures, in a process of its own."""
+    sys.path.insert(0, str(PROJECT))
+    from my_extension.watch import watch
+
+    return watch(physics)
+
+
+@pytest.fixture
+def extension(monkeypatch):
+    """The example, imported; what it registers is gone afterwards."""
+    monkeypatch.syspath_prepend(str(PROJECT))
+    tables = [AGENTS, OWN_NETWORKS, KINDS, gym.registry]
+    kwargs = {task: spec.kwargs for task, spec in gym.registry.items() if task.startswith("UMC-")}
+    before = [dict(table) for table in tables], {task: dict(options) for task, options in kwargs.items()}
+    import my_extension
+
+    yield my_extension
+    for table, content in zip(tables, before[0], strict=True):
+        table.clear()
+        table.update(content)
+    for task, options in kwargs.items():
+        options.clear()
+        options.update(before[1][task])
+    for name in [name for name in sys.modules if name.split(".")[0] == "my_extension"]:
+        del sys.modules[name]
+
+
+@pytest.mark.engine
+def test_its_kinds_act_on_its_robot(run_engine):
+    measured = run_engine(watch, physics="ovphysx")
+    back, off, torque = measured.values()
+    assert back[0] < 0.05 < 0.3 < back[1]  # the ratchet holds but for what PhysX lets through
+    assert off[0] < 1.0e-4 < 0.05 < off[1]
+    assert torque[0] <= 0.75 * 1.001 < 1.0 < torque[1]
+
+
+@pytest.mark.usefixtures("extension")
+def test_its_robot_is_what_its_source_says(tmp_path):
+    from my_extension.recipe import RECIPE
+    from my_extension.robot import USD
+
+    assert build(RECIPE, tmp_path).read_bytes() == USD.read_bytes()
+    worst = compare(USD, reduced_model(RECIPE))
+    assert max(worst.values()) < TOLERANCE, worst
+
+
+@pytest.mark.usefixtures("extension")
+def test_its_protocol_is_one():
+    protocol = protocol_for("solo12", name=str(PROJECT / "solo12.yaml"))
+    assert len(protocol.cells) == 8
+
+
+@pytest.mark.usefixtures("extension")
+@pytest.mark.parametrize("task", ["UMC-Solo12-Stage2", "UMC-A1-Stage2"])
+def test_its_agent_is_every_robots_and_masks(task):
+    entry, spec = checked_agent("residual_mlp", task)
+    assert spec.stage1 == "residual_mlp"
+    assert checked_agent("residual_mlp", task, "skrl")[0] == entry_point("residual_mlp", "skrl")
+    agent = registered_agent(task, entry)
+    actor, critic = (build_model(agent, WIDTHS, outputs, of) for outputs, of in ((12, "actor"), (1, "critic")))
+    sensors, flag = torch.randn(2, 48), -torch.ones(2, 3)
+    mask = torch.zeros(2, 12)
+    mask[:, 4] = 1.0
+    lies = sensors.clone()
+    lies[:, [16, 28, 40]] = torch.nan  # position, speed and last action of joint 4
+    actions = actor.deterministic(sensors, mask, flag)
+    assert torch.equal(actions, actor.deterministic(lies, mask, flag))
+    assert not torch.equal(actions, actor.deterministic(sensors, 0 * mask, flag))
+    assert not torch.equal(actions, actor.deterministic(sensors, mask, -flag))
+    assert critic.deterministic(torch.randn(2, 64)).shape == (2, 1)
+    exported = torch.jit.script(actor.as_jit())
+    torch.testing.assert_close(exported(sensors, mask, flag), actions)
+
+
+def test_names_that_are_taken_are_refused(extension):
+    taken = AgentSpec("mlp", network="mine", purpose="")
+    with pytest.raises(UmcError, match="an agent named 'mlp' already"):
+        register_agent(taken, "somewhere:ELSE")
+    with pytest.raises(UmcError, match="a network named 'mlp' already"):
+        register_agent(AgentSpec("mine", network="mlp", purpose=""), "somewhere:ELSE")
+    assert "mine" not in AGENTS
+    register_agent(AGENTS["residual_mlp"], OWN_NETWORKS["residual_mlp"])  # again is no mistake
+
+
+@pytest.mark.engine
+def test_the_installed_example_is_trained_by_the_script(tmp_path):
+    project = tmp_path / "my_extension"
+    shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+    # what `pip install -e` leaves behind for Python to find
+    install = "from setuptools.build_meta import prepare_metadata_for_build_editable as p; p('.')"
+    subprocess.run([sys.executable, "-c", install], cwd=project, check=True, capture_output=True)
+    command = [sys.executable, str(REPOSITORY / "scripts" / "train.py"), "--task", "UMC-Solo12-Stage1"]
+    command += ["--agent", "residual_mlp", "--num_envs", "4", "--max_iterations", "1", "physics=ovphysx"]
+    environment = {**os.environ, "PYTHONPATH": str(project)}
+    done = subprocess.run(
+        [*command, "agent.actor.width=32"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=560
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = (tmp_path / "logs/rsl_rl/umc_solo12_residual_mlp_stage1").iterdir()
+    path = checkpoints_in(run)[-1]
+    data = read_checkpoint(path)
+    info = checkpoint_info(data, path)
+    assert (info.robot, info.model, len(info.joint_names)) == ("solo12", "residual_mlp", 12)
+    assert data["actor_state_dict"]["core.first.weight"].shape == (32, 48 + 3)
