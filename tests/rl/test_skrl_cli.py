@@ -11,6 +11,7 @@ import dummy_skrl as dummy
 import dummy_training
 import gymnasium as gym
 import pytest
+from umc.errors import UmcError
 from umc.rl import launch
 from umc.rl.children import ChildFailed
 from umc.rl.cli import load_tasks, parse
@@ -102,10 +103,11 @@ def test_what_is_wrong_is_one_line(argv, line, capfd):
     assert out == ""
 
 
-def test_several_processes_are_refused_before_skrl_waits_for_them(monkeypatch, capfd):
+def test_several_processes_are_refused_before_skrl_waits_for_them(monkeypatch):
+    request = parse([*STAGE1, *SKRL, "--distributed"])
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert launch.main([*STAGE1, *SKRL], SCRIPTS) == 2
-    assert "skrl learns in one process here; start it without torchrun" in capfd.readouterr().err
+    with pytest.raises(UmcError, match="skrl learns in one process here; start it without torchrun"):
+        make_plan(request)
 
 
 def test_a_run_goes_on_with_the_library_it_began_with(tmp_path, capfd):

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from umc.ranks import ranks_from_env, without_ranks
 
 if TYPE_CHECKING:
     from umc.rl.cli import TrainRequest
@@ -22,7 +25,7 @@ class ChildFailed(Exception):
         self.code = code
 
 
-def run_script(script: Path, arguments: list[str]) -> None:
+def run_script(script: Path, arguments: list[str], alone: bool = False) -> None:
     """Run a script of this repository with this Python and wait for it.
 
     Ctrl-C and SIGTERM are passed on, once: the child saves and ends, then so does this process.
@@ -30,12 +33,16 @@ def run_script(script: Path, arguments: list[str]) -> None:
     Args:
         script: File to run.
         arguments: Its arguments.
+        alone: Whether the child works for itself where this process is one of several.
 
     Raises:
         ChildFailed: If it did not end with 0.
     """
-    # a group of its own: a terminal's Ctrl-C must not reach the child twice, that would keep it from saving
-    child = subprocess.Popen([sys.executable, str(script), *arguments], process_group=0)
+    # a group of its own: a terminal's Ctrl-C must not reach the child twice, that would keep it from saving; torchrun
+    # keeps terminals away and ends whole groups, with SIGKILL at last: there the child has to stay in its parent's
+    group = None if ranks_from_env().several and not alone else 0
+    env = without_ranks(os.environ) if alone else None
+    child = subprocess.Popen([sys.executable, str(script), *arguments], process_group=group, env=env)
 
     def pass_on(signum: int, _frame: Any) -> None:
         child.send_signal(signum)
@@ -67,4 +74,4 @@ def common_flags(request: TrainRequest, agent: str) -> list[str]:
         value = getattr(options, name)
         if value not in (None, ""):
             flags += [f"--{name}", str(value)]
-    return flags + (["--deterministic"] if options.deterministic else [])
+    return flags + [f"--{name}" for name in ("deterministic", "distributed") if getattr(options, name)]

@@ -88,6 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--resume", action="store_true", help="go on with the newest run of this task and agent, in its folder")
     add("--video", action="store_true", help="record the trained policy at the end (scripts/play.py)")
     add("--run_name", default="", help="appended to the name of the run folder")
+    add("--distributed", action="store_true", help="one of the processes that torchrun starts (docs/distributed.md)")
     add("--quick", action="store_true", help="both stages, evaluation and video in minutes: proves plumbing only")
     add("--logs", type=Path, default=Path("logs"), help="folder of all runs (logs)")
 
@@ -280,6 +281,8 @@ def parse(argv: list[str]) -> TrainRequest:
         raise UmcError(f"--checkpoint {WORD} starts from a shipped policy; leave out {other}")
     if options.quick and (options.resume or options.checkpoint):
         raise UmcError("--quick starts from nothing; leave out --resume and --checkpoint")
+    if options.quick and options.distributed:
+        raise UmcError("--quick is a matter of one process; start it without torchrun and --distributed")
     task = checked_task(options.task)
     robot, stage = task_parts(task)
     agent, spec = checked_agent(options.agent, task, options.rl_library)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import umc
 from umc.errors import UmcError
+from umc.ranks import PeerLost, SharedError, ranks_from_env
 from umc.rl.agents import LIBRARIES, entry_point
 from umc.rl.children import ChildFailed, common_flags, run_script
 from umc.rl.cli import TrainRequest, parse
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 STARTUP_LOG = "startup.log"
 """What Isaac Lab prints while it builds an env, kept in the run folder."""
 
+FAILED = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
 
@@ -41,12 +44,20 @@ def main(argv: list[str], scripts: Path) -> int:
         scripts: Folder of train.py, evaluate.py and play.py.
 
     Returns:
-        Exit status: 0 done, 2 wrong use, 130 Ctrl-C, 143 SIGTERM, or that of a script this one depends on.
+        Exit status: 0 done, 1 another process of the run is gone, 2 wrong use, 130 Ctrl-C, 143 SIGTERM, or that of a
+        script this one depends on.
     """
     try:
         return _run(argv, scripts)
+    except PeerLost as error:
+        print(f"error: {_mine()}{error}; checkpoints are kept, --resume goes on with the last", file=sys.stderr)
+        return FAILED
+    except SharedError as error:
+        if not _mine():
+            print(f"error: {error}", file=sys.stderr)
+        return USAGE_ERROR
     except UmcError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_mine()}{error}", file=sys.stderr)
         return USAGE_ERROR
     except ChildFailed as error:
         print(f"error: {error}; see its message above", file=sys.stderr)
@@ -58,32 +69,67 @@ def main(argv: list[str], scripts: Path) -> int:
         return INTERRUPTED if signum is None else 128 + signum
 
 
+def _mine() -> str:
+    """Whose message it is, where it is not that of the process that speaks for all."""
+    rank = os.environ.get("RANK", "0")
+    return "" if rank == "0" else f"process {rank}: "
+
+
 def _run(argv: list[str], scripts: Path) -> int:
     if "-h" in argv or "--help" in argv:
         from umc.rl.resolve import show_help
 
         show_help(argv)
-    request = parse(argv)
+    ranks = ranks_from_env()
+    if not ranks.several and "--distributed" not in argv:
+        return _work(argv, scripts)
+    from umc.rl.distributed import check_flag, connect, disconnect
+
+    check_flag("--distributed" in argv, ranks)
+    with contextlib.ExitStack() as silence:
+        if not ranks.first:
+            nowhere = silence.enter_context(open(os.devnull, "w"))
+            silence.enter_context(contextlib.redirect_stdout(nowhere))
+        connect(ranks, shlex.join(argv))
+        status = _work(argv, scripts)
+        disconnect()  # after an error nobody may wait for a process that is gone
+        return status
+
+
+def _together(step: Callable[[], Any]) -> Any:
+    """What several processes have to manage all or none of."""
+    if not ranks_from_env().several:
+        return step()
+    from umc.rl.distributed import together
+
+    return together(step)
+
+
+def _work(argv: list[str], scripts: Path) -> int:
+    request = _together(lambda: parse(argv))
 
     # from here on imports take seconds
-    from umc.rl.plan import make_plan, needs_stage1
+    from umc.rl.distributed import same
+    from umc.rl.plan import make_plan, needs_stage1, share_plan
     from umc.rl.resolve import add_launcher_options
 
+    request.options.seed = same(request.options.seed)  # -1 has been drawn
     with quiet():
-        add_launcher_options(request, argv)
+        _together(lambda: add_launcher_options(request, argv))
     if request.options.quick:
         from umc.rl.quick import run_quick
 
         return run_quick(request, scripts)
-    if needs_stage1(request):
+    if same(_together(lambda: needs_stage1(request))):
         train_stage1(request, scripts)
     with quiet():
-        plan = make_plan(request)
+        plan = _together(lambda: make_plan(request))
+    share_plan(plan)
     checkpoint = train(plan, argv)
     print(f"checkpoint: {checkpoint}", flush=True)
-    if request.options.video:
+    if request.options.video and ranks_from_env().first:
         arguments = ["--checkpoint", str(checkpoint), "--out", str(plan.folder / "videos"), "--device", plan.device]
-        run_script(scripts / "play.py", [*arguments, f"physics={plan.physics}"])
+        run_script(scripts / "play.py", [*arguments, f"physics={plan.physics}"], alone=True)
     return 0
 
 
@@ -131,7 +177,7 @@ def train(plan: Plan, argv: list[str]) -> Path:
     from umc.rl.runner import TrainingInterrupted
 
     say_what_comes(plan)
-    if plan.resume:
+    if plan.resume and plan.record.writes:
         remove_leftovers(plan.folder)
     plan.record.start(argv)
     try:
@@ -153,9 +199,11 @@ def say_what_comes(plan: Plan) -> None:
     request, env_cfg, agent_cfg = plan.request, plan.env_cfg, plan.agent_cfg
     model = f"{request.spec.name} model" + ("" if request.library == LIBRARIES[0] else f" by {request.library}")
     print(f"UMC {umc.__version__}: {request.task}, {model}, {plan.physics} on {plan.device}")
+    envs, processes = f"{env_cfg.scene.num_envs} envs", ranks_from_env().world_size
+    if processes > 1:
+        envs = f"{processes} processes x {envs} = {processes * env_cfg.scene.num_envs} envs"
     print(
-        f"{env_cfg.scene.num_envs} envs x {agent_cfg.num_steps_per_env} steps, {agent_cfg.max_iterations} iterations, "
-        f"seed {agent_cfg.seed}"
+        f"{envs} x {agent_cfg.num_steps_per_env} steps, {agent_cfg.max_iterations} iterations, seed {agent_cfg.seed}"
     )
     for remark in plan.remarks:
         print(remark)
@@ -176,6 +224,9 @@ def resume_command(plan: Plan, checkpoint: Path) -> str:
         "--checkpoint",
         str(checkpoint),
     ]
+    processes = ranks_from_env().world_size
+    if processes > 1:
+        return shlex.join(["torchrun", "--nproc_per_node", str(processes), *command, "--distributed"])
     return shlex.join(["python", *command])
 
 
@@ -189,7 +240,9 @@ def _simulate(plan: Plan) -> Path:
     threads = cpu_threads() if plan.device == "cpu" else None
     if threads is not None:
         torch.set_num_threads(threads)
-    failure: UmcError | None = None
+    from umc.rl.distributed import peers
+
+    failure: UmcError | PeerLost | None = None
     checkpoint: Path | None = None
     fast = {"cuda_matmul_allow_tf32": True, "cudnn_allow_tf32": True}  # as Isaac Lab trains
     with scoped_torch_backend_flags(**fast, cudnn_deterministic=False, cudnn_benchmark=True):
@@ -200,10 +253,12 @@ def _simulate(plan: Plan) -> Path:
                     with contextlib.nullcontext() if _verbose(plan) else quiet(startup):
                         runner = _build(plan, cleanup)
                 finally:
-                    plan.folder.mkdir(parents=True, exist_ok=True)
-                    (plan.folder / STARTUP_LOG).write_text(startup.getvalue())
-                checkpoint = runner.train(plan.agent_cfg.max_iterations, plan.agent_cfg.init_at_random_ep_len)
-            except UmcError as error:
+                    if plan.record.writes:
+                        plan.folder.mkdir(parents=True, exist_ok=True)
+                        (plan.folder / STARTUP_LOG).write_text(startup.getvalue())
+                with peers():
+                    checkpoint = runner.train(plan.agent_cfg.max_iterations, plan.agent_cfg.init_at_random_ep_len)
+            except (UmcError, PeerLost) as error:
                 failure = error
     if failure is not None:
         raise failure
@@ -235,12 +290,14 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
     wrap, runner_class = _library(request.library)
     train_cfg = to_dict(agent_cfg)
     wrapped = wrap(env, train_cfg)
-    torch.manual_seed(agent_cfg.seed)  # first weights must not depend on how much the engine drew
+    # first weights must not depend on how much the engine drew; processes get those of the first and noise of their own
+    torch.manual_seed(ranks_from_env().seed(agent_cfg.seed))
     info = _info(plan, env.unwrapped)
     runner = runner_class(wrapped, train_cfg, str(plan.folder), agent_cfg.device, info=info)
     # a plan is drawn from (seed, env, episode): counted from 0 again, a resumed run would repeat its faults
     runner.carried["fault_episode"] = fault_state(env.unwrapped).episode
-    dump_train_configs(str(plan.folder), env_cfg, agent_cfg)
+    if plan.record.writes:
+        dump_train_configs(str(plan.folder), env_cfg, agent_cfg)
     load_start(plan, runner)
     return runner
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import os
 from pathlib import Path
 from typing import Any
 
 from umc.errors import UmcError
+from umc.ranks import ranks_from_env
 from umc.rl.agents import library_of
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
 from umc.rl.cli import TrainRequest
@@ -97,9 +97,12 @@ def make_plan(request: TrainRequest) -> Plan:
     Raises:
         UmcError: If something is wrong with it.
     """
-    if request.library == "skrl" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    ranks = ranks_from_env()
+    if request.library == "skrl" and ranks.several:
         raise UmcError("skrl learns in one process here; start it without torchrun, or give --rl_library rsl_rl")
     device = pick_device(request.options.device)
+    # Isaac Lab takes the flag for a GPU of its own
+    request.options.distributed = ranks.several and device != "cpu"
     if request.checkpoint is not None:
         checked_info(request, request.checkpoint)
     typed = request.overrides
@@ -121,7 +124,8 @@ def make_plan(request: TrainRequest) -> Plan:
         apply_sizes(request, env_cfg, agent_cfg, None)
         remarks += _about_start(start_from, env_cfg) if start_from else ["starting from nothing"]
     agent_cfg.run_name = request.options.run_name or agent_cfg.run_name
-    env_cfg.seed = agent_cfg.seed = seed  # before the env exists: it draws while it is built
+    agent_cfg.seed = seed
+    env_cfg.seed = ranks.seed(seed)  # before the env exists: it draws while it is built
     env_cfg.sim.device = agent_cfg.device = request.options.device = device
     check_sizes(env_cfg, agent_cfg)
     check_launch(env_cfg, request.options)
@@ -141,6 +145,7 @@ def make_plan(request: TrainRequest) -> Plan:
         "device": device,
         "seed": seed,
         "num_envs": env_cfg.scene.num_envs,
+        "world_size": ranks.world_size,
         "num_steps_per_env": agent_cfg.num_steps_per_env,
         "max_iterations": agent_cfg.max_iterations,
         "overrides": request.overrides,
@@ -152,6 +157,32 @@ def make_plan(request: TrainRequest) -> Plan:
         record.fields |= facts
     env_cfg.log_dir = str(record.path.parent)
     return Plan(request, env_cfg, agent_cfg, device, facts["physics"], start_from, record, remarks)
+
+
+def share_plan(plan: Plan) -> None:
+    """Give the plans of all processes that train together the folder and the first checkpoint of process 0's.
+
+    Args:
+        plan: This process's plan; changed in place.
+
+    Raises:
+        UmcError: If a process does not see the checkpoint.
+    """
+    if not ranks_from_env().several:
+        return
+    from umc.rl.distributed import same, together
+
+    folder, start = same((str(plan.folder), None if plan.start_from is None else str(plan.start_from)))
+    plan.record.path = Path(folder) / plan.record.path.name
+    plan.record.writes = ranks_from_env().first
+    plan.env_cfg.log_dir = folder
+    plan.start_from = None if start is None else Path(start)
+
+    def see() -> None:
+        if plan.start_from is not None and not plan.start_from.is_file():
+            raise UmcError(f"no checkpoint at {plan.start_from}; all machines need --logs on a disk that they share")
+
+    together(see)
 
 
 def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:

@@ -83,10 +83,14 @@ class RunRecord:
         """
         self.path = folder / RUN_FILE
         self.fields = fields
+        self.writes = True
+        """Whether the file is written: by one of several processes only."""
 
     def write(self, **changes: Any) -> None:
         """Change fields and write the file."""
         self.fields.update(changes)
+        if not self.writes:
+            return
         write_json(self.path, self.fields)
 
     def start(self, argv: list[str]) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from umc.errors import UmcError
+from umc.ranks import Ranks, ranks_from_env
 from umc.rl.cli import TrainRequest, add_arguments, at_least_one, did_you_mean
 
 HYDRA_QUIET = [
@@ -217,13 +218,16 @@ def check_launch(env_cfg: Any, options: argparse.Namespace) -> None:
 
 
 def pick_device(device: str | None) -> str:
-    """Device to train on: what was asked for, else the first GPU, else the CPU.
+    """Device to train on: what was asked for, else the first GPU, else the CPU; of several processes each gets a GPU.
 
     Raises:
         UmcError: If there is no such device.
     """
     import torch
 
+    ranks = ranks_from_env()
+    if ranks.several:
+        return _device_of(ranks, device)
     if device is None:
         return "cuda:0" if torch.cuda.is_available() else "cpu"
     try:
@@ -238,6 +242,25 @@ def pick_device(device: str | None) -> str:
             raise UmcError(f"no device {device} on this machine ({count} GPUs); choose another or --device cpu")
         return "cuda:0" if device == "cuda" else device
     return "cpu"
+
+
+def _device_of(ranks: Ranks, device: str | None) -> str:
+    """Device of one of several processes: the GPU with its number, or the one that it can see, or the CPU."""
+    import torch
+
+    if device not in (None, "cpu", "cuda"):
+        raise UmcError(f"--device {device}: each process takes the GPU of its number; give cuda, cpu or no --device")
+    count = torch.cuda.device_count()
+    if device == "cpu" or (device is None and count == 0):
+        return "cpu"
+    if count == 1:
+        return "cuda:0"  # schedulers such as SLURM show each process its own GPU only
+    if ranks.local_rank >= count:
+        raise UmcError(
+            f"process {ranks.local_rank} of this machine has no GPU (there are {count}); give torchrun "
+            f"--nproc_per_node {count}, or --device cpu"
+        )
+    return f"cuda:{ranks.local_rank}"
 
 
 def physics_name(env_cfg: Any) -> str:

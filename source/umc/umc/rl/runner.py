@@ -8,6 +8,7 @@ import dataclasses
 import random
 import signal
 import time
+import warnings
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -18,7 +19,9 @@ from rsl_rl.env import VecEnv
 from rsl_rl.runners import OnPolicyRunner
 
 from umc.errors import UmcError
+from umc.ranks import ranks_from_env
 from umc.rl.checkpoint import CheckpointInfo, read_checkpoint, write_checkpoint
+from umc.rl.distributed import configure_rsl_rl, everyone, highest, weights_digest
 from umc.rl.progress import Progress, ProgressLogger
 
 SAVE_EVERY_S = 120.0
@@ -108,6 +111,7 @@ class TrainingRun:
         """
         self.info = info
         self.save_every_s = save_every_s
+        self.ranks = ranks_from_env()
         self.logger: ProgressLogger = ProgressLogger(
             on_iteration=self._after_iteration,
             cfg=self.cfg,
@@ -119,6 +123,7 @@ class TrainingRun:
         )
         self.carried: dict[str, torch.Tensor] = {}
         """Counters of the environment, one entry per env, that a resumed run goes on with."""
+        self._shares: list[dict[str, Any]] | None = None
         self._total = 0
         self._progress: Progress | None = None
         self._signals: _StopSignals | None = None
@@ -154,7 +159,8 @@ class TrainingRun:
                 self._learn(max_iterations - done, init_at_random_ep_len)
             except _StopNow as stop:
                 path = self._path(self.current_learning_iteration)
-                self.save(str(path))
+                if self.ranks.first:
+                    self.save(str(path))
                 self.logger.stop_logging_writer()
                 raise TrainingInterrupted(stop.signum, path) from None
         return self._path(self.current_learning_iteration)
@@ -172,16 +178,19 @@ class TrainingRun:
         if self.info is None:
             raise UmcError("this runner does not know its robot and model; give it `info` to save checkpoints")
         iteration = self.current_learning_iteration
+        shares = [self._share()] if self._shares is None else self._shares
         data = self.alg.save()
         data["iter"] = iteration
         data["infos"] = {
             **(infos or {}),
             "umc": dataclasses.asdict(dataclasses.replace(self.info, iteration=iteration)),
             "resume": {
-                "random": _random_states(),
+                "random": shares[0]["random"],
+                "random_of_others": [share["random"] for share in shares[1:]],
+                "weights": [share["weights"] for share in shares],
                 "timesteps": self.logger.tot_timesteps,
                 "seconds": self.logger.tot_time,
-                "carried": {name: counter.cpu().clone() for name, counter in self.carried.items()},
+                "carried": {name: torch.cat([share["carried"][name] for share in shares]) for name in self.carried},
             },
         }
         write_checkpoint(path, data)
@@ -223,7 +232,8 @@ class TrainingRun:
     def resume(self, path: str) -> None:
         """Go on where a checkpoint stopped: weights, optimizer, learning rate, iteration, random numbers, counters.
 
-        The state of the simulation is not stored: envs start new episodes.
+        The state of the simulation is not stored: envs start new episodes. Of several processes each takes its share;
+        where there are now more or fewer, none takes another's random numbers.
 
         Args:
             path: Checkpoint of this run.
@@ -236,9 +246,35 @@ class TrainingRun:
         self.logger.tot_time = state["seconds"]
         for name, counter in self.carried.items():
             saved = state["carried"][name]
-            # another number of envs cannot be matched env by env: none goes back behind the furthest
-            counter.copy_(saved if saved.shape == counter.shape else saved.max())
-        _set_random_states(state["random"])
+            if len(saved) == len(counter) * self.ranks.world_size:
+                counter.copy_(saved[self.ranks.first_env(len(counter)) :][: len(counter)])
+            else:  # another number of envs cannot be matched env by env: none goes back behind the furthest
+                counter.copy_(saved.max())
+        others = state.get("random_of_others", [])  # checkpoints of UMC 0.1 have none
+        if self.ranks.first:
+            _set_random_states(state["random"], self.device)
+        elif len(others) + 1 == self.ranks.world_size:
+            _set_random_states(others[self.ranks.rank - 1], self.device)
+        else:
+            _seed_all(self.ranks.seed(infos["umc"]["seed"] + self.current_learning_iteration))
+
+    def _share(self) -> dict[str, Any]:
+        """What this process adds to a checkpoint."""
+        return {
+            "random": _random_states(self.device),
+            "carried": {name: counter.cpu().clone() for name, counter in self.carried.items()},
+            "weights": weights_digest(self.alg.save()) if self.ranks.several else None,
+        }
+
+    def _gather(self) -> None:
+        """Bring together what processes add to a checkpoint; all have to call this at the same moment."""
+        self._shares = everyone(self._share())
+        digests = [share["weights"] for share in self._shares]
+        if len(set(digests)) > 1:
+            odd = [rank for rank, digest in enumerate(digests) if digest != digests[0]]
+            text = f"the weights of processes {odd} have drifted from those of process 0, which they get now"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+            self.alg.broadcast_parameters()
 
     def _path(self, iteration: int) -> Path:
         if self.logger.log_dir is None:
@@ -249,7 +285,12 @@ class TrainingRun:
         # the library's loop saves at its interval and at the end by itself, right after this call
         loop_saves = iteration % self.cfg["save_interval"] == 0 or iteration + 1 == self._total
         stop = None if self._signals is None else self._signals.signum
-        timed = stop is None and not loop_saves and time.monotonic() - self._last_save >= self.save_every_s
+        timed = not loop_saves and self.ranks.first and time.monotonic() - self._last_save >= self.save_every_s
+        # no process stops or saves alone: the others would wait for it
+        signum, save_now = highest(stop or 0, int(timed))
+        stop, timed = signum or None, bool(save_now) and not signum
+        if self.ranks.several and (loop_saves or timed or stop is not None):
+            self._gather()
         if self._progress is not None:
             self._progress.update(
                 seconds,
@@ -303,26 +344,38 @@ class UmcRunner(TrainingRun, OnPolicyRunner):
             gpu_global_rank=self.gpu_global_rank,
         )
 
+    def _configure_multi_gpu(self) -> None:
+        configure_rsl_rl(self)
+
     def _learn(self, iterations: int, init_at_random_ep_len: bool) -> None:
         self.learn(iterations, init_at_random_ep_len)
 
 
-def _random_states() -> dict[str, Any]:
+def _random_states(device: str) -> dict[str, Any]:
     """States of the random number generators, as tensors and plain values."""
     _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
     return {
         "python": random.getstate(),
         "numpy": (torch.from_numpy(np.asarray(keys).astype(np.int64)), int(position), int(has_gauss), float(gauss)),
         "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        "cuda": [torch.cuda.get_rng_state(device)] if torch.device(device).type == "cuda" else [],
     }
 
 
-def _set_random_states(states: dict[str, Any]) -> None:
+def _seed_all(seed: int) -> None:
+    """Start all random number generators anew."""
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+
+
+def _set_random_states(states: dict[str, Any], device: str) -> None:
     random.setstate(states["python"])
     keys, position, has_gauss, gauss = states["numpy"]
     np.random.set_state(("MT19937", keys.cpu().numpy().astype(np.uint32), position, has_gauss, gauss))
     # torch wants these on the CPU, whatever device the checkpoint was mapped to
     torch.set_rng_state(states["torch"].cpu())
-    if states["cuda"] and len(states["cuda"]) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all([state.cpu() for state in states["cuda"]])
+    if states["cuda"] and torch.device(device).type == "cuda":
+        # UMC 0.1 stored one state for each GPU of the machine
+        number = torch.device(device).index or 0
+        torch.cuda.set_rng_state(states["cuda"][number if number < len(states["cuda"]) else 0].cpu(), device)
