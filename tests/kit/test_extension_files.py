@@ -135,6 +135,8 @@ def test_named_files_exist(toml, extension_folder):
         assert (extension_folder / package[key]).is_file(), key
     with Image.open(extension_folder / package["icon"]) as icon:
         assert icon.size == ICON_SIZE
+    picture = extension_folder.parents[1] / "docs/images/kit_panel.png"  # drawn by draw_kit.py, shown in two places
+    assert picture.read_bytes() == (extension_folder / package["preview_image"]).read_bytes()
 
 
 def test_modules_exist_and_hide_nothing_of_others(toml, extension_folder):

@@ -99,6 +99,7 @@ def test_no_prim_is_recomposed(stage):
     colors.show(stage, ROBOT, {"FL_calf": RED})
     colors.show(stage, ROBOT, {"FL_calf": BLUE})
     colors.show(stage, ROBOT, {})
+    colors.show(stage, ROBOT, {"FL_calf": RED})
     colors.restore()
     listener.Revoke()
     assert recomposed == []

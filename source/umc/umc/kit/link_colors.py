@@ -70,7 +70,7 @@ class LinkColors:
     def restore(self) -> None:
         """Takes the layer away: the stage is as it was."""
         if self._layer is not None and self._stage:
-            # Emptied first: a layer that is removed with opinions in it makes USD recompose the whole stage.
+            # Emptied first: what USD recomposes when a layer goes depends on what is in it.
             self._layer.Clear()
             self._stage.GetSessionLayer().subLayerPaths.remove(self._layer.identifier)
         self.forget()
@@ -108,7 +108,7 @@ class LinkColors:
 
     def _color(self, shape: Usd.Prim, color: Color, binding: Usd.Relationship | None) -> None:
         """A shape's own colour, which renderers show where no material is bound, and its material where one is."""
-        primvar = UsdGeom.Gprim(shape).GetDisplayColorPrimvar()
+        primvar: Any = UsdGeom.Gprim(shape).GetDisplayColorPrimvar()
         primvar.Set(Vt.Vec3fArray([Gf.Vec3f(*color)]))
         primvar.SetInterpolation(UsdGeom.Tokens.constant)
         if primvar.IsIndexed():
@@ -118,10 +118,10 @@ class LinkColors:
 
     def _material(self, color: Color) -> Sdf.Path:
         """A plain material of a colour."""
-        path = MATERIALS.AppendChild("color_" + "".join(f"{round(255 * value):02x}" for value in color))
+        path: Any = MATERIALS.AppendChild("color_" + "".join(f"{round(255 * value):02x}" for value in color))
         if not self._stage.GetPrimAtPath(path):  # pyright: ignore[reportOptionalMemberAccess]
-            material = UsdShade.Material.Define(self._stage, path)
-            shader = UsdShade.Shader.Define(self._stage, path.AppendChild("Shader"))
+            material: Any = UsdShade.Material.Define(self._stage, path)
+            shader: Any = UsdShade.Shader.Define(self._stage, path.AppendChild("Shader"))
             shader.CreateIdAttr("UsdPreviewSurface")
             shader.CreateInput("diffuseColor", Sdf.ValueTypeNames.Color3f).Set(Gf.Vec3f(*color))
             material.CreateSurfaceOutput().ConnectToSource(shader.ConnectableAPI(), "surface")
@@ -167,7 +167,8 @@ def _ways(link: Usd.Prim) -> list[tuple[Usd.Prim, Usd.Relationship | None]]:
     """
     ways = []
     for shape in _shapes(link):
-        material, binding = UsdShade.MaterialBindingAPI(shape).ComputeBoundMaterial(UsdShade.Tokens.full)
+        found: Any = UsdShade.MaterialBindingAPI(shape).ComputeBoundMaterial(UsdShade.Tokens.full)
+        material, binding = found
         own = bool(material) and len(binding.GetTargets()) == 1  # a collection's binding names the collection too
         own = own and binding.GetPath().HasPrefix(link.GetPath())
         if not shape.IsInstanceProxy() and (own or not material):
