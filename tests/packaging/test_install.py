@@ -9,20 +9,22 @@ is what `docker/prove.sh` starts from. Packages come from uv's cache, which the 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 900
-"""Longest install [s]: about a minute with a full cache on a free machine."""
+TIMEOUT_S = 1800
+"""Longest install [s]: 45 s of processor time with a full cache, and 11 min on two cores that 20 programs shared."""
 
 
 @pytest.fixture
-def clone(tmp_path: Path) -> Path:
+def clone(tmp_path: Path) -> Iterator[Path]:
     """What a clone would have: the tracked files as they are now, and no environment."""
     root = tmp_path / "umc"
     listed = ["git", "-c", f"safe.directory={REPOSITORY}", "ls-files", "-z"]
@@ -56,7 +58,7 @@ def test_install_script_makes_an_environment_that_passes_tests(clone: Path):
     result = run(clone, "docker/install.sh", "environment", "check")
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
     assert "umc: the environment is ready" in result.stderr
-    assert result.stdout.splitlines()[-1].split()[1] == "passed", result.stdout[-3000:]
+    assert re.match(r"\d+ passed", result.stdout.splitlines()[-1]), result.stdout[-3000:]
     where = run(clone, "./isaaclab.sh", "-p", "-c", "import umc, sys; print(umc.__file__, sys.prefix)")
     assert where.stdout.split() == [str(clone / "source/umc/umc/__init__.py"), str(clone / ".venv")]
     assert run(clone, "docker/health.sh").returncode == 0
