@@ -12,10 +12,11 @@ import pytest
 import torch
 import yaml
 from fresh_policy import write_fresh
+from umc.config_file import merged, read_overrides
 from umc.errors import UmcError
 from umc.evaluation.protocol import protocol_for
 from umc.evaluation.ray_cluster import check_address
-from umc.evaluation.sweep import merged, read_overrides, read_sweep
+from umc.evaluation.sweep import read_sweep
 from umc.faults import FaultCases, JointLimits
 from umc.robots import A1_JOINTS
 
@@ -139,9 +140,9 @@ def test_a_cluster_that_does_not_answer_is_refused_at_once(address, words):
         check_address(address)
 
 
-# Two workers of a cluster, as processes that know nothing of each other: each gets bytes and gives back bytes.
+# Two workers of a Ray on this machine: each gets bytes, simulates in a process of its own and gives back bytes.
 WORKERS = """
-import pickle, sys
+import sys
 from pathlib import Path
 from umc.evaluation.batches import Batches
 from umc.evaluation import compare, main, ray_cluster
@@ -153,13 +154,11 @@ protocol = main._protocol(session, None, {})
 comparison = compare.Comparison(session, protocol, options.num_envs, options.episodes, options.out)
 units = comparison.missing()
 assert len(units) == 3
-for share in (units[0::2], units[1::2]):
-    job = {**ray_cluster._job(comparison, argv), "units": [(unit.policy, unit.batch) for unit in share]}
-    ray_cluster._collect(share, ray_cluster.run_share(pickle.loads(pickle.dumps(job))))
+ray_cluster.simulate_on_ray(comparison, units, argv)
 assert not comparison.missing()
 study = comparison.study()
 assert study.policies[0].run.cell.tolist() == list(range(8)) * 3
-stale = ray_cluster.run_share({**job, "code": "other"})
+stale = ray_cluster.run_share({**ray_cluster._job(comparison, argv), "code": "other"})
 assert "another version of umc" in stale["error"]
 """
 

@@ -13,13 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from umc.config_file import merged, read_overrides
 from umc.errors import UmcError
 from umc.rl.cli import at_least_one
 from umc.rl.shipped import results_folder
 
 from .protocol import DEFAULT_PROTOCOL, Protocol, protocol_for, read_protocol_file
 from .session import INTERRUPTED, TERMINATED, USAGE_ERROR, Session, parse, prepare
-from .sweep import Sweep, merged, read_overrides, read_sweep
+from .sweep import Sweep, read_sweep
 
 if TYPE_CHECKING:
     from .compare import Comparison

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
+from umc.config_file import read_config_file
 from umc.errors import UmcError
 from umc.faults import find_scenario
 
-from .config_file import read_config_file
 from .metrics import check_radii
 
 DEFAULT_PROTOCOL = "umc_paper"

@@ -13,7 +13,6 @@ import argparse
 import importlib
 import importlib.util
 import json
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import umc
 from umc.errors import UmcError
+from umc.rl.sweep_workers import REQUIREMENT, check_address
 
 from .batches import PARTIAL, code_fingerprint
 from .compare import Comparison, Unit
@@ -29,14 +29,8 @@ from .compare import Comparison, Unit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-REQUIREMENT = "ray[default]"
-"""What has to be installed."""
-
 RETRIES = 2
 """How often a share is started again whose machine went away."""
-
-ANSWER_TIME = 10.0
-"""How long a cluster may take to answer [s]."""
 
 LAST_LINES = 5
 """Lines of a failed worker's output that the error quotes."""
@@ -83,26 +77,6 @@ def simulate_on_ray(comparison: Comparison, units: Sequence[Unit], argv: Sequenc
         raise UmcError(f"Ray: {str(error).strip().splitlines()[-1]}; finished batches are kept") from error
     finally:
         ray.shutdown()
-
-
-def check_address(address: str) -> None:
-    """Refuses an address where nobody answers; Ray itself would try for many minutes.
-
-    Args:
-        address: ``host:port``, ``ray://host:port``, or ``auto``, which Ray looks up itself.
-
-    Raises:
-        UmcError: If nobody answers.
-    """
-    if address == "auto":
-        return
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not (host and port.isdigit()):
-        raise UmcError(f"--ray_address {address} is none; it looks like 10.0.0.1:6379, ray://10.0.0.1:10001 or auto")
-    try:
-        socket.create_connection((host, int(port)), ANSWER_TIME).close()
-    except (OSError, OverflowError) as error:
-        raise UmcError(f"no Ray cluster answers at {address} ({error}); start one with: ray start --head") from error
 
 
 def _job(comparison: Comparison, argv: Sequence[str]) -> dict[str, Any]:

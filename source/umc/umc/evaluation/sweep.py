@@ -10,17 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from umc.config_file import merged, read_config_file
 from umc.errors import UmcError
 
-from .config_file import read_config_file
 from .protocol import DEFAULT_PROTOCOL, Protocol, Setting
 
 EACH = "each"
 """Stands in ``grid.joints`` for every joint of the robot, one at a time."""
 
-_KEYS = {"name", "protocol", "scenarios", "episodes", "grid", "agents", "network"}
+_KEYS = {"name", "protocol", "scenarios", "episodes", "grid", "agents", "network", "seeds", "overrides"}
+"""``seeds`` and ``overrides`` are for training (:mod:`umc.rl.sweep`)."""
 _GRID_KEYS = {"seed", "onset", "joints", "severity"}
 
 
@@ -170,54 +169,3 @@ def read_sweep(name: str, overrides: Mapping[str, Any] | None = None) -> Sweep:
         grid=grid,
         agents=tuple(agent.replace("NETWORK", network) for agent in content.get("agents", ())),
     )
-
-
-def read_overrides(tokens: Sequence[str], section: str) -> dict[str, Any]:
-    """Reads the overrides of one section.
-
-    Args:
-        tokens: Such as ``protocol.steps=300``; those of other sections are passed over.
-        section: ``protocol`` or ``sweep``.
-
-    Returns:
-        Values by dotted path, without the section's name.
-
-    Raises:
-        UmcError: If a value cannot be read.
-    """
-    found = {}
-    for token in tokens:
-        key, _, value = token.partition("=")
-        if not key.startswith(f"{section}."):
-            continue
-        try:
-            found[key.removeprefix(f"{section}.")] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise UmcError(f"cannot read the value of {token}; write it as in YAML") from error
-    return found
-
-
-def merged(tree: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Puts values into a tree of mappings.
-
-    Args:
-        tree: Where they go; left as it is.
-        overrides: Values by dotted path.
-
-    Returns:
-        A new tree.
-
-    Raises:
-        UmcError: If a path leads through something that is no mapping.
-    """
-    result = {**tree}
-    for path, value in overrides.items():
-        here, names = result, path.split(".")
-        for name in names[:-1]:
-            below = here.get(name, {})
-            if not isinstance(below, Mapping):
-                raise UmcError(f"cannot override {path}: {name} holds no further names")
-            here[name] = {**below}
-            here = here[name]
-        here[names[-1]] = value
-    return result

@@ -90,6 +90,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--run_name", default="", help="appended to the name of the run folder")
     add("--distributed", action="store_true", help="one of the processes that torchrun starts (docs/distributed.md)")
     add("--quick", action="store_true", help="both stages, evaluation and video in minutes: proves plumbing only")
+    add("--sweep", help="train all runs of a file in config/sweeps: agents x seeds x overrides (docs/distributed.md)")
+    add("--jobs", type=int, help="trainings of a sweep at once; one for each GPU without it")
+    add("--ray", type=int, metavar="WORKERS", help="train a sweep on so many workers of a Ray cluster")
+    add("--ray_address", help="address of the cluster; without it one is started on this machine")
     add("--logs", type=Path, default=Path("logs"), help="folder of all runs (logs)")
 
 
@@ -281,6 +285,9 @@ def parse(argv: list[str]) -> TrainRequest:
         raise UmcError(f"--checkpoint {WORD} starts from a shipped policy; leave out {other}")
     if options.quick and (options.resume or options.checkpoint):
         raise UmcError("--quick starts from nothing; leave out --resume and --checkpoint")
+    for flag in ("jobs", "ray", "ray_address"):
+        if getattr(options, flag) is not None:
+            raise UmcError(f"--{flag} is for several trainings; give --sweep, too")
     if options.quick and options.distributed:
         raise UmcError("--quick is a matter of one process; start it without torchrun and --distributed")
     task = checked_task(options.task)

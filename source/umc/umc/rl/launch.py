@@ -80,6 +80,10 @@ def _run(argv: list[str], scripts: Path) -> int:
         from umc.rl.resolve import show_help
 
         show_help(argv)
+    if any(token.split("=")[0] == "--sweep" for token in argv):
+        from umc.rl.sweep_run import run_sweep
+
+        return run_sweep(argv, scripts)
     ranks = ranks_from_env()
     if not ranks.several and "--distributed" not in argv:
         return _work(argv, scripts)
@@ -258,6 +262,8 @@ def _simulate(plan: Plan) -> Path:
                         (plan.folder / STARTUP_LOG).write_text(startup.getvalue())
                 with peers():
                     checkpoint = runner.train(plan.agent_cfg.max_iterations, plan.agent_cfg.init_at_random_ep_len)
+                results = {"reward": runner.logger.mean_return(), "episode_steps": runner.logger.mean_length()}
+                plan.record.fields["result"] = results
             except (UmcError, PeerLost) as error:
                 failure = error
     if failure is not None:
