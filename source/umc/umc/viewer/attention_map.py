@@ -1,0 +1,72 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The attention of a transformer policy as a picture: who reads whom, joint by joint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from umc.evaluation.picture import FAULT_COLOR
+
+CELL = 22
+"""Side of a cell [px]."""
+
+FONT = 12
+"""Size of the labels [px]."""
+
+CONTEXT = "context"
+"""Name of the last token, which carries base observations and fault flag."""
+
+DARK = (8, 48, 107)
+"""Colour of a token that takes all attention, red-green-blue; one that takes none is white."""
+
+INK, DEAD = (25, 28, 33), tuple(round(255 * value) for value in FAULT_COLOR)
+"""Colours of labels: of living tokens, and of joints that nobody may read."""
+
+
+class AttentionMap:
+    """Draws maps of one policy.
+
+    Args:
+        joint_names: Its joints, in order; the context token follows.
+    """
+
+    def __init__(self, joint_names: Sequence[str]) -> None:
+        self._names = [*(name.removesuffix("_joint") for name in joint_names), CONTEXT]
+        self._font = ImageFont.load_default(FONT)
+        self._margin = round(max(self._font.getlength(name) for name in self._names)) + FONT
+
+    def draw(self, shares: NDArray[np.floating], dead: Sequence[bool]) -> NDArray[np.uint8]:
+        """Makes the picture.
+
+        Args:
+            shares: Which part of its attention each token (row) gives to each (column). Shape is (J + 1, J + 1).
+            dead: Joints whose sensor is dead. Length J.
+
+        Returns:
+            The picture; colours run from white to the largest share. Shape is (height, width, 3).
+        """
+        tokens, margin = len(self._names), self._margin
+        most = max(float(shares.max()), 1.0e-6)
+        tint = (np.asarray(shares, dtype=np.float64) / most)[..., None]
+        cells = ((1.0 - tint) * 255.0 + tint * np.asarray(DARK)).astype(np.uint8)
+        page = np.full((margin + CELL * tokens, margin + CELL * tokens, 3), 255, dtype=np.uint8)
+        page[margin:, margin:] = cells.repeat(CELL, axis=0).repeat(CELL, axis=1)
+        page[margin::CELL, margin:] = page[margin:, margin::CELL] = 225
+        canvas = Image.fromarray(page)
+        canvas.paste(self._labels(dead, margin - FONT // 2, "rm"), (0, margin))
+        canvas.paste(self._labels(dead, FONT // 2, "lm").transpose(Image.Transpose.ROTATE_90), (margin, 0))
+        return np.asarray(canvas)
+
+    def _labels(self, dead: Sequence[bool], at: int, anchor: str) -> Image.Image:
+        """Names of all tokens, one below the other."""
+        labels = Image.new("RGB", (self._margin, CELL * len(self._names)), "white")
+        draw = ImageDraw.Draw(labels)
+        for number, name in enumerate(self._names):
+            ink = DEAD if number < len(dead) and dead[number] else INK
+            draw.text((at, CELL * (number + 0.5)), name, fill=ink, font=self._font, anchor=anchor)
+        return labels

@@ -1,0 +1,236 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ``scripts/play.py --viz viser`` calls: lets a policy walk in real time while somebody breaks its joints."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from umc.errors import UmcError
+from umc.evaluation.session import Session, prepare, running_all
+from umc.evaluation.shot import STAGE2_SCENARIO, Shot, shot_protocol
+
+if TYPE_CHECKING:
+    import torch
+    from isaaclab.envs import ManagerBasedRLEnv
+    from tensordict import TensorDict
+
+    from umc.evaluation.protocol import Protocol
+    from umc.rl.policy import LoadedPolicy
+
+    from .panel import Panel
+
+VIEWER = "viser"
+"""Isaac Lab's name of the visualizer."""
+
+HOST, PORT = "localhost", 8080
+"""Where the page is served without flags: to this machine only, since nobody is asked who they are."""
+
+LIVE_STEPS = 30_000
+"""Longest episode on flat ground [env steps]: 10 min, in which a fault made by hand lasts."""
+
+STANDING_TASK = "UMC-A1-Stage1"
+"""Task without ``--checkpoint`` and ``--task``."""
+
+REFRESH = 5
+"""Env steps from one refreshing of table, plots and attention map to the next: ten times a second."""
+
+LATEST = 0.5
+"""Seconds that the picture may be late before it stops catching up."""
+
+
+def add_live_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags that only this viewer reads.
+
+    Args:
+        parser: The parser.
+    """
+    add = parser.add_argument
+    add("--port", type=int, help=f"with --viz viser: port of the page; {PORT} without it, or the next that is free")
+    add("--host", help=f"with --viz viser: who may see it; {HOST} without it, 0.0.0.0 for everybody in the network")
+    add("--ledger", type=Path, help="with --viz viser: file that records what breaks and heals (docs/ledger.md)")
+
+
+def is_live(options: argparse.Namespace) -> bool:
+    """Whether the flags ask for this viewer.
+
+    Args:
+        options: The flags.
+
+    Returns:
+        True if they do.
+
+    Raises:
+        UmcError: If they contradict each other, or viser is not installed.
+    """
+    if VIEWER not in (options.visualizer or ()):
+        for name in ("port", "host", "ledger"):
+            if getattr(options, name) is not None:
+                raise UmcError(f"--{name} goes with --viz {VIEWER}")
+        return False
+    if importlib.util.find_spec("viser") is None:
+        raise UmcError("--viz viser needs the package viser; install it with: pip install 'viser>=1.0.16'")
+    if options.port is not None and not 0 < options.port < 65536:
+        raise UmcError(f"--port is {options.port}; it has to lie between 1 and 65535")
+    return True
+
+
+def play_live(options: argparse.Namespace, overrides: list[str], shot: Shot) -> int:
+    """Serves the page until Ctrl-C, or for as many env steps as ``--steps`` says.
+
+    Args:
+        options: Flags.
+        overrides: Presets and overrides as typed.
+        shot: Scenario and onset that are planned; faults can be made by hand besides.
+
+    Returns:
+        0.
+
+    Raises:
+        UmcError: If checkpoint, task or an override is wrong, or the page cannot be served.
+    """
+    from umc.rl.console import quiet
+
+    with quiet():
+        session = prepare(options, overrides) if options.checkpoint is not None else standing(options, overrides)
+    stage2 = bool(session.candidates) and session.info.stage == 2
+    if options.scenario is None and stage2:
+        shot = replace(shot, scenario=STAGE2_SCENARIO)
+    from umc.evaluation.conditions import on_tracks
+    from umc.rl.stages import task_parts
+
+    endless = options.steps is None
+    if endless and not on_tracks(session.env_cfg):
+        shot = replace(shot, steps=LIVE_STEPS)
+    protocol = shot_protocol(task_parts(session.task)[0], shot, options.seed)
+    _configure(session, protocol)
+    with running_all(session) as (env, policies):
+        _play(env, policies[0] if policies else None, protocol, session, endless)
+    return 0
+
+
+def standing(options: argparse.Namespace, overrides: list[str]) -> Session:
+    """A session without a policy: the robot holds its default pose.
+
+    Args:
+        options: Flags.
+        overrides: Presets and overrides as typed.
+
+    Returns:
+        The session, without candidates.
+
+    Raises:
+        UmcError: If the task or an override is unknown.
+    """
+    from umc.rl.cli import checked_task
+    from umc.rl.resolve import check_launch, pick_device, resolve_cfgs
+
+    task = checked_task(options.task or STANDING_TASK)
+    device = pick_device(options.device)
+    env_cfg, _ = resolve_cfgs(task, None, overrides)
+    check_launch(env_cfg, options)
+    env_cfg.sim.device = options.device = device
+    line = f"no --checkpoint: the robot of {task} holds its default pose; --checkpoint pretrained lets one walk"
+    return Session(options, (), task, env_cfg, device, (line,))
+
+
+def _configure(session: Session, protocol: Protocol) -> None:
+    """Makes a task ready to be shown and broken."""
+    from umc.evaluation.conditions import FAULT_TERM, make_calm, set_faults
+    from umc.mdp import CommandFaultsCfg
+
+    from .mend import mend_viser_visualizer
+    from .scene import visualizer_cfg
+
+    mend_viser_visualizer()
+    cfg, options = session.env_cfg, session.options
+    make_calm(cfg, protocol.command, options.num_envs or 1, protocol.steps, protocol.seed)
+    set_faults(cfg, protocol)
+    if options.ledger is not None:
+        getattr(cfg.events, FAULT_TERM).params["ledger"] = str(options.ledger)
+    if not any(isinstance(term, CommandFaultsCfg) for term in vars(cfg.actions).values()):
+        cfg.actions.command_faults = CommandFaultsCfg()
+    height = float(cfg.scene.robot.init_state.pos[2])
+    cfg.sim.visualizer_cfgs = [visualizer_cfg(options.host or HOST, options.port or PORT, height)]
+
+
+@dataclass
+class _Pilot:
+    """Acts; before each action it does what was clicked, since callbacks of the page run in other threads."""
+
+    policy: LoadedPolicy | None
+    panel: Panel
+    num_actions: int
+    seen: TensorDict | None = None
+    """What the last action answers."""
+
+    def __call__(self, obs: TensorDict) -> torch.Tensor:
+        import torch
+
+        self.panel.do_clicks()
+        self.seen = obs
+        if self.policy is not None:
+            return self.policy(obs)
+        return torch.zeros(*obs.batch_size, self.num_actions, device=obs.device)
+
+
+def _play(
+    env: ManagerBasedRLEnv, policy: LoadedPolicy | None, protocol: Protocol, session: Session, endless: bool
+) -> None:
+    """Walks, episode after episode."""
+    import torch
+
+    from umc.evaluation.rollout import begin, drive
+    from umc.mdp import FaultBoard
+
+    from .panel import Panel
+    from .scene import Scene
+
+    scene = Scene(env)
+    board = FaultBoard(env)
+    panel = Panel(scene.server, env, board, title(session), policy)
+    pilot = _Pilot(policy, panel, env.action_manager.total_action_dim)
+    print(f"viewer: {scene.url(session.options.host or HOST)} (press Ctrl-C to end)", flush=True)
+    sim: Any = env.sim
+    while True:
+        obs = begin(env, protocol)
+        panel.say("")
+        due = time.monotonic()
+        for step in drive(env, pilot, obs, protocol.steps, None):
+            if panel.follows:
+                scene.follow(panel.env_id)
+            panel.record()
+            if step.number % REFRESH == 0:
+                scene.paint()
+                with torch.inference_mode():
+                    panel.refresh(pilot.seen)
+            if bool(step.fell[panel.env_id]):
+                panel.say("The robot fell: it was set up again, healed.")
+            if sim.consume_reset_request():
+                break
+            scene.check()
+            due = max(due + env.step_dt, time.monotonic() - LATEST)
+            time.sleep(max(due - time.monotonic(), 0.0))
+        else:
+            if not endless:
+                return
+
+
+def title(session: Session) -> str:
+    """Whose joints these are.
+
+    Args:
+        session: What is shown.
+
+    Returns:
+        A few words.
+    """
+    if not session.candidates:
+        return f"{session.task}, no policy: the robot holds its default pose"
+    info = session.info
+    return f"{info.robot.upper()}, {info.model}, stage {info.stage}, iteration {info.iteration}"

@@ -1,0 +1,283 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The controls of the page: what is wrong with each joint, buttons that break and heal, plots, attention map."""
+
+from __future__ import annotations
+
+import math
+import queue
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from umc.errors import UmcError
+from umc.evaluation.picture import FAULT_COLOR, SENSOR_COLOR
+from umc.faults import JointKind, find_kind
+from umc.mdp import FaultBoard, JointRow, fault_state
+
+from .attention_map import AttentionMap
+from .plots import History, Plots, measure
+
+if TYPE_CHECKING:
+    from isaaclab.envs import ManagerBasedRLEnv
+    from tensordict import TensorDict
+
+    from umc.rl.policy import LoadedPolicy
+
+ALL_BLOCKS = "mean of all"
+"""Choice of the attention map that shows no single block."""
+
+NO_POLICY = "No policy, no attention: give a --checkpoint."
+NO_ATTENTION = "This policy is an MLP: it has no attention to show."
+
+STEPS_OF_A_SLIDER = 100
+"""Severities that a slider can be set to, about."""
+
+TABLE_ID = "umc-faults"
+"""Id of the table in the page."""
+
+HEADS = ("joint", "fault", "severity", "told", "since")
+"""Columns of the table."""
+
+FIRST = -10.0
+"""Place of the first of these controls: before Isaac Lab's own, which are there already."""
+
+ASIDE = 340
+"""Width of the panel with plots and attention map [px]."""
+
+WIDTH = "large"
+"""Width of the controls; viser's names."""
+
+
+class Panel:
+    """The page's controls, for one env at a time.
+
+    Callbacks of the page run in threads of their own; they only note what to do, and :meth:`do_clicks` does it.
+
+    Args:
+        server: viser's server.
+        env: The environment.
+        board: Its faults.
+        title: Who walks.
+        policy: The policy; None if there is none.
+    """
+
+    def __init__(
+        self, server: Any, env: ManagerBasedRLEnv, board: FaultBoard, title: str, policy: LoadedPolicy | None
+    ) -> None:
+        self._env, self._board, self._policy = env, board, policy
+        self._state = fault_state(env)
+        self._clicks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._time = 0.0
+        self._table_text = ""
+        self._history = History(env.step_dt, len(board.joint_names))
+        self.env_id = 0
+        """The env that is shown."""
+        self.follows = True
+        """Whether the camera follows the robot."""
+        gui = server.gui
+        server.gui.configure_theme(control_width=WIDTH, show_logo=False, show_share_button=False)
+        gui.set_panel_label("UMC")
+        gui.add_markdown(f"**{title}**", order=FIRST)
+        with gui.add_folder("Faults", order=FIRST + 1):
+            self._add_faults(gui)
+        with gui.add_folder("View", order=FIRST + 2):
+            self._add_view(gui)
+        aside = gui.add_panel()
+        with aside.add_tab("Joint"):
+            self._plots = Plots(gui)
+        with aside.add_tab("Attention"):
+            self._add_attention(gui)
+        gui.main_panel.dock_right()
+        aside.dock_left()
+        aside.set_width(ASIDE)
+
+    def say(self, line: str) -> None:
+        """Shows a line above the table.
+
+        Args:
+            line: The line; empty to take the last one away.
+        """
+        self._line.content = f"*{line}*" if line else ""
+        self._line.visible = bool(line)
+
+    def do_clicks(self) -> None:
+        """Does what has been clicked since the last call; what makes no sense is said in the page."""
+        while True:
+            try:
+                click = self._clicks.get_nowait()
+            except queue.Empty:
+                return
+            self.say("")
+            try:
+                click()
+            except UmcError as error:
+                self.say(f"{error}")
+
+    def record(self) -> None:
+        """Takes the env step that has just been taken into the plots."""
+        self._time += self._env.step_dt
+        self._history.add(self._time, measure(self._env, self.env_id))
+
+    def refresh(self, obs: TensorDict | None) -> None:
+        """Brings table, plots and attention map up to date.
+
+        Args:
+            obs: What the last action answered; None before the first.
+        """
+        text = table(self._board.rows(self.env_id), self._selected.value)
+        if text != self._table_text:
+            self._table.content = self._table_text = text
+        self._plots.show(self._history.of(self._board.joint_names.index(self._selected.value)))
+        if self._map is not None and obs is not None and self._policy is not None:
+            self._draw_attention(obs)
+
+    def _add_view(self, gui: Any) -> None:
+        if self._board.num_envs > 1:
+            envs = gui.add_dropdown("Env", [str(number) for number in range(self._board.num_envs)])
+            envs.on_update(lambda event: self._clicks.put(lambda: self._show_env(int(event.target.value))))
+        follow = gui.add_checkbox("Camera follows", initial_value=self.follows)
+
+        @follow.on_update
+        def _(_: Any) -> None:
+            self.follows = follow.value
+
+    def _add_faults(self, gui: Any) -> None:
+        self._line = gui.add_markdown("", visible=False)
+        self._table = gui.add_html("")
+        self._selected = gui.add_dropdown("Joint", self._board.joint_names)
+        self._kind = gui.add_dropdown("Fault", self._board.kinds)
+        span = self._board.span(self._selected.value, self._kind.value)
+        low, high, first = (0.0, 1.0, 0.0) if span is None else (span.low, span.high, span.first)
+        self._severity = gui.add_slider("Severity", low, high, slider_step(low, high), first)
+        self._hint = gui.add_markdown("")
+        break_it = gui.add_button("Break", color="red", hint="The joint has this fault from the next step on")
+        heal_it = gui.add_button("Heal this joint", color="green")
+        heal_all = gui.add_button("Heal all", color="green")
+        self._set_slider()
+        self._selected.on_update(lambda _: self._clicks.put(self._choose_joint))
+        self._kind.on_update(lambda _: self._clicks.put(self._set_slider))
+        self._severity.on_update(self._slide)
+        # what is chosen is read when it is clicked, not when it is done
+        break_it.on_click(lambda _: self._later(self._break, self._selected.value, self._kind.value))
+        heal_it.on_click(lambda _: self._later(self._board.clear, self.env_id, self._selected.value))
+        heal_all.on_click(lambda _: self._later(self._board.clear, self.env_id))
+
+    def _later(self, act: Callable[..., None], *arguments: Any) -> None:
+        self._clicks.put(lambda: act(*arguments))
+
+    def _break(self, joint: str, kind: str) -> None:
+        severity = self._severity.value if find_kind(kind).unit else None
+        self._board.inject(self.env_id, joint, kind, severity)
+
+    def _slide(self, event: Any) -> None:
+        """A fault that is on gets harder or milder with the slider; one that is not waits for its button."""
+        if event.client is None:  # the panel itself has set the slider
+            return
+        joint, kind = self._selected.value, self._kind.value
+
+        def change() -> None:
+            row = self._board.rows(self.env_id)[self._board.joint_names.index(joint)]
+            if kind in row.kinds:
+                self._break(joint, kind)
+
+        self._clicks.put(change)
+
+    def _choose_joint(self) -> None:
+        self._set_slider()
+
+    def _set_slider(self) -> None:
+        """Lets the slider offer what makes sense for the chosen joint and kind."""
+        kind = self._kind.value
+        span = self._board.span(self._selected.value, kind)
+        self._severity.visible = span is not None
+        self._hint.content = f"`{kind}`" + ("" if span is None else f" severity [{span.unit}]")
+        if span is None:
+            return
+        whole = find_kind(kind).unit == "[env steps]"
+        step = 1.0 if whole else slider_step(span.low, span.high)
+        self._severity.min, self._severity.max = span.low, span.high
+        self._severity.step = step
+        self._severity.precision = max(0, -math.floor(math.log10(step)))
+        self._severity.value = span.first
+
+    def _show_env(self, env_id: int) -> None:
+        self.env_id = env_id
+        self._history.clear()
+        self._set_slider()
+
+    def _add_attention(self, gui: Any) -> None:
+        self._map: AttentionMap | None = None
+        policy = self._policy
+        blocks = 0 if policy is None else len(getattr(policy.actor.core, "blocks", ()))
+        if policy is None or not blocks:
+            gui.add_markdown(NO_POLICY if policy is None else NO_ATTENTION)
+            return
+        self._map = AttentionMap(policy.actor.layout.joint_names)
+        self._block = gui.add_dropdown("Block", [ALL_BLOCKS, *(str(number + 1) for number in range(blocks))])
+        gui.add_markdown("Each row is a token that reads: the darker a cell, the more it reads of that column's token.")
+        tokens = policy.actor.layout.num_joints
+        blank = torch.zeros(tokens + 1, tokens + 1).numpy()
+        self._picture = gui.add_image(self._map.draw(blank, [False] * tokens), format="png")
+
+    def _draw_attention(self, obs: TensorDict) -> None:
+        assert self._map is not None
+        assert self._policy is not None
+        maps = self._policy.actor.attention(obs[self.env_id : self.env_id + 1])
+        assert maps is not None  # it has blocks
+        chosen = self._block.value
+        maps = maps[:, 0].mean(1)  # heads
+        shares = maps.mean(0) if chosen == ALL_BLOCKS else maps[int(chosen) - 1]
+        self._picture.image = self._map.draw(shares.cpu().numpy(), self._state.joint_mask[self.env_id].tolist())
+
+
+def slider_step(low: float, high: float) -> float:
+    """A round step for a slider.
+
+    Args:
+        low: Its least value.
+        high: Its most.
+
+    Returns:
+        A power of ten, of which about :data:`STEPS_OF_A_SLIDER` fit in.
+    """
+    return 10.0 ** math.floor(math.log10((high - low) / STEPS_OF_A_SLIDER))
+
+
+def table(rows: Sequence[JointRow], selected: str) -> str:
+    """The state of all joints.
+
+    Args:
+        rows: What is wrong with each.
+        selected: The joint that is chosen in the page.
+
+    Returns:
+        HTML.
+    """
+    heads = "".join(
+        f'<th style="text-align:left">{head}</th>' for head in ("joint", "fault", "severity", "told", "since")
+    )
+    body = []
+    for row in rows:
+        broken = any(isinstance(find_kind(kind), JointKind) for kind in row.kinds)
+        color = _css(FAULT_COLOR if broken else SENSOR_COLOR) if row.kinds else "inherit"
+        cells = (
+            row.joint.removesuffix("_joint"),
+            ", ".join(row.kinds) or "healthy",
+            row.severity,
+            ("yes" if row.detected else "no") if row.kinds else "",
+            "" if row.since is None else f"{row.since:.2f} s",
+        )
+        weight = "bold" if row.joint == selected else "normal"
+        inner = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        body.append(f'<tr data-joint="{escape(row.joint)}" style="color:{color};font-weight:{weight}">{inner}</tr>')
+    style = "width:100%;font-size:0.75em;line-height:1.25;border-spacing:0"
+    return (
+        f'<table id="umc-faults" style="{style}"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+    )
+
+
+def _css(color: tuple[float, float, float]) -> str:
+    return "rgb({}, {}, {})".format(*(round(255 * value) for value in color))

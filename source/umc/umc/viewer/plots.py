@@ -1,0 +1,138 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Position, speed and torque of one joint over the last seconds, against what the joint can do now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from umc.mdp.events import joint_faults_of
+
+if TYPE_CHECKING:
+    from isaaclab.envs import ManagerBasedRLEnv
+
+SECONDS = 5.0
+"""What the plots show [s]."""
+
+CHARTS = (("position [rad]", "lower", "upper"), ("speed [rad/s]", "velocity", None), ("torque [N*m]", "effort", None))
+"""What each chart shows, and the limits beside it; one limit holds both ways."""
+
+CURVE, LIMIT = "#1f4e9c", "#d22018"
+"""Colours of what the joint does and of its limits."""
+
+HEIGHT = 130
+"""Height of a chart [px]."""
+
+
+class History:
+    """What all joints of one env did in the last seconds, so that another joint can be looked at any time.
+
+    Args:
+        step_dt: Length of an env step [s].
+        num_joints: Number of joints J.
+    """
+
+    def __init__(self, step_dt: float, num_joints: int) -> None:
+        length = max(round(SECONDS / step_dt), 2)
+        self._time = np.full(length, np.nan)
+        self._values = np.full((length, len(CHARTS), 3, num_joints), np.nan)
+        self._count = 0
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._count = 0
+
+    def add(self, time: float, values: np.ndarray) -> None:
+        """Takes a step in.
+
+        Args:
+            time: When it was [s].
+            values: Value, lower and upper limit of each chart's quantity. Shape is (charts, 3, J).
+        """
+        row = self._count % len(self._time)
+        self._time[row], self._values[row] = time, values
+        self._count += 1
+
+    def of(self, joint: int) -> list[tuple[np.ndarray, ...]]:
+        """What one joint did.
+
+        Args:
+            joint: Its number.
+
+        Returns:
+            For each chart time [s], value, lower and upper limit; a limit that does not exist is NaN.
+        """
+        length = len(self._time)
+        first = max(self._count - length, 0)
+        rows = np.arange(first, self._count) % length
+        values = self._values[rows][..., joint]
+        values = np.where(np.isfinite(values), values, np.nan)
+        return [(self._time[rows], *values[:, chart].T) for chart in range(len(CHARTS))]
+
+
+def measure(env: ManagerBasedRLEnv, env_id: int) -> np.ndarray:
+    """What the joints of an env do, and what they can do.
+
+    Args:
+        env: The environment.
+        env_id: The env.
+
+    Returns:
+        Value, lower and upper limit of each chart's quantity. Shape is (charts, 3, J).
+    """
+    robot: Any = env.scene["robot"]
+    term = joint_faults_of(env)
+    assert term.writer is not None  # a fault board is there
+    limits = vars(term.state.limits(term.writer.healthy))
+    signals = (robot.data.joint_pos, robot.data.joint_vel, robot.actuators.applied_effort)
+    rows = []
+    for signal, (_, lower, upper) in zip(signals, CHARTS, strict=True):
+        low = -limits[lower] if upper is None else limits[lower]
+        high = limits[lower] if upper is None else limits[upper]
+        rows.append(torch.stack([signal.torch[env_id], low[env_id], high[env_id]]))
+    return torch.stack(rows).cpu().double().numpy()
+
+
+class Plots:
+    """The three charts in the page.
+
+    Args:
+        gui: viser's interface.
+    """
+
+    def __init__(self, gui: Any) -> None:
+        from viser import uplot
+
+        nothing = np.zeros(1)
+        self._handles = []
+        for name, _, _ in CHARTS:
+            limit: dict[str, Any] = {"stroke": LIMIT, "width": 1.5, "dash": (6, 4)}
+            series = (
+                uplot.Series(label="time [s]"),
+                uplot.Series(label=name, stroke=CURVE, width=2),
+                uplot.Series(label="least", **limit),
+                uplot.Series(label="most", **limit),
+            )
+            self._handles.append(
+                gui.add_uplot(
+                    data=(nothing, nothing, nothing, nothing),
+                    series=series,
+                    title=name,
+                    scales={"x": uplot.Scale(time=False)},
+                    legend=uplot.Legend(show=False),
+                    height=HEIGHT,
+                )
+            )
+
+    def show(self, curves: list[tuple[np.ndarray, ...]]) -> None:
+        """Draws anew.
+
+        Args:
+            curves: What :meth:`History.of` gives.
+        """
+        for handle, curve in zip(self._handles, curves, strict=True):
+            if len(curve[0]) > 1:
+                handle.data = curve
