@@ -115,6 +115,7 @@ def test_nothing_is_written_where_something_is_wrong(tmp_path, out, capsys, monk
         assert not list(out.glob("*")) if out.is_dir() else True
 
     refused("--recipe is missing", recipe=())
+    refused("no recipe a1_mlp_cup in config/recipes; did you mean a1_mlp_cpu?", recipe=("--recipe", "a1_mlp_cup"))
     monkeypatch.setattr(shipping, "LARGEST_FILE", 100_000)
     refused("more than 100,000; leave the critic out with --actor_only")
     monkeypatch.undo()

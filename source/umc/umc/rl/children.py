@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,15 +46,28 @@ def run_script(script: Path, arguments: list[str], alone: bool = False) -> None:
     env = without_ranks(os.environ) if alone else None
     child = subprocess.Popen([sys.executable, str(script), *arguments], process_group=group, env=env)
 
+    with signals_passed_to(child):
+        code = child.wait()
+    check_code(script, code)
+
+
+@contextlib.contextmanager
+def signals_passed_to(child: subprocess.Popen[Any]) -> Iterator[None]:
+    """Pass Ctrl-C and SIGTERM on to a child as long as the block lasts."""
+
     def pass_on(signum: int, _frame: Any) -> None:
         child.send_signal(signum)
 
     before = {signum: signal.signal(signum, pass_on) for signum in (signal.SIGINT, signal.SIGTERM)}
     try:
-        code = child.wait()
+        yield
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
+
+
+def check_code(script: Path, code: int) -> None:
+    """Raise :class:`ChildFailed` over an exit status that is not 0."""
     if code != 0:
         # a child killed by a signal reports its negative number; shells say 128 + number
         raise ChildFailed(script.name, code if code > 0 else 128 - code)

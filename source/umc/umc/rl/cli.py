@@ -28,6 +28,10 @@ LARGEST_RANDOM_SEED = 10_000
 """``--seed -1`` draws up to this number, as Isaac Lab does."""
 
 
+RECIPE_FLAGS = ("restart", "evaluate", "show")
+"""Flags that mean something with ``--recipe`` only."""
+
+
 class Parser(argparse.ArgumentParser):
     """Argument parser whose errors are one line."""
 
@@ -89,6 +93,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--video", action="store_true", help="record the trained policy at the end (scripts/play.py)")
     add("--run_name", default="", help="appended to the name of the run folder")
     add("--distributed", action="store_true", help="one of the processes that torchrun starts (docs/distributed.md)")
+    add("--recipe", help="train all phases of a recipe, or go on with it; it says all the rest (docs/recipes.md)")
+    add("--restart", action="store_true", help="with --recipe: forget what is done and start anew")
+    add("--evaluate", action="store_true", help="with --recipe: evaluate the policy at the end")
+    add("--show", action="store_true", help="with --recipe: print the commands of its phases instead of running them")
     add("--quick", action="store_true", help="both stages, evaluation and video in minutes: proves plumbing only")
     add("--sweep", help="train all runs of a file in config/sweeps: agents x seeds x overrides (docs/distributed.md)")
     add("--jobs", type=int, help="trainings of a sweep at once; one for each GPU without it")
@@ -272,6 +280,9 @@ def parse(argv: list[str]) -> TrainRequest:
     parser = Parser(add_help=False, allow_abbrev=False)
     add_arguments(parser)
     options, overrides = parser.parse_known_args(argv)
+    for flag in RECIPE_FLAGS:
+        if getattr(options, flag):
+            raise UmcError(f"--{flag} goes with --recipe NAME; leave it out, or name a recipe")
     at_least_one(options.num_envs, "--num_envs")
     at_least_one(options.max_iterations, "--max_iterations")
     if options.seed is not None and options.seed < -1:

@@ -21,6 +21,7 @@ from umc.rl.children import ChildFailed, common_flags, run_script
 from umc.rl.cli import TrainRequest, parse
 from umc.rl.console import drop_known_warnings, quiet
 from umc.rl.files import remove_leftovers
+from umc.rl.logged_child import end_with_parent
 from umc.rl.sizes import cpu_threads
 from umc.rl.stages import hand_over, stage1_task
 
@@ -76,10 +77,15 @@ def _mine() -> str:
 
 
 def _run(argv: list[str], scripts: Path) -> int:
+    end_with_parent()
     if "-h" in argv or "--help" in argv:
         from umc.rl.resolve import show_help
 
         show_help(argv)
+    if any(token.split("=", 1)[0] == "--recipe" for token in argv):
+        from umc.rl.recipe_run import run_recipe
+
+        return run_recipe(argv, scripts)
     if any(token.split("=")[0] == "--sweep" for token in argv):
         from umc.rl.sweep_run import run_sweep
 

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from umc.errors import UmcError
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, sha256
-from umc.rl.cli import Parser, checked_checkpoint
+from umc.rl.cli import Parser, checked_checkpoint, did_you_mean
 from umc.rl.console import quiet
 from umc.rl.files import atomic_write, write_json
+from umc.rl.recipe_file import recipe_names
 from umc.rl.record import RUN_FILE, read_record
 from umc.rl.shipped import FORMAT, MODELS, model_name, read_models, shipped_folder
 from umc.rl.trained import trained_overrides, trained_terrain
@@ -135,6 +136,11 @@ def ship(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[str, 
     recipe = options.recipe or ((before["recipe"] or NO_RECIPE) if again and before else None)
     if recipe is None:
         raise UmcError("--recipe is missing; name the recipe it was trained by, or --recipe none")
+    if recipe != NO_RECIPE and recipe not in (known := recipe_names()):
+        raise UmcError(
+            f"no recipe {recipe} in config/recipes;{did_you_mean(recipe, known)} save the one it was trained by there, "
+            f"or give --recipe {NO_RECIPE}"
+        )
     provenance = _provenance(checkpoint, info, data)
     if again and before is not None:
         provenance = {**provenance, **{key: before[key] for key in ("commit", "trained", "source_sha256")}}

@@ -1,0 +1,66 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Policies are judged on the ground they were trained on, and the user is told; nothing is simulated."""
+
+import json
+
+import pytest
+from fresh_policy import write_fresh
+from umc.errors import UmcError
+from umc.evaluation.session import parse, prepare
+from umc.terrains import ground_name
+
+
+def prepared(*argv):
+    options, overrides = parse(["--device", "cpu", *map(str, argv)], "evaluate.py", "", lambda _: None)
+    return prepare(options, overrides, stage=2)
+
+
+def ground(session):
+    return ground_name(session.env_cfg.scene.terrain)
+
+
+@pytest.fixture
+def flat(tmp_path):
+    return write_fresh(tmp_path / "flat", terrain="flat")
+
+
+def test_the_ground_of_the_training_unless_the_user_says_otherwise(flat):
+    session = prepared("--checkpoint", flat)
+    assert ground(session) == "flat"
+    (remark,) = session.remarks
+    assert remark == "ground: flat, which the policy was trained on (the task's own: env.scene.terrain=perlin)"
+    for said in ("env.scene.terrain=perlin", "presets=perlin"):
+        chosen = prepared("--checkpoint", flat, said)
+        assert (ground(chosen), chosen.remarks) == ("perlin", ())
+
+
+def test_older_checkpoints_leave_it_to_the_run_folder_then_to_the_task(tmp_path):
+    path = write_fresh(tmp_path / "old")
+    assert ground(prepared("--checkpoint", path)) == "perlin"
+    record = {"task": "UMC-A1-Stage2", "agent": "a", "seed": 1, "overrides": ["env.scene.terrain=flat"]}
+    (path.parent / "run.json").write_text(json.dumps(record))
+    assert ground(prepared("--checkpoint", path)) == "flat"
+
+
+def test_policies_of_different_grounds_need_a_word(flat, tmp_path):
+    other = write_fresh(tmp_path / "perlin", model="transformer_small32", terrain="perlin")
+    with pytest.raises(UmcError, match=r"different grounds .*env\.scene\.terrain=flat or env\.scene\.terrain=perlin"):
+        prepared("--checkpoint", flat, other)
+    assert ground(prepared("--checkpoint", flat, other, "env.scene.terrain=flat")) == "flat"
+    # who knows nothing follows those who do
+    unknown = write_fresh(tmp_path / "unknown", model="transformer_small32")
+    assert ground(prepared("--checkpoint", flat, unknown)) == "flat"
+
+
+def test_a_task_with_one_ground_has_nothing_to_choose(tmp_path):
+    path = write_fresh(tmp_path, task="UMC-G1-Stage2", terrain="flat")
+    session = prepared("--checkpoint", path)
+    assert (ground(session), session.remarks) == ("flat", ())
+
+
+def test_agent_goes_with_shipped_policies_only(flat):
+    with pytest.raises(UmcError, match="--agent goes with --checkpoint pretrained"):
+        prepared("--checkpoint", flat, "--agent", "mlp")
+    session = prepared("--checkpoint", "pretrained", "--robot", "A1")
+    assert session.remarks[0].startswith("pretrained: a1_")

@@ -1,0 +1,299 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Recipes name what exists, mistakes are one line, and a run goes on wherever it was killed; no simulator."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from umc.errors import UmcError
+from umc.faults import paper_settings
+from umc.rl.agents import AGENTS, STAGE_ITERATIONS
+from umc.rl.children import ChildFailed
+from umc.rl.recipe import read_recipe
+from umc.rl.recipe_file import recipe_names
+from umc.rl.recipe_run import check_recipe, run_recipe
+
+FAKE = Path(__file__).parent / "fake_scripts"
+TINY = {
+    "robot": "a1",
+    "agent": "mlp",
+    "device": "cpu",
+    "physics": "ovphysx",
+    "seed": 3,
+    "num_envs": 8,
+    "overrides": ["env.scene.terrain=flat"],
+    "stages": {
+        1: [
+            {"name": "walk", "iterations": 2},
+            {"name": "speed", "iterations": 3, "overrides": ["env.rewards.track_lin_vel.params.std=0.25"]},
+        ],
+        2: [{"name": "faults", "iterations": 4, "num_envs": 16}],
+    },
+}
+PHASES = 3
+
+
+def written(folder, name="tiny", **changes):
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump({key: value for key, value in {**TINY, **changes}.items() if value is not None}))
+    return str(path)
+
+
+def test_there_is_a_recipe_for_every_robot():
+    names = set(recipe_names())
+    for robot in ("a1", "g1", "h1", "solo8"):
+        cpu = {"mlp", "transformer_small32", "nm_mlp", "nm_transformer_small32"}
+        gpu = {"mlp", "transformer", "nm_mlp", "nm_transformer", "body_transformer"}
+        assert {f"{robot}_{agent}_cpu" for agent in cpu} | {f"{robot}_{agent}_gpu" for agent in gpu} <= names
+
+
+def test_every_recipe_names_tasks_agents_and_fields_that_exist(monkeypatch):
+    """By Isaac Lab's own resolving, each different phase once; a wrong name raises."""
+    monkeypatch.setattr("umc.rl.resolve.pick_device", lambda _: "cpu")
+    for name in recipe_names():
+        check_recipe(read_recipe(name))
+
+
+def test_gpu_recipes_have_the_papers_sizes():
+    gpu = [name for name in recipe_names() if name.endswith("_gpu")]
+    assert len(gpu) >= 20
+    for name in gpu:
+        recipe = read_recipe(name)
+        rows = paper_settings(recipe.robot, "training")
+        assert {phase.num_envs for phase in recipe.phases} == {rows["num_envs"]}
+        assert recipe.seed == rows["seed"]
+        stages = AGENTS[recipe.agent].stages
+        assert sum(phase.iterations for phase in recipe.phases) == 2 * STAGE_ITERATIONS
+        assert {phase.stage for phase in recipe.phases} == set(stages)
+
+
+def test_a_recipe_lies_over_its_family():
+    recipe = read_recipe("config/recipes/a1_nm_mlp_cpu.yaml")  # a name of a family, as the path that it would have
+    assert (recipe.name, recipe.robot, recipe.agent, recipe.device) == ("a1_nm_mlp_cpu", "a1", "nm_mlp", "cpu")
+    (phase,) = recipe.phases
+    assert (phase.stage, phase.iterations, phase.task) == (1, 2000, "UMC-A1-Stage1")
+    assert phase.overrides[0] == "physics=ovphysx"
+    assert "env.scene.terrain=flat" in phase.overrides
+    own = read_recipe("a1_mlp_cpu")
+    assert [phase.goes_on for phase in own.phases] == [False, True, False]
+    assert own.phases[1].last_iteration == own.phases[0].iterations + own.phases[1].iterations
+    assert set(own.phases[0].overrides) < set(own.phases[1].overrides)
+    assert read_recipe("a1_mlp_cpu", seed=9).phases[2].seed == 9
+
+
+def test_a_file_of_ones_own_extends_a_recipe(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("extends: a1_mlp_cpu\nnum_envs: 64\noverrides: [env.scene.terrain=perlin]\n")
+    recipe = read_recipe(str(path))
+    assert recipe.name == "mine"
+    assert {phase.num_envs for phase in recipe.phases} == {64}
+    assert all("env.scene.terrain=perlin" in phase.overrides for phase in recipe.phases)
+    assert not any("env.scene.terrain=flat" in phase.overrides for phase in recipe.phases)
+    (tmp_path / "loop.yaml").write_text(f"extends: {tmp_path / 'loop.yaml'}\n")
+    with pytest.raises(UmcError, match="recipe loop extends itself"):
+        read_recipe(str(tmp_path / "loop.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"stags": {}}, "unknown key stags; did you mean stages?"),
+        ({"robot": None}, "robot is missing (a1, g1, h1 or solo8)"),
+        ({"robot": "a3"}, "unknown robot a3"),
+        ({"agent": "mpl"}, "unknown agent mpl; did you mean mlp?"),
+        ({"stages": {1: TINY["stages"][1]}}, "stages.2 is missing, and agent mlp is trained in it"),
+        ({"stages": {2: TINY["stages"][2]}}, "stages.1 is missing, and agent mlp is trained in it"),
+        ({"stages": {1: [], 2: TINY["stages"][2]}}, "Stage 2 has no Stage 1 to go on from"),
+        ({"stages": {1: [], 2: []}}, "it has no phase"),
+        ({"stages": {1: [{"name": "walk"}], 2: []}}, "phase 1 of Stage 1: iterations is missing"),
+        ({"stages": {1: [{"iterations": 0}], 2: []}}, "iterations is 0; it has to be a whole number of at least 1"),
+        ({"stages": {1: [{"iteration": 5}], 2: []}}, "unknown key iteration; did you mean iterations?"),
+        ({"stages": {1: [{"iterations": 5, "from": "gone.pt"}], 2: []}}, "no checkpoint at gone.pt; correct 'from'"),
+        ({"stages": {1: [{"iterations": 5, "from": {"stage": 1}}], 2: []}}, "'from' has to be a path"),
+        ({"stages": {1: 5, 2: []}}, "stages.1 has to be a list of phases"),
+        ({"agent": "nm_mlp"}, "agent nm_mlp is not trained in Stage 2; leave out stages.2"),
+        ({"overrides": "env.scene.terrain=flat"}, "overrides has to be a list of tokens"),
+        ({"num_envs": "many"}, "num_envs is many"),
+        ({"seed": -1}, "seed is -1"),
+        ({"library": "sb3"}, "unknown library sb3; choose one of rsl_rl, skrl"),
+        ({"evaluation": {"envs": 3}}, "unknown key envs"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_the_mend(tmp_path, changes, words):
+    with pytest.raises(UmcError) as error:
+        read_recipe(written(tmp_path, **changes))
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "recipe tiny" in str(error.value)
+
+
+def test_an_unknown_recipe_lists_those_there_are():
+    with pytest.raises(UmcError) as error:
+        read_recipe("a1_mlp_cup")
+    assert "did you mean a1_mlp_cpu?" in str(error.value)
+    assert all(name in str(error.value) for name in recipe_names())
+    with pytest.raises(UmcError, match="cpu holds the recipes of all robots"):
+        read_recipe("cpu")
+
+
+def test_a_field_that_does_not_exist_is_told_before_anything_runs(tmp_path):
+    with pytest.raises(UmcError, match=r"recipe tiny: Stage 1, walk: unknown override env\.scene\.terain"):
+        check_recipe(read_recipe(written(tmp_path, overrides=["env.scene.terain=flat"])))
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder to run in, and recipes that are taken to resolve: that is tested above."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("umc.rl.recipe_run.check_recipe", lambda _: None)
+    return tmp_path
+
+
+def calls(folder):
+    path = folder / "calls.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+
+def flag(arguments, name):
+    return arguments[arguments.index(f"--{name}") + 1]
+
+
+def test_phases_follow_each_other_and_are_not_repeated(place, capsys):
+    argv = ["--recipe", written(place)]
+    assert run_recipe(argv, FAKE) == 0
+    out = capsys.readouterr().out
+    walk, speed, faults = calls(place)
+    assert "--resume" not in walk
+    assert "--checkpoint" not in walk
+    assert (flag(walk, "max_iterations"), flag(walk, "seed"), flag(walk, "num_envs")) == ("2", "3", "8")
+    assert "--resume" in speed
+    assert flag(speed, "checkpoint").endswith("model_1.pt")
+    assert flag(speed, "max_iterations") == "5"  # its own three after the two before it
+    assert speed[-1] == "env.rewards.track_lin_vel.params.std=0.25"
+    assert "--resume" not in faults
+    assert flag(faults, "checkpoint").endswith("model_4.pt")
+    assert (flag(faults, "task"), flag(faults, "num_envs")) == ("UMC-A1-Stage2", "16")
+    assert faults[-2:] == ["physics=ovphysx", "env.scene.terrain=flat"]
+    # 2 x 8, 3 x 8 and 4 x 16 envs: half of the last phase is 0.69 of all; 2 iterations of 16 envs are left
+    assert "[3/3] Stage 2, faults: iteration 2/4: 1,000 env-steps/s" in out
+    assert "whole recipe 69%, ETA 0:00:01" in out
+    assert "recipe tiny is through" in out
+    assert "evaluate it with: python scripts/evaluate.py --checkpoint" in out
+    state = json.loads((place / "logs" / "recipes" / "tiny_seed3" / "state.json").read_text())
+    assert [entry["status"] for entry in state["phases"]] == ["done"] * PHASES
+
+    assert run_recipe(argv, FAKE) == 0
+    assert len(calls(place)) == PHASES
+    assert capsys.readouterr().out.count("done before") == PHASES
+    # another seed is another training
+    assert run_recipe([*argv, "--seed", "4"], FAKE) == 0
+    assert len(calls(place)) == 2 * PHASES
+    assert {flag(call, "seed") for call in calls(place)[PHASES:]} == {"4"}
+
+
+def test_a_changed_recipe_is_not_gone_on_with_by_mistake(place):
+    argv = ["--recipe", written(place)]
+    run_recipe(argv, FAKE)
+    longer = {**TINY["stages"], 2: [{"name": "other name", "iterations": 4, "num_envs": 16}, {"iterations": 1}]}
+    run_recipe(["--recipe", written(place, stages=longer)], FAKE)  # what is done is the same: only the new phase
+    assert len(calls(place)) == PHASES + 1
+    with pytest.raises(UmcError, match=r"has changed since its phase 1 \(Stage 1, walk\) was trained; .*--restart"):
+        run_recipe(["--recipe", written(place, num_envs=4)], FAKE)
+    run_recipe(["--recipe", written(place, num_envs=4), "--restart"], FAKE)
+    again = calls(place)[PHASES + 1 :]
+    assert len(again) == PHASES
+    assert "--resume" not in again[0]
+    assert flag(again[0], "run_name") == "tiny_phase1_attempt2"
+
+
+def test_a_failing_phase_ends_the_recipe_and_says_how_to_go_on(place, capsys):
+    (place / "broken").mkdir()
+    (place / "broken" / "train.py").write_text("print('no')\nraise SystemExit(7)\n")
+    with pytest.raises(ChildFailed):
+        run_recipe(["--recipe", written(place)], place / "broken")
+    out = capsys.readouterr().out
+    assert "no\n" in out
+    assert "go on with: " in out
+    assert run_recipe(["--recipe", written(place)], FAKE) == 0
+
+
+def test_weights_can_come_from_another_recipe(place):
+    other = written(place, "other")
+    stages = {1: [], 2: [{"iterations": 1, "from": {"recipe": other, "stage": 1}}]}
+    argv = ["--recipe", written(place, stages=stages)]
+    with pytest.raises(UmcError, match=r"Stage 1 of recipe other, which is not done .*--recipe other"):
+        run_recipe(argv, FAKE)
+    run_recipe(["--recipe", other], FAKE)
+    run_recipe(argv, FAKE)
+    assert flag(calls(place)[-1], "checkpoint").endswith("other_phase1/model_4.pt")
+
+
+@pytest.mark.parametrize("token", ["--num_envs=3", "env.scene.terrain=flat", "--task"])
+def test_a_recipe_says_the_rest_itself(place, token):
+    with pytest.raises(UmcError, match="does not go with --recipe"):
+        run_recipe(["--recipe", written(place), token], FAKE)
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+import umc.rl.recipe_run as run
+run.check_recipe = lambda _: None
+sys.exit(run.run_recipe(sys.argv[2:], Path(sys.argv[1])))
+"""
+
+
+def test_killed_at_any_point_it_goes_on_from_there(place):
+    """kill -9 of the command: its child saves and ends by itself, the same command goes on with that checkpoint."""
+    stages = {1: [{"iterations": 2}], 2: [{"iterations": 400}]}
+    argv = ["--recipe", written(place, stages=stages)]
+    command = [sys.executable, "-c", DRIVER, str(FAKE), *argv]
+    slow = {**os.environ, "FAKE_ITERATION_S": "0.1"}
+    first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=slow)
+    for line in first.stdout:
+        if "Stage 2, 1: iteration 3/400" in line:
+            break
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    second = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert second.returncode == 0, second.stdout + second.stderr
+    _, stage2, resumed = calls(place)
+    assert flag(stage2, "task") == "UMC-A1-Stage2"
+    assert "--resume" in resumed
+    number = int(Path(flag(resumed, "checkpoint")).stem.removeprefix("model_"))
+    assert 2 <= number < 400
+    assert f"going on after iteration {number + 1}, {400 - number - 1} iterations" in second.stdout
+    assert len(list(place.glob("logs/rsl_rl/umc_a1_mlp_stage2/*"))) == 1
+    assert second.stdout.count("done before") == 1
+
+
+def test_two_cannot_work_on_one_recipe(place, monkeypatch):
+    monkeypatch.setattr("umc.rl.logged_child.WAIT_S", 0.3)
+    stages = {1: [{"iterations": 400}], 2: []}
+    argv = ["--recipe", written(place, stages=stages)]
+    slow = {**os.environ, "FAKE_ITERATION_S": "0.1"}
+    first = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(FAKE), *argv], stdout=subprocess.PIPE, text=True, env=slow
+    )
+    for line in first.stdout:
+        if "iteration 1/400" in line:
+            break
+    with pytest.raises(UmcError, match="another process works on"):
+        run_recipe(argv, FAKE)
+    first.send_signal(signal.SIGTERM)  # passed on to the child, which saves
+    out = first.communicate(timeout=60)[0]
+    assert first.returncode != 0
+    assert "go on with: " in out
+    deadline = time.monotonic() + 60
+    while not (files := sorted(place.glob("logs/rsl_rl/*/*/model_*.pt"))) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert files
