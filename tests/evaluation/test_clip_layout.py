@@ -119,6 +119,7 @@ def test_a_storyboard_shows_begin_and_end_and_the_last_healthy_frame():
     assert picks == sorted(set(picks))
     assert (picks[0], picks[-1], len(picks)) == (0, FRAMES - 1, clip_layout.STORY_STILLS)
     assert 8 in picks  # step 18; step 20 has the fault
+    assert story_picks(steps, 24) == [0, 4, 8, 10, 15, 19]  # frame 10 shows step 22, and 11 has given way
     assert story_picks(steps, None) == [0, 4, 8, 11, 15, 19]
     assert story_picks([2], 1) == [0]
     assert story_picks([2, 4], 3) == [0, 1]

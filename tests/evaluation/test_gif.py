@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 from PIL import Image, ImageSequence
-from umc.evaluation.gif import LADDER, write_gif
+from umc.evaluation.gif import LADDER, palette_of, write_gif
 
 RED = (219, 33, 28)
 SIZE = (60, 90)
@@ -36,6 +36,13 @@ def test_a_small_film_is_written_as_fine_as_can_be(tmp_path):
         assert image.convert("RGB").getpixel((11, 11)) == RED
     assert seconds == pytest.approx(20 / 25)
     assert [file.name for file in path.parent.iterdir()] == ["walk.gif"]
+
+
+def test_a_small_palette_keeps_the_colours_that_matter():
+    frames = [gray_with_a_red_dot(number, 1.0) for number in range(3)]
+    with_red, without = (palette_of(frames, 16, keep).getpalette() for keep in ((RED,), ()))
+    assert [tuple(with_red[at : at + 3]) for at in range(0, 48, 3)].count(RED) == 1
+    assert RED not in [tuple(without[at : at + 3]) for at in range(0, len(without), 3)]
 
 
 def test_a_big_film_gets_coarser_until_it_fits(tmp_path):

@@ -260,6 +260,8 @@ def _take(
                 cinema.strike()
             if take.ended is None:
                 measure.stretch(step.position[0])
+        if step.number % EVERY == 0:
+            cinema.follow()
         if step.number in steps:
             # the robot of a simulation that failed has been put back to its start
             held = take.broke is not None and bool(take.frames)

@@ -355,8 +355,7 @@ def _footer(takes: Sequence[Take], heading: Heading, index: int, width: int, siz
         y = top + number * (bar + space)
         draw.text((size.margin, y + bar / 2), name, fill=INK, font=_font(size.small), anchor="lm")
         draw.rectangle((left, y, right, y + bar), fill=EMPTY)
-        up = now if take.ended is None else min(now, take.ended)
-        draw.rectangle((left, y, place(up), y + bar), fill=WALKING)
+        draw.rectangle((left, y, place(now), y + bar), fill=WALKING)
         if take.ended is not None and now >= take.ended:
             draw.rectangle((place(take.ended), y, place(now), y + bar), fill=FALLEN)
             draw.rectangle((place(take.ended) - bar / 3, y, place(take.ended) + bar / 3, y + bar), fill=ALARM)

@@ -51,7 +51,7 @@ class SideCinema(Cinema):
         self._onset_at = float(self._way.along(self._here()))
 
     def shoot_side(self, state: FaultState) -> Frame:
-        """Takes a frame.
+        """Takes a frame from where :meth:`follow` has brought the camera.
 
         Args:
             state: Which joints are broken.

@@ -109,13 +109,17 @@ class Cinema:
         Returns:
             The frame.
         """
+        self.follow()
         view = self._point(state)
         depth = self._seen("distance_to_image_plane")[..., 0]
         return paint_ground(self._seen("rgb")[..., :3], depth, view, rings, center)
 
-    def _point(self, state: FaultState) -> View:
-        """Moves the camera after the robot and paints broken joints; what is seen next is the new view."""
+    def follow(self) -> None:
+        """Moves the camera a little after the robot; to be called at even intervals."""
         self._focus += SMOOTHING * (self._trunk() - self._focus)
+
+    def _point(self, state: FaultState) -> View:
+        """Sets the camera up and paints broken joints; what is seen next is the new view."""
         view = View(self._focus + self._offset, self._focus.copy())
         eye, target = (torch.tensor(point, dtype=torch.float32)[None] for point in (view.eye, view.target))
         self._camera.set_world_poses_from_view(eye.to(self._device), target.to(self._device))
