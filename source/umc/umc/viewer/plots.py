@@ -23,6 +23,9 @@ CHARTS = (("position [rad]", "lower", "upper"), ("speed [rad/s]", "velocity", No
 CURVE, LIMIT = "#1f4e9c", "#d22018"
 """Colours of what the joint does and of its limits."""
 
+NOW_ID = "umc-now"
+"""Id of the newest numbers in the page."""
+
 HEIGHT = 130
 """Height of a chart [px]."""
 
@@ -107,6 +110,7 @@ class Plots:
         from viser import uplot
 
         nothing = np.zeros(1)
+        self._now = gui.add_html("")
         self._handles = []
         for name, _, _ in CHARTS:
             limit: dict[str, Any] = {"stroke": LIMIT, "width": 1.5, "dash": (6, 4)}
@@ -136,3 +140,25 @@ class Plots:
         for handle, curve in zip(self._handles, curves, strict=True):
             if len(curve[0]) > 1:
                 handle.data = curve
+        self._now.content = now(curves)
+
+
+def now(curves: list[tuple[np.ndarray, ...]]) -> str:
+    """The newest numbers of a joint.
+
+    Args:
+        curves: What :meth:`History.of` gives.
+
+    Returns:
+        HTML.
+    """
+    rows = []
+    for (name, _, _), (_, value, low, high) in zip(CHARTS, curves, strict=True):
+        if len(value):
+            numbers = "".join(
+                f'<td style="text-align:right">{number:.2f}</td>' for number in (value[-1], low[-1], high[-1])
+            )
+            rows.append(f'<tr data-quantity="{name.split()[0]}"><td>{name}</td>{numbers}</tr>')
+    heads = "".join(f'<th style="text-align:right">{head}</th>' for head in ("now", "least", "most"))
+    style = "width:100%;font-size:0.75em;line-height:1.25;border-spacing:0"
+    return f'<table id="{NOW_ID}" style="{style}"><tr><th></th>{heads}</tr>{"".join(rows)}</table>'

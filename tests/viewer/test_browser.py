@@ -1,0 +1,80 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A person opens the live viewer in a real Chromium, breaks a joint by clicks, sees it, and heals it."""
+
+import pytest
+from fresh_policy import write_fresh
+from live_page import browser_page, dark_pixels, find_chromium, red_pixels, viewer
+from umc.faults import MADE_BY_HAND, read_ledger
+
+pytestmark = pytest.mark.engine
+
+JOINT = "FR_calf_joint"
+"""Its link faces the camera."""
+
+HEALTHY, WEAK, WEAKER = 25.0, 7.5, 2.0
+"""Largest torque of A1's motor, three tenths of it, with which the slider starts, and what it is moved to [N*m]."""
+
+
+def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_ends_it(tmp_path):
+    try:
+        find_chromium()
+    except FileNotFoundError as error:
+        pytest.fail(str(error), pytrace=False)
+    ledger = tmp_path / "ledger.jsonl"
+    policy = write_fresh(tmp_path, model="transformer_small32")  # stands, having learnt nothing
+    arguments = ("--checkpoint", str(policy), "--scenario", "8", "--ledger", str(ledger), "physics=ovphysx")
+    # a robot that sinks down is not set up again
+    arguments += ("env.scene.terrain=flat", "env.terminations.trunk_contact=null")
+    with viewer(tmp_path, *arguments) as running, browser_page() as live:
+        live.open(running.url)
+        page = live.page
+        assert page.locator("#umc-faults tbody tr").count() == 12
+        assert live.row(JOINT) == ["FR_calf", "healthy", "", "", ""]
+        live.close_notes()
+        page.wait_for_timeout(2000)  # the robot's shapes arrive
+        before = live.picture()
+        assert dark_pixels(before) > 1000
+        assert red_pixels(before) == 0
+
+        live.choose("Joint", JOINT)
+        live.choose("Fault", "effort")
+        live.wait_for_most("torque", HEALTHY)
+        live.press("Break")
+        live.wait_for_row(JOINT, "effort")
+        assert live.row(JOINT)[:4] == ["FR_calf", "effort", "7.5 N*m", "no"]
+        live.wait_for_most("torque", WEAK)
+        assert red_pixels(live.picture()) > 100
+        live.set_severity(WEAKER)
+        live.wait_for_row(JOINT, "2 N*m")
+        live.wait_for_most("torque", WEAKER)
+        assert abs(live.now("torque")[0]) <= WEAKER  # the joint carries the robot no longer
+
+        live.choose("Fault", "dead")
+        live.press("Break")
+        live.wait_for_row(JOINT, "dead")
+        assert live.row(JOINT)[3] == "yes"  # the paper's rule
+        page.get_by_role("tab", name="Attention").click()
+        page.wait_for_function("[...document.images].some(image => image.naturalWidth > 300)")
+        page.get_by_role("tab", name="Joint").click()
+
+        live.press("Heal this joint")
+        live.wait_for_row(JOINT, "healthy")
+        live.wait_for_most("torque", HEALTHY)
+        assert live.errors == []
+        assert running.interrupt() == 130
+        assert "stopped" in running.said()
+        assert "Traceback" not in running.said()
+
+    episode = read_ledger(ledger).episodes[0, 0]
+    made = [fault for fault in episode.faults if fault.scenario.name == MADE_BY_HAND]
+    assert [(fault.joints, fault.severity) for fault in made] == [
+        ((JOINT,), {"effort": {JOINT: WEAK}}),
+        ((JOINT,), {"effort": {JOINT: WEAKER}}),
+        ((JOINT,), {"dead": {JOINT: 0.0}}),
+    ]
+    assert [fault.detected for fault in made] == [False, False, True]
+    assert made[0].end == made[1].onset
+    assert made[1].end == made[2].end
+    assert episode.limits_at(made[1].onset)[JOINT].effort == WEAKER
+    assert not episode.limits_at(made[2].end)

@@ -1,0 +1,115 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parts of the live viewer without a simulator: table, numbers, attention picture, flags, and the mended visualizer."""
+
+import argparse
+import importlib.util
+
+import numpy as np
+import pytest
+import warp as wp
+from umc.errors import UmcError
+from umc.evaluation.picture import FAULT_COLOR, SENSOR_COLOR
+from umc.mdp import JointRow
+from umc.viewer import live, mend
+from umc.viewer.attention_map import CELL, DARK, AttentionMap
+from umc.viewer.panel import slider_step, table
+from umc.viewer.plots import CHARTS, SECONDS, History, now
+
+JOINTS = ("FL_hip_joint", "FL_calf_joint", "FR_hip_joint")
+
+
+def css(color: tuple[float, float, float]) -> str:
+    return "color:rgb({}, {}, {})".format(*(round(255 * value) for value in color))
+
+
+def test_the_table_says_what_is_wrong_in_the_colours_of_the_links():
+    rows = [
+        JointRow(JOINTS[0], (), "", False, None, "FL_hip"),
+        JointRow(JOINTS[1], ("rom", "dead"), "0.3, <b>", True, 1.5, "FL_calf"),
+        JointRow(JOINTS[2], ("bias",), "0.1 rad", False, 0.02, "FR_hip"),
+    ]
+    html = table(rows, selected=JOINTS[2])
+    healthy, broken, misheard = html.split("<tr data-joint=")[1:]
+    assert css(FAULT_COLOR) in broken
+    assert css(SENSOR_COLOR) in misheard
+    assert "color:inherit" in healthy
+    assert "<td>rom, dead</td><td>0.3, &lt;b&gt;</td><td>yes</td><td>1.50 s</td>" in broken  # no HTML of others
+    assert "<td>healthy</td>" in healthy
+    assert ["font-weight:bold" in row for row in (healthy, broken, misheard)] == [False, False, True]
+
+
+def test_a_history_keeps_the_last_seconds_of_all_joints():
+    history = History(step_dt=0.02, num_joints=3)
+    length = round(SECONDS / 0.02)
+    for step in range(length + 40):
+        values = np.full((len(CHARTS), 3, 3), float(step))
+        values[1, 2] = np.inf  # no speed limit
+        values[..., 1] *= 10
+        history.add(0.02 * step, values)
+    position, speed, torque = history.of(1)
+    assert len(position[0]) == length
+    assert np.allclose(position[0], 0.02 * np.arange(40, length + 40))
+    assert np.array_equal(position[1], 10.0 * np.arange(40, length + 40))
+    assert np.isnan(speed[3]).all()
+    assert torque[3][-1] == 10.0 * (length + 39)
+    assert "<td>torque [N*m]</td>" in now([position, speed, torque])
+    history.clear()
+    assert [len(curve[0]) for curve in history.of(0)] == [0, 0, 0]
+    assert "torque" not in now(history.of(0))
+
+
+def test_an_attention_picture_is_dark_where_much_is_read_and_white_where_nobody_reads():
+    shares = np.zeros((4, 4))
+    shares[2, 1], shares[0, 3], shares[3, 3] = 0.5, 0.25, 0.125
+    drawing = AttentionMap(JOINTS)
+    living, dead = (drawing.draw(shares, [False, is_dead, False]) for is_dead in (False, True))
+    margin = len(living) - 4 * CELL
+
+    def cell(row: int, column: int) -> list[int]:
+        return living[margin + CELL * row + CELL // 2, margin + CELL * column + CELL // 2].tolist()
+
+    assert cell(2, 1) == list(DARK)
+    assert cell(0, 0) == [255, 255, 255]
+    assert DARK[0] < cell(0, 3)[0] < cell(3, 3)[0] < 255
+    changed = (living != dead).any(-1)
+    assert changed[margin + CELL : margin + 2 * CELL, :margin].any()  # its row's label is red
+    assert changed[:margin, margin + CELL : margin + 2 * CELL].any()  # and its column's
+    assert not changed[margin:, margin:].any()
+
+
+@pytest.mark.parametrize(("low", "high", "step"), [(0.25, 25.0, 0.1), (0.01, 1.0, 0.001), (-0.5, 0.5, 0.01)])
+def test_sliders_move_in_round_steps(low, high, step):
+    assert slider_step(low, high) == pytest.approx(step)
+
+
+def options(**flags) -> argparse.Namespace:
+    given = {"visualizer": ["viser"], "port": None, "host": None, "ledger": None}
+    return argparse.Namespace(**{**given, **flags})
+
+
+def test_flags_of_the_page_go_with_the_page():
+    assert live.is_live(options(port=8080))
+    assert not live.is_live(options(visualizer=None))
+    for name, value in (("port", 8080), ("host", "0.0.0.0"), ("ledger", "a.jsonl")):
+        with pytest.raises(UmcError, match=f"--{name} goes with --viz viser"):
+            live.is_live(options(visualizer=["rerun"], **{name: value}))
+    with pytest.raises(UmcError, match="--port is 70000"):
+        live.is_live(options(port=70000))
+
+
+def test_a_missing_viser_is_one_line(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UmcError, match="pip install 'viser"):
+        live.is_live(options())
+
+
+def test_the_mended_visualizer_reads_warps_arrays():
+    from isaaclab_visualizers.viser.viser_visualizer import NewtonViewerViser
+
+    mend.mend_viser_visualizer()
+    mend.mend_viser_visualizer()
+    array = wp.array([[1.0, 2.0]], dtype=float, device="cpu")
+    assert NewtonViewerViser._to_numpy(array).tolist() == [[1.0, 2.0]]
+    assert NewtonViewerViser._to_numpy(None) is None
+    assert NewtonViewerViser._to_numpy([1, 2]).tolist() == [1, 2]
