@@ -89,5 +89,5 @@ step "a bare Debian $suite with Python 3.12" make_base
 step "docker/Dockerfile, built by $(buildah --version)" build
 container="$(buildah from localhost/umc)"
 trap 'buildah rm "$container" >/dev/null' EXIT
-buildah inspect --type image --format 'size and entry: {{.Docker.Config.Entrypoint}} {{.Docker.Config.User}} {{.Docker.Config.Healthcheck}}' localhost/umc
+buildah inspect --type image --format 'entry, user and health check: {{.Docker.Config.Entrypoint}} {{.Docker.Config.User}} {{.Docker.Config.Healthcheck}}' localhost/umc
 try
