@@ -45,6 +45,10 @@ class _Stream(IntEnum):
     PERIOD = 7
 
 
+_PER_JOINT = (_Stream.JOINTS, _Stream.PLACEMENT)
+_PER_FAULT = (_Stream.SUBCATEGORY, _Stream.NUM_JOINTS, _Stream.ONSET, _Stream.DURATION, _Stream.PERIOD)
+"""Quantities of which each joint has one, and each fault."""
+
 _STREAMS_OF_A_FAULT = 64
 """Streams set aside for each fault of an episode."""
 
@@ -169,6 +173,7 @@ class FaultSchedule:
         """Kinds in use, those that act first first."""
         self._severities: dict[str, Severities] = {}
         self._know_kinds(severity or {}, kinds, ids, nominal)
+        self._lay_out()
 
     def _know_kinds(
         self,
@@ -275,46 +280,61 @@ class FaultSchedule:
         Returns:
             The plans.
         """
-        count = integers(philox(self.seed, (env_ids, episode, int(_Stream.COUNT), 0)), *self._num_faults)
-        faults = [self._draw_fault(env_ids, episode, number, number < count) for number in range(self.num_faults)]
+        words = self._draw_words(env_ids, episode)
+        count = integers(words[int(_Stream.COUNT)], *self._num_faults)
+        faults = [self._draw_fault(env_ids, words, number, number < count) for number in range(self.num_faults)]
         return FaultPlan(**{name: torch.stack([fault[name] for fault in faults], dim=1) for name in faults[0]})
 
+    def _lay_out(self) -> None:
+        """Gives every random word of a plan its place, so that one scramble of counters makes them all."""
+        ones, many = [int(_Stream.COUNT)], []
+        for number in range(self.num_faults):
+            first = _STREAMS_OF_A_FAULT * number
+            ones += [first + stream for stream in _PER_FAULT]
+            many += [first + stream for stream in _PER_JOINT]
+            many += [named_stream(f"{number}/{kind.name}") for kind in self.kinds]
+        joints = len(self.joint_names)
+        streams = torch.tensor([*ones, *(stream for stream in many for _ in range(joints))], device=self.device)
+        no_joint = torch.zeros(len(ones), dtype=torch.long, device=self.device)
+        self._ones, self._many = ones, many
+        self._counter = streams, torch.cat((no_joint, self.joint_ids.repeat(len(many))))
+
+    def _draw_words(self, env_ids: torch.Tensor, episode: torch.Tensor) -> dict[int, torch.Tensor]:
+        """Random words by stream. Shapes are (N,), or (N, J) where each joint has one of its own."""
+        words = philox(self.seed, (env_ids[:, None], episode[:, None], *self._counter))
+        singles, rest = words[:, : len(self._ones)].unbind(1), words[:, len(self._ones) :]
+        per_joint = rest.split(len(self.joint_names), dim=1)
+        return dict(zip(self._ones, singles, strict=True)) | dict(zip(self._many, per_joint, strict=True))
+
     def _draw_fault(
-        self, env_ids: torch.Tensor, episode: torch.Tensor, number: int, wanted: torch.Tensor
+        self, env_ids: torch.Tensor, words: Mapping[int, torch.Tensor], number: int, wanted: torch.Tensor
     ) -> dict[str, Any]:
         """One fault of each env; every entry's shape is (N, ...)."""
-        joint = self.joint_ids
-
-        def words(stream: _Stream) -> torch.Tensor:
-            return philox(self.seed, (env_ids, episode, int(stream) + _STREAMS_OF_A_FAULT * number, 0))
-
-        def words_per_joint(stream: int) -> torch.Tensor:
-            return philox(self.seed, (env_ids[:, None], episode[:, None], stream, joint))
+        first = _STREAMS_OF_A_FAULT * number
 
         def steps(stream: _Stream, span: tuple[int, int] | None) -> torch.Tensor:
-            return torch.full_like(env_ids, NEVER) if span is None else integers(words(stream), *span)
+            return torch.full_like(env_ids, NEVER) if span is None else integers(words[first + stream], *span)
 
-        first = _STREAMS_OF_A_FAULT * number
-        scenario = self._draw_scenario(env_ids, words(_Stream.SUBCATEGORY))
+        scenario = self._draw_scenario(env_ids, words[first + _Stream.SUBCATEGORY])
         kinds = self._kinds_of[scenario] & wanted[:, None]
         breaks = kinds.any(dim=1)
 
-        num_joints = integers(words(_Stream.NUM_JOINTS), *self._num_joints)
+        num_joints = integers(words[first + _Stream.NUM_JOINTS], *self._num_joints)
         # distinct keys, so that a rank is the same whatever the sorting algorithm; joints that cannot fail come last
-        keys = words_per_joint(_Stream.JOINTS + first) * len(self.joint_names) + joint
+        keys = words[first + _Stream.JOINTS] * len(self.joint_names) + self.joint_ids
         keys = torch.where(self._candidates, keys, keys + NEVER)
         rank = keys.argsort(dim=1).argsort(dim=1)
 
         if self._onsets is None:
-            onset = integers(words(_Stream.ONSET), *self._onset_range)
+            onset = integers(words[first + _Stream.ONSET], *self._onset_range)
         else:
-            onset = self._onsets[integers(words(_Stream.ONSET), 0, len(self._onsets) - 1)]
+            onset = self._onsets[integers(words[first + _Stream.ONSET], 0, len(self._onsets) - 1)]
         end = steps(_Stream.DURATION, self._duration) + (0 if self._duration is None else onset)
         period = steps(_Stream.PERIOD, self._period)
         on = period if self._period is None else (period.double() * self._duty).round().long().clamp(min=1)
         severity = torch.zeros(len(env_ids), len(self.kinds), len(self.joint_names), device=self.device)
         for index, kind in enumerate(self.kinds):
-            share = uniform(words_per_joint(named_stream(f"{number}/{kind.name}")))
+            share = uniform(words[named_stream(f"{number}/{kind.name}")])
             severity[:, index] = self._severities[kind.name].sample(share, self.level)
         return {
             "scenario": scenario,
@@ -326,7 +346,7 @@ class FaultSchedule:
             "period": period,
             "on": on,
             "severity": severity,
-            "placement": uniform(words_per_joint(_Stream.PLACEMENT + first)),
+            "placement": uniform(words[first + _Stream.PLACEMENT]),
         }
 
     def _draw_scenario(self, env_ids: torch.Tensor, words: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,7 @@ from .curricula import fault_curriculum
 from .events import begin_fault_episode, fault_state, joint_faults
 from .fault_board import FaultBoard, JointRow, SeveritySpan, running_board
 from .ground import height_above_ground, height_error_l2, lower_than
+from .joint_targets import JointTargets, JointTargetsCfg
 from .observations import fault_flag, joint_mask, joint_sensor
 from .privileged import phase_clock, randomized_physics, zeros
 from .rewards import (
@@ -33,6 +34,8 @@ __all__ = [
     "FaultFlagCfg",
     "JointMaskCfg",
     "JointRow",
+    "JointTargets",
+    "JointTargetsCfg",
     "SeveritySpan",
     "add_faults",
     "begin_fault_episode",

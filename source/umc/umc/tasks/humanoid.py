@@ -53,7 +53,7 @@ class HumanoidCommandsCfg:
 class HumanoidActionsCfg:
     """Joint targets around the default pose."""
 
-    joint_pos = lab.JointPositionActionCfg(asset_name="robot", joint_names=[".*"], scale=0.25, use_default_offset=True)
+    joint_pos = mdp.JointTargetsCfg(asset_name="robot", joint_names=[".*"], scale=0.25, use_default_offset=True)
 
 
 @configclass

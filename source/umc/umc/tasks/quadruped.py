@@ -96,7 +96,7 @@ def forward_command(low: float, high: float, seconds: float) -> lab.UniformVeloc
 class QuadrupedActionsCfg:
     """Joint targets around the default pose."""
 
-    joint_pos = lab.JointPositionActionCfg(asset_name="robot", joint_names=[".*"], scale=0.5, use_default_offset=True)
+    joint_pos = mdp.JointTargetsCfg(asset_name="robot", joint_names=[".*"], scale=0.5, use_default_offset=True)
 
 
 @configclass

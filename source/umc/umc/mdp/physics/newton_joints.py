@@ -61,6 +61,7 @@ class NewtonJoints(EngineJoints):
             for value in (np.inf, -np.inf, np.inf)
         )
         self._hooked: Any = None
+        self._bounding: tuple[Any, Any, wp.Launch] | None = None
         NewtonManager.register_state_force_callback(self._hook)
 
     def write_positions(
@@ -131,26 +132,32 @@ class NewtonJoints(EngineJoints):
         model.callback.control = bound
 
     def _bound_speeds(self, model: Any, data: Any) -> None:
-        wp.launch(
-            bound_speeds,
-            dim=data.nworld,
-            inputs=[
-                model.nv,
-                model.is_sparse,
-                model.opt.timestep,
-                _solver().mjc_dof_to_newton_dof,
-                model.dof_jntid,
-                model.jnt_qposadr,
-                model.dof_invweight0,
-                data.qpos,
-                data.qvel,
-                self._speed,
-                self._lower,
-                self._upper,
-                _rows(data),
-            ],
-            device=self._model.device,
-        )
+        # recorded once: to pack the arguments takes longer than the kernel with few envs, and they stay the same
+        if self._bounding is None or self._bounding[0] is not data:
+            rows = _rows(data)
+            launch = wp.launch(
+                bound_speeds,
+                dim=data.nworld,
+                inputs=[
+                    model.nv,
+                    model.is_sparse,
+                    model.opt.timestep,
+                    _solver().mjc_dof_to_newton_dof,
+                    model.dof_jntid,
+                    model.jnt_qposadr,
+                    model.dof_invweight0,
+                    data.qpos,
+                    data.qvel,
+                    self._speed,
+                    self._lower,
+                    self._upper,
+                    rows,
+                ],
+                device=self._model.device,
+                record_cmd=True,
+            )
+            self._bounding = data, rows, cast(wp.Launch, launch)
+        self._bounding[2].launch()
 
 
 def _solver() -> SolverMuJoCo:
