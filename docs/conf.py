@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "source" / "umc"))  # this checkout, whatever is i
 project = "UMC"
 author = "The UMC Developers"
 copyright = "2026, The UMC Developers"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "sphinx_design"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 
 # ---------------------------------------------------------------- pages
@@ -59,7 +59,7 @@ OUTSIDE = re.compile(r"\]\((\.\./[^)#\s]+)\)")
 """A link from a page to a file of the repository that is no page, as GitHub follows it."""
 
 
-COMING = ("results", "recipes", "distributed", "viewer")
+COMING = ("results", "viewer")
 """Pages of the index that are being written; one that is there and not in the index is a warning, so an error."""
 
 

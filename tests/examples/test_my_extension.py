@@ -3,6 +3,7 @@
 """The worked examples of docs/howto_*.md: a robot, two kinds of faults and a model that UMC does not have."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,11 +15,13 @@ import torch
 import umc.tasks  # noqa: F401
 from umc.errors import UmcError
 from umc.evaluation.protocol import protocol_for
+from umc.faults import FaultSchedule
 from umc.faults.kinds import KINDS
 from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec, entry_point
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
 from umc.rl.cli import checked_agent
 from umc.rl.policy import build_model, registered_agent
+from umc.rl.resolve import resolve_cfgs
 from umc.robots.builder import build
 from umc.robots.builder.check import TOLERANCE, compare, reduced_model
 from umc.tasks.registration import register_agent
@@ -101,6 +104,15 @@ def test_its_agent_is_every_robots_and_masks(task):
     assert critic.deterministic(torch.randn(2, 64)).shape == (2, 1)
     exported = torch.jit.script(actor.as_jit())
     torch.testing.assert_close(exported(sensors, mask, flag), actions)
+
+
+@pytest.mark.usefixtures("extension")
+def test_the_command_of_the_page_breaks_joints_by_its_kind():
+    tokens = re.findall(r"'(env\.[^']*)'", (REPOSITORY / "docs" / "howto_fault.md").read_text())
+    env_cfg, _ = resolve_cfgs("UMC-A1-Stage2", None, tokens)
+    params = {name: value for name, value in env_cfg.events.faults.params.items() if name != "asset_cfg"}
+    kinds = FaultSchedule(["hip", "thigh", "calf", "toe"], **params).kinds
+    assert [kind.name for kind in kinds] == ["coarse", "effort"]
 
 
 def test_names_that_are_taken_are_refused(extension):
