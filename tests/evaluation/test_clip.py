@@ -17,8 +17,9 @@ from fresh_policy import write_fresh
 from PIL import Image
 from umc.errors import UmcError
 from umc.evaluation import strip
-from umc.evaluation.clip import QUICK_PANEL, Tape, clip_files, mark_of, wants_clip
+from umc.evaluation.clip import QUICK_PANEL, clip_files, mark_of, wants_clip
 from umc.evaluation.clip_layout import ALARM, SENSOR, Moment, Take
+from umc.evaluation.shot import Tape
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 TIMEOUT_S = 500

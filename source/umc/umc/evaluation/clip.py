@@ -34,7 +34,7 @@ from .labels import labels_of
 from .picture import Frame, require_ffmpeg, write_film, write_still
 from .protocol import Protocol
 from .session import Session
-from .shot import EVERY, HEALTHY, NAMES, Falls, Shot
+from .shot import EVERY, HEALTHY, NAMES, Falls, Shot, Tape
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -125,7 +125,7 @@ def film_clip(session: Session, protocol: Protocol, shot: Shot) -> int:
     options.num_envs = 1
     takes, step_dt = film_takes(session, protocol, shot, QUICK_PANEL if options.quick else PANEL)
     heading = Heading(
-        title=f"{session.info.robot.upper()}, scenario {shot.scenario}: {NAMES[shot.scenario]}",
+        title=f"{robot_title(session)}, scenario {shot.scenario}: {NAMES[shot.scenario]}",
         steps=shot.steps,
         step_dt=step_dt,
         onset=None if shot.scenario == HEALTHY else shot.onset,
@@ -143,6 +143,18 @@ def film_clip(session: Session, protocol: Protocol, shot: Shot) -> int:
     for take in takes:
         print(in_words(take, heading))
     return 0
+
+
+def robot_title(session: Session) -> str:
+    """Name of a session's robot as its tasks spell it.
+
+    Args:
+        session: Checkpoints and task.
+
+    Returns:
+        Such as ``Solo8``.
+    """
+    return session.info.task.split("-")[1]
 
 
 def is_file_name(out: Path | None) -> bool:
@@ -280,33 +292,6 @@ def _notice(take: Take, step: Step, state: Any, lies: bool) -> None:
         take.broke = step.number
     if take.fell is None and take.broke is None and lies:
         take.fell = step.number
-
-
-class Tape:
-    """The greatest distance from a place so far, as reached@k counts it.
-
-    Args:
-        place: The place [m]. Shape is (2,).
-    """
-
-    def __init__(self, place: Any) -> None:
-        self.restart(place)
-
-    def restart(self, place: Any) -> None:
-        """Counts from another place.
-
-        Args:
-            place: The place [m]. Shape is (2,).
-        """
-        self._place, self.greatest = place.clone(), 0.0
-
-    def stretch(self, place: Any) -> None:
-        """Goes to a place.
-
-        Args:
-            place: The place [m]. Shape is (2,).
-        """
-        self.greatest = max(self.greatest, float((place - self._place).norm()))
 
 
 def write_clip(path: Path, takes: Sequence[Take], heading: Heading) -> None:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a film shows: how long, under which fault, from which step on; and when its robot has fallen."""
+"""What a film shows: how long, under which fault, from which step on; how far its robot went and when it fell."""
 
 from __future__ import annotations
 
@@ -158,3 +158,30 @@ class Falls:
             True where training would end the episode.
         """
         return any(bool(term.func(env, **term.params)[0]) for term in self._terms.values())
+
+
+class Tape:
+    """The greatest distance from a place so far, as reached@k counts it.
+
+    Args:
+        place: The place [m]. Shape is (2,).
+    """
+
+    def __init__(self, place: Any) -> None:
+        self.restart(place)
+
+    def restart(self, place: Any) -> None:
+        """Counts from another place.
+
+        Args:
+            place: The place [m]. Shape is (2,).
+        """
+        self._place, self.greatest = place.clone(), 0.0
+
+    def stretch(self, place: Any) -> None:
+        """Goes to a place.
+
+        Args:
+            place: The place [m]. Shape is (2,).
+        """
+        self.greatest = max(self.greatest, float((place - self._place).norm()))

@@ -14,15 +14,15 @@ from PIL import Image, ImageDraw, ImageFont
 
 from umc.errors import UmcError
 
-from .clip import film_takes
+from .clip import film_takes, robot_title
 from .clip_layout import INK, PALE, PAPER, Take
 from .picture import Frame, write_still
 from .session import INTERRUPTED, USAGE_ERROR, parse, prepare
 from .shot import HEALTHY, Shot, shot_protocol
 
-BEGIN, APART, STILLS = 3.0, 0.1, 6
-"""Time of the first still, time between two [s], and how many: the robot has come up to its speed, and a step of a
-quadruped, which takes 0.4 to 0.6 s, is on the strip as a whole."""
+BEGIN, APART, STILLS = 3.0, 0.06, 6
+"""Time of the first still, time between two [s], and how many: the robot has come up to its speed, and the strip shows
+0.3 s, which is one cycle of the A1 policy that is shipped."""
 
 PANEL = (480, 360)
 """Width and height of what the camera sees [px]."""
@@ -68,7 +68,7 @@ def take_strip(argv: Sequence[str]) -> int:
     protocol = shot_protocol(session.info.robot, shot, options.seed)
     (take,), step_dt = film_takes(session, protocol, shot, PANEL, frozenset(steps))
     info = session.info
-    title = f"{info.robot.upper()}, {info.model}, stage {info.stage}, iteration {info.iteration}"
+    title = f"{robot_title(session)}, {info.model}, stage {info.stage}, iteration {info.iteration}"
     if take.ended is not None:
         print(f"the robot fell at {take.ended * step_dt:.1f} s")
     write_still(options.out, strip(take, title, step_dt))
