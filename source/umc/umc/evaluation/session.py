@@ -16,7 +16,8 @@ from umc.errors import UmcError
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, sha256
 from umc.rl.cli import Parser, checked_checkpoint, checked_robot, checked_task, policy_asked_for
 from umc.rl.shipped import is_pretrained
-from umc.rl.trained import TERRAIN_KEY, trained_terrain
+
+from .ground import ground_override
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -32,9 +33,6 @@ INTERRUPTED = 130
 
 OVERRIDE = re.compile(r"[~+]*[A-Za-z_][\w./@]*=")
 """What presets and overrides look like."""
-
-GROUND_PRESETS = ("flat", "perlin")
-"""Presets of the tasks that choose a ground."""
 
 OWN_SECTIONS = ("protocol", "sweep")
 """Sections of overrides that some scripts read themselves."""
@@ -248,48 +246,6 @@ def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str
     found = {text: policy_asked_for(text, options.task, options.robot, options.agent) for text in asked}
     replaced = None if texts is None else [str(found[text][0]) if text in found else text for text in texts]
     return replaced, [line for _, line in found.values()]
-
-
-def ground_override(
-    candidates: Sequence[Candidate], env_cfg: Any, overrides: Sequence[str]
-) -> tuple[str | None, list[str]]:
-    """Puts policies on the ground they were trained on, where the user names none.
-
-    Args:
-        candidates: The policies.
-        env_cfg: Env cfg with presets and overrides applied.
-        overrides: Presets and overrides as typed.
-
-    Returns:
-        Override that changes the ground, or None where nothing is to change; and what the user should know.
-
-    Raises:
-        UmcError: If they were trained on different grounds.
-    """
-    from umc.rl.resolve import override_key
-    from umc.terrains import ground_name
-
-    here = ground_name(env_cfg.scene.terrain)
-    grounds = {one.path: trained_terrain(one.path, one.info) for one in candidates}
-    known = sorted({ground for ground in grounds.values() if ground})
-    if any(_names_ground(override_key(token), token) for token in overrides):
-        return None, []
-    if len(known) > 1:
-        which = ", ".join(f"{path}: {ground or 'unknown'}" for path, ground in grounds.items())
-        raise UmcError(
-            f"the policies were trained on different grounds ({which}); choose one with "
-            + " or ".join(f"{TERRAIN_KEY}={ground}" for ground in known)
-        )
-    if not known or known[0] == here or known[0] not in GROUND_PRESETS:
-        return None, []
-    line = f"ground: {known[0]}, which the policy was trained on (the task's own: {TERRAIN_KEY}={here})"
-    return f"{TERRAIN_KEY}={known[0]}", [line]
-
-
-def _names_ground(key: str, token: str) -> bool:
-    """Whether an override or a preset says which ground."""
-    presets = token.partition("=")[2].split(",") if key == "presets" else []
-    return key.startswith(TERRAIN_KEY) or any(name in GROUND_PRESETS for name in presets)
 
 
 @contextlib.contextmanager
