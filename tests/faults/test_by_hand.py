@@ -9,6 +9,7 @@ import torch
 from umc.errors import UmcError
 from umc.faults import (
     MADE_BY_HAND,
+    FaultCases,
     FaultPlan,
     FaultReplay,
     FaultSchedule,
@@ -283,6 +284,19 @@ def test_a_replay_still_draws_what_the_ledger_does_not_hold(recorded):
     assert torch.equal(found.joints[:, :1], expected.joints)
     assert torch.equal(found.onset[:, :1], expected.onset)
     assert not found.joints[:, 1:].any()
+
+
+def test_a_panel_learns_what_is_typical_of_a_joint():
+    severity = {"effort": {"joint_[01]": {"uniform": [2.0, 6.0]}, ".*": 9.0}, "rom": 0.3}
+    schedule = FaultSchedule(JOINTS, severity=severity, scenario="effort", candidates=JOINTS[1:])
+    typical = [schedule.typical_severity("effort", joint) for joint in range(5)]
+    assert typical == [None, 4.0, 9.0, 9.0, 9.0]  # the first never fails
+    assert schedule.typical_severity("noise", 1) is None
+    own = [{"severity": {"bias": 0.1}}, {"severity": {"bias": 0.4, "effort": 6.0}}]
+    cases = FaultCases(JOINTS, own, 2, scenario="normal")
+    assert cases.typical_severity("bias", 1) == pytest.approx(0.1)
+    assert cases.typical_severity("effort", 1) == pytest.approx(6.0)
+    assert cases.typical_severity("rom", 1) is None
 
 
 def test_what_makes_no_sense_is_one_line_and_changes_nothing():

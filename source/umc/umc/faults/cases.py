@@ -68,6 +68,19 @@ class FaultCases:
         """Whether any env can get a fault."""
         return any(schedule.breaks for schedule in self.schedules)
 
+    def typical_severity(self, kind: str, joint: int) -> float | None:
+        """The middle of what the first case draws that knows the kind; see :meth:`FaultSchedule.typical_severity`.
+
+        Args:
+            kind: A kind of fault.
+            joint: Number of the joint.
+
+        Returns:
+            Severity, in the kind's unit; None if no case draws any.
+        """
+        found = (schedule.typical_severity(kind, joint) for schedule in self.schedules)
+        return next((severity for severity in found if severity is not None), None)
+
     def deal(self, case: torch.Tensor, member: torch.Tensor) -> None:
         """Says what each env meets from its next reset on.
 

@@ -1,0 +1,43 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Takes ``docs/images/viewer.png``: ``./isaaclab.sh -p tests/viewer/take_picture.py``."""
+
+import io
+import sys
+import tempfile
+from pathlib import Path
+
+from live_page import browser_page, viewer
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[2]
+POLICY = ROOT / "policies" / "a1_mlp_stage1.pt"
+COLORS = 128
+"""Of the picture's palette: it is loaded by everybody who opens the README."""
+
+FAULTS = (("RR_thigh_joint", "bias", 0.1), ("FR_calf_joint", "effort", 14.0))
+"""What is broken: A1 walks on."""
+
+
+def main(path: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = ("--checkpoint", str(POLICY), "--scenario", "8", "physics=ovphysx", "env.scene.terrain=flat")
+        with viewer(Path(folder), *arguments) as running, browser_page() as live:
+            live.open(running.url)
+            live.close_notes()
+            for joint, kind, severity in FAULTS:
+                live.choose("Joint", joint)
+                live.choose("Fault", kind)
+                live.set_severity(severity)
+                live.press("Break")
+                live.wait_for_row(joint, kind)
+            live.wait_for_most("torque", FAULTS[-1][2])
+            live.page.wait_for_timeout(2500)
+            shot = Image.open(io.BytesIO(live.page.screenshot())).convert("RGB")
+            print(live.page.locator("#umc-faults").inner_text())
+    shot.quantize(COLORS).save(path, optimize=True)
+    print(f"picture: {path} ({path.stat().st_size / 1024:.0f} KB)")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "images" / "viewer.png")
