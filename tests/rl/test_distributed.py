@@ -21,7 +21,7 @@ from umc.rl import distributed, launch, resolve
 from umc.rl.checkpoint import checkpoints_in, read_checkpoint
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
-TIMEOUT_S = 240.0
+TIMEOUT_S = 500.0
 """Longest run of two processes; PyTorch's import alone takes many seconds on a busy machine."""
 
 
