@@ -59,7 +59,7 @@ OUTSIDE = re.compile(r"\]\((\.\./[^)#\s]+)\)")
 """A link from a page to a file of the repository that is no page, as GitHub follows it."""
 
 
-COMING = ("results", "viewer")
+COMING = ("results",)
 """Pages of the index that are being written; one that is there and not in the index is a warning, so an error."""
 
 
