@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from umc.config_file import merged, read_overrides
 from umc.errors import UmcError
+from umc.rl.children import ChildFailed
 from umc.rl.cli import at_least_one
 from umc.rl.shipped import results_folder
 
@@ -89,6 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--ray_address", help="address of the cluster; without it one is started on this machine")
     add("--plan", type=Path, help=argparse.SUPPRESS)  # conditions that another process has settled
     add("--quick", action="store_true", help="a few envs and steps: proves that everything works, no figures")
+    add("--results", action="store_true", help="evaluate all shipped policies on all engines, write docs/results.md")
     add("--healthy", action="store_true", help="measure the gait of the healthy robot instead, for 10 s")
 
 
@@ -111,6 +113,9 @@ def main(argv: Sequence[str]) -> int:
     except UmcError as error:
         print(f"error: {error}", file=sys.stderr)
         return USAGE_ERROR
+    except ChildFailed as error:
+        print(f"error: {error}; see its message above", file=sys.stderr)
+        return error.code
     except KeyboardInterrupt as stop:
         print("stopped; finished batches are kept, the same command goes on from there", file=sys.stderr)
         return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
@@ -121,6 +126,10 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: list[str]) -> int:
     from umc.rl.console import quiet
 
+    if "--results" in argv:
+        from .results.main import main as write_results
+
+        return write_results(argv, Path(sys.argv[0]))
     own = ("protocol", "sweep")
     if "-h" in argv or "--help" in argv:
         parse(argv, "evaluate.py", DESCRIPTION, add_arguments, own)

@@ -1,0 +1,294 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ``scripts/evaluate.py --results`` does: evaluates the shipped policies on every engine and writes the page."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from umc.errors import UmcError
+from umc.rl.agents import agent_spec
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, sha256
+from umc.rl.children import check_code, run_script, signals_passed_to
+from umc.rl.cli import Parser, at_least_one, checked_checkpoint, checked_robot
+from umc.rl.files import atomic_write
+from umc.rl.shipped import find_pretrained, is_pretrained, read_models, verified
+
+from ..study import Study
+from ..study_file import STUDY, load_study
+from .page import RobotResults, results_page
+
+ENGINES = ("newton_mjwarp", "ovphysx", "mujoco")
+"""Engines that a policy meets without ``--engines``."""
+
+NUM_ENVS = 240
+"""Robots of an evaluation without ``--num_envs``: ten of each scenario and setting of A1."""
+
+MUJOCO_EPISODES = 4
+"""Robots of each scenario and setting in plain MuJoCo."""
+
+NOTES = Path(__file__).resolve().parents[2] / "config" / "results_notes.yaml"
+"""What people have to say, by robot."""
+
+IMAGES = "images"
+"""Folder of pictures beside the page."""
+
+
+def main(argv: Sequence[str], script: Path) -> int:
+    """Runs ``scripts/evaluate.py --results``.
+
+    Args:
+        argv: Arguments without the script's name.
+        script: scripts/evaluate.py, which evaluates the policies of one robot on one engine.
+
+    Returns:
+        0.
+
+    Raises:
+        UmcError: If something is wrong with the command line or nothing is shipped.
+        ChildFailed: If an evaluation did not end with 0.
+    """
+    options, overrides = _parse(argv)
+    policies = find_policies(options)
+    results = []
+    for robot, paths in policies.items():
+        engines = {path: info.physics for path, info in paths.items()}
+        home = _home(options.engines, list(engines.values()))
+        work = options.work / robot
+        if not options.report_only:
+            _measure(options, overrides, robot, list(paths), home, work, script)
+        results.append(collect(robot, home, options.engines, work, dict(_curves(options, robot, paths))))
+    command = shlex.join(["python", "scripts/evaluate.py", *argv])
+    write_page(options.out, results, command)
+    print(f"results: {options.out}", flush=True)
+    return 0
+
+
+def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    description = "Evaluate the shipped policies and write the results page."
+    parser = Parser(prog="evaluate.py --results", description=description, allow_abbrev=False)
+    add = parser.add_argument
+    add("--results", action="store_true")
+    add("--robot", nargs="+", help="robots; all of which something is shipped without it")
+    add("--checkpoint", nargs="+", help="policies, shipped or not; the last stage of every shipped agent without it")
+    add(
+        "--engines",
+        nargs="+",
+        choices=ENGINES,
+        default=list(ENGINES),
+        help="engines that the policies meet; all without",
+    )
+    add("--num_envs", type=int, default=NUM_ENVS, help=f"robots of an evaluation ({NUM_ENVS})")
+    add(
+        "--mujoco_episodes",
+        type=int,
+        default=MUJOCO_EPISODES,
+        help=f"robots of each cell in MuJoCo ({MUJOCO_EPISODES})",
+    )
+    add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
+    add("--curves", nargs="+", default=[], metavar="POLICY=RUN", help="run folders whose learning curves are drawn")
+    add("--work", type=Path, default=Path("logs/results"), help="folder of the evaluations (logs/results)")
+    add("--out", type=Path, default=Path("docs/results.md"), help="the page (docs/results.md)")
+    add("--report_only", "--report-only", action="store_true", help="write the page again; no simulation")
+    options, overrides = parser.parse_known_args(list(argv))
+    for token in overrides:
+        if token.startswith("-") or "=" not in token:
+            raise UmcError(
+                f"unknown argument {token}; overrides look like env.scene.terrain=flat or protocol.steps=300"
+            )
+        if token.startswith("physics="):
+            raise UmcError("give the engines with --engines, not physics=")
+    at_least_one(options.num_envs, "--num_envs")
+    at_least_one(options.mujoco_episodes, "--mujoco_episodes")
+    if set(options.engines) == {"mujoco"}:
+        raise UmcError("--engines mujoco alone has no main tables; add newton_mjwarp or ovphysx")
+    return options, overrides
+
+
+def find_policies(options: argparse.Namespace) -> dict[str, dict[Path, CheckpointInfo]]:
+    """The policies that the page is about.
+
+    Args:
+        options: Flags ``checkpoint`` and ``robot``.
+
+    Returns:
+        Checkpoints by robot, with what they say about themselves.
+
+    Raises:
+        UmcError: If there is none, or a robot or checkpoint does not exist.
+    """
+    robots = None if options.robot is None else [checked_robot(robot) for robot in options.robot]
+    paths = _last_stages() if options.checkpoint is None else [_path(text) for text in options.checkpoint]
+    found: dict[str, dict[Path, CheckpointInfo]] = {}
+    for path in paths:
+        info = checkpoint_info(read_checkpoint(path), path)
+        if robots is None or info.robot in robots:
+            found.setdefault(info.robot, {})[path] = info
+    missing = [robot for robot in robots or () if robot not in found]
+    if missing or not found:
+        raise UmcError(
+            f"no policy of {missing[0] if missing else 'any robot'}; ship one (docs/recipes.md) or give --checkpoint"
+        )
+    return dict(sorted(found.items()))
+
+
+def _last_stages() -> list[Path]:
+    """Of every robot's and agent's shipped policies the one of the last stage, UMC's before their baselines."""
+    best: dict[tuple[str, str], tuple[int, str]] = {}
+    for name, entry in read_models().items():
+        key = (entry["robot"], entry["agent"])
+        best[key] = max(best.get(key, (0, "")), (entry["stage"], name))
+    order = sorted(best, key=lambda key: (key[0], key[1].startswith("nm_"), key[1]))
+    return [verified(best[key][1]) for key in order]
+
+
+def _path(text: str) -> Path:
+    path = find_pretrained(text)[0] if is_pretrained(text) else checked_checkpoint(text)
+    assert path is not None
+    return path
+
+
+def _home(engines: Sequence[str], trained: Sequence[str]) -> str:
+    """Engine of the main tables: the one that all were trained on, else the first that they meet."""
+    simulated = [engine for engine in engines if engine != "mujoco"]
+    return trained[0] if len(set(trained)) == 1 and trained[0] in simulated else simulated[0]
+
+
+def _measure(
+    options: argparse.Namespace,
+    overrides: list[str],
+    robot: str,
+    paths: Sequence[Path],
+    home: str,
+    work: Path,
+    script: Path,
+) -> None:
+    shared = ["--robot", robot, "--num_envs", str(options.num_envs), "--labels", *labels(paths)]
+    shared += ["--device", options.device] if options.device else []
+    checkpoints = ["--checkpoint", *map(str, paths)]
+    for engine in sorted((one for one in options.engines if one != "mujoco"), key=lambda one: one != home):
+        print(f"{robot} on {engine}: {len(paths)} policies", flush=True)
+        out = ["--out", str(work / engine)]
+        run_script(script, [*checkpoints, *shared, *out, f"physics={engine}", *overrides])
+    if "mujoco" in options.engines:
+        steps = [token.split("=", 1)[1] for token in overrides if token.startswith("protocol.steps=")]
+        for path, label in zip(paths, labels(paths), strict=True):
+            print(f"{robot} in plain MuJoCo: {label}", flush=True)
+            exported = work / "mujoco" / sha256(path)[:12]
+            _export(path, exported)
+            more = ["--episodes", str(options.mujoco_episodes), "--out", str(exported)]
+            more += ["--steps", steps[-1]] if steps else []
+            _run_module("umc.evaluation.mujoco_main", ["--policy", str(exported), *more])
+
+
+def labels(paths: Sequence[Path]) -> list[str]:
+    """Names of policies: the agent, and the stage where that is not its last one."""
+    from ..labels import agent_of, labels_of
+
+    infos = [(path, checkpoint_info(read_checkpoint(path), path)) for path in paths]
+    named = labels_of(infos)
+    found = []
+    for name, (_, info) in zip(named, infos, strict=True):
+        spec = agent_spec(agent_of(info)[0])
+        last = spec is None or info.stage == spec.stages[-1] or f"stage {info.stage}" in name
+        found.append(name if last else f"{name} stage {info.stage}")
+    return found
+
+
+def _export(path: Path, out: Path) -> None:
+    from umc.rl.console import quiet
+    from umc.rl.export_main import main as export
+
+    with quiet():
+        status = export(["--checkpoint", str(path), "--out", str(out)])
+    if status:
+        raise UmcError(f"{path} could not be exported; see the message above")
+
+
+def _run_module(module: str, arguments: Sequence[str]) -> None:
+    child = subprocess.Popen([sys.executable, "-m", module, *arguments], process_group=0)
+    with signals_passed_to(child):
+        code = child.wait()
+    check_code(Path(module), code)
+
+
+def collect(robot: str, home: str, engines: Sequence[str], work: Path, curves: dict[str, str]) -> RobotResults:
+    """Reads what was measured of a robot.
+
+    Args:
+        robot: The robot.
+        home: Engine of the main tables.
+        engines: Engines that are shown.
+        work: Folder of its evaluations.
+        curves: Pictures of learning curves by policy.
+
+    Returns:
+        Everything that the page needs.
+
+    Raises:
+        UmcError: If an evaluation is missing.
+    """
+    studies = {engine: load_study(work / engine / STUDY) for engine in engines if engine != "mujoco"}
+    wanted = {str(one.about.get("sha256")) for one in studies[home].policies}
+    mujoco: list[Study] = []
+    if "mujoco" in engines:
+        # folders of policies that are no longer shown stay where they are
+        mujoco = [load_study(work / "mujoco" / fingerprint[:12] / STUDY) for fingerprint in sorted(wanted)]
+    entries = {str(entry["sha256"]): entry for entry in read_models().values()}
+    entries |= {str(entry["source_sha256"]): entry for entry in read_models().values() if entry.get("source_sha256")}
+    return RobotResults(robot, home, studies, mujoco, entries, curves)
+
+
+def _curves(options: argparse.Namespace, robot: str, paths: dict[Path, CheckpointInfo]) -> list[tuple[str, str]]:
+    """Draws the learning curves that were asked for; pictures of earlier ones stay."""
+    from ..curves import plot_run
+
+    runs = dict(token.split("=", 1) for token in options.curves if "=" in token)
+    wrong = [token for token in options.curves if "=" not in token or not Path(token.split("=", 1)[1]).is_dir()]
+    if wrong:
+        raise UmcError(f"--curves {wrong[0]} names no run folder; give POLICY=RUN, such as mlp=logs/rsl_rl/<...>/<run>")
+    found = []
+    for label in labels(list(paths)):
+        name = f"results_{robot}_{label.replace(' ', '_')}.png"
+        picture = options.out.parent / IMAGES / name
+        if label in runs or f"{robot}_{label}" in runs:
+            plot_run(Path(runs.get(f"{robot}_{label}") or runs[label]), picture, f"{robot.upper()}, {label}")
+        if picture.is_file():
+            found.append((label, f"{IMAGES}/{name}"))
+    return found
+
+
+def write_page(out: Path, results: Sequence[RobotResults], command: str, notes: Path = NOTES) -> None:
+    """Writes the page, whole or not at all.
+
+    Args:
+        out: The page.
+        results: One for each robot.
+        command: Command that makes it.
+        notes: YAML file with what people have to say, by robot.
+
+    Raises:
+        UmcError: If the notes cannot be read, or the page cannot be written.
+    """
+    from umc.rl.record import git_state, now
+
+    try:
+        said: Any = yaml.safe_load(notes.read_text(encoding="utf-8")) if notes.is_file() else {}
+    except yaml.YAMLError as error:
+        raise UmcError(f"{notes} is no YAML: {' '.join(str(error).split())}") from error
+    commit = (git_state() or {}).get("commit", "unknown")
+    about = {"command": command, "time": now()[:10], "commit": commit[:10]}
+    text = results_page(results, about, (said or {}).get("robots") or {})
+    try:
+        with atomic_write(out) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise UmcError(f"cannot write {out}: {error.strerror}; choose another --out") from error

@@ -1,0 +1,291 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The results page on made-up studies: bars by hand, every engine, what is missing, and the commands that make it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from fresh_policy import write_fresh
+from umc.errors import UmcError
+from umc.evaluation.demo import demo_study
+from umc.evaluation.main import main as evaluate
+from umc.evaluation.metrics import Outcome
+from umc.evaluation.results import bars_of
+from umc.evaluation.results import main as results
+from umc.evaluation.results.bars import only, rate
+from umc.evaluation.results.page import RobotResults, results_page
+from umc.evaluation.study_file import STUDY, save_study
+from umc.rl import shipped
+from umc.rl.checkpoint import sha256
+from umc.rl.shipped import MODELS
+
+ABOUT = {"command": "evaluate --results", "time": "2026-11-21", "commit": "abc"}
+SHA = {"mlp": "a" * 64, "nm_mlp": "b" * 64, "transformer": "c" * 64}
+
+
+def made_up(physics="ovphysx", policies=(("mlp", 2.6), ("nm_mlp", 0.4)), members=10, seed=0):
+    """A study whose policies are two agents; the demo's made-up skills decide who is better."""
+    study = demo_study(members, policies, seed=seed)
+
+    def about(one):
+        stage = 1 if one.label.startswith("nm_") else 2
+        said = {"agent": f"rsl_rl_{one.label}_cfg_entry_point", "stage": stage, "seed": 1, "iteration": 999}
+        return replace(one, about={**said, "sha256": SHA[one.label], "physics": "ovphysx", "terrain": "flat"})
+
+    facts = {**study.about, "physics": physics, "robots_per_cell": members}
+    return replace(study, about=facts, policies=tuple(map(about, study.policies)))
+
+
+def with_outcomes(study, failed, reached):
+    """The study with fixed rates: by policy, shares of each scenario's robots that fail or go 4 m."""
+
+    def fixed(one):
+        run, outcome = one.run, one.run.episodes.outcome.clone()
+        distance = torch.zeros_like(run.episodes.distance)
+        for scenario in range(8):
+            rows = (run.cell % 8 == scenario).nonzero()[:, 0]
+            outcome[rows] = int(Outcome.UP)
+            count = round(failed[one.label](scenario + 1) * len(rows))
+            outcome[rows[:count]] = int(Outcome.FAILED)
+            far = round(reached[one.label](scenario + 1) * len(rows))
+            distance[rows[len(rows) - far :]] = 4.0
+        return replace(one, run=replace(run, episodes=replace(run.episodes, outcome=outcome, distance=distance)))
+
+    return replace(study, policies=tuple(map(fixed, study.policies)))
+
+
+def verdicts(study):
+    return [bar.met for bar in bars_of(study)]
+
+
+def constant(value):
+    return lambda _: value
+
+
+@pytest.mark.parametrize(
+    ("failed", "reached", "wanted"),
+    [
+        ((0.1, 0.5), (0.8, 0.3), [True, True, True, True]),
+        ((0.1, 0.25), (0.8, 0.65), [True, False, True, True]),  # half as many fall; 15 points further is too little
+        ((0.3, 0.45), (0.6, 0.3), [False, True, True, True]),  # neither 20 points nor half
+        ((0.0, 0.0), (0.9, 0.2), [False, True, True, True]),  # half of nothing is no gain
+        ((0.5, 0.1), (0.2, 0.8), [False, False, False, False]),
+    ],
+)
+def test_bars_by_hand(failed, reached, wanted):
+    study = made_up(members=40)
+    rates = [{"mlp": constant(ours), "nm_mlp": constant(theirs)} for ours, theirs in (failed, reached)]
+    assert verdicts(with_outcomes(study, *rates)) == wanted
+
+
+def test_the_hard_scenarios_and_the_healthy_one_are_judged_apart():
+    study = made_up(members=40)
+    failed = {"mlp": lambda n: 0.0 if n in (2, 3, 4) else 0.9, "nm_mlp": constant(0.5)}
+    reached = {"mlp": lambda n: 0.0 if n == 8 else 0.9, "nm_mlp": constant(0.1)}
+    failing = replace_scenario8(failed)
+    study = with_outcomes(study, failing, reached)
+    assert verdicts(study) == [True, True, False, False]
+    ours = study.policies[0]
+    assert rate(study, ours, "failed", (2, 3, 4)).value == 0.0
+    assert rate(study, ours, "failed", (1, 5)).value == pytest.approx(0.9, abs=0.01)
+    assert rate(study, ours, "reached@7", (2,)) is None
+
+
+def replace_scenario8(failed):
+    return {**failed, "mlp": lambda n: 1.0 if n == 8 else failed["mlp"](n)}
+
+
+def test_few_robots_prove_nothing():
+    """20 points of 6 robots: the intervals overlap, so the bar is missed."""
+    study = made_up(members=2)
+    failed = {"mlp": constant(0.33), "nm_mlp": constant(0.67)}
+    assert verdicts(with_outcomes(study, failed, failed))[0] is False
+
+
+def test_a_part_of_a_study_keeps_its_robots():
+    study = made_up()
+    part = only(study, (4, 2))
+    for one, whole in zip(part.policies, study.policies, strict=True):
+        for place, scenario in enumerate((4, 2)):
+            rows, before = one.run.cell % 2 == place, whole.run.cell % 8 == scenario - 1
+            assert torch.equal(one.run.episodes.distance[rows], whole.run.episodes.distance[before])
+            assert torch.equal(one.run.cell[rows] // 2, whole.run.cell[before] // 8)
+
+
+def test_the_transformer_is_held_against_the_paper():
+    study = made_up(policies=(("transformer", 2.6),), members=40)
+    good = with_outcomes(study, {"transformer": constant(0.0)}, {"transformer": constant(1.0)})
+    (bar,) = bars_of(good)
+    assert (bar.met, bar.second) == (True, "91%, failed 2%")
+    poor = with_outcomes(study, {"transformer": constant(0.1)}, {"transformer": constant(0.9)})
+    assert verdicts(poor) == [False]
+
+
+def entry(**changes):
+    gait = {"forward_speed": 0.47, "command": 0.5, "trunk_height": 0.2, "falls": 1, "robots": 64, "standing": 0}
+    return {
+        "recipe": "a1_mlp_cpu",
+        "commit": "abcdef0123456",
+        "trained": {"num_envs": 256, "device": "cpu"},
+        "metrics": {"healthy": {**gait, "mean_feet_in_contact": 2.1}},
+        **changes,
+    }
+
+
+def test_the_page_says_everything_it_knows():
+    studies = {"newton_mjwarp": made_up("newton_mjwarp", seed=1), "ovphysx": made_up(seed=2)}
+    third = made_up("mujoco 3.12", seed=3)
+    one = RobotResults(
+        "a1",
+        "ovphysx",
+        studies,
+        [replace(third, policies=(result,)) for result in third.policies],
+        {SHA["mlp"]: entry()},
+        {"mlp": "images/results_a1_mlp.png"},
+    )
+    page = results_page([one], ABOUT, {"a1": "Because of the friction."})
+    assert page.startswith("# Results\n")
+    assert "**These robots are made up; their figures mean nothing.**" in page
+    assert "Because of the friction." in page
+    assert "![mlp: reward, episode length and action noise over the iterations](images/results_a1_mlp.png)" in page
+    bars = bars_of(studies["ovphysx"])
+    assert f"{sum(bool(bar.met) for bar in bars)} of {len(bars)} bars are met" in page
+    assert "| MLP-UMC (paper) | 93% | 88% | 83% | 78% | 66% | 4% |" in page
+    assert page.count("| 2: range + blind |") == 2
+    assert re.search(r"\| A1 \| mlp \| 2 \| a1_mlp_cpu \| 1 \| 1000 \| 256 \| PhysX \(ovphysx\), flat, cpu \|", page)
+    assert "| mlp | 0.47 / 0.50 | 0.200 | 71% | **no** | 1 of 64 | 0 | 2.10 |" in page
+    # every policy on every engine, and the drop against the one it was trained on
+    engines = page[page.index("### The same policies") :]
+    for label in ("mlp", "nm_mlp"):
+        for engine in ("Newton", r"PhysX \(ovphysx\) \(trained on it\)", "plain MuJoCo"):
+            assert re.search(rf"^\| {label} \| {engine} \| \d+% ", engines, re.MULTILINE), (label, engine)
+    line = next(line for line in engines.splitlines() if line.startswith("| mlp | Newton"))
+    scenarios = tuple(range(1, 9))
+    here, there = (
+        rate(studies[engine], studies[engine].policies[0], "reached@3", scenarios).value
+        for engine in ("newton_mjwarp", "ovphysx")
+    )
+    assert line.split("|")[-2].strip() == f"{100 * (there - here):+.0f}"
+    assert "256 envs instead of 7,400; flat ground instead of tracks" in page
+    assert "10 instead of 4000. Fewer robots widen the intervals" in page
+    assert "- A1: the paper's transformer, nm_transformer, body_transformer." in page
+    assert "- Solo8: nothing." in page
+    assert "The paper's ablations" in page
+
+
+def test_without_a_pair_no_bar_is_claimed():
+    one = RobotResults("a1", "ovphysx", {"ovphysx": made_up(policies=(("mlp", 2.6),))})
+    page = results_page([one], ABOUT, {})
+    assert "there is nothing to hold against" in page
+    assert "other engines" not in page
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Shipped policies: both stages of A1's MLP, its baseline, and one of G1."""
+    folder = tmp_path / "pretrained"
+    folder.mkdir()
+    models = {}
+    for robot, agent, stage in (("a1", "mlp", 1), ("a1", "mlp", 2), ("a1", "nm_mlp", 1), ("g1", "mlp", 2)):
+        name = f"{robot}_{agent}_stage{stage}"
+        fresh = write_fresh(tmp_path / name, f"UMC-{robot.upper()}-Stage{stage}", agent, physics="ovphysx")
+        path = fresh.rename(folder / f"{name}.pt")
+        models[name] = {"robot": robot, "agent": agent, "stage": stage, "sha256": sha256(path), **entry()}
+    (folder / MODELS).write_text(json.dumps({"format": 1, "models": models}))
+    monkeypatch.setattr(shipped, "shipped_folder", lambda: folder)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, capsys):
+    calls = []
+
+    def run(_script, arguments):
+        calls.append(arguments)
+        save_made_up(Path(arguments[arguments.index("--out") + 1]), arguments)
+
+    def save_made_up(out, arguments):
+        at = arguments.index("--checkpoint") + 1
+        paths = [Path(text) for text in arguments[at : arguments.index("--robot")]]
+        study = made_up()
+        policies = [
+            replace(one, about={**one.about, "sha256": sha256(path)})
+            for one, path in zip(study.policies, paths, strict=False)
+        ]
+        save_study(out / STUDY, replace(study, policies=tuple(policies)))
+
+    monkeypatch.setattr(results, "run_script", run)
+    argv = [
+        "--results",
+        "--robot",
+        "A1",
+        "--engines",
+        "ovphysx",
+        "newton_mjwarp",
+        "--num_envs",
+        "48",
+        "--device",
+        "cpu",
+    ]
+    assert results.main([*argv, "protocol.steps=100"], Path("evaluate.py")) == 0
+    assert [call[-2:] for call in calls] == [
+        ["physics=ovphysx", "protocol.steps=100"],  # all were trained on it: the main tables come first
+        ["physics=newton_mjwarp", "protocol.steps=100"],
+    ]
+    first = calls[0]
+    assert first[1:3] == [str(package / f"{name}.pt") for name in ("a1_mlp_stage2", "a1_nm_mlp_stage1")]
+    assert first[first.index("--labels") + 1 :][:2] == ["mlp", "nm_mlp"]
+    page = Path("docs/results.md").read_text()
+    assert "results: docs/results.md" in capsys.readouterr().out
+    assert "--results --robot A1" in page
+    assert "| A1 | mlp | 2 | a1_mlp_cpu |" in page
+    # made again without simulation
+    before = len(calls)
+    assert results.main([*argv, "--report_only", "--out", "again.md"], Path("evaluate.py")) == 0
+    assert len(calls) == before
+    assert Path("again.md").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--robot", "h1"], "no policy of h1; ship one"),
+        (["--robot", "a2"], "unknown robot a2"),
+        (["--num_envs", "0"], "--num_envs is 0"),
+        (["physics=ovphysx"], "give the engines with --engines"),
+        (["--engine", "ovphysx"], "unknown argument --engine"),
+        (["--engines", "mujoco"], "has no main tables"),
+        (["--engines", "bullet"], "invalid choice"),
+        (["--checkpoint", "gone.pt"], "no checkpoint at gone.pt"),
+        (["--report_only", "--robot", "a1"], "no study at logs/results/a1"),
+        (["--report_only", "--robot", "a1", "--curves", "mlp=gone"], "names no run folder"),
+    ],
+)
+def test_a_mistake_is_one_line(package, arguments, words):
+    with pytest.raises(UmcError) as error:
+        results.main(["--results", *arguments], Path("evaluate.py"))
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_evaluate_py_takes_the_flag(package, capsys):
+    assert evaluate(["--results", "--robot", "a2"]) == 2
+    assert capsys.readouterr().err.startswith("error: unknown robot a2;")
+
+
+def test_what_people_say_is_read_from_a_file(tmp_path):
+    one = RobotResults("a1", "ovphysx", {"ovphysx": made_up()})
+    notes = tmp_path / "notes.yaml"
+    notes.write_text("robots: {a1: Too short a run.}")
+    results.write_page(tmp_path / "r.md", [one], "c", notes)
+    assert "Too short a run." in (tmp_path / "r.md").read_text()
+    notes.write_text("robots: [")
+    with pytest.raises(UmcError, match="is no YAML"):
+        results.write_page(tmp_path / "r.md", [one], "c", notes)
+    assert "robots" in results.NOTES.read_text()
