@@ -212,9 +212,7 @@ def say_what_comes(plan: Plan) -> None:
     envs, processes = f"{env_cfg.scene.num_envs} envs", ranks_from_env().world_size
     if processes > 1:
         envs = f"{processes} processes x {envs} = {processes * env_cfg.scene.num_envs} envs"
-    print(
-        f"{envs} x {agent_cfg.num_steps_per_env} steps, {agent_cfg.max_iterations} iterations, seed {agent_cfg.seed}"
-    )
+    print(f"{envs} x {agent_cfg.num_steps_per_env} steps, {agent_cfg.max_iterations} iterations, seed {agent_cfg.seed}")
     for remark in plan.remarks:
         print(remark)
     print(f"run folder: {plan.folder}")
