@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from isaaclab.envs import mdp as lab
 from isaaclab.managers import EventTermCfg, ManagerTermBase
+from torch.overrides import TorchFunctionMode
+
+from umc.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedEnv
@@ -22,12 +27,26 @@ START = "start"
 _ODD = 0x9E3779B1
 """Knuth's multiplier, which spreads members over the seeds."""
 
+TOGETHER = (
+    lab.randomize_rigid_body_material,
+    lab.randomize_rigid_body_mass,
+    lab.randomize_rigid_body_com,
+    lab.randomize_actuator_gains,
+    lab.reset_root_state_uniform,
+    lab.reset_joints_by_scale,
+)
+"""Terms that treat every env alike and draw one row of numbers for each: those of UMC's tasks. They run for all envs at
+once; if a task has another one, its terms run env by env (2 ms an env on a CPU)."""
+
+DRAWS = (torch.rand, torch.randn, torch.randint)
+"""How those terms draw."""
+
 
 def seed_starts(events: Any) -> None:
     """Moves all randomisation of an env cfg into the start of an evaluation.
 
     Isaac Lab draws physics and starts for all envs at once from one generator, so that a robot's friction depends on
-    its neighbours. Here the same terms run for one env after the other, each with the seed of its robot.
+    its neighbours. Here every env draws with the seed of its robot, as if it were alone.
 
     Args:
         events: Events of an env cfg; changed in place.
@@ -65,11 +84,84 @@ class SeededStarts(ManagerTermBase):
         lab.reset_scene_to_default(env, torch.arange(env.num_envs, device=env.device)[env_ids])
         if self._seeds is None:
             return
-        with torch.random.fork_rng():
-            for number, seed in enumerate(self._seeds):
-                torch.manual_seed(seed)
-                env.event_manager.apply(mode=START, env_ids=torch.tensor([number], device=env.device))
-        self._seeds = None
+        seeds, self._seeds = self._seeds, None
+        names = env.event_manager.active_terms[START]
+        together = all(kind_of(env.event_manager.get_term_cfg(name).func) in TOGETHER for name in names)
+        (start_together if together else start_one_by_one)(env, seeds)
+
+
+def kind_of(term: Any) -> Any:
+    """What an event term is made of.
+
+    Args:
+        term: A function, a class, or an instance of one.
+
+    Returns:
+        The function or the class.
+    """
+    return term if inspect.isfunction(term) or inspect.isclass(term) else type(term)
+
+
+def start_one_by_one(env: ManagerBasedEnv, seeds: Sequence[int]) -> None:
+    """Runs the terms of the start for one env after the other.
+
+    Args:
+        env: The environment.
+        seeds: A seed for each env.
+    """
+    with torch.random.fork_rng():
+        for number, seed in enumerate(seeds):
+            torch.manual_seed(seed)
+            env.event_manager.apply(mode=START, env_ids=torch.tensor([number], device=env.device))
+
+
+def start_together(env: ManagerBasedEnv, seeds: Sequence[int]) -> None:
+    """Runs the terms of the start once for all envs, which gives the bits of :func:`start_one_by_one`.
+
+    Args:
+        env: The environment.
+        seeds: A seed for each env.
+    """
+    with RowsOfTheirOwn(seeds):
+        env.event_manager.apply(mode=START, env_ids=torch.arange(env.num_envs, device=env.device))
+
+
+class RowsOfTheirOwn(TorchFunctionMode):
+    """While it is on, random numbers are drawn row by row, each env's from a generator of its own.
+
+    Args:
+        seeds: A seed for each env.
+    """
+
+    def __init__(self, seeds: Sequence[int]) -> None:
+        super().__init__()
+        self._seeds = seeds
+        self._generators: dict[torch.device, list[torch.Generator]] = {}
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Does what torch would, but for the draws."""
+        kwargs = dict(kwargs or {})
+        if func not in DRAWS:
+            return func(*args, **kwargs)
+        bounds = args[:2] if func is torch.randint else ()
+        size = kwargs.pop("size", None) or args[len(bounds) :]
+        size = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
+        rows, rest = divmod(size[0], len(self._seeds))
+        if rest:
+            raise UmcError(f"a start draws {size[0]} rows of numbers for {len(self._seeds)} envs; take its term out")
+        generators = self._generators_on(torch.device(kwargs.get("device") or "cpu"))
+        return torch.cat([func(*bounds, (rows, *size[1:]), generator=own, **kwargs) for own in generators])
+
+    def _generators_on(self, device: torch.device) -> list[torch.Generator]:
+        if device not in self._generators:
+            self._generators[device] = [torch.Generator(device).manual_seed(seed) for seed in self._seeds]
+        return self._generators[device]
 
 
 def starts_of(env: ManagerBasedEnv) -> SeededStarts:
