@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -181,6 +182,41 @@ def test_training_tables(robot):
 @pytest.mark.parametrize(("robot", "table"), [*((robot, "inference") for robot in ROBOTS), ("A1", "ablation")])
 def test_inference_tables(robot, table):
     assert used_in_inference(robot, table) == TABLES[f"{robot} {table}"]
+
+
+def shown(value: Any) -> str:
+    """A figure of the paper as docs/robots.md writes it."""
+    if value is None:
+        return "N/A"
+    return ", ".join(
+        f"{one:,g}" if one < 1000 else f"{one:,}" for one in (value if isinstance(value, list) else [value])
+    )
+
+
+def shown_rows(table: dict[str, Any]) -> dict[str, str]:
+    """The rows of one of the paper's tables as docs/robots.md writes them."""
+    rows = {name: shown(value) for name, value in table.items() if name != "Task" and "Motor" not in name}
+    low, high = table["Random Damage Range"]
+    rows |= {"Random Damage Range": f"{low} to {high}", "ROM Limit": f"{100 * table['ROM Limit']:g} %"}
+    motors = {
+        re.sub(r"Motor Limit|for|Joints|All", "", name).strip(): value
+        for name, value in table.items()
+        if "Motor" in name
+    }
+    rows["Motor Limit"] = ", ".join(f"{part.lower()} {value:g}".strip() for part, value in motors.items())
+    return rows
+
+
+def test_the_robots_page_has_every_figure():
+    page = (Path(__file__).parents[1] / "docs" / "robots.md").read_text(encoding="utf-8")
+    found: dict[str, dict[str, str]] = {}
+    for kind, body in re.findall(r"^\| (training|inference) (\|.*\n(?:\|.*\n)+)", page, re.MULTILINE):
+        head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in body.strip().split("\n")]
+        for place, title in enumerate(head):
+            table = f"{title.split(',')[0]} {'ablation' if 'ablations' in title else kind}"
+            cells = {row[0].split(" [")[0]: row[place + 1] for row in rows}
+            found[table] = {name: cell for name, cell in cells.items() if cell}
+    assert found == {name: shown_rows(table) for name, table in TABLES.items() if not name.endswith("network")}
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
