@@ -148,6 +148,8 @@ def ship(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[str, 
         provenance["commit"] = options.commit
     if provenance["commit"] is None:
         raise UmcError(f"no {RUN_FILE} beside {checkpoint} says at which commit it was trained; give --commit")
+    if not provenance["trained"]["terrain"]:  # runs of UMC 0.1 say only what was overridden
+        provenance["trained"] = {**provenance["trained"], "terrain": _ground(info, trained_overrides(checkpoint, info))}
     info = dataclasses.replace(
         info,
         physics=provenance["trained"]["physics"],
@@ -160,6 +162,8 @@ def ship(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[str, 
         raise UmcError(f"{name}.pt would have {len(content):,} bytes, more than {LARGEST_FILE:,}; {mend}")
     folder.mkdir(parents=True, exist_ok=True)
     difference = _checked(checkpoint, info, content, folder, name)
+    if again and before is not None:  # that to what was trained, not to itself
+        difference = max(difference, before["largest_difference"])
     path = folder / f"{name}.pt"
     kept = dict((before or {}).get("metrics") or {}) if again else {}
     known = {sha256(checkpoint), provenance["source_sha256"]}
@@ -224,6 +228,14 @@ def _half(name: str, tensor: torch.Tensor) -> torch.Tensor:
     if not torch.isfinite(half).all():
         raise UmcError(f"{name} holds weights that half precision cannot hold, or that are no numbers; train it again")
     return half
+
+
+def _ground(info: CheckpointInfo, overrides: list[str]) -> str:
+    """The ground that a task has with a run's overrides."""
+    from umc.rl.resolve import resolve_cfgs
+    from umc.terrains import ground_name
+
+    return ground_name(resolve_cfgs(info.task, None, overrides)[0].scene.terrain)
 
 
 def _packed(content: dict[str, Any]) -> bytes:
