@@ -294,6 +294,21 @@ def test_quick_passes_through_every_part(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "logs" / "rsl_rl").exists()  # else a real Stage 2 would start from a quick Stage 1
 
 
+@pytest.mark.parametrize(
+    ("argv", "flat"),
+    [
+        (["--task", "UMC-A1-Stage2", "--device", "cpu"], True),
+        (["--task", "UMC-A1-Stage2", "--device", "cpu", "physics=ovphysx"], False),  # tracks cost nothing there
+        (["--task", "UMC-A1-Stage2", "--device", "cpu", "env.scene.terrain=perlin"], False),  # asked for
+        (["--task", "UMC-G1-Stage2", "--device", "cpu"], False),  # flat already
+    ],
+)
+def test_quick_lays_flat_ground_where_tracks_are_slow(argv, flat, capsys):
+    request = parse(argv)
+    assert quick.quick_ground(request) == (["env.scene.terrain=flat"] if flat else [])
+    assert ("env.scene.terrain=perlin brings that back" in capsys.readouterr().out) == flat
+
+
 def test_ctrl_c_reaches_a_child_once_and_its_status_comes_back(tmp_path):
     child = tmp_path / "child.py"
     child.write_text(
