@@ -11,7 +11,7 @@ from live_page import browser_page, viewer
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
-POLICY = ROOT / "policies" / "a1_mlp_stage1.pt"
+POLICY = "pretrained:a1_mlp_stage1"
 COLORS = 128
 """Of the picture's palette: it is loaded by everybody who opens the README."""
 
@@ -21,7 +21,7 @@ FAULTS = (("RR_thigh_joint", "bias", 0.1), ("FR_calf_joint", "effort", 14.0))
 
 def main(path: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        arguments = ("--checkpoint", str(POLICY), "--scenario", "8", "physics=ovphysx", "env.scene.terrain=flat")
+        arguments = ("--checkpoint", POLICY, "--scenario", "8", "physics=ovphysx", "env.scene.terrain=flat")
         with viewer(Path(folder), *arguments) as running, browser_page() as live:
             live.open(running.url)
             live.close_notes()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import queue
+import threading
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,8 @@ WIDTH = "large"
 class Panel:
     """The page's controls, for one env at a time.
 
-    Callbacks of the page run in threads of their own; they only note what to do, and :meth:`do_clicks` does it.
+    Callbacks of the page run in threads of their own; they only note what to do, and :meth:`do_clicks` does it. The
+    slider is the exception: it is set at once, for who moves it before the next step would lose that move.
 
     Args:
         server: viser's server.
@@ -69,6 +71,9 @@ class Panel:
     ) -> None:
         self._env, self._board, self._policy = env, board, policy
         self._state = fault_state(env)
+        # found here, in the simulation's own thread
+        self._spans = {(joint, kind): board.span(joint, kind) for joint in board.joint_names for kind in board.kinds}
+        self._slider = threading.Lock()
         self._clicks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._time = 0.0
         self._table_text = ""
@@ -149,7 +154,7 @@ class Panel:
         self._table = gui.add_html("")
         self._selected = gui.add_dropdown("Joint", self._board.joint_names)
         self._kind = gui.add_dropdown("Fault", self._board.kinds)
-        span = self._board.span(self._selected.value, self._kind.value)
+        span = self._spans[self._selected.value, self._kind.value]
         low, high, first = (0.0, 1.0, 0.0) if span is None else (span.low, span.high, span.first)
         self._severity = gui.add_slider("Severity", low, high, slider_step(low, high), first)
         self._hint = gui.add_markdown("")
@@ -157,51 +162,52 @@ class Panel:
         heal_it = gui.add_button("Heal this joint", color="green")
         heal_all = gui.add_button("Heal all", color="green")
         self._set_slider()
-        self._selected.on_update(lambda _: self._clicks.put(self._choose_joint))
-        self._kind.on_update(lambda _: self._clicks.put(self._set_slider))
+        self._selected.on_update(lambda _: self._set_slider())
+        self._kind.on_update(lambda _: self._set_slider())
         self._severity.on_update(self._slide)
         # what is chosen is read when it is clicked, not when it is done
-        break_it.on_click(lambda _: self._later(self._break, self._selected.value, self._kind.value))
+        break_it.on_click(lambda _: self._later(self._break, *self._chosen()))
         heal_it.on_click(lambda _: self._later(self._board.clear, self.env_id, self._selected.value))
         heal_all.on_click(lambda _: self._later(self._board.clear, self.env_id))
 
     def _later(self, act: Callable[..., None], *arguments: Any) -> None:
         self._clicks.put(lambda: act(*arguments))
 
-    def _break(self, joint: str, kind: str) -> None:
-        severity = self._severity.value if find_kind(kind).unit else None
-        self._board.inject(self.env_id, joint, kind, severity)
+    def _chosen(self) -> tuple[str, str, float]:
+        with self._slider:
+            return self._selected.value, self._kind.value, self._severity.value
+
+    def _break(self, joint: str, kind: str, severity: float) -> None:
+        self._board.inject(self.env_id, joint, kind, severity if find_kind(kind).unit else None)
 
     def _slide(self, event: Any) -> None:
         """A fault that is on gets harder or milder with the slider; one that is not waits for its button."""
         if event.client is None:  # the panel itself has set the slider
             return
-        joint, kind = self._selected.value, self._kind.value
+        joint, kind, severity = self._chosen()
 
         def change() -> None:
             row = self._board.rows(self.env_id)[self._board.joint_names.index(joint)]
             if kind in row.kinds:
-                self._break(joint, kind)
+                self._break(joint, kind, severity)
 
         self._clicks.put(change)
 
-    def _choose_joint(self) -> None:
-        self._set_slider()
-
     def _set_slider(self) -> None:
         """Lets the slider offer what makes sense for the chosen joint and kind."""
-        kind = self._kind.value
-        span = self._board.span(self._selected.value, kind)
-        self._severity.visible = span is not None
-        self._hint.content = f"`{kind}`" + ("" if span is None else f" severity [{span.unit}]")
-        if span is None:
-            return
-        whole = find_kind(kind).unit == "[env steps]"
-        step = 1.0 if whole else slider_step(span.low, span.high)
-        self._severity.min, self._severity.max = span.low, span.high
-        self._severity.step = step
-        self._severity.precision = max(0, -math.floor(math.log10(step)))
-        self._severity.value = span.first
+        with self._slider:
+            kind = self._kind.value
+            span = self._spans[self._selected.value, kind]
+            self._severity.visible = span is not None
+            self._hint.content = f"`{kind}`" + ("" if span is None else f" severity [{span.unit}]")
+            if span is None:
+                return
+            whole = find_kind(kind).unit == "[env steps]"
+            step = 1.0 if whole else slider_step(span.low, span.high)
+            self._severity.min, self._severity.max = span.low, span.high
+            self._severity.step = step
+            self._severity.precision = max(0, -math.floor(math.log10(step)))
+            self._severity.value = span.first
 
     def _show_env(self, env_id: int) -> None:
         self.env_id = env_id
