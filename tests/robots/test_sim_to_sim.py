@@ -1,16 +1,25 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The same actions move every robot's joints alike on Newton and ovphysx, in the air, where no contact decides."""
+"""The same actions move every robot's joints alike on Newton and ovphysx, in the air, where no contact decides.
+
+A second robot beside each gets the mirror image of the actions, and moves as the first one's mirror image.
+"""
 
 from typing import Any
 
 import pytest
 import torch
+from umc.robots.mirror import mirrored_joints
 
 ENGINES = ("newton_mjwarp", "ovphysx")
 ROBOTS = ("A1", "G1", "H1", "Solo8")
 TOLERANCE = 0.02
 """Greatest difference between the engines' joint positions [rad]."""
+LIKENESS = 0.01
+"""Greatest difference between a robot's joint positions and those of its mirror image [rad]: models are not even to the
+last gram."""
+TILT = 0.03
+"""Greatest difference between a robot's tilt and that of its mirror image (part of gravity) [-]."""
 STEPS, DECIMATION, DT = 25, 4, 0.005
 """Policy steps, physics steps in each, and their length [s]: 0.5 s."""
 HEIGHT = 5.0
@@ -44,7 +53,8 @@ def robots_in_the_air(physics: str) -> dict:
         physics: Name of the engine.
 
     Returns:
-        By robot: names of joints and bodies, targets, positions after every physics step, and how far it fell [m].
+        By robot: names of joints and bodies, targets, positions after every physics step, those of its mirror image,
+        directions of gravity seen by both in the end, and how far it fell [m].
     """
     import umc.tasks  # noqa: F401
     from isaaclab.scene import InteractiveScene, InteractiveSceneCfg
@@ -56,7 +66,7 @@ def robots_in_the_air(physics: str) -> dict:
     tasks: dict[str, Any] = {
         name: load_cfg_from_registry(f"UMC-{name}-Stage1", "env_cfg_entry_point") for name in ROBOTS
     }
-    cfg: Any = InteractiveSceneCfg(num_envs=1, env_spacing=20.0)
+    cfg: Any = InteractiveSceneCfg(num_envs=2, env_spacing=20.0)
     for at, (name, task) in enumerate(tasks.items()):
         robot = task.scene.robot.replace(prim_path=f"{{ENV_REGEX_NS}}/{name}")
         robot.init_state.pos = (0.0, 3.0 * at, HEIGHT)
@@ -70,27 +80,38 @@ def robots_in_the_air(physics: str) -> dict:
         said: dict[str, Any] = {}
         for name in ROBOTS:
             robot, data = scene[name], scene[name].data
-            robot.write_root_pose_to_sim_index(root_pose=data.default_root_pose.torch)
+            pose = data.default_root_pose.torch.clone()
+            pose[:, :3] += scene.env_origins
+            robot.write_root_pose_to_sim_index(root_pose=pose)
             robot.write_root_velocity_to_sim_index(root_velocity=data.default_root_vel.torch)
             robot.write_joint_position_to_sim_index(position=data.default_joint_pos.torch)
             robot.write_joint_velocity_to_sim_index(velocity=data.default_joint_vel.torch)
             draws = actions(robot.num_joints, generator)
+            columns, signs = mirrored_joints(robot.joint_names)
+            default, scale = data.default_joint_pos.torch[0], tasks[name].actions.joint_pos.scale
             said[name] = {
                 "joints": list(robot.joint_names),
                 "bodies": list(robot.body_names),
-                "targets": (data.default_joint_pos.torch + tasks[name].actions.joint_pos.scale * draws).tolist(),
+                "targets": (default + scale * draws).tolist(),
+                "mirrored_targets": (default + scale * draws[:, columns] * torch.tensor(signs)).tolist(),
                 "positions": [data.joint_pos.torch[0].tolist()],
+                "mirrored_positions": [data.joint_pos.torch[1].tolist()],
             }
         for number in range(STEPS * DECIMATION):
             for name in ROBOTS:
-                target = torch.tensor([said[name]["targets"][number // DECIMATION]])
+                target = torch.tensor(
+                    [said[name][key][number // DECIMATION] for key in ("targets", "mirrored_targets")]
+                )
                 scene[name].actuators.target_command.set_position_index(value=target)
             scene.write_data_to_sim()
             sim.step(render=False)
             scene.update(DT)
             for name in ROBOTS:
-                said[name]["positions"].append(scene[name].data.joint_pos.torch[0].tolist())
+                ours, mirrored = scene[name].data.joint_pos.torch.tolist()
+                said[name]["positions"].append(ours)
+                said[name]["mirrored_positions"].append(mirrored)
         for name in ROBOTS:
+            said[name]["gravity"] = scene[name].data.projected_gravity_b.torch.tolist()
             said[name]["fell"] = HEIGHT - float(scene[name].data.root_pos_w.torch[0, 2])
     return said
 
@@ -109,6 +130,19 @@ def test_joints_move_alike_on_both_engines(runs, robot):
     assert newton.shape[0] == STEPS * DECIMATION + 1
     assert (newton.amax(0) - newton.amin(0)).min() > 0.1  # every joint moves [rad]
     assert (newton - physx).abs().max() < TOLERANCE
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_mirrored_actions_move_the_mirror_image(runs, robot, engine):
+    said = runs[engine][robot]
+    columns, signs = mirrored_joints(said["joints"])
+    ours, mirrored = torch.tensor(said["positions"]), torch.tensor(said["mirrored_positions"])
+    assert (mirrored - ours[:, columns] * torch.tensor(signs)).abs().max() < LIKENESS
+    assert (mirrored - ours).abs().max() > 0.1  # it is another movement [rad]
+    gravity, image = torch.tensor(said["gravity"])
+    assert (image - gravity * torch.tensor([1.0, -1.0, 1.0])).abs().max() < TILT
 
 
 @pytest.mark.engine

@@ -22,6 +22,7 @@ from umc.errors import UmcError
 from umc.ranks import ranks_from_env
 from umc.rl.checkpoint import CheckpointInfo, read_checkpoint, write_checkpoint
 from umc.rl.distributed import configure_rsl_rl, everyone, highest, weights_digest
+from umc.rl.mirror import add_mirrored, mirror_of
 from umc.rl.progress import Progress, ProgressLogger
 
 SAVE_EVERY_S = 120.0
@@ -335,6 +336,12 @@ class UmcRunner(TrainingRun, OnPolicyRunner):
             info: What checkpoints say about themselves; needed to write any.
             save_every_s: Longest time between two checkpoints [s].
         """
+        if train_cfg.get("mirror"):
+            mirror_of(env)  # what has no mirror image is said before anything is learnt
+            train_cfg["algorithm"]["symmetry_cfg"] = {
+                "data_augmentation_func": add_mirrored,
+                "use_data_augmentation": True,
+            }
         OnPolicyRunner.__init__(self, env, train_cfg, log_dir=log_dir, device=device)
         self._keep(
             info,

@@ -64,6 +64,9 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     )
     hand_over: HandOverCfg = HandOverCfg()
 
+    mirror: bool = False
+    """Whether every sample is learnt from in the mirror, too (:mod:`umc.rl.mirror`); the paper does not say so."""
+
     def __post_init__(self) -> None:
         """Learn on the first GPU where there is one, so that Isaac Lab's own commands start on any machine."""
         self.device = DEFAULT_DEVICE

@@ -50,6 +50,8 @@ class SkrlRunner(TrainingRun):
         """
         if torch.device(device) != env.device:
             raise UmcError(f"skrl learns where the environment is, on {env.device}, not on {device}; give one device")
+        if train_cfg.get("mirror"):
+            raise UmcError("skrl's PPO has no mirror; train this agent with --rl_library rsl_rl, or agent.mirror=false")
         self.env = env
         self.cfg = train_cfg
         self.device = device
