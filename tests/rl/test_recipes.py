@@ -77,8 +77,9 @@ def test_gpu_recipes_have_the_papers_sizes():
 
 
 def test_a_recipe_lies_over_its_family():
-    recipe = read_recipe("config/recipes/a1_nm_mlp_cpu.yaml")  # a name of a family, as the path that it would have
-    assert (recipe.name, recipe.robot, recipe.agent, recipe.device) == ("a1_nm_mlp_cpu", "a1", "nm_mlp", "cpu")
+    name, agent = "a1_nm_transformer_small32_cpu", "nm_transformer_small32"
+    recipe = read_recipe(f"config/recipes/{name}.yaml")  # a name of a family, as the path that it would have
+    assert (recipe.name, recipe.robot, recipe.agent, recipe.device) == (name, "a1", agent, "cpu")
     (phase,) = recipe.phases
     assert (phase.stage, phase.iterations, phase.task) == (1, 2000, "UMC-A1-Stage1")
     assert phase.overrides[0] == "physics=ovphysx"
