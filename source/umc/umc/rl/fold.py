@@ -19,16 +19,10 @@ from umc.errors import UmcError
 from umc.models.layout import FAULT_FLAG_WIDTH
 from umc.rl.agents import AGENTS, entry_point
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, write_checkpoint
-from umc.rl.stages import experiment_name
+from umc.rl.stages import FLAG_READERS, HEALTHY_FLAG, experiment_name
 
 BASELINE_PREFIX = "nm_"
 """What the name of a network has before it where mask and flag are left out."""
-
-HEALTHY_FLAG = -1.0
-"""The fault flag of a robot without a detected fault."""
-
-FLAG_READERS = ("core.layers.0", "core.context")
-"""Linear layers whose last columns are the flag: the MLP's first and the transformer's context token."""
 
 
 def fold_flag(data: dict[str, Any], path: Path | str) -> dict[str, Any]:

@@ -17,6 +17,12 @@ from umc.rl.shipped import shipped_policy
 if TYPE_CHECKING:
     from umc.rl.runner import TrainingRun
 
+HEALTHY_FLAG = -1.0
+"""The fault flag of a robot without a detected fault."""
+
+FLAG_READERS = ("core.layers.0", "core.context")
+"""Linear layers whose last columns are the flag: the MLP's first and the transformer's context token."""
+
 TASK_NAME = re.compile(r"UMC-(\w+)-Stage([12])")
 """Gym ids: robot and stage."""
 
@@ -91,8 +97,8 @@ def hand_over(runner: TrainingRun, path: Path, robot: str, model: str) -> Checkp
     """Start a stage from the weights of another.
 
     Actor and critic take the weights bit by bit, and iterations are counted from 0. What else starts afresh is the
-    agent's ``hand_over`` (:class:`umc.tasks.ppo.HandOverCfg`): by default the optimizer with its learning rate, and the
-    action noise, which goes back to the actor's ``init_std``.
+    agent's ``hand_over`` (:class:`umc.tasks.ppo.HandOverCfg`): by default the optimizer with its learning rate, the
+    action noise, which goes back to the actor's ``init_std``, and the weights of the fault flag.
 
     Args:
         runner: Runner of the new stage.
@@ -124,6 +130,8 @@ def hand_over(runner: TrainingRun, path: Path, robot: str, model: str) -> Checkp
         _reset_optimizer(runner)
     if fresh["reset_noise"]:
         _reset_noise(runner)
+    if fresh.get("neutral_flag") and info.stage == 1:
+        _make_flag_neutral(runner)
     return info
 
 
@@ -132,6 +140,22 @@ def _reset_optimizer(runner: TrainingRun) -> None:
     runner.alg.optimizer.state.clear()
     for group in runner.alg.optimizer.param_groups:
         group["lr"] = runner.alg.learning_rate
+
+
+def _make_flag_neutral(runner: TrainingRun) -> None:
+    """Fold what Stage 1's constant flag did into the bias: what a raised one does is for Stage 2 to learn."""
+    import torch
+
+    from umc.models.layout import FAULT_FLAG_WIDTH
+
+    policy = runner.alg.get_policy()
+    if not getattr(getattr(policy, "core", None), "flagged", False):
+        return
+    modules = dict(policy.named_modules())
+    layer: torch.nn.Linear = next(modules[name] for name in FLAG_READERS if name in modules)
+    with torch.no_grad():
+        layer.bias += HEALTHY_FLAG * layer.weight[:, -FAULT_FLAG_WIDTH:].sum(1)
+        layer.weight[:, -FAULT_FLAG_WIDTH:] = 0.0
 
 
 def _reset_noise(runner: TrainingRun) -> None:

@@ -41,6 +41,10 @@ class HandOverCfg:
     reset_optimizer: bool = True
     """Whether the optimizer and its learning rate start afresh; else the checkpoint's go on."""
 
+    neutral_flag: bool = True
+    """Whether a raised fault flag does nothing at first. Stage 1 never raises it: what it would do is
+    chance, and throws over a robot that would have walked on."""
+
 
 @configclass
 class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
