@@ -59,17 +59,10 @@ OUTSIDE = re.compile(r"\]\((\.\./[^)#\s]+)\)")
 """A link from a page to a file of the repository that is no page, as GitHub follows it."""
 
 
-COMING = ("results",)
-"""Pages of the index that are being written; one that is there and not in the index is a warning, so an error."""
-
-
 def link_files(app: Any, docname: str, source: list[str]) -> None:
     """Let such links lead to a copy of the file in the site; a missing file is a warning, so an error."""
     if "/" not in docname:  # from a folder of pages, ../ leads to a page
         source[0] = OUTSIDE.sub(r"](path:\1)", source[0])
-    if docname == "index":
-        there = app.env.found_docs
-        source[0] = "\n".join(line for line in source[0].split("\n") if line not in COMING or line in there)
 
 
 def setup(app: Any) -> None:
