@@ -42,11 +42,14 @@ VECTORS = {
 }
 """Observation terms that are no joints', by name."""
 
-SIGNED, PLAIN = ("joint_pos", "joint_vel", "last_action"), ("mask",)
-"""Observation terms of joints, one column each: with the joint's sign, and without."""
+SIGNED = ("joint_pos", "joint_vel", "last_action")
+"""Observation terms with a column per joint, which turns round with its joint."""
+
+PLAIN = ("mask",)
+"""Observation terms with a column per joint that only change sides."""
 
 PHYSICS = "physics"
-"""Observation term of :class:`umc.mdp.randomized_physics`: mass, centre of mass, a gain per joint."""
+"""Observation term of :class:`umc.mdp.randomized_physics` (mass, centre of mass, a gain per joint)."""
 
 
 class Mirror:
