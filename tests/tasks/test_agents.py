@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every agent is there for every robot, is the network that its name says, and learns on a dummy environment."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import dummy_training as dummy
@@ -211,6 +212,44 @@ def test_stage_2_begins_with_a_flag_that_does_nothing_and_learns_what_it_does(tm
     second.train(1)
     learnt = mean_action(second, **groups, fault_flag=healthy) - mean_action(second, **groups, fault_flag=-healthy)
     assert learnt.abs().max() > 1e-5
+
+
+def mirrored_run(folder, mirror, mask="mask"):
+    """A1's MLP after one iteration on the dummy env, which has a task's terms."""
+    joints = len(A1_JOINTS)
+    body = [("base_lin_vel", 3), ("base_ang_vel", 3), ("projected_gravity", 3), ("command", 3)]
+    body += [(name, joints) for name in ("joint_pos", "joint_vel", "last_action")]
+    critic = [*body, ("physics", 4 + joints)]
+    terms = {"policy": body, "joint_mask": [(mask, joints)], "fault_flag": [("flag", 3)], "critic": critic}
+    env: Any = DummyRobotEnv("A1")
+    env.unwrapped, env.scene = env, {"robot": SimpleNamespace(joint_names=A1_JOINTS)}
+    env.observation_manager = SimpleNamespace(
+        active_terms={group: [name for name, _ in names] for group, names in terms.items()},
+        group_obs_term_dim={group: [(width,) for _, width in names] for group, names in terms.items()},
+    )
+    cfg = handle_deprecated_rsl_rl_cfg(agent_cfg("A1", "mlp", 2), "5.5.1")
+    cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.mirror = 4, 1, mirror
+    runner = dummy.build(folder, env, to_dict(cfg), robot="a1", model="mlp", joint_names=list(A1_JOINTS))
+    del runner.carried["fault_episode"]
+    seen = []
+    runner.alg.get_policy().core.register_forward_hook(
+        lambda module, inputs, output: seen.append(len(output)) if torch.is_grad_enabled() else None
+    )
+    runner.train(1)
+    return runner, seen
+
+
+def test_mirror_learns_from_every_sample_twice(tmp_path):
+    plain, once = mirrored_run(tmp_path / "plain", mirror=False)
+    mirrored, twice = mirrored_run(tmp_path / "mirrored", mirror=True)
+    assert max(twice) == 2 * max(once)
+    weights, others = plain.alg.get_policy().state_dict(), mirrored.alg.get_policy().state_dict()
+    assert any(not torch.equal(weight, others[name]) for name, weight in weights.items())
+
+
+def test_mirror_names_what_it_cannot_mirror_before_it_learns(tmp_path):
+    with pytest.raises(UmcError, match="observation height_scan of width 12"):
+        mirrored_run(tmp_path, mirror=True, mask="height_scan")
 
 
 def test_a_baselines_weights_are_refused_by_umc(tmp_path):

@@ -66,7 +66,9 @@ def main(argv: Sequence[str], script: Path) -> int:
         if not options.report_only:
             _measure(options, overrides, robot, list(paths), home, work, script)
         results.append(collect(robot, home, options.engines, work, dict(_curves(options, robot, paths))))
-    command = shlex.join(["python", "scripts/evaluate.py", *argv])
+    # the command that simulates: the figures are its, whoever writes the page again
+    simulated = [token for token in argv if token not in ("--report_only", "--report-only")]
+    command = shlex.join(["python", "scripts/evaluate.py", *simulated])
     write_page(options.out, results, command)
     print(f"results: {options.out}", flush=True)
     return 0
