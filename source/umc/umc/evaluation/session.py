@@ -282,11 +282,12 @@ def running_all(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Load
     from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
 
-    from umc.rl.console import drop_known_warnings, quiet
+    from umc.rl.console import drop_known_warnings, drop_physx_news, quiet
     from umc.rl.policy import load_policy
     from umc.rl.sizes import cpu_threads
 
     drop_known_warnings()
+    drop_physx_news(session.env_cfg, session.device)
     threads = cpu_threads() if session.device == "cpu" else None
     if threads is not None:
         torch.set_num_threads(threads)

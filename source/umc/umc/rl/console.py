@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 NO_GPU = b"Could not find or load the NVIDIA CUDA driver"
 """Warp's remark on every machine without a GPU, written by native code past ``sys.stderr``."""
@@ -21,11 +23,45 @@ NEWS_TO_NOBODY = (
 )
 """Warnings of Isaac Lab 3.0.0 about its own code, printed at every start, that no user can act on."""
 
+PHYSX_NEWS = (
+    "is not resident in UsdUtilsStageCache",  # how Isaac Lab hands its stage over
+    "GPU broadphase requires a CUDA context manager",  # on the CPU there is none
+    "with more than 4 velocity iterations being added to a TGS scene",  # chosen: docs/engines.md
+)
+"""Parts of warnings that PhysX on a CPU gives at every start, and that no user can act on."""
+
+
+class _PhysxNews(logging.Filter):
+    """Lets every record pass but :data:`PHYSX_NEWS`."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether a record passes."""
+        return not any(part in record.getMessage() for part in PHYSX_NEWS)
+
 
 def drop_known_warnings() -> None:
     """Silence :data:`NEWS_TO_NOBODY`; every other warning stays."""
     for category, message in NEWS_TO_NOBODY:
         warnings.filterwarnings("ignore", message=message, category=category)
+
+
+def drop_physx_news(env_cfg: Any, device: str) -> None:
+    """Send PhysX's messages through Python's logging and silence :data:`PHYSX_NEWS` there; every other one stays.
+
+    Args:
+        env_cfg: The env that is about to be made; one for another engine is left alone.
+        device: Where it runs; a GPU is left alone.
+    """
+    from isaaclab_ov.physics import OvPhysxCfg
+
+    if not isinstance(env_cfg.sim.physics, OvPhysxCfg) or device != "cpu":
+        return
+    import ovphysx
+
+    ovphysx.bootstrap()
+    logging.getLogger("ovphysx").addFilter(_PhysxNews())
+    ovphysx.enable_python_logging("ovphysx", min_severity=ovphysx.LogLevel.WARNING)
+    ovphysx.enable_default_log_output(False)  # else each comes twice
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from umc.ranks import PeerLost, SharedError, ranks_from_env
 from umc.rl.agents import LIBRARIES, entry_point
 from umc.rl.children import ChildFailed, common_flags, run_script
 from umc.rl.cli import TrainRequest, parse
-from umc.rl.console import drop_known_warnings, quiet
+from umc.rl.console import drop_known_warnings, drop_physx_news, quiet
 from umc.rl.files import remove_leftovers
 from umc.rl.logged_child import end_with_parent
 from umc.rl.sizes import cpu_threads
@@ -245,6 +245,7 @@ def _simulate(plan: Plan) -> Path:
     from isaaclab_rl.entrypoints.common import scoped_torch_backend_flags
 
     drop_known_warnings()
+    drop_physx_news(plan.env_cfg, plan.device)
     threads = cpu_threads() if plan.device == "cpu" else None
     if threads is not None:
         torch.set_num_threads(threads)
