@@ -208,6 +208,7 @@ case "${1:---help}" in
         choose_environment
         # A script of the repository is found from any folder.
         if [[ $# -gt 0 && "$1" != -* && ! -e "$1" && -e "$root/$1" ]]; then set -- "$root/$1" "${@:2}"; fi
+        export UMC_LAUNCHER="$0" # for the commands that a script tells its user to go on with
         exec "$python" "$@"
         ;;
     -t | --test)

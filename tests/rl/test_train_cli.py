@@ -338,3 +338,16 @@ def test_ctrl_c_reaches_a_child_once_and_its_status_comes_back(tmp_path):
 def test_a_child_that_ends_well_is_silent(tmp_path):
     (tmp_path / "child.py").write_text("")
     run_script(tmp_path / "child.py", [])
+
+
+@pytest.mark.parametrize("library", ["rsl_rl", "skrl"])
+def test_the_line_to_resume_with_is_one_that_its_reader_can_type(monkeypatch, tmp_path, library):
+    monkeypatch.setattr(sys, "argv", ["scripts/train.py"])
+    chosen = planned(*A1, "--rl_library", library, "--no_pretrained", "--checkpoint", str(put_checkpoint(tmp_path)))
+    monkeypatch.delenv(launch.LAUNCHER, raising=False)
+    assert launch.resume_command(chosen, Path("model_9.pt")).startswith("python scripts/train.py --task UMC-A1-Stage2 ")
+    monkeypatch.setenv(launch.LAUNCHER, "./isaaclab.sh")
+    launcher, flag, script, *arguments = launch.resume_command(chosen, tmp_path / "model_5.pt").split()
+    assert (launcher, flag, script) == ("./isaaclab.sh", "-p", "scripts/train.py")
+    again = parse(arguments)
+    assert (again.agent, again.library) == (chosen.request.agent, library)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def test_both_stages_then_resume_then_ctrl_c(tmp_path):
     assert process.returncode == 130, out + err
     assert "Traceback" not in err
     assert f"iteration {ITERATIONS + 1}/1000: " in out
-    assert "resume with: python " in rest
+    assert re.search(r"resume with: \S.* --task UMC-A1-Stage2 --agent mlp --resume ", rest)
     assert list((tmp_path / "logs/rsl_rl/umc_a1_mlp_stage2").iterdir()) == [stage2]
     record = json.loads((stage2 / "run.json").read_text())
     assert (record["status"], record["num_envs"], len(record["starts"])) == ("interrupted", ENVS, 2)

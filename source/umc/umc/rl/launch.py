@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 STARTUP_LOG = "startup.log"
 """What Isaac Lab prints while it builds an env, kept in the run folder."""
 
+LAUNCHER = "UMC_LAUNCHER"
+"""Environment variable by which ``isaaclab.sh -p`` says how it was called."""
+
 FAILED = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -222,20 +225,14 @@ def say_what_comes(plan: Plan) -> None:
 def resume_command(plan: Plan, checkpoint: Path) -> str:
     """The command that goes on with a run; everything else stands in its ``run.json``."""
     request = plan.request
-    command = [
-        sys.argv[0],
-        "--task",
-        request.task,
-        "--agent",
-        request.agent,
-        "--resume",
-        "--checkpoint",
-        str(checkpoint),
-    ]
+    library = [] if request.library == LIBRARIES[0] else ["--rl_library", request.library]
+    agent = [*library, "--agent", request.spec.name]
+    command = [sys.argv[0], "--task", request.task, *agent, "--resume", "--checkpoint", str(checkpoint)]
     processes = ranks_from_env().world_size
     if processes > 1:
         return shlex.join(["torchrun", "--nproc_per_node", str(processes), *command, "--distributed"])
-    return shlex.join(["python", *command])
+    launcher = os.environ.get(LAUNCHER)  # who has started by it need not have an environment active
+    return shlex.join([*([launcher, "-p"] if launcher else ["python"]), *command])
 
 
 def _simulate(plan: Plan) -> Path:
