@@ -37,6 +37,23 @@ def feet(count):
 
 
 @pytest.mark.parametrize(
+    ("command", "velocity", "share"),
+    [
+        ([0.5, 0.0, 0.0], [0.0, 0.0, 0.0], 0.0),
+        ([0.5, 0.0, 0.0], [0.1, 0.3, -0.2], 0.2),  # what it drifts aside is no progress
+        ([0.5, 0.0, 0.0], [0.8, 0.0, 0.0], 1.0),  # faster is not better
+        ([0.5, 0.0, 0.0], [-2.0, 0.0, 0.0], -1.0),
+        ([0.0, -0.4, 0.0], [0.5, -0.2, 0.0], 0.5),
+        ([0.0, 0.0, 1.0], [0.5, 0.5, 0.0], 0.0),  # told to stand
+    ],
+)
+def test_progress_is_the_share_of_the_command(command, velocity, share):
+    env = robot_env(root_lin_vel_b=[velocity])
+    env.command_manager = SimpleNamespace(get_command=lambda name: torch.tensor([command]))
+    assert mdp.commanded_progress(env, "base_velocity").tolist() == pytest.approx([share])
+
+
+@pytest.mark.parametrize(
     ("forces", "reward"),
     [
         ([50.0, 0.0, 0.0, 50.0], 1.0),  # FL and RR stand

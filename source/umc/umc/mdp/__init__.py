@@ -12,6 +12,7 @@ from .joint_targets import JointTargets, JointTargetsCfg
 from .observations import fault_flag, joint_mask, joint_sensor
 from .privileged import phase_clock, randomized_physics, zeros
 from .rewards import (
+    commanded_progress,
     contact_follows_phase,
     diagonal_support,
     effort_beyond,
@@ -39,6 +40,7 @@ __all__ = [
     "SeveritySpan",
     "add_faults",
     "begin_fault_episode",
+    "commanded_progress",
     "contact_follows_phase",
     "diagonal_support",
     "effort_beyond",

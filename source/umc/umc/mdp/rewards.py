@@ -72,6 +72,29 @@ def planar_velocity_error(
     return (command - asset.data.root_lin_vel_w.torch[:, :2]).norm(dim=1)
 
 
+def commanded_progress(
+    env: ManagerBasedRLEnv, command_name: str, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
+) -> torch.Tensor:
+    """Share of the commanded speed that the robot makes in the commanded direction.
+
+    Linear, where tracking kernels are flat far from the command: a lame robot that can only creep gains by creeping.
+
+    Args:
+        env: The environment.
+        command_name: The velocity command.
+        asset_cfg: The robot.
+
+    Returns:
+        1 at the command and beyond, 0 standing, -1 at the command backwards; 0 without a command. Shape is (num_envs,).
+    """
+    asset: Articulation = env.scene[asset_cfg.name]
+    command = env.command_manager.get_command(command_name)[:, :2]
+    speed_squared = command.square().sum(1)
+    made = (command * asset.data.root_lin_vel_b.torch[:, :2]).sum(1)
+    share = made / speed_squared.clamp(min=torch.finfo(made.dtype).tiny)
+    return torch.where(speed_squared > 0.0, share.clamp(-1.0, 1.0), 0.0)
+
+
 def mechanical_power(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")) -> torch.Tensor:
     """Sum over the joints of the absolute mechanical power.
 
