@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 from fake_board import FakeBoard
-from umc.evaluation import picture
 from umc.kit import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, FaultPanel, packed
 from umc.kit.colors import color_of
 from umc.kit.find import find_env, task_name
@@ -136,10 +135,6 @@ def test_a_board_that_cannot_be_made_is_said_once_and_not_again(env):
 )
 def test_the_worst_kind_gives_the_colour(kinds, color):
     assert color_of(kinds) == color
-
-
-def test_colours_are_those_of_films():
-    assert (FAULT_COLOR, SENSOR_COLOR) == (picture.FAULT_COLOR, picture.SENSOR_COLOR)
 
 
 def test_packed_colour_is_alpha_blue_green_red():

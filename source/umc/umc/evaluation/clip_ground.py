@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from .picture import FADE_FROM, FADE_TO, FAULT_COLOR, Frame, focal_pixels
+from umc.colors import FAULT_COLOR
+
+from .picture import FADE_FROM, FADE_TO, Frame, focal_pixels
 
 LIGHT, DARK = (226, 231, 234), (211, 217, 222)
 """Red, green, blue of the two kinds of field."""

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from .picture import FAULT_COLOR, SENSOR_COLOR, Frame
+from umc.colors import FAULT_COLOR, SENSOR_COLOR
+
+from .picture import Frame
 
 Color = tuple[int, int, int]
 

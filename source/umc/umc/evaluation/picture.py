@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from umc.colors import FAULT_COLOR
 from umc.errors import UmcError
 from umc.rl.files import temporary_name
 
@@ -41,12 +42,6 @@ RING_WIDTH, RING_PIXELS = 0.025, 1.5
 
 RING_COLOR = (45, 100, 170)
 """Red, green, blue of a distance ring."""
-
-FAULT_COLOR = (0.86, 0.13, 0.11)
-"""A joint whose motor or range of motion is broken, linear red-green-blue in [0, 1]."""
-
-SENSOR_COLOR = (0.95, 0.62, 0.05)
-"""A joint whose sensor alone is dead."""
 
 TEXT_COLOR = (25, 28, 33)
 PANEL = 0.6

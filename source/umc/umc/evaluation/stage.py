@@ -14,10 +14,11 @@ from isaaclab.sensors import CameraCfg
 from isaaclab.sim import SimulationContext
 from isaaclab_newton.renderers import NewtonWarpRendererCfg
 
+from umc.colors import FAULT_COLOR, SENSOR_COLOR
 from umc.faults import FaultState
 from umc.mdp import height_above_ground
 
-from .picture import FAULT_COLOR, FOCAL_LENGTH, HORIZONTAL_APERTURE, SENSOR_COLOR, Frame, View, paint_ground
+from .picture import FOCAL_LENGTH, HORIZONTAL_APERTURE, Frame, View, paint_ground
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv

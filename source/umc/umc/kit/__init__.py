@@ -5,7 +5,9 @@
 Importing it loads neither Isaac Lab nor torch, so that the extension can be enabled in any Kit.
 """
 
-from .colors import COMMAND_COLOR, FAULT_COLOR, LEGEND, SENSOR_COLOR, Color, packed
+from umc.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, Color
+
+from .colors import LEGEND, packed
 from .find import find_env, task_name
 from .panel import HEADINGS, FaultPanel, PanelRow
 

@@ -1,22 +1,12 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Colours of faulty joints, in the panel and in the viewport."""
+"""Which colour shows which fault, in the panel and in the viewport."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-Color = tuple[float, float, float]
-"""Red, green, blue in [0, 1]."""
-
-FAULT_COLOR: Color = (0.86, 0.13, 0.11)
-"""A joint whose motor or range of motion is broken; as in films (umc.evaluation.picture), which a test checks."""
-
-SENSOR_COLOR: Color = (0.95, 0.62, 0.05)
-"""A joint whose sensor alone lies; likewise."""
-
-COMMAND_COLOR: Color = (0.25, 0.50, 0.95)
-"""A joint whose commands get lost or come late, and nothing else."""
+from umc.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, Color
 
 LEGEND: tuple[tuple[str, Color], ...] = (
     ("joint", FAULT_COLOR),

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from umc.colors import FAULT_COLOR, SENSOR_COLOR
 from umc.errors import UmcError
-from umc.evaluation.picture import FAULT_COLOR, SENSOR_COLOR
 from umc.faults import JointKind, find_kind
 from umc.mdp import FaultBoard, JointRow, fault_state
 

@@ -11,8 +11,8 @@ import torch
 import warp as wp
 from isaaclab_visualizers.viser import ViserVisualizerCfg
 
+from umc.colors import FAULT_COLOR, SENSOR_COLOR
 from umc.errors import UmcError
-from umc.evaluation.picture import FAULT_COLOR, SENSOR_COLOR
 from umc.mdp import fault_state
 
 if TYPE_CHECKING:

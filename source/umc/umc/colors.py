@@ -1,0 +1,15 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Colours of faulty joints, the same in films, in the viewer and in Isaac Sim."""
+
+Color = tuple[float, float, float]
+"""Red, green, blue in [0, 1]."""
+
+FAULT_COLOR: Color = (0.86, 0.13, 0.11)
+"""A joint whose motor or range of motion is broken."""
+
+SENSOR_COLOR: Color = (0.95, 0.62, 0.05)
+"""A joint whose sensor alone lies."""
+
+COMMAND_COLOR: Color = (0.25, 0.50, 0.95)
+"""A joint whose commands get lost or come late, and nothing else."""
