@@ -25,6 +25,7 @@ from .rewards import (
     planar_velocity_error,
     swing_height_error,
     uneven_duty,
+    yaw_drift,
 )
 from .terminations import non_finite_state, roll_pitch_beyond
 
@@ -67,5 +68,6 @@ __all__ = [
     "running_board",
     "swing_height_error",
     "uneven_duty",
+    "yaw_drift",
     "zeros",
 ]

@@ -262,6 +262,50 @@ class uneven_duty(ManagerTermBase):
         return uneven * _sound(env) if sound_only else uneven
 
 
+class yaw_drift(ManagerTermBase):
+    """How fast the robot turns away from the command, averaged over strides.
+
+    The trunk of a trotting robot swings about its vertical axis by more than a slow turn amounts to, so that a kernel on
+    the yaw rate of each step hardly tells a circle from a straight line.
+    """
+
+    def __init__(self, cfg: RewardTermCfg, env: ManagerBasedRLEnv) -> None:
+        super().__init__(cfg, env)
+        self._drift = torch.zeros(env.num_envs, device=env.device)
+
+    def reset(self, env_ids: torch.Tensor | slice | None = None) -> None:
+        """Forgets the last episode.
+
+        Args:
+            env_ids: The envs that start anew; all without it.
+        """
+        self._drift[slice(None) if env_ids is None else env_ids] = 0.0
+
+    def __call__(
+        self,
+        env: ManagerBasedRLEnv,
+        command_name: str,
+        time_constant: float,
+        asset_cfg: SceneEntityCfg = SceneEntityCfg("robot"),
+    ) -> torch.Tensor:
+        """Judges the last strides.
+
+        Args:
+            env: The environment.
+            command_name: The velocity command, whose third column is the yaw rate.
+            time_constant: Memory of the average [s]; longer than a stride.
+            asset_cfg: The robot.
+
+        Returns:
+            Absolute mean error of the yaw rate [rad/s]. Shape is (num_envs,).
+        """
+        asset: Articulation = env.scene[asset_cfg.name]
+        command = env.command_manager.get_command(command_name)[:, 2]
+        error = asset.data.root_ang_vel_b.torch[:, 2] - command
+        self._drift = torch.lerp(self._drift, error, env.step_dt / time_constant)
+        return self._drift.abs()
+
+
 def only_positive(env: ManagerBasedRLEnv) -> torch.Tensor:
     """Raises a negative total to zero, as the ``only_positive_rewards`` of legged_gym; list it last, with weight 1.
 

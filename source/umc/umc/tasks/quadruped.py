@@ -230,8 +230,9 @@ class QuadrupedRewardsCfg:
             "time_constant": 0.5,
         },
     )
-    # off unless a run asks for it, as the CPU recipes of Stage 2 do: with narrow tracking a lame robot gains next to
-    # nothing by creeping and stands still (docs/learning.md)
+    # The next two are off unless a run asks for them, as the CPU recipes of Stage 2 do (docs/learning.md): with narrow
+    # tracking a lame robot gains next to nothing by creeping and stands still, and policies walked in circles.
+    yaw_drift = RewTerm(func=mdp.yaw_drift, weight=0.0, params={"command_name": "base_velocity", "time_constant": 0.5})
     progress = RewTerm(func=mdp.commanded_progress, weight=0.0, params={"command_name": "base_velocity"})
     # last: it sums up the others
     only_positive = RewTerm(func=mdp.only_positive, weight=1.0)
