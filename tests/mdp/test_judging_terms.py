@@ -36,6 +36,24 @@ def feet(count):
     return SimpleNamespace(name="contact_forces", body_ids=list(range(count)))
 
 
+def test_a_slow_turn_counts_and_swinging_does_not():
+    env = robot_env(root_ang_vel_b=[[0.0, 0.0, 0.0]] * 3)
+    env.num_envs, env.step_dt = 3, 0.02
+    env.command_manager = SimpleNamespace(get_command=lambda name: torch.tensor([[0.5, 0.0, 0.1]] * 3))
+    term = mdp.yaw_drift(SimpleNamespace(params={}), env)
+    yaw_rate = env.scene["robot"].data.root_ang_vel_b.torch[:, 2]
+    for step in range(300):
+        swing = 0.6 * math.sin(2.0 * math.pi * 3.0 * step * env.step_dt)  # [rad/s], three strides a second
+        yaw_rate[:] = torch.tensor([0.1, 0.1 + swing, 0.3])
+        drift = term(env, "base_velocity", time_constant=0.5)
+    assert drift[0] < 1e-6
+    assert drift[1] < 0.08
+    assert drift[2] == pytest.approx(0.2, rel=0.01)
+    term.reset(torch.tensor([2]))
+    yaw_rate[:] = 0.1
+    assert term(env, "base_velocity", time_constant=0.5)[2] == 0.0
+
+
 @pytest.mark.parametrize(
     ("command", "velocity", "share"),
     [

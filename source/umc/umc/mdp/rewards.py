@@ -265,8 +265,8 @@ class uneven_duty(ManagerTermBase):
 class yaw_drift(ManagerTermBase):
     """How fast the robot turns away from the command, averaged over strides.
 
-    The trunk of a trotting robot swings about its vertical axis by more than a slow turn amounts to, so that a kernel on
-    the yaw rate of each step hardly tells a circle from a straight line.
+    The trunk of a trotting robot swings about its vertical axis by more than a slow turn amounts to, so that a kernel
+    on the yaw rate of each step hardly tells a circle from a straight line.
     """
 
     def __init__(self, cfg: RewardTermCfg, env: ManagerBasedRLEnv) -> None:
