@@ -8,8 +8,8 @@ import importlib.util
 import numpy as np
 import pytest
 import warp as wp
+from umc.colors import FAULT_COLOR, SENSOR_COLOR
 from umc.errors import UmcError
-from umc.evaluation.picture import FAULT_COLOR, SENSOR_COLOR
 from umc.mdp import JointRow
 from umc.viewer import live, mend
 from umc.viewer.attention_map import CELL, DARK, AttentionMap
