@@ -36,10 +36,12 @@ def test_two_workers_train_stop_and_go_on(tmp_path, monkeypatch, capfd):
             time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGTERM)
 
+    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a script's background; workers inherit it
     thread = threading.Thread(target=stop_when_both_train)
     thread.start()
     assert run_sweep([*SWEEP, "agent.wait=1"], tmp_path) == 143  # a training waits until it is told to stop
     thread.join()
+    signal.signal(signal.SIGINT, interrupt)
     assert statuses(tmp_path) == ["interrupted"] * 2
 
     assert run_sweep([*SWEEP, "agent.wait=1"], tmp_path) == 0

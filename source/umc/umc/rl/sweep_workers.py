@@ -202,6 +202,8 @@ def run_on_worker(arguments: list[str], log: str, folder: str) -> int:
     """
     if not Path(log).is_file():
         raise FileNotFoundError(f"this machine does not see {log}; put --logs on a disk that all machines share")
+    # Ray cancels by SIGINT, which a worker ignores whose sweep was started by a script in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     process = _spawn([sys.executable, *arguments], Path(log), folder)
     try:
         while (code := process.poll()) is None:
