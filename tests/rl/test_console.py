@@ -9,9 +9,10 @@ import logging
 from umc.rl.console import _PhysxNews
 
 
-def test_only_known_news_of_physx_are_dropped(caplog):
-    logger = logging.getLogger("physx_as_in_this_test")
-    logger.addFilter(_PhysxNews())
-    logger.warning("GPU broadphase requires a CUDA context manager; falling back to ePABP.")
-    logger.warning("PxScene::simulate: the articulation has exploded")
-    assert caplog.messages == ["PxScene::simulate: the articulation has exploded"]
+def passes(message):
+    return bool(_PhysxNews().filter(logging.LogRecord("ovphysx", logging.WARNING, "", 0, "%s", (message,), None)))
+
+
+def test_only_known_news_of_physx_are_dropped():
+    assert not passes("GPU broadphase requires a CUDA context manager; falling back to ePABP.")
+    assert passes("PxScene::simulate: the articulation has exploded")
