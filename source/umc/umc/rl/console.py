@@ -59,9 +59,22 @@ def drop_physx_news(env_cfg: Any, device: str) -> None:
     import ovphysx
 
     ovphysx.bootstrap()
-    logging.getLogger("ovphysx").addFilter(_PhysxNews())
-    ovphysx.enable_python_logging("ovphysx", min_severity=ovphysx.LogLevel.WARNING)
+    ovphysx.enable_python_logging(physx_logger().name, min_severity=ovphysx.LogLevel.WARNING)
     ovphysx.enable_default_log_output(False)  # else each comes twice
+
+
+def physx_logger() -> logging.Logger:
+    """Set up the logger that PhysX's messages go to: all but :data:`PHYSX_NEWS` reach standard error.
+
+    Returns:
+        The logger. It has a handler of its own, since the package's logger ``ovphysx`` has one that drops everything.
+    """
+    logger = logging.getLogger("umc.physx")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("[PhysX] %(levelname)s: %(message)s"))
+    handler.addFilter(_PhysxNews())
+    logger.handlers, logger.propagate, logger.disabled = [handler], False, False
+    return logger
 
 
 @contextlib.contextmanager
