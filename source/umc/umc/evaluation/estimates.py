@@ -156,8 +156,10 @@ class Estimates:
         self._numerators, self._denominators = numerators, denominators
 
         columns = np.stack([numerators, denominators]).transpose(3, 0, 1, 2, 4)
-        sums = resampled(columns.reshape(self.num_robots, -1), robots[:, 0], resamples, seed)
-        sums = sums.reshape(-1, *columns.shape[1:])
+        # policy by policy: in one product of all, two equal policies would differ by their columns' rounding
+        tables = [columns[:, :, policy].reshape(self.num_robots, -1) for policy in range(len(labels))]
+        sums = np.stack([resampled(table, robots[:, 0], resamples, seed) for table in tables], axis=1)
+        sums = sums.reshape(-1, len(labels), 2, *columns.shape[3:]).swapaxes(1, 2)
         self._replicates = _with_average(_ratio(sums[:, 0], sums[:, 1]).transpose(1, 2, 3, 0))
         self._values = _with_average(_ratio(numerators.sum(axis=2), denominators.sum(axis=2))[..., None])[..., 0]
 
