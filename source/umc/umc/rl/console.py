@@ -74,6 +74,7 @@ def physx_logger() -> logging.Logger:
     handler.setFormatter(logging.Formatter("[PhysX] %(levelname)s: %(message)s"))
     handler.addFilter(_PhysxNews())
     logger.handlers, logger.propagate, logger.disabled = [handler], False, False
+    logger.setLevel(logging.WARNING)  # else the root's counts, which Hydra's composition leaves at ERROR
     return logger
 
 
