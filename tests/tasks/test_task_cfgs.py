@@ -129,7 +129,10 @@ def test_a1_walks_on_the_papers_tracks_unless_flat_ground_is_chosen():
     # paper, A1 training parameters: track block length, track width, border size, Perlin noise seed
     assert (grid.size, grid.border_width, grid.seed) == ((2.0, 1.6), 8.0, 1)
     assert (grid.num_rows, grid.num_cols) == (20, 50)
-    assert env_cfg("H1", 2).scene.terrain.to_dict() == FLAT_GROUND_CFG.to_dict()
+    for robot in ("G1", "H1", "Solo8"):  # by the same word, though they have no other
+        for names in ([], ["flat"]):
+            terrain = resolve_presets(env_cfg(robot, 2), names).scene.terrain
+            assert terrain.to_dict() == FLAT_GROUND_CFG.to_dict()
 
 
 @pytest.mark.parametrize(

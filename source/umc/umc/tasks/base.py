@@ -63,7 +63,8 @@ def physics_presets(njmax: int, nconmax: int, num_substeps: int = 1) -> PresetCf
 class LeggedSceneCfg(InteractiveSceneCfg):
     """A robot on a ground, with a contact sensor on every body."""
 
-    terrain: TerrainImporterCfg = FLAT_GROUND_CFG
+    # a preset of one, so that env.scene.terrain=flat says the same of every robot
+    terrain: TerrainImporterCfg | PresetCfg = preset(flat=FLAT_GROUND_CFG, default=FLAT_GROUND_CFG)
     robot: ArticulationCfg = MISSING
     contact_forces: ContactSensorCfg = ContactSensorCfg(
         prim_path="{ENV_REGEX_NS}/Robot/[^/]*", history_length=3, track_air_time=True, update_period=PHYSICS_DT
@@ -95,7 +96,7 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
         self.sim.dt = PHYSICS_DT
         self.sim.device = DEFAULT_DEVICE
         self.sim.render_interval = DECIMATION
-        self.sim.physics_material = self.scene.terrain.physics_material
+        self.sim.physics_material = FLAT_GROUND_CFG.physics_material
 
     def set_robot(self, name: str, robot: ArticulationCfg) -> None:
         """Put a robot in the scene: as many as the paper trains, with the faults of its training table, all healthy.
