@@ -30,6 +30,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from umc.models import BodyTransformer, JointLayout, MaskedMlp, MaskedTransformer
 from umc.models.blocks import EncoderBlock
+from umc.rl.products import fast_products
 from umc.robots import A1_CFG, A1_JOINTS
 from umc.robots.graph import joint_neighbours
 
@@ -46,6 +47,9 @@ LATENCY_ROUNDS = 2000
 """Single observations whose time is taken."""
 
 REFERENCE = "nn.TransformerEncoder, looped tokenizers"
+TRAINED = ("masked MLP", "masked transformer")
+"""Networks whose time is taken in training's own setting, too."""
+
 BARE = "bare products of the transformer"
 PUBLIC = "public BodyTransformer"
 
@@ -156,6 +160,16 @@ def network_step(network: nn.Module, inputs: tuple[Tensor, ...], forward: nn.Mod
     return step
 
 
+def by_onednn(step: Step) -> Step:
+    """The same step as `scripts/train.py` takes it, its products by oneDNN."""
+
+    def fast() -> None:
+        with fast_products():
+            step()
+
+    return fast
+
+
 def measure(steps: dict[str, Step], rounds: int, clock: Callable[[], float]) -> dict[str, float]:
     """Run the steps in turns, once more than counts.
 
@@ -183,6 +197,7 @@ def print_speed(networks: dict[str, nn.Module], batches: list[int], threads: int
     for batch in batches:
         steps = {BARE: product_step(cast(MaskedTransformer, networks["masked transformer"]), batch, "cpu")}
         steps |= {name: network_step(one, make_inputs(one, batch, "cpu")) for name, one in networks.items()}
+        steps |= {f"{name}, by oneDNN": by_onednn(steps[name]) for name in TRAINED}
         times = measure(steps, rounds, clock)
         for name, seconds in times.items():
             count = f"{sum(p.numel() for p in networks[name].parameters()):,}" if name in networks else ""

@@ -247,6 +247,7 @@ def _simulate(plan: Plan) -> Path:
     if threads is not None:
         torch.set_num_threads(threads)
     from umc.rl.distributed import peers
+    from umc.rl.products import fast_products
 
     failure: UmcError | PeerLost | None = None
     checkpoint: Path | None = None
@@ -262,7 +263,7 @@ def _simulate(plan: Plan) -> Path:
                     if plan.record.writes:
                         plan.folder.mkdir(parents=True, exist_ok=True)
                         (plan.folder / STARTUP_LOG).write_text(startup.getvalue())
-                with peers():
+                with peers(), fast_products():
                     checkpoint = runner.train(plan.agent_cfg.max_iterations, plan.agent_cfg.init_at_random_ep_len)
                 results = {"reward": runner.logger.mean_return(), "episode_steps": runner.logger.mean_length()}
                 plan.record.fields["result"] = results

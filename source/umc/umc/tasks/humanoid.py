@@ -202,6 +202,9 @@ class HumanoidRewardsCfg:
             "sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True),
         },
     )
+    # off unless a run asks for them, as the quadrupeds' (docs/learning.md)
+    yaw_drift = RewTerm(func=mdp.yaw_drift, weight=0.0, params={"command_name": "base_velocity", "time_constant": 0.5})
+    progress = RewTerm(func=mdp.commanded_progress, weight=0.0, params={"command_name": "base_velocity"})
 
 
 @configclass

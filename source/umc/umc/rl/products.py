@@ -1,0 +1,49 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Matrix products by the faster of PyTorch's two libraries, where both compute in float32.
+
+Learning is most of a training on a CPU, and nearly all of it is matrix products. PyTorch gives those of float32 to MKL,
+which takes AVX2 on AMD's CPUs whatever else they have; oneDNN takes AVX-512 there and is up to twice as fast
+(``benchmarks/models.py``). The only switch that brings them to oneDNN also allows it to round factors to bfloat16.
+So it is tried first, and left off where the result is not float32's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+PROBE_SIZE = 256
+"""Rows and columns of the product that is tried; PyTorch leaves smaller ones to MKL in any case."""
+
+FLOAT32_ERROR = 1.0e-5
+"""Largest difference in the probe's result as a share of its largest entry: sums in another order make 1e-6, factors in
+bfloat16 5e-4."""
+
+
+@contextlib.contextmanager
+def fast_products() -> Iterator[bool]:
+    """Let oneDNN multiply float32 matrices on the CPU, unless it would round them.
+
+    Yields:
+        Whether it does.
+    """
+    matmul = torch.backends.mkldnn.matmul
+    before = matmul.fp32_precision
+    exact = _probe()
+    matmul.fp32_precision = "bf16"
+    if (_probe() - exact).abs().max() > FLOAT32_ERROR * exact.abs().max():
+        matmul.fp32_precision = before
+    try:
+        yield matmul.fp32_precision == "bf16"
+    finally:
+        matmul.fp32_precision = before
+
+
+def _probe() -> torch.Tensor:
+    """The same product every time, without touching the generators."""
+    numbers = torch.arange(PROBE_SIZE * PROBE_SIZE, dtype=torch.float32)
+    factor = torch.sin(numbers).reshape(PROBE_SIZE, PROBE_SIZE)
+    return factor @ factor.T

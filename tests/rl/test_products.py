@@ -1,0 +1,43 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Training's matrix products are float32's, whichever library computes them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from umc.rl import products
+from umc.rl.products import fast_products
+
+
+@pytest.fixture
+def product():
+    left, right = torch.randn(512, 300), torch.randn(300, 200)
+    return lambda: left @ right
+
+
+def test_products_stay_float32(product):
+    exact = (product().double()).clone()
+    with fast_products():
+        # sums of 300 products of about 1; factors in bfloat16 would make 0.1
+        assert (product() - exact).abs().max() < 1e-4
+
+
+def test_rounded_products_are_not_taken(product, monkeypatch):
+    def rounding():
+        exact = torch.ones(4, 4)
+        return exact * (1 + 2.0**-9) if torch.backends.mkldnn.matmul.fp32_precision == "bf16" else exact
+
+    exact = product()
+    monkeypatch.setattr(products, "_probe", rounding)
+    with fast_products() as fast:
+        assert not fast
+        assert torch.equal(product(), exact)
+
+
+def test_everything_is_as_before_afterwards(product):
+    before, exact = torch.backends.mkldnn.matmul.fp32_precision, product()
+    with pytest.raises(RuntimeError, match="a run that fails"), fast_products():
+        raise RuntimeError("a run that fails")
+    assert torch.backends.mkldnn.matmul.fp32_precision == before
+    assert torch.equal(product(), exact)
