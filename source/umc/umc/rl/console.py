@@ -20,8 +20,9 @@ NO_GPU = b"Could not find or load the NVIDIA CUDA driver"
 NEWS_TO_NOBODY = (
     (FutureWarning, "Newton shape color replacement is enabled"),
     (UserWarning, "In Newton, body com pose always has unit quaternion"),
+    (RuntimeWarning, "ovphysx is in CPU-only mode, but the installed Warp was built with CUDA"),
 )
-"""Warnings of Isaac Lab 3.0.0 about its own code, printed at every start, that no user can act on."""
+"""Warnings of Isaac Lab 3.0.0 and ovphysx 0.6.4 about their own code, printed at every start, that no user can act on."""
 
 PHYSX_NEWS = (
     "is not resident in UsdUtilsStageCache",  # how Isaac Lab hands its stage over
