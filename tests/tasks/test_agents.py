@@ -18,6 +18,7 @@ from tensordict import TensorDict
 from umc.errors import UmcError
 from umc.rl.agents import AGENTS, entry_point
 from umc.rl.cli import checked_agent
+from umc.rl.mirror import mirror_of
 from umc.rl.stages import hand_over
 from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
 
@@ -214,8 +215,8 @@ def test_stage_2_begins_with_a_flag_that_does_nothing_and_learns_what_it_does(tm
     assert learnt.abs().max() > 1e-5
 
 
-def mirrored_run(folder, mirror, mask="mask"):
-    """A1's MLP after one iteration on the dummy env, which has a task's terms."""
+def mirrored_run(folder, mirror, mask="mask", iterations=1, mirror_loss=0.0):
+    """A1's MLP after some iterations on the dummy env, which has a task's terms."""
     joints = len(A1_JOINTS)
     body = [("base_lin_vel", 3), ("base_ang_vel", 3), ("projected_gravity", 3), ("command", 3)]
     body += [(name, joints) for name in ("joint_pos", "joint_vel", "last_action")]
@@ -228,15 +229,30 @@ def mirrored_run(folder, mirror, mask="mask"):
         group_obs_term_dim={group: [(width,) for _, width in names] for group, names in terms.items()},
     )
     cfg = handle_deprecated_rsl_rl_cfg(agent_cfg("A1", "mlp", 2), "5.5.1")
-    cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.mirror = 4, 1, mirror
+    cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs = 4, 1
+    cfg.mirror, cfg.mirror_loss = mirror, mirror_loss
     runner = dummy.build(folder, env, to_dict(cfg), robot="a1", model="mlp", joint_names=list(A1_JOINTS))
     del runner.carried["fault_episode"]
     seen = []
     runner.alg.get_policy().core.register_forward_hook(
         lambda module, inputs, output: seen.append(len(output)) if torch.is_grad_enabled() else None
     )
-    runner.train(1)
+    runner.train(iterations)
     return runner, seen
+
+
+def asymmetry(runner):
+    """Mean squared difference between the action in the mirror and the mirrored action."""
+    mirror, seen = mirror_of(runner.env), runner.env.get_observations()
+    policy = runner.alg.get_policy()
+    with torch.no_grad():
+        return (policy(mirror.observations(seen)) - mirror.actions(policy(seen))).square().mean().item()
+
+
+def test_the_mirror_loss_makes_a_policy_symmetric(tmp_path):
+    without, _ = mirrored_run(tmp_path / "without", mirror=True, iterations=10)
+    with_it, _ = mirrored_run(tmp_path / "with", mirror=True, iterations=10, mirror_loss=10.0)
+    assert asymmetry(with_it) < 0.5 * asymmetry(without)
 
 
 def test_mirror_learns_from_every_sample_twice(tmp_path):

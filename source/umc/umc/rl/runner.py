@@ -341,6 +341,8 @@ class UmcRunner(TrainingRun, OnPolicyRunner):
             train_cfg["algorithm"]["symmetry_cfg"] = {
                 "data_augmentation_func": add_mirrored,
                 "use_data_augmentation": True,
+                "use_mirror_loss": train_cfg["mirror_loss"] > 0.0,
+                "mirror_loss_coeff": train_cfg["mirror_loss"],
             }
         OnPolicyRunner.__init__(self, env, train_cfg, log_dir=log_dir, device=device)
         self._keep(
