@@ -11,9 +11,13 @@ So it is tried first, and left off where the result is not float32's.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 
 import torch
+
+ONEDNN = "bf16"
+"""Setting of PyTorch's that brings float32 products to oneDNN."""
 
 PROBE_SIZE = 256
 """Rows and columns of the product that is tried; PyTorch leaves smaller ones to MKL in any case."""
@@ -32,14 +36,26 @@ def fast_products() -> Iterator[bool]:
     """
     matmul = torch.backends.mkldnn.matmul
     before = matmul.fp32_precision
-    exact = _probe()
-    matmul.fp32_precision = "bf16"
-    if (_probe() - exact).abs().max() > FLOAT32_ERROR * exact.abs().max():
-        matmul.fp32_precision = before
+    if fast := onednn_is_exact():
+        matmul.fp32_precision = ONEDNN
     try:
-        yield matmul.fp32_precision == "bf16"
+        yield fast
     finally:
         matmul.fp32_precision = before
+
+
+@functools.cache
+def onednn_is_exact() -> bool:
+    """Whether oneDNN, once it is let, multiplies float32 matrices in float32 on this CPU; tried once per process."""
+    matmul = torch.backends.mkldnn.matmul
+    before = matmul.fp32_precision
+    exact = _probe()
+    matmul.fp32_precision = ONEDNN
+    try:
+        error = (_probe() - exact).abs().max()
+    finally:
+        matmul.fp32_precision = before
+    return bool(error <= FLOAT32_ERROR * exact.abs().max())
 
 
 def _probe() -> torch.Tensor:
