@@ -22,7 +22,7 @@ NEWS_TO_NOBODY = (
     (UserWarning, "In Newton, body com pose always has unit quaternion"),
     (RuntimeWarning, "ovphysx is in CPU-only mode, but the installed Warp was built with CUDA"),
 )
-"""Warnings of Isaac Lab 3.0.0 and ovphysx 0.6.4 about their own code, printed at every start, that no user can act on."""
+"""Warnings of Isaac Lab 3.0.0 and ovphysx 0.6.4, printed at every start, that no user can act on."""
 
 PHYSX_NEWS = (
     "is not resident in UsdUtilsStageCache",  # how Isaac Lab hands its stage over
