@@ -73,8 +73,9 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
 
     mirror_loss: float = 1.0
     """Weight of the mean squared difference [-] between what the policy does in the mirror and the mirror image of what
-    it does, with :attr:`mirror`. PPO takes mirrored samples to be as likely as the true ones: without this term a policy
-    that loses its symmetry, as in Stage 2 where masks and flag are new, is drawn ever further apart (docs/learning.md)."""
+    it does, with :attr:`mirror`. PPO takes mirrored samples to be as likely as the true ones: without this term a
+    policy that loses its symmetry, as in Stage 2 where masks and flag are new, is drawn ever further apart
+    (docs/learning.md)."""
 
     def __post_init__(self) -> None:
         """Learn on the first GPU where there is one, so that Isaac Lab's own commands start on any machine."""
