@@ -222,7 +222,7 @@ def _engines(one: RobotResults) -> list[str]:
             here = rate(study, same, reached, _all(study))
             failed = rate(study, same, "failed", _all(study))
             own = engine == trained
-            drop = "-" if own or base is None or here is None else f"{100 * (base.value - here.value):+.0f}"
+            drop = "-" if own or base is None or here is None else f"{round(100 * (base.value - here.value)):+d}"
             name = f"{_engine(engine)}{' (trained on it)' if own else ''}"
             lines.append(f"| {result.label} | {name} | {percent(here)} | {percent(failed)} | {drop} |")
     return [*lines, ""]
