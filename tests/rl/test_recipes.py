@@ -17,7 +17,7 @@ import yaml
 from umc.errors import UmcError
 from umc.faults import paper_settings
 from umc.rl.agents import AGENTS, STAGE_ITERATIONS
-from umc.rl.children import ChildFailed
+from umc.rl.children import LAUNCHER, ChildFailed
 from umc.rl.recipe import read_recipe
 from umc.rl.recipe_file import recipe_names
 from umc.rl.recipe_run import check_recipe, run_recipe
@@ -217,14 +217,16 @@ def test_a_changed_recipe_is_not_gone_on_with_by_mistake(place):
     assert flag(again[0], "run_name") == "tiny_phase1_attempt2"
 
 
-def test_a_failing_phase_ends_the_recipe_and_says_how_to_go_on(place, capsys):
+def test_a_failing_phase_ends_the_recipe_and_says_how_to_go_on(place, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [str(Path.cwd() / "scripts" / "train.py")])
+    monkeypatch.setenv(LAUNCHER, "./isaaclab.sh")
     (place / "broken").mkdir()
     (place / "broken" / "train.py").write_text("print('no')\nraise SystemExit(7)\n")
     with pytest.raises(ChildFailed):
         run_recipe(["--recipe", written(place)], place / "broken")
     out = capsys.readouterr().out
     assert "no\n" in out
-    assert "go on with: " in out
+    assert "go on with: ./isaaclab.sh -p scripts/train.py --recipe " in out
     assert run_recipe(["--recipe", written(place)], FAKE) == 0
 
 

@@ -18,7 +18,7 @@ import torch
 from umc.errors import UmcError
 from umc.rl import launch, plan, quick
 from umc.rl.checkpoint import read_checkpoint, sha256
-from umc.rl.children import ChildFailed, run_script
+from umc.rl.children import LAUNCHER, ChildFailed, run_script
 from umc.rl.cli import parse
 from umc.rl.plan import make_plan, needs_stage1
 from umc.rl.resolve import add_launcher_options
@@ -344,9 +344,9 @@ def test_a_child_that_ends_well_is_silent(tmp_path):
 def test_the_line_to_resume_with_is_one_that_its_reader_can_type(monkeypatch, tmp_path, library):
     monkeypatch.setattr(sys, "argv", ["scripts/train.py"])
     chosen = planned(*A1, "--rl_library", library, "--no_pretrained", "--checkpoint", str(put_checkpoint(tmp_path)))
-    monkeypatch.delenv(launch.LAUNCHER, raising=False)
+    monkeypatch.delenv(LAUNCHER, raising=False)
     assert launch.resume_command(chosen, Path("model_9.pt")).startswith("python scripts/train.py --task UMC-A1-Stage2 ")
-    monkeypatch.setenv(launch.LAUNCHER, "./isaaclab.sh")
+    monkeypatch.setenv(LAUNCHER, "./isaaclab.sh")
     launcher, flag, script, *arguments = launch.resume_command(chosen, tmp_path / "model_5.pt").split()
     assert (launcher, flag, script) == ("./isaaclab.sh", "-p", "scripts/train.py")
     again = parse(arguments)

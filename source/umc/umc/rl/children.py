@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,12 +20,33 @@ if TYPE_CHECKING:
     from umc.rl.cli import TrainRequest
 
 
+LAUNCHER = "UMC_LAUNCHER"
+"""Environment variable by which ``isaaclab.sh -p`` says how it was called."""
+
+
 class ChildFailed(Exception):
     """A script that this one depends on did not end with 0."""
 
     def __init__(self, script: str, code: int) -> None:
         super().__init__(f"{script} ended with {code}")
         self.code = code
+
+
+def typed(script: str | Path, arguments: list[str]) -> str:
+    """A script's command as its user would type it.
+
+    Args:
+        script: The script; a path below the working directory is shortened.
+        arguments: Its arguments.
+
+    Returns:
+        The command, by the launcher that this process was started by: who uses it need not have an environment active.
+    """
+    path = Path(script)
+    if path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())
+    launcher = os.environ.get(LAUNCHER)
+    return shlex.join([*([launcher, "-p"] if launcher else ["python"]), str(path), *arguments])
 
 
 def run_script(script: Path, arguments: list[str], alone: bool = False) -> None:

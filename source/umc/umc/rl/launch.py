@@ -17,7 +17,7 @@ import umc
 from umc.errors import UmcError
 from umc.ranks import PeerLost, SharedError, ranks_from_env
 from umc.rl.agents import LIBRARIES, entry_point
-from umc.rl.children import ChildFailed, common_flags, run_script
+from umc.rl.children import ChildFailed, common_flags, run_script, typed
 from umc.rl.cli import TrainRequest, parse
 from umc.rl.console import drop_known_warnings, drop_physx_news, quiet
 from umc.rl.files import remove_leftovers
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 STARTUP_LOG = "startup.log"
 """What Isaac Lab prints while it builds an env, kept in the run folder."""
-
-LAUNCHER = "UMC_LAUNCHER"
-"""Environment variable by which ``isaaclab.sh -p`` says how it was called."""
 
 FAILED = 1
 USAGE_ERROR = 2
@@ -227,12 +224,11 @@ def resume_command(plan: Plan, checkpoint: Path) -> str:
     request = plan.request
     library = [] if request.library == LIBRARIES[0] else ["--rl_library", request.library]
     agent = [*library, "--agent", request.spec.name]
-    command = [sys.argv[0], "--task", request.task, *agent, "--resume", "--checkpoint", str(checkpoint)]
+    arguments = ["--task", request.task, *agent, "--resume", "--checkpoint", str(checkpoint)]
     processes = ranks_from_env().world_size
     if processes > 1:
-        return shlex.join(["torchrun", "--nproc_per_node", str(processes), *command, "--distributed"])
-    launcher = os.environ.get(LAUNCHER)  # who has started by it need not have an environment active
-    return shlex.join([*([launcher, "-p"] if launcher else ["python"]), *command])
+        return shlex.join(["torchrun", "--nproc_per_node", str(processes), sys.argv[0], *arguments, "--distributed"])
+    return typed(sys.argv[0], arguments)
 
 
 def _simulate(plan: Plan) -> Path:

@@ -17,7 +17,7 @@ from typing import Any
 from umc.errors import UmcError
 from umc.rl.agents import AGENTS, entry_point
 from umc.rl.checkpoint import CHECKPOINT_NAME, checkpoints_in, read_checkpoint, sha256, write_checkpoint
-from umc.rl.children import ChildFailed, run_script
+from umc.rl.children import ChildFailed, run_script, typed
 from umc.rl.cli import Parser, checked_checkpoint
 from umc.rl.console import quiet
 from umc.rl.files import write_json
@@ -53,10 +53,10 @@ def run_recipe(argv: list[str], scripts: Path) -> int:
     with quiet():
         recipe = read_recipe(options.recipe, options.seed, options.device)
         check_recipe(recipe)
-    run = RecipeRun(recipe, options.logs, scripts, shlex.join(["python", sys.argv[0], *argv]))
+    run = RecipeRun(recipe, options.logs, scripts, typed(sys.argv[0], argv))
     if options.show:
         for phase in recipe.phases:
-            print(f"{phase.title}: {shlex.join(['python', 'scripts/train.py', *run.arguments(phase, None)])}")
+            print(f"{phase.title}: {typed('scripts/train.py', run.arguments(phase, None))}")
         return 0
     with one_at_a_time(run.folder, options.recipe):
         if options.restart:
@@ -66,7 +66,7 @@ def run_recipe(argv: list[str], scripts: Path) -> int:
     if options.evaluate:
         run_script(scripts / "evaluate.py", run.evaluation())
     else:
-        print(f"evaluate it with: {shlex.join(['python', 'scripts/evaluate.py', *run.evaluation()])}", flush=True)
+        print(f"evaluate it with: {typed('scripts/evaluate.py', run.evaluation())}", flush=True)
     return 0
 
 
