@@ -223,10 +223,11 @@ def test_a_failing_phase_ends_the_recipe_and_says_how_to_go_on(place, capsys, mo
     (place / "broken").mkdir()
     (place / "broken" / "train.py").write_text("print('no')\nraise SystemExit(7)\n")
     with pytest.raises(ChildFailed):
-        run_recipe(["--recipe", written(place)], place / "broken")
+        run_recipe(["--recipe", written(place), "--restart"], place / "broken")
     out = capsys.readouterr().out
     assert "no\n" in out
     assert "go on with: ./isaaclab.sh -p scripts/train.py --recipe " in out
+    assert "--restart" not in out
     assert run_recipe(["--recipe", written(place)], FAKE) == 0
 
 

@@ -53,7 +53,8 @@ def run_recipe(argv: list[str], scripts: Path) -> int:
     with quiet():
         recipe = read_recipe(options.recipe, options.seed, options.device)
         check_recipe(recipe)
-    run = RecipeRun(recipe, options.logs, scripts, typed(sys.argv[0], argv))
+    again = [token for token in argv if token != "--restart"]  # which would begin anew
+    run = RecipeRun(recipe, options.logs, scripts, typed(sys.argv[0], again))
     if options.show:
         for phase in recipe.phases:
             print(f"{phase.title}: {typed('scripts/train.py', run.arguments(phase, None))}")
