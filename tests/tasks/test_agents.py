@@ -255,6 +255,11 @@ def test_the_mirror_loss_makes_a_policy_symmetric(tmp_path):
     assert asymmetry(with_it) < 0.5 * asymmetry(without)
 
 
+def test_a_mirror_loss_below_0_is_refused(tmp_path):
+    with pytest.raises(UmcError, match=r"agent\.mirror_loss is -1\.0; it has to be 0 or more"):
+        mirrored_run(tmp_path, mirror=True, mirror_loss=-1.0)
+
+
 def test_mirror_learns_from_every_sample_twice(tmp_path):
     plain, once = mirrored_run(tmp_path / "plain", mirror=False)
     mirrored, twice = mirrored_run(tmp_path / "mirrored", mirror=True)

@@ -335,8 +335,13 @@ class UmcRunner(TrainingRun, OnPolicyRunner):
             device: Device of the learning.
             info: What checkpoints say about themselves; needed to write any.
             save_every_s: Longest time between two checkpoints [s].
+
+        Raises:
+            UmcError: If the task has no mirror image, or the mirror loss no sense.
         """
         if train_cfg.get("mirror"):
+            if train_cfg["mirror_loss"] < 0.0:
+                raise UmcError(f"agent.mirror_loss is {train_cfg['mirror_loss']}; it has to be 0 or more")
             mirror_of(env)  # what has no mirror image is said before anything is learnt
             train_cfg["algorithm"]["symmetry_cfg"] = {
                 "data_augmentation_func": add_mirrored,
