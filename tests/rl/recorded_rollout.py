@@ -14,14 +14,14 @@ def what_a_robot_feels_and_does(physics: str, checkpoint: str) -> dict:
     import torch
     import umc.tasks  # noqa: F401 - registers the ids
     from isaaclab.envs import ManagerBasedRLEnv
-    from isaaclab_tasks.utils import load_cfg_from_registry
+    from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
     from tensordict import TensorDict
     from umc.mdp import fault_state
     from umc.rl.policy import load_policy
 
     torch.set_num_threads(1)
-    cfg = load_cfg_from_registry("UMC-G1-Stage2", "env_cfg_entry_point")
-    cfg.sim.device, cfg.sim.physics = "cpu", getattr(cfg.sim.physics, physics)
+    cfg = resolve_presets(load_cfg_from_registry("UMC-G1-Stage2", "env_cfg_entry_point"), [physics])
+    cfg.sim.device = "cpu"
     cfg.scene.num_envs, cfg.seed, cfg.events.push = len(SCENARIOS), 5, None
     cfg.observations.policy.enable_corruption = False
     cfg.events.faults.params.update(scenario=SCENARIOS, onset=ONSET)
