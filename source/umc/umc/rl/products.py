@@ -3,8 +3,8 @@
 """Matrix products by the faster of PyTorch's two libraries, where both compute in float32.
 
 Learning is most of a training on a CPU, and nearly all of it is matrix products. PyTorch gives those of float32 to MKL,
-which takes AVX2 on AMD's CPUs whatever else they have; oneDNN takes AVX-512 there and is up to twice as fast
-(``benchmarks/models.py``). The only switch that brings them to oneDNN also allows it to round factors to bfloat16.
+which does not use the AVX-512 of AMD's CPUs (``MKL_VERBOSE=1`` names a generic processor there); oneDNN does
+(``ONEDNN_VERBOSE=1``: ``brg_matmul:avx512_core`` of f32) and is up to twice as fast (``benchmarks/models.py``). The only switch that brings them to oneDNN also allows it to round factors to bfloat16.
 So it is tried first, and left off where the result is not float32's.
 """
 
