@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Matrix products by the faster of PyTorch's two libraries, where both compute in float32.
 
-Learning is most of a training on a CPU, and nearly all of it is matrix products. PyTorch gives those of float32 to MKL,
-which does not use the AVX-512 of AMD's CPUs (``MKL_VERBOSE=1`` names a generic processor there); oneDNN does
-(``ONEDNN_VERBOSE=1``: ``brg_matmul:avx512_core`` of f32) and is up to twice as fast (``benchmarks/models.py``). The only
-switch that brings them to oneDNN also allows it to round factors to bfloat16. So it is tried first, and left off where
-the result is not float32's.
+Learning is most of a training on a CPU, and nearly all of it is matrix products. PyTorch gives those of float32 to
+MKL, which does not use the AVX-512 of AMD's CPUs (``MKL_VERBOSE=1`` names a generic processor there); oneDNN does
+(``ONEDNN_VERBOSE=1``: ``brg_matmul:avx512_core`` of f32) and is up to twice as fast (``benchmarks/models.py``). The
+only switch that brings them to oneDNN also allows it to round factors to bfloat16. So it is tried first, and left off
+where the result is not float32's.
 """
 
 from __future__ import annotations
