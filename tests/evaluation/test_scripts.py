@@ -80,6 +80,31 @@ def test_evaluate_compares_policies_and_simulates_no_batch_twice(tmp_path):
     assert parts[3].read_bytes() == lost
 
 
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("policy", "knee", "support"),
+    [
+        # a knee that carries the robot, and half or three quarters of the mean torque that it was seen to give [N*m]
+        ("g1_mlp_stage2", "left_knee_joint", 10.0),
+        ("h1_mlp_stage1", "left_knee_joint", 20.0),
+        ("a1_mlp_stage1", "RL_calf_joint", 2.0),
+        ("solo8_mlp_stage2", "HL_KFE", 0.1),
+    ],
+)
+def test_shipped_policies_walk_and_their_joints_carry_the_robot(policy, knee, support, tmp_path):
+    arguments = ("--healthy", "--num_envs", 12, "--seed", 3, "physics=ovphysx", "--out", tmp_path)
+    done = run_script("evaluate.py", "--checkpoint", f"pretrained:{policy}", *arguments)
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads((tmp_path / "gait.json").read_text())
+    gait, joints = report["gait"], report["joints"]
+    assert 0.7 * gait["command"] < gait["forward_speed"] < 2.0 * gait["command"]
+    assert gait["falls"] + gait["standing"] <= 3
+    assert all(0.2 < share < 0.9 for share in gait["duty_factor"].values())
+    assert all(0.5 < swings < 8.0 for swings in gait["swings_per_second"].values())
+    assert support < joints[knee]["mean_effort"] <= joints[knee]["high_effort"]
+    assert f"{knee} " in done.stdout
+
+
 def red_pixels(frame):
     """Pixels of a broken link, below the caption."""
     body = frame[QUICK_SIZE[1] // 3 :].astype(int)

@@ -63,6 +63,11 @@ class GaitRecorder:
         self._swings = torch.zeros_like(self._stance)
         self._contact = torch.zeros_like(self._stance, dtype=torch.bool)
 
+    @property
+    def up(self) -> torch.Tensor:
+        """Robots that have not fallen or broken so far. Shape is (num_envs,)."""
+        return self._up
+
     def record(
         self,
         position: torch.Tensor,

@@ -274,7 +274,7 @@ def _report_again(out: Path) -> int:
 
 def _healthy(session: Session, protocol: Protocol, out: Path) -> int:
     from .conditions import make_calm, set_healthy
-    from .report import gait_report, gait_table, write_report
+    from .report import gait_report, gait_table, load_table, write_report
     from .rollout import feet_of, run_healthy
     from .session import describe_run, running
 
@@ -284,9 +284,10 @@ def _healthy(session: Session, protocol: Protocol, out: Path) -> int:
     make_calm(session.env_cfg, protocol.command, num_envs, steps, protocol.seed)
     set_healthy(session.env_cfg)
     with running(session) as (env, policy):
-        gait = run_healthy(env, policy, feet_of(session.env_cfg), protocol.command[0], steps)
+        gait, loads = run_healthy(env, policy, feet_of(session.env_cfg), protocol, steps)
     print(gait_table(gait))
-    write_report(out / GAIT, gait_report(gait, describe_run(session, policy)))
+    print(load_table(loads, protocol.severity))
+    write_report(out / GAIT, gait_report(gait, describe_run(session, policy), loads))
     print(f"report: {out / GAIT}", flush=True)
     return 0
 

@@ -23,6 +23,7 @@ from umc.terrains.tracks import TrackImporter
 from .conditions import tracks_of
 from .fault_run import FaultRun, Lineup, line_up, severities
 from .gait import GaitRecorder, GaitReport
+from .joint_load import JointLoad, LoadRecorder
 from .metrics import EpisodeRecorder
 from .protocol import Protocol
 from .starts import starts_of
@@ -66,6 +67,10 @@ class Step:
     """Envs whose time ran out. Shape is (num_envs,)."""
     velocity_error: torch.Tensor
     """Error of the planar velocity [m/s]. Shape is (num_envs,)."""
+    effort: torch.Tensor
+    """Torques of the motors [N*m]. Shape is (num_envs, num_joints)."""
+    joint_velocity: torch.Tensor
+    """Velocities of the joints [rad/s]. Shape is (num_envs, num_joints)."""
     work: torch.Tensor
     """Work of the motors in this step, negative power left out [J]. Shape is (num_envs,)."""
 
@@ -122,7 +127,8 @@ def _steps(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, bar: tq
         height = height_above_ground(env)
         velocity = robot.data.root_lin_vel_b.torch
         command = env.command_manager.get_command(COMMAND)
-        power = (robot.actuators.applied_effort.torch * robot.data.joint_vel.torch).clamp(min=0.0).sum(dim=1)
+        effort, joint_velocity = robot.actuators.applied_effort.torch, robot.data.joint_vel.torch
+        power = (effort * joint_velocity).clamp(min=0.0).sum(dim=1)
         yield Step(
             number=number,
             position=position[:, :2].clone(),
@@ -132,6 +138,8 @@ def _steps(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, bar: tq
             non_finite=broken.clone(),
             timed_out=truncated & ~terminated,
             velocity_error=(command[:, :2] - velocity[:, :2]).norm(dim=1),
+            effort=effort,
+            joint_velocity=joint_velocity,
             work=power * env.step_dt,
         )
         bar.update()
@@ -256,26 +264,28 @@ def feet_of(env_cfg: Any) -> tuple[str, ...]:
 
 
 def run_healthy(
-    env: ManagerBasedRLEnv, policy: Policy, feet: tuple[str, ...], command: float, steps: int
-) -> GaitReport:
+    env: ManagerBasedRLEnv, policy: Policy, feet: tuple[str, ...], protocol: Protocol, steps: int
+) -> tuple[GaitReport, tuple[JointLoad, ...]]:
     """How the healthy robots walk.
 
     Args:
         env: The environment, made with :func:`umc.evaluation.conditions.set_healthy`.
         policy: Chooses the actions.
         feet: Name patterns of the bodies that carry the feet.
-        command: Commanded forward speed [m/s].
+        protocol: Whose command is given and whose severities the joints' loads are measured against.
         steps: Number of env steps.
 
     Returns:
-        The figures.
+        The gait, and the load of each joint.
     """
     obs, _ = env.reset()
     sensor_cfg = feet_sensor(env, feet)
     bodies = env.scene[CONTACT_SENSOR].body_names
     names = [bodies[index] for index in cast(list[int], sensor_cfg.body_ids)]
     recorder = GaitRecorder(env.num_envs, names, env.device)
+    loads = LoadRecorder(env.scene["robot"].joint_names)
     for step in drive(env, policy, obs, steps, "walking"):
         contact = foot_contact(env, sensor_cfg)
         recorder.record(step.position, step.forward_velocity, step.height, contact, step.fell, step.non_finite)
-    return recorder.report(command, env.step_dt, steps)
+        loads.record(step.effort, step.joint_velocity, recorder.up)
+    return recorder.report(protocol.command[0], env.step_dt, steps), loads.report(protocol.severity)

@@ -3,12 +3,13 @@
 """Tables for the screen and the report files of an evaluation."""
 
 from .page import summary
-from .screen import gait_report, gait_table, score_table, versions, write_report
+from .screen import gait_report, gait_table, load_table, score_table, versions, write_report
 from .write import study_files, write_all, write_study_report
 
 __all__ = [
     "gait_report",
     "gait_table",
+    "load_table",
     "score_table",
     "study_files",
     "summary",

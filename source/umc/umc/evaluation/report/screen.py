@@ -15,6 +15,7 @@ from umc.errors import UmcError
 from umc.rl.files import atomic_write
 
 from ..gait import GaitReport
+from ..joint_load import SHARE, JointLoad
 from ..metrics import Score, average
 from ..protocol import Protocol
 
@@ -64,17 +65,26 @@ def write_report(path: Path, content: Mapping[str, Any]) -> None:
         raise UmcError(f"cannot write {path}: {error.strerror}; choose another --out or free some space") from error
 
 
-def gait_report(report: GaitReport, run: Mapping[str, Any]) -> dict[str, Any]:
+def gait_report(report: GaitReport, run: Mapping[str, Any], loads: Sequence[JointLoad] = ()) -> dict[str, Any]:
     """Everything about a measurement of the healthy gait.
 
     Args:
         report: The figures.
         run: What was run: checkpoint, task, engine and so on.
+        loads: The load of each joint, where it was measured.
 
     Returns:
         The content of ``gait.json``.
     """
-    return {"format": FORMAT, "kind": "healthy", **run, "gait": asdict(report), "versions": versions()}
+    joints = {load.joint: {key: value for key, value in asdict(load).items() if key != "joint"} for load in loads}
+    return {
+        "format": FORMAT,
+        "kind": "healthy",
+        **run,
+        "gait": asdict(report),
+        "joints": joints,
+        "versions": versions(),
+    }
 
 
 def _cell(value: float | None, scale: float, digits: int) -> str:
@@ -134,6 +144,33 @@ def gait_table(report: GaitReport) -> str:
         for foot, duty in report.duty_factor.items()
     ]
     return "\n".join(f"{name:<34} {value}" for name, value in rows)
+
+
+def load_table(loads: Sequence[JointLoad], severity: Mapping[str, Any]) -> str:
+    """What each joint gives, for the screen.
+
+    Args:
+        loads: The figures.
+        severity: Severities by kind of fault that they were measured against.
+
+    Returns:
+        Lines of text; says so where no robot was up.
+    """
+    if not loads:
+        return "no robot was up long enough to measure its joints"
+    columns = [
+        ("joint", [load.joint for load in loads]),
+        ("mean [N*m]", [_cell(load.mean_effort, 1, 1) for load in loads]),
+        (f"{SHARE:.0%} below [N*m]", [_cell(load.high_effort, 1, 1) for load in loads]),
+        (f"{SHARE:.0%} below [rad/s]", [_cell(load.high_velocity, 1, 1) for load in loads]),
+    ]
+    if loads[0].beyond_effort is not None:
+        shares = [_cell(load.beyond_effort, 100, 0) + "%" for load in loads]
+        columns.insert(3, (f"above {severity['effort']:g} N*m", shares))
+    if loads[0].beyond_velocity is not None:
+        shares = [_cell(load.beyond_velocity, 100, 0) + "%" for load in loads]
+        columns.append((f"above {severity['velocity']:g} rad/s", shares))
+    return "\n".join(_aligned([[head for head, _ in columns], *zip(*(cells for _, cells in columns), strict=True)]))
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
