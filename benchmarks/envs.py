@@ -4,7 +4,8 @@
 
 Both tasks run in processes of their own that take turns: while one steps, the other waits. They share robot, flat
 ground, physics settings, and the paper's MLP, untrained, which acts on what the policy sees. UMC's task is Stage 2,
-with all faults. On a CPU processor time counts, on CUDA the wall time. Isaac Lab has no task for Solo8: A1's takes it.
+with all faults. On a CPU processor time counts, on CUDA the wall time. Isaac Lab has no task for Solo8: A1's takes it,
+with the falls of UMC's task, since each costs a reset.
 Usage:
 
     ./isaaclab.sh -p benchmarks/envs.py [--robots A1 H1 G1 Solo8] [--engines newton_mjwarp ovphysx] [--num_envs 64 256]
@@ -61,6 +62,7 @@ def stock_task(robot: str) -> Any:
     from isaaclab_tasks.contrib.velocity.config.a1.flat_env_cfg import UnitreeA1FlatEnvCfg
     from isaaclab_tasks.core.velocity.config.g1.flat_env_cfg import G1FlatEnvCfg
     from isaaclab_tasks.core.velocity.config.h1.flat_env_cfg import H1FlatEnvCfg
+    from umc.tasks.solo8.env_cfg import BODIES_THAT_MUST_NOT_TOUCH
 
     cfgs = {"A1": UnitreeA1FlatEnvCfg, "Solo8": UnitreeA1FlatEnvCfg, "G1": G1FlatEnvCfg, "H1": H1FlatEnvCfg}
     cfg: Any = cfgs[robot]()
@@ -77,7 +79,8 @@ def stock_task(robot: str) -> Any:
     if robot == "H1":  # its joints' names end in _joint here
         cfg.rewards.dof_pos_limits.params["asset_cfg"].joint_names = ".*_ankle_joint"
         cfg.rewards.joint_deviation_hip.params["asset_cfg"].joint_names = [".*_hip_(yaw|roll)_joint"]
-    cfg.terminations.base_contact.params["sensor_cfg"].body_names = BASE[robot]
+    falls = list(BODIES_THAT_MUST_NOT_TOUCH) if robot == "Solo8" else BASE[robot]
+    cfg.terminations.base_contact.params["sensor_cfg"].body_names = falls
     for name in ("add_base_mass", "base_com", "base_external_force_torque"):
         event = getattr(cfg.events, name)
         if event is not None:
