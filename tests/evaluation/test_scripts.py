@@ -86,8 +86,8 @@ def test_evaluate_compares_policies_and_simulates_no_batch_twice(tmp_path):
     [
         # a knee that carries the robot, and half or three quarters of the mean torque that it was seen to give [N*m]
         ("g1_mlp_stage2", "left_knee_joint", 10.0),
-        ("h1_mlp_stage1", "left_knee_joint", 20.0),
-        ("a1_mlp_stage1", "RL_calf_joint", 2.0),
+        ("h1_nm_mlp_stage1", "left_knee_joint", 15.0),
+        ("a1_transformer_small32_stage2", "RL_calf_joint", 3.0),
         ("solo8_mlp_stage2", "HL_KFE", 0.1),
     ],
 )

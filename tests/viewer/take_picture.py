@@ -11,7 +11,9 @@ from live_page import browser_page, viewer
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
-POLICY = "pretrained:a1_mlp_stage1"
+POLICY = "pretrained:a1_transformer_small32_stage2"
+"""A transformer, for its attention map."""
+
 COLORS = 128
 """Of the picture's palette: it is loaded by everybody who opens the README."""
 
@@ -32,6 +34,7 @@ def main(path: Path) -> None:
                 live.press("Break")
                 live.wait_for_row(joint, kind)
             live.wait_for_most("torque", FAULTS[-1][2])
+            live.page.get_by_role("tab", name="Attention").click()
             live.page.wait_for_timeout(2500)
             shot = Image.open(io.BytesIO(live.page.screenshot())).convert("RGB")
             print(live.page.locator("#umc-faults").inner_text())
