@@ -77,14 +77,14 @@ def test_gpu_recipes_have_the_papers_sizes():
 
 
 def test_a_recipe_lies_over_its_family():
-    name, agent = "a1_nm_transformer_small32_cpu", "nm_transformer_small32"
+    name, agent = "solo8_nm_transformer_small32_cpu", "nm_transformer_small32"
     recipe = read_recipe(f"config/recipes/{name}.yaml")  # a name of a family, as the path that it would have
-    assert (recipe.name, recipe.robot, recipe.agent, recipe.device) == (name, "a1", agent, "cpu")
+    assert (recipe.name, recipe.robot, recipe.agent, recipe.device) == (name, "solo8", agent, "cpu")
     (phase,) = recipe.phases
-    assert (phase.stage, phase.iterations, phase.task) == (1, 2000, "UMC-A1-Stage1")
+    assert (phase.stage, phase.iterations, phase.task) == (1, 2000, "UMC-Solo8-Stage1")
     assert phase.overrides[0] == "physics=ovphysx"
-    assert "env.scene.terrain=flat" in phase.overrides
     own = read_recipe("a1_mlp_cpu")
+    assert "env.scene.terrain=flat" in own.phases[0].overrides  # by the family's entry of the robot
     # Stage 2 begins with the third
     assert [phase.goes_on for phase in own.phases] == [False, True, False, True, True, True]
     assert own.phases[1].last_iteration == own.phases[0].iterations + own.phases[1].iterations
