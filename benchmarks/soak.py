@@ -216,12 +216,9 @@ def make_env(args: argparse.Namespace, ledger: Path) -> ManagerBasedRLEnv:
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
     from umc import mdp
-    from umc.terrains import FLAT_GROUND_CFG
 
     task = load_cfg_from_registry(f"UMC-{args.robot}-Stage2", "env_cfg_entry_point")
     cfg: Any = resolve_presets(task, [args.physics, args.terrain])
-    if args.terrain == "flat":  # robots without tracks have no preset of their ground
-        cfg.scene.terrain = FLAT_GROUND_CFG
     set_solver(cfg, args)
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = args.num_envs, "cpu", args.seed
     cfg.episode_length_s = EPISODE * cfg.sim.dt * cfg.decimation
