@@ -138,8 +138,8 @@ def _steps(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, bar: tq
             non_finite=broken.clone(),
             timed_out=truncated & ~terminated,
             velocity_error=(command[:, :2] - velocity[:, :2]).norm(dim=1),
-            effort=effort,
-            joint_velocity=joint_velocity,
+            effort=effort.clone(),
+            joint_velocity=joint_velocity.clone(),
             work=power * env.step_dt,
         )
         bar.update()
