@@ -59,6 +59,17 @@ def test_a1_stands_at_its_height_and_feels_its_weight(kind):
     np.testing.assert_allclose(robot.gravity, (0.0, 0.0, -1.0), atol=0.03)
 
 
+def test_a_shorter_contact_time_is_a_harder_contact(kind):
+    deep = []
+    for seconds in (None, 0.005):
+        hard = Kind(robot_usd("a1"), kind.motors, kind.conditions, substeps=4, contact_time=seconds)
+        robot = Robot(hard)
+        for _ in range(100):
+            robot.step(POSE)
+        deep.append(-robot.data.contact.dist.mean())
+    assert 0.0 < deep[1] < deep[0] / 4  # a spring's depth goes with the square of its time constant
+
+
 def test_torques_are_those_of_the_description_and_reach_the_joints(kind):
     robot = hanging(kind)
     joint, target = NAMES.index("FR_calf_joint"), POSE.copy()

@@ -102,6 +102,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--against", type=Path, help="folder of scripts/evaluate.py's report, or its study.pt: report the agreement")
     add("--healthy", action="store_true", help="measure the gait of healthy robots instead, for 10 s")
     add("--substeps", type=int, default=1, help="MuJoCo's steps in the time that a torque is held (1)")
+    add("--contact_time", type=float, help="time constant of contacts [s], two of MuJoCo's steps or more (0.02)")
     add("--workers", type=int, help="processes; as many as there are cores without it")
     add("--out", type=Path, help="folder to write to; 'mujoco' beside the policy without it")
 
@@ -146,6 +147,7 @@ def _healthy(
     paper = protocol_for(robot, [HEALTHY], options.radii, name=options.protocol)
     protocol = replace(paper, steps=steps, settings=(setting,))
     walk = protocol_walk(protocol, description, options.episodes or HEALTHY_ROBOTS, options.substeps)
+    walk = replace(walk, contact_time=options.contact_time)
     gait = gait_of(run_walk(walk, options.workers), conditions_of(robot).feet, protocol.command[0], step_dt)
     print(gait_table(gait))
     write_report(out / GAIT, gait_report(gait, about(options, sheet, argv)))
@@ -166,6 +168,7 @@ def _protocol(
     )
     other = None if options.against is None else _other(options.against, sheet)
     walk = protocol_walk(protocol, description, options.episodes or EPISODES, options.substeps)
+    walk = replace(walk, contact_time=options.contact_time)
     cells = len(protocol.cells)
     print(
         f"protocol {protocol.name} of {robot}: {cells} cells x {len(walk.env) // cells} robots, {protocol.steps} steps"
@@ -198,6 +201,7 @@ def _ledger(
         ledger, robot, options.protocol, options.steps, options.radii, options.episodes
     )
     walk = ledger_walk(ledger, protocol, description, options.episodes, options.substeps)
+    walk = replace(walk, contact_time=options.contact_time)
     print(f"ledger {options.ledger}: {len(walk.env)} episodes of up to {protocol.steps} steps")
     run = fault_run(walk, run_walk(walk, options.workers), protocol, scenarios)
     study = study_of(protocol, run, sheet, about(options, sheet, argv))
@@ -232,6 +236,7 @@ def about(options: argparse.Namespace, sheet: dict[str, Any], argv: list[str]) -
         "physics": f"mujoco {mujoco.__version__}",
         "device": "cpu",
         "substeps": options.substeps,
+        "contact_time_s": options.contact_time,
         "ground": "flat",
         "action": "mean (no exploration noise)",
         "noise": "off",

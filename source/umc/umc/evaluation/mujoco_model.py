@@ -24,6 +24,9 @@ GROUND = "ground"
 FLAGS_OFF = mujoco.mjtDisableBit.mjDSBL_AUTORESET | mujoco.mjtDisableBit.mjDSBL_ISLAND
 """What MuJoCo must not do: start a robot anew whose state is not finite, or copy constraint rows before the solve."""
 
+STEPS_PER_CONTACT = 2
+"""Fewest steps of a contact's time constant (MuJoCo's documentation of ``solref``, which holds shorter ones there)."""
+
 _AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 
 Vector = NDArray[np.float64]
@@ -49,7 +52,7 @@ def robot_usd(robot: str) -> Path:
     return path
 
 
-def read_robot(path: Path | str, timestep: float) -> mujoco.MjModel:
+def read_robot(path: Path | str, timestep: float, contact_time: float | None = None) -> mujoco.MjModel:
     """Reads masses, joints, limits and colliders of a robot and puts it on a plane.
 
     Joint limits get the softness that the file has for MuJoCo. All else of contacts is MuJoCo's own default, but for
@@ -59,14 +62,21 @@ def read_robot(path: Path | str, timestep: float) -> mujoco.MjModel:
     Args:
         path: The USD file: rigid bodies side by side below one root, hinges between them.
         timestep: Length of a step [s].
+        contact_time: Time in which a contact pushes bodies apart [s]; MuJoCo's own 0.02 without it.
 
     Returns:
         The model; its first joint is the free one of the base.
 
     Raises:
-        UmcError: If the file cannot be read or holds what has no counterpart here.
+        UmcError: If the file cannot be read or holds what has no counterpart here, or if contacts are too short for
+            the step.
     """
     path = Path(path)
+    if contact_time is not None and contact_time < STEPS_PER_CONTACT * timestep:
+        raise UmcError(
+            f"contacts of {contact_time:g} s are too short for steps of {timestep:g} s: take"
+            f" {STEPS_PER_CONTACT * timestep:g} s or longer, or shorter steps"
+        )
     try:
         stage = Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
@@ -92,7 +102,10 @@ def read_robot(path: Path | str, timestep: float) -> mujoco.MjModel:
     _add_children(spec, roots[0], hinges)
     if len(spec.joints) != len(hinges) + 1:
         raise UmcError(f"{path.name} has joints that do not hang on its base {roots[0].GetName()}")
-    return spec.compile()
+    model = spec.compile()
+    if contact_time is not None:
+        model.geom_solref[:, 0] = contact_time
+    return model
 
 
 def _add_children(spec: mujoco.MjSpec, parent: Usd.Prim, hinges: list[Usd.Prim]) -> None:

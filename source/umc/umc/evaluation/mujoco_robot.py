@@ -107,14 +107,22 @@ class Kind:
         motors: Its motors.
         conditions: How it starts and falls.
         substeps: MuJoCo's steps in the time that a torque is held.
+        contact_time: Time constant of contacts [s]; MuJoCo's own without it.
 
     Raises:
-        UmcError: If the file has other joints than the policy.
+        UmcError: If the file has other joints than the policy, or if contacts are too short for the steps.
     """
 
-    def __init__(self, usd: Path, motors: Motors, conditions: Conditions, substeps: int = 1) -> None:
+    def __init__(
+        self,
+        usd: Path,
+        motors: Motors,
+        conditions: Conditions,
+        substeps: int = 1,
+        contact_time: float | None = None,
+    ) -> None:
         self.motors, self.conditions, self.substeps = motors, conditions, substeps
-        self.model = read_robot(usd, motors.physics_dt / substeps)
+        self.model = read_robot(usd, motors.physics_dt / substeps, contact_time)
         model = self.model
         found = [model.joint(number).name for number in range(1, model.njnt)]
         if sorted(found) != sorted(motors.names):

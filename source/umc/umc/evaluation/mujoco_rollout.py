@@ -73,6 +73,8 @@ class Walk:
     """Ledger whose faults are met."""
     substeps: int = 1
     """MuJoCo's steps in the time that a torque is held."""
+    contact_time: float | None = None
+    """Time constant of contacts [s]; MuJoCo's own without it."""
 
     @property
     def num_envs(self) -> int:
@@ -143,7 +145,7 @@ class World:
         if trained.lower() != walk.robot.lower():
             raise UmcError(f"{walk.description} was trained for robot {trained}, not {walk.robot}")
         motors = Motors.of(sheet)
-        self.kind = Kind(robot_usd(walk.robot), motors, conditions_of(walk.robot), walk.substeps)
+        self.kind = Kind(robot_usd(walk.robot), motors, conditions_of(walk.robot), walk.substeps, walk.contact_time)
         self.step_dt = motors.physics_dt * motors.decimation
         self.source = self._plans()
         self.robots: list[Robot] = []
