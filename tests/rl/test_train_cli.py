@@ -204,6 +204,17 @@ def test_a_plan_loads_what_it_says(tmp_path, monkeypatch):
         assert runner.current_learning_iteration == iteration
 
 
+@pytest.mark.parametrize(("code", "line"), [(130, "train.py was stopped\n"), (7, "error: train.py ended with 7; see")])
+def test_who_stops_a_child_is_told_of_no_error(monkeypatch, capsys, code, line):
+    def train_py(script, _arguments):
+        raise ChildFailed(script.name, code)
+
+    monkeypatch.setattr("umc.rl.stages.shipped_checkpoint", lambda *_: None)
+    monkeypatch.setattr(launch, "run_script", train_py)
+    assert launch.main([*A1], SCRIPTS) == code
+    assert line in capsys.readouterr().err
+
+
 def test_missing_stage_1_is_trained_first_with_the_same_settings(tmp_path, monkeypatch, capsys):
     calls = []
 

@@ -114,7 +114,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return USAGE_ERROR
     except ChildFailed as error:
-        print(f"error: {error}; see its message above", file=sys.stderr)
+        print(error.line, file=sys.stderr)
         return error.code
     except KeyboardInterrupt as stop:
         print("stopped; finished batches are kept, the same command goes on from there", file=sys.stderr)

@@ -24,12 +24,19 @@ LAUNCHER = "UMC_LAUNCHER"
 """Environment variable by which ``isaaclab.sh -p`` says how it was called."""
 
 
+STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+"""Exit statuses of a script that was told to stop."""
+
+
 class ChildFailed(Exception):
     """A script that this one depends on did not end with 0."""
 
     def __init__(self, script: str, code: int) -> None:
         super().__init__(f"{script} ended with {code}")
         self.code = code
+        # its user stopped it, and it has said what it saved: no error to look for
+        self.line = f"{script} was stopped" if code in STOPPED else f"error: {self}; see its message above"
+        """What the screen says of it."""
 
 
 def typed(script: str | Path, arguments: list[str]) -> str:

@@ -61,7 +61,7 @@ def main(argv: list[str], scripts: Path) -> int:
         print(f"error: {_mine()}{error}", file=sys.stderr)
         return USAGE_ERROR
     except ChildFailed as error:
-        print(f"error: {error}; see its message above", file=sys.stderr)
+        print(error.line, file=sys.stderr)
         return error.code
     except KeyboardInterrupt as interrupt:
         signum = getattr(interrupt, "signum", None)  # TrainingInterrupted has said how to resume
