@@ -278,7 +278,10 @@ def _missing(results: Sequence[RobotResults]) -> list[str]:
     lines += [f"- {display(robot)}: nothing." for robot in STANDING_HEIGHT if robot not in known]
     specs = [agent_spec(str(result.about.get("agent", ""))) for one in results for result in one.study.policies]
     if not any(spec is not None and spec.purpose.startswith("ablation") for spec in specs):
-        lines.append("- The paper's ablations: one stage against two, odds of faults, mask value.")
+        lines.append(
+            "- The paper's ablations of the odds of faults and of the mask value; one stage against two stands in"
+            " [learning.md](learning.md)."
+        )
     return lines or ["Everything of the paper's main tables was run."]
 
 
