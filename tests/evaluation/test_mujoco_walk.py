@@ -154,6 +154,7 @@ def test_wrong_use_is_said_in_one_line(policy, ledger, tmp_path, capsys):
         ([*own, "--against", str(tmp_path)], "no study"),
         ([*own, "--scenarios", "9"], "unknown scenario 9"),
         ([*own, "--healthy", "--contact_time", "0.004"], "contacts of 0.004 s are too short for steps of 0.005 s"),
+        ([*own, "--healthy", "--contact_time", "nan"], "contacts of nan s are too short"),
     ):
         assert main(flags) == 2
         error = capsys.readouterr().err

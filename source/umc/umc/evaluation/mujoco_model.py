@@ -72,7 +72,7 @@ def read_robot(path: Path | str, timestep: float, contact_time: float | None = N
             the step.
     """
     path = Path(path)
-    if contact_time is not None and contact_time < STEPS_PER_CONTACT * timestep:
+    if contact_time is not None and not contact_time >= STEPS_PER_CONTACT * timestep:  # nor what is no number
         raise UmcError(
             f"contacts of {contact_time:g} s are too short for steps of {timestep:g} s: take"
             f" {STEPS_PER_CONTACT * timestep:g} s or longer, or shorter steps"
