@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -18,7 +19,7 @@ from umc.errors import UmcError
 from umc.faults import paper_settings
 from umc.rl.agents import AGENTS, STAGE_ITERATIONS
 from umc.rl.children import LAUNCHER, ChildFailed
-from umc.rl.recipe import read_recipe
+from umc.rl.recipe import Source, read_recipe
 from umc.rl.recipe_file import recipe_names
 from umc.rl.recipe_run import check_recipe, run_recipe
 
@@ -140,6 +141,19 @@ def test_a_mistake_is_one_line_that_names_the_mend(tmp_path, changes, words):
     assert words in str(error.value)
     assert "\n" not in str(error.value)
     assert "recipe tiny" in str(error.value)
+
+
+def test_an_ablation_is_the_unchanged_recipe_from_its_stage_1_on():
+    unchanged = [phase for phase in read_recipe("a1_mlp_cpu").phases if phase.stage == 2]
+    varied = read_recipe("a1_mlp_ratio_1110_cpu")
+    assert varied.agent == "mlp_ratio_1110"
+    assert [phase.agent for phase in varied.phases] == ["mlp_ratio_1110"] * len(unchanged)
+    assert varied.phases[0].source == Source(recipe="a1_mlp_cpu", stage=1)
+    as_unchanged = [dataclasses.replace(phase, agent="mlp", source=None) for phase in varied.phases]
+    assert as_unchanged == [dataclasses.replace(phase, behind=0) for phase in unchanged]
+    # one that starts from nothing cannot borrow the settings of a Stage 2
+    with pytest.raises(UmcError, match="no recipe g1_mlp_one_stage_cpu"):
+        read_recipe("g1_mlp_one_stage_cpu")
 
 
 def test_an_unknown_recipe_lists_those_there_are():

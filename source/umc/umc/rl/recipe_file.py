@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from umc.errors import UmcError
+from umc.rl.agents import AGENTS
 from umc.rl.cli import did_you_mean
 
 FAMILIES = ("cpu", "gpu")
@@ -55,9 +56,14 @@ def recipe_content(text: str, inside: tuple[str, ...] = ()) -> tuple[str, dict[s
         own = _file(name)
     elif (parts := _parts(name)) is not None:
         own = {"extends": parts[2], "robot": parts[0], "agent": parts[1]}
+    elif (varied := _ablation(name)) is not None:
+        own = _of_ablation(*varied, (*inside, name))
     else:
         known = recipe_names()
-        raise UmcError(f"no recipe {text};{did_you_mean(name, known)} there are {', '.join(known)}")
+        raise UmcError(
+            f"no recipe {text};{did_you_mean(name, known)} there are {', '.join(known)}, and those of the agents "
+            "that vary one of theirs, such as a1_mlp_ratio_1110_cpu"
+        )
     below = own.pop("extends", None)
     if below is None:
         return name, own
@@ -101,6 +107,25 @@ def _parts(name: str) -> tuple[str, str, str] | None:
         return None
     content = _file(family)
     return (robot, agent, family) if robot in content["robots"] and agent in content["agents"] else None
+
+
+def _ablation(name: str) -> tuple[str, str] | None:
+    """Agent that varies another one, and the recipe of that one, of a name such as ``a1_mlp_ratio_1110_cpu``."""
+    rest, _, family = name.rpartition("_")
+    robot, _, agent = rest.partition("_")
+    spec = AGENTS.get(agent)
+    if spec is None or 1 in spec.stages or spec.stage1 is None:
+        return None
+    varied = f"{robot}_{spec.stage1}_{family}"
+    return (agent, varied) if _parts(varied) is not None else None
+
+
+def _of_ablation(agent: str, varied: str, inside: tuple[str, ...]) -> dict[str, Any]:
+    """Its Stage 2 alone, from the Stage 1 that the recipe of the unchanged agent has trained."""
+    _, content = recipe_content(varied, inside)
+    first, *rest = content["stages"][2]
+    begins = {**first, "from": {"recipe": varied, "stage": 1}}
+    return {**content, "agent": agent, "stages": {1: [], 2: [begins, *rest]}}
 
 
 def _folder() -> Any:
