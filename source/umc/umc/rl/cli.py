@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``scripts/train.py`` to ``parser``."""
     add = parser.add_argument
     add("--task", help="gym id, e.g. UMC-A1-Stage2")
-    add("--agent", default=DEFAULT_AGENT, help="transformer (default), mlp, ... (docs/learning.md), or an entry point")
+    add("--agent", default=DEFAULT_AGENT, help="transformer (default), mlp, ... (docs/agents.md), or an entry point")
     add("--rl_library", choices=LIBRARIES, help="who trains: rsl_rl (default) or skrl; the networks are the same")
     add("--num_envs", type=int, help="envs simulated at once")
     add("--seed", type=int, help="seed of envs and networks; -1 draws one")
