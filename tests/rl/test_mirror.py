@@ -25,6 +25,7 @@ def groups(joints: int) -> dict[str, list[tuple[str, int]]]:
         "joint_mask": [("mask", joints)],
         "fault_flag": [("flag", 3)],
         "critic": [*body, ("physics", 4 + joints)],
+        "live_faults": [("live", 3 * joints)],
     }
 
 
@@ -59,12 +60,14 @@ def test_a_robot_that_leans_left_with_a_dead_left_knee_leans_right_with_a_dead_r
     hip, other_hip = names.index("FL_hip_joint"), names.index("FR_hip_joint")
     mirror = Mirror(groups(len(names)), names)
     obs = TensorDict(
-        {"policy": torch.zeros(1, 12 + 36), "joint_mask": torch.zeros(1, 12), "critic": torch.zeros(1, 64)}, [1]
+        {name: torch.zeros(1, width) for name, width in (("policy", 48), ("joint_mask", 12), ("critic", 64))}, [1]
     )
     obs["policy"][0, [3, 7, 9, 10, 11, 12 + left, 12 + hip]] = torch.tensor([0.1, 0.2, 1.0, 0.3, 0.4, 0.5, 0.6])
     obs["joint_mask"][0, left] = 1.0
     obs["critic"][0, [48, 49, 50, 52 + left]] = torch.tensor([1.1, 0.05, 0.02, 0.9])
+    obs["live_faults"] = torch.eye(36)[[12 + left]]  # the second of three kinds
     seen = mirror.observations(obs)
+    assert seen["live_faults"].nonzero().tolist() == [[0, 12 + right]]
     expected = torch.zeros(48)
     expected[[3, 7, 9, 10, 11, 12 + right, 12 + other_hip]] = torch.tensor([-0.1, -0.2, 1.0, -0.3, -0.4, 0.5, -0.6])
     assert torch.equal(seen["policy"][0], expected)

@@ -18,6 +18,7 @@ from tensordict import TensorDict
 from umc.errors import UmcError
 from umc.rl.agents import AGENTS, entry_point
 from umc.rl.cli import checked_agent
+from umc.rl.informed_critic import inform_critic, widened
 from umc.rl.mirror import mirror_of
 from umc.rl.stages import hand_over
 from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
@@ -213,6 +214,67 @@ def test_stage_2_begins_with_a_flag_that_does_nothing_and_learns_what_it_does(tm
     second.train(1)
     learnt = mean_action(second, **groups, fault_flag=healthy) - mean_action(second, **groups, fault_flag=-healthy)
     assert learnt.abs().max() > 1e-5
+
+
+def informed(folder, agent, told, iterations=0, **hand_over_cfg):
+    """A runner whose critic is told 2 kinds of faults, of which every second one is there."""
+    cfg = handle_deprecated_rsl_rl_cfg(agent_cfg("A1", agent, 2), "5.5.1")
+    cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.critic_sees_faults = 4, 1, told
+    env_cfg: Any = SimpleNamespace(observations=SimpleNamespace())
+    inform_critic(env_cfg, cfg)
+    assert hasattr(env_cfg.observations, "live_faults") == told
+    env = DummyRobotEnv("A1")
+    if told:
+        env.groups["live_faults"] = (torch.arange(2 * len(A1_JOINTS)) % 2).float().expand(env.num_envs, -1).clone()
+    learns = to_dict(cfg)
+    learns["hand_over"] |= hand_over_cfg
+    names = list(A1_JOINTS)
+    runner = dummy.build(folder, env, learns, robot="a1", model=AGENTS[agent].network, joint_names=names)
+    del runner.carried["fault_episode"]
+    if iterations:
+        runner.train(iterations)
+    return runner
+
+
+def values(runner, **groups):
+    with torch.inference_mode():
+        return runner.alg.critic(runner.env.get_observations().clone().update(groups))
+
+
+@pytest.mark.parametrize("agent", ["mlp", "transformer_small32"])
+def test_a_critic_that_is_told_of_faults_begins_as_the_one_that_was_not(tmp_path, agent):
+    first = informed(tmp_path / "one", agent, told=False, iterations=1)
+    second = informed(tmp_path / "two", agent, told=True)
+    hand_over(second, tmp_path / "one" / "model_0.pt", "a1", AGENTS[agent].network)
+    none = torch.zeros_like(second.env.get_observations()["live_faults"])
+    assert torch.allclose(values(second), values(first), atol=1e-5)
+    assert torch.equal(values(second), values(second, live_faults=none))
+    second.train(1)
+    assert (values(second) - values(second, live_faults=none)).abs().max() > 1e-5
+    # what it is told is not for the actor
+    assert torch.equal(mean_action(second), mean_action(second, live_faults=none))
+
+
+def test_a_critic_that_is_told_of_faults_refuses_what_does_not_fit(tmp_path):
+    informed(tmp_path / "one", "mlp", told=False, iterations=1)
+    path = tmp_path / "one" / "model_0.pt"
+    with pytest.raises(UmcError, match="needs a fresh optimizer"):
+        hand_over(informed(tmp_path / "two", "mlp", told=True, reset_optimizer=False), path, "a1", "mlp")
+    other = {"layers.0.weight": torch.zeros(5, 3), "layers.0.bias": torch.zeros(5)}
+    with pytest.raises(UmcError, match="needs a Stage 1 of the same sizes"):
+        widened(other, {**other, "layers.0.weight": torch.zeros(6, 4)})
+    with pytest.raises(UmcError, match="needs a Stage 1 of the same sizes"):
+        widened(other, {**other, "layers.0.weight": torch.zeros(5, 2)})
+
+
+def test_statistics_of_new_columns_leave_zeros_and_ones_nearly_as_they_are():
+    known = {"n.mean": torch.ones(2), "n.var": torch.full((2,), 4.0), "n.count": torch.tensor([9, 7])}
+    wider = widened(known, {name: torch.zeros(3) for name in known})
+    assert {name: value.tolist() for name, value in wider.items()} == {
+        "n.mean": [1.0, 1.0, 0.0],
+        "n.var": [4.0, 4.0, 1.0],
+        "n.count": [9, 7, 9],
+    }
 
 
 def mirrored_run(folder, mirror, mask="mask", iterations=1, mirror_loss=0.0):

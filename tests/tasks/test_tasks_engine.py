@@ -27,6 +27,7 @@ def what_the_task_shows(physics: str, task: str, break_physics: bool, terrain: s
     import umc.tasks  # noqa: F401
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
+    from umc.mdp import FaultBoard, LiveFaultsCfg, fault_state
 
     torch.set_num_threads(1)
     cfg = resolve_presets(load_cfg_from_registry(task, "env_cfg_entry_point"), [physics, terrain])
@@ -35,6 +36,7 @@ def what_the_task_shows(physics: str, task: str, break_physics: bool, terrain: s
     cfg.observations.policy.enable_corruption = False
     for term in ("joint_pos", "joint_vel", "last_action"):
         getattr(cfg.observations.policy, term).params.pop("noise", None)
+    cfg.observations.live_faults = LiveFaultsCfg()
     env = ManagerBasedRLEnv(cfg)
     robot, action = env.scene["robot"], torch.zeros(len(joints), len(joints))
     observations, _ = env.reset()
@@ -52,6 +54,12 @@ def what_the_task_shows(physics: str, task: str, break_physics: bool, terrain: s
         said[group + "_step"] = change.abs().amax(1).tolist()
     for _ in range(25):
         env.step(action)
+    board = FaultBoard(env)
+    board.clear(0)
+    board.inject(0, joints[2], "velocity")
+    observations, *_ = env.step(action)
+    said["live"] = [divmod(column, len(joints)) for column in observations["live_faults"][0].nonzero()[:, 0].tolist()]
+    said["kinds"] = [kind.name for kind in fault_state(env).kinds]
     if break_physics:
         velocity = robot.data.joint_vel.torch.clone()
         velocity[BROKEN_ENV] = float("nan")
@@ -104,10 +112,11 @@ def solo8_ovphysx(run_engine):
 )
 def test_each_joint_stands_in_its_own_column(request, fixture, task, joints, actor_start, critic_start):
     said = request.getfixturevalue(fixture)
-    assert said["widths"] == WIDTHS[task]
+    assert said["widths"] == {**WIDTHS[task], "live_faults": len(said["kinds"]) * len(joints)}
     assert tuple(said["joints"]) == joints
     assert said["policy"] == [actor_start + joint for joint in range(len(joints))]
     assert said["critic"] == [critic_start + joint for joint in range(len(joints))]
+    assert said["live"] == [[said["kinds"].index("velocity"), 2]]
     assert said["policy_step"] == pytest.approx([MOVED] * len(joints), abs=1e-5)
     assert said["critic_step"] == pytest.approx([MOVED] * len(joints), abs=1e-5)
 

@@ -3,13 +3,13 @@
 """Isaac Lab terms: events inject faults, observations zero and mask, rewards and terminations judge."""
 
 from .actions import CommandFaults, CommandFaultsCfg
-from .add_faults import FaultFlagCfg, JointMaskCfg, add_faults
+from .add_faults import FaultFlagCfg, JointMaskCfg, LiveFaultsCfg, add_faults
 from .curricula import fault_curriculum
 from .events import begin_fault_episode, fault_state, joint_faults
 from .fault_board import FaultBoard, JointRow, SeveritySpan, running_board
 from .ground import height_above_ground, height_error_l2, lower_than
 from .joint_targets import JointTargets, JointTargetsCfg
-from .observations import fault_flag, joint_mask, joint_sensor
+from .observations import fault_flag, joint_mask, joint_sensor, live_faults
 from .privileged import phase_clock, randomized_physics, zeros
 from .rewards import (
     commanded_progress,
@@ -38,6 +38,7 @@ __all__ = [
     "JointRow",
     "JointTargets",
     "JointTargetsCfg",
+    "LiveFaultsCfg",
     "SeveritySpan",
     "add_faults",
     "begin_fault_episode",
@@ -57,6 +58,7 @@ __all__ = [
     "joint_mask",
     "joint_pos_l2",
     "joint_sensor",
+    "live_faults",
     "lower_than",
     "mechanical_power",
     "non_finite_state",

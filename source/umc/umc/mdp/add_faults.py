@@ -19,7 +19,7 @@ from umc.faults.kinds import CommandKind, JointKind
 
 from .actions import CommandFaultsCfg
 from .events import FAULTS_TERM, begin_fault_episode, joint_faults
-from .observations import fault_flag, joint_mask
+from .observations import fault_flag, joint_mask, live_faults
 from .physics import prepare_robot
 from .rehearsal import rehearse
 from .sensor_cfg import SensorJob, action_terms, entries, variants
@@ -40,6 +40,13 @@ class FaultFlagCfg(ObservationGroupCfg):
     """Whether a joint fault has been detected, three times over."""
 
     flag = ObservationTermCfg(func=fault_flag)
+
+
+@configclass
+class LiveFaultsCfg(ObservationGroupCfg):
+    """Every fault there is, for a critic (:mod:`umc.rl.informed_critic`)."""
+
+    live = ObservationTermCfg(func=live_faults)
 
 
 @configclass

@@ -158,6 +158,19 @@ def fault_flag(env: ManagerBasedEnv) -> torch.Tensor:
     return joint_faults_of(env).advance().fault_flag.clone()
 
 
+def live_faults(env: ManagerBasedEnv) -> torch.Tensor:
+    """Every fault there is, told or not: what only a critic may know.
+
+    Args:
+        env: The environment.
+
+    Returns:
+        1 where a joint has a fault of a kind now, else 0: all joints for the first kind, then for the next.
+        Shape is (num_envs, num_kinds * num_joints).
+    """
+    return joint_faults_of(env).advance().live.flatten(1).float()
+
+
 def _columns(joint_ids: Sequence[int] | slice | torch.Tensor, device: str) -> torch.Tensor | slice:
     """Columns of joints on the device: indexing with a list would make the host wait for a GPU."""
     return joint_ids if isinstance(joint_ids, slice | torch.Tensor) else _columns_on(tuple(joint_ids), device)

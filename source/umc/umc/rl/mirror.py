@@ -52,6 +52,10 @@ PHYSICS = "physics"
 """Observation term of :class:`umc.mdp.randomized_physics` (mass, centre of mass, a gain per joint)."""
 
 
+LIVE = "live"
+"""Observation term of :func:`umc.mdp.live_faults`: a column per joint for each kind of fault."""
+
+
 class Mirror:
     """Mirrors observations and actions of a task.
 
@@ -116,6 +120,9 @@ class Mirror:
             return self._joints
         if name in PLAIN and width == joints:
             return self._plain
+        if name == LIVE and width % joints == 0:
+            columns = [first + column for first in range(0, width, joints) for column in self._plain[0]]
+            return columns, [1.0] * width
         if name == PHYSICS and width == 1 + len(POLAR) + joints:
             first = 1 + len(POLAR)
             return [*range(first), *(first + column for column in self._plain[0])], [1.0, *POLAR, *self._plain[1]]

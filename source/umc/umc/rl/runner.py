@@ -31,7 +31,6 @@ SAVE_EVERY_S = 120.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Signals that end training after the running iteration, with a checkpoint."""
 
-
 SECOND_SIGNAL_S = 1.0
 """Two signals closer than this [s] are one: `timeout` and terminals may send the same twice."""
 
@@ -202,7 +201,12 @@ class TrainingRun:
             self._progress.saved(Path(path).name)
 
     def load(
-        self, path: str, load_cfg: dict | None = None, strict: bool = True, map_location: str | None = None
+        self,
+        path: str,
+        load_cfg: dict | None = None,
+        strict: bool = True,
+        map_location: str | None = None,
+        data: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Load a checkpoint as rsl_rl does, without running code from the file.
 
@@ -211,6 +215,7 @@ class TrainingRun:
             load_cfg: What to load; None loads everything.
             strict: Whether weights must fit exactly.
             map_location: Device for the tensors; the runner's own by default.
+            data: What to load in place of the file's content.
 
         Returns:
             The checkpoint's infos.
@@ -218,7 +223,7 @@ class TrainingRun:
         Raises:
             UmcError: If the file is missing or damaged, or its weights do not fit the model.
         """
-        data = read_checkpoint(path, map_location or self.device)
+        data = data or read_checkpoint(path, map_location or self.device)
         try:
             load_iteration = self.alg.load(data, load_cfg, strict)
         except (RuntimeError, UmcError) as error:  # torch's and our models'

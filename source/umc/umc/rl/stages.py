@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from umc.errors import UmcError
 from umc.rl.agents import LIBRARIES
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, checkpoints_in, read_checkpoint, require_match
+from umc.rl.informed_critic import widened
 from umc.rl.shipped import shipped_policy
 
 if TYPE_CHECKING:
@@ -124,7 +125,15 @@ def hand_over(runner: TrainingRun, path: Path, robot: str, model: str) -> Checkp
     if missing:
         raise UmcError(f"{path} has no {' and no '.join(missing)}; give a checkpoint as scripts/train.py writes it")
     optimizer = not fresh["reset_optimizer"]
-    runner.load(str(path), load_cfg={"actor": True, "critic": True, "optimizer": optimizer, "iteration": False})
+    if runner.cfg.get("critic_sees_faults"):
+        if optimizer:
+            raise UmcError(
+                "agent.critic_sees_faults needs a fresh optimizer; drop agent.hand_over.reset_optimizer=false"
+            )
+        data["critic_state_dict"] = widened(data["critic_state_dict"], runner.alg.save()["critic_state_dict"])
+    runner.load(
+        str(path), load_cfg={"actor": True, "critic": True, "optimizer": optimizer, "iteration": False}, data=data
+    )
     runner.current_learning_iteration = 0
     if fresh["reset_optimizer"]:
         _reset_optimizer(runner)

@@ -68,6 +68,9 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     )
     hand_over: HandOverCfg = HandOverCfg()
 
+    critic_sees_faults: bool = False
+    """Whether the critic is told every fault (:mod:`umc.rl.informed_critic`); the paper's is not."""
+
     mirror: bool = False
     """Whether every sample is learnt from in the mirror, too (:mod:`umc.rl.mirror`); the paper does not say so."""
 
