@@ -279,8 +279,8 @@ def _missing(results: Sequence[RobotResults]) -> list[str]:
     specs = [agent_spec(str(result.about.get("agent", ""))) for one in results for result in one.study.policies]
     if not any(spec is not None and spec.purpose.startswith("ablation") for spec in specs):
         lines.append(
-            "- The paper's ablations of the odds of faults and of the mask value; one stage against two stands in"
-            " [learning.md](learning.md)."
+            "- Most of the paper's ablations; one stage against two, mask values and one of the odds stand in"
+            " [ablations.md](ablations.md)."
         )
     return lines or ["Everything of the paper's main tables was run."]
 
