@@ -279,7 +279,7 @@ def _missing(results: Sequence[RobotResults]) -> list[str]:
     specs = [agent_spec(str(result.about.get("agent", ""))) for one in results for result in one.study.policies]
     if not any(spec is not None and spec.purpose.startswith("ablation") for spec in specs):
         lines.append(
-            "- Most of the paper's ablations; one stage against two, mask values and one of the odds stand in"
+            "- The paper's ablations but for one stage, mask values and one of the odds, which stand in"
             " [ablations.md](ablations.md)."
         )
     return lines or ["Everything of the paper's main tables was run."]
