@@ -54,6 +54,11 @@ finally:
 """
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with an engine first: a slow one that comes last would keep one of two workers waiting for the other."""
+    items.sort(key=lambda item: item.get_closest_marker("engine") is None)
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     """Start every test from the same generators."""
