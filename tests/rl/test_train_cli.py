@@ -19,9 +19,9 @@ from umc.errors import UmcError
 from umc.rl import launch, plan, quick
 from umc.rl.checkpoint import read_checkpoint, sha256
 from umc.rl.children import LAUNCHER, ChildFailed, run_script
-from umc.rl.cli import parse
+from umc.rl.cli import load_tasks, parse
 from umc.rl.plan import make_plan, needs_stage1
-from umc.rl.resolve import add_launcher_options
+from umc.rl.resolve import add_launcher_options, resolve_cfgs
 from umc.rl.sizes import CPU_SIZES
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
@@ -37,6 +37,13 @@ RECORD = {
     "max_iterations": 77,
 }
 """A run.json, as far as --resume needs it."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def libraries_are_imported():
+    """What they say of themselves comes before a test reads what is printed."""
+    load_tasks()
+    resolve_cfgs("UMC-A1-Stage1", "rsl_rl_mlp_cfg_entry_point", [])
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +109,10 @@ def test_the_script_says_in_one_line_what_is_wrong(argv, line, tmp_path):
         (["env.scene.num_envs=abc"], "env.scene.num_envs takes a number"),
         (["env.scene.num_envs=0"], "env.scene.num_envs is 0; it has to be at least 1"),
         (["agent.num_steps_per_env=0"], "agent.num_steps_per_env is 0"),
+        (["agent.obs_groups.critic=[a,b]"], "agent.obs_groups.critic is [a,b]; it lists some of policy, joint_mask, "),
+        (['agent.obs_groups.actor=["live_faults"]'], "agent.obs_groups.actor is ['live_faults']; it lists some of"),
+        (["agent.obs_groups.critic=[]"], "agent.obs_groups.critic is []; it lists some of policy"),
+        (["agent.obs_groups=critic"], "agent.obs_groups is not set as a whole; give agent.obs_groups.actor or"),
         (["foo=1"], "Could not override 'foo'"),
         (["env.sim.dt"], "cannot read env.sim.dt; overrides look like env.scene.num_envs=64"),
         (["--num_env", "3"], "unknown flag --num_env"),

@@ -15,7 +15,15 @@ from umc.rl.agents import library_of
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
 from umc.rl.cli import TrainRequest
 from umc.rl.record import RunRecord, new_record, parent, read_record
-from umc.rl.resolve import check_launch, check_sizes, override_key, physics_name, pick_device, resolve_cfgs
+from umc.rl.resolve import (
+    check_groups,
+    check_launch,
+    check_sizes,
+    override_key,
+    physics_name,
+    pick_device,
+    resolve_cfgs,
+)
 from umc.rl.shipped import describe, read_models, shipped_folder
 from umc.rl.sizes import Sizes, cpu_sizes
 from umc.rl.stages import experiment_folder, find_stage1, newest_checkpoint
@@ -128,6 +136,7 @@ def make_plan(request: TrainRequest) -> Plan:
     env_cfg.seed = ranks.seed(seed)  # before the env exists: it draws while it is built
     env_cfg.sim.device = agent_cfg.device = request.options.device = device
     check_sizes(env_cfg, agent_cfg)
+    check_groups(env_cfg, agent_cfg)
     check_launch(env_cfg, request.options)
     stages = []
     if request.spec.curriculum:

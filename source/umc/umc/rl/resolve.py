@@ -17,6 +17,7 @@ from typing import Any
 from umc.errors import UmcError
 from umc.ranks import Ranks, ranks_from_env
 from umc.rl.cli import TrainRequest, add_arguments, at_least_one, did_you_mean
+from umc.rl.informed_critic import LIVE_GROUP
 
 HYDRA_QUIET = [
     "hydra/job_logging=disabled",
@@ -199,6 +200,24 @@ def check_sizes(env_cfg: Any, agent_cfg: Any) -> None:
     at_least_one(agent_cfg.max_iterations, "agent.max_iterations")
     at_least_one(agent_cfg.num_steps_per_env, "agent.num_steps_per_env")
     at_least_one(agent_cfg.save_interval, "agent.save_interval")
+
+
+def check_groups(env_cfg: Any, agent_cfg: Any) -> None:
+    """Refuse observation groups that the task does not have, before the simulation starts.
+
+    Raises:
+        UmcError: If the agent reads one, or none at all.
+    """
+    groups = [name for name in _names(env_cfg.observations) if getattr(env_cfg.observations, name) is not None]
+    known = [*groups, LIVE_GROUP] if getattr(agent_cfg, "critic_sees_faults", False) else groups
+    if not isinstance(agent_cfg.obs_groups, Mapping):
+        raise UmcError("agent.obs_groups is not set as a whole; give agent.obs_groups.actor or agent.obs_groups.critic")
+    for reader, read in agent_cfg.obs_groups.items():
+        if not isinstance(read, list) or not read or any(name not in known for name in read):
+            raise UmcError(
+                f"agent.obs_groups.{reader} is {read}; it lists some of {', '.join(known)}, in quotes: "
+                f"""'agent.obs_groups.{reader}=["{known[0]}"]'"""
+            )
 
 
 def check_launch(env_cfg: Any, options: argparse.Namespace) -> None:
