@@ -27,6 +27,7 @@ from umc.rl.shipped import MODELS
 
 ABOUT = {"command": "evaluate --results", "time": "2026-11-21", "commit": "abc"}
 SHA = {"mlp": "a" * 64, "nm_mlp": "b" * 64, "transformer": "c" * 64}
+"""What stands for the checkpoint of each."""
 
 
 def made_up(physics="ovphysx", policies=(("mlp", 2.6), ("nm_mlp", 0.4)), members=10, seed=0):
@@ -250,6 +251,47 @@ def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, 
     assert results.main([*argv, "--report_only", "--out", "again.md"], Path("evaluate.py")) == 0
     assert len(calls) == before
     assert "report_only" not in Path("again.md").read_text()  # the figures are made by the command that simulates
+
+
+def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
+    """Who was trained on tracks meets tracks and flat ground, who was trained on flat ground that alone."""
+    monkeypatch.chdir(tmp_path)
+    trained = {"mlp": "perlin", "nm_mlp": "perlin", "transformer": "flat"}
+    for label, ground in trained.items():
+        stage = 1 if label.startswith("nm_") else 2
+        write_fresh(tmp_path / label, f"UMC-A1-Stage{stage}", label, physics="ovphysx", terrain=ground)
+    calls = []
+
+    def run(_script, arguments):
+        calls.append(arguments)
+        at = arguments.index("--labels") + 1
+        names = [name for name in arguments[at:] if name in trained]
+        study = made_up(policies=tuple((name, 1.0) for name in names))
+        policies = [replace(one, about={**one.about, "terrain": trained[one.label]}) for one in study.policies]
+        save_study(Path(arguments[arguments.index("--out") + 1]) / STUDY, replace(study, policies=tuple(policies)))
+
+    monkeypatch.setattr(results, "run_script", run)
+    checkpoints = [f"{label}/model_0.pt" for label in trained]
+    argv = ["--results", "--checkpoint", *checkpoints, "--engines", "ovphysx", "--device", "cpu"]
+    assert results.main(argv, Path("evaluate.py")) == 0
+    tracks, flat = calls
+    assert tracks[1:3] == ["mlp/model_0.pt", "nm_mlp/model_0.pt"]
+    assert tracks[-3:] == ["logs/results/a1_perlin/ovphysx", "physics=ovphysx", "env.scene.terrain=perlin"]
+    assert flat[1:4] == checkpoints
+    assert flat[-3:] == ["logs/results/a1/ovphysx", "physics=ovphysx", "env.scene.terrain=flat"]
+    page = Path("docs/results.md").read_text()
+    assert page.index("## A1, tracks") < page.index("## A1, flat ground")
+    assert (
+        page.count("| A1, tracks | mlp against nm_mlp |") == page.count("| A1, flat ground | mlp against nm_mlp |") == 4
+    )
+    # each policy is listed once, and judged where it was
+    assert page.count("| A1 | mlp | 2 |") == page.count("| A1 | transformer | 2 |") == 1
+    assert page.count("### transformer, by scenario") == 1
+    assert page.count("- A1: the paper's nm_transformer, body_transformer.") == 1
+    # a ground that is named wins
+    calls.clear()
+    assert results.main([*argv, "env.scene.terrain=perlin"], Path("evaluate.py")) == 0
+    assert [call[1:4] for call in calls] == [checkpoints]
 
 
 @pytest.mark.parametrize(

@@ -33,13 +33,12 @@ def ground_override(
     Raises:
         UmcError: If they were trained on different grounds.
     """
-    from umc.rl.resolve import override_key
     from umc.terrains import ground_name
 
     here = ground_name(env_cfg.scene.terrain)
     grounds = {one.path: trained_terrain(one.path, one.info) for one in candidates}
     known = sorted({ground for ground in grounds.values() if ground})
-    if any(_names_ground(override_key(token), token) for token in overrides):
+    if names_ground(overrides):
         return None, []
     if len(known) > 1:
         which = ", ".join(f"{path}: {ground or 'unknown'}" for path, ground in grounds.items())
@@ -53,7 +52,18 @@ def ground_override(
     return f"{TERRAIN_KEY}={known[0]}", [line]
 
 
-def _names_ground(key: str, token: str) -> bool:
-    """Whether an override or a preset says which ground."""
-    presets = token.partition("=")[2].split(",") if key == "presets" else []
-    return key.startswith(TERRAIN_KEY) or any(name in GROUND_PRESETS for name in presets)
+def names_ground(overrides: Sequence[str]) -> bool:
+    """Whether an override or a preset says which ground.
+
+    Args:
+        overrides: Presets and overrides as typed.
+
+    Returns:
+        True if one does.
+    """
+    from umc.rl.resolve import override_key
+
+    chosen = [token.partition("=")[2].split(",") for token in overrides if override_key(token) == "presets"]
+    return any(override_key(token).startswith(TERRAIN_KEY) for token in overrides) or any(
+        name in GROUND_PRESETS for names in chosen for name in names
+    )

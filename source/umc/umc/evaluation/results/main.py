@@ -8,7 +8,8 @@ import argparse
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from umc.rl.children import check_code, run_script, signals_passed_to
 from umc.rl.cli import Parser, at_least_one, checked_checkpoint, checked_robot
 from umc.rl.files import atomic_write
 from umc.rl.shipped import find_pretrained, is_pretrained, read_models, verified
+from umc.rl.trained import TERRAIN_KEY, trained_terrain
 
+from ..ground import names_ground
 from ..study import Study
 from ..study_file import STUDY, load_study
-from .page import RobotResults, results_page
+from .page import RobotResults, results_page, section_name
 
 ENGINES = ("newton_mjwarp", "ovphysx", "mujoco")
 """Engines that a policy meets without ``--engines``."""
@@ -60,18 +63,55 @@ def main(argv: Sequence[str], script: Path) -> int:
     policies = find_policies(options)
     results = []
     for robot, paths in policies.items():
-        engines = {path: info.physics for path, info in paths.items()}
-        home = _home(options.engines, list(engines.values()))
-        work = options.work / robot
-        if not options.report_only:
-            _measure(options, overrides, robot, list(paths), home, work, script)
-        results.append(collect(robot, home, options.engines, work, dict(_curves(options, robot, paths))))
+        for ground, there in by_ground(paths, overrides).items():
+            home = _home(options.engines, [info.physics for info in there.values()])
+            # plain MuJoCo knows flat ground only
+            engines = [one for one in options.engines if one != "mujoco" or ground in ("", "flat")]
+            place = Place(robot, ground, home, engines, options.work / section_name(robot, ground))
+            if not options.report_only:
+                _measure(options, overrides, place, list(there), script)
+            results.append(collect(place, dict(_curves(options, place, there))))
     # the command that simulates: the figures are its, whoever writes the page again
     simulated = [token for token in argv if token not in ("--report_only", "--report-only")]
     command = shlex.join(["python", "scripts/evaluate.py", *simulated])
     write_page(options.out, results, command)
     print(f"results: {options.out}", flush=True)
     return 0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the policies of one section are measured."""
+
+    robot: str
+    ground: str
+    """Empty for a robot whose policies were all trained on the same."""
+    home: str
+    """Engine of the main tables."""
+    engines: Sequence[str]
+    """All engines that they meet."""
+    work: Path
+    """Folder of the evaluations."""
+
+
+def by_ground(paths: Mapping[Path, CheckpointInfo], overrides: Sequence[str]) -> dict[str, dict[Path, CheckpointInfo]]:
+    """Policies by the ground they are to meet: the one they were trained on, and flat ground, as all of their robot.
+
+    Args:
+        paths: Policies of one robot, with what they say about themselves.
+        overrides: Overrides of the evaluation; one that names a ground wins.
+
+    Returns:
+        Policies by ground, tracks first; all under an empty name where there is no choice.
+    """
+    trained = {path: trained_terrain(path, info) for path, info in paths.items()}
+    grounds = sorted({ground for ground in trained.values() if ground}, key=lambda ground: (ground == "flat", ground))
+    if len(grounds) < 2 or names_ground(overrides):
+        return {"": dict(paths)}
+    return {
+        ground: {path: info for path, info in paths.items() if ground == "flat" or trained[path] == ground}
+        for ground in grounds
+    }
 
 
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -165,26 +205,22 @@ def _home(engines: Sequence[str], trained: Sequence[str]) -> str:
 
 
 def _measure(
-    options: argparse.Namespace,
-    overrides: list[str],
-    robot: str,
-    paths: Sequence[Path],
-    home: str,
-    work: Path,
-    script: Path,
+    options: argparse.Namespace, overrides: Sequence[str], place: Place, paths: Sequence[Path], script: Path
 ) -> None:
-    shared = ["--robot", robot, "--num_envs", str(options.num_envs), "--labels", *labels(paths)]
+    shared = ["--robot", place.robot, "--num_envs", str(options.num_envs), "--labels", *labels(paths)]
     shared += ["--device", options.device] if options.device else []
     checkpoints = ["--checkpoint", *map(str, paths)]
-    for engine in sorted((one for one in options.engines if one != "mujoco"), key=lambda one: one != home):
-        print(f"{robot} on {engine}: {len(paths)} policies", flush=True)
-        out = ["--out", str(work / engine)]
-        run_script(script, [*checkpoints, *shared, *out, f"physics={engine}", *overrides])
-    if "mujoco" in options.engines:
+    chosen = [f"{TERRAIN_KEY}={place.ground}"] if place.ground else []
+    where = f"{place.robot} on {place.ground} ground," if place.ground else place.robot
+    for engine in sorted((one for one in place.engines if one != "mujoco"), key=lambda one: one != place.home):
+        print(f"{where} on {engine}: {len(paths)} policies", flush=True)
+        out = ["--out", str(place.work / engine)]
+        run_script(script, [*checkpoints, *shared, *out, f"physics={engine}", *chosen, *overrides])
+    if "mujoco" in place.engines:
         steps = [token.split("=", 1)[1] for token in overrides if token.startswith("protocol.steps=")]
         for path, label in zip(paths, labels(paths), strict=True):
-            print(f"{robot} in plain MuJoCo: {label}", flush=True)
-            exported = work / "mujoco" / sha256(path)[:12]
+            print(f"{place.robot} in plain MuJoCo: {label}", flush=True)
+            exported = place.work / "mujoco" / sha256(path)[:12]
             _export(path, exported)
             more = ["--episodes", str(options.mujoco_episodes), "--out", str(exported)]
             more += ["--steps", steps[-1]] if steps else []
@@ -222,43 +258,43 @@ def _run_module(module: str, arguments: Sequence[str]) -> None:
     check_code(Path(module), code)
 
 
-def collect(robot: str, home: str, engines: Sequence[str], work: Path, curves: dict[str, str]) -> RobotResults:
-    """Reads what was measured of a robot.
+def collect(place: Place, curves: dict[str, str]) -> RobotResults:
+    """Reads what was measured.
 
     Args:
-        robot: The robot.
-        home: Engine of the main tables.
-        engines: Engines that are shown.
-        work: Folder of its evaluations.
+        place: Robot, engines and folder.
         curves: Pictures of learning curves by policy.
 
     Returns:
-        Everything that the page needs.
+        Everything that a section of the page needs.
 
     Raises:
         UmcError: If an evaluation is missing.
     """
-    studies = {engine: load_study(work / engine / STUDY) for engine in engines if engine != "mujoco"}
-    wanted = {str(one.about.get("sha256")) for one in studies[home].policies}
+    work = place.work
+    studies = {engine: load_study(work / engine / STUDY) for engine in place.engines if engine != "mujoco"}
+    wanted = {str(one.about.get("sha256")) for one in studies[place.home].policies}
     mujoco: list[Study] = []
-    if "mujoco" in engines:
+    if "mujoco" in place.engines:
         # folders of policies that are no longer shown stay where they are
         mujoco = [load_study(work / "mujoco" / fingerprint[:12] / STUDY) for fingerprint in sorted(wanted)]
     entries = {str(entry["sha256"]): entry for entry in read_models().values()}
     entries |= {str(entry["source_sha256"]): entry for entry in read_models().values() if entry.get("source_sha256")}
-    return RobotResults(robot, home, studies, mujoco, entries, curves)
+    return RobotResults(place.robot, place.home, studies, mujoco, entries, curves, place.ground)
 
 
-def _curves(options: argparse.Namespace, robot: str, paths: dict[Path, CheckpointInfo]) -> list[tuple[str, str]]:
-    """Draws the learning curves that were asked for; pictures of earlier ones stay."""
+def _curves(options: argparse.Namespace, place: Place, paths: Mapping[Path, CheckpointInfo]) -> list[tuple[str, str]]:
+    """Draws the learning curves that were asked for; pictures of earlier ones stay. Each stands with its own ground."""
     from ..curves import plot_run
 
     runs = dict(token.split("=", 1) for token in options.curves if "=" in token)
     wrong = [token for token in options.curves if "=" not in token or not Path(token.split("=", 1)[1]).is_dir()]
     if wrong:
         raise UmcError(f"--curves {wrong[0]} names no run folder; give POLICY=RUN, such as mlp=logs/rsl_rl/<...>/<run>")
-    found = []
-    for label in labels(list(paths)):
+    found, robot = [], place.robot
+    for label, (path, info) in zip(labels(list(paths)), paths.items(), strict=True):
+        if place.ground and trained_terrain(path, info) != place.ground:
+            continue
         name = f"results_{robot}_{label.replace(' ', '_')}.png"
         picture = options.out.parent / IMAGES / name
         if label in runs or f"{robot}_{label}" in runs:

@@ -29,6 +29,9 @@ PAPERS_AGENTS = ("transformer", "mlp", "nm_transformer", "nm_mlp", "body_transfo
 ENGINES = {"newton_mjwarp": "Newton", "ovphysx": "PhysX (ovphysx)", "mujoco": "plain MuJoCo"}
 """What the page calls the engines."""
 
+GROUNDS = {"flat": "flat ground", "perlin": "tracks"}
+"""What the page calls the grounds."""
+
 MEANING = {
     "robots of each": "Fewer robots widen the intervals; they shift no figure.",
     "simulator": "Contacts, joint limits and motors are solved otherwise than in Isaac Gym; the comparison of engines "
@@ -53,6 +56,24 @@ class RobotResults:
     """What ``models.json`` says, by SHA-256."""
     curves: Mapping[str, str] = field(default_factory=dict)
     """Pictures of learning curves by policy, relative to the page."""
+    ground: str = ""
+    """Ground of this section, where a robot's policies were trained on several."""
+
+    @property
+    def title(self) -> str:
+        """Heading of the section."""
+        return display(self.robot) + (f", {GROUNDS.get(self.ground, self.ground)}" if self.ground else "")
+
+    def at_home(self, result: PolicyResult) -> bool:
+        """Whether a policy was trained on the ground of this section.
+
+        Args:
+            result: The policy.
+
+        Returns:
+            True if so or if nobody knows, and where there is only one ground.
+        """
+        return not self.ground or (result.about.get("terrain") or "flat") == self.ground
 
     @property
     def study(self) -> Study:
@@ -60,20 +81,33 @@ class RobotResults:
         return self.studies[self.home]
 
 
+def section_name(robot: str, ground: str) -> str:
+    """Name of a section's folder and of its notes.
+
+    Args:
+        robot: The robot.
+        ground: Its ground, empty where there is only one.
+
+    Returns:
+        The robot's name, with the ground if that is not flat.
+    """
+    return robot if ground in ("", "flat") else f"{robot}_{ground}"
+
+
 def results_page(results: Sequence[RobotResults], about: Mapping[str, str], notes: Mapping[str, str]) -> str:
     """Writes the page.
 
     Args:
-        results: One for each robot.
+        results: One for each robot, and for each ground where its policies were trained on several.
         about: ``command``, ``time`` and ``commit``.
-        notes: What a person has to say, by robot; explanations of misses belong there.
+        notes: What a person has to say, by section (:func:`section_name`); explanations of misses belong there.
 
     Returns:
         Markdown.
     """
     studies = [one.study for one in results]
     made_up = sorted({str(study.about["note"]) for study in studies if study.about.get("note")})
-    bars = [bar for study in studies for bar in bars_of(study)]
+    bars = [(one.title, bar) for one in results for bar in bars_of(one.study)]
     parts = [
         "# Results",
         "",
@@ -96,17 +130,17 @@ def results_page(results: Sequence[RobotResults], about: Mapping[str, str], note
         "",
     ]
     for one in results:
-        parts += _robot(one, notes.get(one.robot, ""))
+        parts += _robot(one, notes.get(section_name(one.robot, one.ground), ""))
     parts += ["## What has not been run", "", *_missing(results), ""]
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
-def _bars(bars: Sequence[Bar]) -> list[str]:
+def _bars(bars: Sequence[tuple[str, Bar]]) -> list[str]:
     if not bars:
         return [
             "No pair of a UMC policy of Stage 2 and its baseline was evaluated: there is nothing to hold against them."
         ]
-    met, known = sum(bar.met is True for bar in bars), sum(bar.met is not None for bar in bars)
+    met, known = sum(bar.met is True for _, bar in bars), sum(bar.met is not None for _, bar in bars)
     lines = [
         f"UMC against normal training (NM) of the same network: {met} of {known} bars are met.",
         "",
@@ -114,8 +148,7 @@ def _bars(bars: Sequence[Bar]) -> list[str]:
         "|---|---|---|---:|---:|---|",
     ]
     return lines + [
-        f"| {display(bar.robot)} | {bar.pair} | {bar.demand} | {bar.first} | {bar.second} | {bar.verdict} |"
-        for bar in bars
+        f"| {title} | {bar.pair} | {bar.demand} | {bar.first} | {bar.second} | {bar.verdict} |" for title, bar in bars
     ]
 
 
@@ -125,7 +158,7 @@ def _policies(results: Sequence[RobotResults]) -> list[str]:
         "|---|---|---:|---|---:|---:|---:|---|---|---|",
     ]
     for one in results:
-        for result in one.study.policies:
+        for result in filter(one.at_home, one.study.policies):
             entry = one.entries.get(str(result.about.get("sha256")), {})
             trained = entry.get("trained") or {}
             about = result.about
@@ -150,7 +183,7 @@ def _robot(one: RobotResults, note: str) -> list[str]:
     about = study.about
     ground = "on tracks of Perlin noise" if study.protocol.track else "on flat ground"
     lines = [
-        f"## {display(one.robot)}",
+        f"## {one.title}",
         "",
         f"Protocol {study.protocol.name} on {_engine(str(about.get('physics', '')))}, {ground}, "
         f"{about.get('robots_per_cell', '?')} robots of each scenario and setting.",
@@ -171,7 +204,7 @@ def _robot(one: RobotResults, note: str) -> list[str]:
 def _gaits(one: RobotResults) -> list[str]:
     rows = []
     standing = STANDING_HEIGHT.get(one.robot)
-    for result in one.study.policies:
+    for result in filter(one.at_home, one.study.policies):
         entry = one.entries.get(str(result.about.get("sha256")), {})
         gait = (entry.get("metrics") or {}).get("healthy")
         if not gait:
@@ -243,7 +276,7 @@ def _differences(one: RobotResults) -> list[str]:
         meaning = next((words for start, words in MEANING.items() if text.startswith(start)), "")
         lines.append(f"- Evaluation: {text}. {meaning}".rstrip())
     paper = paper_settings(one.robot, "training")
-    for result in one.study.policies:
+    for result in filter(one.at_home, one.study.policies):
         entry = one.entries.get(str(result.about.get("sha256")), {})
         trained = entry.get("trained") or {}
         said = []
@@ -265,15 +298,15 @@ def _differences(one: RobotResults) -> list[str]:
 
 def _missing(results: Sequence[RobotResults]) -> list[str]:
     lines = []
-    for one in results:
+    for robot in dict.fromkeys(one.robot for one in results):
         there = set()
-        for result in one.study.policies:
+        for result in (result for one in results if one.robot == robot for result in one.study.policies):
             spec = agent_spec(str(result.about.get("agent", "")))
             if spec is not None and result.about.get("stage") == spec.stages[-1]:
                 there.add(spec.name)
         gone = [agent for agent in PAPERS_AGENTS if agent not in there]
         if gone:
-            lines.append(f"- {display(one.robot)}: the paper's {', '.join(gone)}.")
+            lines.append(f"- {display(robot)}: the paper's {', '.join(gone)}.")
     known = {one.robot for one in results}
     lines += [f"- {display(robot)}: nothing." for robot in STANDING_HEIGHT if robot not in known]
     specs = [agent_spec(str(result.about.get("agent", ""))) for one in results for result in one.study.policies]
