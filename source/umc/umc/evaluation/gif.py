@@ -13,8 +13,8 @@ from PIL import Image
 
 from .picture import Frame, whole_file
 
-MOST_BYTES = 3_000_000
-"""Size that a GIF should not exceed [byte]; GitHub's image proxy takes 5 MB, readers wait less."""
+MOST_BYTES = 2_000_000
+"""Size that a GIF should not exceed [byte]; GitHub's image proxy takes 5 MB, readers and clones wait less."""
 
 PALETTE_FRAMES = 12
 """Frames from which the palette is taken."""
