@@ -14,6 +14,12 @@ from umc.terrains.perlin import SKIRT, perlin_track
 from umc.terrains.tracks import TrackGenerator, coarse_ground, needed_grid
 
 TRAINING = paper_settings("a1", "training")
+BALL = 0.02
+"""Radius of A1's feet [m]."""
+
+STEP = 0.025
+"""Distance of two heights [m]."""
+
 BLOCK = (TRAINING["track_block_length"], TRAINING["track_width"])
 
 
@@ -142,8 +148,8 @@ def test_a_block_that_does_not_fit_the_lattice_is_one_clear_error():
         perlin_heights(1.0, PerlinTrackCfg(size=BLOCK, frequency=15.0))
 
 
-def plates_on_a_track(physics: str) -> dict:
-    """Plates fall on the first block of a track and come to rest; what the importer says of it."""
+def balls_on_a_track(physics: str) -> dict:
+    """Balls as big as feet fall on the first block of a track and come to rest; what the importer says of it."""
     import isaaclab.sim as sim_utils
     import umc.compat
     from isaaclab.assets import RigidObjectCfg
@@ -158,10 +164,10 @@ def plates_on_a_track(physics: str) -> dict:
     cfg = InteractiveSceneCfg(num_envs=16, env_spacing=2.0)
     cfg.terrain = perlin_tracks(1.6, 2.0, 1.0, 1)
     cfg.terrain.reach = 4.0
-    cfg.plate = RigidObjectCfg(
-        prim_path="{ENV_REGEX_NS}/Plate",
-        spawn=sim_utils.CuboidCfg(
-            size=(0.1, 0.1, 0.02),
+    cfg.ball = RigidObjectCfg(
+        prim_path="{ENV_REGEX_NS}/Ball",
+        spawn=sim_utils.SphereCfg(
+            radius=BALL,
             rigid_props=sim_utils.RigidBodyPropertiesCfg(),
             mass_props=sim_utils.MassPropertiesCfg(mass=0.5),
             collision_props=sim_utils.CollisionPropertiesCfg(),
@@ -175,17 +181,17 @@ def plates_on_a_track(physics: str) -> dict:
         scene = InteractiveScene(cfg)
         sim.reset()
         scene.reset()
-        plate, terrain = scene["plate"], scene.terrain
+        ball, terrain = scene["ball"], scene.terrain
         where = terrain.env_origins[:, :2] + torch.linspace(-0.4, 0.4, 16)[:, None] * torch.tensor([1.0, -1.2])
         pose = torch.cat((where, torch.full((16, 1), 0.25), torch.tensor([[0.0, 0.0, 0.0, 1.0]]).repeat(16, 1)), dim=1)
-        plate.write_root_pose_to_sim_index(root_pose=pose)
+        ball.write_root_pose_to_sim_index(root_pose=pose)
         for _ in range(160):
             scene.write_data_to_sim()
             sim.step(render=False)
             scene.update(0.005)
         return {
-            "height": plate.data.root_pos_w.torch[:, 2].tolist(),
-            "ground": terrain.height_at(plate.data.root_pos_w.torch).tolist(),
+            "place": ball.data.root_pos_w.torch.tolist(),
+            "ground": terrain.height_at(ball.data.root_pos_w.torch).tolist(),
             "origin": terrain.env_origins[0].tolist(),
             "beyond": terrain.height_at(torch.tensor([[50.0, 0.0]])).tolist(),
         }
@@ -194,11 +200,24 @@ def plates_on_a_track(physics: str) -> dict:
 @pytest.mark.engine
 @pytest.mark.parametrize("physics", ["newton_mjwarp", "ovphysx"])
 def test_both_engines_collide_with_the_same_ground(run_engine, physics):
-    said = run_engine(plates_on_a_track, physics=physics)
-    over = np.array(said["height"]) - np.array(said["ground"])
-    # a plate rests on the highest points under it: above the mean, by less than the noise is high
-    assert over.min() > -0.01
+    said = run_engine(balls_on_a_track, physics=physics)
+    place, ground = np.array(said["place"]), np.array(said["ground"])
+    there = (np.abs(place[:, 1]) < 0.75) & (np.abs(place[:, 0] + 1.0) < 0.95)
+    assert there.sum() >= 14  # one or two may roll off the track
+    place, ground = place[there], ground[there]
+    heights = perlin_heights(*perlin_tracks(1.6, 2.0, 1.0, 1).terrain_generator.block(0, 0))
+    x, y = (first + STEP * np.arange(count) for first, count in zip((-2.0, -0.8), heights.shape, strict=True))
+    points = np.stack((*np.meshgrid(x, y, indexing="ij"), heights), axis=-1).reshape(-1, 3)
+    away = np.linalg.norm(place[:, None, :2] - points[:, :2], axis=2)
+    # no ball is in the ground: its centre is a radius away from every point of it ...
+    depth = BALL - np.linalg.norm(place[:, None] - points, axis=2).min(axis=1)
+    assert depth.max() < 0.002
+    # ... and none hangs above it
+    highest = np.where(away < BALL + STEP, points[:, 2], -np.inf).max(axis=1)
+    assert (place[:, 2] - BALL - highest).max() < 0.002
+    assert np.ptp(place[:, 2]) > 0.02  # the ground is rough
+    over = place[:, 2] - ground  # what the robots' heights count from
+    assert over.min() > -0.05
     assert over.max() < 0.08
-    assert np.ptp(said["height"]) > 0.01  # the ground is rough: all would be equally high on a plane
     assert said["origin"][:2] == pytest.approx([-1.5, 0.0])
     assert said["beyond"] == [0.0]

@@ -10,6 +10,7 @@ import torch.nn.functional as functional
 from isaaclab.terrains import TerrainGenerator, TerrainGeneratorCfg, TerrainImporter, TerrainImporterCfg
 from isaaclab.utils import configclass
 
+from umc.terrains.contacts import use_newton_contacts
 from umc.terrains.ground import FLAT_GROUND_CFG, GROUND_MATERIAL
 from umc.terrains.perlin import PerlinTrackCfg, perlin_heights
 
@@ -99,6 +100,7 @@ class TrackImporter(TerrainImporter):
     cfg: TrackImporterCfg
 
     def __init__(self, cfg: TrackImporterCfg) -> None:
+        use_newton_contacts()
         grid = needed_grid(cfg)
         super().__init__(cfg.replace(terrain_generator=grid))
         ground, self._corner = coarse_ground(grid)
@@ -137,14 +139,16 @@ def needed_grid(cfg: TrackImporterCfg) -> TrackGeneratorCfg:
         cfg: The importer, with its number of envs.
 
     Returns:
-        The generator with fewer rows and columns.
+        The generator with fewer rows and columns, and with its blocks' grid step: Newton's height field takes over the
+        generator's, and Isaac Lab's default of 0.1 m meets the noise where it is the same everywhere.
     """
     grid = cfg.terrain_generator
     scale = grid.block(0, 0)[1].horizontal_scale
     most = [int((LARGEST_GRID * scale - 2.0 * grid.border_width) / length) for length in grid.size]
     rows = min(grid.num_rows, math.ceil(cfg.reach / grid.size[0]), most[0])
     columns = max(math.ceil(cfg.num_envs / cfg.robots_per_track), len(grid.seeds), 1)
-    return grid.replace(num_rows=rows, num_cols=min(grid.num_cols, columns, most[1]))
+    columns = min(grid.num_cols, columns, most[1])
+    return grid.replace(num_rows=rows, num_cols=columns, horizontal_scale=scale)
 
 
 def coarse_ground(grid: TrackGeneratorCfg) -> tuple[torch.Tensor, tuple[float, float]]:
