@@ -22,9 +22,10 @@ def use_newton_contacts() -> None:
     When it can go: once the shipped A1 walks on Newton's tracks without it (``tests/evaluation/test_scripts.py``).
     """
     from isaaclab.sim import SimulationContext
+    from isaaclab_newton.physics import MJWarpSolverCfg
 
     context = SimulationContext.instance()
     solver = None if context is None else getattr(context.cfg.physics, "solver_cfg", None)
-    if getattr(solver, "use_mujoco_contacts", False):
+    if isinstance(solver, MJWarpSolverCfg) and solver.use_mujoco_contacts:
         solver.use_mujoco_contacts = False
         solver.nconmax, solver.njmax = max(solver.nconmax or 0, CONTACTS), max(solver.njmax or 0, ROWS)
