@@ -24,8 +24,8 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 TIMEOUT_S = 500
 
 
-def run_script(name, *arguments):
-    command = [sys.executable, str(SCRIPTS / name), *map(str, arguments), "env.scene.terrain=flat"]
+def run_script(name, *arguments, ground="flat"):
+    command = [sys.executable, str(SCRIPTS / name), *map(str, arguments), f"env.scene.terrain={ground}"]
     return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 
@@ -82,20 +82,20 @@ def test_evaluate_compares_policies_and_simulates_no_batch_twice(tmp_path):
 
 @pytest.mark.engine
 @pytest.mark.parametrize(
-    ("policy", "physics", "knee", "support"),
+    ("policy", "physics", "ground", "knee", "support"),
     [
         # a knee that carries the robot, and 55 to 75 % of the mean torque that it was seen to give [N*m]
-        ("g1_mlp_stage2", "ovphysx", "left_knee_joint", 10.0),
-        ("h1_nm_mlp_stage1", "ovphysx", "left_knee_joint", 15.0),
-        ("a1_transformer_small32_stage2", "ovphysx", "RL_calf_joint", 3.0),
-        ("solo8_mlp_stage2", "ovphysx", "HL_KFE", 0.5),
-        # on tracks: with MuJoCo Warp's contacts (umc/terrains/contacts.py) 14 of 16 fell
-        ("a1_mlp_stage2", "newton_mjwarp", "RL_calf_joint", 3.0),
+        ("g1_mlp_stage2", "ovphysx", "flat", "left_knee_joint", 10.0),
+        ("h1_nm_mlp_stage1", "ovphysx", "flat", "left_knee_joint", 15.0),
+        ("a1_transformer_small32_stage2", "ovphysx", "flat", "RL_calf_joint", 3.0),
+        ("solo8_mlp_stage2", "ovphysx", "flat", "HL_KFE", 0.5),
+        # with MuJoCo Warp's contacts (umc/terrains/contacts.py) 11 of 12 fell
+        ("a1_mlp_stage2", "newton_mjwarp", "perlin", "RL_calf_joint", 3.0),
     ],
 )
-def test_shipped_policies_walk_and_their_joints_carry_the_robot(policy, physics, knee, support, tmp_path):
+def test_shipped_policies_walk_and_their_joints_carry_the_robot(policy, physics, ground, knee, support, tmp_path):
     arguments = ("--healthy", "--num_envs", 12, "--seed", 3, f"physics={physics}", "--out", tmp_path)
-    done = run_script("evaluate.py", "--checkpoint", f"pretrained:{policy}", *arguments)
+    done = run_script("evaluate.py", "--checkpoint", f"pretrained:{policy}", *arguments, ground=ground)
     assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads((tmp_path / "gait.json").read_text())
     gait, joints = report["gait"], report["joints"]
