@@ -31,6 +31,7 @@ KEYS = {
     "overrides": "overrides of all phases",
     "stages": "lists of phases by stage, 1 and 2",
     "evaluation": "num_envs and overrides of the evaluation at the end",
+    "ablations": "recipe that its ablations vary instead of it",
 }
 """Keys of a recipe."""
 

@@ -121,8 +121,10 @@ def _ablation(name: str) -> tuple[str, str] | None:
 
 
 def _of_ablation(agent: str, varied: str, inside: tuple[str, ...]) -> dict[str, Any]:
-    """Its Stage 2 alone, from the Stage 1 that the recipe of the unchanged agent has trained."""
+    """Its Stage 2 alone, from the Stage 1 that the recipe of the unchanged agent, or the one it names, has trained."""
     _, content = recipe_content(varied, inside)
+    if (named := content.get("ablations")) is not None:
+        varied, content = recipe_content(str(named), inside)
     first, *rest = content["stages"][2]
     begins = {**first, "from": {"recipe": varied, "stage": 1}}
     return {**content, "agent": agent, "stages": {1: [], 2: [begins, *rest]}}
