@@ -125,6 +125,7 @@ def test_a_file_of_ones_own_extends_a_recipe(tmp_path):
         ({"stages": {1: [{"iterations": 0}], 2: []}}, "iterations is 0; it has to be a whole number of at least 1"),
         ({"stages": {1: [{"iteration": 5}], 2: []}}, "unknown key iteration; did you mean iterations?"),
         ({"stages": {1: [{"iterations": 5, "from": "gone.pt"}], 2: []}}, "no checkpoint at gone.pt; correct 'from'"),
+        ({"stages": {1: [{"iterations": 5, "from": "before"}], 2: []}}, "'from: before' needs a phase before it"),
         ({"stages": {1: [{"iterations": 5, "from": {"stage": 1}}], 2: []}}, "'from' has to be a path"),
         ({"stages": {1: 5, 2: []}}, "stages.1 has to be a list of phases"),
         ({"agent": "nm_mlp"}, "agent nm_mlp is not trained in Stage 2; leave out stages.2"),
@@ -261,6 +262,19 @@ def test_weights_can_come_from_another_recipe(place):
     run_recipe(["--recipe", other], FAKE)
     run_recipe(argv, FAKE)
     assert flag(calls(place)[-1], "checkpoint").endswith("other_phase1/model_4.pt")
+
+
+def test_a_phase_can_take_the_weights_before_it_and_begin_anew(place):
+    first, second = TINY["stages"][1]
+    stages = {1: [first, {**second, "from": "before"}, {"iterations": 1}], 2: []}
+    assert run_recipe(["--recipe", written(place, stages=stages, agent="nm_mlp")], FAKE) == 0
+    _, anew, after = calls(place)
+    assert "--resume" not in anew
+    assert flag(anew, "checkpoint").endswith("tiny_phase1/model_1.pt")
+    assert flag(anew, "max_iterations") == "3"
+    assert "env.scene.terrain=flat" in anew
+    assert "--resume" in after
+    assert flag(after, "checkpoint").endswith("tiny_phase2/model_2.pt")
 
 
 @pytest.mark.parametrize("token", ["--num_envs=3", "env.scene.terrain=flat", "--task"])

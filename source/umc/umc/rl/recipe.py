@@ -41,6 +41,9 @@ PHASE_KEYS = ("name", "iterations", "num_envs", "seed", "physics", "overrides", 
 FROM_KEYS = ("path", "recipe", "stage", "fold")
 """Keys of ``from``, where it is no path."""
 
+BEFORE = "before"
+"""``from`` of a phase that takes the weights of the one before it, and nothing else."""
+
 EVALUATION_KEYS = ("num_envs", "overrides")
 """Keys of the evaluation."""
 
@@ -233,9 +236,12 @@ def _phase(
     num_envs = phase.get("num_envs", recipe.get("num_envs"))
     if num_envs is not None:
         _number(num_envs, f"{where}: num_envs", 1)
-    source = _source(phase.get("from"), where)
-    goes_on = before is not None and source is None
-    inherited = list(before.overrides) if before is not None and goes_on else _tokens(recipe, where)
+    anew = phase.get("from") == BEFORE
+    if anew and before is None:
+        raise UmcError(f"{where}: 'from: {BEFORE}' needs a phase before it in the same stage; leave it out")
+    source = None if anew else _source(phase.get("from"), where)
+    goes_on = before is not None and source is None and not anew
+    inherited = list(before.overrides) if before is not None and source is None else _tokens(recipe, where)
     number = 1 if before is None else before.number + 1
     return Phase(
         stage=stage,
