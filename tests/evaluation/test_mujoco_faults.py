@@ -68,6 +68,18 @@ def test_noise_is_that_of_the_env_whoever_walks_beside_it():
     assert abs(every[2, 1] - ANGLES[0, 1]) > 1e-4
 
 
+def test_noise_is_that_of_the_member_in_isaac_lab_however_often_its_env_was_reset():
+    here = read(faults_of("noise", envs=(2,), num_envs=4, noise=0.1), 3)[3].position[0, 1] - ANGLES[0, 1]
+    case = {"scenario": "noise", "onset": 2, "num_joints": (1, 1), "joint_names": ["b"], "severity": {"noise": 0.1}}
+    cases = FaultCases(NAMES, [{**case, "seed": 8}, {**case, "seed": 3}], 1)
+    cases.deal(torch.tensor([1]), torch.tensor([2]))
+    state = FaultState(cases, 1)
+    for _ in range(3):
+        state.begin_episode(torch.tensor([0]))
+    state.advance(torch.tensor([3]), torch.zeros(1, 3))
+    assert here == pytest.approx(0.1 * float(state.normal("noise of position")[0, 1]))
+
+
 def test_limits_follow_and_healthy_figures_stay_to_the_bit():
     odd = JointBounds(
         np.array([-0.8, -np.pi / 3, -0.3]), np.array([0.8, np.pi / 3, 0.9]), HEALTHY.effort, HEALTHY.velocity

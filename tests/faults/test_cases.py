@@ -14,7 +14,7 @@ CASES = [
     {"scenario": 2, "seed": 1, "onset": 75},
     {"scenario": 7, "seed": 2, "onset": 100},
     {"scenario": "locked", "seed": 3, "onset": 5, "joint_names": ["joint_3"], "num_joints": (1, 1)},
-    {"scenario": 6, "num_faults": (2, 2), "severity": {"effort": 1.0}},
+    {"scenario": 6, "seed": 2**63 + 1, "num_faults": (2, 2), "severity": {"effort": 1.0}},
     {"scenario": 8},
 ]
 COMMON = {"severity": {"rom": 0.3, "effort": 5.0, "velocity": 3.0}}
@@ -65,6 +65,27 @@ def test_every_episode_brings_the_same_until_dealt_anew():
     cases.deal(torch.arange(5), torch.full((5,), 7))
     state.begin_episode(torch.arange(5))
     assert not torch.equal(first, state.plan.joints)
+
+
+def test_random_numbers_are_those_of_the_member_whatever_the_env_the_cases_and_the_resets():
+    """What the next policy, a later batch and a robot that fell meet is the same."""
+    cases = FaultCases(JOINTS, CASES, 10, **COMMON)
+    state = FaultState(cases, 10)
+    state.begin_episode(torch.arange(10))
+    uniform, normal = state.uniform("x"), state.normal("x")
+    assert len(normal.unique()) == normal.numel()  # members and seeds have numbers of their own
+    state.begin_episode(torch.arange(0, 10, 3))
+    state.begin_episode(torch.arange(10))
+    assert torch.equal(state.uniform("x"), uniform)
+    assert torch.equal(state.normal("x"), normal)
+    # member 1 of the second case, in an evaluation of which it is the first and alone
+    others = FaultCases(JOINTS, CASES[1:], 1, **COMMON)
+    others.deal(torch.tensor([0]), torch.tensor([1]))
+    assert torch.equal(FaultState(others, 1).normal("x")[0], normal[6])
+    # a case is what its schedule alone would draw
+    alone = FaultState(FaultSchedule(JOINTS, **{**COMMON, **CASES[1]}), 2)
+    alone.begin_episode(torch.arange(2))
+    assert torch.equal(alone.normal("x"), normal[1::5])
 
 
 def test_no_case_is_refused():

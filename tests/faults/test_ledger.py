@@ -18,6 +18,7 @@ import torch
 from umc.errors import UmcError
 from umc.faults import (
     NEVER,
+    FaultCases,
     FaultPlan,
     FaultReplay,
     FaultSchedule,
@@ -217,6 +218,27 @@ def test_rows_are_a_table(path):
     assert all(row["set_in"] is None or row["set_in"] == row["onset"] for row in rows)
 
 
+def test_a_replay_of_cases_has_the_random_numbers_of_their_members(path):
+    everyone, again = torch.arange(ENVS), path.with_name("again.jsonl")
+    cases = FaultCases(JOINTS, [{"scenario": "dead", "seed": seed} for seed in (5, 2**63 + 1)], ENVS)
+    recorded, numbers = FaultState(cases, ENVS), []
+    writer = LedgerWriter(path, recorded)
+    for batch in range(2):
+        cases.deal(everyone % 2, everyone // 2 + batch)
+        recorded.begin_episode(everyone)
+        writer.begin(everyone, everyone)
+        numbers.append(recorded.normal("x"))
+    for source in (path, again):  # and a replay of the replay
+        replayed = FaultState(FaultReplay(source, JOINTS), ENVS)
+        copy = LedgerWriter(path.with_name(f"copy_of_{source.name}"), replayed)
+        for expected in numbers:
+            replayed.begin_episode(everyone)
+            copy.begin(everyone, everyone)
+            assert torch.equal(replayed.normal("x"), expected)
+        copy.close()
+        copy.path.rename(again)
+
+
 def test_a_recorded_curriculum_is_replayed_but_not_drawn_on(path):
     plans = record(path, change=lambda schedule: schedule.set_ratios({"dead+locked": 1}))
     replay = FaultReplay(path, JOINTS)
@@ -325,6 +347,7 @@ def test_an_env_episode_takes_few_bytes(path):
         (lambda path: edit(path, 0, lambda header: header.__delitem__("joints")), r"header .* \(no 'joints'\)"),
         (lambda path: edit(path, 5, lambda line: line.update(faults=[])), r"makes no sense in line 6 \(0 faults"),
         (lambda path: edit(path, 5, lambda line: line.update(plan=[0, 0])), "line 6 .*planned twice"),
+        (lambda path: edit(path, 5, lambda line: line.update(draws=[1])), "line 6 .*no seed, env and episode"),
         (lambda path: path.write_text(path.read_text() + '{"switch":[99,0,1],"on":[]}\n'), r"no \(99, 0\)"),
         (lambda path: path.write_text(path.read_text() + '{"strange":1}\n'), "unknown entry strange"),
         (lambda path: edit(path, 0, lambda header: header["kinds"].update(rust="[-]")), "unknown kind of fault 'rust'"),

@@ -14,15 +14,17 @@ from umc.errors import UmcError
 
 from .kinds import FaultKind
 from .plan import FaultPlan
+from .random import seed_word
 from .scenarios import Scenario
-from .schedule import FaultSchedule
+from .schedule import FaultSchedule, Identity
 
 
 class FaultCases:
     """One schedule per case; every env meets one case as one of its members.
 
-    A plan depends on (the case's seed, member) only: member 3 of a case breaks the same way in whatever env, batch or
-    order it is simulated. Every episode of an env brings the same plan until :meth:`deal` is called again.
+    A plan depends on (the case's seed, member) only, and so do the random numbers of noise and lost commands: member 3
+    of a case breaks the same way in whatever env, batch or order it is simulated. Every episode of an env brings the
+    same until :meth:`deal` is called again.
 
     Args:
         joint_names: All joints, in the order of observations.
@@ -48,6 +50,7 @@ class FaultCases:
         self.joint_ids = first.joint_ids
         self.device = first.device
         self.seed = first.seed
+        self._seeds = torch.tensor([seed_word(schedule.seed) for schedule in self.schedules], device=self.device)
         self.scenarios: tuple[Scenario, ...] = tuple(
             dict.fromkeys(scenario for schedule in self.schedules for scenario in schedule.scenarios)
         )
@@ -82,7 +85,7 @@ class FaultCases:
         return next((severity for severity in found if severity is not None), None)
 
     def deal(self, case: torch.Tensor, member: torch.Tensor) -> None:
-        """Says what each env meets from its next reset on.
+        """Says what each env meets from its next reset on; to be called right before it.
 
         Args:
             case: Number of the case, dtype int64. Shape is (E,).
@@ -115,6 +118,18 @@ class FaultCases:
                 for field in fields(FaultPlan)
             }
         )
+
+    def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
+        """Says what random numbers are drawn for: env and episode do not count, nor how often an env was reset.
+
+        Args:
+            env_ids: The envs, dtype int64. Shape is (N,).
+            episode: Not used, as for plans.
+
+        Returns:
+            The case's seed, and the member as the env, in episode 0: what the case's schedule alone would draw for.
+        """
+        return self._seeds[self.case[env_ids]], self.member[env_ids], torch.zeros_like(env_ids)
 
 
 def _widen(plan: FaultPlan, scenario: torch.Tensor, num_faults: int) -> FaultPlan:

@@ -114,6 +114,8 @@ class LedgerEpisode:
     """Env steps that it took; None if the recording ended before it."""
     drawn: tuple[LedgerFault, ...] | None = None
     """The plan before it was changed by hand; None if it was not."""
+    draws: tuple[int, int, int] | None = None
+    """Seed, env and episode that its random numbers were drawn for; None for the header's seed and its own."""
 
     def limits_at(self, step: int) -> dict[str, JointRange]:
         """What joints with a joint fault could do.
@@ -250,7 +252,7 @@ def _take(ledger: Ledger, line: dict[str, Any]) -> None:
         faults = tuple(_fault(ledger, fault) for fault in line["faults"])
         if len(faults) != ledger.header.num_faults:
             raise ValueError(f"{len(faults)} faults, not {ledger.header.num_faults}")
-        ledger.episodes[env, episode] = LedgerEpisode(env, episode, faults)
+        ledger.episodes[env, episode] = LedgerEpisode(env, episode, faults, draws=_draws(line.get("draws")))
     elif "switch" in line:
         env, episode, step = line["switch"]
         names = [ledger.header.joint_names[joint] for joint in line.get("joints", ())]
@@ -273,6 +275,14 @@ def _take(ledger: Ledger, line: dict[str, Any]) -> None:
         ledger.changes += 1
     else:
         raise ValueError(f"unknown entry {', '.join(line)}")
+
+
+def _draws(words: Any) -> tuple[int, int, int] | None:
+    if words is None:
+        return None
+    if not isinstance(words, list) or [type(word) for word in words] != [int] * 3:
+        raise ValueError(f"draws {words} are no seed, env and episode")
+    return words[0], words[1], words[2]
 
 
 def no_limit(name: str) -> float:

@@ -108,12 +108,16 @@ class LedgerWriter:
         plan = self._state.plan
         names = [field.name for field in fields(FaultPlan)]
         rows: dict[str, list[Any]] = {name: getattr(plan, name)[env_ids].tolist() for name in names}
+        draws = self._draws(env_ids)
         for row, (env, episode) in enumerate(zip(envs, episodes, strict=True)):
             faults = [
                 self._fault({name: values[row][number] for name, values in rows.items()})
                 for number in range(self._state.source.num_faults)
             ]
-            lines.append({"plan": [env, episode], "faults": faults})
+            line: dict[str, Any] = {"plan": [env, episode], "faults": faults}
+            if draws[row] != (self._state.source.seed, env + self._state.first_env, episode):
+                line["draws"] = draws[row]
+            lines.append(line)
         self._write(lines)
 
     def amend(self, env: int, faults: Sequence[int]) -> None:
@@ -163,6 +167,13 @@ class LedgerWriter:
                 line |= {name: [_number(limit[row][column]) for column in columns] for name, limit in values.items()}
             lines.append(line)
         self._write(lines)
+
+    def _draws(self, env_ids: torch.Tensor) -> list[tuple[int, int, int]]:
+        """Seed, env and episode that random numbers of some envs are drawn for."""
+        state = self._state
+        seed, env, episode = state.source.identity(env_ids + state.first_env, state.episode[env_ids])
+        seeds = [seed] * len(env_ids) if isinstance(seed, int) else seed.tolist()
+        return list(zip(seeds, env.tolist(), episode.tolist(), strict=True))
 
     def close(self) -> None:
         """Closes the file; nothing is lost without it."""

@@ -17,14 +17,14 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 """Rounds, multipliers and key increments of Philox4x32-10."""
 
 Word = torch.Tensor | int
-"""A number in [0, 2^32): an int64 tensor or a Python integer."""
+"""A number in [0, 2^32), or a seed: an int64 tensor or a Python integer."""
 
 
-def philox(seed: int, counter: tuple[Word, Word, Word, Word]) -> torch.Tensor:
+def philox(seed: Word, counter: tuple[Word, Word, Word, Word]) -> torch.Tensor:
     """Scrambles a counter.
 
     Args:
-        seed: Key; its lowest 64 bits count.
+        seed: Key; its lowest 64 bits count. A tensor is broadcast against the words of the counter.
         counter: Four words, broadcast against each other; at least one is a tensor.
 
     Returns:
@@ -33,11 +33,11 @@ def philox(seed: int, counter: tuple[Word, Word, Word, Word]) -> torch.Tensor:
     return philox_pair(seed, counter)[0]
 
 
-def philox_pair(seed: int, counter: tuple[Word, Word, Word, Word]) -> tuple[torch.Tensor, torch.Tensor]:
+def philox_pair(seed: Word, counter: tuple[Word, Word, Word, Word]) -> tuple[torch.Tensor, torch.Tensor]:
     """Scrambles a counter, as :func:`philox`.
 
     Args:
-        seed: Key; its lowest 64 bits count.
+        seed: Key; its lowest 64 bits count. A tensor is broadcast against the words of the counter.
         counter: Four words, broadcast against each other; at least one is a tensor.
 
     Returns:
@@ -57,6 +57,18 @@ def _multiply(a: Word, b: int) -> tuple[Word, Word]:
     """High and low word of a 64-bit product. An int64 wraps around, which leaves these words' bits as they are."""
     product = a * b
     return (product >> 32) & _WORD, product & _WORD
+
+
+def seed_word(seed: int) -> int:
+    """Folds a seed into what an int64 tensor can hold.
+
+    Args:
+        seed: Any seed.
+
+    Returns:
+        The number in [-2^63, 2^63) with the same lowest 64 bits, and thus with the same random numbers.
+    """
+    return (seed + 2**63) % 2**64 - 2**63
 
 
 def uniform(words: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,8 @@ from .kinds import FaultKind, find_kind
 from .ledger import Ledger, LedgerFault, no_limit, read_ledger
 from .limits import JointLimits
 from .plan import BY_HAND, NEVER, FaultPlan, empty_plan, widen_plan
-from .schedule import FaultSchedule
+from .random import seed_word
+from .schedule import FaultSchedule, Identity
 
 _PER_JOINT = ("joints", "severity", "placement")
 """Entries of a plan whose last dimension is joints."""
@@ -91,6 +92,12 @@ class FaultReplay:
             recorded = empty_plan(1, self.num_faults, len(self.kinds), len(self.joint_names), self.device)
         self._why_not = self._compare(keys)
         self._plan = _with_joints(recorded, self.joint_ids)
+        self._draws: torch.Tensor | None = None
+        """Seed, env and episode of random numbers by row; None where each is drawn for itself. Shape is (R, 3)."""
+        if any(one.draws is not None for one in self.ledger.episodes.values()):
+            draws = [one.draws or (self.seed, *key) for key, one in self.ledger.episodes.items()]
+            draws = [(seed_word(seed), env, episode) for seed, env, episode in draws]
+            self._draws = torch.tensor(draws, device=self.device)
 
     @property
     def breaks(self) -> bool:
@@ -110,9 +117,7 @@ class FaultReplay:
         Raises:
             UmcError: If the ledger does not hold one, and it cannot be drawn again.
         """
-        envs, episodes = self._row.shape
-        inside = (env_ids < envs) & (episode < episodes)
-        row = torch.where(inside, self._row[env_ids.clamp(max=envs - 1), episode.clamp(max=episodes - 1)], -1)
+        row = self._rows(env_ids, episode)
         missing = row < 0
         names = [field.name for field in fields(FaultPlan)]
         plan = FaultPlan(**{name: getattr(self._plan, name)[row.clamp(min=0)] for name in names})
@@ -129,6 +134,29 @@ class FaultReplay:
         for name in names:
             getattr(plan, name)[missing] = getattr(drawn, name)
         return plan
+
+    def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
+        """Says what random numbers are drawn for: what the recording run's were.
+
+        Args:
+            env_ids: The envs, dtype int64. Shape is (N,).
+            episode: Which episode of each env, counted from 0, dtype int64. Shape is (N,).
+
+        Returns:
+            Seed, env and episode.
+        """
+        if self._draws is None:
+            return self.seed, env_ids, episode
+        row = self._rows(env_ids, episode)
+        own = torch.stack((torch.full_like(env_ids, seed_word(self.seed)), env_ids, episode), dim=1)
+        seed, env, number = torch.where(row[:, None] < 0, own, self._draws[row.clamp(min=0)]).unbind(1)
+        return seed, env, number
+
+    def _rows(self, env_ids: torch.Tensor, episode: torch.Tensor) -> torch.Tensor:
+        """Rows of the ledger's episodes; -1 for those that it does not hold. Shape is (N,)."""
+        envs, episodes = self._row.shape
+        inside = (env_ids < envs) & (episode >= 0) & (episode < episodes)
+        return torch.where(inside, self._row[env_ids.clamp(max=envs - 1), episode.clamp(0, episodes - 1)], -1)
 
     def _recorded(self, plans: Sequence[Sequence[LedgerFault]]) -> FaultPlan:
         """Plans of the ledger, joints in its own order."""

@@ -17,7 +17,7 @@ from umc.errors import UmcError
 from .checks import candidate_ids, check_count, check_duty, check_onset, check_ratios, check_steps
 from .kinds import FaultKind, find_kind
 from .plan import NEVER, FaultPlan
-from .random import integers, philox, uniform
+from .random import Word, integers, philox, uniform
 from .scenarios import Description, Scenario, find_scenario
 from .severity import Severities, SeverityValue
 
@@ -30,6 +30,9 @@ lets a policy meet faults both while it starts to walk and within the first 5 s 
 
 Span = int | tuple[int, int]
 """A number of env steps, or the least and the most, drawn uniformly."""
+
+Identity = tuple[Word, torch.Tensor, torch.Tensor]
+"""Seed, env and episode that random numbers are drawn for; one seed for all envs, or one for each."""
 
 
 class _Stream(IntEnum):
@@ -284,6 +287,18 @@ class FaultSchedule:
         count = integers(words[int(_Stream.COUNT)], *self._num_faults)
         faults = [self._draw_fault(env_ids, words, number, number < count) for number in range(self.num_faults)]
         return FaultPlan(**{name: torch.stack([fault[name] for fault in faults], dim=1) for name in faults[0]})
+
+    def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
+        """Says what the random numbers that faults need step by step are drawn for, such as those of noise.
+
+        Args:
+            env_ids: The envs, dtype int64. Shape is (N,).
+            episode: Which episode of each env, counted from 0, dtype int64. Shape is (N,).
+
+        Returns:
+            Seed, env and episode: here what was asked for.
+        """
+        return self.seed, env_ids, episode
 
     def _lay_out(self) -> None:
         """Gives every random word of a plan its place, so that one scramble of counters makes them all."""

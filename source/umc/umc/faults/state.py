@@ -14,9 +14,9 @@ import torch
 from .kinds import CommandKind, FaultKind, JointKind, Onset, SensorKind
 from .limits import JointLimits
 from .plan import FaultPlan, empty_plan, is_on, widen_plan
-from .random import philox, philox_pair, uniform
+from .random import Word, philox, philox_pair, uniform
 from .scenarios import Scenario
-from .schedule import named_stream
+from .schedule import Identity, named_stream
 
 FAULT_FLAG_WIDTH = 3
 """Paper: the flag is three wide, so that no single input decides."""
@@ -40,6 +40,10 @@ class PlanSource(Protocol):
 
     def draw(self, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
         """Plans of some envs; see :meth:`FaultSchedule.draw`."""
+        ...
+
+    def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
+        """Seed, env and episode that random numbers of some envs are drawn for; see :meth:`FaultSchedule.identity`."""
         ...
 
 
@@ -267,13 +271,15 @@ class FaultState:
     def uniform(self, stream: str) -> torch.Tensor:
         """Random numbers of this step, from (seed, env, episode, step, joint): whoever asks again gets the same.
 
+        The source says which seed, env and episode: those of :class:`FaultCases` are the case's seed and the member.
+
         Args:
             stream: Name of the quantity that needs them.
 
         Returns:
             Uniform numbers in [0, 1). Shape is (E, J).
         """
-        return uniform(philox(self.source.seed, self._counter(stream)))
+        return uniform(philox(*self._key(stream)))
 
     def normal(self, stream: str) -> torch.Tensor:
         """Random numbers of this step, as :meth:`uniform`.
@@ -284,14 +290,17 @@ class FaultState:
         Returns:
             Standard normal numbers (Box and Muller's). Shape is (E, J).
         """
-        words = philox_pair(self.source.seed, self._counter(stream))
+        words = philox_pair(*self._key(stream))
         distance, angle = uniform(words[0]), uniform(words[1])
         return (-2.0 * (1.0 - distance).log()).sqrt() * (2.0 * math.pi * angle).cos()
 
-    def _counter(self, stream: str) -> tuple[torch.Tensor, torch.Tensor, int, torch.Tensor]:
-        env = torch.arange(self.num_envs, device=self.device)[:, None] + self.first_env
+    def _key(self, stream: str) -> tuple[Word, tuple[torch.Tensor, torch.Tensor, int, torch.Tensor]]:
+        """Seed and counter."""
+        env = torch.arange(self.num_envs, device=self.device) + self.first_env
+        seed, env, episode = self.source.identity(env, self.episode)
         moment = self.step[:, None] * len(self.joint_names) + self.source.joint_ids
-        return env, self.episode[:, None], named_stream(stream), moment
+        column = seed if isinstance(seed, int) else seed[:, None]
+        return column, (env[:, None], episode[:, None], named_stream(stream), moment)
 
     @property
     def breaks_commands(self) -> bool:
