@@ -7,14 +7,17 @@ from dataclasses import fields, replace
 
 import pytest
 import torch
+from fresh_policy import write_fresh
 from umc.errors import UmcError
 from umc.evaluation.batches import Batches, Parts, plain_run, run_of, save_plain
+from umc.evaluation.compare import Comparison
 from umc.evaluation.conditions import TRACKS, set_track, tracks_of
 from umc.evaluation.demo import demo_study
 from umc.evaluation.fault_run import FaultRun
 from umc.evaluation.metrics import Episodes
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.rollout import Lineup
+from umc.evaluation.session import parse, prepare
 from umc.evaluation.study_file import load_study, save_study
 from umc.terrains import FLAT_GROUND_CFG, perlin_tracks
 from umc.terrains.tracks import needed_grid
@@ -108,6 +111,17 @@ def test_a_parts_name_depends_on_all_that_decides_its_result(tmp_path):
     assert len(others) == 6
     assert name() not in others
     assert name() == name()
+
+
+def test_shares_of_one_machines_gpus_have_the_same_names(tmp_path):
+    checkpoint = write_fresh(tmp_path)
+    names = {}
+    for device in ("cpu", "cuda:0", "cuda:1"):
+        argv = ["--device", "cpu", "--checkpoint", str(checkpoint)]
+        session = prepare(*parse(argv, "evaluate.py", "", lambda _: None), stage=2)
+        session.device = session.env_cfg.sim.device = device
+        names[device] = [unit.path for unit in Comparison(session, protocol_for("a1"), 24, None, tmp_path).units]
+    assert names["cuda:0"] == names["cuda:1"] != names["cpu"]
 
 
 def test_a_run_comes_back_from_its_file(tmp_path):

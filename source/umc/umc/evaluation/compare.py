@@ -148,11 +148,15 @@ class Comparison:
 
         from .report import versions
 
+        # which of a machine's GPUs it was is no matter: shares of several are collected together
+        device = self.session.device.split(":")[0]
+        env = to_dict(self.session.env_cfg)
+        env["sim"]["device"] = device
         return {
             "task": self.session.task,
             "protocol": self.protocol.describe(),
-            "env": to_dict(self.session.env_cfg),
-            "device": self.session.device.split(":")[0],
+            "env": env,
+            "device": device,
             "versions": versions(),
             "code": code_fingerprint(Path(umc.__file__).parent),
         }
