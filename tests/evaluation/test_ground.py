@@ -7,6 +7,7 @@ import json
 import pytest
 from fresh_policy import write_fresh
 from umc.errors import UmcError
+from umc.evaluation.ray_cluster import worker_arguments
 from umc.evaluation.session import parse, prepare
 from umc.terrains import ground_name
 
@@ -41,6 +42,22 @@ def test_older_checkpoints_leave_it_to_the_run_folder_then_to_the_task(tmp_path)
     record = {"task": "UMC-A1-Stage2", "agent": "a", "seed": 1, "overrides": ["env.scene.terrain=flat"]}
     (path.parent / "run.json").write_text(json.dumps(record))
     assert ground(prepared("--checkpoint", path)) == "flat"
+
+
+def test_workers_of_a_cluster_walk_where_their_run_folder_says_though_it_stays_at_home(tmp_path):
+    path = write_fresh(tmp_path / "run" / "old")
+    record = {"task": "UMC-A1-Stage2", "agent": "a", "seed": 1, "overrides": ["env.scene.terrain=flat"]}
+    (path.parent / "run.json").write_text(json.dumps(record))
+    argv = ["--checkpoint", str(path), "--ray", "2", "physics=ovphysx"]
+    arguments = worker_arguments(prepared(*argv[:2], argv[-1]), argv)
+    assert ground(prepared(*arguments, "--checkpoint", write_fresh(tmp_path / "worker"))) == "flat"
+
+
+def test_workers_get_shipped_policies_as_files():
+    argv = ["--checkpoint", "pretrained", "--robot", "A1", "--agent", "mlp"]
+    session = prepared(*argv)
+    worker = prepared(*worker_arguments(session, argv), "--checkpoint", session.checkpoint)
+    assert (worker.candidates[0].sha256, ground(worker)) == (session.candidates[0].sha256, ground(session))
 
 
 def test_policies_of_different_grounds_need_a_word(flat, tmp_path):

@@ -29,6 +29,8 @@ from .compare import Comparison, Unit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .session import Session
+
 RETRIES = 2
 """How often a share is started again whose machine went away."""
 
@@ -86,7 +88,7 @@ def _job(comparison: Comparison, argv: Sequence[str]) -> dict[str, Any]:
         params = one.path.parent / "params" / "agent.yaml"
         candidates.append((one.path.name, one.path.read_bytes(), params.read_bytes() if params.is_file() else None))
     return {
-        "arguments": launcher_arguments(argv),
+        "arguments": worker_arguments(comparison.session, argv),
         "candidates": candidates,
         "plan": {
             "protocol": comparison.protocol.describe(),
@@ -95,6 +97,19 @@ def _job(comparison: Comparison, argv: Sequence[str]) -> dict[str, Any]:
         },
         "code": code_fingerprint(Path(umc.__file__).parent),
     }
+
+
+def worker_arguments(session: Session, argv: Sequence[str]) -> list[str]:
+    """What a worker is told beside its checkpoints and its plan.
+
+    Args:
+        session: The evaluation's session, which has chosen the ground.
+        argv: Command line of this process, without the script's name.
+
+    Returns:
+        Arguments. The ground is among them: run folders, which may say it, do not travel.
+    """
+    return [*launcher_arguments(argv), *([] if session.ground is None else [session.ground])]
 
 
 def launcher_arguments(argv: Sequence[str]) -> list[str]:
@@ -111,7 +126,8 @@ def launcher_arguments(argv: Sequence[str]) -> list[str]:
 
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     add_arguments(parser)
-    for name in ("--checkpoint", "--num_envs", "--seed", "--out"):
+    # robot and agent say which shipped policies are meant; workers get files
+    for name in ("--checkpoint", "--robot", "--agent", "--num_envs", "--seed", "--out"):
         parser.add_argument(name, nargs="*")
     _, rest = parser.parse_known_args(overrides_first(argv))
     return [token for token in rest if token.split(".")[0] not in OWN_SECTIONS]

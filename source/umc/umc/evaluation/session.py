@@ -65,6 +65,8 @@ class Session:
     device: str
     remarks: tuple[str, ...] = ()
     """What the user should know."""
+    ground: str | None = None
+    """Override that puts the policies on the ground they were trained on; None where nothing was to change."""
 
     @property
     def checkpoint(self) -> Path:
@@ -234,7 +236,7 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     check_launch(env_cfg, options)
     env_cfg.sim.device = device
     options.device = device
-    return Session(options, candidates, task, env_cfg, device, (*remarks, *more))
+    return Session(options, candidates, task, env_cfg, device, (*remarks, *more), ground=token)
 
 
 def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str]]:
