@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Protocols are the paper's tables, files can be anybody's, and bad ones are refused."""
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
+from umc.config_file import merged, read_overrides
 from umc.errors import UmcError
 from umc.evaluation.protocol import protocol_for, read_protocol_file
 from umc.faults import paper_settings
@@ -108,6 +110,41 @@ def test_a_protocol_that_makes_no_sense_is_refused(change, words):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        ("num_envs=0", "num_envs must be a whole number from 1 on, not 0"),
+        ("steps=abc", "steps must be a whole number of env steps from 1 on, not 'abc'"),
+        ("steps=", "steps must be a whole number of env steps from 1 on, not None"),
+        ("num_joints=3", "num_joints must be fewest and most, a list of two whole numbers from 1 on, not 3"),
+        ("num_joints=[1,2,3]", "num_joints must be fewest and most"),
+        ("num_joints=[3,2]", "num_joints must be fewest and most"),
+        ("num_joints=[1.5,3]", "num_joints must be fewest and most"),
+        ("severity=3", "severity must be a mapping by kind of fault"),
+        ("settings=[1]", "settings must be a mapping with lists seed and onset, not [1]"),
+        ("settings.seed=5", "settings.seed must be a list of whole numbers, not 5"),
+        ("settings.onset=75", "settings.onset must be a list of whole numbers, not 75"),
+        ("settings.seed=[a,b,c]", "settings.seed must be a list of whole numbers"),
+        ("settings.seed=[1,2,9223372036854775808]", "seed 9223372036854775808 of the protocol must be 0 or more, and"),
+        ("scenarios=3", "scenarios must be a list of numbers and names, not 3"),
+        ("scenarios=[[1]]", "scenarios must be a list of numbers and names"),
+        ("command=0.5", "command must be a list of three numbers"),
+        ("command=[0.5]", "command must be a list of three numbers"),
+        ("command=[0.5,0,.nan]", "command must be a list of three numbers"),
+        ("radii=1", "radii must be a list of numbers [m], not 1"),
+        ("radii=[a]", "radii must be a list of numbers [m]"),
+        ("track.width=abc", "track must be empty, or hold width, block_length, border"),
+        ("track.height=1", "track must be empty, or hold width, block_length, border"),
+    ],
+)
+def test_an_override_of_the_wrong_kind_ends_in_a_line_that_says_what_it_has_to_be(token, words):
+    changes = read_overrides([f"protocol.{token}"], "protocol")
+    entry = read_protocol_file("umc_paper")["robots"]["a1"]
+    with pytest.raises(UmcError, match=re.escape(words)) as error:
+        protocol_for("a1", overrides=merged(entry, changes))
+    assert "\n" not in str(error.value)
+
+
 def test_a_file_that_is_no_protocol_is_refused(tmp_path):
     with pytest.raises(UmcError, match=r"no protocol 'paper'.*umc_paper"):
         protocol_for("a1", name="paper")
@@ -115,6 +152,8 @@ def test_a_file_that_is_no_protocol_is_refused(tmp_path):
         protocol_for("a1", name=write(tmp_path / "bad.yaml", "a: [1"))
     with pytest.raises(UmcError, match="scenarios, robots is missing"):
         protocol_for("a1", name=write(tmp_path / "empty.yaml", {"name": "x"}))
+    with pytest.raises(UmcError, match="robots must hold a mapping for each robot"):
+        protocol_for("a1", name=write(tmp_path / "flat.yaml", {"name": "x", "scenarios": [1], "robots": ["a1"]}))
 
 
 @pytest.mark.parametrize("robot", PAPER)

@@ -88,6 +88,7 @@ def test_random_numbers_are_those_of_the_member_whatever_the_env_the_cases_and_t
     assert torch.equal(alone.normal("x"), normal[1::5])
 
 
-def test_no_case_is_refused():
+@pytest.mark.parametrize("cases", [[], 3, ["dead"]])
+def test_no_case_is_refused(cases):
     with pytest.raises(UmcError, match="one or several"):
-        FaultCases(JOINTS, [], 5, **COMMON)
+        FaultCases(JOINTS, cases, 5, **COMMON)

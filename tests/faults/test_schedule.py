@@ -242,6 +242,30 @@ def test_a_healthy_schedule_says_so():
         ({"period": (9, 3)}, "period"),
         ({"duty": 0.0}, "duty"),
         ({"candidates": ["FL_hip_joint", "tail"]}, "tail"),
+        # values of the wrong kind
+        ({"seed": "abc"}, "seed abc must be a whole number"),
+        ({"ratios": 1}, "ratios 1 must have 4 numbers"),
+        ({"ratios": "abcd"}, "ratios abcd must have 4 numbers"),
+        ({"ratios": (1, "x", 1, 1)}, "ratios (1, 'x', 1, 1) must be numbers"),
+        ({"ratios": {"normal": "x"}}, "must be numbers"),
+        ({"scenario": 2.0}, "scenario 2.0 must be a whole number, a name, or a list of these"),
+        ({"scenario": [[1]]}, "scenario [[1]] must be a whole number, a name, or a list of these"),
+        ({"scenarios": ["stiff"]}, "scenarios ['stiff'] must be a mapping"),
+        ({"scenario": "stiff", "scenarios": {"stiff": [["rom"]]}}, "scenario 'stiff' must list its kinds"),
+        ({"num_joints": 3}, "num_joints 3 must be fewest and most, two whole numbers between 1 and"),
+        ({"num_joints": (1.5, 3)}, "num_joints (1.5, 3) must be fewest and most, two whole numbers"),
+        ({"num_faults": "one"}, "num_faults one must be fewest and most"),
+        ({"onset": 75.5}, "onset 75.5 must be a whole number of env steps, or a list of them"),
+        ({"onset": "late"}, "onset late must be a whole number"),
+        ({"onset": (75, "late")}, "must be a whole number of env steps, or a list of them"),
+        ({"onset_range": 75}, "onset_range 75 must be first and last step, two whole numbers"),
+        ({"onset_range": (1, 2.5)}, "onset_range (1, 2.5) must be first and last step"),
+        ({"duration": (1, 2, 3)}, "duration (1, 2, 3) must be a whole number of env steps"),
+        ({"duration": 7.5}, "duration 7.5 must be a whole number"),
+        ({"period": "x"}, "period x must be a whole number"),
+        ({"duty": "x"}, "duty x must be a number above 0"),
+        ({"severity": {"effort": {"(": 5.0}}}, "effort: '(' is no pattern of joint names"),
+        ({"severity": {"effort": {5: 5.0}}}, "effort: '5' is no pattern of joint names"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(mistake, message):
@@ -249,3 +273,9 @@ def test_bad_input_is_refused_in_one_line(mistake, message):
         schedule(**mistake)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("severity", [3, ["rom"]])
+def test_a_severity_without_kinds_is_refused(severity):
+    with pytest.raises(UmcError, match=r"severity \S+ must be a mapping"):
+        FaultSchedule(JOINTS, severity=severity)

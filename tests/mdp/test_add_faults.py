@@ -294,8 +294,10 @@ def with_policy(**terms):
         (go2, {"onset": 1000}, "must lie before the episode's end at step 1000"),
         (go2, {"scenario": "death"}, "unknown scenario 'death'"),
         (go2, {"num_joints": (2, 1)}, r"num_joints \(2, 1\) must be fewest and most"),
-        (go2, {"num_joints": "ab"}, "cannot be drawn with these parameters"),
-        (go2, {"seed": "one"}, "cannot be drawn with these parameters"),
+        (go2, {"num_joints": "ab"}, "num_joints ab must be fewest and most, two whole numbers"),
+        (go2, {"seed": "one"}, "seed one must be a whole number"),
+        (go2, {"duration": [1, 2, 3]}, r"duration \[1, 2, 3\] must be a whole number of env steps"),
+        (go2, {"severity": 3}, "severity 3 must be a mapping"),
         (lambda: with_policy(joint_pos=None, joint_vel=None, actions=None), {}, "group 'policy' has no joint obs"),
         (lambda: add(go2()), {}, "already"),
         (

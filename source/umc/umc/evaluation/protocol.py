@@ -15,6 +15,7 @@ from umc.errors import UmcError
 from umc.faults import find_scenario
 
 from .metrics import check_radii
+from .protocol_checks import ENTRY_KEYS, LARGEST_SEED, check_entry
 
 DEFAULT_PROTOCOL = "umc_paper"
 """Protocol that ``--protocol`` names by default."""
@@ -97,8 +98,8 @@ class Protocol:
         for setting in self.settings:
             if not 0 < setting.onset < self.steps:
                 raise UmcError(f"onset {setting.onset} must lie between step 1 and the episode's end at {self.steps}")
-            if setting.seed < 0:
-                raise UmcError(f"seed {setting.seed} of the protocol must be 0 or more")
+            if not 0 <= setting.seed <= LARGEST_SEED:
+                raise UmcError(f"seed {setting.seed} of the protocol must be 0 or more, and less than 2^63")
         if len(set(self.settings)) != len(self.settings):
             raise UmcError("the protocol's settings hold one twice; change its seed or its onset")
         check_radii(self.radii)
@@ -234,19 +235,22 @@ def read_protocol_file(name: str) -> dict[str, Any]:
     missing = [key for key in ("name", "scenarios", "robots") if not isinstance(content, dict) or key not in content]
     if missing:
         raise UmcError(f"{name} is no protocol: {', '.join(missing)} is missing")
+    robots = content["robots"]
+    if not isinstance(robots, Mapping) or not all(isinstance(entry, Mapping) for entry in robots.values()):
+        raise UmcError(f"{name} is no protocol: robots must hold a mapping for each robot")
     return content
 
 
 def _protocol(name: str, robot: str, entry: Mapping[str, Any]) -> Protocol:
     """Turns a robot's entry of a file into a protocol."""
-    known = {"num_envs", "steps", "num_joints", "severity", "settings", "scenarios", "command", "radii", "track"}
-    wrong = sorted(set(entry) - known)
+    wrong = sorted(set(entry) - ENTRY_KEYS)
     missing = sorted({"num_envs", "steps", "num_joints", "severity", "settings"} - set(entry))
     if wrong or missing:
         words = [f"unknown {key}" for key in wrong] + [f"missing {key}" for key in missing]
         raise UmcError(f"protocol {name}, robot {robot}: {', '.join(words)}")
+    check_entry(f"protocol {name}, robot {robot}", entry)
     columns = entry["settings"]
-    widths = {len(column) for column in columns.values() if isinstance(column, list)}
+    widths = {len(column) for column in columns.values()}
     if not {"seed", "onset"} <= set(columns) <= {"seed", "onset", "perlin_seed"} or len(widths) != 1:
         raise UmcError(f"protocol {name}, robot {robot}: settings must hold lists seed and onset of the same length")
     settings = tuple(

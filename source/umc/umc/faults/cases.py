@@ -12,6 +12,7 @@ import torch
 
 from umc.errors import UmcError
 
+from .checks import check_mapping, is_list_of
 from .kinds import FaultKind
 from .plan import FaultPlan
 from .random import seed_word
@@ -40,8 +41,8 @@ class FaultCases:
     def __init__(
         self, joint_names: Sequence[str], cases: Sequence[Mapping[str, Any]], num_envs: int, **common: Any
     ) -> None:
-        if not cases:
-            raise UmcError("cases must hold one or several")
+        if not is_list_of(lambda case: isinstance(case, Mapping), cases) or not cases:
+            raise UmcError("cases must be a list of one or several mappings")
         kinds = list(dict.fromkeys(kind for case in cases for kind in _kinds_of(case, joint_names, common)))
         self.schedules = [_schedule(case, joint_names, {**common, "kinds": kinds}) for case in cases]
         first = self.schedules[0]
@@ -151,7 +152,10 @@ def _schedule(case: Mapping[str, Any], joint_names: Sequence[str], common: Mappi
     own = dict(case)
     if "joint_names" in own:
         own["candidates"] = own.pop("joint_names")
-    own["severity"] = {**(common.get("severity") or {}), **own.get("severity", {})}
+    own["severity"] = {
+        **check_mapping("severity", common.get("severity")),
+        **check_mapping("severity", own.get("severity")),
+    }
     return FaultSchedule(joint_names, **{**common, **own})
 
 

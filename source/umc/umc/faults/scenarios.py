@@ -49,7 +49,11 @@ class Scenario:
             if unknown or "kinds" not in description:
                 raise UmcError(f"scenario '{name}' must have 'kinds' and may have 'detected', not {sorted(unknown)}")
             kinds, detected = description["kinds"], description.get("detected")
-        if isinstance(kinds, str) or not isinstance(kinds, Sequence):
+        if (
+            isinstance(kinds, str)
+            or not isinstance(kinds, Sequence)
+            or not all(isinstance(kind, str) for kind in kinds)
+        ):
             raise UmcError(f"scenario '{name}' must list its kinds, such as [dead, rom]")
         if len(set(kinds)) != len(kinds):
             raise UmcError(f"scenario '{name}' names a kind twice: {', '.join(kinds)}")

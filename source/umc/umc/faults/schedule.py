@@ -14,7 +14,17 @@ import torch
 
 from umc.errors import UmcError
 
-from .checks import candidate_ids, check_count, check_duty, check_onset, check_ratios, check_steps
+from .checks import (
+    candidate_ids,
+    check_count,
+    check_duty,
+    check_mapping,
+    check_onset,
+    check_ratios,
+    check_scenario,
+    check_seed,
+    check_steps,
+)
 from .kinds import FaultKind, find_kind
 from .plan import NEVER, FaultPlan
 from .random import Word, integers, philox, uniform
@@ -115,7 +125,8 @@ class FaultSchedule:
         device: str | torch.device = "cpu",
     ) -> None:
         self.joint_names = tuple(joint_names)
-        self.seed = seed
+        self.seed = check_seed(seed)
+        severity = check_mapping("severity", severity)
         self.device = torch.device(device)
         self.level = 1.0
         """How hard faults hit: 1 for their full severity, towards 0 for healthy joints; a curriculum raises it."""
@@ -123,7 +134,7 @@ class FaultSchedule:
         """How often odds or level have changed since; plans depend on when they were made if this is not 0."""
         self.joint_ids = torch.arange(len(self.joint_names), device=self.device)
         """Number of each joint in random draws."""
-        self._own = dict(scenarios or {})
+        self._own = check_mapping("scenarios", scenarios)
         ids = candidate_ids(self.joint_names, candidates)
         self._candidates = torch.zeros(len(self.joint_names), dtype=torch.bool, device=self.device)
         self._candidates[ids] = True
@@ -144,14 +155,11 @@ class FaultSchedule:
             self.scenarios = tuple(find_scenario(name, self._own) for name in odds)
             self._set_odds(odds)
         else:
-            names = [scenario] if isinstance(scenario, int | str) else list(scenario)
-            if not names:
-                raise UmcError("scenario must name one or several; none is given")
-            dealt = [find_scenario(name, self._own) for name in names]
+            dealt = [find_scenario(name, self._own) for name in check_scenario(scenario)]
             self.scenarios = tuple(dict.fromkeys(dealt))
             self._dealt = torch.tensor([self.scenarios.index(one) for one in dealt], device=self.device)
         self.settings: dict[str, Any] = {
-            "severity": _plain(severity or {}),
+            "severity": _plain(severity),
             "candidates": None if candidates is None else list(candidates),
             "seed": seed,
             "ratios": self.ratios,
@@ -175,7 +183,7 @@ class FaultSchedule:
         self.kinds: tuple[FaultKind, ...] = ()
         """Kinds in use, those that act first first."""
         self._severities: dict[str, Severities] = {}
-        self._know_kinds(severity or {}, kinds, ids, nominal)
+        self._know_kinds(severity, kinds, ids, nominal)
         self._lay_out()
 
     def _know_kinds(

@@ -14,6 +14,7 @@ import torch
 
 from umc.errors import UmcError
 
+from .checks import is_number
 from .kinds import FaultKind
 from .limits import JointLimits
 
@@ -72,7 +73,7 @@ class Severities:
         device: Where severities are drawn.
 
     Raises:
-        UmcError: If a pattern matches no joint, a joint has no severity, or a severity is out of range.
+        UmcError: If a pattern cannot be read or matches no joint, a joint has no severity, or one is out of range.
     """
 
     def __init__(
@@ -88,12 +89,13 @@ class Severities:
         self._groups: list[tuple[torch.Tensor, Distribution]] = []
         patterns = value if isinstance(value, Mapping) and not _is_distribution(value) else {".*": value}
         names = [joint_names[index] for index in candidates]
+        found = {pattern: _compiled(kind, pattern) for pattern in patterns}
         for pattern in patterns:
-            if not any(re.fullmatch(pattern, name) for name in names):
+            if not any(found[pattern].fullmatch(name) for name in names):
                 raise UmcError(f"{kind.name}: pattern '{pattern}' matches no joint; the joints are {', '.join(names)}")
         groups: dict[str, list[int]] = {}
         for index, name in zip(candidates, names, strict=True):
-            pattern = next((pattern for pattern in patterns if re.fullmatch(pattern, name)), None)
+            pattern = next((pattern for pattern in patterns if found[pattern].fullmatch(name)), None)
             if pattern is None:
                 raise UmcError(f"{kind.name}: joint '{name}' matches no pattern; add one to {list(patterns)}")
             groups.setdefault(pattern, []).append(index)
@@ -147,6 +149,15 @@ def _is_distribution(value: Mapping[str, Any]) -> bool:
     return len(value) == 1 and next(iter(value)) in (*SHAPES, FRACTION)
 
 
+def _compiled(kind: FaultKind, pattern: Any) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except (re.error, TypeError) as error:  # TypeError: a number, say
+        raise UmcError(
+            f"{kind.name}: '{pattern}' is no pattern of joint names ({error}); one is '.*_hip_joint'"
+        ) from error
+
+
 def _per_joint(value: torch.Tensor | float | None, num_joints: int, device: torch.device) -> torch.Tensor | None:
     if value is None:
         return None
@@ -159,19 +170,15 @@ def _read(kind: FaultKind, value: Any, fraction: bool = False) -> Distribution:
         shape, content = next(iter(value.items()))
         if shape == FRACTION and not fraction:
             return _read(kind, content, fraction=True)
-        if shape in SHAPES and isinstance(content, Sequence) and all(_is_number(number) for number in content):
+        if shape in SHAPES and isinstance(content, Sequence) and all(is_number(number) for number in content):
             numbers = tuple(float(number) for number in content)
             if shape == "choice" and numbers:
                 return Distribution(shape, numbers, fraction)
             if len(numbers) == 2 and numbers[0] <= numbers[1] and (shape == "uniform" or numbers[0] > 0.0):
                 return Distribution(shape, numbers, fraction)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+    elif is_number(value):
         return Distribution("fixed", (float(value),), fraction)
     raise UmcError(
         f"{kind.name}: severity {value} must be a number, uniform: [low, high], log_uniform: [low, high] above 0,"
         " choice: [values], or fraction: one of these"
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -12,6 +12,7 @@ import torch
 
 from umc.errors import UmcError
 from umc.faults import FaultCases, FaultKind, FaultSchedule, JointLimits, read_ledger
+from umc.faults.checks import check_mapping
 from umc.faults.replay import ledger_kinds
 from umc.faults.severity import FRACTION, SHAPES
 
@@ -45,7 +46,7 @@ def rehearse(env_cfg: Any, schedule: Mapping[str, Any], known: Mapping[str, Any]
     common |= {"episode_length": _episode_length(env_cfg), "nominal": JointLimits(-one, one, one, one)}
     cases = schedule.get("cases")
     kinds: tuple[FaultKind, ...] = ()
-    for severity in _without_patterns(schedule.get("severity") or {}):
+    for severity in _without_patterns(check_mapping("severity", schedule.get("severity"))):
         common["severity"] = severity
         try:
             source = FaultSchedule(names, **common) if cases is None else FaultCases(names, cases, 1, **common)
