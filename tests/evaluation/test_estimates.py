@@ -113,6 +113,8 @@ def test_a_robot_that_does_the_same_in_every_scenario_counts_once():
     mixed = average_rate(np.stack([rng.permutation(fell) for _ in range(8)]).astype(float), judged)
     assert mixed.value == same.value
     assert mixed.high - mixed.low < 0.5 * (same.high - same.low)
+    # nobody ever fell: 40 robots say so, not 320
+    assert average_rate(np.zeros((8, 40)), judged).high == pytest.approx(wilson(0, 40).high)
 
 
 def test_a_robot_that_meets_several_settings_of_one_seed_counts_once():
@@ -174,3 +176,32 @@ def test_a_policy_under_which_nobody_stood_has_no_figures():
     estimates = Estimates(replace(study, policies=(study.policies[0], lying)), resamples=20)
     assert estimates.group("b", "failed") is None
     assert estimates.difference("a", "b", "failed") is None
+
+
+def test_trainings_of_two_groups_are_no_pairs():
+    """Seed 1 of one recipe has nothing to do with seed 1 of another: equal groups differ by their seeds' luck."""
+    study = demo_study(members=30, policies=[("a", 1.0)], train_seeds=3)
+    twins = tuple(replace(one, label=f"{one.label} again", group="b") for one in study.policies)
+    both = Estimates(replace(study, policies=(*study.policies, *twins)), resamples=400)
+    found = both.difference("a", "b", "failed")
+    assert found.value == 0.0
+    assert found.low < 0.0 < found.high
+
+
+def test_robots_are_drawn_anew_within_each_fault_seed():
+    study = demo_study(members=10, policies=[("a", 1.0)])
+    run = study.policies[0].run
+    outcome, distance = torch.zeros_like(run.episodes.outcome), 1.0 + run.cell // 8  # each seed's robots alike
+    run = replace(run, episodes=replace(run.episodes, outcome=outcome, distance=distance.float()))
+    found = Estimates(replace(study, policies=(replace(study.policies[0], run=run),)), resamples=50)
+    distance = found.policy(0, "distance")
+    assert (distance.low, distance.high) == pytest.approx((2.0, 2.0))
+
+
+def test_the_interval_of_a_groups_rate_ends_at_0():
+    study = demo_study(members=10, policies=[("a", 1.0)], train_seeds=2)
+    run = study.policies[0].run  # this training never falls; two are few, and the interval is wide
+    outcome = torch.zeros_like(run.episodes.outcome)
+    never = replace(study.policies[0], run=replace(run, episodes=replace(run.episodes, outcome=outcome)))
+    found = Estimates(replace(study, policies=(never, study.policies[1])), resamples=200).group("a", "failed")
+    assert found.low == 0.0 < found.value < found.high <= 1.0

@@ -66,3 +66,17 @@ def test_broken_physics_is_in_no_mean():
     report = march(recorder, 100, broke_at=60, standing=True)
     assert (report.falls, report.non_finite) == (0, 1)
     assert report.forward_speed == pytest.approx(0.5)
+
+
+def test_what_a_robot_does_after_its_fall_is_in_no_figure():
+    recorder, no = GaitRecorder(1, ("a",)), torch.tensor([False])
+    for step in range(1, 21):
+        down = step > 10
+        place, speed, height = (9.0, 9.0, 9.0) if down else (0.01 * step, 0.5, 0.3)
+        contact = torch.tensor([[down and step % 2 == 0]])
+        position, fell = torch.tensor([[place, 0.0]]), torch.tensor([step == 10])
+        recorder.record(position, torch.tensor([speed]), torch.tensor([height]), contact, fell, no)
+    report = recorder.report(0.5, DT, 20)
+    figures = (report.forward_speed, report.net_speed, report.trunk_height)
+    assert figures == pytest.approx((0.5, 0.5, 0.3))
+    assert (report.duty_factor["a"], report.swings_per_second["a"], report.falls) == (0.0, 0.0, 1)

@@ -238,3 +238,9 @@ def test_energy_per_metre_is_all_work_over_all_distance():
     })  # fmt: skip
     assert score(both, (1,), DT).energy_per_metre == pytest.approx(20.0 / (10 * DT))
     assert score(idle, (1,), DT).energy_per_metre is None
+
+
+def test_a_robot_that_falls_in_its_first_step_with_the_fault_has_no_height_and_no_speed_after_it():
+    result = score(walk(straight(10), fell_at=ONSET + 1), (1,), DT)
+    assert (result.judged, result.failed, result.survival) == (1, 1.0, 0.0)
+    assert (result.height_after_onset, result.speed_after_onset, result.error_after_onset) == (None, None, None)

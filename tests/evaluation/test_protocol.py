@@ -64,7 +64,8 @@ def test_cases_say_what_cells_are():
 
 def test_one_seed_and_overrides():
     protocol = protocol_for("a1", seed=7, overrides={"steps": 300, "num_joints": [1, 1]})
-    assert [one.seed for one in protocol.settings] == [7, 7, 7]
+    found = [(one.seed, one.onset, one.perlin_seed) for one in protocol.settings]
+    assert found == [(7, 75, 100), (7, 100, 25), (7, 125, 75)]
     assert (protocol.steps, protocol.num_joints) == (300, (1, 1))
 
 

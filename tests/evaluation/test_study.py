@@ -3,13 +3,16 @@
 """Batches hold each robot once, and files of runs and studies are whole, readable without code, or refused."""
 
 import os
+import shutil
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 import torch
+import umc
 from fresh_policy import write_fresh
 from umc.errors import UmcError
-from umc.evaluation.batches import Batches, Parts, plain_run, run_of, save_plain
+from umc.evaluation.batches import Batches, Parts, code_fingerprint, plain_run, run_of, save_plain
 from umc.evaluation.compare import Comparison
 from umc.evaluation.conditions import TRACKS, set_track, tracks_of
 from umc.evaluation.demo import demo_study
@@ -111,6 +114,10 @@ def test_a_parts_name_depends_on_all_that_decides_its_result(tmp_path):
     assert len(others) == 6
     assert name() not in others
     assert name() == name()
+    # of 3 robots a cell the last batch wants 2 of its 7 envs, of 4 it wants all of the same batch
+    few, more = (Batches.plan(protocol, 7, episodes) for episodes in (3, 4))
+    assert name(batches=few, batch=9) == name(batches=more, batch=9)
+    assert name(batches=few, batch=10) != name(batches=more, batch=10)
 
 
 def test_shares_of_one_machines_gpus_have_the_same_names(tmp_path):
@@ -183,3 +190,22 @@ def test_what_is_no_study_is_refused(tmp_path):
     save_plain(tmp_path / "study.pt", {"format": 0})
     with pytest.raises(UmcError, match="no study of this version"):
         load_study(tmp_path / "study.pt")
+
+
+@pytest.mark.parametrize(
+    ("name", "decides"),
+    [
+        ("evaluation/rollout.py", True),
+        ("faults/kinds/rom.py", True),
+        ("faults/data/umc_paper.yaml", True),
+        ("robots/data/a1.usda", True),
+        ("evaluation/plots.py", False),
+    ],
+)
+def test_batches_of_other_code_are_simulated_again_and_those_of_another_report_are_not(tmp_path, name, decides):
+    ignored = shutil.ignore_patterns("__pycache__", "*.pt")
+    package = Path(shutil.copytree(Path(umc.__file__).parent, tmp_path / "umc", ignore=ignored))
+    before = code_fingerprint(package)
+    assert code_fingerprint(package) == before
+    (package / name).write_text((package / name).read_text() + "\n")
+    assert (code_fingerprint(package) != before) == decides

@@ -202,7 +202,9 @@ def test_the_main_table_is_the_papers_with_ours_above_it(study):
     assert [row.rule for row in table.rows] == [False] * 3 + [True] + [False] * 4
     assert [cell.text for cell in table.rows[-1].cells] == ["Trf-UMC (paper)", "97%", "95%", "91%", "84%", "72%", "2%"]
     assert all(cell.interval for row in table.rows[:3] for cell in row.cells[1:])
-    assert table.rows[2].cells[1].rank == 1
+    # the demo's policies get better from row to row: more reach a radius and fewer fail
+    for column in (1, 6):
+        assert [row.cells[column].rank for row in table.rows[:3]] == [0, 2, 1]
 
 
 def test_other_radii_stand_beside_nothing(study):

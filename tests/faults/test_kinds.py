@@ -126,3 +126,16 @@ def test_names_of_kinds_are_taken_once():
         register_kind(Dead2)
     with pytest.raises(UmcError, match="choose from bias"):
         find_kind("deaf")
+
+
+@pytest.mark.parametrize(("scenario", "value"), [("dead+noise+drift+frozen", 0.0), ("frozen+noise+drift", 9.0)])
+def test_no_other_fault_shines_through_a_dead_sensor_nor_noise_through_a_frozen_one(scenario, value):
+    severities = {"noise": 0.5, "drift": 0.25}
+    schedule = FaultSchedule(["a", "b", "c"], scenario=scenario, severity=severities, num_joints=(1, 3))
+    signal = SIGNAL
+    for kind in schedule.kinds:  # as a sensor goes through them
+        severity = torch.full((1, 3), 0.0 if kind.name == "dead" else 0.5)
+        ones = torch.ones(1, 3)
+        reading = Reading("position", ON, severity, age=ones, held=9.0 * ones, normal=lambda stream: torch.ones(1, 3))
+        signal = kind.read(signal, reading)
+    assert signal[0].tolist() == [value, 2.0, value]

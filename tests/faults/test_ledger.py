@@ -239,8 +239,13 @@ def test_a_replay_of_cases_has_the_random_numbers_of_their_members(path):
         copy.path.rename(again)
 
 
-def test_a_recorded_curriculum_is_replayed_but_not_drawn_on(path):
-    plans = record(path, change=lambda schedule: schedule.set_ratios({"dead+locked": 1}))
+@pytest.mark.parametrize(
+    "change",
+    [lambda schedule: schedule.set_ratios({"dead+locked": 1}), lambda schedule: schedule.set_level(0.5)],
+    ids=["odds", "level"],
+)
+def test_a_recorded_curriculum_is_replayed_but_not_drawn_on(path, change):
+    plans = record(path, change=change)
     replay = FaultReplay(path, JOINTS)
     assert differing(episode_of(replay, 2), essence(plans[2])) == []
     with pytest.raises(UmcError, match=r"holds no episode 3 of env 0, and its faults followed a curriculum"):

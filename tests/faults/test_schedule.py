@@ -279,3 +279,21 @@ def test_bad_input_is_refused_in_one_line(mistake, message):
 def test_a_severity_without_kinds_is_refused(severity):
     with pytest.raises(UmcError, match=r"severity \S+ must be a mapping"):
         FaultSchedule(JOINTS, severity=severity)
+
+
+def test_an_intermittent_fault_is_on_for_the_nearest_number_of_steps_and_for_one_at_least():
+    for duty, on in ((0.1, 1), (0.6, 2), (0.7, 3), (1.0, 4)):
+        assert (draw(range(20), scenario=6, period=4, duty=duty).on == on).all()
+
+
+def test_every_fault_of_an_episode_draws_severities_and_windows_of_its_own():
+    severity = {"rom": {"uniform": [0.1, 0.9]}}
+    plan = draw(range(100), scenario="rom", severity=severity, num_faults=(2, 2))
+    for drawn in (plan.severity, plan.placement):
+        assert (drawn[:, 0] == drawn[:, 1]).float().mean() < 0.01
+
+
+def test_a_mild_fraction_lies_between_the_healthy_joint_and_its_share():
+    drawn = schedule(scenario="effort", severity={"effort": {"fraction": 0.25}}, nominal=NOMINAL)
+    drawn.set_level(0.5)
+    assert (drawn.draw(torch.tensor([0]), torch.tensor([0])).severity == 20.0 - 0.5 * 15.0).all()

@@ -151,3 +151,35 @@ def test_random_numbers_of_a_step_depend_on_nothing_else():
     assert float(numbers.mean()) == pytest.approx(0.0, abs=0.02)
     assert float(numbers.std()) == pytest.approx(1.0, abs=0.02)
     assert float((numbers.abs() > 1.96).float().mean()) == pytest.approx(0.05, abs=0.005)
+
+
+def test_no_number_comes_twice_for_another_joint_step_or_episode():
+    """Else a sensor's noise would be its neighbour's of the step before, or the same in every episode."""
+    state = state_of(3)
+    seen = []
+    for _ in range(2):
+        for step in range(5):
+            go_to(state, step)
+            seen.append(state.uniform("x").flatten())
+        state.begin_episode(torch.arange(3))
+    assert len(torch.cat(seen).unique()) == 2 * 5 * 3 * len(JOINTS)
+
+
+def test_of_two_faults_of_a_kind_on_one_joint_the_last_of_the_plan_counts():
+    severity = {"effort": {"uniform": [1.0, 9.0]}}
+    state = state_of(50, severity=severity, scenario="effort", num_joints=(6, 6), num_faults=(2, 2), onset=1)
+    go_to(state, 1)
+    assert not torch.equal(state.plan.severity[:, 0], state.plan.severity[:, 1])
+    assert torch.equal(state.of("effort").severity, state.plan.severity[:, 1, 0])
+
+
+def test_a_window_stays_where_it_set_in_when_a_second_fault_joins_the_first():
+    healthy = JointLimits(*(torch.full((50, 6), value) for value in (-1.0, 1.0, 20.0, 10.0)))
+    state = state_of(50, scenario="rom", num_joints=(3, 6), num_faults=(2, 2), onset_range=(1, 20))
+    lower, was = healthy.lower, state.broken
+    for step in range(1, 22):
+        go_to(state, step, 0.2)
+        before, lower = lower, state.limits(healthy).lower
+        assert torch.equal(lower[was], before[was])
+        was = state.broken
+    assert (state.plan.joints.sum(1) == 2).any()  # joints that two faults meet

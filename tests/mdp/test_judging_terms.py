@@ -222,3 +222,38 @@ def test_pitch_limit_is_used():
 
     quat = quat_from_euler_xyz(torch.tensor([0.0]), torch.tensor([1.1]), torch.tensor([0.0]))
     assert mdp.roll_pitch_beyond(robot_env(root_quat_w=quat.tolist()), max_roll=0.8, max_pitch=1.0).item()
+
+
+def test_the_velocity_error_is_that_in_the_plane_of_the_world():
+    env = robot_env(root_lin_vel_w=[[0.5, 0.3, 9.0], [0.2, 0.4, 0.0]], root_lin_vel_b=[[9.0, 9.0, 9.0]] * 2)
+    env.command_manager = SimpleNamespace(get_command=lambda name: torch.tensor([[0.5, 0.0, 7.0]] * 2))
+    assert mdp.planar_velocity_error(env, "base_velocity").tolist() == pytest.approx([0.3, 0.5])
+
+
+def test_power_counts_whichever_way_a_motor_works_and_only_what_it_gives():
+    actuators = SimpleNamespace(applied_effort=proxy([[10.0, -4.0]]), computed_effort=proxy([[99.0, 99.0]]))
+    robot = SimpleNamespace(actuators=actuators, data=SimpleNamespace(joint_vel=proxy([[2.0, 3.0]])))
+    assert mdp.mechanical_power(SimpleNamespace(scene={"robot": robot})).tolist() == [32.0]
+
+
+def test_only_the_named_joints_are_held_to_zero():
+    env = robot_env(joint_pos=[[0.5, 9.0, -2.0]])
+    assert mdp.joint_pos_l2(env, SimpleNamespace(name="robot", joint_ids=[0, 2])).tolist() == [4.25]
+
+
+def test_the_critic_is_told_what_start_up_drew_and_again_after_a_reset_of_all(monkeypatch):
+    gains = torch.tensor([[50.0, 40.0], [50.0, 60.0]])
+    monkeypatch.setattr("umc.mdp.privileged.read_group_parameter", lambda *_: gains)
+    data = SimpleNamespace(
+        body_mass=proxy([[1.0, 6.0], [1.0, 10.0]]),
+        body_com_pos_b=proxy([[[9.0] * 3, [0.1, 0.2, 0.3]], [[9.0] * 3, [0.0, 0.0, -0.1]]]),
+    )
+    env = SimpleNamespace(scene={"robot": SimpleNamespace(data=data, actuators=None)}, num_envs=2, device="cpu")
+    term, trunk = mdp.randomized_physics(SimpleNamespace(params={}), env), SimpleNamespace(name="robot", body_ids=[1])
+    told = torch.tensor([[0.75, 0.1, 0.2, 0.3, 1.0, 0.8], [1.25, 0.0, 0.0, -0.1, 1.0, 1.2]])
+    torch.testing.assert_close(term(env, trunk, "legs"), told)
+    data.body_mass.torch[:, 1] = 8.0
+    term.reset(torch.tensor([0]))  # one robot that falls changes nothing
+    torch.testing.assert_close(term(env, trunk, "legs"), told)
+    term.reset(slice(None))
+    assert term(env, trunk, "legs")[:, 0].tolist() == [1.0, 1.0]

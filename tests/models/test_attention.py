@@ -60,7 +60,8 @@ def test_a_batch_cut_into_parts_gives_the_same_actions_and_gradients(masked, a1_
     network = MaskedTransformer(a1_layout, num_layers=1, masked=masked, flagged=masked)
     torch.manual_seed(0)
     obs, mask, flag = torch.randn(2 * rows + 1, 48), (torch.rand(2 * rows + 1, 12) < 0.3).float(), None
-    inputs = (obs, mask, torch.ones(len(obs), 3)) if masked else (obs, None, flag)
+    told = torch.where(mask[:, :1] > 0.0, 1.0, -1.0).expand(-1, 3)  # not the same in all rows
+    inputs = (obs, mask, told) if masked else (obs, None, flag)
     sizes = []
     network.context.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
     results = []

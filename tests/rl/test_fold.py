@@ -34,7 +34,8 @@ def checkpoint_of(network, model, stage=1):
         "experiment": f"umc_a1_{model}_stage{stage}",
     }
     actor = {f"core.{name}": weight for name, weight in network.state_dict().items()}
-    return {"actor_state_dict": actor, "critic_state_dict": {}, "iter": 7, "infos": {"umc": umc}}
+    critic = {"layers.0.bias": torch.ones(2)}
+    return {"actor_state_dict": actor, "critic_state_dict": critic, "iter": 7, "infos": {"umc": umc}}
 
 
 @pytest.mark.parametrize("model", NETWORKS)
@@ -47,6 +48,9 @@ def test_the_baseline_acts_as_the_policy_did_on_healthy_robots(model, tmp_path):
     folded = read_checkpoint(tmp_path / "nm_model_7.pt")
     info = checkpoint_info(folded, "folded")
     assert (info.model, info.experiment, info.stage) == (f"nm_{model}", f"umc_a1_nm_{model}_stage1", 1)
+    # what training goes on with is all there
+    assert folded["critic_state_dict"]["layers.0.bias"].tolist() == [1.0, 1.0]
+    assert folded["iter"] == 7
     weights = {name.removeprefix("core."): weight for name, weight in folded["actor_state_dict"].items()}
     baseline.load_state_dict(weights)
     obs = torch.randn(64, LAYOUT.obs_dim)

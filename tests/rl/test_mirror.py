@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Samples in the mirror: which joint becomes which, what the groups become, and what cannot be mirrored."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from tensordict import TensorDict
 from umc.errors import UmcError
+from umc.mdp import phase_clock
 from umc.rl.mirror import Mirror
 from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
 from umc.robots.mirror import mirrored_joints
@@ -87,3 +90,11 @@ def test_a_robot_that_leans_left_with_a_dead_left_knee_leans_right_with_a_dead_r
 def test_what_has_no_mirror_image_is_named(layout, names, message):
     with pytest.raises(UmcError, match=message):
         Mirror(layout, list(names))
+
+
+def test_the_clock_of_a_gait_is_half_a_period_later_in_the_mirror():
+    """Left and right legs change places: who stood swings."""
+    env = SimpleNamespace(episode_length_buf=torch.tensor([3, 23]), step_dt=0.02, num_envs=2, device="cpu")
+    now, later = phase_clock(env, period=0.8)  # 40 steps
+    mirror = Mirror({"policy": [("clock", 2)]}, list(G1_JOINTS))
+    torch.testing.assert_close(mirror.observations(TensorDict({"policy": now[None]}, [1]))["policy"][0], later)

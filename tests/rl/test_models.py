@@ -373,3 +373,15 @@ def test_weights_of_another_model_are_one_line_and_change_nothing():
     with pytest.raises(UmcError, match=r"have another shape .first: core\.layers"):
         mlp.load_state_dict(wider.state_dict())
     assert all(torch.equal(value, before[name]) for name, value in mlp.state_dict().items())
+
+
+def test_the_attention_that_is_shown_is_that_of_the_same_normalised_tokens():
+    actor = make_model("transformer", obs_normalization=True)
+    obs = FlagEnv().get_observations()
+    obs["policy"] += 7.0  # so that statistics matter
+    actor.update_normalization(obs)
+    seen = []
+    actor.core.tokenizer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    actor(obs)
+    actor.attention(obs)
+    assert torch.equal(*seen)

@@ -15,9 +15,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from fresh_policy import write_fresh
 from umc.errors import UmcError
 from umc.faults import paper_settings
 from umc.rl.agents import AGENTS, STAGE_ITERATIONS
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint, write_checkpoint
 from umc.rl.children import LAUNCHER, ChildFailed
 from umc.rl.recipe import Source, read_recipe
 from umc.rl.recipe_file import recipe_names
@@ -199,6 +201,7 @@ def test_phases_follow_each_other_and_are_not_repeated(place, capsys):
     assert "--resume" not in walk
     assert "--checkpoint" not in walk
     assert (flag(walk, "max_iterations"), flag(walk, "seed"), flag(walk, "num_envs")) == ("2", "3", "8")
+    assert {flag(call, "device") for call in calls(place)} == {"cpu"}
     assert "--resume" in speed
     assert flag(speed, "checkpoint").endswith("model_1.pt")
     assert flag(speed, "max_iterations") == "5"  # its own three after the two before it
@@ -337,3 +340,36 @@ def test_two_cannot_work_on_one_recipe(place, monkeypatch):
     while not (files := sorted(place.glob("logs/rsl_rl/*/*/model_*.pt"))) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert files
+
+
+def test_a_baseline_starts_from_a_stage_1_without_mask_and_flag(place):
+    """Its network has no input for them; fake_scripts/train.py writes empty files, so that a real one is put there."""
+    other = written(place, "other")
+    run_recipe(["--recipe", other], FAKE)
+    fresh = read_checkpoint(write_fresh(place / "fresh", "UMC-A1-Stage1"))
+    write_checkpoint(flag(calls(place)[2], "checkpoint"), {**fresh, "critic_state_dict": {}})
+    stages = {1: [{"iterations": 1, "from": {"recipe": other, "stage": 1, "fold": True}}]}
+    run_recipe(["--recipe", written(place, agent="nm_mlp", stages=stages)], FAKE)
+    start = flag(calls(place)[-1], "checkpoint")
+    assert checkpoint_info(read_checkpoint(start), start).model == "nm_mlp"
+
+
+def test_the_policy_is_evaluated_on_the_engine_that_it_was_trained_on(place):
+    scripts = place / "scripts"
+    scripts.mkdir()
+    (scripts / "train.py").symlink_to(FAKE / "train.py")
+    (scripts / "evaluate.py").write_text("import json, sys\njson.dump(sys.argv[1:], open('asked.json', 'w'))\n")
+    evaluation = {"num_envs": 24, "overrides": ["protocol.steps=100"]}
+    run_recipe(["--recipe", written(place, evaluation=evaluation), "--evaluate"], scripts)
+    asked = json.loads((place / "asked.json").read_text())
+    assert flag(asked, "checkpoint").endswith("_tiny_phase3/model_3.pt")
+    assert (flag(asked, "num_envs"), flag(asked, "device")) == ("24", "cpu")
+    assert asked[-2:] == ["physics=ovphysx", "protocol.steps=100"]
+
+
+def test_a_checkpoint_that_is_gone_is_told_before_anything_is_trained(place):
+    argv = ["--recipe", written(place)]
+    run_recipe(argv, FAKE)
+    Path(flag(calls(place)[2], "checkpoint")).unlink()
+    with pytest.raises(UmcError, match=r"model_4\.pt is gone; start the recipe anew with --restart"):
+        run_recipe(argv, FAKE)

@@ -130,6 +130,9 @@ def test_nothing_is_written_where_something_is_wrong(tmp_path, out, capsys, monk
     monkeypatch.setattr(shipping, "TOLERANCE", 0.0)
     refused("actions of the file would differ")
     monkeypatch.undo()
+    monkeypatch.setattr(shipping, "largest_difference", lambda *_: float("nan"))
+    refused("actions of the file would differ")
+    monkeypatch.undo()
     (tmp_path / "other.json").write_text('{"kind": "faults", "policies": [{"about": {"sha256": "0"}}]}')
     refused("does not hold this policy", "--metrics", tmp_path / "other.json")
     (tmp_path / "other.json").write_text('{"kind": "mine"}')
@@ -212,3 +215,20 @@ def write_agent(folder, **changes):
     path.parent.mkdir()
     path.write_text(yaml.dump(agent))
     return path
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda groups: groups["policy"][:, :12],
+        lambda groups: groups["joint_mask"],
+        lambda groups: (1.0 + groups["fault_flag"][:, :1]).expand(-1, 12),
+    ],
+    ids=["sensors", "mask", "flag"],
+)
+def test_policies_are_compared_by_all_that_they_read(read):
+    def deaf(groups):
+        return torch.zeros(len(groups["policy"]), 12)
+
+    assert largest_difference(deaf, read, WIDTHS["a1"]) >= 1.0
+    assert torch.tensor(largest_difference(deaf, lambda groups: read(groups) * torch.nan, WIDTHS["a1"])).isnan()

@@ -17,6 +17,7 @@ from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 from umc.errors import UmcError
 from umc.rl.agents import AGENTS, entry_point
+from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.rl.cli import checked_agent
 from umc.rl.informed_critic import inform_critic, widened
 from umc.rl.mirror import mirror_of
@@ -367,3 +368,15 @@ def test_short_and_long_names(name, task, agent):
 def test_an_agent_that_is_not_there_is_one_clear_error(name, task, words):
     with pytest.raises(UmcError, match=words.replace("?", r"\?")):
         checked_agent(name, task)
+
+
+def test_a_policy_of_stage_2_keeps_what_it_has_learnt_of_the_flag(tmp_path):
+    trained(tmp_path / "one", "A1", "mlp", 1)
+    path = tmp_path / "one" / "model_0.pt"
+    data = read_checkpoint(path)
+    data["infos"]["umc"] |= {"stage": 2, "task": "UMC-A1-Stage2"}
+    write_checkpoint(path, data)
+    second, _ = trained(tmp_path / "two", "A1", "mlp", 0, torch_seed=8)
+    hand_over(second, path, "a1", "mlp")
+    raised = second.env.get_observations()["fault_flag"]
+    assert (mean_action(second, fault_flag=raised) - mean_action(second, fault_flag=-raised)).abs().max() > 1e-3

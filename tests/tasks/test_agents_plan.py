@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dummy_training as dummy
 import pytest
@@ -136,3 +139,36 @@ def test_a_checkpoint_says_what_its_agent_changed_and_older_ones_changed_nothing
     data = read_checkpoint(changed)
     del data["infos"]["umc"]["agent_overrides"]
     assert checkpoint_info(data, changed).agent_overrides == []
+
+
+def built(plan, monkeypatch):
+    """What `launch` hands over on its way to an env: the env's cfg, and the env steps that it is told lie behind it."""
+    handed: dict = {}
+    env: Any = SimpleNamespace(common_step_counter=0, scene={"robot": SimpleNamespace(joint_names=dummy.JOINTS)})
+    env.unwrapped = env
+
+    def make(_task, cfg):
+        handed["cfg"] = cfg
+        return env
+
+    def wrap(env, _cfg):
+        handed["steps"] = env.common_step_counter  # wrapping resets the env, which draws by them
+
+    monkeypatch.setattr("gymnasium.make", make)
+    monkeypatch.setattr("umc.mdp.fault_state", lambda _: SimpleNamespace(episode=None))
+    monkeypatch.setattr(launch, "_library", lambda _: (wrap, lambda *_, **__: SimpleNamespace(carried={})))
+    monkeypatch.setattr(launch, "load_start", lambda *_: None)
+    launch._build(plan, contextlib.ExitStack())
+    return handed
+
+
+def test_the_env_of_a_resumed_run_goes_on_in_its_curriculum(monkeypatch):
+    record = planned(*command("mlp_curriculum"), "--max_iterations", "8").record.fields
+    put("umc_a1_mlp_curriculum_stage2", "model_5.pt", record, task="UMC-A1-Stage2", stage=2)
+    assert built(planned(*command("mlp_curriculum"), "--resume"), monkeypatch)["steps"] == 6 * 24
+    assert built(planned(*command("mlp_one_stage")), monkeypatch)["steps"] == 0
+
+
+def test_the_env_of_a_critic_that_is_told_of_faults_tells_them(monkeypatch):
+    told = built(planned(*command("mlp_one_stage"), "agent.critic_sees_faults=true"), monkeypatch)["cfg"]
+    assert isinstance(told.observations.live_faults, mdp.LiveFaultsCfg)

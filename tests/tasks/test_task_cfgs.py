@@ -100,6 +100,49 @@ def weights(robot, stage=1):
     return {name: term.weight for name, term in vars(rewards).items() if term is not None}
 
 
+UNITREE = {
+    "track_lin_vel": 1.0,
+    "track_ang_vel": 0.5,
+    "lin_vel_z": -2.0,
+    "ang_vel_xy": -0.05,
+    "orientation": -1.0,
+    "base_height": -10.0,
+    "joint_acceleration": -2.5e-7,
+    "joint_velocity": -1.0e-3,
+    "torques": -1.0e-5,
+    "action_rate": -0.01,
+    "joint_limits": -5.0,
+    "alive": 0.15,
+    "hip_position": -1.0,
+    "foot_slip": -0.2,
+    "swing_height": -20.0,
+    "contact_phase": 0.18,
+}
+"""Scales of unitree_rl_gym's g1_config.py; torques from its legged_robot_config.py."""
+
+A1_WALK = {
+    "track_lin_vel": 2.0,
+    "world_vel": -2.0,
+    "track_ang_vel": 0.05,
+    "alive": 2.0,
+    "feet_air_time": 2.0,
+    "energy": -2.0e-5,
+    "joint_limits": -0.1,
+    "torque_limits": -0.2,
+}
+"""Scales of ParkourGym's A1-Walk task."""
+
+
+def test_a1_is_rewarded_as_in_a1_walk_beside_the_terms_of_its_gait():
+    ours = weights("A1")
+    assert {name: ours.pop(name) for name in A1_WALK} == A1_WALK
+    assert set(ours) == {"base_height", "trot", "uneven_duty", "yaw_drift", "progress", "only_positive"}
+
+
+def test_g1_is_rewarded_as_in_unitree_rl_gym():
+    assert weights("G1") == {**UNITREE, "yaw_drift": 0.0, "progress": 0.0, "only_positive": 1.0}
+
+
 def test_h1_is_rewarded_as_g1_but_for_three_terms():
     """unitree_rl_gym: no torque and joint-velocity terms, but one on contacts of hips and knees."""
     g1, h1 = weights("G1"), weights("H1")
