@@ -169,6 +169,16 @@ def test_what_is_wrong_is_one_line(argv, line, capsys, tmp_path, monkeypatch):
     assert err.count("\n") == 1
 
 
+def test_a_run_that_died_after_its_last_checkpoint_is_not_trained_for_ever(sweep, tmp_path, capsys):
+    assert sweep({"seeds": [1]}, *STAGE1) == 0
+    (record,) = tmp_path.glob("logs/*/*/*/run.json")
+    for status in ("running", "failed"):  # its last word is missing, or it was asked to go on
+        record.write_text(json.dumps(json.loads(record.read_text()) | {"status": status}))
+        assert sweep({"seeds": [1]}, *STAGE1) == 0
+        assert "1 are there already" in capsys.readouterr().out
+    assert json.loads(record.read_text())["starts"] == 1
+
+
 def test_a_second_start_of_the_same_sweep_is_refused(sweep, tmp_path):
     from umc.rl import sweep_run
 

@@ -281,7 +281,7 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
     import gymnasium as gym
     import torch
     from isaaclab.utils import to_dict
-    from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env, dump_train_configs
+    from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
     from isaaclab_rl.rsl_rl.utils import check_rsl_rl_version, handle_deprecated_rsl_rl_cfg
 
     from umc.mdp import fault_state
@@ -303,9 +303,7 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
     runner = runner_class(wrapped, train_cfg, str(plan.folder), agent_cfg.device, info=info)
     # a plan is drawn from (seed, env, episode): counted from 0 again, a resumed run would repeat its faults
     runner.carried["fault_episode"] = fault_state(env.unwrapped).episode
-    if plan.record.writes:
-        dump_train_configs(str(plan.folder), env_cfg, agent_cfg)
-    load_start(plan, runner)
+    begin(plan, runner, env_cfg, agent_cfg)
     return runner
 
 
@@ -321,6 +319,28 @@ def _library(library: str) -> tuple[Callable[[Any, dict[str, Any]], Any], Callab
     from umc.rl.runner import UmcRunner
 
     return lambda env, cfg: RslRlVecEnvWrapper(env, cfg["clip_actions"]), UmcRunner
+
+
+def begin(plan: Plan, runner: TrainingRun, env_cfg: Any, agent_cfg: Any) -> None:
+    """Load what a run starts from, then write down its cfgs.
+
+    In this order: a run whose checkpoint does not fit what was typed stays as it was, and can still be gone on with.
+
+    Args:
+        plan: What to do.
+        runner: The run's runner.
+        env_cfg: Env cfg, as the env was made.
+        agent_cfg: Agent cfg, as the runner was made.
+
+    Raises:
+        UmcError: If the checkpoint does not fit.
+    """
+    from isaaclab_rl.entrypoints.common import dump_train_configs
+
+    load_start(plan, runner)
+    plan.record.release()
+    if plan.record.writes:
+        dump_train_configs(str(plan.folder), env_cfg, agent_cfg)
 
 
 def load_start(plan: Plan, runner: TrainingRun) -> None:

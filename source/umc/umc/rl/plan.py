@@ -24,6 +24,7 @@ from umc.rl.resolve import (
     pick_device,
     resolve_cfgs,
 )
+from umc.rl.resume import require_left
 from umc.rl.shipped import describe, read_models, shipped_folder
 from umc.rl.sizes import Sizes, cpu_sizes
 from umc.rl.stages import experiment_folder, find_stage1, newest_checkpoint
@@ -163,9 +164,13 @@ def make_plan(request: TrainRequest) -> Plan:
         facts["parent"] = None if start_from is None else parent(start_from)
         record = new_record(_new_folder(request, agent_cfg), request.task, request.agent, **facts)
     else:
+        record.held = True  # until the checkpoint has turned out to fit
         record.fields |= facts
     env_cfg.log_dir = str(record.path.parent)
-    return Plan(request, env_cfg, agent_cfg, device, facts["physics"], start_from, record, remarks)
+    plan = Plan(request, env_cfg, agent_cfg, device, facts["physics"], start_from, record, remarks)
+    if plan.resume:
+        require_left(plan.iterations_behind, agent_cfg.max_iterations)
+    return plan
 
 
 def share_plan(plan: Plan) -> None:

@@ -85,13 +85,21 @@ class RunRecord:
         self.fields = fields
         self.writes = True
         """Whether the file is written: by one of several processes only."""
+        self.held = False
+        """Whether changes wait for :meth:`release`: a refused ``--resume`` leaves the file as it was."""
 
     def write(self, **changes: Any) -> None:
         """Change fields and write the file."""
         self.fields.update(changes)
-        if not self.writes:
+        if self.held or not self.writes:
             return
         write_json(self.path, self.fields)
+
+    def release(self) -> None:
+        """Write the changes that were held back, and from now on every one."""
+        if self.held:
+            self.held = False
+            self.write()
 
     def start(self, argv: list[str]) -> None:
         """Note that a process works on this run now."""

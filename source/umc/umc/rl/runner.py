@@ -24,6 +24,7 @@ from umc.rl.checkpoint import CheckpointInfo, read_checkpoint, write_checkpoint
 from umc.rl.distributed import configure_rsl_rl, everyone, highest, weights_digest
 from umc.rl.mirror import add_mirrored, mirror_of
 from umc.rl.progress import Progress, ProgressLogger
+from umc.rl.resume import require_left
 
 SAVE_EVERY_S = 120.0
 """Longest time between two checkpoints [s]: what a ``kill -9`` may cost where iterations are slow."""
@@ -149,8 +150,7 @@ class TrainingRun:
             UmcError: If nothing is left to train.
         """
         done = self.current_learning_iteration
-        if done >= max_iterations:
-            raise UmcError(f"the run has {done} iterations already; give a higher --max_iterations to go on")
+        require_left(done, max_iterations)
         self._total = max_iterations
         self._last_save = time.monotonic()
         steps = self.cfg["num_steps_per_env"] * self.env.num_envs * self.gpu_world_size

@@ -86,14 +86,21 @@ class Job:
         folder = self.folder(logs)
         return (checkpoints_in(folder) or [None])[-1] if folder else None
 
+    def iterations(self, logs: Path) -> int | None:
+        """Iterations behind its last checkpoint; None where there is none yet."""
+        last = self.last_checkpoint(logs)
+        return None if last is None else int(last.stem.split("_")[1]) + 1
+
     def done(self, logs: Path) -> bool:
         """Whether it has been trained to the end that is asked for."""
         folder = self.folder(logs)
         if folder is None or self.last_checkpoint(logs) is None:
             return False
         record = read_record(folder)
-        asked = _value_of("--max_iterations", self.common)
-        return record.get("status") == "finished" and record["max_iterations"] >= int(asked or 0)
+        asked, total = _value_of("--max_iterations", self.common), record["max_iterations"]
+        # one that died between its last checkpoint and the last word in its record has nothing left to train
+        ended = record.get("status") == "finished" or (self.iterations(logs) or 0) >= total
+        return ended and total >= int(asked or 0)
 
     def arguments(self, logs: Path) -> list[str]:
         """Arguments of ``scripts/train.py``, which start it or go on with it."""

@@ -191,12 +191,13 @@ class Sweep:
 
     def _next(self) -> Job | None:
         """The next training that can start."""
+        ending = {job.key for job, _ in self.running.values()}  # the last checkpoint is written before the record is
         for job in list(self.waiting):
             if job.after is not None and self.codes.get(job.after.key, 0) != 0:
                 self.waiting.remove(job)
                 self.codes[job.key] = FAILED
                 print(f"left out {job.label}: its Stage 1 failed", flush=True)
-            elif job.after is None or job.after.done(self.logs):
+            elif job.after is None or (job.after.key not in ending and job.after.done(self.logs)):
                 return job
         return None
 
@@ -265,7 +266,7 @@ class Sweep:
         return {
             "training": job.label,
             "status": status,
-            "iterations": None if checkpoint is None else int(checkpoint.stem.split("_")[1]) + 1,
+            "iterations": job.iterations(self.logs),
             **{name: (record.get("result") or {}).get(name) for name in ("reward", "episode_steps")},
             "checkpoint": None if checkpoint is None else str(checkpoint),
         }

@@ -1,0 +1,80 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A refused --resume is one line before the simulation, and leaves the run as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from pathlib import Path
+
+import dummy_training as dummy
+import pytest
+from test_train_cli import A1, RECORD, SCRIPTS, planned, put_checkpoint
+from umc.errors import UmcError
+from umc.rl import launch
+from umc.rl.cli import load_tasks
+
+STAGE2 = {"task": "UMC-A1-Stage2", "stage": 2}
+STATUS = {"status": "finished", "starts": [], "ended_at": "then"}
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    load_tasks()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def put_run(place, name="model_76.pt", record=None, **info):
+    """A run that is through: its folder, and what is in it."""
+    folder = place / "logs" / "rsl_rl" / "umc_a1_mlp_stage2" / "run"
+    put_checkpoint(folder, name, {**RECORD, **STATUS, **(record or {})}, **{**STAGE2, **info})
+    (folder / "params").mkdir()
+    (folder / "params" / "agent.yaml").write_text("as it was\n")
+    return folder
+
+
+def content(folder):
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != launch.STARTUP_LOG]
+    return {path.name: path.read_bytes() for path in files}
+
+
+def no_simulator(monkeypatch, cfg=None):
+    """Lets `launch.main` build the dummy training in place of env and runner, and keeps the rest of what it does."""
+
+    def build(plan, _cleanup):
+        runner = dummy.build(plan.folder, cfg=cfg)
+        launch.begin(plan, runner, plan.env_cfg, plan.agent_cfg)
+        return runner
+
+    monkeypatch.setattr("isaaclab.app.launch_simulation", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(launch, "_build", build)
+
+
+def test_weights_that_do_not_fit_leave_the_run_as_it_was(place, monkeypatch, capfd):
+    folder = put_run(place)
+    before = content(folder)
+    cfg = dummy.agent()
+    cfg["actor"]["hidden_dims"] = [8]
+    no_simulator(monkeypatch, cfg)
+    argv = [*A1, "--resume", "--max_iterations", "79"]
+    assert launch.main([*argv, "agent.actor.hidden_dims=[8]"], SCRIPTS) == 2
+    assert "do not fit the model" in capfd.readouterr().err
+    assert content(folder) == before
+    no_simulator(monkeypatch)  # the run itself goes on
+    assert launch.main(argv, SCRIPTS) == 0
+    record = json.loads((folder / "run.json").read_text())
+    assert (record["status"], record["max_iterations"], len(record["starts"])) == ("finished", 79, 1)
+    assert (folder / "params" / "agent.yaml").read_bytes() != before["agent.yaml"]
+
+
+def test_a_run_that_is_through_stays_through(place, monkeypatch, capfd):
+    folder = put_run(place)
+    before = content(folder)
+    no_simulator(monkeypatch)
+    for argv in ([], ["--max_iterations", "70"]):
+        assert launch.main([*A1, "--resume", *argv], SCRIPTS) == 2
+        assert "the run has 77 iterations already; give a higher --max_iterations" in capfd.readouterr().err
+    assert content(folder) == before
