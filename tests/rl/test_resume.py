@@ -70,6 +70,17 @@ def test_weights_that_do_not_fit_leave_the_run_as_it_was(place, monkeypatch, cap
     assert (folder / "params" / "agent.yaml").read_bytes() != before["agent.yaml"]
 
 
+def test_a_run_goes_on_with_the_agent_it_began_with(place):
+    for agent in ("transformer_mask_100", "transformer_curriculum"):  # both have the network of the default agent
+        entry = f"rsl_rl_{agent}_cfg_entry_point"
+        path = put_checkpoint(place / agent, "model_5.pt", RECORD, **STAGE2, model="transformer", agent=entry)
+        argv = ["--task", "UMC-A1-Stage2", "--device", "cpu", "--resume", "--checkpoint", str(path)]
+        with pytest.raises(UmcError, match=f"is a run of agent {agent}; .* give --agent {agent}"):
+            planned(*argv)
+        assert planned(*argv, "--agent", agent).start_from == path
+    assert not list(place.glob("logs"))
+
+
 def test_a_run_that_is_through_stays_through(place, monkeypatch, capfd):
     folder = put_run(place)
     before = content(folder)

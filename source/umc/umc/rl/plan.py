@@ -11,7 +11,6 @@ from typing import Any
 
 from umc.errors import UmcError
 from umc.ranks import ranks_from_env
-from umc.rl.agents import library_of
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
 from umc.rl.cli import TrainRequest
 from umc.rl.record import RunRecord, new_record, parent, read_record
@@ -24,7 +23,7 @@ from umc.rl.resolve import (
     pick_device,
     resolve_cfgs,
 )
-from umc.rl.resume import require_left
+from umc.rl.resume import require_left, require_same_run
 from umc.rl.shipped import describe, read_models, shipped_folder
 from umc.rl.sizes import Sizes, cpu_sizes
 from umc.rl.stages import experiment_folder, find_stage1, newest_checkpoint
@@ -203,17 +202,12 @@ def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:
     """What a checkpoint says about itself, if this run can use it.
 
     Raises:
-        UmcError: If it belongs to another robot, model or (with ``--resume``) task or RL library.
+        UmcError: If it belongs to another robot, model or (with ``--resume``) task, RL library or agent.
     """
     info = checkpoint_info(read_checkpoint(path), path)
+    if request.options.resume:
+        require_same_run(request, info, path)
     require_match(info, path, request.robot, request.model)
-    if request.options.resume and info.task != request.task:
-        raise UmcError(f"{path} is a run of {info.task}; --resume goes on with the same task: give --task {info.task}")
-    library = library_of(info.agent)
-    if request.options.resume and library != request.library:
-        raise UmcError(
-            f"{path} is a run of {library}; --resume goes on with the same library: give --rl_library {library}"
-        )
     if info.stage > request.stage:
         raise UmcError(
             f"{path} is of Stage {info.stage}; Stage {request.stage} comes before it: give --task {info.task}"

@@ -4,7 +4,38 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from umc.errors import UmcError
+from umc.rl.agents import agent_spec, library_of
+from umc.rl.checkpoint import CheckpointInfo
+from umc.rl.cli import TrainRequest
+
+
+def require_same_run(request: TrainRequest, info: CheckpointInfo, path: Path) -> None:
+    """Refuse to go on with the run of another task, RL library or agent.
+
+    Args:
+        request: Checked command line.
+        info: What the run's checkpoint says about itself.
+        path: The checkpoint, for the error.
+
+    Raises:
+        UmcError: If one of them differs.
+    """
+    if info.task != request.task:
+        raise UmcError(f"{path} is a run of {info.task}; --resume goes on with the same task: give --task {info.task}")
+    library = library_of(info.agent)
+    if library != request.library:
+        raise UmcError(
+            f"{path} is a run of {library}; --resume goes on with the same library: give --rl_library {library}"
+        )
+    # by their name: networks of several agents are alike, and what tells them apart would change half way
+    spec = agent_spec(info.agent)
+    if spec is not None and spec.name != request.spec.name:
+        raise UmcError(
+            f"{path} is a run of agent {spec.name}; --resume goes on with the same agent: give --agent {spec.name}"
+        )
 
 
 def require_left(done: int, max_iterations: int) -> None:
