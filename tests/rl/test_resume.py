@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
-from pathlib import Path
 
 import dummy_training as dummy
 import pytest
 from test_train_cli import A1, RECORD, SCRIPTS, planned, put_checkpoint
 from umc.errors import UmcError
 from umc.rl import launch
+from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.rl.cli import load_tasks
 
 STAGE2 = {"task": "UMC-A1-Stage2", "stage": 2}
@@ -75,10 +74,34 @@ def test_a_run_goes_on_with_the_agent_it_began_with(place):
         entry = f"rsl_rl_{agent}_cfg_entry_point"
         path = put_checkpoint(place / agent, "model_5.pt", RECORD, **STAGE2, model="transformer", agent=entry)
         argv = ["--task", "UMC-A1-Stage2", "--device", "cpu", "--resume", "--checkpoint", str(path)]
-        with pytest.raises(UmcError, match=f"is a run of agent {agent}; .* give --agent {agent}"):
+        with pytest.raises(UmcError, match=rf"is a run of agent {agent}; .* give --agent {agent}"):
             planned(*argv)
         assert planned(*argv, "--agent", agent).start_from == path
     assert not list(place.glob("logs"))
+
+
+def test_weights_alone_can_be_started_from_but_not_gone_on_with(place):
+    folder = put_run(place)
+    path = folder / "model_76.pt"
+    whole = read_checkpoint(path)
+    folded = {name: part for name, part in whole.items() if name != "optimizer_state_dict"}
+    shipped = {**whole, "infos": {"umc": whole["infos"]["umc"]}}
+    for data in (folded, shipped):
+        write_checkpoint(path, data)
+        for refused in (lambda: planned(*A1, "--resume"), lambda: dummy.build(folder).resume(str(path))):
+            with pytest.raises(UmcError, match=r"holds weights, but not the optimizer .* leave out --resume"):
+                refused()
+        assert planned(*A1, "--checkpoint", str(path)).start_from == path
+
+
+@pytest.mark.parametrize("name", ["num_envs", "max_iterations"])
+def test_a_record_without_sizes_is_one_line(place, name):
+    folder = put_run(place, "model_5.pt")
+    record = json.loads((folder / "run.json").read_text())
+    del record[name]
+    (folder / "run.json").write_text(json.dumps(record))
+    with pytest.raises(UmcError, match=rf"run\.json does not say {name}; start a new run without --resume"):
+        planned(*A1, "--resume")
 
 
 def test_a_run_that_is_through_stays_through(place, monkeypatch, capfd):

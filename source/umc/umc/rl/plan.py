@@ -23,7 +23,7 @@ from umc.rl.resolve import (
     pick_device,
     resolve_cfgs,
 )
-from umc.rl.resume import require_left, require_same_run
+from umc.rl.resume import require_left, require_remembered, require_same_run, require_whole
 from umc.rl.shipped import describe, read_models, shipped_folder
 from umc.rl.sizes import Sizes, cpu_sizes
 from umc.rl.stages import experiment_folder, find_stage1, newest_checkpoint
@@ -204,10 +204,13 @@ def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:
     Raises:
         UmcError: If it belongs to another robot, model or (with ``--resume``) task, RL library or agent.
     """
-    info = checkpoint_info(read_checkpoint(path), path)
+    data = read_checkpoint(path)
+    info = checkpoint_info(data, path)
     if request.options.resume:
         require_same_run(request, info, path)
     require_match(info, path, request.robot, request.model)
+    if request.options.resume:
+        require_whole(data, path)
     if info.stage > request.stage:
         raise UmcError(
             f"{path} is of Stage {info.stage}; Stage {request.stage} comes before it: give --task {info.task}"
@@ -293,7 +296,9 @@ def _resumed(request: TrainRequest, agent_cfg: Any) -> tuple[Path, RunRecord]:
         if path is None:
             raise UmcError(f"nothing to resume in {experiment}; start without --resume, or give --checkpoint or --logs")
         checked_info(request, path)
-    return path, RunRecord(path.parent, read_record(path.parent))
+    record = RunRecord(path.parent, read_record(path.parent))
+    require_remembered(record.fields, record.path)
+    return path, record
 
 
 def _new_folder(request: TrainRequest, agent_cfg: Any) -> Path:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 import signal
 import time
 import warnings
@@ -13,7 +12,6 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-import numpy as np
 import torch
 from rsl_rl.env import VecEnv
 from rsl_rl.runners import OnPolicyRunner
@@ -24,7 +22,8 @@ from umc.rl.checkpoint import CheckpointInfo, read_checkpoint, write_checkpoint
 from umc.rl.distributed import configure_rsl_rl, everyone, highest, weights_digest
 from umc.rl.mirror import add_mirrored, mirror_of
 from umc.rl.progress import Progress, ProgressLogger
-from umc.rl.resume import require_left
+from umc.rl.random_states import random_states, seed_all, set_random_states
+from umc.rl.resume import require_left, require_whole
 
 SAVE_EVERY_S = 120.0
 """Longest time between two checkpoints [s]: what a ``kill -9`` may cost where iterations are slow."""
@@ -243,8 +242,13 @@ class TrainingRun:
 
         Args:
             path: Checkpoint of this run.
+
+        Raises:
+            UmcError: If the file is missing or damaged, lacks what a run goes on with, or does not fit the model.
         """
-        infos = self.load(path)
+        data = read_checkpoint(path, self.device)
+        require_whole(data, path)
+        infos = self.load(path, data=data)
         # the file's iteration is done; rsl_rl itself would repeat it
         self.current_learning_iteration += 1
         state = infos["resume"]
@@ -258,16 +262,16 @@ class TrainingRun:
                 counter.copy_(saved.max())
         others = state.get("random_of_others", [])  # checkpoints of UMC 0.1 have none
         if self.ranks.first:
-            _set_random_states(state["random"], self.device)
+            set_random_states(state["random"], self.device)
         elif len(others) + 1 == self.ranks.world_size:
-            _set_random_states(others[self.ranks.rank - 1], self.device)
+            set_random_states(others[self.ranks.rank - 1], self.device)
         else:
-            _seed_all(self.ranks.seed(infos["umc"]["seed"] + self.current_learning_iteration))
+            seed_all(self.ranks.seed(infos["umc"]["seed"] + self.current_learning_iteration))
 
     def _share(self) -> dict[str, Any]:
         """What this process adds to a checkpoint."""
         return {
-            "random": _random_states(self.device),
+            "random": random_states(self.device),
             "carried": {name: counter.cpu().clone() for name, counter in self.carried.items()},
             "weights": weights_digest(self.alg.save()) if self.ranks.several else None,
         }
@@ -368,33 +372,3 @@ class UmcRunner(TrainingRun, OnPolicyRunner):
 
     def _learn(self, iterations: int, init_at_random_ep_len: bool) -> None:
         self.learn(iterations, init_at_random_ep_len)
-
-
-def _random_states(device: str) -> dict[str, Any]:
-    """States of the random number generators, as tensors and plain values."""
-    _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
-    return {
-        "python": random.getstate(),
-        "numpy": (torch.from_numpy(np.asarray(keys).astype(np.int64)), int(position), int(has_gauss), float(gauss)),
-        "torch": torch.get_rng_state(),
-        "cuda": [torch.cuda.get_rng_state(device)] if torch.device(device).type == "cuda" else [],
-    }
-
-
-def _seed_all(seed: int) -> None:
-    """Start all random number generators anew."""
-    random.seed(seed)
-    np.random.seed(seed)
-    torch.manual_seed(seed)
-
-
-def _set_random_states(states: dict[str, Any], device: str) -> None:
-    random.setstate(states["python"])
-    keys, position, has_gauss, gauss = states["numpy"]
-    np.random.set_state(("MT19937", keys.cpu().numpy().astype(np.uint32), position, has_gauss, gauss))
-    # torch wants these on the CPU, whatever device the checkpoint was mapped to
-    torch.set_rng_state(states["torch"].cpu())
-    if states["cuda"] and torch.device(device).type == "cuda":
-        # UMC 0.1 stored one state for each GPU of the machine
-        number = torch.device(device).index or 0
-        torch.cuda.set_rng_state(states["cuda"][number if number < len(states["cuda"]) else 0].cpu(), device)
