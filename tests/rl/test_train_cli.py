@@ -288,6 +288,18 @@ def test_run_json_says_how_it_ended_and_how_to_repeat_it(tmp_path, monkeypatch, 
     assert None not in (start["versions"][name] for name in ("umc", "isaaclab", "torch", "python"))
 
 
+def test_trainings_of_one_second_do_not_share_a_folder(tmp_path, monkeypatch, capfd):
+    argv = ["--task", "UMC-A1-Stage1", "--agent", "mlp", "--device", "cpu"]
+    plans = [planned(*argv) for _ in range(2)]  # both are made before either begins
+    plans[1].record.path = plans[0].record.path
+    monkeypatch.setattr(plan, "make_plan", lambda _: plans.pop())
+    monkeypatch.setattr(launch, "_simulate", lambda plan: plan.folder / "model_0.pt")
+    assert [launch.main(argv, SCRIPTS) for _ in range(2)] == [0, 2]
+    assert "exists already; start again in a second, or give another --run_name" in capfd.readouterr().err
+    (path,) = tmp_path.glob("logs/rsl_rl/umc_a1_mlp_stage1/*/run.json")
+    assert len(json.loads(path.read_text())["starts"]) == 1
+
+
 def test_quick_passes_through_every_part(tmp_path, monkeypatch, capsys):
     calls = []
 

@@ -121,7 +121,7 @@ def _work(argv: list[str], scripts: Path) -> int:
 
     # from here on imports take seconds
     from umc.rl.distributed import same
-    from umc.rl.plan import make_plan, needs_stage1, share_plan
+    from umc.rl.plan import claim_folder, make_plan, needs_stage1, share_plan
     from umc.rl.resolve import add_launcher_options
 
     request.options.seed = same(request.options.seed)  # -1 has been drawn
@@ -136,6 +136,7 @@ def _work(argv: list[str], scripts: Path) -> int:
     with quiet():
         plan = _together(lambda: make_plan(request))
     share_plan(plan)
+    _together(lambda: claim_folder(plan))
     checkpoint = train(plan, argv)
     print(f"checkpoint: {checkpoint}", flush=True)
     if request.options.video and ranks_from_env().first:

@@ -198,6 +198,23 @@ def share_plan(plan: Plan) -> None:
     together(see)
 
 
+def claim_folder(plan: Plan) -> None:
+    """Make the folder of a new run, so that no other training writes into it.
+
+    Args:
+        plan: What to do; a run that goes on has its folder, and of several processes only the first makes it.
+
+    Raises:
+        UmcError: If another training of the same second has it.
+    """
+    if plan.resume or not plan.record.writes:
+        return
+    try:
+        plan.folder.mkdir(parents=True)
+    except FileExistsError as error:
+        raise UmcError(f"{plan.folder} exists already; start again in a second, or give another --run_name") from error
+
+
 def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:
     """What a checkpoint says about itself, if this run can use it.
 
@@ -305,7 +322,4 @@ def _new_folder(request: TrainRequest, agent_cfg: Any) -> Path:
     name = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     if agent_cfg.run_name:
         name += f"_{agent_cfg.run_name}"
-    folder = experiment_folder(request.logs, agent_cfg.experiment_name, request.library) / name
-    if folder.exists():
-        raise UmcError(f"{folder} exists already; start again in a second, or give another --run_name")
-    return folder
+    return experiment_folder(request.logs, agent_cfg.experiment_name, request.library) / name
