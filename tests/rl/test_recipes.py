@@ -227,6 +227,42 @@ def test_phases_follow_each_other_and_are_not_repeated(place, capsys):
     assert {flag(call, "seed") for call in calls(place)[PHASES:]} == {"4"}
 
 
+def test_a_phase_with_a_seed_of_its_own_is_trained_for_every_seed_of_the_recipe(place):
+    stages = {1: [{"iterations": 2}], 2: [{"iterations": 1, "seed": 4}, {"iterations": 1}]}
+    argv = ["--recipe", written(place, stages=stages)]
+    for number, seed in enumerate(("3", "4", "5"), start=1):
+        assert run_recipe([*argv, "--seed", seed], FAKE) == 0
+        assert len(calls(place)) == number * PHASES
+    walks, faults = calls(place)[::PHASES], calls(place)[1::PHASES]
+    assert [flag(call, "seed") for call in walks] == ["3", "4", "5"]
+    assert [flag(call, "seed") for call in faults] == ["4", "4", "4"]
+    starts = [flag(call, "checkpoint") for call in faults]
+    assert len(set(starts)) == 3
+    assert all("tiny_phase1/" in start for start in starts)
+
+
+def test_a_recipe_that_earlier_versions_began_goes_on_in_its_run(place):
+    stages = {1: [{"iterations": 2}], 2: [{"iterations": 2, "seed": 9}, {"iterations": 1}]}
+    argv = ["--recipe", written(place, stages=stages)]
+    assert run_recipe(argv, FAKE) == 0
+    path = place / "logs" / "recipes" / "tiny_seed3" / "state.json"
+    state = json.loads(path.read_text())
+    (run,) = place.glob("logs/rsl_rl/umc_a1_mlp_stage2/*_tiny_phase2_seed3")
+    run = run.rename(run.with_name(run.name.removesuffix("_seed3")))
+    (run / "model_1.pt").unlink()
+    (run / "model_2.pt").unlink()
+    for entry in state["phases"]:
+        del entry["run_name"]  # which they did not write
+    state["phases"][1]["status"] = "running"
+    state["phases"] = state["phases"][:2]
+    path.write_text(json.dumps(state))
+    assert run_recipe(argv, FAKE) == 0
+    resumed = calls(place)[PHASES:]
+    assert [Path(flag(call, "checkpoint")) for call in resumed] == [
+        run.relative_to(place) / f"model_{n}.pt" for n in (0, 1)
+    ]
+
+
 def test_a_changed_recipe_is_not_gone_on_with_by_mistake(place):
     argv = ["--recipe", written(place)]
     run_recipe(argv, FAKE)

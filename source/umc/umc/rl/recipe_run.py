@@ -176,6 +176,7 @@ class RecipeRun:
             words = f"going on after iteration {done}" if done > phase.behind else "starting"
             print(f"{title}: {words}, {phase.last_iteration - max(done, phase.behind)} iterations", flush=True)
             entry.update(status="running", fingerprint=self.recipe.fingerprint(number + 1))
+            entry.setdefault("run_name", self._run_name(number))
             entry.setdefault("started_at", now())
             self._write()
             overall.begin(number)
@@ -274,30 +275,41 @@ class RecipeRun:
 
     def _run_name(self, number: int) -> str:
         """Name of the run of a phase; one that goes on with the run before it shares its name."""
-        phases = self.recipe.phases
-        while phases[number].goes_on:
-            number -= 1
-        name = f"{self.recipe.name}_phase{number + 1}"
+        first = self._chain(number)[0]
+        begun: list[dict[str, Any]] = self.state["phases"][first : first + 1]
+        if begun and "run_name" in begun[0]:
+            return begun[0]["run_name"]
+        name = f"{self.recipe.name}_phase{first + 1}"
+        # earlier versions, which did not note names, began runs without the seed
+        fresh = not begun or "started_at" not in begun[0]
+        # a phase's own seed is the same whatever the recipe's, which then has to tell the runs apart
+        if fresh and self._seeds(number) != {self.recipe.seed}:
+            name += f"_seed{self.recipe.seed}"
         attempt = self.state["attempt"]
         return name if attempt == 1 else f"{name}_attempt{attempt}"
+
+    def _chain(self, number: int) -> range:
+        """Phases of one run: from the one that began it up to this one's last."""
+        phases = self.recipe.phases
+        first, end = number, number + 1
+        while phases[first].goes_on:
+            first -= 1
+        while end < len(phases) and phases[end].goes_on:
+            end += 1
+        return range(first, end)
 
     def _run_folder(self, number: int) -> Path | None:
         """Run folder of a phase: the newest of its name that holds a checkpoint."""
         phase = self.recipe.phases[number]
         experiment = experiment_name(self.recipe.robot, phase.agent, phase.stage)
         place = experiment_folder(self.logs, experiment, self.recipe.library)
-        runs = [run for run in place.glob(f"*_{self._run_name(number)}") if self._is_mine(run) and checkpoints_in(run)]
+        found, seeds = place.glob(f"*_{self._run_name(number)}"), self._seeds(number)
+        runs = [run for run in found if _seed(run) in seeds and checkpoints_in(run)]
         return max(runs, key=lambda run: run.name, default=None)
 
-    def _is_mine(self, run: Path) -> bool:
-        """Whether a run has this recipe's seed; other seeds of it use the same names."""
-        try:
-            return json.loads((run / "run.json").read_text(encoding="utf-8")).get("seed") in self._seeds()
-        except (OSError, ValueError):
-            return False  # killed before it wrote its record
-
-    def _seeds(self) -> set[int]:
-        return {phase.seed for phase in self.recipe.phases}
+    def _seeds(self, number: int) -> set[int]:
+        """Seeds that the run of a phase may have; other seeds of the recipe use the same names."""
+        return {self.recipe.phases[one].seed for one in self._chain(number)}
 
     def _entry(self, number: int) -> dict[str, Any]:
         phases: list[dict[str, Any]] = self.state["phases"]
@@ -352,6 +364,14 @@ class RecipeRun:
             arguments += ["--device", self.recipe.device]
         presets = [token for token in self.recipe.phases[-1].overrides if token.startswith("physics=")]
         return [*arguments, *presets, *(wanted.get("overrides") or [])]
+
+
+def _seed(run: Path) -> int | None:
+    """Seed of a run; None where it was killed before it wrote its record."""
+    try:
+        return json.loads((run / "run.json").read_text(encoding="utf-8")).get("seed")
+    except (OSError, ValueError):
+        return None
 
 
 def _done(checkpoint: Path) -> int:
