@@ -30,6 +30,9 @@ HYDRA_QUIET = [
 SELECTORS = ("physics", "renderer", "presets")
 """Tokens that choose presets; see ``isaaclab_tasks.utils.preset_cli``."""
 
+ENGINES = {"ovphysx": ("ovphysx", "newton_mjwarp"), "newton_mjwarp": ("newton", "ovphysx")}
+"""Python package of each engine that needs no Isaac Sim, and the other one."""
+
 
 def full_parser() -> argparse.ArgumentParser:
     """Parser of all flags: Isaac Lab's launcher flags, then UMC's own, which win where both name one."""
@@ -221,7 +224,7 @@ def check_groups(env_cfg: Any, agent_cfg: Any) -> None:
 
 
 def check_launch(env_cfg: Any, options: argparse.Namespace) -> None:
-    """Refuse combinations that cannot start here: an engine that needs Isaac Sim without Isaac Sim, and the like.
+    """Refuse combinations that cannot start here: an engine that is not installed, and the like.
 
     Raises:
         UmcError: If the combination cannot start.
@@ -233,6 +236,13 @@ def check_launch(env_cfg: Any, options: argparse.Namespace) -> None:
     if needs_kit and importlib.util.find_spec("isaacsim") is None:
         raise UmcError(
             f"{needs_kit[0]} needs Isaac Sim, which is not installed; choose physics=newton_mjwarp or physics=ovphysx"
+        )
+    engine = physics_name(env_cfg)
+    package, other = ENGINES.get(engine, (None, None))
+    if package is not None and importlib.util.find_spec(package) is None:
+        raise UmcError(
+            f"physics={engine} needs the Python package {package}, which is not installed; install the version in "
+            f"requirements.lock, or choose physics={other}"
         )
 
 
