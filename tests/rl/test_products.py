@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 import torch
 from umc.rl import products
-from umc.rl.products import fast_products
+from umc.rl.products import fast_products, training_products
 
 
 @pytest.fixture
@@ -35,6 +35,16 @@ def test_rounded_products_are_not_taken(product, monkeypatch):
         assert not fast
         assert torch.equal(product(), exact)
     products.onednn_is_exact.cache_clear()
+
+
+@pytest.mark.parametrize(("device", "mode"), [("cuda:0", None), ("cpu", "max-autotune-no-cudagraphs")])
+def test_a_gpu_and_the_compiler_find_torchs_switches_as_they_are(device, mode, monkeypatch):
+    monkeypatch.setattr(products, "onednn_is_exact", lambda: True)
+    before = torch.get_float32_matmul_precision()
+    with training_products(device, mode):
+        assert torch.get_float32_matmul_precision() == before  # raises where the switches are mixed
+    with training_products("cpu", None):
+        assert torch.backends.mkldnn.matmul.fp32_precision == products.ONEDNN
 
 
 def test_everything_is_as_before_afterwards(product):

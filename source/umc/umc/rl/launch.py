@@ -245,7 +245,7 @@ def _simulate(plan: Plan) -> Path:
     if threads is not None:
         torch.set_num_threads(threads)
     from umc.rl.distributed import peers
-    from umc.rl.products import fast_products
+    from umc.rl.products import training_products
 
     failure: UmcError | PeerLost | None = None
     checkpoint: Path | None = None
@@ -261,7 +261,8 @@ def _simulate(plan: Plan) -> Path:
                     if plan.record.writes:
                         plan.folder.mkdir(parents=True, exist_ok=True)
                         (plan.folder / STARTUP_LOG).write_text(startup.getvalue())
-                with peers(), fast_products():
+                compile_mode = getattr(plan.agent_cfg, "torch_compile_mode", None)
+                with peers(), training_products(plan.device, compile_mode):
                     checkpoint = runner.train(plan.agent_cfg.max_iterations, plan.agent_cfg.init_at_random_ep_len)
                 results = {"reward": runner.logger.mean_return(), "episode_steps": runner.logger.mean_length()}
                 plan.record.fields["result"] = results

@@ -45,6 +45,22 @@ def fast_products() -> Iterator[bool]:
         matmul.fp32_precision = before
 
 
+def training_products(device: str, compile_mode: str | None) -> contextlib.AbstractContextManager[object]:
+    """The products of a training: oneDNN's where they help.
+
+    A GPU has no use for them. While they are on, ``torch.get_float32_matmul_precision`` raises over a mix of old and
+    new switches, and torch.compile asks it.
+
+    Args:
+        device: Device of the learning.
+        compile_mode: Mode of torch.compile for the networks; None leaves them as they are.
+
+    Returns:
+        What to train in.
+    """
+    return fast_products() if device == "cpu" and compile_mode is None else contextlib.nullcontext()
+
+
 @functools.cache
 def onednn_is_exact() -> bool:
     """Whether oneDNN, once it is let, multiplies float32 matrices in float32 on this CPU; tried once per process."""
