@@ -19,6 +19,7 @@ from umc.faults import FaultSchedule, FaultState
 from umc.ranks import Ranks, ranks_from_env, without_ranks
 from umc.rl import distributed, launch, resolve
 from umc.rl.checkpoint import checkpoints_in, read_checkpoint
+from umc.rl.children import ChildFailed
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 TIMEOUT_S = 500.0
@@ -214,6 +215,24 @@ def test_several_processes_and_the_flag_go_together(monkeypatch, capfd):
     several(monkeypatch, 0)
     assert launch.main(["--task", "UMC-A1-Stage1"], SCRIPTS) == 2
     assert "8 processes were started (WORLD_SIZE); add --distributed" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("store", "code"), [(None, 2), ("False", 2), ("True", 130)])
+def test_a_missing_stage_1_is_trained_on_the_way_by_torchrun_only(monkeypatch, capfd, tmp_path, store, code):
+    def train_py(*_):
+        raise ChildFailed("train.py", 130)
+
+    monkeypatch.chdir(tmp_path)
+    several(monkeypatch, 0)
+    monkeypatch.setattr(distributed, "connect", lambda *_: None)
+    monkeypatch.setattr("umc.rl.plan.needs_stage1", lambda _: True)
+    monkeypatch.setattr(launch, "run_script", train_py)
+    monkeypatch.delenv(distributed.AGENT_STORE, raising=False)
+    if store is not None:
+        monkeypatch.setenv(distributed.AGENT_STORE, store)
+    argv = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu", "--distributed"]
+    assert launch.main(argv, SCRIPTS) == code
+    assert ("train Stage 1 first, or start with torchrun" in capfd.readouterr().err) == (code == 2)
 
 
 def test_a_mistake_of_one_process_is_everybodys(monkeypatch):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -29,6 +30,9 @@ of Warp's kernels on the slowest machine; a process that dies is noticed at once
 
 LOST = re.compile(r"gloo|nccl|connection (closed|reset)|socket|broken pipe|timed? ?out", re.IGNORECASE)
 """What torch's errors about other processes say; they are plain RuntimeErrors on gloo."""
+
+AGENT_STORE = "TORCHELASTIC_USE_AGENT_STORE"
+"""Set to ``True`` by torchrun where it keeps the processes' meeting place itself."""
 
 LAUNCHER = "python -m torch.distributed.run --nproc_per_node 2"
 """How several processes are started; the same as ``torchrun``."""
@@ -71,6 +75,25 @@ def connect(ranks: Ranks, purpose: str) -> None:
         store, rank, world_size = next(rendezvous("env://", timeout=PATIENCE))
         store = dist.PrefixStore(f"umc/{purpose}", store)  # pyright: ignore[reportPrivateImportUsage]
         dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=PATIENCE)
+
+
+def check_stage1_on_the_way(ranks: Ranks) -> None:
+    """Refuse to train a missing Stage 1 where the processes of its training could not meet.
+
+    torchrun itself keeps the address at which processes meet. Of processes that others started (srun, mpirun) the first
+    keeps it, and its child would have to open the same port once more.
+
+    Args:
+        ranks: This process among the others.
+
+    Raises:
+        UmcError: If somebody other than torchrun started them.
+    """
+    if ranks.several and os.environ.get(AGENT_STORE) != "True":
+        raise UmcError(
+            "there is no Stage 1 to start from, and processes that torchrun did not start cannot train it on the way; "
+            "train Stage 1 first, or start with torchrun"
+        )
 
 
 def disconnect() -> None:

@@ -120,7 +120,7 @@ def _work(argv: list[str], scripts: Path) -> int:
     request = _together(lambda: parse(argv))
 
     # from here on imports take seconds
-    from umc.rl.distributed import same
+    from umc.rl.distributed import check_stage1_on_the_way, same
     from umc.rl.plan import claim_folder, make_plan, needs_stage1, share_plan
     from umc.rl.resolve import add_launcher_options
 
@@ -132,6 +132,7 @@ def _work(argv: list[str], scripts: Path) -> int:
 
         return run_quick(request, scripts)
     if same(_together(lambda: needs_stage1(request))):
+        _together(lambda: check_stage1_on_the_way(ranks_from_env()))
         train_stage1(request, scripts)
     with quiet():
         plan = _together(lambda: make_plan(request))
