@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import dummy_distributed as dummy
 import pytest
@@ -20,6 +23,7 @@ from umc.ranks import Ranks, ranks_from_env, without_ranks
 from umc.rl import distributed, launch, resolve
 from umc.rl.checkpoint import checkpoints_in, read_checkpoint
 from umc.rl.children import ChildFailed
+from umc.rl.plan import Plan, share_plan
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 TIMEOUT_S = 500.0
@@ -202,6 +206,22 @@ def test_gpus_that_there_are_not_are_refused(monkeypatch, gpus, asked, line):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
     with pytest.raises(UmcError, match=line):
         resolve.pick_device(asked)
+
+
+@pytest.mark.parametrize(
+    ("device", "others", "refused"),
+    [("cuda:0", ["a"], True), ("cuda:0", ["b", "b"], True), ("cuda:0", ["b", None], False), ("cpu", [None], False)],
+)
+def test_processes_that_share_a_gpu_are_refused(monkeypatch, device, others, refused):
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(uuid="a"))
+    monkeypatch.setattr(distributed, "everyone", lambda mine: [mine, *others])
+    monkeypatch.setattr(distributed, "together", lambda step: step())
+    several(monkeypatch, 0)
+    chosen = SimpleNamespace(device=device, folder=Path("run"), start_from=None, record=SimpleNamespace(path=Path("f")))
+    chosen.env_cfg = SimpleNamespace()
+    expected = pytest.raises(UmcError, match="each needs one of its own") if refused else contextlib.nullcontext()
+    with expected:
+        share_plan(cast(Plan, chosen))
 
 
 def several(monkeypatch, rank):

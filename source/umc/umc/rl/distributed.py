@@ -96,6 +96,26 @@ def check_stage1_on_the_way(ranks: Ranks) -> None:
         )
 
 
+def check_gpus(device: str) -> None:
+    """Refuse processes that share a GPU, which NCCL does not connect; all have to call this at the same moment.
+
+    By the GPUs' own numbers: how many a process sees says nothing where a scheduler shows each its own.
+
+    Args:
+        device: Device of this process.
+
+    Raises:
+        SharedError: If two have the same.
+    """
+    mine = None if device == "cpu" else str(torch.cuda.get_device_properties(device).uuid)
+    gpus = [gpu for gpu in everyone(mine) if gpu is not None]
+    if len(set(gpus)) < len(gpus):
+        raise SharedError(
+            f"{len(gpus)} processes have {len(set(gpus))} GPUs in all, and each needs one of its own; give torchrun "
+            "--nproc_per_node the GPUs of a machine, or --device cpu"
+        )
+
+
 def disconnect() -> None:
     """Leave the other processes."""
     if dist.is_initialized():

@@ -179,12 +179,13 @@ def share_plan(plan: Plan) -> None:
         plan: This process's plan; changed in place.
 
     Raises:
-        UmcError: If a process does not see the checkpoint.
+        UmcError: If a process does not see the checkpoint, or two share a GPU.
     """
     if not ranks_from_env().several:
         return
-    from umc.rl.distributed import same, together
+    from umc.rl.distributed import check_gpus, same, together
 
+    check_gpus(plan.device)
     folder, start = same((str(plan.folder), None if plan.start_from is None else str(plan.start_from)))
     plan.record.path = Path(folder) / plan.record.path.name
     plan.record.writes = ranks_from_env().first
