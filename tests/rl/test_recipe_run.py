@@ -88,6 +88,12 @@ def test_a_phase_with_a_seed_of_its_own_is_trained_for_every_seed_of_the_recipe(
     assert all("tiny_phase1/" in start for start in starts)
 
 
+def test_runs_of_a_recipe_whose_name_ends_alike_are_not_taken_for_its_own(place):
+    for number, name in enumerate(("my_tiny", "tiny"), start=1):
+        assert run_recipe(["--recipe", written(place, name)], FAKE) == 0
+        assert len(calls(place)) == number * PHASES
+
+
 def test_a_recipe_that_earlier_versions_began_goes_on_in_its_run(place):
     stages = {1: [{"iterations": 2}], 2: [{"iterations": 2, "seed": 9}, {"iterations": 1}]}
     argv = ["--recipe", written(place, stages=stages)]

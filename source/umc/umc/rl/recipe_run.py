@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import sys
 import time
@@ -33,6 +34,9 @@ STATE = "state.json"
 
 FORMAT = 1
 """Version of its layout."""
+
+STAMP = re.compile(r"[\d_-]+")
+"""What stands before the name of a run in that of its folder."""
 
 
 def run_recipe(argv: list[str], scripts: Path) -> int:
@@ -303,7 +307,9 @@ class RecipeRun:
         phase = self.recipe.phases[number]
         experiment = experiment_name(self.recipe.robot, phase.agent, phase.stage)
         place = experiment_folder(self.logs, experiment, self.recipe.library)
-        found, seeds = place.glob(f"*_{self._run_name(number)}"), self._seeds(number)
+        name, seeds = f"_{self._run_name(number)}", self._seeds(number)
+        # a time stamp and the name: *_tiny_phase1 is also what a recipe my_tiny has
+        found = [run for run in place.glob(f"*{name}") if STAMP.fullmatch(run.name.removesuffix(name))]
         runs = [run for run in found if _seed(run) in seeds and checkpoints_in(run)]
         return max(runs, key=lambda run: run.name, default=None)
 
