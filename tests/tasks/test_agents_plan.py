@@ -37,6 +37,8 @@ def empty_place(monkeypatch, tmp_path):
 
 def put(experiment, name="model_5.pt", record=None, **info):
     folder = Path("logs") / "rsl_rl" / experiment / "run"
+    if record is not None:
+        info["agent"] = record["agent"]
     runner = dummy.build(folder, **info)
     runner.current_learning_iteration = int(name.split("_")[1].split(".")[0])
     runner.save(str(folder / name))
