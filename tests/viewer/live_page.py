@@ -144,6 +144,15 @@ class LivePage:
             arg=[quantity, most],
         )
 
+    def wait_for_value_within_limits(self, quantity: str) -> None:
+        """Waits until the page shows a value that its limits allow."""
+        self.page.wait_for_function(
+            "name => { const [now, least, most] = [...document.querySelector("
+            "`#umc-now tr[data-quantity=${name}]`).cells].slice(1).map(cell => parseFloat(cell.innerText));"
+            " return least <= now && now <= most; }",
+            arg=quantity,
+        )
+
     def picture(self) -> np.ndarray:
         """The 3D part of the page; shape is (height, width, 3)."""
         shot = Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")

@@ -30,8 +30,6 @@ def main(path: Path) -> None:
             for joint, kind, severity in FAULTS:
                 live.choose("Joint", joint)
                 live.choose("Fault", kind)
-                # the server's answer, the slider's range and value for this kind, comes first: seconds where it is busy
-                live.page.wait_for_timeout(8000)
                 live.set_severity(severity)
                 live.press("Break")
                 live.wait_for_row(joint, kind)
