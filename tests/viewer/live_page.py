@@ -24,6 +24,9 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 TIMEOUT_S = 500
 """Longest start of the engine, and longest wait for the page [s]; both take seconds on a machine that is not busy."""
 
+ANSWER_MS = 1500
+"""How long the page takes to hear of a choice and to answer it, and the viewer to hear of a number [ms]; generous."""
+
 SIZE = {"width": 1440, "height": 840}
 """Of the page [px]."""
 
@@ -112,6 +115,7 @@ class LivePage:
     def choose(self, label: str, option: str) -> None:
         self.page.get_by_label(label, exact=True).click()
         self.page.get_by_role("option", name=option, exact=True).click()
+        self.page.wait_for_timeout(ANSWER_MS)  # its slider arrives
 
     def press(self, button: str) -> None:
         self.page.get_by_role("button", name=button, exact=True).click()
@@ -120,6 +124,7 @@ class LivePage:
         box = self.page.locator(".mantine-NumberInput-input:visible")
         box.fill(str(value))
         box.press("Enter")
+        self.page.wait_for_timeout(ANSWER_MS)
 
     def row(self, joint: str) -> list[str]:
         """Cells of a joint in the table of faults."""

@@ -16,6 +16,12 @@ HEALTHY, WEAK, WEAKER = 25.0, 8.0, 2.0
 """Largest torque of A1's motor, the paper's inference setting, with which the slider starts, and what it is moved to
 [N*m]."""
 
+PASTED = 14.0
+"""What is pasted into the box before the button is pressed [N*m]."""
+
+BIAS = 0.25
+"""A wrong sensor, whose slider has other ends and decimals [rad]."""
+
 
 def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_ends_it(tmp_path):
     try:
@@ -63,6 +69,17 @@ def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_e
         live.press("Heal this joint")
         live.wait_for_row(JOINT, "healthy")
         live.wait_for_most("torque", HEALTHY)
+
+        # a severity that is chosen before its fault, for one kind after the other
+        for kind, severity, shown in (("bias", BIAS, "0.25 rad"), ("effort", PASTED, "14 N*m")):
+            live.choose("Fault", kind)
+            live.set_severity(severity)
+            live.press("Break")
+            live.wait_for_row(JOINT, kind)
+            assert shown in live.row(JOINT)[2]
+        live.wait_for_most("torque", PASTED)
+        live.press("Heal all")
+        live.wait_for_row(JOINT, "healthy")
         assert live.errors == []
         assert running.interrupt() == 130
         assert "stopped" in running.said()
@@ -74,8 +91,10 @@ def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_e
         ((JOINT,), {"effort": {JOINT: WEAK}}),
         ((JOINT,), {"effort": {JOINT: WEAKER}}),
         ((JOINT,), {"dead": {JOINT: 0.0}}),
+        ((JOINT,), {"bias": {JOINT: BIAS}}),
+        ((JOINT,), {"effort": {JOINT: PASTED}}),
     ]
-    assert [fault.detected for fault in made] == [False, False, True]
+    assert [fault.detected for fault in made] == [False, False, True, False, False]
     assert made[0].end == made[1].onset
     assert made[1].end == made[2].end
     assert episode.limits_at(made[1].onset)[JOINT].effort == WEAKER

@@ -10,10 +10,10 @@ import pytest
 import warp as wp
 from umc.colors import FAULT_COLOR, SENSOR_COLOR
 from umc.errors import UmcError
-from umc.mdp import JointRow
+from umc.mdp import JointRow, SeveritySpan
 from umc.viewer import live, mend
 from umc.viewer.attention_map import CELL, DARK, AttentionMap
-from umc.viewer.panel import slider_step, table
+from umc.viewer.panel import slider_range, table
 from umc.viewer.plots import CHARTS, SECONDS, History, now
 
 JOINTS = ("FL_hip_joint", "FL_calf_joint", "FR_hip_joint")
@@ -78,9 +78,19 @@ def test_an_attention_picture_is_dark_where_much_is_read_and_white_where_nobody_
     assert not changed[margin:, margin:].any()
 
 
-@pytest.mark.parametrize(("low", "high", "step"), [(0.25, 25.0, 0.1), (0.01, 1.0, 0.001), (-0.5, 0.5, 0.01)])
-def test_sliders_move_in_round_steps(low, high, step):
-    assert slider_step(low, high) == pytest.approx(step)
+@pytest.mark.parametrize(
+    ("span", "offered"),
+    [
+        ((0.25, 25.0, 8.0, "N*m"), (0.3, 25.0, 0.1, 8.0)),
+        ((0.01, 1.0, 0.3, "of the motor"), (0.01, 1.0, 0.001, 0.3)),
+        ((-0.5, 0.5, 0.3, "rad"), (-0.5, 0.5, 0.01, 0.3)),
+        ((0.05 * 33.5, 33.5, 0.3 * 33.5, "N*m"), (1.7, 33.5, 0.1, 10.0)),
+        ((1.0, 10.0, 5.0, "env steps"), (1.0, 10.0, 1.0, 5.0)),
+        ((0.0, 700.0, 699.9, "rad/s"), (0.0, 700.0, 1.0, 700.0)),
+    ],
+)
+def test_a_slider_offers_round_numbers_within_the_span(span, offered):
+    assert slider_range(SeveritySpan(*span)) == offered
 
 
 def options(**flags) -> argparse.Namespace:

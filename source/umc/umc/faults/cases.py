@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from inspect import signature
 from typing import Any
 
 import torch
@@ -18,6 +19,9 @@ from .plan import FaultPlan
 from .random import seed_word
 from .scenarios import Scenario
 from .schedule import FaultSchedule, Identity
+
+_KNOWN = frozenset(signature(FaultSchedule).parameters)
+"""What a case can change."""
 
 
 class FaultCases:
@@ -150,6 +154,9 @@ def _widen(plan: FaultPlan, scenario: torch.Tensor, num_faults: int) -> FaultPla
 
 def _schedule(case: Mapping[str, Any], joint_names: Sequence[str], common: Mapping[str, Any]) -> FaultSchedule:
     own = dict(case)
+    unknown = [name for name in own if name not in _KNOWN]
+    if unknown:
+        raise UmcError(f"a case has no parameter '{unknown[0]}'; see umc.faults.FaultSchedule for those it has")
     if "joint_names" in own:
         own["candidates"] = own.pop("joint_names")
     own["severity"] = {

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, TypeGuard
 
 import torch
@@ -87,6 +89,24 @@ def check_mapping(name: str, value: Any) -> dict[str, Any]:
     if value is not None and not isinstance(value, Mapping):
         raise UmcError(f"{name} {value} must be a mapping, such as {{name: value}}")
     return dict(value or {})
+
+
+def check_path(name: str, value: Any) -> Path:
+    """Checks the name of a file.
+
+    Args:
+        name: What the parameter is called.
+        value: The name.
+
+    Returns:
+        The path.
+
+    Raises:
+        UmcError: If it is none.
+    """
+    if not isinstance(value, str | PathLike):
+        raise UmcError(f"{name} {value} must be the name of a file")
+    return Path(value)
 
 
 def check_scenario(scenario: Any) -> list[int | str]:

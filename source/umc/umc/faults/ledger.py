@@ -14,6 +14,7 @@ from typing import Any
 
 from umc.errors import UmcError
 
+from .checks import check_path
 from .ledger_writer import FORMAT, VERSION
 from .plan import BY_HAND
 from .scenarios import Scenario
@@ -181,7 +182,7 @@ def read_ledger(path: str | Path, *, allow_torn: bool = False) -> Ledger:
     Raises:
         UmcError: If there is no such file, or it is no ledger of this format, or is torn.
     """
-    path = Path(path)
+    path = check_path("ledger", path)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

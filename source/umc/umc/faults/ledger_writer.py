@@ -16,6 +16,7 @@ import torch
 import umc
 from umc.errors import UmcError
 
+from .checks import check_path
 from .limits import JointLimits
 from .plan import NEVER, FaultPlan
 from .schedule import FaultSchedule
@@ -57,7 +58,7 @@ class LedgerWriter:
         robot: str = "",
         step_dt: float | None = None,
     ) -> None:
-        self.path = Path(path)
+        self.path = check_path("ledger", path)
         self._state, self._schedule = state, schedule
         self._changes = 0
         source = state.source

@@ -12,7 +12,7 @@ import torch
 
 from umc.errors import UmcError
 from umc.faults import FaultCases, FaultKind, FaultSchedule, JointLimits, read_ledger
-from umc.faults.checks import check_mapping
+from umc.faults.checks import check_mapping, check_path
 from umc.faults.replay import ledger_kinds
 from umc.faults.severity import FRACTION, SHAPES
 
@@ -40,6 +40,8 @@ def rehearse(env_cfg: Any, schedule: Mapping[str, Any], known: Mapping[str, Any]
         raise UmcError(f"faults have no parameter '{unknown[0]}'; see umc.faults.FaultSchedule for those they have")
     if schedule.get("replay") is not None:
         return ledger_kinds(read_ledger(schedule["replay"]))
+    if schedule.get("ledger") is not None:
+        check_path("ledger", schedule["ledger"])
     names = [f"joint_{number}" for number in range(MADE_UP_JOINTS)]
     one = torch.ones(MADE_UP_JOINTS)
     common = {name: value for name, value in schedule.items() if name not in ("severity", "cases", "ledger", "replay")}

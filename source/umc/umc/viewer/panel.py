@@ -16,7 +16,7 @@ import torch
 from umc.colors import FAULT_COLOR, SENSOR_COLOR
 from umc.errors import UmcError
 from umc.faults import JointKind, find_kind
-from umc.mdp import FaultBoard, JointRow, fault_state
+from umc.mdp import FaultBoard, JointRow, SeveritySpan, fault_state
 
 from .attention_map import AttentionMap
 from .plots import History, Plots, measure
@@ -35,6 +35,9 @@ NO_ATTENTION = "This policy is an MLP: it has no attention to show."
 
 STEPS_OF_A_SLIDER = 100
 """Severities that a slider can be set to, about."""
+
+ROUNDING = 1e-6
+"""Part of a step by which a number may miss a round one, being a float."""
 
 TABLE_ID = "umc-faults"
 """Id of the table in the page."""
@@ -82,12 +85,14 @@ class Panel:
         """The env that is shown."""
         self.follows = True
         """Whether the camera follows the robot."""
-        gui = server.gui
-        server.gui.configure_theme(control_width=WIDTH, show_logo=False, show_share_button=False)
+        self._gui = gui = server.gui
+        gui.configure_theme(control_width=WIDTH, show_logo=False, show_share_button=False)
         gui.set_panel_label("UMC")
         gui.add_markdown(f"**{title}**", order=FIRST)
-        with gui.add_folder("Faults", order=FIRST + 1):
+        self._folder = gui.add_folder("Faults", order=FIRST + 1)
+        with self._folder:
             self._add_faults(gui)
+        self._set_slider()
         with gui.add_folder("View", order=FIRST + 2):
             self._add_view(gui)
         aside = gui.add_panel()
@@ -154,17 +159,13 @@ class Panel:
         self._table = gui.add_html("")
         self._selected = gui.add_dropdown("Joint", self._board.joint_names)
         self._kind = gui.add_dropdown("Fault", self._board.kinds)
-        span = self._spans[self._selected.value, self._kind.value]
-        low, high, first = (0.0, 1.0, 0.0) if span is None else (span.low, span.high, span.first)
-        self._severity = gui.add_slider("Severity", low, high, slider_step(low, high), first)
+        self._severity = gui.add_slider("Severity", 0.0, 1.0, 1.0, 0.0)  # keeps the place
         self._hint = gui.add_markdown("")
         break_it = gui.add_button("Break", color="red", hint="The joint has this fault from the next step on")
         heal_it = gui.add_button("Heal this joint", color="green")
         heal_all = gui.add_button("Heal all", color="green")
-        self._set_slider()
         self._selected.on_update(lambda _: self._set_slider())
         self._kind.on_update(lambda _: self._set_slider())
-        self._severity.on_update(self._slide)
         # what is chosen is read when it is clicked, not when it is done
         break_it.on_click(lambda _: self._later(self._break, *self._chosen()))
         heal_it.on_click(lambda _: self._later(self._board.clear, self.env_id, self._selected.value))
@@ -182,7 +183,7 @@ class Panel:
 
     def _slide(self, event: Any) -> None:
         """A fault that is on gets harder or milder with the slider; one that is not waits for its button."""
-        if event.client is None:  # the panel itself has set the slider
+        if event.target is not self._severity:  # another joint or kind has been chosen since
             return
         joint, kind, severity = self._chosen()
 
@@ -194,20 +195,23 @@ class Panel:
         self._clicks.put(change)
 
     def _set_slider(self) -> None:
-        """Lets the slider offer what makes sense for the chosen joint and kind."""
+        """Lets the slider offer what makes sense for the chosen joint and kind.
+
+        It is a new one each time: the number box that viser 1.1 puts beside a slider forgets the next number that is
+        pasted into it when the slider's ends and decimals change.
+        """
         with self._slider:
             kind = self._kind.value
             span = self._spans[self._selected.value, kind]
-            self._severity.visible = span is not None
             self._hint.content = f"`{kind}`" + ("" if span is None else f" severity [{span.unit}]")
             if span is None:
+                self._severity.visible = False
                 return
-            whole = find_kind(kind).unit == "[env steps]"
-            step = 1.0 if whole else slider_step(span.low, span.high)
-            self._severity.min, self._severity.max = span.low, span.high
-            self._severity.step = step
-            self._severity.precision = max(0, -math.floor(math.log10(step)))
-            self._severity.value = span.first
+            order = self._severity.order
+            self._severity.remove()
+            with self._folder:
+                self._severity = self._gui.add_slider("Severity", *slider_range(span), order=order)
+            self._severity.on_update(self._slide)
 
     def _show_env(self, env_id: int) -> None:
         self.env_id = env_id
@@ -239,17 +243,25 @@ class Panel:
         self._picture.image = self._map.draw(shares.cpu().numpy(), self._state.joint_mask[self.env_id].tolist())
 
 
-def slider_step(low: float, high: float) -> float:
-    """A round step for a slider.
+def slider_range(span: SeveritySpan) -> tuple[float, float, float, float]:
+    """What a slider can be set to: round numbers within a span, for its box shows no others.
 
     Args:
-        low: Its least value.
-        high: Its most.
+        span: What severities make sense.
 
     Returns:
-        A power of ten, of which about :data:`STEPS_OF_A_SLIDER` fit in.
+        Least, most, step and first value. The step is a power of ten, of which about :data:`STEPS_OF_A_SLIDER` fit in;
+        1 for a number of env steps.
     """
-    return 10.0 ** math.floor(math.log10((high - low) / STEPS_OF_A_SLIDER))
+    exponent = 0 if span.unit == "env steps" else math.floor(math.log10((span.high - span.low) / STEPS_OF_A_SLIDER))
+    step = 10.0**exponent
+
+    def rounded(steps: float) -> float:
+        return round(steps * step, max(0, -exponent))
+
+    low = rounded(math.ceil(span.low / step - ROUNDING))
+    high = rounded(math.floor(span.high / step + ROUNDING))
+    return low, high, step, min(max(rounded(round(span.first / step)), low), high)
 
 
 def table(rows: Sequence[JointRow], selected: str) -> str:
