@@ -38,6 +38,9 @@ NUM_ENVS = 240
 MUJOCO_EPISODES = 4
 """Robots of each scenario and setting in plain MuJoCo."""
 
+OVERRIDES = ("env.", "agent.", "protocol.", "physics=")
+"""What overrides begin with."""
+
 NOTES = Path(__file__).resolve().parents[2] / "config" / "results_notes.yaml"
 """What people have to say, by robot."""
 
@@ -140,7 +143,9 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     add("--work", type=Path, default=Path("logs/results"), help="folder of the evaluations (logs/results)")
     add("--out", type=Path, default=Path("docs/results.md"), help="the page (docs/results.md)")
     add("--report_only", "--report-only", action="store_true", help="write the page again; no simulation")
-    options, overrides = parser.parse_known_args(list(argv))
+    # to the front, where no flag with a list of values takes them for one of its own; --curves has values like them
+    ours = [token for token in argv if token.startswith(OVERRIDES)]
+    options, overrides = parser.parse_known_args([*ours, *(token for token in argv if token not in ours)])
     for token in overrides:
         if token.startswith("-") or "=" not in token:
             raise UmcError(
