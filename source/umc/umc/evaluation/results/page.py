@@ -312,8 +312,7 @@ def _missing(results: Sequence[RobotResults]) -> list[str]:
     specs = [agent_spec(str(result.about.get("agent", ""))) for one in results for result in one.study.policies]
     if not any(spec is not None and spec.purpose.startswith("ablation") for spec in specs):
         lines.append(
-            "- The paper's ablations but for one stage, mask values and one of the odds, which stand in"
-            " [ablations.md](ablations.md)."
+            "- The paper's curriculum; its other ablations stand in [ablations.md](ablations.md), of A1's MLP, one run each."
         )
     return lines or ["Everything of the paper's main tables was run."]
 
