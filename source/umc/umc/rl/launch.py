@@ -23,6 +23,7 @@ from umc.rl.console import drop_known_warnings, drop_physx_news, quiet
 from umc.rl.files import remove_leftovers
 from umc.rl.informed_critic import inform_critic
 from umc.rl.logged_child import end_with_parent
+from umc.rl.mlp_critic import exchange_critic
 from umc.rl.sizes import cpu_threads
 from umc.rl.stages import hand_over, stage1_task
 
@@ -292,6 +293,7 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
     request, env_cfg = plan.request, plan.env_cfg
     apply_env_overrides(request.options, env_cfg)
     inform_critic(env_cfg, plan.agent_cfg)
+    exchange_critic(plan.agent_cfg)
     agent_cfg = handle_deprecated_rsl_rl_cfg(plan.agent_cfg, check_rsl_rl_version())
     env: Any = gym.make(request.task, cfg=env_cfg)
     cleanup.callback(close_env, env)

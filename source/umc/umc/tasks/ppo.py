@@ -71,6 +71,9 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     critic_sees_faults: bool = False
     """Whether the critic is told every fault (:mod:`umc.rl.informed_critic`); the paper's is not."""
 
+    mlp_critic: bool = False
+    """Whether the critic is an MLP whatever the actor is (:mod:`umc.rl.mlp_critic`); the paper's is as the actor."""
+
     mirror: bool = False
     """Whether every sample is learnt from in the mirror, too (:mod:`umc.rl.mirror`); the paper does not say so."""
 
