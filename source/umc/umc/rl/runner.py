@@ -21,6 +21,7 @@ from umc.ranks import ranks_from_env
 from umc.rl.checkpoint import CheckpointInfo, read_checkpoint, write_checkpoint
 from umc.rl.distributed import configure_rsl_rl, everyone, highest, weights_digest
 from umc.rl.mirror import add_mirrored, mirror_of
+from umc.rl.one_pass_symmetry import OnePassSymmetry
 from umc.rl.progress import Progress, ProgressLogger
 from umc.rl.random_states import random_states, seed_all, set_random_states
 from umc.rl.resume import require_left, require_whole
@@ -348,17 +349,21 @@ class UmcRunner(TrainingRun, OnPolicyRunner):
         Raises:
             UmcError: If the task has no mirror image, or the mirror loss no sense.
         """
+        symmetry: dict[str, Any] = {}
         if train_cfg.get("mirror"):
             if train_cfg["mirror_loss"] < 0.0:
                 raise UmcError(f"agent.mirror_loss is {train_cfg['mirror_loss']}; it has to be 0 or more")
             mirror_of(env)  # what has no mirror image is said before anything is learnt
-            train_cfg["algorithm"]["symmetry_cfg"] = {
+            symmetry = {
                 "data_augmentation_func": add_mirrored,
                 "use_data_augmentation": True,
                 "use_mirror_loss": train_cfg["mirror_loss"] > 0.0,
                 "mirror_loss_coeff": train_cfg["mirror_loss"],
             }
+            train_cfg["algorithm"]["symmetry_cfg"] = dict(symmetry)
         OnPolicyRunner.__init__(self, env, train_cfg, log_dir=log_dir, device=device)
+        if symmetry:
+            self.alg.symmetry = OnePassSymmetry(env, **symmetry)
         self._keep(
             info,
             save_every_s,
