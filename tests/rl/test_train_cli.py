@@ -15,7 +15,7 @@ import pytest
 import torch
 from umc.errors import UmcError
 from umc.rl import launch, plan, quick
-from umc.rl.checkpoint import read_checkpoint, sha256
+from umc.rl.checkpoint import read_checkpoint, sha256, write_checkpoint
 from umc.rl.children import LAUNCHER, ChildFailed
 from umc.rl.cli import load_tasks, parse
 from umc.rl.plan import make_plan, needs_stage1
@@ -353,6 +353,23 @@ def test_quick_lays_flat_ground_where_tracks_are_slow(argv, flat, capsys):
     request = parse(argv)
     assert quick.quick_ground(request) == (["env.scene.terrain=flat"] if flat else [])
     assert ("env.scene.terrain=perlin brings that back" in capsys.readouterr().out) == flat
+
+
+def test_a_stage_2_has_the_kind_of_critic_that_its_stage_1_had(tmp_path):
+    """Its weights are what Stage 2 begins to learn values with; --resume repeats the choice from run.json."""
+    transformer = ["--task", "UMC-A1-Stage2", "--agent", "transformer", "--device", "cpu"]
+    path = put_checkpoint(tmp_path, model="transformer")
+    data = read_checkpoint(path)
+    data["critic_state_dict"] = {"core.layers.0.weight": torch.zeros(1)}  # as MaskedMlp names them
+    write_checkpoint(path, data)
+    chosen = planned(*transformer, "--checkpoint", str(path))
+    assert chosen.agent_cfg.mlp_critic
+    assert "agent.mlp_critic=true" in chosen.record.fields["overrides"]
+    assert any("the checkpoint's critic is an MLP, so this run's is one" in remark for remark in chosen.remarks)
+    typed = planned(*transformer, "--checkpoint", str(path), "agent.mlp_critic=false")
+    assert not typed.agent_cfg.mlp_critic
+    mlp = planned(*A1, "--checkpoint", str(put_checkpoint(tmp_path / "mlp")))
+    assert not mlp.agent_cfg.mlp_critic
 
 
 @pytest.mark.parametrize("library", ["rsl_rl", "skrl"])

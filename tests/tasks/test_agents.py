@@ -14,13 +14,17 @@ from isaaclab.utils import to_dict
 from isaaclab_rl.rsl_rl.utils import handle_deprecated_rsl_rl_cfg
 from isaaclab_tasks.utils import load_cfg_from_registry
 from rsl_rl.env import VecEnv
+from rsl_rl.extensions import Symmetry
 from tensordict import TensorDict
 from umc.errors import UmcError
+from umc.models import MaskedMlp
 from umc.rl.agents import AGENTS, entry_point
+from umc.rl.cfg import UmcTransformerModelCfg
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.rl.cli import checked_agent
 from umc.rl.informed_critic import inform_critic, widened
 from umc.rl.mirror import mirror_of
+from umc.rl.mlp_critic import exchange_critic
 from umc.rl.stages import hand_over
 from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
 
@@ -278,6 +282,41 @@ def test_statistics_of_new_columns_leave_zeros_and_ones_nearly_as_they_are():
     }
 
 
+@pytest.mark.parametrize("agent", ["transformer_small32", "body_transformer"])
+def test_an_mlp_learns_the_values_of_any_actor(tmp_path, agent):
+    def run(folder, mlp_critic):
+        cfg = agent_cfg("A1", agent, 1)
+        cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.mlp_critic = 4, 1, mlp_critic
+        exchange_critic(cfg)
+        cfg = handle_deprecated_rsl_rl_cfg(cfg, "5.5.1")
+        names = list(A1_JOINTS)
+        return dummy.build(folder, DummyRobotEnv("A1"), to_dict(cfg), robot="a1", model=agent, joint_names=names)
+
+    first = run(tmp_path / "one", mlp_critic=True)
+    assert isinstance(first.alg.critic.core, MaskedMlp)
+    assert not isinstance(first.alg.get_policy().core, MaskedMlp)
+    del first.carried["fault_episode"]
+    before = values(first)
+    first.train(1)
+    assert (values(first) - before).abs().max() > 1e-4
+    path = tmp_path / "one" / "model_0.pt"
+    second = run(tmp_path / "two", mlp_critic=True)
+    hand_over(second, path, "a1", agent)
+    assert torch.equal(values(second), values(first))
+    with pytest.raises(UmcError, match=r"another kind of network; repeat its run's agent\.mlp_critic"):
+        hand_over(run(tmp_path / "three", mlp_critic=False), path, "a1", agent)
+
+
+def test_an_mlp_critic_has_the_widths_that_were_given():
+    cfg = agent_cfg("A1", "transformer", 1)
+    cfg.mlp_critic, cfg.critic.hidden_dims = True, [32, 16]
+    exchange_critic(cfg)
+    assert cfg.critic.hidden_dims == [32, 16]
+    other = agent_cfg("A1", "transformer", 1)
+    exchange_critic(other)
+    assert isinstance(other.critic, UmcTransformerModelCfg)
+
+
 def mirrored_run(folder, mirror, mask="mask", iterations=1, mirror_loss=0.0):
     """A1's MLP after some iterations on the dummy env, which has a task's terms."""
     joints = len(A1_JOINTS)
@@ -316,6 +355,15 @@ def test_the_mirror_loss_makes_a_policy_symmetric(tmp_path):
     without, _ = mirrored_run(tmp_path / "without", mirror=True, iterations=10)
     with_it, _ = mirrored_run(tmp_path / "with", mirror=True, iterations=10, mirror_loss=10.0)
     assert asymmetry(with_it) < 0.5 * asymmetry(without)
+
+
+def test_the_mirror_loss_in_one_pass_is_rsl_rls_own(tmp_path, monkeypatch):
+    once, passes = mirrored_run(tmp_path / "once", mirror=True, iterations=3, mirror_loss=2.0)
+    monkeypatch.setattr("umc.rl.runner.OnePassSymmetry", Symmetry)
+    own, more = mirrored_run(tmp_path / "own", mirror=True, iterations=3, mirror_loss=2.0)
+    assert 2 * len(passes) == len(more)
+    pairs = zip(once.alg.get_policy().parameters(), own.alg.get_policy().parameters(), strict=True)
+    assert all(torch.allclose(weight, other, atol=1e-5) for weight, other in pairs)
 
 
 def test_a_mirror_loss_below_0_is_refused(tmp_path):

@@ -11,6 +11,7 @@ from typing import Any
 
 from umc.errors import UmcError
 from umc.ranks import ranks_from_env
+from umc.rl import mlp_critic
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
 from umc.rl.cli import TrainRequest
 from umc.rl.record import RunRecord, new_record, parent, read_record
@@ -131,6 +132,7 @@ def make_plan(request: TrainRequest) -> Plan:
         remarks += _cpu_sizes(request, env_cfg, agent_cfg) if device == "cpu" else []
         apply_sizes(request, env_cfg, agent_cfg, None)
         remarks += _about_start(start_from, env_cfg) if start_from else ["starting from nothing"]
+        remarks += _adopt_critic(request, start_from, agent_cfg) if start_from else []
     agent_cfg.run_name = request.options.run_name or agent_cfg.run_name
     agent_cfg.seed = seed
     env_cfg.seed = ranks.seed(seed)  # before the env exists: it draws while it is built
@@ -304,6 +306,16 @@ def _about_start(path: Path, env_cfg: Any) -> list[str]:
     if trained and trained != here:
         lines.append(f"it was trained on {trained} ground, this run walks on {here} ground ({TERRAIN_KEY}={trained})")
     return lines
+
+
+def _adopt_critic(request: TrainRequest, path: Path, agent_cfg: Any) -> list[str]:
+    """Learn values by an MLP where the checkpoint's critic is one and the user said nothing, and say so."""
+    told = any(override_key(token) == mlp_critic.KEY for token in request.overrides)
+    if told or not mlp_critic.needs_option(read_checkpoint(path).get("critic_state_dict", ()), agent_cfg):
+        return []
+    agent_cfg.mlp_critic = True
+    request.overrides = [*request.overrides, f"{mlp_critic.KEY}=true"]  # kept, so that --resume has it
+    return [f"the checkpoint's critic is an MLP, so this run's is one ({mlp_critic.KEY}=true)"]
 
 
 def _resumed(request: TrainRequest, agent_cfg: Any) -> tuple[Path, RunRecord]:

@@ -13,6 +13,7 @@ from umc.errors import UmcError
 from umc.rl.agents import LIBRARIES
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, checkpoints_in, read_checkpoint, require_match
 from umc.rl.informed_critic import widened
+from umc.rl.mlp_critic import is_mlp
 from umc.rl.shipped import shipped_policy
 
 if TYPE_CHECKING:
@@ -124,6 +125,10 @@ def hand_over(runner: TrainingRun, path: Path, robot: str, model: str) -> Checkp
     missing = [name for name in needed if name not in data]
     if missing:
         raise UmcError(f"{path} has no {' and no '.join(missing)}; give a checkpoint as scripts/train.py writes it")
+    if is_mlp(data["critic_state_dict"]) != is_mlp(runner.alg.save()["critic_state_dict"]):
+        raise UmcError(
+            f"the critic of {path} is another kind of network; repeat its run's agent.mlp_critic, true or false"
+        )
     optimizer = not fresh["reset_optimizer"]
     if runner.cfg.get("critic_sees_faults"):
         if optimizer:
@@ -131,6 +136,10 @@ def hand_over(runner: TrainingRun, path: Path, robot: str, model: str) -> Checkp
                 "agent.critic_sees_faults needs a fresh optimizer; drop agent.hand_over.reset_optimizer=false"
             )
         data["critic_state_dict"] = widened(data["critic_state_dict"], runner.alg.save()["critic_state_dict"])
+    if is_mlp(data["critic_state_dict"]) != is_mlp(runner.alg.save()["critic_state_dict"]):
+        raise UmcError(
+            f"the critic of {path} is another kind of network; repeat its run's agent.mlp_critic=true or false"
+        )
     runner.load(
         str(path), load_cfg={"actor": True, "critic": True, "optimizer": optimizer, "iteration": False}, data=data
     )
