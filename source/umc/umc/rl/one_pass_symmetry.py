@@ -4,7 +4,7 @@
 
 rsl_rl 5.5 asks the actor once more for the means of the mini-batch that PPO has just asked for, mirrored samples
 included. The policy's distribution still holds them, with their gradient: the loss is the same number from half of the
-actor's learning (``benchmarks/mirror.py``). Can go when ``rsl_rl.extensions.Symmetry`` does not call the actor again.
+actor's learning (``benchmarks/learning.py``). Can go when ``rsl_rl.extensions.Symmetry`` does not call the actor again.
 """
 
 from __future__ import annotations

@@ -1,0 +1,160 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a PPO update costs A1's agents on a CPU: with the mirror, by rsl_rl's own mirror loss, with an MLP as critic.
+
+The observations are made up and nothing is simulated; networks, mini-batches and optimizer are those of a training.
+Usage:
+
+    ./isaaclab.sh -p benchmarks/learning.py [--agents mlp transformer_small32 transformer] [--threads 2] [--rounds 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import statistics
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import umc.tasks  # noqa: F401 - registers the ids
+from isaaclab.utils import to_dict
+from isaaclab_rl.rsl_rl.utils import check_rsl_rl_version, handle_deprecated_rsl_rl_cfg
+from isaaclab_tasks.utils import load_cfg_from_registry
+from rsl_rl.env import VecEnv
+from rsl_rl.extensions import Symmetry
+from tensordict import TensorDict
+from umc.rl.agents import entry_point
+from umc.rl.mlp_critic import exchange_critic
+from umc.rl.products import fast_products
+from umc.rl.runner import UmcRunner
+from umc.robots import A1_JOINTS
+
+NUM_ENVS = 256
+"""As in the CPU's recipes."""
+STEPS, EPOCHS = 24, 3
+
+BODY = [("base_lin_vel", 3), ("base_ang_vel", 3), ("projected_gravity", 3), ("command", 3)]
+BODY += [(name, len(A1_JOINTS)) for name in ("joint_pos", "joint_vel", "last_action")]
+TERMS = {
+    "policy": BODY,
+    "joint_mask": [("mask", len(A1_JOINTS))],
+    "fault_flag": [("flag", 3)],
+    "critic": [*BODY, ("physics", 4 + len(A1_JOINTS))],
+}
+"""A1's observation terms and their widths, by group."""
+
+VARIANTS = {
+    "plain": {},
+    "mirror": {"mirror": True},
+    "mirror, rsl_rl's loss": {"mirror": True, "own": True},
+    "mirror, MLP critic": {"mirror": True, "mlp_critic": True},
+}
+"""What is compared, each with the first."""
+
+
+class MadeUpEnv(VecEnv):
+    """Random observations of A1's task."""
+
+    num_envs, num_actions, max_episode_length, device, cfg = NUM_ENVS, len(A1_JOINTS), 1000, "cpu", {}
+
+    def __init__(self) -> None:
+        self.unwrapped: Any = self
+        self.scene = {"robot": SimpleNamespace(joint_names=A1_JOINTS)}
+        self.observation_manager = SimpleNamespace(
+            active_terms={group: [name for name, _ in terms] for group, terms in TERMS.items()},
+            group_obs_term_dim={group: [(width,) for _, width in terms] for group, terms in TERMS.items()},
+        )
+        self.episode_length_buf = torch.zeros(NUM_ENVS, dtype=torch.long)
+
+    def get_observations(self) -> TensorDict:
+        """Draw observations: a third of the joints is masked."""
+        groups: dict[str, Any] = {
+            group: torch.randn(NUM_ENVS, sum(width for _, width in terms)) for group, terms in TERMS.items()
+        }
+        groups["joint_mask"] = (groups["joint_mask"] > 0.43).float()  # a third of the normal distribution
+        groups["fault_flag"] = groups["fault_flag"].sign()
+        return TensorDict(groups, batch_size=[NUM_ENVS])
+
+    def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict]:
+        """Draw the next ones, and a reward."""
+        never = torch.zeros(NUM_ENVS)
+        return self.get_observations(), -actions.square().sum(1), never.long(), {"time_outs": never}
+
+
+def make_runner(agent: str, mirror: bool = False, own: bool = False, mlp_critic: bool = False) -> UmcRunner:
+    """Make an agent as a training does.
+
+    Args:
+        agent: Agent of A1's Stage 2.
+        mirror: Whether to learn from the mirror image.
+        own: Whether by rsl_rl's own mirror loss.
+        mlp_critic: Whether the critic is an MLP.
+
+    Returns:
+        The runner.
+    """
+    with contextlib.redirect_stdout(io.StringIO()):
+        cfg: Any = load_cfg_from_registry("UMC-A1-Stage2", entry_point(agent))
+    cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.device = STEPS, EPOCHS, "cpu"
+    cfg.mirror, cfg.mlp_critic = mirror, mlp_critic
+    exchange_critic(cfg)
+    cfg = handle_deprecated_rsl_rl_cfg(cfg, check_rsl_rl_version())
+    with contextlib.redirect_stdout(io.StringIO()):
+        runner = UmcRunner(MadeUpEnv(), to_dict(cfg))
+    if own:
+        ours = runner.alg.symmetry
+        runner.alg.symmetry = Symmetry(ours.env, ours.data_augmentation_func, True, True, ours.mirror_loss_coeff)
+    return runner
+
+
+def update_time(runner: UmcRunner) -> float:
+    """Fill the storage, then update once.
+
+    Args:
+        runner: The runner.
+
+    Returns:
+        Seconds of the update.
+    """
+    obs = runner.env.get_observations()
+    with torch.inference_mode():
+        for _ in range(STEPS):
+            obs, rewards, dones, extras = runner.env.step(runner.alg.act(obs))
+            runner.alg.process_env_step(obs, rewards, dones, extras)
+        runner.alg.compute_returns(obs)
+    start = time.perf_counter()
+    runner.alg.update()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--agents", nargs="+", default=["mlp", "transformer_small32", "transformer"])
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    if args.threads < 1 or args.rounds < 1:
+        parser.error("--threads and --rounds must be at least 1")
+    torch.set_num_threads(args.threads)
+    print(
+        f"{NUM_ENVS} envs x {STEPS} steps, {EPOCHS} epochs, {args.threads} threads, median of {args.rounds} updates\n"
+    )
+    print(f"| agent | {' | '.join(VARIANTS)} |\n|---|{'---:|' * len(VARIANTS)}")
+    with fast_products():
+        for agent in args.agents:
+            runners = {name: make_runner(agent, **options) for name, options in VARIANTS.items()}
+            times = {
+                name: [update_time(runner) for _ in range(args.rounds + 1)][1:] for name, runner in runners.items()
+            }
+            medians = {name: statistics.median(found) for name, found in times.items()}
+            first = medians["plain"]
+            cells = [f"{seconds:.2f} s ({seconds / first:.2f})" for seconds in medians.values()]
+            print(f"| {agent} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
