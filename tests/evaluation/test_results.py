@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -172,7 +173,7 @@ def test_the_page_says_everything_it_knows():
         rate(studies[engine], studies[engine].policies[0], "reached@3", scenarios).value
         for engine in ("newton_mjwarp", "ovphysx")
     )
-    assert line.split("|")[-2].strip() == f"{100 * (there - here):+.0f}"
+    assert line.split("|")[-3].strip() == f"{100 * (there - here):+.0f}"
     assert "256 envs instead of 7,400; flat ground instead of tracks" in page
     assert "10 instead of 4000. Fewer robots widen the intervals" in page
     assert "- A1: the paper's transformer, nm_transformer, body_transformer." in page
@@ -246,11 +247,66 @@ def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, 
     assert "results: docs/results.md" in capsys.readouterr().out
     assert "--results --robot A1" in page
     assert "| A1 | mlp | 2 | a1_mlp_cpu |" in page
-    # made again without simulation
+    # made again without simulation, and without the folder of the evaluations
+    shutil.rmtree("logs")
     before = len(calls)
-    assert results.main([*argv, "--report_only", "--out", "again.md"], Path("evaluate.py")) == 0
+    assert results.main([*argv, "--report_only"], Path("evaluate.py")) == 0
     assert len(calls) == before
-    assert "report_only" not in Path("again.md").read_text()  # the figures are made by the command that simulates
+    again = Path("docs/results.md").read_text()
+    assert "report_only" not in again  # the figures are made by the command that simulates
+    assert again.replace(" --kept", "").replace("protocol.steps=100", "").split("\n")[3:] == page.split("\n")[3:]
+
+
+def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):
+    """What was measured lies beside the page, without this machine's paths; a new policy's robots join the others'."""
+    calls = []
+
+    def run(_script, arguments):
+        calls.append(arguments)
+        at = arguments.index("--checkpoint") + 1
+        paths = [Path(text) for text in arguments[at : arguments.index("--robot")]]
+        names = arguments[arguments.index("--labels") + 1 :][: len(paths)]
+        study = made_up(policies=tuple((name, 1.0) for name in names), members=made_with["members"])
+        policies = [
+            replace(one, about={**one.about, "sha256": sha256(path), "path": str(path)})
+            for one, path in zip(study.policies, paths, strict=True)
+        ]
+        about = {**study.about, "command_line": f"python {package}", "git": {"commit": made_with["commit"]}}
+        out = Path(arguments[arguments.index("--out") + 1])
+        save_study(out / STUDY, replace(study, about=about, policies=tuple(policies)))
+
+    monkeypatch.setattr(results, "run_script", run)
+    argv = ["--results", "--robot", "A1", "--engines", "ovphysx", "--device", "cpu"]
+    made_with = {"members": 10, "commit": "first" * 8}
+    assert results.main(argv, Path("evaluate.py")) == 0
+    kept = sorted(Path("docs/results/a1/ovphysx").iterdir())
+    assert len(kept) == 2
+    assert all(str(package).encode() not in path.read_bytes() for path in kept)
+    page = Path("docs/results.md").read_text()
+    assert page.count("| firstfirst |") == 2
+
+    other = write_fresh(package.parent / "other", "UMC-A1-Stage2", "mlp", physics="ovphysx", seed=5)
+    shutil.copy(other, package / "a1_mlp_stage2.pt")
+    models = json.loads((package / MODELS).read_text())
+    models["models"]["a1_mlp_stage2"]["sha256"] = sha256(other)
+    (package / MODELS).write_text(json.dumps(models))
+    made_with["commit"] = "other" * 8
+    calls.clear()
+    assert results.main([*argv, "--kept"], Path("evaluate.py")) == 0
+    (call,) = calls
+    assert call[1 : call.index("--robot")] == [str(package / "a1_mlp_stage2.pt")]
+    page = Path("docs/results.md").read_text()
+    assert page.count("| otherother |") == page.count("| firstfirst |") == 1
+    assert len(list(Path("docs/results/a1/ovphysx").iterdir())) == 2  # the policy that no longer ships is gone
+    calls.clear()
+    assert results.main([*argv, "--kept"], Path("evaluate.py")) == 0
+    assert calls == []
+
+    # robots of another evaluation are not set beside them
+    Path("docs/results/a1/ovphysx", f"{sha256(other)[:12]}.study").unlink()
+    made_with["members"] = 5
+    with pytest.raises(UmcError, match=r"met other faults than mlp; measure both again, with the same --num_envs"):
+        results.main([*argv, "--kept"], Path("evaluate.py"))
 
 
 def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
@@ -267,7 +323,17 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
         at = arguments.index("--labels") + 1
         names = [name for name in arguments[at:] if name in trained]
         study = made_up(policies=tuple((name, 1.0) for name in names))
-        policies = [replace(one, about={**one.about, "terrain": trained[one.label]}) for one in study.policies]
+        policies = [
+            replace(
+                one,
+                about={
+                    **one.about,
+                    "terrain": trained[one.label],
+                    "sha256": sha256(tmp_path / one.label / "model_0.pt"),
+                },
+            )
+            for one in study.policies
+        ]
         save_study(Path(arguments[arguments.index("--out") + 1]) / STUDY, replace(study, policies=tuple(policies)))
 
     monkeypatch.setattr(results, "run_script", run)
@@ -307,7 +373,10 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
         (["--engines", "mujoco"], "has no main tables"),
         (["--engines", "bullet"], "invalid choice"),
         (["--checkpoint", "gone.pt"], "no checkpoint at gone.pt"),
-        (["--report_only", "--robot", "a1"], "no study at logs/results/a1"),
+        (
+            ["--report_only", "--robot", "a1"],
+            "nothing of mlp on newton_mjwarp is kept in docs/results/a1; run",
+        ),
         (["--report_only", "--robot", "a1", "--curves", "mlp=gone"], "names no run folder"),
     ],
 )

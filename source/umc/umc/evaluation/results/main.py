@@ -27,6 +27,7 @@ from umc.rl.trained import TERRAIN_KEY, trained_terrain
 from ..ground import names_ground
 from ..study import Study
 from ..study_file import STUDY, load_study
+from .kept import NAME_LENGTH, keep, kept_study, missing, prune
 from .page import RobotResults, results_page, section_name
 
 ENGINES = ("newton_mjwarp", "ovphysx", "mujoco")
@@ -63,19 +64,21 @@ def main(argv: Sequence[str], script: Path) -> int:
         ChildFailed: If an evaluation did not end with 0.
     """
     options, overrides = _parse(argv)
-    policies = find_policies(options)
+    kept = options.out.with_suffix("")
     results = []
-    for robot, paths in policies.items():
+    for robot, paths in find_policies(options).items():
         for ground, there in by_ground(paths, overrides).items():
             home = _home(options.engines, [info.physics for info in there.values()])
             # plain MuJoCo knows flat ground only
             engines = [one for one in options.engines if one != "mujoco" or ground in ("", "flat")]
-            place = Place(robot, ground, home, engines, options.work / section_name(robot, ground))
+            section = section_name(robot, ground)
+            policies = dict(zip(labels(list(there)), there, strict=True))
+            place = Place(robot, ground, home, engines, policies, options.work / section, kept / section)
             if not options.report_only:
-                _measure(options, overrides, place, list(there), script)
+                _measure(options, overrides, place, script)
             results.append(collect(place, dict(_curves(options, place, there))))
     # the command that simulates: the figures are its, whoever writes the page again
-    simulated = [token for token in argv if token not in ("--report_only", "--report-only")]
+    simulated = [token for token in argv if token not in ("--report_only", "--report-only", "--kept")]
     command = shlex.join(["python", "scripts/evaluate.py", *simulated])
     write_page(options.out, results, command)
     print(f"results: {options.out}", flush=True)
@@ -93,8 +96,16 @@ class Place:
     """Engine of the main tables."""
     engines: Sequence[str]
     """All engines that they meet."""
+    policies: Mapping[str, Path]
+    """Checkpoints by label."""
     work: Path
     """Folder of the evaluations."""
+    kept: Path
+    """Folder beside the page that keeps what came of them."""
+
+    def unkept(self, engine: str) -> dict[str, Path]:
+        """Policies of which nothing is kept on an engine."""
+        return {label: path for label, path in self.policies.items() if missing(self.kept, engine, [sha256(path)])}
 
 
 def by_ground(paths: Mapping[Path, CheckpointInfo], overrides: Sequence[str]) -> dict[str, dict[Path, CheckpointInfo]]:
@@ -141,7 +152,13 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
     add("--curves", nargs="+", default=[], metavar="POLICY=RUN", help="run folders whose learning curves are drawn")
     add("--work", type=Path, default=Path("logs/results"), help="folder of the evaluations (logs/results)")
-    add("--out", type=Path, default=Path("docs/results.md"), help="the page (docs/results.md)")
+    add(
+        "--out",
+        type=Path,
+        default=Path("docs/results.md"),
+        help="the page (docs/results.md); robots are kept in a folder of its name",
+    )
+    add("--kept", action="store_true", help="simulate only the policies of which nothing is kept beside the page")
     add("--report_only", "--report-only", action="store_true", help="write the page again; no simulation")
     # to the front, where no flag with a list of values takes them for one of its own; --curves has values like them
     ours = [token for token in argv if token.startswith(OVERRIDES)]
@@ -209,27 +226,39 @@ def _home(engines: Sequence[str], trained: Sequence[str]) -> str:
     return trained[0] if len(set(trained)) == 1 and trained[0] in simulated else simulated[0]
 
 
-def _measure(
-    options: argparse.Namespace, overrides: Sequence[str], place: Place, paths: Sequence[Path], script: Path
-) -> None:
-    shared = ["--robot", place.robot, "--num_envs", str(options.num_envs), "--labels", *labels(paths)]
-    shared += ["--device", options.device] if options.device else []
-    checkpoints = ["--checkpoint", *map(str, paths)]
-    chosen = [f"{TERRAIN_KEY}={place.ground}"] if place.ground else []
+def _measure(options: argparse.Namespace, overrides: Sequence[str], place: Place, script: Path) -> None:
     where = f"{place.robot} on {place.ground} ground," if place.ground else place.robot
-    for engine in sorted((one for one in place.engines if one != "mujoco"), key=lambda one: one != place.home):
-        print(f"{where} on {engine}: {len(paths)} policies", flush=True)
-        out = ["--out", str(place.work / engine)]
-        run_script(script, [*checkpoints, *shared, *out, f"physics={engine}", *chosen, *overrides])
-    if "mujoco" in place.engines:
-        steps = [token.split("=", 1)[1] for token in overrides if token.startswith("protocol.steps=")]
-        for path, label in zip(paths, labels(paths), strict=True):
-            print(f"{place.robot} in plain MuJoCo: {label}", flush=True)
-            exported = place.work / "mujoco" / sha256(path)[:12]
-            _export(path, exported)
-            more = ["--episodes", str(options.mujoco_episodes), "--out", str(exported)]
-            more += ["--steps", steps[-1]] if steps else []
-            _run_module("umc.evaluation.mujoco_main", ["--policy", str(exported), *more])
+    for engine in sorted(place.engines, key=lambda one: (one == "mujoco", one != place.home)):
+        policies = place.unkept(engine) if options.kept else place.policies
+        if not policies:
+            print(f"{where} on {engine}: all {len(place.policies)} policies are kept", flush=True)
+        elif engine == "mujoco":
+            _measure_in_mujoco(options, overrides, place, policies)
+        else:
+            print(f"{where} on {engine}: {len(policies)} policies", flush=True)
+            argv = ["--checkpoint", *map(str, policies.values()), "--robot", place.robot]
+            argv += ["--num_envs", str(options.num_envs), "--labels", *policies]
+            argv += ["--device", options.device] if options.device else []
+            argv += ["--out", str(place.work / engine), f"physics={engine}"]
+            argv += [f"{TERRAIN_KEY}={place.ground}"] if place.ground else []
+            run_script(script, [*argv, *overrides])
+            keep(load_study(place.work / engine / STUDY), place.kept, engine)
+        if options.checkpoint is None:
+            prune(place.kept, engine, map(sha256, place.policies.values()))
+
+
+def _measure_in_mujoco(
+    options: argparse.Namespace, overrides: Sequence[str], place: Place, policies: Mapping[str, Path]
+) -> None:
+    steps = [token.split("=", 1)[1] for token in overrides if token.startswith("protocol.steps=")]
+    for label, path in policies.items():
+        print(f"{place.robot} in plain MuJoCo: {label}", flush=True)
+        exported = place.work / "mujoco" / sha256(path)[:NAME_LENGTH]
+        _export(path, exported)
+        more = ["--episodes", str(options.mujoco_episodes), "--out", str(exported)]
+        more += ["--steps", steps[-1]] if steps else []
+        _run_module("umc.evaluation.mujoco_main", ["--policy", str(exported), *more])
+        keep(load_study(exported / STUDY), place.kept, "mujoco")
 
 
 def labels(paths: Sequence[Path]) -> list[str]:
@@ -267,7 +296,7 @@ def collect(place: Place, curves: dict[str, str]) -> RobotResults:
     """Reads what was measured.
 
     Args:
-        place: Robot, engines and folder.
+        place: Robot, policies, engines and folders.
         curves: Pictures of learning curves by policy.
 
     Returns:
@@ -276,13 +305,11 @@ def collect(place: Place, curves: dict[str, str]) -> RobotResults:
     Raises:
         UmcError: If an evaluation is missing.
     """
-    work = place.work
-    studies = {engine: load_study(work / engine / STUDY) for engine in place.engines if engine != "mujoco"}
-    wanted = {str(one.about.get("sha256")) for one in studies[place.home].policies}
+    policies = [(label, sha256(path)) for label, path in place.policies.items()]
+    studies = {engine: kept_study(place.kept, engine, policies) for engine in place.engines if engine != "mujoco"}
     mujoco: list[Study] = []
     if "mujoco" in place.engines:
-        # folders of policies that are no longer shown stay where they are
-        mujoco = [load_study(work / "mujoco" / fingerprint[:12] / STUDY) for fingerprint in sorted(wanted)]
+        mujoco = [kept_study(place.kept, "mujoco", [policy]) for policy in policies]
     entries = {str(entry["sha256"]): entry for entry in read_models().values()}
     entries |= {str(entry["source_sha256"]): entry for entry in read_models().values() if entry.get("source_sha256")}
     return RobotResults(place.robot, place.home, studies, mujoco, entries, curves, place.ground)

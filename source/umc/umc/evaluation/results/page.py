@@ -154,8 +154,8 @@ def _bars(bars: Sequence[tuple[str, Bar]]) -> list[str]:
 
 def _policies(results: Sequence[RobotResults]) -> list[str]:
     lines = [
-        "| robot | policy | stage | recipe | seed | iterations | envs | trained on | commit | SHA-256 |",
-        "|---|---|---:|---|---:|---:|---:|---|---|---|",
+        "| robot | policy | stage | recipe | seed | iterations | envs | trained on | commit | SHA-256 | simulated at |",
+        "|---|---|---:|---|---:|---:|---:|---|---|---|---|",
     ]
     for one in results:
         for result in filter(one.at_home, one.study.policies):
@@ -172,6 +172,7 @@ def _policies(results: Sequence[RobotResults]) -> list[str]:
                 display(one.robot), result.label, about.get("stage", "-"), entry.get("recipe") or "-",
                 about.get("seed", "-"), iterations, trained.get("num_envs") or "-", place or "-",
                 str(entry.get("commit") or "-")[:10], str(about.get("sha256", "-"))[:12],
+                str(about.get("simulated") or "-")[:10],
             ]  # fmt: skip
             lines.append(f"| {' | '.join(map(str, cells))} |")
     return lines
@@ -242,8 +243,8 @@ def _engines(one: RobotResults) -> list[str]:
         "in points; below zero it does better there."
         + (" Plain MuJoCo knows flat ground only." if one.mujoco and one.study.protocol.track else ""),
         "",
-        f"| policy | engine | {reached} | failed | drop |",
-        "|---|---|---:|---:|---:|",
+        f"| policy | engine | {reached} | failed | drop | simulated at |",
+        "|---|---|---:|---:|---:|---|",
     ]
     for result in one.study.policies:
         found = [(engine, study, _same(study, result)) for engine, study in one.studies.items()]
@@ -257,7 +258,8 @@ def _engines(one: RobotResults) -> list[str]:
             own = engine == trained
             drop = "-" if own or base is None or here is None else f"{round(100 * (base.value - here.value)):+d}"
             name = f"{_engine(engine)}{' (trained on it)' if own else ''}"
-            lines.append(f"| {result.label} | {name} | {percent(here)} | {percent(failed)} | {drop} |")
+            commit = str(same.about.get("simulated") or "-")[:10]
+            lines.append(f"| {result.label} | {name} | {percent(here)} | {percent(failed)} | {drop} | {commit} |")
     return [*lines, ""]
 
 
