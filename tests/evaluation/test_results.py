@@ -190,11 +190,18 @@ def test_without_a_pair_no_bar_is_claimed():
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Shipped policies: both stages of A1's MLP, its baseline, and one of G1."""
+    """Shipped policies: both stages of A1's MLP, its baseline, a transformer without its Stage 2, and one of G1."""
     folder = tmp_path / "pretrained"
     folder.mkdir()
     models = {}
-    for robot, agent, stage in (("a1", "mlp", 1), ("a1", "mlp", 2), ("a1", "nm_mlp", 1), ("g1", "mlp", 2)):
+    shipped_agents = (
+        ("a1", "mlp", 1),
+        ("a1", "mlp", 2),
+        ("a1", "nm_mlp", 1),
+        ("a1", "transformer", 1),
+        ("g1", "mlp", 2),
+    )
+    for robot, agent, stage in shipped_agents:
         name = f"{robot}_{agent}_stage{stage}"
         fresh = write_fresh(tmp_path / name, f"UMC-{robot.upper()}-Stage{stage}", agent, physics="ovphysx")
         path = fresh.rename(folder / f"{name}.pt")

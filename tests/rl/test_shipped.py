@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -140,6 +141,17 @@ def test_what_is_not_there_is_one_line_that_lists_what_is(package, text, who, wo
 
 def test_a_name_needs_nothing_else(package):
     assert find_pretrained("pretrained:a1_nm_mlp_stage1")[0] == package / "a1_nm_mlp_stage1.pt"
+
+
+def test_an_agent_that_is_only_half_trained_comes_last(package):
+    """The transformer is the first agent: with its Stage 1 alone it does not take the place of a whole policy."""
+    models = json.loads((package / MODELS).read_text())
+    shutil.copy(package / "a1_mlp_stage1.pt", package / "a1_transformer_stage1.pt")
+    models["models"]["a1_transformer_stage1"] = {**models["models"]["a1_mlp_stage1"], "agent": "transformer"}
+    (package / MODELS).write_text(json.dumps(models))
+    assert find_pretrained("pretrained", "a1")[0].stem == "a1_mlp_stage2"
+    assert find_pretrained("pretrained", "a1", stage=1)[0].stem == "a1_transformer_stage1"
+    assert find_pretrained("pretrained", "a1", "transformer")[0].stem == "a1_transformer_stage1"
 
 
 def test_another_file_in_its_place_is_refused(package):

@@ -117,7 +117,7 @@ def find_pretrained(
         text: ``pretrained``, or ``pretrained:NAME``, which needs nothing else.
         robot: Robot in lower case.
         agent: Agent or its entry point; the first that is shipped for the robot, in the order of
-            :data:`umc.rl.agents.AGENTS`, without it.
+            :data:`umc.rl.agents.AGENTS`, without it, those last of which there is only Stage 1 so far.
         stage: Its stage; the last one that is shipped without it.
 
     Returns:
@@ -137,7 +137,12 @@ def find_pretrained(
     wanted = None if agent is None else spec.name if (spec := agent_spec(agent)) else agent
     order = list(AGENTS)
     fitting = [
-        (order.index(entry["agent"]) if entry["agent"] in order else len(order), -entry["stage"], name)
+        (
+            stage is None and not is_last_stage(entry),
+            order.index(entry["agent"]) if entry["agent"] in order else len(order),
+            -entry["stage"],
+            name,
+        )
         for name, entry in models.items()
         if entry["robot"] == robot and wanted in (None, entry["agent"]) and stage in (None, entry["stage"])
     ]
@@ -147,6 +152,12 @@ def find_pretrained(
         raise UmcError(f"{words}; {offer(models)}, or train one")
     name = min(fitting)[-1]
     return verified(name), describe(name, models[name])
+
+
+def is_last_stage(entry: Mapping[str, Any]) -> bool:
+    """Whether a shipped policy has been through all stages of its agent."""
+    spec = AGENTS.get(entry["agent"])
+    return spec is None or entry["stage"] == spec.stages[-1]
 
 
 def offer(models: Mapping[str, Any]) -> str:

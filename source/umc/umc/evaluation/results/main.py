@@ -21,7 +21,7 @@ from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, 
 from umc.rl.children import check_code, run_script, signals_passed_to
 from umc.rl.cli import Parser, at_least_one, checked_checkpoint, checked_robot
 from umc.rl.files import atomic_write
-from umc.rl.shipped import find_pretrained, is_pretrained, read_models, verified
+from umc.rl.shipped import find_pretrained, is_last_stage, is_pretrained, read_models, verified
 from umc.rl.trained import TERRAIN_KEY, trained_terrain
 
 from ..ground import names_ground
@@ -206,12 +206,11 @@ def find_policies(options: argparse.Namespace) -> dict[str, dict[Path, Checkpoin
 
 def _last_stages() -> list[Path]:
     """Of every robot's and agent's shipped policies the one of the last stage, UMC's before their baselines."""
-    best: dict[tuple[str, str], tuple[int, str]] = {}
-    for name, entry in read_models().items():
-        key = (entry["robot"], entry["agent"])
-        best[key] = max(best.get(key, (0, "")), (entry["stage"], name))
-    order = sorted(best, key=lambda key: (key[0], key[1].startswith("nm_"), key[1]))
-    return [verified(best[key][1]) for key in order]
+    models = {name: entry for name, entry in read_models().items() if is_last_stage(entry)}
+    agents = {
+        name: (entry["robot"], entry["agent"].startswith("nm_"), entry["agent"]) for name, entry in models.items()
+    }
+    return [verified(name) for name in sorted(models, key=agents.__getitem__)]
 
 
 def _path(text: str) -> Path:
