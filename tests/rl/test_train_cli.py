@@ -14,7 +14,8 @@ import dummy_training as dummy
 import pytest
 import torch
 from umc.errors import UmcError
-from umc.rl import launch, plan, quick
+from umc.rl import launch, plan, quick, sizes
+from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import read_checkpoint, sha256, write_checkpoint
 from umc.rl.children import LAUNCHER, ChildFailed
 from umc.rl.cli import load_tasks, parse
@@ -353,6 +354,15 @@ def test_quick_lays_flat_ground_where_tracks_are_slow(argv, flat, capsys):
     request = parse(argv)
     assert quick.quick_ground(request) == (["env.scene.terrain=flat"] if flat else [])
     assert ("env.scene.terrain=perlin brings that back" in capsys.readouterr().out) == flat
+
+
+def test_a_large_network_learns_on_all_cores_of_a_small_machine(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    chosen = {name: sizes.cpu_threads(sizes.is_large(AGENTS[name])) for name in ("mlp", "nm_mlp", "nm_transformer")}
+    assert chosen == {"mlp": 1, "nm_mlp": 1, "nm_transformer": None}
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert sizes.cpu_threads() is None
 
 
 def test_a_stage_2_has_the_kind_of_critic_that_its_stage_1_had(tmp_path):

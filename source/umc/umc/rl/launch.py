@@ -24,7 +24,7 @@ from umc.rl.files import remove_leftovers
 from umc.rl.informed_critic import inform_critic
 from umc.rl.logged_child import end_with_parent
 from umc.rl.mlp_critic import exchange_critic
-from umc.rl.sizes import cpu_threads
+from umc.rl.sizes import cpu_threads, is_large
 from umc.rl.stages import hand_over, stage1_task
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _simulate(plan: Plan) -> Path:
 
     drop_known_warnings()
     drop_physx_news(plan.env_cfg, plan.device)
-    threads = cpu_threads() if plan.device == "cpu" else None
+    threads = cpu_threads(is_large(plan.request.spec)) if plan.device == "cpu" else None
     if threads is not None:
         torch.set_num_threads(threads)
     from umc.rl.distributed import peers
