@@ -19,7 +19,7 @@ from umc.rl.recipe_run import check_recipe
 def test_there_is_a_recipe_for_every_robot():
     names = set(recipe_names())
     for robot in ("a1", "g1", "h1", "solo8"):
-        cpu = {"mlp", "transformer_small32", "nm_mlp", "nm_transformer_small32"}
+        cpu = {"mlp", "transformer_small32", "transformer", "nm_mlp", "nm_transformer_small32", "nm_transformer"}
         gpu = {"mlp", "transformer", "nm_mlp", "nm_transformer", "body_transformer"}
         assert {f"{robot}_{agent}_cpu" for agent in cpu} | {f"{robot}_{agent}_gpu" for agent in gpu} <= names
 
