@@ -29,9 +29,9 @@ CPU_SIZES = {
 walked after 700 iterations (37 min, ovphysx, measured on two shared cores). Of the small transformers, which learn from
 about 3,500 and 2,000 samples/s, an iteration of as many envs learns for 9 s and 15 s."""
 
-CPU_SIZES_LARGE_MODEL = Sizes(num_envs=64, max_iterations=300)
-"""The same for every other model. The transformer learns from about 365 samples/s on one core (measured): 64 envs
-x 24 steps x 5 epochs are 20 s an iteration."""
+CPU_SIZES_LARGE_MODEL = Sizes(num_envs=256, max_iterations=300)
+"""The same for every other model. The transformer and its critic learn from about 1,900 samples/s on two threads
+(``benchmarks/learning.py``): 256 envs x 24 steps x 5 epochs are 16 s an iteration; A1 walked after 282."""
 
 QUICK_SIZES = Sizes(num_envs=16, max_iterations=3)
 """Of ``--quick``, for each stage: enough to pass through every part, far too little to learn."""
