@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from dataclasses import replace
@@ -13,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 from fresh_policy import write_fresh
+from made_up_results import SHA, entry, made_up, ship_made_up
 from umc.errors import UmcError
-from umc.evaluation.demo import demo_study
 from umc.evaluation.main import main as evaluate
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.results import bars_of
@@ -22,26 +21,9 @@ from umc.evaluation.results import main as results
 from umc.evaluation.results.bars import only, rate
 from umc.evaluation.results.page import RobotResults, results_page
 from umc.evaluation.study_file import STUDY, save_study
-from umc.rl import shipped
 from umc.rl.checkpoint import sha256
-from umc.rl.shipped import MODELS
 
 ABOUT = {"command": "evaluate --results", "time": "2026-11-21", "commit": "abc"}
-SHA = {"mlp": "a" * 64, "nm_mlp": "b" * 64, "transformer": "c" * 64}
-"""What stands for the checkpoint of each."""
-
-
-def made_up(physics="ovphysx", policies=(("mlp", 2.6), ("nm_mlp", 0.4)), members=10, seed=0):
-    """A study whose policies are two agents; the demo's made-up skills decide who is better."""
-    study = demo_study(members, policies, seed=seed)
-
-    def about(one):
-        stage = 1 if one.label.startswith("nm_") else 2
-        said = {"agent": f"rsl_rl_{one.label}_cfg_entry_point", "stage": stage, "seed": 1, "iteration": 999}
-        return replace(one, about={**said, "sha256": SHA[one.label], "physics": "ovphysx", "terrain": "flat"})
-
-    facts = {**study.about, "physics": physics, "robots_per_cell": members}
-    return replace(study, about=facts, policies=tuple(map(about, study.policies)))
 
 
 def with_outcomes(study, failed, reached):
@@ -129,17 +111,6 @@ def test_the_transformer_is_held_against_the_paper():
     assert verdicts(poor) == [False]
 
 
-def entry(**changes):
-    gait = {"forward_speed": 0.47, "command": 0.5, "trunk_height": 0.2, "falls": 1, "robots": 64, "standing": 0}
-    return {
-        "recipe": "a1_mlp_cpu",
-        "commit": "abcdef0123456",
-        "trained": {"num_envs": 256, "device": "cpu"},
-        "metrics": {"healthy": {**gait, "mean_feet_in_contact": 2.1}},
-        **changes,
-    }
-
-
 def test_the_page_says_everything_it_knows():
     studies = {"newton_mjwarp": made_up("newton_mjwarp", seed=1), "ovphysx": made_up(seed=2)}
     third = made_up("mujoco 3.12", seed=3)
@@ -190,26 +161,7 @@ def test_without_a_pair_no_bar_is_claimed():
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Shipped policies: both stages of A1's MLP, its baseline, a transformer without its Stage 2, and one of G1."""
-    folder = tmp_path / "pretrained"
-    folder.mkdir()
-    models = {}
-    shipped_agents = (
-        ("a1", "mlp", 1),
-        ("a1", "mlp", 2),
-        ("a1", "nm_mlp", 1),
-        ("a1", "transformer", 1),
-        ("g1", "mlp", 2),
-    )
-    for robot, agent, stage in shipped_agents:
-        name = f"{robot}_{agent}_stage{stage}"
-        fresh = write_fresh(tmp_path / name, f"UMC-{robot.upper()}-Stage{stage}", agent, physics="ovphysx")
-        path = fresh.rename(folder / f"{name}.pt")
-        models[name] = {"robot": robot, "agent": agent, "stage": stage, "sha256": sha256(path), **entry()}
-    (folder / MODELS).write_text(json.dumps({"format": 1, "models": models}))
-    monkeypatch.setattr(shipped, "shipped_folder", lambda: folder)
-    monkeypatch.chdir(tmp_path)
-    return folder
+    return ship_made_up(tmp_path, monkeypatch)
 
 
 def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, capsys):
@@ -262,58 +214,6 @@ def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, 
     again = Path("docs/results.md").read_text()
     assert "report_only" not in again  # the figures are made by the command that simulates
     assert again.replace(" --kept", "").replace("protocol.steps=100", "").split("\n")[3:] == page.split("\n")[3:]
-
-
-def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):
-    """What was measured lies beside the page, without this machine's paths; a new policy's robots join the others'."""
-    calls = []
-
-    def run(_script, arguments):
-        calls.append(arguments)
-        at = arguments.index("--checkpoint") + 1
-        paths = [Path(text) for text in arguments[at : arguments.index("--robot")]]
-        names = arguments[arguments.index("--labels") + 1 :][: len(paths)]
-        study = made_up(policies=tuple((name, 1.0) for name in names), members=made_with["members"])
-        policies = [
-            replace(one, about={**one.about, "sha256": sha256(path), "path": str(path)})
-            for one, path in zip(study.policies, paths, strict=True)
-        ]
-        about = {**study.about, "command_line": f"python {package}", "git": {"commit": made_with["commit"]}}
-        out = Path(arguments[arguments.index("--out") + 1])
-        save_study(out / STUDY, replace(study, about=about, policies=tuple(policies)))
-
-    monkeypatch.setattr(results, "run_script", run)
-    argv = ["--results", "--robot", "A1", "--engines", "ovphysx", "--device", "cpu"]
-    made_with = {"members": 10, "commit": "first" * 8}
-    assert results.main(argv, Path("evaluate.py")) == 0
-    kept = sorted(Path("docs/results/a1/ovphysx").iterdir())
-    assert len(kept) == 2
-    assert all(str(package).encode() not in path.read_bytes() for path in kept)
-    page = Path("docs/results.md").read_text()
-    assert page.count("| firstfirst |") == 2
-
-    other = write_fresh(package.parent / "other", "UMC-A1-Stage2", "mlp", physics="ovphysx", seed=5)
-    shutil.copy(other, package / "a1_mlp_stage2.pt")
-    models = json.loads((package / MODELS).read_text())
-    models["models"]["a1_mlp_stage2"]["sha256"] = sha256(other)
-    (package / MODELS).write_text(json.dumps(models))
-    made_with["commit"] = "other" * 8
-    calls.clear()
-    assert results.main([*argv, "--kept"], Path("evaluate.py")) == 0
-    (call,) = calls
-    assert call[1 : call.index("--robot")] == [str(package / "a1_mlp_stage2.pt")]
-    page = Path("docs/results.md").read_text()
-    assert page.count("| otherother |") == page.count("| firstfirst |") == 1
-    assert len(list(Path("docs/results/a1/ovphysx").iterdir())) == 2  # the policy that no longer ships is gone
-    calls.clear()
-    assert results.main([*argv, "--kept"], Path("evaluate.py")) == 0
-    assert calls == []
-
-    # robots of another evaluation are not set beside them
-    Path("docs/results/a1/ovphysx", f"{sha256(other)[:12]}.study").unlink()
-    made_with["members"] = 5
-    with pytest.raises(UmcError, match=r"met other faults than mlp; measure both again, with the same --num_envs"):
-        results.main([*argv, "--kept"], Path("evaluate.py"))
 
 
 def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):

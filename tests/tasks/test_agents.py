@@ -9,33 +9,17 @@ import dummy_training as dummy
 import gymnasium as gym
 import pytest
 import torch
-import umc.tasks  # noqa: F401 - registers the ids
+from dummy_robot import ROBOTS, DummyRobotEnv, agent_cfg, mean_action
 from isaaclab.utils import to_dict
 from isaaclab_rl.rsl_rl.utils import handle_deprecated_rsl_rl_cfg
-from isaaclab_tasks.utils import load_cfg_from_registry
-from rsl_rl.env import VecEnv
 from rsl_rl.extensions import Symmetry
-from tensordict import TensorDict
 from umc.errors import UmcError
-from umc.models import MaskedMlp
 from umc.rl.agents import AGENTS, entry_point
-from umc.rl.cfg import UmcTransformerModelCfg
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.rl.cli import checked_agent
-from umc.rl.informed_critic import inform_critic, widened
 from umc.rl.mirror import mirror_of
-from umc.rl.mlp_critic import exchange_critic
 from umc.rl.stages import hand_over
-from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
-
-ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS, "H1": H1_JOINTS, "Solo8": SOLO8_JOINTS}
-WIDTHS = {
-    "A1": {"policy": 48, "joint_mask": 12, "fault_flag": 3, "critic": 64},
-    "G1": {"policy": 47, "joint_mask": 12, "fault_flag": 3, "critic": 50},
-    "H1": {"policy": 41, "joint_mask": 10, "fault_flag": 3, "critic": 44},
-    "Solo8": {"policy": 36, "joint_mask": 8, "fault_flag": 3, "critic": 48},
-}
-"""Observation columns of the tasks; tests/tasks/test_tasks_engine.py holds the engines to them."""
+from umc.robots import A1_JOINTS
 
 JOINT_COLUMNS = {"A1": 12, "G1": 9, "H1": 9, "Solo8": 12}
 """Column of the first joint position that the actor reads."""
@@ -52,34 +36,6 @@ CHANGES_ONLY_THE_ENV = {name for name in AGENTS if "_ratio_" in name or name.end
 """Their networks are those of the agent that they vary: on a dummy env nothing would be different."""
 
 
-class DummyRobotEnv(VecEnv):
-    """The observation groups of a robot's task; a third of the joints is masked; rewards actions near 0.5."""
-
-    num_envs, max_episode_length, device, cfg = 4, 4, "cpu", {}
-
-    def __init__(self, robot):
-        self.num_actions = len(ROBOTS[robot])
-        self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.long)
-        generator = torch.Generator().manual_seed(0)
-        groups = {name: torch.randn(self.num_envs, width, generator=generator) for name, width in WIDTHS[robot].items()}
-        groups["joint_mask"] = (groups["joint_mask"] > 0.4).float()
-        groups["fault_flag"] = torch.ones_like(groups["fault_flag"])
-        self.groups = TensorDict(groups, batch_size=[self.num_envs])
-
-    def get_observations(self):
-        return self.groups
-
-    def step(self, actions):
-        self.episode_length_buf += 1
-        done = self.episode_length_buf >= self.max_episode_length
-        self.episode_length_buf[done] = 0
-        return self.groups, -(actions - 0.5).square().sum(1), done.long(), {"time_outs": done}
-
-
-def agent_cfg(robot, agent, stage) -> Any:
-    return load_cfg_from_registry(f"UMC-{robot}-Stage{stage}", entry_point(agent))
-
-
 def trained(folder, robot, agent, iterations, torch_seed=7):
     """A runner of an agent that has learnt on the dummy env, and the weights that it began with."""
     spec = AGENTS[agent]
@@ -93,12 +49,6 @@ def trained(folder, robot, agent, iterations, torch_seed=7):
     if iterations:
         runner.train(iterations)
     return runner, start
-
-
-def mean_action(runner, **groups):
-    obs = runner.env.get_observations().clone().update(groups)
-    with torch.inference_mode():
-        return runner.alg.get_policy()(obs)
 
 
 def test_the_table_holds_every_method_and_ablation_of_the_paper():
@@ -219,102 +169,6 @@ def test_stage_2_begins_with_a_flag_that_does_nothing_and_learns_what_it_does(tm
     second.train(1)
     learnt = mean_action(second, **groups, fault_flag=healthy) - mean_action(second, **groups, fault_flag=-healthy)
     assert learnt.abs().max() > 1e-5
-
-
-def informed(folder, agent, told, iterations=0, **hand_over_cfg):
-    """A runner whose critic is told 2 kinds of faults, of which every second one is there."""
-    cfg = handle_deprecated_rsl_rl_cfg(agent_cfg("A1", agent, 2), "5.5.1")
-    cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.critic_sees_faults = 4, 1, told
-    env_cfg: Any = SimpleNamespace(observations=SimpleNamespace())
-    inform_critic(env_cfg, cfg)
-    assert hasattr(env_cfg.observations, "live_faults") == told
-    env = DummyRobotEnv("A1")
-    if told:
-        env.groups["live_faults"] = (torch.arange(2 * len(A1_JOINTS)) % 2).float().expand(env.num_envs, -1).clone()
-    learns = to_dict(cfg)
-    learns["hand_over"] |= hand_over_cfg
-    names = list(A1_JOINTS)
-    runner = dummy.build(folder, env, learns, robot="a1", model=AGENTS[agent].network, joint_names=names)
-    del runner.carried["fault_episode"]
-    if iterations:
-        runner.train(iterations)
-    return runner
-
-
-def values(runner, **groups):
-    with torch.inference_mode():
-        return runner.alg.critic(runner.env.get_observations().clone().update(groups))
-
-
-@pytest.mark.parametrize("agent", ["mlp", "transformer_small32"])
-def test_a_critic_that_is_told_of_faults_begins_as_the_one_that_was_not(tmp_path, agent):
-    first = informed(tmp_path / "one", agent, told=False, iterations=1)
-    second = informed(tmp_path / "two", agent, told=True)
-    hand_over(second, tmp_path / "one" / "model_0.pt", "a1", AGENTS[agent].network)
-    none = torch.zeros_like(second.env.get_observations()["live_faults"])
-    assert torch.allclose(values(second), values(first), atol=1e-5)
-    assert torch.equal(values(second), values(second, live_faults=none))
-    second.train(1)
-    assert (values(second) - values(second, live_faults=none)).abs().max() > 1e-5
-    # what it is told is not for the actor
-    assert torch.equal(mean_action(second), mean_action(second, live_faults=none))
-
-
-def test_a_critic_that_is_told_of_faults_refuses_what_does_not_fit(tmp_path):
-    informed(tmp_path / "one", "mlp", told=False, iterations=1)
-    path = tmp_path / "one" / "model_0.pt"
-    with pytest.raises(UmcError, match="needs a fresh optimizer"):
-        hand_over(informed(tmp_path / "two", "mlp", told=True, reset_optimizer=False), path, "a1", "mlp")
-    other = {"layers.0.weight": torch.zeros(5, 3), "layers.0.bias": torch.zeros(5)}
-    with pytest.raises(UmcError, match="needs a Stage 1 of the same sizes"):
-        widened(other, {**other, "layers.0.weight": torch.zeros(6, 4)})
-    with pytest.raises(UmcError, match="needs a Stage 1 of the same sizes"):
-        widened(other, {**other, "layers.0.weight": torch.zeros(5, 2)})
-
-
-def test_statistics_of_new_columns_leave_zeros_and_ones_nearly_as_they_are():
-    known = {"n.mean": torch.ones(2), "n.var": torch.full((2,), 4.0), "n.count": torch.tensor([9, 7])}
-    wider = widened(known, {name: torch.zeros(3) for name in known})
-    assert {name: value.tolist() for name, value in wider.items()} == {
-        "n.mean": [1.0, 1.0, 0.0],
-        "n.var": [4.0, 4.0, 1.0],
-        "n.count": [9, 7, 9],
-    }
-
-
-@pytest.mark.parametrize("agent", ["transformer_small32", "body_transformer"])
-def test_an_mlp_learns_the_values_of_any_actor(tmp_path, agent):
-    def run(folder, mlp_critic):
-        cfg = agent_cfg("A1", agent, 1)
-        cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.mlp_critic = 4, 1, mlp_critic
-        exchange_critic(cfg)
-        cfg = handle_deprecated_rsl_rl_cfg(cfg, "5.5.1")
-        names = list(A1_JOINTS)
-        return dummy.build(folder, DummyRobotEnv("A1"), to_dict(cfg), robot="a1", model=agent, joint_names=names)
-
-    first = run(tmp_path / "one", mlp_critic=True)
-    assert isinstance(first.alg.critic.core, MaskedMlp)
-    assert not isinstance(first.alg.get_policy().core, MaskedMlp)
-    del first.carried["fault_episode"]
-    before = values(first)
-    first.train(1)
-    assert (values(first) - before).abs().max() > 1e-4
-    path = tmp_path / "one" / "model_0.pt"
-    second = run(tmp_path / "two", mlp_critic=True)
-    hand_over(second, path, "a1", agent)
-    assert torch.equal(values(second), values(first))
-    with pytest.raises(UmcError, match=r"another kind of network; repeat its run's agent\.mlp_critic"):
-        hand_over(run(tmp_path / "three", mlp_critic=False), path, "a1", agent)
-
-
-def test_an_mlp_critic_has_the_widths_that_were_given():
-    cfg = agent_cfg("A1", "transformer", 1)
-    cfg.mlp_critic, cfg.critic.hidden_dims = True, [32, 16]
-    exchange_critic(cfg)
-    assert cfg.critic.hidden_dims == [32, 16]
-    other = agent_cfg("A1", "transformer", 1)
-    exchange_critic(other)
-    assert isinstance(other.critic, UmcTransformerModelCfg)
 
 
 def mirrored_run(folder, mirror, mask="mask", iterations=1, mirror_loss=0.0):

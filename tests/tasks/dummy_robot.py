@@ -1,0 +1,56 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A robot's observations without a simulator, and agents that learn on them."""
+
+from typing import Any
+
+import torch
+import umc.tasks  # noqa: F401 - registers the ids
+from isaaclab_tasks.utils import load_cfg_from_registry
+from rsl_rl.env import VecEnv
+from tensordict import TensorDict
+from umc.rl.agents import entry_point
+from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
+
+ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS, "H1": H1_JOINTS, "Solo8": SOLO8_JOINTS}
+WIDTHS = {
+    "A1": {"policy": 48, "joint_mask": 12, "fault_flag": 3, "critic": 64},
+    "G1": {"policy": 47, "joint_mask": 12, "fault_flag": 3, "critic": 50},
+    "H1": {"policy": 41, "joint_mask": 10, "fault_flag": 3, "critic": 44},
+    "Solo8": {"policy": 36, "joint_mask": 8, "fault_flag": 3, "critic": 48},
+}
+"""Observation columns of the tasks; tests/tasks/test_tasks_engine.py holds the engines to them."""
+
+
+class DummyRobotEnv(VecEnv):
+    """The observation groups of a robot's task; a third of the joints is masked; rewards actions near 0.5."""
+
+    num_envs, max_episode_length, device, cfg = 4, 4, "cpu", {}
+
+    def __init__(self, robot):
+        self.num_actions = len(ROBOTS[robot])
+        self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.long)
+        generator = torch.Generator().manual_seed(0)
+        groups = {name: torch.randn(self.num_envs, width, generator=generator) for name, width in WIDTHS[robot].items()}
+        groups["joint_mask"] = (groups["joint_mask"] > 0.4).float()
+        groups["fault_flag"] = torch.ones_like(groups["fault_flag"])
+        self.groups = TensorDict(groups, batch_size=[self.num_envs])
+
+    def get_observations(self):
+        return self.groups
+
+    def step(self, actions):
+        self.episode_length_buf += 1
+        done = self.episode_length_buf >= self.max_episode_length
+        self.episode_length_buf[done] = 0
+        return self.groups, -(actions - 0.5).square().sum(1), done.long(), {"time_outs": done}
+
+
+def agent_cfg(robot, agent, stage) -> Any:
+    return load_cfg_from_registry(f"UMC-{robot}-Stage{stage}", entry_point(agent))
+
+
+def mean_action(runner, **groups):
+    obs = runner.env.get_observations().clone().update(groups)
+    with torch.inference_mode():
+        return runner.alg.get_policy()(obs)
