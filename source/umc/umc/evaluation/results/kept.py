@@ -101,7 +101,7 @@ def kept_study(folder: Path, engine: str, policies: Sequence[tuple[str, str]]) -
         if not _alike(first, study):
             raise UmcError(
                 f"{kept_path(folder, engine, checkpoint)} met other faults than {first.policies[0].label}; measure both"
-                " again, with the same --num_envs and overrides"
+                " again, with the same --num_envs, --device and overrides"
             )
         about = {**result.about, "simulated": (study.about.get("git") or {}).get("commit")}
         results.append(replace(result, label=label, about=about))
