@@ -147,10 +147,11 @@ def main() -> None:
     with fast_products():
         for agent in args.agents:
             runners = {name: make_runner(agent, **options) for name, options in VARIANTS.items()}
-            times = {
-                name: [update_time(runner) for _ in range(args.rounds + 1)][1:] for name, runner in runners.items()
-            }
-            medians = {name: statistics.median(found) for name, found in times.items()}
+            times: dict[str, list[float]] = {name: [] for name in runners}
+            for _ in range(args.rounds + 1):  # in turns, so that a busy machine slows all alike
+                for name, runner in runners.items():
+                    times[name].append(update_time(runner))
+            medians = {name: statistics.median(found[1:]) for name, found in times.items()}  # without warming up
             first = medians["plain"]
             cells = [f"{seconds:.2f} s ({seconds / first:.2f})" for seconds in medians.values()]
             print(f"| {agent} | {' | '.join(cells)} |", flush=True)

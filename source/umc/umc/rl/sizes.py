@@ -63,7 +63,7 @@ def cpu_threads(large_model: bool = False) -> int | None:
 
     Args:
         large_model: Whether a large network learns: the transformer learns 1.6 times as fast on two threads as on one
-            (``benchmarks/learning.py``).
+            (``benchmarks/models.py``).
 
     Returns:
         The number of threads, or None.

@@ -136,10 +136,6 @@ def hand_over(runner: TrainingRun, path: Path, robot: str, model: str) -> Checkp
                 "agent.critic_sees_faults needs a fresh optimizer; drop agent.hand_over.reset_optimizer=false"
             )
         data["critic_state_dict"] = widened(data["critic_state_dict"], runner.alg.save()["critic_state_dict"])
-    if is_mlp(data["critic_state_dict"]) != is_mlp(runner.alg.save()["critic_state_dict"]):
-        raise UmcError(
-            f"the critic of {path} is another kind of network; repeat its run's agent.mlp_critic=true or false"
-        )
     runner.load(
         str(path), load_cfg={"actor": True, "critic": True, "optimizer": optimizer, "iteration": False}, data=data
     )
