@@ -36,7 +36,9 @@ class FakeBoard:
             texts = [severity_text(find_kind(kind), value) for kind, value in kinds.items() if value is not None]
             severity = ", ".join(text for text in texts if text)
             since = 1.5 if kinds else None
-            rows.append(JointRow(joint, tuple(kinds), severity, "dead" in kinds and len(kinds) > 1, since, link))
+            severities = tuple(value or 0.0 for value in kinds.values())
+            detected = "dead" in kinds and len(kinds) > 1
+            rows.append(JointRow(joint, tuple(kinds), severities, severity, detected, since, link))
         return rows
 
     def inject(self, env_id: int, joint: str, kind: str, severity: float | None = None) -> None:

@@ -27,6 +27,9 @@ TIMEOUT_S = 500
 ANSWER_MS = 1500
 """How long the page takes to hear of a choice and to answer it, and the viewer to hear of a number [ms]; generous."""
 
+SEVERITY_BOX = ".mantine-NumberInput-input:visible"
+"""The number beside the slider."""
+
 SIZE = {"width": 1440, "height": 840}
 """Of the page [px]."""
 
@@ -120,8 +123,13 @@ class LivePage:
     def press(self, button: str) -> None:
         self.page.get_by_role("button", name=button, exact=True).click()
 
+    def severity(self) -> float:
+        """What the slider is at."""
+        self.page.wait_for_timeout(ANSWER_MS)
+        return float(self.page.locator(SEVERITY_BOX).input_value())
+
     def set_severity(self, value: float) -> None:
-        box = self.page.locator(".mantine-NumberInput-input:visible")
+        box = self.page.locator(SEVERITY_BOX)
         box.fill(str(value))
         box.press("Enter")
         self.page.wait_for_timeout(ANSWER_MS)

@@ -62,6 +62,8 @@ def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_e
         live.press("Break")
         live.wait_for_row(JOINT, "dead")
         assert live.row(JOINT)[3] == "yes"  # the paper's rule
+        live.choose("Fault", "effort")
+        assert live.severity() == WEAKER  # that of the fault that is on
         page.get_by_role("tab", name="Attention").click()
         page.wait_for_function("[...document.images].some(image => image.naturalWidth > 300)")
         page.get_by_role("tab", name="Joint").click()

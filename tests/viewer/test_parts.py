@@ -25,9 +25,9 @@ def css(color: tuple[float, float, float]) -> str:
 
 def test_the_table_says_what_is_wrong_in_the_colours_of_the_links():
     rows = [
-        JointRow(JOINTS[0], (), "", False, None, "FL_hip"),
-        JointRow(JOINTS[1], ("rom", "dead"), "0.3, <b>", True, 1.5, "FL_calf"),
-        JointRow(JOINTS[2], ("bias",), "0.1 rad", False, 0.02, "FR_hip"),
+        JointRow(JOINTS[0], (), (), "", False, None, "FL_hip"),
+        JointRow(JOINTS[1], ("rom", "dead"), (0.3, 0.0), "0.3, <b>", True, 1.5, "FL_calf"),
+        JointRow(JOINTS[2], ("bias",), (0.1,), "0.1 rad", False, 0.02, "FR_hip"),
     ]
     html = table(rows, selected=JOINTS[2])
     healthy, broken, misheard = html.split("<tr data-joint=")[1:]

@@ -47,6 +47,8 @@ class JointRow:
     """Its name."""
     kinds: tuple[str, ...]
     """Kinds of faults that are on; none if it is healthy."""
+    severities: tuple[float, ...]
+    """How hard each of them hits, in the kind's unit; 0 for a kind that has no severity."""
     severity: str
     """How hard they hit, with units; empty if it is healthy or the kinds have no severity."""
     detected: bool
@@ -148,6 +150,7 @@ class FaultBoard:
                 JointRow(
                     joint=name,
                     kinds=tuple(state.kinds[number].name for number in on),
+                    severities=tuple(severity[number][joint] for number in on),
                     severity=", ".join(text for text in texts if text),
                     detected=detected[joint],
                     since=since[joint] if on else None,

@@ -8,6 +8,7 @@ import math
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,8 @@ class Panel:
         self._history = History(env.step_dt, len(board.joint_names))
         self.env_id = 0
         """The env that is shown."""
+        # the page's threads read what the simulation's thread has last seen
+        self._rows = board.rows(self.env_id)
         self.follows = True
         """Whether the camera follows the robot."""
         self._gui = gui = server.gui
@@ -137,7 +140,8 @@ class Panel:
         Args:
             obs: What the last action answered; None before the first.
         """
-        text = table(self._board.rows(self.env_id), self._selected.value)
+        self._rows = self._board.rows(self.env_id)
+        text = table(self._rows, self._selected.value)
         if text != self._table_text:
             self._table.content = self._table_text = text
         self._plots.show(self._history.of(self._board.joint_names.index(self._selected.value)))
@@ -195,18 +199,21 @@ class Panel:
         self._clicks.put(change)
 
     def _set_slider(self) -> None:
-        """Lets the slider offer what makes sense for the chosen joint and kind.
+        """Lets the slider offer what makes sense for the chosen joint and kind; it starts at a fault that is on.
 
         It is a new one each time: the number box that viser 1.1 puts beside a slider forgets the next number that is
         pasted into it when the slider's ends and decimals change.
         """
         with self._slider:
-            kind = self._kind.value
-            span = self._spans[self._selected.value, kind]
+            joint, kind = self._selected.value, self._kind.value
+            span = self._spans[joint, kind]
             self._hint.content = f"`{kind}`" + ("" if span is None else f" severity [{span.unit}]")
             if span is None:
                 self._severity.visible = False
                 return
+            row = self._rows[self._board.joint_names.index(joint)]
+            if kind in row.kinds:
+                span = replace(span, first=row.severities[row.kinds.index(kind)])
             order = self._severity.order
             self._severity.remove()
             with self._folder:
@@ -215,6 +222,7 @@ class Panel:
 
     def _show_env(self, env_id: int) -> None:
         self.env_id = env_id
+        self._rows = self._board.rows(env_id)
         self._history.clear()
         self._set_slider()
 
@@ -274,9 +282,7 @@ def table(rows: Sequence[JointRow], selected: str) -> str:
     Returns:
         HTML.
     """
-    heads = "".join(
-        f'<th style="text-align:left">{head}</th>' for head in ("joint", "fault", "severity", "told", "since")
-    )
+    heads = "".join(f'<th style="text-align:left">{head}</th>' for head in HEADS)
     body = []
     for row in rows:
         broken = any(isinstance(find_kind(kind), JointKind) for kind in row.kinds)
@@ -293,7 +299,7 @@ def table(rows: Sequence[JointRow], selected: str) -> str:
         body.append(f'<tr data-joint="{escape(row.joint)}" style="color:{color};font-weight:{weight}">{inner}</tr>')
     style = "width:100%;font-size:0.75em;line-height:1.25;border-spacing:0"
     return (
-        f'<table id="umc-faults" style="{style}"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+        f'<table id="{TABLE_ID}" style="{style}"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table>'
     )
 
 
