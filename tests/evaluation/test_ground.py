@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Policies are judged on the ground they were trained on, and the user is told; nothing is simulated."""
+"""Policies are judged as they were trained, on the same ground, and the user is told; nothing is simulated."""
 
 import json
 
@@ -68,6 +68,21 @@ def test_policies_of_different_grounds_need_a_word(flat, tmp_path):
     # who knows nothing follows those who do
     unknown = write_fresh(tmp_path / "unknown", model="transformer_small32")
     assert ground(prepared("--checkpoint", flat, unknown)) == "flat"
+
+
+def test_what_the_training_changed_in_robot_and_actions_holds_for_the_evaluation(tmp_path):
+    scale, reward = "env.actions.joint_pos.scale=0.25", "env.rewards.progress.weight=9.0"
+    trained = write_fresh(tmp_path / "trained", env_overrides=[scale, reward])
+    plain = write_fresh(tmp_path / "plain", model="transformer_small32")
+    session = prepared("--checkpoint", trained)
+    assert session.env_cfg.actions.joint_pos.scale == 0.25
+    assert session.remarks == (f"as in the training: {scale}",)
+    assert session.env_cfg.rewards.progress.weight != 9.0
+    assert scale in worker_arguments(session, ["--checkpoint", str(trained)])
+    with pytest.raises(UmcError, match=r"not trained alike \(env\.actions\.joint_pos\.scale=0\.25\); take each on"):
+        prepared("--checkpoint", trained, plain)
+    said = prepared("--checkpoint", trained, plain, "env.actions.joint_pos.scale=0.3")
+    assert (said.env_cfg.actions.joint_pos.scale, said.remarks) == (0.3, ())
 
 
 def test_a_task_with_one_ground_has_nothing_to_choose(tmp_path):

@@ -103,13 +103,13 @@ def worker_arguments(session: Session, argv: Sequence[str]) -> list[str]:
     """What a worker is told beside its checkpoints and its plan.
 
     Args:
-        session: The evaluation's session, which has chosen the ground.
+        session: The evaluation's session.
         argv: Command line of this process, without the script's name.
 
     Returns:
-        Arguments. The ground is among them: run folders, which may say it, do not travel.
+        Arguments. What repeats the training is among them: run folders, which may say it, do not travel.
     """
-    return [*launcher_arguments(argv), *([] if session.ground is None else [session.ground])]
+    return [*launcher_arguments(argv), *session.repeated]
 
 
 def launcher_arguments(argv: Sequence[str]) -> list[str]:

@@ -18,6 +18,7 @@ from umc.rl.cli import Parser, checked_checkpoint, checked_robot, checked_task, 
 from umc.rl.shipped import is_pretrained
 
 from .ground import ground_override
+from .interface import interface_overrides
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -65,8 +66,8 @@ class Session:
     device: str
     remarks: tuple[str, ...] = ()
     """What the user should know."""
-    ground: str | None = None
-    """Override that puts the policies on the ground they were trained on; None where nothing was to change."""
+    repeated: tuple[str, ...] = ()
+    """Overrides that were not typed: they repeat the policies' training, its ground among them."""
 
     @property
     def checkpoint(self) -> Path:
@@ -229,14 +230,16 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     task = checked_task(options.task or own)
     require_robot(info, checkpoint, task_parts(task)[0])
     device = pick_device(options.device)
-    env_cfg, _ = resolve_cfgs(task, None, overrides)
+    repeated, about = interface_overrides(candidates, overrides)
+    env_cfg, _ = resolve_cfgs(task, None, [*repeated, *overrides])
     token, more = ground_override(candidates, env_cfg, overrides)
     if token is not None:
-        env_cfg, _ = resolve_cfgs(task, None, [*overrides, token])
+        repeated.append(token)
+        env_cfg, _ = resolve_cfgs(task, None, [*repeated, *overrides])
     check_launch(env_cfg, options)
     env_cfg.sim.device = device
     options.device = device
-    return Session(options, candidates, task, env_cfg, device, (*remarks, *more), ground=token)
+    return Session(options, candidates, task, env_cfg, device, (*remarks, *about, *more), tuple(repeated))
 
 
 def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str]]:
