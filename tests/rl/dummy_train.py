@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from umc.ranks import ranks_from_env
+from umc.rl.logged_child import end_with_parent
 
 
 def main() -> int:
@@ -40,6 +41,7 @@ def main() -> int:
     record |= {"status": "running", "max_iterations": total, "starts": record["starts"] + 1}
     stopped = []
     signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
+    end_with_parent()
     for iteration in range(first, total):
         (folder / f"model_{iteration}.pt").write_text("weights")
         print(f"iteration {iteration + 1}/{total}: 100 env-steps/s, ETA 0:00:01", flush=True)

@@ -45,7 +45,7 @@ def test_the_baseline_acts_as_the_policy_did_on_healthy_robots(model, tmp_path):
     torch.nn.init.normal_(aware.get_parameter({"mlp": "layers.0.bias", "transformer": "context.bias"}[model]))
     write_checkpoint(tmp_path / "model_7.pt", checkpoint_of(aware, model))
     assert main([str(tmp_path / "model_7.pt")]) == 0
-    folded = read_checkpoint(tmp_path / "nm_model_7.pt")
+    folded = read_checkpoint(tmp_path / "folded" / "nm_model_7.pt")
     info = checkpoint_info(folded, "folded")
     assert (info.model, info.experiment, info.stage) == (f"nm_{model}", f"umc_a1_nm_{model}_stage1", 1)
     # what training goes on with is all there

@@ -1,11 +1,13 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A refused --resume is one line before the simulation, and leaves the run as it was."""
+"""--resume goes on with what the run began with; where it is refused, in one line, the run stays as it was."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import sys
+from pathlib import Path
 
 import dummy_training as dummy
 import pytest
@@ -13,7 +15,8 @@ from test_train_cli import A1, RECORD, SCRIPTS, planned, put_checkpoint
 from umc.errors import UmcError
 from umc.rl import launch
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
-from umc.rl.cli import load_tasks
+from umc.rl.children import LAUNCHER
+from umc.rl.cli import load_tasks, parse
 
 STAGE2 = {"task": "UMC-A1-Stage2", "stage": 2}
 STATUS = {"status": "finished", "starts": [], "ended_at": "then"}
@@ -50,6 +53,44 @@ def no_simulator(monkeypatch, cfg=None):
 
     monkeypatch.setattr("isaaclab.app.launch_simulation", lambda *_: contextlib.nullcontext())
     monkeypatch.setattr(launch, "_build", build)
+
+
+def test_resume_goes_on_with_what_the_run_began_with(place):
+    folder = put_run(place, "model_30.pt")
+    put_checkpoint(folder, "model_4.pt", RECORD, **STAGE2)
+    chosen = planned(*A1, "--resume")
+    assert chosen.start_from == (folder / "model_30.pt").relative_to(place)
+    assert chosen.folder == folder.relative_to(place)
+    assert (chosen.env_cfg.scene.num_envs, chosen.agent_cfg.max_iterations, chosen.env_cfg.seed) == (12, 77, 5)
+    assert (chosen.physics, chosen.agent_cfg.algorithm.gamma) == ("ovphysx", 0.9)
+    assert chosen.record.fields["parent"] == "p"
+    changed = planned(*A1, "--resume", "--max_iterations", "99", "--seed", "6", "agent.algorithm.gamma=0.8")
+    assert (changed.agent_cfg.max_iterations, changed.env_cfg.seed) == (99, 6)
+    assert changed.agent_cfg.algorithm.gamma == 0.8
+    assert changed.record.fields["overrides"] == ["physics=ovphysx", "agent.algorithm.gamma=0.8"]
+
+
+def test_what_a_run_remembers_is_newer_than_the_overrides_it_began_with(place):
+    overrides = ["env.scene.num_envs=64", "agent.max_iterations=500"]
+    put_run(place, "model_30.pt", {"overrides": overrides, "device": "cuda:0"})
+    chosen = planned(*A1, "--resume")
+    assert (chosen.env_cfg.scene.num_envs, chosen.agent_cfg.max_iterations) == (12, 77)
+    assert "it ran on cuda:0 so far (--device)" in chosen.remarks
+    assert planned(*A1, "--resume", "env.scene.num_envs=7").env_cfg.scene.num_envs == 7
+
+
+@pytest.mark.parametrize("library", ["rsl_rl", "skrl"])
+def test_the_line_to_resume_with_is_one_that_its_reader_can_type(monkeypatch, place, library):
+    monkeypatch.setattr(sys, "argv", ["scripts/train.py"])
+    chosen = planned(*A1, "--rl_library", library, "--no_pretrained", "--checkpoint", str(put_checkpoint(place)))
+    monkeypatch.delenv(LAUNCHER, raising=False)
+    assert launch.resume_command(chosen, Path("model_9.pt")).startswith("python scripts/train.py --task UMC-A1-Stage2 ")
+    monkeypatch.setenv(LAUNCHER, "./isaaclab.sh")
+    launcher, flag, script, *arguments = launch.resume_command(chosen, place / "model_5.pt").split()
+    assert (launcher, flag, script) == ("./isaaclab.sh", "-p", "scripts/train.py")
+    again = parse(arguments)
+    assert again.options.device == "cpu"
+    assert (again.agent, again.library) == (chosen.request.agent, library)
 
 
 def test_weights_that_do_not_fit_leave_the_run_as_it_was(place, monkeypatch, capfd):

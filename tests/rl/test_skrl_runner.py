@@ -122,9 +122,11 @@ def test_a_stage_takes_over_from_either_library(tmp_path, giver, std_type):
     second.train(1)
 
 
-def test_mirror_is_refused(tmp_path):
+def test_mirror_and_compiling_are_refused(tmp_path):
     with pytest.raises(UmcError, match=r"no mirror; train this agent with --rl_library rsl_rl"):
         dummy.build(tmp_path, cfg={**dummy.skrl_agent(), "mirror": True})
+    with pytest.raises(UmcError, match=r"leave agent.torch_compile_mode out"):
+        dummy.build(tmp_path, cfg={**dummy.skrl_agent(), "torch_compile_mode": "default"})
 
 
 def test_the_optimizer_is_the_same_in_both_libraries(tmp_path):

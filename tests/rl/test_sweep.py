@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -15,12 +17,20 @@ import pytest
 import yaml
 from umc.errors import UmcError
 from umc.rl import launch
+from umc.rl.logged_child import one_at_a_time
 from umc.rl.sweep import jobs_of, read_training_sweep
 from umc.rl.sweep_run import parse_sweep, run_sweep, table_of
 
 DUMMY = Path(__file__).with_name("dummy_train.py")
 STAGE1 = ["--task", "UMC-A1-Stage1", "--agent", "mlp"]
 STAGE2 = ["--task", "UMC-A1-Stage2", "--agent", "mlp"]
+
+DRIVER = """
+import sys
+from pathlib import Path
+from umc.rl.sweep_run import run_sweep
+sys.exit(run_sweep(sys.argv[2:], Path(sys.argv[1])))
+"""
 
 
 @pytest.fixture
@@ -41,6 +51,14 @@ def sweep(tmp_path, monkeypatch):
 def records(folder):
     found = [json.loads(path.read_text()) for path in sorted(folder.glob("logs/*/*/*/run.json"))]
     return sorted(found, key=lambda record: (record["task"], record["seed"], record["overrides"]))
+
+
+def wait_until_one_runs(folder):
+    deadline = time.monotonic() + 120
+    while not any('"running"' in path.read_text() for path in folder.glob("logs/*/*/*/run.json")):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
 
 
 def jobs(name, *changes, task="UMC-A1-Stage2", agent="mlp", common=(), checkpoint=None):
@@ -120,11 +138,7 @@ def test_one_that_fails_does_not_stop_the_others(sweep, tmp_path, capsys):
 
 def test_ctrl_c_lets_trainings_save_and_the_same_command_goes_on(sweep, tmp_path, capsys):
     def stop():
-        deadline = time.monotonic() + 120
-        while not any('"running"' in path.read_text() for path in tmp_path.glob("logs/*/*/*/run.json")):
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.05)
+        wait_until_one_runs(tmp_path)
         os.kill(os.getpid(), signal.SIGTERM)
 
     before = signal.getsignal(signal.SIGTERM)
@@ -179,11 +193,23 @@ def test_a_run_that_died_after_its_last_checkpoint_is_not_trained_for_ever(sweep
     assert json.loads(record.read_text())["starts"] == 1
 
 
-def test_a_second_start_of_the_same_sweep_is_refused(sweep, tmp_path):
-    from umc.rl import sweep_run
+def test_killed_it_leaves_no_training_behind_and_the_same_command_goes_on(sweep, tmp_path, capsys):
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", "seeds": [1]}))
+    argv = ["--sweep", "mine.yaml", *STAGE1, "agent.wait=1"]
+    first = subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path / "scripts"), *argv])
+    wait_until_one_runs(tmp_path)
+    first.kill()
+    first.wait()
+    # waits until the training has saved, by which it gives the sweep's lock back
+    assert sweep({"seeds": [1]}, *STAGE1, "agent.wait=1") == 0
+    assert "going on with mlp, Stage 1, seed 1" in capsys.readouterr().out
+    assert [(record["status"], record["starts"]) for record in records(tmp_path)] == [("finished", 2)]
 
+
+def test_a_second_start_of_the_same_sweep_is_refused(sweep, tmp_path, monkeypatch):
+    monkeypatch.setattr("umc.rl.logged_child.WAIT_S", 0.3)
     with (
-        sweep_run._alone(tmp_path / "logs/sweeps/mine_UMC-A1-Stage1"),
+        one_at_a_time(tmp_path / "logs/sweeps/mine_UMC-A1-Stage1", "it"),
         pytest.raises(UmcError, match="another process"),
     ):
         sweep({"seeds": [1]}, *STAGE1)

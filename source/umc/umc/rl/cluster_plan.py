@@ -59,12 +59,6 @@ PUBLIC_TRAIN_RATE = 62_000.0
 PUBLIC_ACT_RATE = 64_000.0
 """Env-steps/s of one L40 that simulates and acts."""
 
-PUBLIC_STEP_RATE = 72_000.0
-"""Env-steps/s of one L40 that only simulates."""
-
-PUBLIC_16_GPU_RATE = 960_000.0
-"""Env-steps/s of 4 machines with 4 L40 each, learning included: 97 % of 16 times the rate of one."""
-
 PUBLIC_MEMORY = 6.1e9
 """GPU memory of the public run with 4,096 envs [B], everything included: an upper bound per env where it is divided."""
 

@@ -74,9 +74,10 @@ def main(argv: list[str]) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m umc.rl.fold", description=__doc__)
     parser.add_argument("checkpoint", type=Path, help="model_*.pt of a UMC agent's Stage 1")
-    parser.add_argument("--out", type=Path, help="file to write; beside the checkpoint, with nm_ before its name")
+    parser.add_argument("--out", type=Path, help="file to write; beside the checkpoint, in a folder of its own")
     options = parser.parse_args(argv)
-    out = options.out or options.checkpoint.with_name(BASELINE_PREFIX + options.checkpoint.name)
+    # in the run's own folder it would be taken for a policy of that run, whose sizes are written down there
+    out = options.out or options.checkpoint.parent / "folded" / (BASELINE_PREFIX + options.checkpoint.name)
     try:
         folded = fold_flag(read_checkpoint(options.checkpoint), options.checkpoint)
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,7 @@ from umc.rl.files import remove_leftovers
 from umc.rl.informed_critic import inform_critic
 from umc.rl.logged_child import end_with_parent
 from umc.rl.mlp_critic import exchange_critic
+from umc.rl.record import FINISHED
 from umc.rl.sizes import cpu_threads, is_large
 from umc.rl.stages import hand_over, stage1_task
 
@@ -204,7 +205,7 @@ def train(plan: Plan, argv: list[str]) -> Path:
         status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         plan.record.finish(status, error=f"{type(error).__name__}: {error}")
         raise
-    plan.record.finish("finished", checkpoint=checkpoint.name)
+    plan.record.finish(FINISHED, checkpoint=checkpoint.name)
     return checkpoint
 
 
@@ -229,7 +230,10 @@ def resume_command(plan: Plan, checkpoint: Path) -> str:
     library = [] if request.library == LIBRARIES[0] else ["--rl_library", request.library]
     agent = [*library, "--agent", request.spec.name]
     arguments = ["--task", request.task, *agent, "--resume", "--checkpoint", str(checkpoint)]
+    arguments += ["--deterministic"] if request.options.deterministic else []
     processes = ranks_from_env().world_size
+    if processes == 1 or plan.device == "cpu":  # else each process takes the GPU of its number
+        arguments += ["--device", plan.device]
     if processes > 1:
         return shlex.join(["torchrun", "--nproc_per_node", str(processes), sys.argv[0], *arguments, "--distributed"])
     return typed(sys.argv[0], arguments)
@@ -289,6 +293,7 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
     from isaaclab_rl.rsl_rl.utils import check_rsl_rl_version, handle_deprecated_rsl_rl_cfg
 
     from umc.mdp import fault_state
+    from umc.mdp.events import joint_faults_of
 
     request, env_cfg = plan.request, plan.env_cfg
     apply_env_overrides(request.options, env_cfg)
@@ -309,6 +314,8 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
     # a plan is drawn from (seed, env, episode): counted from 0 again, a resumed run would repeat its faults
     runner.carried["fault_episode"] = fault_state(env.unwrapped).episode
     begin(plan, runner, env_cfg, agent_cfg)
+    if plan.resume:  # the wrapper's reset has drawn episode 0, whose faults the run has met
+        joint_faults_of(env.unwrapped).begin_episode(slice(None))
     return runner
 
 

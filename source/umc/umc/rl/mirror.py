@@ -73,6 +73,7 @@ class Mirror:
         self._plain = (columns, [1.0] * len(columns))
         self._maps = {name: self._group(terms) for name, terms in groups.items()}
         self._actions = _tensors(*self._joints)
+        self._device = torch.device("cpu")
 
     def observations(self, obs: TensorDict) -> TensorDict:
         """What the mirrored robots would see.
@@ -84,10 +85,12 @@ class Mirror:
             Groups of the same shapes.
         """
         mirrored = obs.clone(recurse=False)
-        for name, (columns, signs) in self._maps.items():
+        for name in self._maps:
             if name in obs:
                 value = obs[name]
-                mirrored[name] = (value[:, columns.to(value.device)] * signs.to(value.device)).to(value.dtype)
+                self._move(value.device)
+                columns, signs = self._maps[name]
+                mirrored[name] = (value[:, columns] * signs).to(value.dtype)
         return mirrored
 
     def actions(self, actions: torch.Tensor) -> torch.Tensor:
@@ -99,8 +102,17 @@ class Mirror:
         Returns:
             Joint targets. Shape is (N, J).
         """
-        columns, signs = (part.to(actions.device) for part in self._actions)
+        self._move(actions.device)
+        columns, signs = self._actions
         return actions[:, columns] * signs
+
+    def _move(self, device: torch.device) -> None:
+        """Keep the tables where they are used: each copy to a GPU waits for it."""
+        if device == self._device:
+            return
+        self._device = device
+        self._maps = {name: (columns.to(device), signs.to(device)) for name, (columns, signs) in self._maps.items()}
+        self._actions = (self._actions[0].to(device), self._actions[1].to(device))
 
     def _group(self, terms: list[tuple[str, int]]) -> tuple[torch.Tensor, torch.Tensor]:
         columns: list[int] = []

@@ -14,7 +14,7 @@ from umc.ranks import ranks_from_env
 from umc.rl import mlp_critic
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
 from umc.rl.cli import TrainRequest
-from umc.rl.record import RunRecord, new_record, parent, read_record
+from umc.rl.record import FINISHED, RUN_FILE, RunRecord, new_record, parent, read_record
 from umc.rl.resolve import (
     check_groups,
     check_launch,
@@ -124,13 +124,15 @@ def make_plan(request: TrainRequest) -> Plan:
         env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
         seed = record.fields["seed"] if request.options.seed is None else request.options.seed
         remembered = Sizes(record.fields["num_envs"], record.fields["max_iterations"])
-        apply_sizes(request, env_cfg, agent_cfg, remembered)
+        apply_sizes(request, env_cfg, agent_cfg, remembered, typed)
         remarks.append(f"going on with {start_from}")
+        if record.fields.get("device", device) != device:
+            remarks.append(f"it ran on {record.fields['device']} so far (--device)")
     else:
         start_from, record = _start(request), None
         seed = agent_cfg.seed if request.options.seed is None else request.options.seed
         remarks += _cpu_sizes(request, env_cfg, agent_cfg) if device == "cpu" else []
-        apply_sizes(request, env_cfg, agent_cfg, None)
+        apply_sizes(request, env_cfg, agent_cfg, None, typed)
         remarks += _about_start(start_from, env_cfg) if start_from else ["starting from nothing"]
         remarks += _adopt_critic(request, start_from, agent_cfg) if start_from else []
     agent_cfg.run_name = request.options.run_name or agent_cfg.run_name
@@ -244,7 +246,9 @@ def merged_overrides(old: list[str], new: list[str]) -> list[str]:
     return [token for token in old if override_key(token) not in keys] + new
 
 
-def apply_sizes(request: TrainRequest, env_cfg: Any, agent_cfg: Any, remembered: Sizes | None) -> None:
+def apply_sizes(
+    request: TrainRequest, env_cfg: Any, agent_cfg: Any, remembered: Sizes | None, typed: list[str]
+) -> None:
     """Write the sizes into the cfgs: flags win, then overrides, then what a resumed run remembers.
 
     Args:
@@ -252,8 +256,9 @@ def apply_sizes(request: TrainRequest, env_cfg: Any, agent_cfg: Any, remembered:
         env_cfg: Env cfg to write to.
         agent_cfg: Agent cfg to write to.
         remembered: Sizes of the run that goes on.
+        typed: The overrides of this command; what the run remembers is newer than the overrides it began with.
     """
-    options, keys = request.options, {override_key(token) for token in request.overrides}
+    options, keys = request.options, {override_key(token) for token in typed}
     if options.num_envs is not None:
         env_cfg.scene.num_envs = options.num_envs
     elif remembered is not None and "env.scene.num_envs" not in keys:
@@ -299,10 +304,15 @@ def _about_start(path: Path, env_cfg: Any) -> list[str]:
     lines = [f"starting from {path}"]
     if path.resolve().parent == shipped_folder().resolve():
         lines.append(f"{describe(path.stem, read_models()[path.stem])}; --no_pretrained trains Stage 1 first instead")
-    trained, here = (
-        trained_terrain(path, checkpoint_info(read_checkpoint(path), path)),
-        ground_name(env_cfg.scene.terrain),
-    )
+    info = checkpoint_info(read_checkpoint(path), path)
+    if (path.parent / RUN_FILE).is_file():
+        status = read_record(path.parent).get("status", FINISHED)
+        if status != FINISHED:
+            lines.append(
+                f"its training is not finished ({status} after iteration {info.iteration + 1}); to finish it first: "
+                f"--task {info.task} --resume --checkpoint {path}"
+            )
+    trained, here = trained_terrain(path, info), ground_name(env_cfg.scene.terrain)
     if trained and trained != here:
         lines.append(f"it was trained on {trained} ground, this run walks on {here} ground ({TERRAIN_KEY}={trained})")
     return lines

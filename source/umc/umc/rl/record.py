@@ -22,6 +22,9 @@ from umc.rl.files import write_json
 
 RUN_FILE = "run.json"
 
+FINISHED = "finished"
+"""Status of a run that has had all its iterations."""
+
 PACKAGES = {
     "umc": "umc",
     "isaaclab": "isaaclab",

@@ -27,6 +27,16 @@ HYDRA_QUIET = [
 ]
 """Keeps Hydra from making folders and from taking over logging, where it is asked to compose (``+key=value``)."""
 
+FLAGS = {
+    "env.sim.device": "--device",
+    "agent.device": "--device",
+    "env.seed": "--seed",
+    "agent.resume": "--resume",
+    "agent.load_run": "--checkpoint",
+    "agent.load_checkpoint": "--checkpoint",
+}
+"""Fields that a flag decides: an override of them would be ignored."""
+
 SELECTORS = ("physics", "renderer", "presets")
 """Tokens that choose presets; see ``isaaclab_tasks.utils.preset_cli``."""
 
@@ -139,14 +149,14 @@ def one_line_errors() -> Iterator[None]:
 
 
 def check_overrides(sections: dict[str, Any], overrides: list[str]) -> None:
-    """Refuse ``env.`` and ``agent.`` overrides that name no field or give a number another type.
+    """Refuse ``env.`` and ``agent.`` overrides of no field, of one that a flag decides, or of a number by another type.
 
     Args:
         sections: ``"env"`` and ``"agent"`` cfg before the overrides.
         overrides: Tokens as typed.
 
     Raises:
-        UmcError: If one is wrong.
+        UmcError: If one is wrong, or would be ignored.
     """
     from isaaclab_tasks.utils.hydra import _parse_val
 
@@ -155,6 +165,8 @@ def check_overrides(sections: dict[str, Any], overrides: list[str]) -> None:
         section, *path = key.split(".")
         if section not in sections:
             continue
+        if key in FLAGS:
+            raise UmcError(f"{token}: nothing reads {key} here; give {FLAGS[key]}")
         if any(key.startswith(f"{other}.") for other in keys if other != key):
             continue  # another override replaces a part of the tree above it
         current = _field(sections[section], section, path)
@@ -282,6 +294,8 @@ def _device_of(ranks: Ranks, device: str | None) -> str:
     count = torch.cuda.device_count()
     if device == "cpu" or (device is None and count == 0):
         return "cpu"
+    if count == 0:
+        raise UmcError(f"no device {device} on this machine (0 GPUs); give --device cpu")
     if count == 1:
         return "cuda:0"  # schedulers such as SLURM show each process its own GPU only
     if ranks.local_rank >= count:

@@ -214,7 +214,7 @@ class TrainingRun:
             path: File to read.
             load_cfg: What to load; None loads everything.
             strict: Whether weights must fit exactly.
-            map_location: Device for the tensors; the runner's own by default.
+            map_location: Device for the tensors; the CPU by default, from where the model takes its own.
             data: What to load in place of the file's content.
 
         Returns:
@@ -223,7 +223,7 @@ class TrainingRun:
         Raises:
             UmcError: If the file is missing or damaged, or its weights do not fit the model.
         """
-        data = data or read_checkpoint(path, map_location or self.device)
+        data = data or read_checkpoint(path, map_location or "cpu")
         try:
             load_iteration = self.alg.load(data, load_cfg, strict)
         except (RuntimeError, UmcError) as error:  # torch's and our models'
@@ -247,7 +247,7 @@ class TrainingRun:
         Raises:
             UmcError: If the file is missing or damaged, lacks what a run goes on with, or does not fit the model.
         """
-        data = read_checkpoint(path, self.device)
+        data = read_checkpoint(path)  # to the CPU: Adam's counters of steps would stay on a GPU, and be waited for
         require_whole(data, path)
         infos = self.load(path, data=data)
         # the file's iteration is done; rsl_rl itself would repeat it

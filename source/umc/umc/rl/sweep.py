@@ -22,7 +22,7 @@ from umc.rl.agents import AGENTS, LIBRARIES, entry_point
 from umc.rl.checkpoint import checkpoints_in
 from umc.rl.cli import checked_agent, checked_task
 from umc.rl.plan import stage1_overrides
-from umc.rl.record import read_record
+from umc.rl.record import FINISHED, read_record
 from umc.rl.stages import stage1_task, task_parts
 
 KEYS = ("name", "agents", "network", "seeds", "overrides", "protocol", "scenarios", "episodes", "grid")
@@ -99,7 +99,7 @@ class Job:
         record = read_record(folder)
         asked, total = _value_of("--max_iterations", self.common), record["max_iterations"]
         # one that died between its last checkpoint and the last word in its record has nothing left to train
-        ended = record.get("status") == "finished" or (self.iterations(logs) or 0) >= total
+        ended = record.get("status") == FINISHED or (self.iterations(logs) or 0) >= total
         return ended and total >= int(asked or 0)
 
     def arguments(self, logs: Path) -> list[str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
-import fcntl
 import re
 import shlex
 import signal
@@ -21,14 +20,14 @@ from umc.errors import UmcError
 from umc.rl.agents import LIBRARIES
 from umc.rl.cli import DEFAULT_AGENT, Parser, at_least_one, checked_checkpoint
 from umc.rl.files import atomic_write, write_json
-from umc.rl.record import read_record
+from umc.rl.logged_child import one_at_a_time
+from umc.rl.record import FINISHED, read_record
 from umc.rl.stages import task_parts
 from umc.rl.sweep import Job, jobs_of, read_training_sweep
 from umc.rl.sweep_workers import LOOK_EVERY_S, LocalWorkers, Running, Workers, ray_workers
 
 TABLE = "table.md"
 STATE = "sweep.json"
-LOCK = ".lock"
 """Files in a sweep's folder under ``logs/sweeps``."""
 
 LINE_EVERY_S = 60.0
@@ -76,9 +75,9 @@ def run_sweep(argv: Sequence[str], scripts: Path) -> int:
     sweep = read_training_sweep(options.sweep, changes)
     jobs = jobs_of(sweep, options.task, options.agent, options.rl_library, common, options.checkpoint, DEFAULT_SEED)
     folder = options.logs / "sweeps" / f"{sweep['name']}_{jobs[-1].task}"
-    with _alone(folder), contextlib.ExitStack() as stack:
+    with one_at_a_time(folder, f"the sweep in {folder}"), contextlib.ExitStack() as stack:
         if options.ray is not None:
-            workers: Workers = stack.enter_context(ray_workers(options.ray, options.ray_address))
+            workers: Workers = stack.enter_context(ray_workers(options.ray, options.ray_address, _device(common)))
         else:
             workers = LocalWorkers(options.jobs, _device(common))
         return Sweep(jobs, options.logs, folder, scripts / "train.py", workers).run()
@@ -261,7 +260,7 @@ class Sweep:
         record = {} if folder is None else read_record(folder)
         checkpoint = job.last_checkpoint(self.logs)
         status = record.get("status", "not started")
-        if self.codes.get(job.key, 0) not in (0, 130, 143) and status != "finished":
+        if self.codes.get(job.key, 0) not in (0, 130, 143) and status != FINISHED:
             status = "failed"
         return {
             "training": job.label,
@@ -301,23 +300,13 @@ def table_of(rows: Sequence[dict[str, Any]]) -> str:
 
 def _device(common: Sequence[str]) -> str | None:
     """The device that was asked for, if any."""
-    return next((token for token in common if token.startswith("--device")), None)
+    parser = Parser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--device")
+    return parser.parse_known_args(list(common))[0].device
 
 
 def _hours(seconds: float) -> str:
     return str(datetime.timedelta(seconds=round(seconds)))
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep a second start of the same sweep from training the same runs."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UmcError(f"another process works on {folder}; stop it first, or give another --logs") from error
-        yield
 
 
 @contextlib.contextmanager

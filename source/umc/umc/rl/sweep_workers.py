@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from umc.errors import UmcError
+from umc.rl.logged_child import PARENT
 
 REQUIREMENT = "ray[default]"
 """What Ray needs to be installed."""
@@ -62,7 +63,7 @@ class _Child:
     """A child of this process."""
 
     def __init__(self, command: list[str], log: Path) -> None:
-        self.process = _spawn(command, log)
+        self.process = _spawn(command, log, close_fds=False)  # it holds the sweep's lock, too
 
     def poll(self) -> int | None:
         """See :class:`Running`."""
@@ -123,11 +124,12 @@ class RayWorkers:
     Args:
         ray: The module, connected.
         count: How many at once.
+        device: Device of all of them, if it was given.
     """
 
-    def __init__(self, ray: Any, count: int) -> None:
+    def __init__(self, ray: Any, count: int, device: str | None) -> None:
         self.ray, self.count = ray, count
-        gpus = 1 if ray.cluster_resources().get("GPU") else 0
+        gpus = 1 if device != "cpu" and ray.cluster_resources().get("GPU") else 0
         # a training is started again by the sweep itself, from its last checkpoint
         self.work = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=0)(run_on_worker)
 
@@ -139,19 +141,22 @@ class RayWorkers:
 
 
 @contextlib.contextmanager
-def ray_workers(count: int, address: str | None) -> Iterator[RayWorkers]:
+def ray_workers(count: int, address: str | None, device: str | None = None) -> Iterator[RayWorkers]:
     """Connect to a cluster, or start one on this machine.
 
     Args:
         count: Trainings at once.
         address: Address of the cluster; None starts one.
+        device: Device of all trainings, if it was given; each on a GPU sees one, its own.
 
     Yields:
         Its workers.
 
     Raises:
-        UmcError: If Ray is missing or does not answer.
+        UmcError: If Ray is missing or does not answer, or a GPU was chosen by its number.
     """
+    if device is not None and device.startswith("cuda:"):
+        raise UmcError(f"--ray gives each training a GPU of its own; give --device cuda or cpu instead of {device}")
     if importlib.util.find_spec("ray") is None:
         raise UmcError(f"--ray needs Ray, which is not installed; pip install '{REQUIREMENT}', or leave --ray out")
     if address is not None:
@@ -162,7 +167,7 @@ def ray_workers(count: int, address: str | None) -> Iterator[RayWorkers]:
             ray.init(num_cpus=count, include_dashboard=False, log_to_driver=False, configure_logging=False)
         else:
             ray.init(address=address, log_to_driver=False)
-        yield RayWorkers(ray, count)
+        yield RayWorkers(ray, count, device)
     except (ConnectionError, ray.exceptions.RayError) as error:
         raise UmcError(f"Ray: {str(error).strip().splitlines()[-1]}; what is trained is kept") from error
     finally:
@@ -215,12 +220,19 @@ def run_on_worker(arguments: list[str], log: str, folder: str) -> int:
     return _shell_code(code) or 0
 
 
-def _spawn(command: list[str], log: Path, folder: str | None = None) -> subprocess.Popen[bytes]:
-    """Start a training whose output goes to a file; a terminal's Ctrl-C does not reach it by itself."""
+def _spawn(command: list[str], log: Path, folder: str | None = None, close_fds: bool = True) -> subprocess.Popen[bytes]:
+    """Start a training whose output goes to a file; a terminal's Ctrl-C does not reach it, but it ends when we do."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, process_group=0, cwd=folder
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+            cwd=folder,
+            env={**os.environ, PARENT: str(os.getpid())},
+            close_fds=close_fds,
         )
 
 

@@ -52,6 +52,8 @@ class SkrlRunner(TrainingRun):
             raise UmcError(f"skrl learns where the environment is, on {env.device}, not on {device}; give one device")
         if train_cfg.get("mirror"):
             raise UmcError("skrl's PPO has no mirror; train this agent with --rl_library rsl_rl, or agent.mirror=false")
+        if train_cfg.get("torch_compile_mode"):
+            raise UmcError("skrl's runner compiles nothing; leave agent.torch_compile_mode out, or --rl_library rsl_rl")
         self.env = env
         self.cfg = train_cfg
         self.device = device
