@@ -77,7 +77,7 @@ class FaultEventsCfg:
     """The fault terms; a robot's events follow them, so that ``begin_faults`` restores limits before others reset."""
 
     begin_faults = EventTermCfg(func=mdp.begin_fault_episode, mode="reset")
-    # every step: switches due faults on (see DESIGN.md, "The way a step goes")
+    # every step: switches due faults on
     faults = EventTermCfg(
         func=mdp.joint_faults, mode="interval", interval_range_s=(0.0, 0.0), is_global_time=True, params=MISSING
     )
@@ -96,7 +96,6 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
         self.sim.dt = PHYSICS_DT
         self.sim.device = DEFAULT_DEVICE
         self.sim.render_interval = DECIMATION
-        self.sim.physics_material = FLAT_GROUND_CFG.physics_material
 
     def set_robot(self, name: str, robot: ArticulationCfg) -> None:
         """Put a robot in the scene: as many as the paper trains, with the faults of its training table, all healthy.

@@ -105,7 +105,7 @@ class HumanoidObservationsCfg:
 class HumanoidEventsCfg(FaultEventsCfg):
     """Faults, then randomisation of physics and of the start, and pushes."""
 
-    # unitree_rl_gym draws 0.1..1.25 and IsaacGym averages it with the ground's 1; our ground multiplies
+    # unitree_rl_gym draws 0.1..1.25 and IsaacGym averages it with the ground's 1; our ground takes the foot's
     friction = EventTerm(
         func=lab.randomize_rigid_body_material,
         mode="startup",

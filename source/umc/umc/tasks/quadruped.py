@@ -27,10 +27,10 @@ FEET = [f"{leg}_(calf|LOWER_LEG)" for leg in ("FL", "FR", "[RH]L", "[RH]R")]
 
 
 def friction_event(low: float, high: float) -> EventTerm:
-    """Friction of the whole robot, drawn at start-up.
+    """Friction between robot and ground, drawn at start-up for each of the robot's shapes.
 
     Args:
-        low: Least coefficient [-]; the ground multiplies it with 1.
+        low: Least coefficient [-]; the ground adds nothing to it (:data:`umc.terrains.GROUND_MATERIAL`).
         high: Greatest coefficient [-].
 
     Returns:

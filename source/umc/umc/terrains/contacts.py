@@ -1,8 +1,10 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A mend for walking on height fields with Newton, and when it can go."""
+"""Mends for walking on height fields with Newton, and when they can go."""
 
 from __future__ import annotations
+
+import numpy as np
 
 CONTACTS = 128
 """Contacts that the solver keeps per env: Newton finds one for each triangle, up to 70 under a walking A1."""
@@ -30,3 +32,32 @@ def use_newton_contacts() -> None:
     if isinstance(solver, MJWarpSolverCfg) and solver.use_mujoco_contacts:
         solver.use_mujoco_contacts = False
         solver.nconmax, solver.njmax = max(solver.nconmax or 0, CONTACTS), max(solver.njmax or 0, ROWS)
+
+
+def leave_friction_to_the_foot() -> None:
+    """Give Newton's height fields the friction of their ground's material, in the simulation that is being set up.
+
+    What: friction 0 (:data:`umc.terrains.GROUND_MATERIAL`) for all height fields, before the solver is made.
+    Why: Isaac Lab makes them without a material, so Newton's default of 1 stands, and a foot with less never slips.
+    When it can go: once ``NewtonManager._inject_terrain_heightfields`` reads the material that is bound to the mesh
+    (``tests/terrains/test_friction.py``).
+    """
+    from isaaclab.physics import PhysicsEvent
+    from isaaclab.sim import SimulationContext
+    from isaaclab_newton.physics import NewtonCfg, NewtonManager
+
+    context = SimulationContext.instance()
+    if context is not None and isinstance(context.cfg.physics, NewtonCfg):
+        NewtonManager.register_callback(_take_friction, PhysicsEvent.PHYSICS_READY, name="umc_ground_friction")
+
+
+def _take_friction(_: object) -> None:
+    from isaaclab_newton.physics import NewtonManager
+    from newton import GeoType
+
+    from .ground import GROUND_MATERIAL
+
+    model = NewtonManager.get_model()
+    friction = model.shape_material_mu.numpy()
+    friction[np.asarray(model.shape_type.numpy()) == int(GeoType.HFIELD)] = GROUND_MATERIAL.dynamic_friction
+    model.shape_material_mu.assign(friction)

@@ -8,9 +8,10 @@ from isaaclab.terrains import TerrainImporterCfg
 from isaaclab_physx.sim.spawners.materials import PhysxRigidBodyMaterialCfg
 
 GROUND_MATERIAL = PhysxRigidBodyMaterialCfg(
-    friction_combine_mode="multiply", restitution_combine_mode="multiply", static_friction=1.0, dynamic_friction=1.0
+    friction_combine_mode="max", restitution_combine_mode="multiply", static_friction=0.0, dynamic_friction=0.0
 )
-"""Friction 1, multiplied with that of the foot."""
+"""The foot's friction alone: of two frictions the greater counts, as always with MuJoCo, and by PhysX's `max`. (PhysX's
+`multiply` with 1 would do the same there, but MuJoCo would take the 1 wherever a foot has less.)"""
 
 FLAT_GROUND_CFG = TerrainImporterCfg(
     prim_path="/World/ground",

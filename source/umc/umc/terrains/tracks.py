@@ -10,7 +10,7 @@ import torch.nn.functional as functional
 from isaaclab.terrains import TerrainGenerator, TerrainGeneratorCfg, TerrainImporter, TerrainImporterCfg
 from isaaclab.utils import configclass
 
-from umc.terrains.contacts import use_newton_contacts
+from umc.terrains.contacts import leave_friction_to_the_foot, use_newton_contacts
 from umc.terrains.ground import FLAT_GROUND_CFG, GROUND_MATERIAL
 from umc.terrains.perlin import PerlinTrackCfg, perlin_heights
 
@@ -101,6 +101,7 @@ class TrackImporter(TerrainImporter):
 
     def __init__(self, cfg: TrackImporterCfg) -> None:
         use_newton_contacts()
+        leave_friction_to_the_foot()
         grid = needed_grid(cfg)
         super().__init__(cfg.replace(terrain_generator=grid))
         ground, self._corner = coarse_ground(grid)

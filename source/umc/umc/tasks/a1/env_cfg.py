@@ -47,7 +47,7 @@ class CommandsCfg:
 class EventsCfg(QuadrupedEventsCfg):
     """Faults, then randomisation of physics and of the start."""
 
-    # A1-Walk draws 0..2 and IsaacGym averages it with the ground's 1; our ground multiplies, so (0..2 + 1) / 2 is drawn
+    # A1-Walk draws 0..2, IsaacGym averages it with the ground's 1; our ground takes the foot's: (0..2 + 1) / 2 is drawn
     friction = friction_event(0.5, 1.5)
     trunk_mass = payload_event(1.0, 3.0)
 
