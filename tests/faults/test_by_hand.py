@@ -141,6 +141,21 @@ def test_a_second_fault_of_a_kind_takes_the_place_of_the_first():
     assert not run.state.live.any()
 
 
+def test_a_tighter_window_lies_around_where_the_joint_is_now():
+    run = Run()
+    run.hit(0, 0, "rom", 0.5)
+    run.go(60)
+    limits = run.state.limits(HEALTHY)
+    assert limits.upper[0, 0] - limits.lower[0, 0] == pytest.approx(1.0)
+    assert limits.lower[0, 0] < 0.01 < limits.upper[0, 0]  # it set in there
+    run.hit(0, 0, "rom", 0.05)
+    run.go()
+    narrow = run.state.limits(HEALTHY)
+    assert narrow.lower[0, 0] < 0.61 < narrow.upper[0, 0]  # no kick: the joint has gone on since
+    run.go(5)
+    assert torch.equal(run.state.limits(HEALTHY).lower, narrow.lower)
+
+
 def test_kinds_act_in_their_order_whenever_they_came():
     run = Run(scenario="rom", num_joints=(5, 5), onset=1)
     run.go()

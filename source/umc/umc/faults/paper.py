@@ -14,9 +14,6 @@ from umc.errors import UmcError
 PAPER: dict[str, Any] = yaml.safe_load((files(__package__) / "data" / "umc_paper.yaml").read_text(encoding="utf-8"))
 """The file's content; see its comments."""
 
-TABLES = ("training", "inference", "ablation")
-"""The paper's tables of a robot."""
-
 
 def paper_settings(robot: str, table: str) -> dict[str, Any]:
     """One of the paper's tables of malfunction settings.

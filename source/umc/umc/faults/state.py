@@ -245,8 +245,10 @@ class FaultState:
             detected |= joints & plan.detected[:, number, None]
         fresh = live & ~self.live
         self._onset_step.copy_(torch.where(fresh, step[:, None, None], self._onset_step))
-        self._onset_position.copy_(torch.where(fresh, position[:, None, :], self._onset_position))
-        self._placement.copy_(torch.where(fresh, placement, self._placement))
+        # a window of another width is a new one, though the joint has had a window since the old one's onset
+        placed = fresh | (live & (severity != self.severity))
+        self._onset_position.copy_(torch.where(placed, position[:, None, :], self._onset_position))
+        self._placement.copy_(torch.where(placed, placement, self._placement))
         self.severity.copy_(severity)
         self.live.copy_(live)
         self.detected.copy_(detected)
