@@ -80,6 +80,9 @@ def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_e
             live.wait_for_row(JOINT, kind)
             assert shown in live.row(JOINT)[2]
         live.wait_for_most("torque", PASTED)
+        live.press("Reset Episode")
+        live.wait_for_row(JOINT, "healthy")
+        assert page.get_by_text("The robot fell").count() == 0  # it did not
         live.press("Heal all")
         live.wait_for_row(JOINT, "healthy")
         assert live.errors == []

@@ -9,7 +9,7 @@ import importlib.util
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from umc.errors import UmcError
 from umc.evaluation.session import Session, prepare, running_all
@@ -196,7 +196,6 @@ def _play(
     panel = Panel(scene.server, env, board, title(session), policy)
     pilot = _Pilot(policy, panel, env.action_manager.total_action_dim)
     print(f"viewer: {scene.url(session.options.host or HOST)} (press Ctrl-C to end)", flush=True)
-    sim: Any = env.sim
     while True:
         obs = begin(env, protocol)
         panel.say("")
@@ -209,9 +208,10 @@ def _play(
                 scene.paint()
                 with torch.inference_mode():
                     panel.refresh(pilot.seen)
-            if bool(step.fell[panel.env_id]):
+            fell = _fallen(env)
+            if bool(fell[panel.env_id]):
                 panel.say("The robot fell: it was set up again, healed.")
-            if sim.consume_reset_request():
+            if bool((step.fell & ~fell).any()):  # the page's Reset Episode, which the env has already obeyed
                 break
             scene.check()
             due = max(due + env.step_dt, time.monotonic() - LATEST)
@@ -219,6 +219,15 @@ def _play(
         else:
             if not endless:
                 return
+
+
+def _fallen(env: ManagerBasedRLEnv) -> torch.Tensor:
+    """Envs whose last step ended an episode by a term that is no time-out. Shape is (E,)."""
+    import torch
+
+    manager = env.termination_manager
+    falls = [manager.get_term(name) for name in manager.active_terms if not manager.get_term_cfg(name).time_out]
+    return torch.stack(falls).any(dim=0) if falls else torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
 
 
 def title(session: Session) -> str:
