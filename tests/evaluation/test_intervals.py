@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Intervals: known answers, and how often they hold the truth when an experiment is made again and again."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from umc.errors import UmcError
@@ -186,6 +188,20 @@ def test_an_average_over_scenarios_is_as_sure_as_its_robots_allow():
     assert wilson_of_mean(0.3, 0.3 * 0.7 / 25, units=25) == wilson(7.5, 25)
     # nobody ever fell: the bootstrap does not scatter, the truth need not be 0
     assert wilson_of_mean(0.0, 0.0, units=25).high == pytest.approx(wilson(0, 25).high)
+
+
+def test_a_training_without_a_figure_does_not_make_the_others_sure():
+    rng = np.random.default_rng(0)
+    replicates = rng.normal([[0.4], [0.6], [0.5]], 0.05, (3, 2000))
+    whole = percentiles(0.5, over_seeds(replicates))
+    assert whole.high - whole.low > 0.2
+    replicates[0, 7] = np.nan  # nobody to judge in one resample
+    found = percentiles(0.5, over_seeds(replicates))
+    assert (found.low, found.high) == pytest.approx((whole.low, whole.high), abs=0.01)
+    replicates[0] = np.nan  # a training that never stands: the other two are left
+    two = percentiles(0.55, over_seeds(replicates))
+    assert (two.low, two.high) == pytest.approx(astuple(percentiles(0.55, over_seeds(replicates[1:])))[1:])
+    assert np.isnan(over_seeds(np.full((2, 5), np.nan))).all()
 
 
 def test_a_figure_without_resamples_is_its_own_interval():

@@ -84,5 +84,7 @@ def test_a_curriculum_that_makes_no_sense_is_refused():
 def test_a_task_whose_curriculum_changes_faults_is_known():
     term = SimpleNamespace(func=mdp.fault_curriculum)
     assert has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(faults=term, other=None)))
+    named = SimpleNamespace(func="umc.mdp.curricula:fault_curriculum")  # as Hydra leaves it
+    assert has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(faults=named)))
     assert not has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(other=None)))
     assert not has_fault_curriculum(SimpleNamespace(curriculum=None))

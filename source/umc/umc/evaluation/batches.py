@@ -27,7 +27,7 @@ PARTIAL = "partial"
 
 DECIDING = (
     *("compat.py", "faults", "mdp", "models", "robots", "tasks", "terrains", "rl/models.py", "rl/policy.py"),
-    *(f"evaluation/{name}.py" for name in ("conditions", "metrics", "rollout", "starts")),
+    *(f"evaluation/{name}.py" for name in ("batches", "conditions", "fault_run", "metrics", "rollout", "starts")),
 )
 """Files and folders of this package without which a batch would have another result; reports are not among them."""
 

@@ -238,23 +238,32 @@ def over_seeds(replicates: Floats, seed: int = 0, level: float = LEVEL) -> Float
     know its own scatter.
 
     Args:
-        replicates: A figure of every policy in every resample of the robots. Shape is (S, resamples).
+        replicates: A figure of every policy in every resample of the robots; NaN where it has none. Shape is
+            (S, resamples).
         seed: Seed.
         level: Part of the intervals that hold the true value, at which t and normal are compared.
 
     Returns:
         The mean over the policies drawn, in every resample; the policy's own figures if it is alone. Shape is
-        (resamples,).
+        (resamples,). A policy without any figure is left out, as it is of the mean; NaN where none of those drawn has
+        one.
     """
+    replicates = replicates[np.isfinite(replicates).any(axis=1)]
     policies, resamples = replicates.shape
+    if policies == 0:
+        return np.full(resamples, np.nan)
     if policies == 1:
         return replicates[0]
     rng = np.random.default_rng([seed, policies])
     chosen = rng.integers(0, policies, (policies - 1, resamples))
-    drawn = replicates[chosen, np.arange(resamples)].mean(axis=0)
+    figures = replicates[chosen, np.arange(resamples)]
+    known = np.isfinite(figures)
+    with np.errstate(invalid="ignore"):  # nothing known: 0 / 0
+        drawn = np.where(known, figures, 0.0).sum(axis=0) / known.sum(axis=0)
     tail = 0.5 + level / 2.0
     widening = float(stdtrit(policies - 1, tail)) / NormalDist().inv_cdf(tail)
-    return replicates.mean() + widening * (drawn - replicates.mean())
+    middle = float(np.nanmean(replicates))
+    return middle + widening * (drawn - middle)
 
 
 def matched(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

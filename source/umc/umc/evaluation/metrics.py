@@ -59,7 +59,7 @@ class Episodes:
     speed_before_onset: torch.Tensor
     """Mean forward velocity in the robot's frame until onset [m/s]."""
     height_after_onset: torch.Tensor
-    """Mean height of the trunk above the env's origin from onset to the fall or the end [m]."""
+    """Mean height of the trunk above the ground from onset to the fall or the end [m]."""
     speed_after_onset: torch.Tensor
     """Mean forward velocity in the robot's frame from onset to the fall or the end [m/s]."""
     error_before_onset: torch.Tensor

@@ -154,7 +154,8 @@ class World:
     def _plans(self) -> PlanSource:
         walk, names = self.walk, self.kind.motors.names
         if walk.ledger is not None:
-            return FaultReplay(walk.ledger, names, step_dt=self.step_dt, episode_length=walk.steps)
+            # an onset beyond the walk does not come; robots that fell early had theirs planned later
+            return FaultReplay(walk.ledger, names, step_dt=self.step_dt)
         nominal = JointLimits(*(value[0] for value in vars(joint_limits(self.kind.bounds)).values()))
         source = FaultCases(names, walk.cases, walk.num_envs, episode_length=walk.steps, nominal=nominal)
         case = np.zeros_like(walk.env) if walk.case is None else walk.case

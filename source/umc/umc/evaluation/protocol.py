@@ -13,9 +13,10 @@ import torch
 from umc.config_file import read_config_file
 from umc.errors import UmcError
 from umc.faults import find_scenario
+from umc.ranks import LARGEST_SEED
 
 from .metrics import check_radii
-from .protocol_checks import ENTRY_KEYS, LARGEST_SEED, check_entry
+from .protocol_checks import ENTRY_KEYS, check_entry
 
 DEFAULT_PROTOCOL = "umc_paper"
 """Protocol that ``--protocol`` names by default."""
@@ -99,7 +100,7 @@ class Protocol:
             if not 0 < setting.onset < self.steps:
                 raise UmcError(f"onset {setting.onset} must lie between step 1 and the episode's end at {self.steps}")
             if not 0 <= setting.seed <= LARGEST_SEED:
-                raise UmcError(f"seed {setting.seed} of the protocol must be 0 or more, and less than 2^63")
+                raise UmcError(f"seed {setting.seed} of the protocol must be 0 or more, and less than 2^32")
         if len(set(self.settings)) != len(self.settings):
             raise UmcError("the protocol's settings hold one twice; change its seed or its onset")
         check_radii(self.radii)

@@ -11,9 +11,6 @@ from typing import Any
 from umc.errors import UmcError
 from umc.faults.checks import is_list_of, is_number, is_whole
 
-LARGEST_SEED = 2**63 - 1
-"""What torch's integers hold."""
-
 TRACK = ("width", "block_length", "border")
 """What a track is made of."""
 

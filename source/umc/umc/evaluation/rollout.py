@@ -163,7 +163,7 @@ def begin(env: ManagerBasedRLEnv, protocol: Protocol, lineup: Lineup | None = No
     seed = torch.tensor([setting.seed for setting, _ in protocol.cells])
     starts_of(env).prepare(seed[lineup.cell], lineup.member)
     terrain = env.scene.terrain
-    if isinstance(terrain, TrackImporter) and protocol.perlin_seeds:
+    if isinstance(terrain, TrackImporter) and protocol.track and protocol.perlin_seeds:  # as set_track laid them
         terrain.place(tracks_of(protocol, lineup).to(env.device))
     obs, _ = env.reset()
     return obs

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from isaaclab.managers import ManagerTermBase
+from isaaclab.utils.string import string_to_callable
 
 from umc.errors import UmcError
 
@@ -72,7 +73,9 @@ def has_fault_curriculum(env_cfg: Any) -> bool:
         True if there is a :class:`fault_curriculum` term.
     """
     terms = vars(env_cfg.curriculum).values() if getattr(env_cfg, "curriculum", None) is not None else ()
-    return any(getattr(term, "func", None) is fault_curriculum for term in terms)
+    # a cfg that went through Hydra names its functions
+    functions = [func for term in terms if (func := getattr(term, "func", None)) is not None]
+    return any((string_to_callable(func) if isinstance(func, str) else func) is fault_curriculum for func in functions)
 
 
 def _check_stages(
