@@ -30,7 +30,7 @@ def friction_event(low: float, high: float) -> EventTerm:
     """Friction between robot and ground, drawn at start-up for each of the robot's shapes.
 
     Args:
-        low: Least coefficient [-]; the ground adds nothing to it (:data:`umc.terrains.GROUND_MATERIAL`).
+        low: Least coefficient [-]; the ground adds nothing to it (``umc.terrains.ground``).
         high: Greatest coefficient [-].
 
     Returns:
