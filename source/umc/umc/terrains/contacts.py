@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 CONTACTS = 128
@@ -57,7 +59,7 @@ def _take_friction(_: object) -> None:
 
     from .ground import GROUND_MATERIAL
 
-    model = NewtonManager.get_model()
+    model: Any = NewtonManager.get_model()
     friction = model.shape_material_mu.numpy()
     friction[np.asarray(model.shape_type.numpy()) == int(GeoType.HFIELD)] = GROUND_MATERIAL.dynamic_friction
     model.shape_material_mu.assign(friction)
