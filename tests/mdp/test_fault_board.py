@@ -159,6 +159,7 @@ def test_rows_say_what_is_wrong(run):
     knee = {
         "joint": KNEE,
         "kinds": ["effort"],
+        "severities": [4.0],
         "severity": "4 N*m",
         "detected": False,
         "since": since,
@@ -168,6 +169,7 @@ def test_rows_say_what_is_wrong(run):
     assert rows[HIP] | {"severity": ""} == {
         "joint": HIP,
         "kinds": ["locked", "dead"],
+        "severities": [0.0, 0.0],
         "severity": "",
         "detected": True,
         "since": since,

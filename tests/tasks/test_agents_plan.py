@@ -158,6 +158,8 @@ def built(plan, monkeypatch):
 
     monkeypatch.setattr("gymnasium.make", make)
     monkeypatch.setattr("umc.mdp.fault_state", lambda _: SimpleNamespace(episode=None))
+    faults = SimpleNamespace(begin_episode=lambda envs: handed.update(drawn_again=envs))
+    monkeypatch.setattr("umc.mdp.events.joint_faults_of", lambda _: faults)
     monkeypatch.setattr(launch, "_library", lambda _: (wrap, lambda *_, **__: SimpleNamespace(carried={})))
     monkeypatch.setattr(launch, "load_start", lambda *_: None)
     launch._build(plan, contextlib.ExitStack())
@@ -167,8 +169,11 @@ def built(plan, monkeypatch):
 def test_the_env_of_a_resumed_run_goes_on_in_its_curriculum(monkeypatch):
     record = planned(*command("mlp_curriculum"), "--max_iterations", "8").record.fields
     put("umc_a1_mlp_curriculum_stage2", "model_5.pt", record, task="UMC-A1-Stage2", stage=2)
-    assert built(planned(*command("mlp_curriculum"), "--resume"), monkeypatch)["steps"] == 6 * 24
-    assert built(planned(*command("mlp_one_stage")), monkeypatch)["steps"] == 0
+    resumed = built(planned(*command("mlp_curriculum"), "--resume"), monkeypatch)
+    fresh = built(planned(*command("mlp_one_stage")), monkeypatch)
+    assert (resumed["steps"], fresh["steps"]) == (6 * 24, 0)
+    # faults that were drawn before the number of the episode was known have been met already
+    assert (resumed.get("drawn_again"), fresh.get("drawn_again")) == (slice(None), None)
 
 
 def test_the_env_of_a_critic_that_is_told_of_faults_tells_them(monkeypatch):

@@ -171,6 +171,13 @@ class LivePage:
         shot = Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
         return np.asarray(shot)[150:, 350:1040].astype(int)
 
+    def wait_for_red(self, pixels: int) -> None:
+        """Waits until that much of the picture shows a broken link: the page draws when it has time."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while red_pixels(self.picture()) < pixels:
+            assert time.monotonic() < deadline, "no link has turned red"
+            self.page.wait_for_timeout(ANSWER_MS)
+
 
 def red_pixels(picture: np.ndarray) -> int:
     """How much of a picture is as red as a broken link."""

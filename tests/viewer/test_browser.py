@@ -51,7 +51,7 @@ def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_e
         live.wait_for_row(JOINT, "effort")
         assert live.row(JOINT)[:4] == ["FR_calf", "effort", "8 N*m", "no"]
         live.wait_for_most("torque", WEAK)
-        assert red_pixels(live.picture()) > 100
+        live.wait_for_red(100)
         live.set_severity(WEAKER)
         live.wait_for_row(JOINT, "2 N*m")
         live.wait_for_most("torque", WEAKER)
