@@ -39,7 +39,7 @@ def use_newton_contacts() -> None:
 def leave_friction_to_the_foot() -> None:
     """Give Newton's height fields the friction of their ground's material, in the simulation that is being set up.
 
-    What: friction 0 (:data:`umc.terrains.GROUND_MATERIAL`) for all height fields, before the solver is made.
+    What: next to no friction (:data:`umc.terrains.GROUND_MATERIAL`) for all height fields, before the solver is made.
     Why: Isaac Lab makes them without a material, so Newton's default of 1 stands, and a foot with less never slips.
     When it can go: once ``NewtonManager._inject_terrain_heightfields`` reads the material that is bound to the mesh
     (``tests/terrains/test_friction.py``).
