@@ -28,7 +28,7 @@ from rsl_rl.extensions import Symmetry
 from tensordict import TensorDict
 from umc.rl.agents import entry_point
 from umc.rl.mlp_critic import exchange_critic
-from umc.rl.products import fast_products
+from umc.rl.products import training_products
 from umc.rl.runner import UmcRunner
 from umc.robots import A1_JOINTS
 
@@ -144,7 +144,7 @@ def main() -> None:
         f"{NUM_ENVS} envs x {STEPS} steps, {EPOCHS} epochs, {args.threads} threads, median of {args.rounds} updates\n"
     )
     print(f"| agent | {' | '.join(VARIANTS)} |\n|---|{'---:|' * len(VARIANTS)}")
-    with fast_products():
+    with training_products("cpu", None):
         for agent in args.agents:
             runners = {name: make_runner(agent, **options) for name, options in VARIANTS.items()}
             times: dict[str, list[float]] = {name: [] for name in runners}

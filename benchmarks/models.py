@@ -161,7 +161,7 @@ def network_step(network: nn.Module, inputs: tuple[Tensor, ...], forward: nn.Mod
 
 
 def by_onednn(step: Step) -> Step:
-    """The same step as `scripts/train.py` takes it, its products by oneDNN."""
+    """The same step, its products by oneDNN, as `scripts/train.py` takes it on CPUs other than Intel's."""
 
     def fast() -> None:
         with fast_products():

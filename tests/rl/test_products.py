@@ -40,11 +40,22 @@ def test_rounded_products_are_not_taken(product, monkeypatch):
 @pytest.mark.parametrize(("device", "mode"), [("cuda:0", None), ("cpu", "max-autotune-no-cudagraphs")])
 def test_a_gpu_and_the_compiler_find_torchs_switches_as_they_are(device, mode, monkeypatch):
     monkeypatch.setattr(products, "onednn_is_exact", lambda: True)
+    monkeypatch.setattr(products, "mkl_is_at_home", lambda: False)
     before = torch.get_float32_matmul_precision()
     with training_products(device, mode):
         assert torch.get_float32_matmul_precision() == before  # raises where the switches are mixed
     with training_products("cpu", None):
         assert torch.backends.mkldnn.matmul.fp32_precision == products.ONEDNN
+
+
+@pytest.mark.parametrize(("maker", "onednn"), [("GenuineIntel", False), ("AuthenticAMD", True), (None, True)])
+def test_intels_cpus_keep_mkl(maker, onednn, tmp_path, monkeypatch):
+    monkeypatch.setattr(products, "onednn_is_exact", lambda: True)
+    monkeypatch.setattr(products, "CPU_INFO", tmp_path / "cpuinfo")
+    if maker is not None:
+        (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nvendor_id\t: {maker}\n")
+    with training_products("cpu", None):
+        assert (torch.backends.mkldnn.matmul.fp32_precision == products.ONEDNN) is onednn
 
 
 def test_everything_is_as_before_afterwards(product):

@@ -4,9 +4,9 @@
 
 Learning is most of a training on a CPU, and nearly all of it is matrix products. PyTorch gives those of float32 to
 MKL, which does not use the AVX-512 of AMD's CPUs (``MKL_VERBOSE=1`` names a generic processor there); oneDNN does
-(``ONEDNN_VERBOSE=1``: ``brg_matmul:avx512_core`` of f32) and is up to twice as fast (``benchmarks/models.py``). The
-only switch that brings them to oneDNN also allows it to round factors to bfloat16. So it is tried first, and left off
-where the result is not float32's.
+(``ONEDNN_VERBOSE=1``: ``brg_matmul:avx512_core`` of f32) and is up to twice as fast (``benchmarks/models.py``). On
+Intel's CPUs MKL is the faster one for the transformer, so they keep it. The only switch that brings products to oneDNN
+also allows it to round factors to bfloat16. So it is tried first, and left off where the result is not float32's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 
@@ -26,6 +27,12 @@ PROBE_SIZE = 256
 FLOAT32_ERROR = 1.0e-5
 """Largest difference in the probe's result as a share of its largest entry: sums in another order make 1e-6, factors in
 bfloat16 5e-4."""
+
+CPU_INFO = Path("/proc/cpuinfo")
+"""Where Linux names the maker of the CPU."""
+
+MKL_MAKER = "GenuineIntel"
+"""The maker on whose CPUs MKL uses all that they have."""
 
 
 @contextlib.contextmanager
@@ -48,7 +55,7 @@ def fast_products() -> Iterator[bool]:
 def training_products(device: str, compile_mode: str | None) -> contextlib.AbstractContextManager[object]:
     """The products of a training: oneDNN's where they help.
 
-    A GPU has no use for them. While they are on, ``torch.get_float32_matmul_precision`` raises over a mix of old and
+    A GPU has no use for them, nor has a CPU of Intel's. While they are on, ``torch.get_float32_matmul_precision`` raises over a mix of old and
     new switches, and torch.compile asks it.
 
     Args:
@@ -58,7 +65,13 @@ def training_products(device: str, compile_mode: str | None) -> contextlib.Abstr
     Returns:
         What to train in.
     """
-    return fast_products() if device == "cpu" and compile_mode is None else contextlib.nullcontext()
+    helps = device == "cpu" and compile_mode is None and not mkl_is_at_home()
+    return fast_products() if helps else contextlib.nullcontext()
+
+
+def mkl_is_at_home() -> bool:
+    """Whether this is a CPU of Intel's, as far as the system tells."""
+    return CPU_INFO.is_file() and MKL_MAKER in CPU_INFO.read_text()
 
 
 @functools.cache
