@@ -55,8 +55,8 @@ def fast_products() -> Iterator[bool]:
 def training_products(device: str, compile_mode: str | None) -> contextlib.AbstractContextManager[object]:
     """The products of a training: oneDNN's where they help.
 
-    A GPU has no use for them, nor has a CPU of Intel's. While they are on, ``torch.get_float32_matmul_precision`` raises over a mix of old and
-    new switches, and torch.compile asks it.
+    A GPU has no use for them, nor has a CPU of Intel's. While they are on, ``torch.get_float32_matmul_precision``
+    raises over a mix of old and new switches, and torch.compile asks it.
 
     Args:
         device: Device of the learning.
