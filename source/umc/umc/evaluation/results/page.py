@@ -142,7 +142,7 @@ def _bars(bars: Sequence[tuple[str, Bar]]) -> list[str]:
         ]
     met, known = sum(bar.met is True for _, bar in bars), sum(bar.met is not None for _, bar in bars)
     lines = [
-        f"UMC against normal training (NM) of the same network: {met} of {known} bars are met.",
+        f"UMC against normal training (NM) of the same network, and against the paper: {met} of {known} bars are met.",
         "",
         "| robot | pair | bar | UMC | compared with | |",
         "|---|---|---|---:|---:|---|",
