@@ -114,6 +114,17 @@ def test_a_curriculum_spans_the_run_however_long_it_is():
         planned(*command("mlp_curriculum"), "--max_iterations", "3")
 
 
+def test_a_curriculum_may_span_more_than_the_phase_that_begins_it():
+    phase = planned(*command("mlp_curriculum"), "--max_iterations", "4", "agent.curriculum_iterations=16")
+    put("umc_a1_mlp_curriculum_stage2", "model_3.pt", phase.record.fields, task="UMC-A1-Stage2", stage=2)
+    resumed = planned(*command("mlp_curriculum"), "--resume", "--max_iterations", "16")
+    for plan in (phase, resumed):
+        stages = plan.env_cfg.curriculum.faults.params["stages"]
+        assert [first for first, _ in stages] == [0, 4 * 24, 8 * 24, 12 * 24]
+    with pytest.raises(UmcError, match=r"3 iterations cannot hold .* or agent\.curriculum_iterations$"):
+        planned(*command("mlp_curriculum"), "--max_iterations", "9", "agent.curriculum_iterations=3")
+
+
 def test_a_resumed_run_knows_how_far_its_curriculum_is():
     record = planned(*command("mlp_curriculum"), "--max_iterations", "8").record.fields
     put("umc_a1_mlp_curriculum_stage2", "model_5.pt", record, task="UMC-A1-Stage2", stage=2)

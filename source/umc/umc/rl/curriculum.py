@@ -20,26 +20,26 @@ class FaultCurriculumCfg:
     faults: CurriculumTermCfg = MISSING  # pyright: ignore[reportAssignmentType]
 
 
-def curriculum_stages(spec: AgentSpec, max_iterations: int, num_steps_per_env: int) -> list[tuple[int, Ratios]]:
+def curriculum_stages(spec: AgentSpec, iterations: int, num_steps_per_env: int) -> list[tuple[int, Ratios]]:
     """An agent's curriculum in env steps.
 
     Args:
         spec: The agent.
-        max_iterations: Iterations of the whole run.
+        iterations: Iterations that it is spread over, at least one a stage.
         num_steps_per_env: Env steps of an iteration.
 
     Returns:
         First env step of each stage, and its odds.
 
     Raises:
-        UmcError: If the run is too short to have every stage.
+        UmcError: If they are too few to have every stage.
     """
-    if max_iterations < len(spec.curriculum):
+    if iterations < len(spec.curriculum):
         raise UmcError(
-            f"{max_iterations} iterations cannot hold the {len(spec.curriculum)} stages of {spec.name}; "
-            "give a higher --max_iterations"
+            f"{iterations} iterations cannot hold the {len(spec.curriculum)} stages of {spec.name}; "
+            "give a higher --max_iterations, or agent.curriculum_iterations"
         )
-    return [(round(share * max_iterations) * num_steps_per_env, ratios) for share, ratios in spec.curriculum]
+    return [(round(share * iterations) * num_steps_per_env, ratios) for share, ratios in spec.curriculum]
 
 
 def add_curriculum(env_cfg: Any, stages: list[tuple[int, Ratios]]) -> None:

@@ -146,7 +146,8 @@ def make_plan(request: TrainRequest) -> Plan:
     if request.spec.curriculum:
         from umc.rl.curriculum import add_curriculum, curriculum_stages
 
-        stages = curriculum_stages(request.spec, agent_cfg.max_iterations, agent_cfg.num_steps_per_env)
+        over = getattr(agent_cfg, "curriculum_iterations", 0) or agent_cfg.max_iterations  # skrl has no such field
+        stages = curriculum_stages(request.spec, over, agent_cfg.num_steps_per_env)
         add_curriculum(env_cfg, stages)
     facts = {
         "robot": request.robot,

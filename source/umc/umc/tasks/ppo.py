@@ -74,6 +74,10 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     mlp_critic: bool = False
     """Whether the critic is an MLP whatever the actor is (:mod:`umc.rl.mlp_critic`); the paper's is as the actor."""
 
+    curriculum_iterations: int = 0
+    """Iterations that a curriculum agent's stages are spread over; 0: those of the run. For runs in several phases, of
+    which each goes on to more iterations than the one before."""
+
     mirror: bool = False
     """Whether every sample is learnt from in the mirror, too (:mod:`umc.rl.mirror`); the paper does not say so."""
 
