@@ -19,6 +19,7 @@ from umc.evaluation.metrics import Outcome
 from umc.evaluation.results import bars_of
 from umc.evaluation.results import main as results
 from umc.evaluation.results.bars import only, rate
+from umc.evaluation.results.ends import ends
 from umc.evaluation.results.page import RobotResults, results_page
 from umc.evaluation.study_file import STUDY, save_study
 from umc.rl.checkpoint import sha256
@@ -109,6 +110,28 @@ def test_the_transformer_is_held_against_the_paper():
     assert (bar.met, bar.second) == (True, "91%, failed 2%")
     poor = with_outcomes(study, {"transformer": constant(0.1)}, {"transformer": constant(0.9)})
     assert verdicts(poor) == [False]
+
+
+def test_who_did_not_fall_has_not_for_that_walked():
+    study = with_outcomes(
+        made_up(members=40),
+        {"mlp": constant(0.2), "nm_mlp": constant(0.0)},
+        {"mlp": constant(0.5), "nm_mlp": constant(0.1)},
+    )
+    first = study.policies[0]
+    episodes = first.run.episodes
+    height = torch.full_like(episodes.height_after_onset, 0.28)
+    for scenario in range(8):  # one in ten lies there, far from where it was; who failed was low, too
+        rows = (first.run.cell % 8 == scenario).nonzero()[:, 0]
+        height[rows[: round(0.2 * len(rows))]] = 0.1
+        height[rows[-round(0.1 * len(rows)) :]] = 0.1
+    first = replace(first, run=replace(first.run, episodes=replace(episodes, height_after_onset=height)))
+    shares = ends(study, first, (2, 3, 4), low=0.224)
+    assert shares == pytest.approx({"failed": 0.2, "sunk": 0.1, "stayed": 0.3, "walked": 0.4}, abs=0.01)
+    assert ends(only(study, (1, 5)), first, (2, 3, 4), low=0.224) is None
+    page = results_page([RobotResults("a1", "ovphysx", {"ovphysx": replace(study, policies=(first,))})], ABOUT, {})
+    assert "| mlp | 20% | 10% | 30% | 40% |" in page
+    assert "below 0.22 m after the fault, 80% of" in page
 
 
 def test_the_page_says_everything_it_knows():

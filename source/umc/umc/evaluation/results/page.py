@@ -15,7 +15,8 @@ from ..estimates import Estimates
 from ..report.layout import left_out_table, main_table, scenario_table
 from ..report.paper import departures
 from ..study import PolicyResult, Study
-from .bars import DEFAULT_RADIUS, RADIUS, Bar, bars_of, percent, rate
+from .bars import DEFAULT_RADIUS, HARD, RADIUS, Bar, bars_of, percent, rate
+from .ends import ENDS, ends
 
 STANDING_HEIGHT = {"a1": 0.28, "h1": 1.01, "g1": 0.80, "solo8": 0.21}
 """Trunk height at the default pose [m], with zero action (docs/robots.md); G1 falls then: its height at reset."""
@@ -194,12 +195,38 @@ def _robot(one: RobotResults, note: str) -> list[str]:
         *(scenario_table(estimates, group).markdown() for group in estimates.groups),
         left_out_table(estimates).markdown(),
     ]
-    lines += _gaits(one)
+    lines += [*_ends(one), *_gaits(one)]
     if one.curves:
         lines += ["### Learning curves", ""]
         for label, picture in one.curves.items():
             lines += [f"![{label}: reward, episode length and action noise over the iterations]({picture})", ""]
     return [*lines, *_engines(one), *_differences(one)]
+
+
+def _ends(one: RobotResults) -> list[str]:
+    study, standing = one.study, STANDING_HEIGHT.get(one.robot)
+    if standing is None:
+        return []
+    low = (1.0 - HEIGHT_BAND) * standing
+    rows = []
+    for result in study.policies:
+        shares = ends(study, result, HARD, low)
+        if shares is not None:
+            rows.append(f"| {result.label} | {' | '.join(f'{shares[name]:.0%}' for name in ENDS)} |")
+    if not rows:
+        return []
+    return [
+        f"### How they end in scenarios {HARD[0]} to {HARD[-1]}",
+        "",
+        f"*Sunk*: not failed, but its trunk was on average below {low:.2f} m after the fault, {1.0 - HEIGHT_BAND:.0%} "
+        "of standing height: it kneels or lies on its legs. *Stayed*: on its feet, and not "
+        f"{study.protocol.radii[0]:g} m further.",
+        "",
+        f"| policy | {' | '.join(ENDS)} |",
+        "|---|---:|---:|---:|---:|",
+        *rows,
+        "",
+    ]
 
 
 def _gaits(one: RobotResults) -> list[str]:
