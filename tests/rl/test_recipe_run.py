@@ -18,7 +18,8 @@ from tiny_recipe import PHASES, TINY, written
 from umc.errors import UmcError
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, write_checkpoint
 from umc.rl.children import LAUNCHER, ChildFailed
-from umc.rl.recipe_run import run_recipe
+from umc.rl.recipe_run import MAX_STALLS, run_recipe
+from umc.rl.stall import STALLED
 
 FAKE = Path(__file__).parent / "fake_scripts"
 
@@ -143,6 +144,22 @@ def test_a_failing_phase_ends_the_recipe_and_says_how_to_go_on(place, capsys, mo
     assert "go on with: ./isaaclab.sh -p scripts/train.py --recipe " in out
     assert "--restart" not in out
     assert run_recipe(["--recipe", written(place)], FAKE) == 0
+
+
+def test_a_phase_that_hung_is_gone_on_with_at_once(place, capsys, monkeypatch):
+    monkeypatch.setenv("FAKE_HANGS_AFTER", "1")  # iterations of each process
+    assert run_recipe(["--recipe", written(place)], FAKE) == 0
+    assert len(calls(place)) == 2 + 3 + 4  # one for each iteration of the three phases
+    assert "--resume" in calls(place)[1]
+    assert "is through" in capsys.readouterr().out
+
+
+def test_a_phase_that_hangs_before_it_gets_on_is_given_up(place, capsys, monkeypatch):
+    monkeypatch.setenv("FAKE_HANGS_AFTER", "0")
+    with pytest.raises(ChildFailed, match=str(STALLED)):
+        run_recipe(["--recipe", written(place)], FAKE)
+    assert len(calls(place)) == MAX_STALLS
+    assert "go on with: " in capsys.readouterr().out
 
 
 def test_weights_can_come_from_another_recipe(place):

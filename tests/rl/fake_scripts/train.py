@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stands in for scripts/train.py where only the order of things matters: writes checkpoints, learns nothing.
 
-``FAKE_ITERATION_S`` is the time of an iteration [s]; every call leaves its arguments in ``calls.jsonl``.
+``FAKE_ITERATION_S`` is the time of an iteration [s], ``FAKE_HANGS_AFTER`` after how many it ends as if it hung; every
+call leaves its arguments in ``calls.jsonl``.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import time
 from pathlib import Path
 
 from umc.rl.logged_child import end_with_parent
+from umc.rl.stall import STALLED
 
 end_with_parent()
 parser = argparse.ArgumentParser()
@@ -44,6 +46,8 @@ stopped = []
 signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
 print(f"{options.num_envs} envs x 24 steps, {options.max_iterations} iterations, seed {options.seed}", flush=True)
 for iteration in range(first, options.max_iterations):
+    if str(iteration - first) == os.environ.get("FAKE_HANGS_AFTER"):
+        sys.exit(STALLED)
     time.sleep(float(os.environ.get("FAKE_ITERATION_S", "0")))
     (run / f"model_{iteration}.pt").touch()
     print(f"iteration {iteration + 1}/{options.max_iterations}: 1,000 env-steps/s, ETA 0:00:01, reward 1", flush=True)

@@ -28,12 +28,16 @@ from umc.rl.recipe_progress import Overall, duration
 from umc.rl.record import now
 from umc.rl.shipped import find_pretrained, is_pretrained
 from umc.rl.stages import experiment_folder, experiment_name
+from umc.rl.stall import STALLED
 
 STATE = "state.json"
 """What is done of a recipe, in its folder under ``logs/recipes``."""
 
 FORMAT = 1
 """Version of its layout."""
+
+MAX_STALLS = 3
+"""How often in a row a phase may hang without a new checkpoint."""
 
 STAMP = re.compile(r"[\d_-]+")
 """What stands before the name of a run in that of its folder."""
@@ -156,7 +160,8 @@ class RecipeRun:
 
         Raises:
             UmcError: If the recipe was changed in a phase that is done, or a phase has nothing to start from.
-            ChildFailed: If a phase did not end with 0; what it saved is gone on from next time.
+            ChildFailed: If a phase did not end with 0; what it saved is gone on from next time. One whose simulation
+                hung (``umc.rl.stall``) is gone on with at once, unless it gets no further.
         """
         self._check_done()
         phases = self.recipe.phases
@@ -170,13 +175,9 @@ class RecipeRun:
             self._train(number, phase, overall)
 
     def _train(self, number: int, phase: Phase, overall: Overall) -> None:
-        entry = self._entry(number)
-        run = self._run_folder(number)
-        files = [] if run is None else checkpoints_in(run)
-        done = _done(files[-1]) if files else 0
+        entry, files, stalls = self._entry(number), self._checkpoints(number), 0
         title = f"[{number + 1}/{len(self.recipe.phases)}] {phase.title}"
-        if done < phase.last_iteration:
-            resumed = files[-1] if files else None
+        while (done := _done(files[-1]) if files else 0) < phase.last_iteration:
             words = f"going on after iteration {done}" if done > phase.behind else "starting"
             print(f"{title}: {words}, {phase.last_iteration - max(done, phase.behind)} iterations", flush=True)
             entry.update(status="running", fingerprint=self.recipe.fingerprint(number + 1))
@@ -184,25 +185,31 @@ class RecipeRun:
             entry.setdefault("started_at", now())
             self._write()
             overall.begin(number)
-            started = time.monotonic()
+            started, before, hung = time.monotonic(), files, False
             try:
-                arguments = self.arguments(phase, resumed)
+                arguments = self.arguments(phase, files[-1] if files else None)
                 log = self.folder / f"phase{number + 1}.log"
                 run_logged(self.scripts / "train.py", arguments, log, lambda line: overall.show(line, title))
-            except (ChildFailed, KeyboardInterrupt):
-                print(f"go on with: {self.command}", flush=True)
-                raise
+            except (ChildFailed, KeyboardInterrupt) as failure:
+                stalls = stalls + 1 if self._checkpoints(number) == before else 1
+                hung = isinstance(failure, ChildFailed) and failure.code == STALLED
+                if not hung or stalls == MAX_STALLS:
+                    print(f"go on with: {self.command}", flush=True)
+                    raise
             finally:
                 entry["seconds"] = round(entry.get("seconds", 0.0) + time.monotonic() - started, 1)
                 self._write()
-            run = self._run_folder(number)
-            files = [] if run is None else checkpoints_in(run)
-            if not files or _done(files[-1]) < phase.last_iteration:
+            files = self._checkpoints(number)
+            if not hung and (not files or _done(files[-1]) < phase.last_iteration):
                 raise UmcError(f"{phase.title} ended without its last checkpoint; look at its messages above")
         entry.update(
             status="done", fingerprint=self.recipe.fingerprint(number + 1), checkpoint=str(files[-1]), ended_at=now()
         )
         self._write()
+
+    def _checkpoints(self, number: int) -> list[Path]:
+        run = self._run_folder(number)
+        return [] if run is None else checkpoints_in(run)
 
     def arguments(self, phase: Phase, resumed: Path | None) -> list[str]:
         """Arguments of scripts/train.py for a phase.

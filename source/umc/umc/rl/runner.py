@@ -25,6 +25,7 @@ from umc.rl.one_pass_symmetry import OnePassSymmetry
 from umc.rl.progress import Progress, ProgressLogger
 from umc.rl.random_states import random_states, seed_all, set_random_states
 from umc.rl.resume import require_left, require_whole
+from umc.rl.stall import StallWatch
 
 SAVE_EVERY_S = 120.0
 """Longest time between two checkpoints [s]: what a ``kill -9`` may cost where iterations are slow."""
@@ -128,6 +129,7 @@ class TrainingRun:
         self._total = 0
         self._progress: Progress | None = None
         self._signals: _StopSignals | None = None
+        self._watch: StallWatch | None = None
         self._last_save = time.monotonic()
         self._timed_save: Path | None = None
 
@@ -154,7 +156,11 @@ class TrainingRun:
         self._total = max_iterations
         self._last_save = time.monotonic()
         steps = self.cfg["num_steps_per_env"] * self.env.num_envs * self.gpu_world_size
-        with Progress(max_iterations, done, steps) as self._progress, _StopSignals(self._progress) as self._signals:
+        with (
+            Progress(max_iterations, done, steps) as self._progress,
+            _StopSignals(self._progress) as self._signals,
+            StallWatch() as self._watch,
+        ):
             try:
                 self._learn(max_iterations - done, init_at_random_ep_len)
             except _StopNow as stop:
@@ -293,6 +299,8 @@ class TrainingRun:
         return Path(self.logger.log_dir) / f"model_{iteration}.pt"
 
     def _after_iteration(self, iteration: int, seconds: float, action_std: torch.Tensor) -> None:
+        if self._watch is not None:
+            self._watch.beat(seconds)
         # the library's loop saves at its interval and at the end by itself, right after this call
         loop_saves = iteration % self.cfg["save_interval"] == 0 or iteration + 1 == self._total
         stop = None if self._signals is None else self._signals.signum

@@ -340,10 +340,7 @@ def _missing(results: Sequence[RobotResults]) -> list[str]:
     lines += [f"- {display(robot)}: nothing." for robot in STANDING_HEIGHT if robot not in known]
     specs = [agent_spec(str(result.about.get("agent", ""))) for one in results for result in one.study.policies]
     if not any(spec is not None and spec.purpose.startswith("ablation") for spec in specs):
-        lines.append(
-            "- The paper's curriculum; its other ablations stand in [ablations.md](ablations.md), of A1's MLP, one run"
-            " each."
-        )
+        lines.append("- The paper's ablations stand in [ablations.md](ablations.md): of A1's MLP, one run each.")
     return lines or ["Everything of the paper's main tables was run."]
 
 

@@ -1,0 +1,78 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ends a training whose simulation never comes back from a step, so that it can go on from its last checkpoint.
+
+PhysX (ovphysx) has hung so, one of its threads busy for good with the triangles of A1's tracks (docs/engines.md).
+Neither Ctrl-C nor SIGTERM gets through then: Python waits for the engine.
+"""
+
+from __future__ import annotations
+
+import datetime
+import faulthandler
+import os
+import sys
+import threading
+from types import TracebackType
+from typing import Self
+
+STALLED = os.EX_TEMPFAIL
+"""Exit status of a training that was ended so: try again."""
+
+STALL_S = 300.0
+"""Shortest time without an iteration that counts as hanging [s]."""
+
+STALL_ITERATIONS = 20.0
+"""The same in durations of the slowest iteration so far [-]: a machine may be busy with something else."""
+
+TICK_S = 1.0
+"""Time between two looks [s]."""
+
+
+class StallWatch:
+    """A thread that ends the process once no iteration has ended for long; from the first :meth:`beat` on.
+
+    Time in which the process itself was stopped (Ctrl-Z, a laptop that sleeps) does not count.
+    """
+
+    def __init__(self) -> None:
+        self._waited = 0.0
+        self._slowest: float | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="umc stall watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._over.set()
+
+    def beat(self, seconds: float) -> None:
+        """Says that an iteration has ended.
+
+        Args:
+            seconds: How long it took [s].
+        """
+        self._slowest = max(seconds, self._slowest or 0.0)
+        self._waited = 0.0
+
+    def _look(self) -> None:
+        while not self._over.wait(TICK_S):
+            # ticks are counted, not the clock's time: a process that was stopped has not hung
+            self._waited += TICK_S
+            if self._slowest is not None and self._waited > max(STALL_S, STALL_ITERATIONS * self._slowest):
+                self._end(self._slowest)
+
+    def _end(self, slowest: float) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        print(
+            f"error: no iteration has ended for {datetime.timedelta(seconds=round(self._waited))}, the slowest took "
+            f"{slowest:.0f} s: the simulation hangs, where is said below; the same command with --resume goes on with "
+            "the last checkpoint",
+            file=sys.stderr,
+            flush=True,
+        )
+        faulthandler.dump_traceback(file=sys.__stderr__ or 2, all_threads=True)
+        os._exit(STALLED)  # nothing else ends a process whose main thread is inside the engine
