@@ -56,6 +56,7 @@ def test_a_process_that_was_stopped_has_not_hung():
     child = run(
         "watch.beat(0.01)\nprint('begun', flush=True)\nengine(0.2)\nsys.stdin.readline()", stdin=subprocess.PIPE
     )
+    assert child.stdout is not None
     assert child.stdout.readline() == "begun\n"
     child.send_signal(signal.SIGSTOP)
     time.sleep(3 * LIMIT_S)
