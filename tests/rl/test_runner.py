@@ -139,6 +139,14 @@ def test_a_later_ctrl_c_stops_at_once(tmp_path, monkeypatch):
     assert [path.name for path in checkpoints_in(tmp_path)] == ["model_0.pt"]
 
 
+def test_every_iteration_tells_the_stall_watch_how_long_it_took(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr("umc.rl.stall.StallWatch.beat", lambda _, seconds: told.append(seconds))
+    dummy.build(tmp_path).train(3)
+    assert len(told) == 3
+    assert min(told) > 0.0
+
+
 def test_timed_saves_replace_each_other_and_keep_the_interval(tmp_path):
     dummy.build(tmp_path, cfg=dummy.agent(save_interval=4), save_every_s=0.0).train(8)
     assert [path.name for path in checkpoints_in(tmp_path)] == ["model_0.pt", "model_4.pt", "model_7.pt"]
