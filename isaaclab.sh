@@ -145,6 +145,8 @@ make_own() (
     fi
     write_stamp "$own" unfinished
     choose_link_mode "$uv"
+    # Where PYTHONDONTWRITEBYTECODE is set, as in most containers, every start would compile what it imports.
+    export UV_COMPILE_BYTECODE=1
     if ! "$uv" pip install --python "$own/bin/python" --require-hashes --requirement requirements.lock >&2 ||
         ! "$uv" pip install --quiet --python "$own/bin/python" --no-deps --no-build-isolation --editable source/umc >&2; then
         die "the install did not finish (see above); start again to go on, what was downloaded is kept"

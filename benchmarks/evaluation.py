@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from umc.rl.shipped import shipped_folder
+from umc.rl.pretrained import shipped_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 POLICY = shipped_folder() / "a1_mlp_stage1.pt"

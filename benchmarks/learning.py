@@ -28,9 +28,9 @@ from rsl_rl.extensions import Symmetry
 from tensordict import TensorDict
 from umc.rl.agents import entry_point
 from umc.rl.mlp_critic import exchange_critic
-from umc.rl.products import training_products
 from umc.rl.runner import UmcRunner
 from umc.robots import A1_JOINTS
+from umc.utils.matmul import training_products
 
 NUM_ENVS = 256
 """As in the CPU's recipes."""

@@ -31,7 +31,7 @@ from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 from torch import Tensor
 from torch.distributions import Normal, kl_divergence
-from umc.rl.cfg import UmcMlpModelCfg
+from umc.rl.model_cfg import UmcMlpModelCfg
 from umc.rl.models import MaskedMlpModel
 
 NUM_JOINTS, BASE, NUM_ENVS, HORIZON = 12, 4, 128, 16

@@ -30,9 +30,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from umc.models import BodyTransformer, JointLayout, MaskedMlp, MaskedTransformer
 from umc.models.blocks import EncoderBlock
-from umc.rl.products import fast_products
 from umc.robots import A1_CFG, A1_JOINTS
 from umc.robots.graph import joint_neighbours
+from umc.utils.matmul import fast_products
 
 OBS_DIM, JOINT_START = 48, 12
 """A1's actor observation."""

@@ -28,9 +28,9 @@ from soak_checks import GRACE, OVERSHOOT, SPEEDING, Findings, Segment, compare
 from solver_flags import add_solver_flags, set_solver
 from solver_room import SolverRoom
 from tqdm import tqdm
-from umc.errors import UmcError
 from umc.faults import read_ledger, training_faults
-from umc.rl.console import drop_known_warnings, quiet
+from umc.utils.console import drop_known_warnings, quiet
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv

@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from umc.errors import UmcError
+from umc.utils.errors import UmcError
 
 NEWTON = {
     "njmax": "rows of the solver per env",

@@ -67,12 +67,12 @@ def make(cfg: Any, physics: str, num_envs: int) -> Any:
     Returns:
         The environment.
     """
-    import umc.compat
+    import umc.utils.patches
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import resolve_presets
     from umc.tasks.device import DEFAULT_DEVICE
 
-    umc.compat.apply()
+    umc.utils.patches.apply()
     cfg = resolve_presets(cfg, [physics])
     cfg.scene.num_envs, cfg.sim.device = num_envs, DEFAULT_DEVICE
     return ManagerBasedRLEnv(cfg)

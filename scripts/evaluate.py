@@ -4,7 +4,7 @@
 
 import sys
 
-from umc.evaluation.main import main
+from umc.cli.evaluate import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -4,7 +4,7 @@
 
 import sys
 
-from umc.rl.export_main import main
+from umc.cli.export import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -4,7 +4,7 @@
 
 import sys
 
-from umc.evaluation.play import main
+from umc.cli.play import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

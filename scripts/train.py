@@ -5,7 +5,7 @@
 import sys
 from pathlib import Path
 
-from umc.rl.launch import main
+from umc.training.train import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:], scripts=Path(__file__).resolve().parent))

@@ -25,6 +25,10 @@ import torch  # noqa: E402
 
 torch.set_num_threads(1)
 
+# Stand-ins that tests of several folders share, and the tools, which are not in the wheel.
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "support"), str(HERE.parent)]
+
 SEED = 20260
 """Seed of the generators before every test."""
 

@@ -69,7 +69,7 @@ def test_the_api_reference_has_what_people_call(site):
         ("mdp", "umc.mdp.add_faults"),
         ("models", "umc.models.MaskedTransformer"),
         ("tasks", "umc.tasks.registration.register_agent"),
-        ("rl", "umc.rl.policy_runner.PolicyRunner"),
+        ("rl", "umc.deploy.policy_runner.PolicyRunner"),
     ):
         assert f'id="{name}"' in (site / "api" / f"{page}.html").read_text()
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 import torch
 from umc.evaluation.breakdown import break_down, scenario_name, slices
-from umc.evaluation.demo import demo_study
-from umc.evaluation.intervals import wilson
 from umc.evaluation.metrics import Outcome
+from umc.evaluation.statistics import wilson
+
+from tools.demo_study import demo_study
 
 
 def hand_made(**changes):

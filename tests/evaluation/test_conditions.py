@@ -16,7 +16,7 @@ def evaluate_g1(physics, folder):
     """G1, since its training has everything that has to be switched off: noise, pushes, turning commands."""
     import sys
 
-    sys.path.insert(0, str(Path(__file__).parents[1] / "rl"))
+    sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
     import torch
     from fresh_policy import write_fresh
     from umc.evaluation.conditions import make_calm, set_faults

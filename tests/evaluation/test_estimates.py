@@ -7,13 +7,14 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 import torch
-from umc.errors import UmcError
-from umc.evaluation.demo import demo_study
 from umc.evaluation.estimates import Estimates, average_rate
-from umc.evaluation.intervals import wilson
 from umc.evaluation.metrics import Episodes, Outcome, average
 from umc.evaluation.rollout import FaultRun
+from umc.evaluation.statistics import wilson
 from umc.evaluation.study import PolicyResult
+from umc.utils.errors import UmcError
+
+from tools.demo_study import demo_study
 
 
 def rows(run, order):

@@ -6,10 +6,10 @@ import json
 
 import pytest
 from fresh_policy import write_fresh
-from umc.errors import UmcError
 from umc.evaluation.ray_cluster import worker_arguments
 from umc.evaluation.session import parse, prepare
 from umc.terrains import ground_name
+from umc.utils.errors import UmcError
 
 
 def prepared(*argv):

@@ -5,9 +5,9 @@
 from pathlib import Path
 
 import pytest
-from umc.errors import UmcError
 from umc.evaluation.labels import groups_of, labels_of
 from umc.rl.checkpoint import CheckpointInfo
+from umc.utils.errors import UmcError
 
 
 def checkpoint(run, agent="transformer", seed=1, stage=2, iteration=2499, library="rsl_rl", overrides=()):

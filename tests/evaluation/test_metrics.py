@@ -7,7 +7,6 @@ from dataclasses import fields
 
 import pytest
 import torch
-from umc.errors import UmcError
 from umc.evaluation.metrics import (
     NOT_RECOVERED,
     EpisodeRecorder,
@@ -17,6 +16,7 @@ from umc.evaluation.metrics import (
     check_radii,
     score,
 )
+from umc.utils.errors import UmcError
 
 DT = 0.02
 ONSET = 5

@@ -7,9 +7,10 @@ from xml.etree import ElementTree
 import pytest
 from umc.evaluation import plots
 from umc.evaluation.breakdown import break_down
-from umc.evaluation.demo import demo_study
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import Outcome
+
+from tools.demo_study import demo_study
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from umc.config_file import merged, read_overrides
-from umc.errors import UmcError
 from umc.evaluation.protocol import protocol_for, read_protocol_file
 from umc.faults import paper_settings
+from umc.utils.config import merged, read_overrides
+from umc.utils.errors import UmcError
 
 # paper, "Inference Parameters": envs, joints, ROM, motor, velocity, (seed, timing, terrain seed) of each setting group,
 # episode length; radii from the tables of results

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from umc.errors import UmcError
 from umc.evaluation.metrics import EpisodeRecorder, score
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.report import score_table, write_report
 from umc.evaluation.rollout import line_up
+from umc.utils.errors import UmcError
 
 
 @pytest.mark.parametrize(

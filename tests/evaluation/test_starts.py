@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 import torch
 from isaaclab.envs import mdp as lab
-from umc.errors import UmcError
 from umc.evaluation.starts import RowsOfTheirOwn, SeededStarts
+from umc.utils.errors import UmcError
 
 SEEDS = [3, 1, 4, 1, 5, 9, 2, 6]
 

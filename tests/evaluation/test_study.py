@@ -11,11 +11,9 @@ import pytest
 import torch
 import umc
 from fresh_policy import write_fresh
-from umc.errors import UmcError
 from umc.evaluation.batches import Batches, Parts, code_fingerprint, plain_run, run_of, save_plain
 from umc.evaluation.compare import Comparison
 from umc.evaluation.conditions import TRACKS, set_track, tracks_of
-from umc.evaluation.demo import demo_study
 from umc.evaluation.fault_run import FaultRun
 from umc.evaluation.metrics import Episodes
 from umc.evaluation.protocol import Setting, protocol_for
@@ -24,6 +22,9 @@ from umc.evaluation.session import parse, prepare
 from umc.evaluation.study_file import load_study, save_study
 from umc.terrains import FLAT_GROUND_CFG, perlin_tracks
 from umc.terrains.tracks import needed_grid
+from umc.utils.errors import UmcError
+
+from tools.demo_study import demo_study
 
 
 def run_with(batch, batches):

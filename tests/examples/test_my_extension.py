@@ -13,18 +13,18 @@ import gymnasium as gym
 import pytest
 import torch
 import umc.tasks  # noqa: F401
-from umc.errors import UmcError
 from umc.evaluation.protocol import protocol_for
 from umc.faults import FaultSchedule
 from umc.faults.kinds import KINDS
 from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec, entry_point
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
-from umc.rl.cli import checked_agent
 from umc.rl.policy import build_model, registered_agent
-from umc.rl.resolve import resolve_cfgs
 from umc.robots.builder import build
 from umc.robots.builder.check import TOLERANCE, compare, reduced_model
 from umc.tasks.registration import register_agent
+from umc.training.arguments import checked_agent
+from umc.training.task_cfg import resolve_cfgs
+from umc.utils.errors import UmcError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = REPOSITORY / "examples" / "my_extension"

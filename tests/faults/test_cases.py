@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import pytest
 import torch
-from umc.errors import UmcError
 from umc.faults import FaultCases, FaultPlan, FaultSchedule, FaultState
+from umc.utils.errors import UmcError
 
 JOINTS = [f"joint_{index}" for index in range(6)]
 CASES = [

@@ -15,7 +15,6 @@ from dataclasses import fields
 
 import pytest
 import torch
-from umc.errors import UmcError
 from umc.faults import (
     NEVER,
     FaultCases,
@@ -29,6 +28,7 @@ from umc.faults import (
     read_ledger,
 )
 from umc.faults.replay import essence
+from umc.utils.errors import UmcError
 
 JOINTS = [f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")]
 EVERYTHING = {

@@ -3,9 +3,9 @@
 """Scenarios are the paper's, and whoever needs others can name them."""
 
 import pytest
-from umc.errors import UmcError
 from umc.faults import KINDS, SCENARIOS, SUBCATEGORIES, find_scenario, paper_settings
 from umc.faults.scenarios import Scenario
+from umc.utils.errors import UmcError
 
 # paper, table "Eight Damage Scenarios for Legged Robots": sensor status, joint damage
 PAPER = {

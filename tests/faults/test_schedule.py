@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import pytest
 import torch
-from umc.errors import UmcError
 from umc.faults import NEVER, FaultPlan, FaultSchedule, FaultState, JointLimits
+from umc.utils.errors import UmcError
 
 JOINTS = [f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")]
 SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from umc.errors import UmcError
 from umc.faults import find_kind
 from umc.mdp import JointRow
 from umc.mdp.fault_board import severity_text
+from umc.utils.errors import UmcError
 
 LINKS = {"hip": "thigh", "knee": "shin"}
 """The link that each joint moves."""

@@ -16,9 +16,9 @@ from isaaclab_tasks.contrib.velocity.config.spot.flat_env_cfg import SpotFlatEnv
 from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
 from isaaclab_tasks.utils import preset, resolve_presets, resolve_task_config
 from umc import mdp
-from umc.errors import UmcError
-from umc.rl.resolve import HYDRA_QUIET
 from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+from umc.training.task_cfg import HYDRA_QUIET
+from umc.utils.errors import UmcError
 
 SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
 HIPS, THIGHS = ".*_hip_joint", ".*_thigh_joint"

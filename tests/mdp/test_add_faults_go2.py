@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 from umc import mdp
-from umc.errors import UmcError
 from umc.robots.builder import build
 from umc.robots.builder.check import TOLERANCE, compare, reduced_model
+from umc.utils.errors import UmcError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -50,7 +50,7 @@ def a_stock_task_with_faults(physics: str) -> dict:
     from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper, handle_deprecated_rsl_rl_cfg
     from isaaclab_tasks.core.velocity.config.go2.agents.rsl_rl_ppo_cfg import UnitreeGo2FlatPPORunnerCfg
     from rsl_rl.runners import OnPolicyRunner
-    from umc.rl.cfg import UmcMlpModelCfg
+    from umc.rl.model_cfg import UmcMlpModelCfg
 
     torch.set_num_threads(1)
     example = load("examples/go2_faults.py")

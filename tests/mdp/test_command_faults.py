@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from umc import mdp
-from umc.errors import UmcError
+from umc.utils.errors import UmcError
 
 SCENARIOS = ("dropped", "delayed", "dropped+delayed", "normal", "normal", "normal", "normal")
 TWINS = {0: 3, 1: 4, 2: 5}

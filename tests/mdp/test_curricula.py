@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 from umc import mdp
-from umc.errors import UmcError
 from umc.faults import FaultSchedule, FaultState
 from umc.mdp.curricula import has_fault_curriculum
+from umc.utils.errors import UmcError
 
 STAGES = [(0, (1, 0, 0, 0)), (100, (0, 0, 0, 1)), (200, {"sensor_only": 1.0})]
 """First no fault, then undetectable ones, then dead sensors."""

@@ -34,9 +34,9 @@ def walk(physics: str, ledger: str) -> dict:
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import resolve_presets
     from umc import mdp
-    from umc.errors import UmcError
     from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
     from umc.terrains import FLAT_GROUND_CFG
+    from umc.utils.errors import UmcError
 
     torch.set_num_threads(1)
     cfg = resolve_presets(A1Stage2EnvCfg(), [physics, "flat"])

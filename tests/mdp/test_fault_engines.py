@@ -39,7 +39,7 @@ def a_day_with_faults(physics: str) -> dict:
         What was measured.
     """
     import torch
-    import umc.compat
+    import umc.utils.patches
     from isaaclab.assets import ArticulationCfg
     from isaaclab.envs import ManagerBasedRLEnv, ManagerBasedRLEnvCfg
     from isaaclab.envs import mdp as lab
@@ -60,7 +60,7 @@ def a_day_with_faults(physics: str) -> dict:
     from umc.tasks.base import physics_presets
     from umc.terrains import FLAT_GROUND_CFG
 
-    umc.compat.apply()
+    umc.utils.patches.apply()
     torch.set_num_threads(1)
     step, sky = 0.005, 100.0
     noise = UniformNoiseCfg(n_min=-0.5, n_max=0.5)

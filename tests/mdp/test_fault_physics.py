@@ -53,7 +53,7 @@ def limited_robots(physics: str, chain: str, names: list) -> dict:
         What was measured, by robot.
     """
     import torch
-    import umc.compat
+    import umc.utils.patches
     from isaaclab.actuators import IdealPDActuatorCfg, ImplicitActuatorCfg
     from isaaclab.actuators.newton import write_group_parameter
     from isaaclab.assets import ArticulationCfg
@@ -66,7 +66,7 @@ def limited_robots(physics: str, chain: str, names: list) -> dict:
     from umc.tasks.base import physics_presets
     from umc.terrains import FLAT_GROUND_CFG
 
-    umc.compat.apply()
+    umc.utils.patches.apply()
     torch.set_num_threads(1)
     step, sky, gravity = 0.005, 100.0, torch.tensor([0.0, 0.0, -9.81])
     push = {"joint_names_expr": [".*"], "stiffness": 20.0, "damping": 0.5, "armature": 0.01}

@@ -5,9 +5,9 @@
 import isaaclab.sim as sim_utils
 import pytest
 from isaaclab.assets import ArticulationCfg
-from umc.errors import UmcError
 from umc.mdp.physics import prepare_robot
 from umc.robots.spawn import SOLVER_POSITION_ITERATIONS, SOLVER_VELOCITY_ITERATIONS
+from umc.utils.errors import UmcError
 
 ENOUGH = (SOLVER_POSITION_ITERATIONS, SOLVER_VELOCITY_ITERATIONS)
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from umc.errors import UmcError
 from umc.models import BodyTransformer, JointLayout, MaskedTransformer
+from umc.utils.errors import UmcError
 
 J, START = 12, 12
 HIP, THIGH, CALF = 0, 1, 2  # FL

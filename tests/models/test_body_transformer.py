@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from umc.errors import UmcError
 from umc.models import BodyTransformer, JointLayout
+from umc.utils.errors import UmcError
 
 DATA = Path(__file__).parent / "data"
 sys.path.insert(0, str(DATA))

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from umc.errors import UmcError
 from umc.models import JointLayout
+from umc.utils.errors import UmcError
 
 A1 = [f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")]
 

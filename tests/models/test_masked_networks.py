@@ -7,9 +7,9 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from umc.errors import UmcError
 from umc.models import JointLayout, MaskedMlp, MaskedTransformer
 from umc.models.blocks import EncoderBlock
+from umc.utils.errors import UmcError
 
 J, D, START = 12, 48, 12  # A1
 LAYOUT = JointLayout.term_major([f"joint_{i}" for i in range(J)], obs_dim=D, joint_start=START)

@@ -12,7 +12,6 @@ import sys
 import dummy_training as dummy
 import pytest
 import torch
-from umc.errors import UmcError
 from umc.rl.checkpoint import (
     checkpoint_info,
     checkpoints_in,
@@ -20,7 +19,8 @@ from umc.rl.checkpoint import (
     require_match,
     write_checkpoint,
 )
-from umc.rl.files import remove_leftovers, write_json
+from umc.utils.errors import UmcError
+from umc.utils.io import remove_leftovers, write_json
 
 UMC = dataclasses.asdict(dummy.info())
 
@@ -48,7 +48,7 @@ def test_a_crash_while_writing_leaves_the_previous_file(tmp_path, monkeypatch):
 WRITER = """
 import itertools, sys
 from pathlib import Path
-from umc.rl.files import atomic_write
+from umc.utils.io import atomic_write
 for number in itertools.count():
     with atomic_write(Path(sys.argv[1])) as file:
         for part in range(200):

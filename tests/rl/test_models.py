@@ -21,9 +21,9 @@ from isaaclab_rl.rsl_rl import (
 )
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
-from umc.errors import UmcError
-from umc.rl.cfg import UmcBodyTransformerModelCfg, UmcMlpModelCfg, UmcTransformerModelCfg
+from umc.rl.model_cfg import UmcBodyTransformerModelCfg, UmcMlpModelCfg, UmcTransformerModelCfg
 from umc.rl.models import BodyTransformerModel, MaskedMlpModel, MaskedTransformerModel
+from umc.utils.errors import UmcError
 
 JOINTS = ["left_hip_joint", "left_knee_joint", "right_hip_joint", "right_knee_joint"]
 J, START = len(JOINTS), 5

@@ -7,9 +7,9 @@ import torch
 import yaml
 from fresh_policy import WIDTHS, write_fresh
 from tensordict import TensorDict
-from umc.errors import UmcError
 from umc.rl.checkpoint import read_checkpoint
 from umc.rl.policy import load_policy, registered_agent
+from umc.utils.errors import UmcError
 
 A1 = WIDTHS["a1"]
 

@@ -18,12 +18,12 @@ import dummy_training as dummy
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from umc.errors import UmcError
 from umc.rl import runner as runner_module
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
-from umc.rl.files import remove_leftovers
-from umc.rl.progress import Progress
+from umc.rl.logger import Progress
 from umc.rl.runner import TrainingInterrupted, UmcRunner
+from umc.utils.errors import UmcError
+from umc.utils.io import remove_leftovers
 
 STEPS_PER_UPDATE = 2 * 4
 """Optimizer steps of one iteration: epochs x mini-batches of the dummy agent (rsl_rl's default is 4)."""
@@ -141,7 +141,7 @@ def test_a_later_ctrl_c_stops_at_once(tmp_path, monkeypatch):
 
 def test_every_iteration_tells_the_stall_watch_how_long_it_took(tmp_path, monkeypatch):
     told = []
-    monkeypatch.setattr("umc.rl.stall.StallWatch.beat", lambda _, seconds: told.append(seconds))
+    monkeypatch.setattr("umc.rl.watchdog.StallWatch.beat", lambda _, seconds: told.append(seconds))
     dummy.build(tmp_path).train(3)
     assert len(told) == 3
     assert min(told) > 0.0

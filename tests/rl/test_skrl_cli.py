@@ -11,13 +11,13 @@ import dummy_skrl as dummy
 import dummy_training
 import gymnasium as gym
 import pytest
-from umc.errors import UmcError
-from umc.rl import launch
-from umc.rl.children import ChildFailed
-from umc.rl.cli import load_tasks, parse
-from umc.rl.plan import make_plan, needs_stage1
-from umc.rl.resolve import add_launcher_options
 from umc.rl.skrl.ppo import ppo_cfg
+from umc.training import train as launch
+from umc.training.arguments import load_tasks, parse
+from umc.training.plan import make_plan, needs_stage1
+from umc.training.task_cfg import add_launcher_options
+from umc.utils.errors import UmcError
+from umc.utils.process import ChildFailed
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 STAGE1 = ["--task", "UMC-A1-Stage1", "--agent", "mlp", "--device", "cpu"]

@@ -9,9 +9,9 @@ import pytest
 import torch
 from skrl.models.torch import GaussianMixin
 from tensordict import TensorDict
-from umc.errors import UmcError
 from umc.rl.skrl.packing import PackedEnv, Packing
 from umc.rl.skrl.ppo import make_agent
+from umc.utils.errors import UmcError
 
 JOINTS, WIDTH = len(dummy.JOINTS), dummy.BASE + 3 * len(dummy.JOINTS)
 NETWORKS = ("MaskedMlpModel", "MaskedTransformerModel")

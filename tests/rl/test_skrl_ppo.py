@@ -10,11 +10,11 @@ import dummy_skrl as dummy
 import pytest
 import torch
 from skrl.trainers.torch import SequentialTrainer, SequentialTrainerCfg
-from umc.errors import UmcError
-from umc.rl.cli import load_tasks
 from umc.rl.skrl.cfg import skrl_cfg, skrl_ppo
 from umc.rl.skrl.packing import PackedEnv
 from umc.rl.skrl.ppo import make_agent, ppo_cfg
+from umc.training.arguments import load_tasks
+from umc.utils.errors import UmcError
 
 ONE_STEP = {"num_learning_epochs": 1, "num_mini_batches": 1, "schedule": "fixed", "max_grad_norm": 1.0e9}
 """Without what the libraries do differently: batches, learning rates, and which gradients are clipped together."""

@@ -13,13 +13,13 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensordict import TensorDict
-from umc.errors import UmcError
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
 from umc.rl.policy import build_model
 from umc.rl.runner import TrainingInterrupted
 from umc.rl.skrl.packing import PackedEnv
 from umc.rl.skrl.runner import SkrlRunner
 from umc.rl.stages import hand_over
+from umc.utils.errors import UmcError
 
 STEPS_PER_UPDATE = 2 * 4
 """Optimizer steps of one iteration: epochs x mini-batches of the dummy agent."""

@@ -9,10 +9,10 @@ import os
 import dummy_training as dummy
 import pytest
 import torch
-from umc.errors import UmcError
 from umc.rl import stages
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.rl.stages import find_stage1, hand_over, newest_checkpoint, stage1_task, task_parts
+from umc.utils.errors import UmcError
 
 
 def put(path, time_ns):

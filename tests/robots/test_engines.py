@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from PIL import Image
 from pxr import Usd, UsdPhysics
-from umc.evaluation import portrait
 from umc.robots import (
     A1_BODIES,
     A1_JOINTS,
@@ -22,6 +21,8 @@ from umc.robots import (
     SOLO8_BODIES,
     SOLO8_JOINTS,
 )
+
+from tools import portrait
 
 ENGINES = ("newton_mjwarp", "ovphysx")
 ORDER = {
@@ -51,7 +52,7 @@ def scene_of_all_robots(physics: str, ghost: str) -> dict:
         What the engine says of each robot, and what they do in 1.25 s.
     """
     import torch
-    import umc.compat
+    import umc.utils.patches
     from isaaclab.scene import InteractiveScene, InteractiveSceneCfg
     from isaaclab.sensors import ContactSensorCfg
     from isaaclab.sim import SimulationCfg, build_simulation_context
@@ -60,7 +61,7 @@ def scene_of_all_robots(physics: str, ghost: str) -> dict:
     from umc.robots import A1_CFG, G1_CFG, H1_CFG, SOLO8_CFG
     from umc.terrains import FLAT_GROUND_CFG
 
-    umc.compat.apply()
+    umc.utils.patches.apply()
     torch.set_num_threads(1)
     step, steps, fall_steps, settled = 0.005, 250, 60, 210
 
@@ -224,7 +225,7 @@ def test_joint_limits_hold_against_the_motors(run):
 def test_a_robot_is_pictured_without_a_screen(tmp_path):
     """The robot stands out of the light ground: its motors are the only dark pixels."""
     picture = tmp_path / "solo8.png"
-    command = [sys.executable, "-m", "umc.evaluation.portrait", "UMC-Solo8-Stage1", "--out", str(picture)]
+    command = [sys.executable, "-m", "tools.portrait", "UMC-Solo8-Stage1", "--out", str(picture)]
     done = subprocess.run([*command, "physics=ovphysx"], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     dark = (np.asarray(Image.open(picture)).max(axis=2) < 70).mean()

@@ -7,9 +7,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from umc.errors import UmcError
 from umc.robots import A1_CFG, A1_JOINTS, G1_CFG, G1_JOINTS
 from umc.robots.graph import joint_neighbours
+from umc.utils.errors import UmcError
 
 BODY = 'def Xform "{}" (\n prepend apiSchemas = ["PhysicsRigidBodyAPI"]\n)\n{{\n}}\n'
 JOINT = 'def PhysicsRevoluteJoint "{}"\n{{\n rel physics:body0 = </r/{}>\n rel physics:body1 = </r/{}>\n}}\n'

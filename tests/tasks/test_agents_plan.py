@@ -13,14 +13,14 @@ from typing import Any
 import dummy_training as dummy
 import pytest
 from umc import mdp
-from umc.errors import UmcError
-from umc.rl import launch
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
-from umc.rl.children import ChildFailed
-from umc.rl.cli import parse
-from umc.rl.plan import make_plan, needs_stage1
-from umc.rl.resolve import add_launcher_options
-from umc.rl.sizes import CPU_SIZES
+from umc.training import train as launch
+from umc.training.arguments import parse
+from umc.training.plan import make_plan, needs_stage1
+from umc.training.sizes import CPU_SIZES
+from umc.training.task_cfg import add_launcher_options
+from umc.utils.errors import UmcError
+from umc.utils.process import ChildFailed
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 

@@ -11,14 +11,14 @@ import torch
 from dummy_robot import DummyRobotEnv, agent_cfg, mean_action
 from isaaclab.utils import to_dict
 from isaaclab_rl.rsl_rl.utils import handle_deprecated_rsl_rl_cfg
-from umc.errors import UmcError
 from umc.models import MaskedMlp
 from umc.rl.agents import AGENTS
-from umc.rl.cfg import UmcTransformerModelCfg
-from umc.rl.informed_critic import inform_critic, widened
 from umc.rl.mlp_critic import exchange_critic
+from umc.rl.model_cfg import UmcTransformerModelCfg
+from umc.rl.privileged_critic import inform_critic, widened
 from umc.rl.stages import hand_over
 from umc.robots import A1_JOINTS
+from umc.utils.errors import UmcError
 
 
 def informed(folder, agent, told, iterations=0, **hand_over_cfg):

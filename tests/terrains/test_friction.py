@@ -32,12 +32,12 @@ def slide(physics: str, terrain: str) -> list[float]:
         Acceleration of each robot down the slope [m/s^2].
     """
     import torch
-    import umc.compat
+    import umc.utils.patches
     from isaaclab.envs import ManagerBasedRLEnv
-    from umc.rl.cli import load_tasks
-    from umc.rl.resolve import resolve_cfgs
+    from umc.training.arguments import load_tasks
+    from umc.training.task_cfg import resolve_cfgs
 
-    umc.compat.apply()
+    umc.utils.patches.apply()
     torch.set_num_threads(1)
     load_tasks()
     cfg, _ = resolve_cfgs("UMC-A1-Stage1", None, [f"physics={physics}", f"env.scene.terrain={terrain}"])

@@ -7,11 +7,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from umc.errors import UmcError
 from umc.faults import paper_settings
 from umc.terrains import PerlinTrackCfg, perlin_heights, perlin_noise, perlin_tracks
 from umc.terrains.perlin import SKIRT, perlin_track
 from umc.terrains.tracks import TrackGenerator, coarse_ground, needed_grid
+from umc.utils.errors import UmcError
 
 TRAINING = paper_settings("a1", "training")
 BALL = 0.02
@@ -151,7 +151,7 @@ def test_a_block_that_does_not_fit_the_lattice_is_one_clear_error():
 def balls_on_a_track(physics: str) -> dict:
     """Balls as big as feet fall on the first block of a track and come to rest; what the importer says of it."""
     import isaaclab.sim as sim_utils
-    import umc.compat
+    import umc.utils.patches
     from isaaclab.assets import RigidObjectCfg
     from isaaclab.scene import InteractiveScene, InteractiveSceneCfg
     from isaaclab.sim import SimulationCfg, build_simulation_context
@@ -159,7 +159,7 @@ def balls_on_a_track(physics: str) -> dict:
     from isaaclab_ov.physics import OvPhysxCfg
     from umc.terrains import perlin_tracks
 
-    umc.compat.apply()
+    umc.utils.patches.apply()
     torch.set_num_threads(1)
     cfg = InteractiveSceneCfg(num_envs=16, env_spacing=2.0)
     cfg.terrain = perlin_tracks(1.6, 2.0, 1.0, 1)

@@ -5,4 +5,4 @@
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "rl")]
+sys.path.insert(0, str(Path(__file__).parent))

@@ -8,10 +8,11 @@ import importlib.util
 import numpy as np
 import pytest
 import warp as wp
-from umc.colors import FAULT_COLOR, SENSOR_COLOR
-from umc.errors import UmcError
 from umc.mdp import JointRow, SeveritySpan
-from umc.viewer import live, mend
+from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR
+from umc.utils.errors import UmcError
+from umc.viewer import live
+from umc.viewer import patches as mend
 from umc.viewer.attention_map import CELL, DARK, AttentionMap
 from umc.viewer.panel import slider_range, table
 from umc.viewer.plots import CHARTS, SECONDS, History, now

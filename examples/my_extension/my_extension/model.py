@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from umc.models import JointLayout
 from umc.models.core import MaskedCore
 from umc.models.layout import FAULT_FLAG_WIDTH
-from umc.rl.cfg import UmcModelCfg
+from umc.rl.model_cfg import UmcModelCfg
 from umc.rl.models import MaskedModel
 from umc.tasks.ppo import Network
 

@@ -35,7 +35,7 @@ def watch(physics: str = "ovphysx", steps: int = 60) -> dict[str, list[float]]:
         For each quantity what the broken and the healthy robot showed from the onset on.
     """
     import torch
-    import umc.compat
+    import umc.utils.patches
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import resolve_presets
     from umc import mdp
@@ -43,7 +43,7 @@ def watch(physics: str = "ovphysx", steps: int = 60) -> dict[str, list[float]]:
     import my_extension  # noqa: F401  (registers the kinds)
     from my_extension.env_cfg import Solo12Stage2EnvCfg
 
-    umc.compat.apply()
+    umc.utils.patches.apply()
     torch.manual_seed(0)
     cfg = resolve_presets(Solo12Stage2EnvCfg(), [physics])
     cfg.scene.num_envs = len(KINDS) + 1

@@ -15,12 +15,11 @@ from typing import Any
 
 import torch
 
-from umc.errors import UmcError
-from umc.rl.files import atomic_write
-
-from .fault_run import FaultRun, Lineup
-from .metrics import Episodes
-from .protocol import Protocol
+from umc.evaluation.fault_run import FaultRun, Lineup
+from umc.evaluation.metrics import Episodes
+from umc.evaluation.protocol import Protocol
+from umc.utils.errors import UmcError
+from umc.utils.io import atomic_write
 
 PARTIAL = "partial"
 """Folder, inside that of the report, of what finished batches brought."""

@@ -11,13 +11,12 @@ from itertools import pairwise
 import numpy as np
 import torch
 
+from umc.evaluation.estimates import average_rate, metrics_of, row_numbers, sums_of
+from umc.evaluation.metrics import Score, average
+from umc.evaluation.protocol import Scenario
+from umc.evaluation.statistics import Interval
+from umc.evaluation.study import PolicyResult, Study
 from umc.faults import find_scenario
-
-from .estimates import average_rate, metrics_of, row_numbers, sums_of
-from .intervals import Interval
-from .metrics import Score, average
-from .protocol import Scenario
-from .study import PolicyResult, Study
 
 SEVERITY_BINS = 6
 """Most parts that a severity which varies is cut into; each holds as many robots as the next."""

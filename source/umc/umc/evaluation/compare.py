@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import umc
-from umc.errors import UmcError
-
-from .batches import PARTIAL, Batches, Parts, code_fingerprint, fingerprint
-from .labels import groups_of, labels_of
-from .protocol import Protocol
-from .session import Candidate, Session, running_all
+from umc.evaluation.batches import PARTIAL, Batches, Parts, code_fingerprint, fingerprint
+from umc.evaluation.labels import groups_of, labels_of
+from umc.evaluation.protocol import Protocol
+from umc.evaluation.session import Candidate, Session, running_all
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
-    from .study import Study
+    from umc.evaluation.study import Study
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Comparison:
     """
 
     def __init__(self, session: Session, protocol: Protocol, num_envs: int, episodes: int | None, out: Path) -> None:
-        from .conditions import make_calm, set_faults
+        from umc.evaluation.conditions import make_calm, set_faults
 
         self.session, self.protocol, self.out = session, protocol, out
         self.batches = Batches.plan(protocol, num_envs, episodes)
@@ -91,7 +90,7 @@ class Comparison:
         Raises:
             UmcError: If a policy does not fit the environment, or a result cannot be written.
         """
-        from .rollout import feet_of, feet_sensor, progress, run_faults
+        from umc.evaluation.rollout import feet_of, feet_sensor, progress, run_faults
 
         names = self._names()
         steps = self.protocol.steps
@@ -117,8 +116,8 @@ class Comparison:
         Raises:
             UmcError: If a result is damaged.
         """
-        from .fault_run import FaultRun
-        from .study import PolicyResult, Study
+        from umc.evaluation.fault_run import FaultRun
+        from umc.evaluation.study import PolicyResult, Study
 
         session = self.session
         checkpoints = [(one.path, one.info) for one in session.candidates]
@@ -146,7 +145,7 @@ class Comparison:
         """Everything that decides the results of all policies."""
         from isaaclab.utils import to_dict
 
-        from .report import versions
+        from umc.evaluation.report import versions
 
         # which of a machine's GPUs it was is no matter: shares of several are collected together
         device = self.session.device.split(":")[0]
@@ -162,10 +161,9 @@ class Comparison:
         }
 
     def _about(self) -> dict[str, Any]:
-        from umc.rl.record import git_state, now
-        from umc.rl.resolve import physics_name
-
-        from .report import versions
+        from umc.evaluation.report import versions
+        from umc.training.task_cfg import physics_name
+        from umc.utils.provenance import git_state, now
 
         session = self.session
         return {

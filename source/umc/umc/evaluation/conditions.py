@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from umc.errors import UmcError
-
-from .protocol import Protocol
-from .starts import seed_starts
+from umc.evaluation.protocol import Protocol
+from umc.evaluation.starts import seed_starts
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
-    from .fault_run import Lineup
+    from umc.evaluation.fault_run import Lineup
 
 FAULT_TERM = "faults"
 """Event term of every UMC task that breaks joints."""

@@ -19,9 +19,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from umc.errors import UmcError
-
-from .intervals import (
+from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
+from umc.evaluation.statistics import (
     RESAMPLES,
     Difference,
     Floats,
@@ -33,8 +32,8 @@ from .intervals import (
     resampled,
     wilson_of_mean,
 )
-from .metrics import NOT_RECOVERED, Episodes, Outcome
-from .study import PolicyResult, Study
+from umc.evaluation.study import PolicyResult, Study
+from umc.utils.errors import UmcError
 
 Array = NDArray[Any]
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass, fields
 
 import torch
 
+from umc.evaluation.metrics import Episodes
+from umc.evaluation.protocol import Protocol
 from umc.faults import FaultState
-
-from .metrics import Episodes
-from .protocol import Protocol
 
 
 @dataclass(frozen=True)

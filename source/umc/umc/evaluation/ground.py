@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from umc.errors import UmcError
 from umc.rl.trained import TERRAIN_KEY, trained_terrain
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
-    from .session import Candidate
+    from umc.evaluation.session import Candidate
 
 GROUND_PRESETS = ("flat", "perlin")
 """Presets of the tasks that choose a ground."""
@@ -61,7 +61,7 @@ def names_ground(overrides: Sequence[str]) -> bool:
     Returns:
         True if one does.
     """
-    from umc.rl.resolve import override_key
+    from umc.training.task_cfg import override_key
 
     chosen = [token.partition("=")[2].split(",") for token in overrides if override_key(token) == "presets"]
     return any(override_key(token).startswith(TERRAIN_KEY) for token in overrides) or any(

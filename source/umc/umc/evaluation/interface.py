@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from umc.errors import UmcError
 from umc.rl.trained import trained_overrides
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
-    from .session import Candidate
+    from umc.evaluation.session import Candidate
 
 INTERFACE = ("env.actions.", "env.observations.", "env.decimation", "env.sim.dt", "env.scene.robot.")
 """Where overrides stand that change what actions and observations mean, how often they are asked for, or the body."""
@@ -33,7 +33,7 @@ def interface_overrides(candidates: Sequence[Candidate], overrides: Sequence[str
     Raises:
         UmcError: If the policies were trained with different ones.
     """
-    from umc.rl.resolve import override_key
+    from umc.training.task_cfg import override_key
 
     typed = {override_key(token) for token in overrides}
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from umc.errors import UmcError
+from umc.utils.errors import UmcError
 
 RECOVERED = 0.8
 """Part of its speed before onset at which a robot has recovered [-]."""

@@ -14,10 +14,10 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from .breakdown import Part, scenario_name
-from .estimates import Estimates, group_names
-from .study import Study
-from .survival import kaplan_meier
+from umc.evaluation.breakdown import Part, scenario_name
+from umc.evaluation.estimates import Estimates, group_names
+from umc.evaluation.study import Study
+from umc.evaluation.survival import kaplan_meier
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Of policies, in their order; told apart by the colour-blind (Okabe and Ito 2008)."""

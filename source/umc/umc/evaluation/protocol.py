@@ -10,13 +10,12 @@ from typing import Any
 
 import torch
 
-from umc.config_file import read_config_file
-from umc.errors import UmcError
+from umc.evaluation.metrics import check_radii
+from umc.evaluation.protocol_checks import ENTRY_KEYS, check_entry
 from umc.faults import find_scenario
-from umc.ranks import LARGEST_SEED
-
-from .metrics import check_radii
-from .protocol_checks import ENTRY_KEYS, check_entry
+from umc.utils.config import read_config_file
+from umc.utils.errors import UmcError
+from umc.utils.ranks import LARGEST_SEED
 
 DEFAULT_PROTOCOL = "umc_paper"
 """Protocol that ``--protocol`` names by default."""

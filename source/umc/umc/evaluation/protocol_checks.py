@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from umc.errors import UmcError
 from umc.faults.checks import is_list_of, is_number, is_whole
+from umc.utils.errors import UmcError
 
 TRACK = ("width", "block_length", "border")
 """What a track is made of."""

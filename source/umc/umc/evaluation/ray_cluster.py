@@ -20,16 +20,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import umc
-from umc.errors import UmcError
-from umc.rl.sweep_workers import REQUIREMENT, check_address
-
-from .batches import PARTIAL, code_fingerprint
-from .compare import Comparison, Unit
+from umc.evaluation.batches import PARTIAL, code_fingerprint
+from umc.evaluation.compare import Comparison, Unit
+from umc.training.sweep_workers import REQUIREMENT, check_address
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .session import Session
+    from umc.evaluation.session import Session
 
 RETRIES = 2
 """How often a share is started again whose machine went away."""
@@ -121,8 +120,8 @@ def launcher_arguments(argv: Sequence[str]) -> list[str]:
     Returns:
         Those of them, and ``--device`` and ``--task``.
     """
-    from .main import add_arguments
-    from .session import OWN_SECTIONS, overrides_first
+    from umc.cli.evaluate import add_arguments
+    from umc.evaluation.session import OWN_SECTIONS, overrides_first
 
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     add_arguments(parser)
@@ -157,7 +156,7 @@ def run_share(job: dict[str, Any]) -> dict[str, Any]:
             checkpoints.append(str(path))
         plan = folder / "plan.json"
         plan.write_text(json.dumps({**job["plan"], "units": job["units"]}), encoding="utf-8")
-        script = "import sys; from umc.evaluation.main import main; sys.exit(main(sys.argv[1:]))"
+        script = "import sys; from umc.cli.evaluate import main; sys.exit(main(sys.argv[1:]))"
         command = [sys.executable, "-c", script, *job["arguments"], "--plan", str(plan), "--out", str(folder / "out")]
         done = subprocess.run([*command, "--checkpoint", *checkpoints], capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -169,7 +168,7 @@ def run_share(job: dict[str, Any]) -> dict[str, Any]:
 
 def _collect(units: Sequence[Unit], result: dict[str, Any]) -> None:
     """Keeps what a worker brought."""
-    from umc.rl.files import atomic_write
+    from umc.utils.io import atomic_write
 
     if "error" in result:
         raise UmcError(result["error"])

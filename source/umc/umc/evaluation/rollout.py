@@ -14,19 +14,18 @@ from isaaclab.managers import SceneEntityCfg
 from tensordict import TensorDict
 from tqdm import tqdm
 
-from umc.errors import UmcError
+from umc.evaluation.conditions import tracks_of
+from umc.evaluation.fault_run import FaultRun, Lineup, line_up, severities
+from umc.evaluation.gait import GaitRecorder, GaitReport
+from umc.evaluation.joint_load import JointLoad, LoadRecorder
+from umc.evaluation.metrics import EpisodeRecorder
+from umc.evaluation.protocol import Protocol
+from umc.evaluation.starts import starts_of
 from umc.faults import FaultCases
 from umc.mdp import foot_contact, height_above_ground
 from umc.mdp.events import joint_faults_of
 from umc.terrains.tracks import TrackImporter
-
-from .conditions import tracks_of
-from .fault_run import FaultRun, Lineup, line_up, severities
-from .gait import GaitRecorder, GaitReport
-from .joint_load import JointLoad, LoadRecorder
-from .metrics import EpisodeRecorder
-from .protocol import Protocol
-from .starts import starts_of
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv

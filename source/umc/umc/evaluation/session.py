@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.errors import UmcError
+from umc.evaluation.ground import ground_override
+from umc.evaluation.interface import interface_overrides
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, sha256
-from umc.rl.cli import Parser, checked_checkpoint, checked_robot, checked_task, policy_asked_for
-from umc.rl.shipped import is_pretrained
-
-from .ground import ground_override
-from .interface import interface_overrides
+from umc.rl.pretrained import is_pretrained
+from umc.training.arguments import Parser, checked_checkpoint, checked_robot, checked_task, policy_asked_for
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -220,8 +219,8 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
         UmcError: If a file is no checkpoint or belongs to another robot, or the task or an override is unknown.
     """
     from umc.rl.policy import require_robot
-    from umc.rl.resolve import check_launch, pick_device, resolve_cfgs
     from umc.rl.stages import task_parts
+    from umc.training.task_cfg import check_launch, pick_device, resolve_cfgs
 
     texts, remarks = _pretrained(options)
     candidates = read_candidates(texts, options.robot, once)
@@ -287,9 +286,9 @@ def running_all(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Load
     from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
 
-    from umc.rl.console import drop_known_warnings, drop_physx_news, quiet
     from umc.rl.policy import load_policy
-    from umc.rl.sizes import cpu_threads
+    from umc.training.sizes import cpu_threads
+    from umc.utils.console import drop_known_warnings, drop_physx_news, quiet
 
     drop_known_warnings()
     drop_physx_news(session.env_cfg, session.device)
@@ -348,7 +347,7 @@ def describe_run(session: Session, policy: LoadedPolicy) -> dict[str, Any]:
     """
     from dataclasses import asdict
 
-    from umc.rl.resolve import physics_name
+    from umc.training.task_cfg import physics_name
 
     return {
         "task": session.task,

@@ -13,7 +13,7 @@ from isaaclab.envs import mdp as lab
 from isaaclab.managers import EventTermCfg, ManagerTermBase
 from torch.overrides import TorchFunctionMode
 
-from umc.errors import UmcError
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedEnv

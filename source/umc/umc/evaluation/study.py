@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from .fault_run import FaultRun
-from .metrics import Score, score
-from .protocol import Protocol, Scenario, Setting
+from umc.evaluation.fault_run import FaultRun
+from umc.evaluation.metrics import Score, score
+from umc.evaluation.protocol import Protocol, Scenario, Setting
 
 
 @dataclass(frozen=True)

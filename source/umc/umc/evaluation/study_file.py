@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from umc.errors import UmcError
-
-from .batches import plain_run, read_plain, run_of, save_plain
-from .protocol import Protocol, Setting
-from .study import PolicyResult, Study
+from umc.evaluation.batches import plain_run, read_plain, run_of, save_plain
+from umc.evaluation.protocol import Protocol, Setting
+from umc.evaluation.study import PolicyResult, Study
+from umc.utils.errors import UmcError
 
 STUDY = "study.pt"
 """Its name, beside the report."""

@@ -10,8 +10,8 @@ from statistics import NormalDist
 import numpy as np
 import torch
 
-from .intervals import LEVEL, Floats
-from .metrics import Episodes, Outcome
+from umc.evaluation.metrics import Episodes, Outcome
+from umc.evaluation.statistics import LEVEL, Floats
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What breaks, when, and in which env: pure torch, no simulator."""
 
-from .by_hand import break_joint, heal_joint
-from .cases import FaultCases
-from .kinds import KINDS, CommandKind, FaultKind, JointKind, SensorKind, find_kind, register_kind
-from .ledger import (
+from umc.faults.cases import FaultCases
+from umc.faults.kinds import KINDS, CommandKind, FaultKind, JointKind, SensorKind, find_kind, register_kind
+from umc.faults.ledger import (
     MADE_BY_HAND,
     JointRange,
     Ledger,
@@ -15,14 +14,15 @@ from .ledger import (
     LedgerSwitch,
     read_ledger,
 )
-from .ledger_writer import LedgerWriter
-from .limits import JointLimits
-from .paper import PAPER, paper_settings, training_faults
-from .plan import NEVER, FaultPlan
-from .replay import FaultReplay
-from .scenarios import SCENARIOS, SUBCATEGORIES, Scenario, find_scenario
-from .schedule import ONSET_RANGE, FaultSchedule
-from .state import FAULT_FLAG_WIDTH, FaultState, LiveFault, PlanSource
+from umc.faults.ledger_writer import LedgerWriter
+from umc.faults.limits import JointLimits
+from umc.faults.manual import break_joint, heal_joint
+from umc.faults.paper import PAPER, paper_settings, training_faults
+from umc.faults.plan import NEVER, FaultPlan
+from umc.faults.replay import FaultReplay
+from umc.faults.scenarios import SCENARIOS, SUBCATEGORIES, Scenario, find_scenario
+from umc.faults.schedule import ONSET_RANGE, FaultSchedule
+from umc.faults.state import FAULT_FLAG_WIDTH, FaultState, LiveFault, PlanSource
 
 __all__ = [
     "FAULT_FLAG_WIDTH",

@@ -11,14 +11,13 @@ from typing import Any
 
 import torch
 
-from umc.errors import UmcError
-
-from .checks import check_mapping, is_list_of
-from .kinds import FaultKind
-from .plan import FaultPlan
-from .random import seed_word
-from .scenarios import Scenario
-from .schedule import FaultSchedule, Identity
+from umc.faults.checks import check_mapping, is_list_of
+from umc.faults.kinds import FaultKind
+from umc.faults.plan import FaultPlan
+from umc.faults.random import seed_word
+from umc.faults.scenarios import Scenario
+from umc.faults.schedule import FaultSchedule, Identity
+from umc.utils.errors import UmcError
 
 _KNOWN = frozenset(signature(FaultSchedule).parameters)
 """What a case can change."""

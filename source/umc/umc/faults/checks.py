@@ -12,9 +12,8 @@ from typing import Any, TypeGuard
 
 import torch
 
-from umc.errors import UmcError
-
-from .scenarios import SUBCATEGORIES
+from umc.faults.scenarios import SUBCATEGORIES
+from umc.utils.errors import UmcError
 
 
 def is_whole(value: Any) -> TypeGuard[int]:

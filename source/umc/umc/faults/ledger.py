@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from umc.errors import UmcError
-
-from .checks import check_path
-from .ledger_writer import FORMAT, VERSION
-from .plan import BY_HAND
-from .scenarios import Scenario
+from umc.faults.checks import check_path
+from umc.faults.ledger_writer import FORMAT, VERSION
+from umc.faults.plan import BY_HAND
+from umc.faults.scenarios import Scenario
+from umc.utils.errors import UmcError
 
 MADE_BY_HAND = "by_hand"
 """Name of the scenario of a fault that nobody drew."""

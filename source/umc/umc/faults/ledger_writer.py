@@ -14,13 +14,12 @@ from typing import Any
 import torch
 
 import umc
-from umc.errors import UmcError
-
-from .checks import check_path
-from .limits import JointLimits
-from .plan import NEVER, FaultPlan
-from .schedule import FaultSchedule
-from .state import FaultState
+from umc.faults.checks import check_path
+from umc.faults.limits import JointLimits
+from umc.faults.plan import NEVER, FaultPlan
+from umc.faults.schedule import FaultSchedule
+from umc.faults.state import FaultState
+from umc.utils.errors import UmcError
 
 FORMAT = "umc_fault_ledger"
 """Key of the header that holds the format's version."""

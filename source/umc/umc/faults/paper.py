@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from umc.errors import UmcError
+from umc.utils.errors import UmcError
 
 PAPER: dict[str, Any] = yaml.safe_load((files(__package__) / "data" / "umc_paper.yaml").read_text(encoding="utf-8"))
 """The file's content; see its comments."""

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import torch
 
-from umc.errors import UmcError
-
-from .kinds import FaultKind, find_kind
-from .ledger import Ledger, LedgerFault, no_limit, read_ledger
-from .limits import JointLimits
-from .plan import BY_HAND, NEVER, FaultPlan, empty_plan, widen_plan
-from .random import seed_word
-from .schedule import FaultSchedule, Identity
+from umc.faults.kinds import FaultKind, find_kind
+from umc.faults.ledger import Ledger, LedgerFault, no_limit, read_ledger
+from umc.faults.limits import JointLimits
+from umc.faults.plan import BY_HAND, NEVER, FaultPlan, empty_plan, widen_plan
+from umc.faults.random import seed_word
+from umc.faults.schedule import FaultSchedule, Identity
+from umc.utils.errors import UmcError
 
 _PER_JOINT = ("joints", "severity", "placement")
 """Entries of a plan whose last dimension is joints."""

@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from umc.errors import UmcError
-
-from .kinds import KINDS, JointKind, SensorKind, find_kind
-from .paper import PAPER
+from umc.faults.kinds import KINDS, JointKind, SensorKind, find_kind
+from umc.faults.paper import PAPER
+from umc.utils.errors import UmcError
 
 Description = Sequence[str] | Mapping[str, object]
 """How configs describe a scenario: names of kinds, or ``{"kinds": [...], "detected": true}``."""

@@ -12,9 +12,7 @@ from zlib import crc32
 
 import torch
 
-from umc.errors import UmcError
-
-from .checks import (
+from umc.faults.checks import (
     candidate_ids,
     check_count,
     check_duty,
@@ -25,14 +23,15 @@ from .checks import (
     check_seed,
     check_steps,
 )
-from .kinds import FaultKind, find_kind
-from .plan import NEVER, FaultPlan
-from .random import Word, integers, philox, uniform
-from .scenarios import Description, Scenario, find_scenario
-from .severity import Severities, SeverityValue
+from umc.faults.kinds import FaultKind, find_kind
+from umc.faults.plan import NEVER, FaultPlan
+from umc.faults.random import Word, integers, philox, uniform
+from umc.faults.scenarios import Description, Scenario, find_scenario
+from umc.faults.severity import Severities, SeverityValue
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
-    from .limits import JointLimits
+    from umc.faults.limits import JointLimits
 
 ONSET_RANGE = (1, 250)
 """First and last training onset [env steps]. The paper prints none; this holds its inference onsets (75, 100, 125) and

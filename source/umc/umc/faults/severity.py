@@ -12,11 +12,10 @@ from typing import Any
 
 import torch
 
-from umc.errors import UmcError
-
-from .checks import is_number
-from .kinds import FaultKind
-from .limits import JointLimits
+from umc.faults.checks import is_number
+from umc.faults.kinds import FaultKind
+from umc.faults.limits import JointLimits
+from umc.utils.errors import UmcError
 
 SHAPES = ("uniform", "log_uniform", "choice")
 """Distributions: ``{"uniform": [low, high]}``, ``{"log_uniform": [low, high]}``, ``{"choice": [a, b, ...]}``."""

@@ -11,12 +11,12 @@ from typing import Protocol
 
 import torch
 
-from .kinds import CommandKind, FaultKind, JointKind, Onset, SensorKind
-from .limits import JointLimits
-from .plan import FaultPlan, empty_plan, is_on, widen_plan
-from .random import Word, philox, philox_pair, uniform
-from .scenarios import Scenario
-from .schedule import Identity, named_stream
+from umc.faults.kinds import CommandKind, FaultKind, JointKind, Onset, SensorKind
+from umc.faults.limits import JointLimits
+from umc.faults.plan import FaultPlan, empty_plan, is_on, widen_plan
+from umc.faults.random import Word, philox, philox_pair, uniform
+from umc.faults.scenarios import Scenario
+from umc.faults.schedule import Identity, named_stream
 
 FAULT_FLAG_WIDTH = 3
 """Paper: the flag is three wide, so that no single input decides."""
@@ -69,7 +69,7 @@ class LiveFault:
 class FaultState:
     """Plans and live faults of E envs with J joints, M faults an episode and K kinds.
 
-    A plan is drawn when an episode begins and changes only then, or by hand (:mod:`umc.faults.by_hand`); live tensors
+    A plan is drawn when an episode begins and changes only then, or by hand (:mod:`umc.faults.manual`); live tensors
     follow it step by step. Where several faults bring one kind to one joint, the last of the plan counts.
 
     Args:

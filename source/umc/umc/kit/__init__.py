@@ -5,11 +5,10 @@
 Importing it loads neither Isaac Lab nor torch, so that the extension can be enabled in any Kit.
 """
 
-from umc.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, Color
-
-from .colors import LEGEND, packed
-from .find import find_env, task_name
-from .panel import HEADINGS, FaultPanel, PanelRow
+from umc.kit.colors import LEGEND, packed
+from umc.kit.find import find_env, task_name
+from umc.kit.panel import HEADINGS, FaultPanel, PanelRow
+from umc.rendering.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, Color
 
 __all__ = [
     "COMMAND_COLOR",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from umc.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, Color
+from umc.rendering.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, Color
 
 LEGEND: tuple[tuple[str, Color], ...] = (
     ("joint", FAULT_COLOR),

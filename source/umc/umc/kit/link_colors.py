@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade, Vt
 
 if TYPE_CHECKING:
-    from .colors import Color
-    from .panel import FaultPanel
+    from umc.kit.colors import Color
+    from umc.kit.panel import FaultPanel
 
 LAYER = "umc_fault_colors"
 """Name of the layer."""

@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from umc.errors import UmcError
-
-from .colors import Color, color_of
-from .find import find_env, task_name
+from umc.kit.colors import Color, color_of
+from umc.kit.find import find_env, task_name
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from umc.mdp.fault_board import JointRow

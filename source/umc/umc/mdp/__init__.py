@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Isaac Lab terms: events inject faults, observations zero and mask, rewards and terminations judge."""
 
-from .actions import CommandFaults, CommandFaultsCfg
-from .add_faults import FaultFlagCfg, JointMaskCfg, LiveFaultsCfg, add_faults
-from .curricula import fault_curriculum
-from .events import begin_fault_episode, fault_state, joint_faults
-from .fault_board import FaultBoard, JointRow, SeveritySpan, running_board
-from .ground import height_above_ground, height_error_l2, lower_than
-from .joint_targets import JointTargets, JointTargetsCfg
-from .observations import fault_flag, joint_mask, joint_sensor, live_faults
-from .privileged import phase_clock, randomized_physics, zeros
-from .rewards import (
+from umc.mdp.actions import CommandFaults, CommandFaultsCfg
+from umc.mdp.add_faults import FaultFlagCfg, JointMaskCfg, LiveFaultsCfg, add_faults
+from umc.mdp.curricula import fault_curriculum
+from umc.mdp.events import begin_fault_episode, fault_state, joint_faults
+from umc.mdp.fault_board import FaultBoard, JointRow, SeveritySpan, running_board
+from umc.mdp.ground import height_above_ground, height_error_l2, lower_than
+from umc.mdp.joint_targets import JointTargets, JointTargetsCfg
+from umc.mdp.observations import fault_flag, joint_mask, joint_sensor, live_faults
+from umc.mdp.privileged import phase_clock, randomized_physics, zeros
+from umc.mdp.rewards import (
     commanded_progress,
     contact_follows_phase,
     diagonal_support,
@@ -27,7 +27,7 @@ from .rewards import (
     uneven_duty,
     yaw_drift,
 )
-from .terminations import non_finite_state, roll_pitch_beyond
+from umc.mdp.terminations import non_finite_state, roll_pitch_beyond
 
 __all__ = [
     "CommandFaults",

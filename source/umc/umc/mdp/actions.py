@@ -9,9 +9,9 @@ import torch
 from isaaclab.managers import ActionTerm, ActionTermCfg
 from isaaclab.utils import configclass
 
-from umc.errors import UmcError
 from umc.faults.kinds import CommandKind, Delivery, FaultKind
 from umc.faults.kinds.delayed import LONGEST_DELAY
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation
@@ -33,7 +33,7 @@ class CommandFaults(ActionTerm):
     _asset: "Articulation"
 
     def __init__(self, cfg: "CommandFaultsCfg", env: "ManagerBasedRLEnv") -> None:
-        from .events import joint_faults_of
+        from umc.mdp.events import joint_faults_of
 
         super().__init__(cfg, env)
         self._export_IO_descriptor = False  # a robot has no such input

@@ -14,15 +14,14 @@ from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTerm
 from isaaclab.utils import configclass
 from isaaclab_tasks.utils import PresetCfg
 
-from umc.errors import UmcError
 from umc.faults.kinds import CommandKind, JointKind
-
-from .actions import CommandFaultsCfg
-from .events import FAULTS_TERM, begin_fault_episode, joint_faults
-from .observations import fault_flag, joint_mask, live_faults
-from .physics import prepare_robot
-from .rehearsal import rehearse
-from .sensor_cfg import SensorJob, action_terms, entries, variants
+from umc.mdp.actions import CommandFaultsCfg
+from umc.mdp.events import FAULTS_TERM, begin_fault_episode, joint_faults
+from umc.mdp.observations import fault_flag, joint_mask, live_faults
+from umc.mdp.physics import prepare_robot
+from umc.mdp.sensor_cfg import SensorJob, action_terms, entries, variants
+from umc.mdp.validation import rehearse
+from umc.utils.errors import UmcError
 
 BEGIN_TERM, MASK_GROUP, FLAG_GROUP, COMMAND_TERM = "begin_faults", "joint_mask", "fault_flag", "command_faults"
 """Names of what is added, beside the event ``faults``."""
@@ -44,7 +43,7 @@ class FaultFlagCfg(ObservationGroupCfg):
 
 @configclass
 class LiveFaultsCfg(ObservationGroupCfg):
-    """Every fault there is, for a critic (:mod:`umc.rl.informed_critic`)."""
+    """Every fault there is, for a critic (:mod:`umc.rl.privileged_critic`)."""
 
     live = ObservationTermCfg(func=live_faults)
 

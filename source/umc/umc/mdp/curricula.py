@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from isaaclab.managers import ManagerTermBase
 from isaaclab.utils.string import string_to_callable
 
-from umc.errors import UmcError
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     import torch
@@ -50,7 +50,7 @@ class fault_curriculum(ManagerTermBase):
         Returns:
             Stage and level, for the log.
         """
-        from .events import joint_faults_of
+        from umc.mdp.events import joint_faults_of
 
         step, schedule = env.common_step_counter, joint_faults_of(env).schedule
         stage = sum(step >= first for first, _ in self._stages) - 1

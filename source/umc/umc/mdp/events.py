@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from isaaclab.managers import EventTermCfg, ManagerTermBase, SceneEntityCfg
 
-from umc.errors import UmcError
 from umc.faults import (
     ONSET_RANGE,
     FaultCases,
@@ -27,11 +26,11 @@ from umc.faults import (
     heal_joint,
 )
 from umc.faults.severity import FRACTION
-from umc.ranks import ranks_from_env
-
-from .actions import check_command_faults
-from .curricula import has_fault_curriculum
-from .physics import JointLimitWriter
+from umc.mdp.actions import check_command_faults
+from umc.mdp.curricula import has_fault_curriculum
+from umc.mdp.physics import JointLimitWriter
+from umc.utils.errors import UmcError
+from umc.utils.ranks import ranks_from_env
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation

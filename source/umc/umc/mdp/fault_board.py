@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from umc.errors import UmcError
 from umc.faults import CommandKind, FaultKind, find_kind
 from umc.faults.kinds import KINDS
-
-from .actions import CommandFaultsCfg
-from .events import joint_faults_of, newest_env
+from umc.mdp.actions import CommandFaultsCfg
+from umc.mdp.events import joint_faults_of, newest_env
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation

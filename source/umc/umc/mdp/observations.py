@@ -15,10 +15,9 @@ from isaaclab.managers import ManagerTermBase, ObservationTermCfg, SceneEntityCf
 from isaaclab.utils.noise import NoiseCfg
 from isaaclab.utils.string import string_to_callable
 
-from umc.errors import UmcError
 from umc.faults.kinds import ACTION, POSITION, VELOCITY, Reading, SensorKind
-
-from .events import joint_faults_of
+from umc.mdp.events import joint_faults_of
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedEnv

@@ -11,7 +11,7 @@ import torch
 from isaaclab.actuators.newton import read_group_parameter
 from isaaclab.managers import ManagerTermBase, ObservationTermCfg, SceneEntityCfg
 
-from .rewards import gait_phase
+from umc.mdp.rewards import gait_phase
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation

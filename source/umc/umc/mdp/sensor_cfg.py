@@ -16,10 +16,9 @@ from isaaclab.utils.noise import NoiseCfg
 from isaaclab.utils.string import string_to_callable
 from isaaclab_tasks.utils import PresetCfg
 
-from umc.errors import UmcError
 from umc.faults.kinds import ACTION, POSITION, VELOCITY
-
-from .observations import QUANTITIES, joint_sensor
+from umc.mdp.observations import QUANTITIES, joint_sensor
+from umc.utils.errors import UmcError
 
 LEAKS = (lab.joint_pos_limit_normalized, lab.joint_effort)
 """Isaac Lab's terms through which a policy would see what a dead sensor hides, in units that no fault knows."""

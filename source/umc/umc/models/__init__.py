@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Networks in pure torch: no simulator, no RL library."""
 
-from .body_transformer import BodyTransformer
-from .layout import JointColumns, JointLayout
-from .mlp import MaskedMlp
-from .normalization import MaskedNormalization
-from .transformer import MaskedTransformer
+from umc.models.body_transformer import BodyTransformer
+from umc.models.layout import JointColumns, JointLayout
+from umc.models.mlp import MaskedMlp
+from umc.models.normalization import MaskedNormalization
+from umc.models.transformer import MaskedTransformer
 
 __all__ = ["BodyTransformer", "JointColumns", "JointLayout", "MaskedMlp", "MaskedNormalization", "MaskedTransformer"]

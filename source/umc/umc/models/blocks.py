@@ -7,8 +7,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ..errors import UmcError
-from .attention import attention_weights, self_attention
+from umc.models.attention import attention_weights, self_attention
+from umc.utils.errors import UmcError
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,

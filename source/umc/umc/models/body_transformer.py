@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from torch import nn
 
-from ..errors import UmcError
-from .blocks import EncoderBlock, make_activation
-from .layout import JointLayout
-from .transformer import MaskedTransformer
+from umc.models.blocks import EncoderBlock, make_activation
+from umc.models.layout import JointLayout
+from umc.models.transformer import MaskedTransformer
+from umc.utils.errors import UmcError
 
 INIT_STD = 0.02
 """Initial standard deviation of positions and of the encoder's weights (public code, `Transformer.init_weights`)."""

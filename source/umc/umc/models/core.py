@@ -7,8 +7,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ..errors import UmcError
-from .layout import FAULT_FLAG_WIDTH, JointColumns, JointLayout
+from umc.models.layout import FAULT_FLAG_WIDTH, JointColumns, JointLayout
+from umc.utils.errors import UmcError
 
 OUTPUTS = ("action", "value")
 """What a network can give: one action for each joint, or one value."""

@@ -11,7 +11,7 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
-from ..errors import UmcError
+from umc.utils.errors import UmcError
 
 JOINT_FEATURES = ("position", "velocity", "last action")
 """What the paper's joint observation o_i in R^3 holds, in this order."""

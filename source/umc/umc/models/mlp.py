@@ -9,10 +9,10 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from ..errors import UmcError
-from .blocks import make_activation
-from .core import MaskedCore
-from .layout import FAULT_FLAG_WIDTH, JointLayout
+from umc.models.blocks import make_activation
+from umc.models.core import MaskedCore
+from umc.models.layout import FAULT_FLAG_WIDTH, JointLayout
+from umc.utils.errors import UmcError
 
 HIDDEN_DIMS = (256, 512, 256, 256)
 """The paper's hidden widths (table "Detailed Parameters of the Actor Model")."""

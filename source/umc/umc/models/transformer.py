@@ -9,11 +9,11 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from ..errors import UmcError
-from .attention import is_eager_cpu
-from .blocks import EncoderBlock, PerTokenHead, PerTokenLinear
-from .core import MaskedCore
-from .layout import JOINT_FEATURES, JointLayout
+from umc.models.attention import is_eager_cpu
+from umc.models.blocks import EncoderBlock, PerTokenHead, PerTokenLinear
+from umc.models.core import MaskedCore
+from umc.models.layout import JOINT_FEATURES, JointLayout
+from umc.utils.errors import UmcError
 
 ATTENTIONS = ("full", "body", "body_mix")
 """Who may read whom: "full" lets every token read every living token, "body" those next to it in the joint graph

@@ -17,8 +17,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from umc.errors import UmcError
-from umc.rl.files import atomic_write
+from umc.utils.errors import UmcError
+from umc.utils.io import atomic_write
 
 CHECKPOINT_NAME = re.compile(r"model_(\d+)\.pt")
 """rsl_rl's file names; the number is the iteration."""

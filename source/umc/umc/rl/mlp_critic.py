@@ -28,7 +28,7 @@ def exchange_critic(agent_cfg: Any) -> None:
     """
     if not getattr(agent_cfg, "mlp_critic", False):
         return
-    from umc.rl.cfg import UmcMlpModelCfg
+    from umc.rl.model_cfg import UmcMlpModelCfg
 
     before = agent_cfg.critic
     critic = UmcMlpModelCfg(joint_names=before.joint_names, joint_start=before.joint_start)
@@ -52,6 +52,6 @@ def needs_option(names: Iterable[str], agent_cfg: Any) -> bool:
     Returns:
         Whether the other is an MLP, and this one would be none.
     """
-    from umc.rl.cfg import UmcMlpModelCfg
+    from umc.rl.model_cfg import UmcMlpModelCfg
 
     return is_mlp(names) and not isinstance(agent_cfg.critic, UmcMlpModelCfg)

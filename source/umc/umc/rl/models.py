@@ -16,11 +16,11 @@ from rsl_rl.utils import resolve_class
 from tensordict import TensorDict
 from torch import Tensor, nn
 
-from ..errors import UmcError
-from ..models import BodyTransformer, JointLayout, MaskedMlp, MaskedNormalization, MaskedTransformer
-from ..models.core import MaskedCore
-from ..models.layout import FAULT_FLAG_WIDTH
-from ..models.mlp import HIDDEN_DIMS
+from umc.models import BodyTransformer, JointLayout, MaskedMlp, MaskedNormalization, MaskedTransformer
+from umc.models.core import MaskedCore
+from umc.models.layout import FAULT_FLAG_WIDTH
+from umc.models.mlp import HIDDEN_DIMS
+from umc.utils.errors import UmcError
 
 EXPORT_INPUTS = ("policy", "joint_mask", "fault_flag")
 """Input names of an exported policy."""

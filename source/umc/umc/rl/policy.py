@@ -14,9 +14,9 @@ import yaml
 from rsl_rl.utils import resolve_class
 from tensordict import TensorDict
 
-from umc.errors import UmcError
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, sha256
 from umc.rl.models import MaskedModel
+from umc.utils.errors import UmcError
 
 ACTOR_SET = "actor"
 """rsl_rl's name of the policy and of the groups that it reads."""

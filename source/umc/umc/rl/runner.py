@@ -16,16 +16,16 @@ import torch
 from rsl_rl.env import VecEnv
 from rsl_rl.runners import OnPolicyRunner
 
-from umc.errors import UmcError
-from umc.ranks import ranks_from_env
 from umc.rl.checkpoint import CheckpointInfo, read_checkpoint, write_checkpoint
-from umc.rl.distributed import configure_rsl_rl, everyone, highest, weights_digest
-from umc.rl.mirror import add_mirrored, mirror_of
+from umc.rl.logger import Progress, ProgressLogger
 from umc.rl.one_pass_symmetry import OnePassSymmetry
-from umc.rl.progress import Progress, ProgressLogger
-from umc.rl.random_states import random_states, seed_all, set_random_states
-from umc.rl.resume import require_left, require_whole
-from umc.rl.stall import StallWatch
+from umc.rl.symmetry import add_mirrored, mirror_of
+from umc.rl.watchdog import StallWatch
+from umc.training.resume import require_left, require_whole
+from umc.utils.distributed import configure_rsl_rl, everyone, highest, weights_digest
+from umc.utils.errors import UmcError
+from umc.utils.random_state import random_states, seed_all, set_random_states
+from umc.utils.ranks import ranks_from_env
 
 SAVE_EVERY_S = 120.0
 """Longest time between two checkpoints [s]: what a ``kill -9`` may cost where iterations are slow."""

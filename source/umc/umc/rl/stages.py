@@ -9,12 +9,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from umc.errors import UmcError
 from umc.rl.agents import LIBRARIES
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, checkpoints_in, read_checkpoint, require_match
-from umc.rl.informed_critic import widened
 from umc.rl.mlp_critic import is_mlp
-from umc.rl.shipped import shipped_policy
+from umc.rl.pretrained import shipped_policy
+from umc.rl.privileged_critic import widened
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from umc.rl.runner import TrainingRun

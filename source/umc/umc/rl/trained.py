@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from umc.rl.checkpoint import CheckpointInfo
-from umc.rl.record import RUN_FILE, read_record
+from umc.utils.provenance import RUN_FILE, read_record
 
 TERRAIN_KEY = "env.scene.terrain"
 """Override that chooses the ground of a task that has several."""

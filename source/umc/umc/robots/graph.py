@@ -14,7 +14,7 @@ from pathlib import Path
 from isaaclab.assets import ArticulationCfg
 from pxr import Tf, Usd, UsdPhysics
 
-from umc.errors import UmcError
+from umc.utils.errors import UmcError
 
 
 def joint_neighbours(robot: str | Path | ArticulationCfg, joint_names: Sequence[str]) -> list[list[int]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from umc.errors import UmcError
+from umc.utils.errors import UmcError
 
 SIDES = (
     (re.compile(r"^(?P<before>[FRH])L(?=_)"), r"\g<before>R"),

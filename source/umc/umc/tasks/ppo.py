@@ -12,7 +12,7 @@ from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg
 
 from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec
-from umc.rl.cfg import UmcBodyTransformerModelCfg, UmcMlpModelCfg, UmcModelCfg, UmcTransformerModelCfg
+from umc.rl.model_cfg import UmcBodyTransformerModelCfg, UmcMlpModelCfg, UmcModelCfg, UmcTransformerModelCfg
 from umc.rl.stages import experiment_name
 from umc.robots.graph import joint_neighbours
 from umc.tasks.device import DEFAULT_DEVICE
@@ -69,7 +69,7 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     hand_over: HandOverCfg = HandOverCfg()
 
     critic_sees_faults: bool = False
-    """Whether the critic is told every fault (:mod:`umc.rl.informed_critic`); the paper's is not."""
+    """Whether the critic is told every fault (:mod:`umc.rl.privileged_critic`); the paper's is not."""
 
     mlp_critic: bool = False
     """Whether the critic is an MLP whatever the actor is (:mod:`umc.rl.mlp_critic`); the paper's is as the actor."""
@@ -79,7 +79,7 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     which each goes on to more iterations than the one before."""
 
     mirror: bool = False
-    """Whether every sample is learnt from in the mirror, too (:mod:`umc.rl.mirror`); the paper does not say so."""
+    """Whether every sample is learnt from in the mirror, too (:mod:`umc.rl.symmetry`); the paper does not say so."""
 
     mirror_loss: float = 1.0
     """Weight of the mean squared difference [-] between what the policy does in the mirror and the mirror image of what

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Grounds that load without a network on every engine."""
 
-from .ground import FLAT_GROUND_CFG, GROUND_MATERIAL
-from .perlin import PerlinTrackCfg, perlin_heights, perlin_noise
-from .tracks import TrackGeneratorCfg, TrackImporterCfg, ground_name, perlin_tracks
+from umc.terrains.ground import FLAT_GROUND_CFG, GROUND_MATERIAL
+from umc.terrains.perlin import PerlinTrackCfg, perlin_heights, perlin_noise
+from umc.terrains.tracks import TrackGeneratorCfg, TrackImporterCfg, ground_name, perlin_tracks
 
 __all__ = [
     "FLAT_GROUND_CFG",

@@ -24,7 +24,7 @@ def use_newton_contacts() -> None:
     0.64 m/s, does 0.06 m/s, and 14 of 16 robots fall in 10 s; with Newton's own contacts it does 0.56 m/s, and none
     falls, at three times the rate (newton 1.6.1; ``evaluate.py --healthy --num_envs 16 physics=newton_mjwarp
     --checkpoint pretrained:a1_mlp_stage2`` with and without the call in ``tracks.py``).
-    When it can go: once the shipped A1 walks on Newton's tracks without it (``tests/evaluation/test_scripts.py``).
+    When it can go: once the shipped A1 walks on Newton's tracks without it (``tests/cli/test_scripts.py``).
     """
     from isaaclab.sim import SimulationContext
     from isaaclab_newton.physics import MJWarpSolverCfg
@@ -57,7 +57,7 @@ def _take_friction(_: object) -> None:
     from isaaclab_newton.physics import NewtonManager
     from newton import GeoType
 
-    from .ground import GROUND_MATERIAL
+    from umc.terrains.ground import GROUND_MATERIAL
 
     model: Any = NewtonManager.get_model()
     friction = model.shape_material_mu.numpy()

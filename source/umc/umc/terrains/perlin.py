@@ -11,7 +11,7 @@ from isaaclab.terrains import SubTerrainBaseCfg
 from isaaclab.utils import configclass
 from numpy.typing import NDArray
 
-from umc.errors import UmcError
+from umc.utils.errors import UmcError
 
 SKIRT = -0.05
 """Height of the lower edge of a block's sides [m]: neighbours differ in height, and no gap may open between them."""

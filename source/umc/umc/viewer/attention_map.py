@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from umc.colors import FAULT_COLOR
+from umc.rendering.colors import FAULT_COLOR
 
 CELL = 22
 """Side of a cell [px]."""

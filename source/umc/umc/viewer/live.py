@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from umc.errors import UmcError
 from umc.evaluation.session import Session, prepare, running_all
-from umc.evaluation.shot import STAGE2_SCENARIO, Shot, shot_protocol
+from umc.rendering.shot import STAGE2_SCENARIO, Shot, shot_protocol
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     import torch
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from umc.evaluation.protocol import Protocol
     from umc.rl.policy import LoadedPolicy
-
-    from .panel import Panel
+    from umc.viewer.panel import Panel
 
 VIEWER = "viser"
 """Isaac Lab's name of the visualizer."""
@@ -94,7 +93,7 @@ def play_live(options: argparse.Namespace, overrides: list[str], shot: Shot) -> 
     Raises:
         UmcError: If checkpoint, task or an override is wrong, or the page cannot be served.
     """
-    from umc.rl.console import quiet
+    from umc.utils.console import quiet
 
     with quiet():
         session = prepare(options, overrides) if options.checkpoint is not None else standing(options, overrides)
@@ -127,8 +126,8 @@ def standing(options: argparse.Namespace, overrides: list[str]) -> Session:
     Raises:
         UmcError: If the task or an override is unknown.
     """
-    from umc.rl.cli import checked_task
-    from umc.rl.resolve import check_launch, pick_device, resolve_cfgs
+    from umc.training.arguments import checked_task
+    from umc.training.task_cfg import check_launch, pick_device, resolve_cfgs
 
     task = checked_task(options.task or STANDING_TASK)
     device = pick_device(options.device)
@@ -143,9 +142,8 @@ def _configure(session: Session, protocol: Protocol) -> None:
     """Makes a task ready to be shown and broken."""
     from umc.evaluation.conditions import FAULT_TERM, make_calm, set_faults
     from umc.mdp import CommandFaultsCfg
-
-    from .mend import mend_viser_visualizer
-    from .scene import visualizer_cfg
+    from umc.viewer.patches import mend_viser_visualizer
+    from umc.viewer.scene import visualizer_cfg
 
     mend_viser_visualizer()
     cfg, options = session.env_cfg, session.options
@@ -187,9 +185,8 @@ def _play(
 
     from umc.evaluation.rollout import begin, drive
     from umc.mdp import FaultBoard
-
-    from .panel import Panel
-    from .scene import Scene
+    from umc.viewer.panel import Panel
+    from umc.viewer.scene import Scene
 
     scene = Scene(env)
     board = FaultBoard(env)

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from umc.colors import FAULT_COLOR, SENSOR_COLOR
-from umc.errors import UmcError
 from umc.faults import JointKind, find_kind
 from umc.mdp import FaultBoard, JointRow, SeveritySpan, fault_state
-
-from .attention_map import AttentionMap
-from .plots import History, Plots, measure
+from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR
+from umc.utils.errors import UmcError
+from umc.viewer.attention_map import AttentionMap
+from umc.viewer.plots import History, Plots, measure
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv

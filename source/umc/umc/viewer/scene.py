@@ -11,9 +11,9 @@ import torch
 import warp as wp
 from isaaclab_visualizers.viser import ViserVisualizerCfg
 
-from umc.colors import FAULT_COLOR, SENSOR_COLOR
-from umc.errors import UmcError
 from umc.mdp import fault_state
+from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables for the screen and the report files of an evaluation."""
 
-from .page import summary
-from .screen import gait_report, gait_table, load_table, score_table, versions, write_report
-from .write import study_files, write_all, write_study_report
+from umc.evaluation.report.page import summary
+from umc.evaluation.report.screen import gait_report, gait_table, load_table, score_table, versions, write_report
+from umc.evaluation.report.write import study_files, write_all, write_study_report
 
 __all__ = [
     "gait_report",

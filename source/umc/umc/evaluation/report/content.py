@@ -11,13 +11,13 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from ..breakdown import Part
-from ..estimates import Estimates
-from ..intervals import LEVEL, wilson
-from ..metrics import Outcome
-from ..study import Study
-from .paper import departures, paper_tables, read_paper
-from .screen import DEFINITION, versions
+from umc.evaluation.breakdown import Part
+from umc.evaluation.estimates import Estimates
+from umc.evaluation.metrics import Outcome
+from umc.evaluation.report.paper import departures, paper_tables, read_paper
+from umc.evaluation.report.screen import DEFINITION, versions
+from umc.evaluation.statistics import LEVEL, wilson
+from umc.evaluation.study import Study
 
 SCHEMA = 2
 """Version of the layout of ``report.json``; 1 was the report of a single checkpoint."""

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from umc.evaluation.breakdown import Part, scenario_name
+from umc.evaluation.estimates import Estimates, Metric
+from umc.evaluation.metrics import Outcome
+from umc.evaluation.plots import middle
+from umc.evaluation.report.paper import PaperTable, departures, paper_tables
+from umc.evaluation.report.tables import NOTHING, Cell, Row, Table, figure_cell, printed, ranks
+from umc.evaluation.statistics import Interval
 from umc.faults import SCENARIOS
-
-from ..breakdown import Part, scenario_name
-from ..estimates import Estimates, Metric
-from ..intervals import Interval
-from ..metrics import Outcome
-from ..plots import middle
-from .paper import PaperTable, departures, paper_tables
-from .tables import NOTHING, Cell, Row, Table, figure_cell, printed, ranks
 
 INTERVALS = "In brackets: 95% intervals."
 """Note of tables with intervals."""

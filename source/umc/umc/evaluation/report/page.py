@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..estimates import Estimates
-from ..plots import middle
-from .paper import departures
-from .screen import versions
-from .tables import Table
+from umc.evaluation.estimates import Estimates
+from umc.evaluation.plots import middle
+from umc.evaluation.report.paper import departures
+from umc.evaluation.report.screen import versions
+from umc.evaluation.report.tables import Table
 
 MANY_LEFT_OUT = 0.05
 """Share of robots left out above which the summary says so."""

@@ -10,10 +10,9 @@ from typing import Any
 
 import yaml
 
-from umc.errors import UmcError
-
-from ..protocol import Protocol, protocol_for
-from ..study import Study
+from umc.evaluation.protocol import Protocol, protocol_for
+from umc.evaluation.study import Study
+from umc.utils.errors import UmcError
 
 
 @dataclass(frozen=True)

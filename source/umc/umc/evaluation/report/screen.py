@@ -11,13 +11,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from umc.errors import UmcError
-from umc.rl.files import atomic_write
-
-from ..gait import GaitReport
-from ..joint_load import SHARE, JointLoad
-from ..metrics import Score, average
-from ..protocol import Protocol
+from umc.evaluation.gait import GaitReport
+from umc.evaluation.joint_load import SHARE, JointLoad
+from umc.evaluation.metrics import Score, average
+from umc.evaluation.protocol import Protocol
+from umc.utils.errors import UmcError
+from umc.utils.io import atomic_write
 
 FORMAT = 1
 """Version of the layout of ``gait.json``."""

@@ -8,8 +8,8 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..estimates import Metric
-from ..intervals import Interval
+from umc.evaluation.estimates import Metric
+from umc.evaluation.statistics import Interval
 
 NOTHING = "-"
 """What stands where there is no figure."""

@@ -14,20 +14,19 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from umc.errors import UmcError
+from umc.evaluation import plots
+from umc.evaluation.breakdown import Part, break_down
+from umc.evaluation.estimates import Estimates
+from umc.evaluation.report.content import cells_csv, robots_csv, study_content
+from umc.evaluation.report.layout import all_tables
+from umc.evaluation.report.page import html_page, summary
+from umc.evaluation.report.paper import departures, paper_tables
+from umc.evaluation.report.tables import Table
+from umc.evaluation.statistics import RESAMPLES
+from umc.evaluation.study import Study
 from umc.faults.kinds import find_kind
-from umc.rl.files import atomic_write
-
-from .. import plots
-from ..breakdown import Part, break_down
-from ..estimates import Estimates
-from ..intervals import RESAMPLES
-from ..study import Study
-from .content import cells_csv, robots_csv, study_content
-from .layout import all_tables
-from .page import html_page, summary
-from .paper import departures, paper_tables
-from .tables import Table
+from umc.utils.errors import UmcError
+from umc.utils.io import atomic_write
 
 PAGE = "report.html"
 """The page to open first."""

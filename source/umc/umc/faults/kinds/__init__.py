@@ -7,9 +7,19 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from umc.errors import UmcError
-
-from .base import ACTION, POSITION, VELOCITY, CommandKind, Delivery, FaultKind, JointKind, Onset, Reading, SensorKind
+from umc.faults.kinds.base import (
+    ACTION,
+    POSITION,
+    VELOCITY,
+    CommandKind,
+    Delivery,
+    FaultKind,
+    JointKind,
+    Onset,
+    Reading,
+    SensorKind,
+)
+from umc.utils.errors import UmcError
 
 __all__ = [
     "ACTION",

@@ -12,9 +12,8 @@ from typing import ClassVar
 
 import torch
 
-from umc.errors import UmcError
-
-from ..limits import JointLimits
+from umc.faults.limits import JointLimits
+from umc.utils.errors import UmcError
 
 POSITION, VELOCITY, ACTION = "position", "velocity", "action"
 """What a sensor of a joint can report; its last action is reported by the motor's controller."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import torch
 
-from . import register_kind
-from .base import POSITION, Reading, SensorKind
+from umc.faults.kinds import register_kind
+from umc.faults.kinds.base import POSITION, Reading, SensorKind
 
 
 @register_kind

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import torch
 
-from . import register_kind
-from .base import CommandKind, Delivery
+from umc.faults.kinds import register_kind
+from umc.faults.kinds.base import CommandKind, Delivery
 
 LONGEST_DELAY = 10
 """Longest delay [env steps]; 0.2 s at 50 Hz, beyond which no legged robot is steered."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import torch
 
-from . import register_kind
-from .base import CommandKind, Delivery
+from umc.faults.kinds import register_kind
+from umc.faults.kinds.base import CommandKind, Delivery
 
 
 @register_kind

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import torch
 
-from ..limits import JointLimits
-from . import register_kind
-from .base import JointKind, Onset
+from umc.faults.kinds import register_kind
+from umc.faults.kinds.base import JointKind, Onset
+from umc.faults.limits import JointLimits
 
 
 @register_kind

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import torch
 
-from . import register_kind
-from .base import POSITION, VELOCITY, Reading, SensorKind
+from umc.faults.kinds import register_kind
+from umc.faults.kinds.base import POSITION, VELOCITY, Reading, SensorKind
 
 NOISE_RATE = 150.0
 """Noise of the velocity over that of the position [1/s]: A1-Walk's healthy sensors, 1.5 rad/s over 0.01 rad."""

@@ -68,9 +68,9 @@ def engine_joints(asset: Articulation) -> EngineJoints:
     """
     # an engine is imported only where it is in use: installations may lack the others
     if asset.__backend_name__ == "newton":
-        from .newton_joints import NewtonJoints
+        from umc.mdp.physics.newton_joints import NewtonJoints
 
         return NewtonJoints(asset)
-    from .physx_joints import PhysxJoints
+    from umc.mdp.physics.physx_joints import PhysxJoints
 
     return PhysxJoints(asset)

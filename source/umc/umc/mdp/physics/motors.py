@@ -10,12 +10,12 @@ import torch
 from isaaclab.actuators import ImplicitActuator
 from isaaclab.actuators.newton import read_group_parameter, write_group_parameter
 
-from umc.errors import UmcError
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation
 
-    from .engine import EngineJoints
+    from umc.mdp.physics.engine import EngineJoints
 
 EFFORT_PARAMETERS = ("max_effort", "max_motor_effort")
 """What an ideal PD actuator and a DC motor call their largest torque."""

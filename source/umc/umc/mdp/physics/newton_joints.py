@@ -23,10 +23,9 @@ from isaaclab.physics import PhysicsManager
 from isaaclab_newton.physics import MJWarpSolverCfg, NewtonManager
 from newton.solvers import SolverMuJoCo
 
-from umc.errors import UmcError
-
-from .engine import EngineJoints
-from .newton_kernels import Rows, bound_speeds, write_efforts, write_positions
+from umc.mdp.physics.engine import EngineJoints
+from umc.mdp.physics.newton_kernels import Rows, bound_speeds, write_efforts, write_positions
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import torch
 
-from .engine import EngineJoints
+from umc.mdp.physics.engine import EngineJoints
 
 
 class PhysxJoints(EngineJoints):

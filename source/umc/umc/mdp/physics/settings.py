@@ -9,8 +9,8 @@ from typing import Any, cast
 from isaaclab.assets import ArticulationCfg
 from isaaclab_physx.sim.schemas import PhysxArticulationCfg
 
-from umc.errors import UmcError
 from umc.robots.spawn import SOLVER_POSITION_ITERATIONS, SOLVER_VELOCITY_ITERATIONS
+from umc.utils.errors import UmcError
 
 
 def prepare_robot(cfg: ArticulationCfg) -> None:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from umc.faults.limits import JointLimits
-
-from .engine import EngineJoints, engine_joints
-from .motors import Motors
+from umc.mdp.physics.engine import EngineJoints, engine_joints
+from umc.mdp.physics.motors import Motors
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation

@@ -9,7 +9,7 @@ from typing import Any
 from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg
 
-from umc.errors import UmcError
+from umc.utils.errors import UmcError
 
 RSL_RL_LEARNING_RATES = (1.0e-5, 1.0e-2)
 """Bounds of rsl_rl's adaptive learning rate (rsl_rl 5.5.1, ``PPO.update``)."""

@@ -17,7 +17,7 @@ from skrl.envs.wrappers.torch import Wrapper
 from tensordict import TensorDict
 from torch import Tensor
 
-from umc.errors import UmcError
+from umc.utils.errors import UmcError
 
 
 class Packing:

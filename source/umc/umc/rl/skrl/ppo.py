@@ -14,11 +14,11 @@ from skrl.memories.torch import RandomMemory
 from skrl.resources.schedulers.torch import KLAdaptiveLR
 from torch import Tensor
 
-from umc.errors import UmcError
 from umc.rl.models import MaskedModel
 from umc.rl.policy import ACTOR_SET, CRITIC_SET, build_model
 from umc.rl.skrl.models import SkrlActor, SkrlCritic, skrl_models
 from umc.rl.skrl.packing import PackedEnv
+from umc.utils.errors import UmcError
 
 SCHEDULERS = {"KLAdaptiveLR": KLAdaptiveLR}
 """Learning rate schedulers by the name that an agent cfg gives them."""

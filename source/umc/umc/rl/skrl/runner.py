@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from rsl_rl.utils import check_nan
 
-from umc.errors import UmcError
 from umc.rl.checkpoint import CheckpointInfo
 from umc.rl.runner import SAVE_EVERY_S, TrainingRun
 from umc.rl.skrl.packing import PackedEnv
 from umc.rl.skrl.ppo import SkrlAlgorithm, make_agent
+from umc.utils.errors import UmcError
 
 LOSSES = {"value": "Loss / Value loss", "surrogate": "Loss / Policy loss", "entropy_loss": "Loss / Entropy loss"}
 """Names in the logs, and what skrl calls them."""

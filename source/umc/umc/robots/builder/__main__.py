@@ -7,8 +7,8 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
-from umc.errors import UmcError
 from umc.robots.builder import RECIPES, build
+from umc.utils.errors import UmcError
 
 
 def main() -> int:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 import mujoco
 import numpy as np
 
-from umc.errors import UmcError
 from umc.robots.builder.recipe import Fit, Limits, Recipe
 from umc.robots.builder.source import load_urdf
+from umc.utils.errors import UmcError
 
 _FITS = {
     Fit.BOX: mujoco.mjtGeom.mjGEOM_BOX,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import mujoco
 
-from umc.errors import UmcError
 from umc.robots.builder.recipe import Source
+from umc.utils.errors import UmcError
 
 EXAMPLE_ROBOT_DATA = "example-robot-data"
 EXAMPLE_ROBOT_DATA_VERSION = "6.0.0"

@@ -1,0 +1,292 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ``scripts/evaluate.py`` calls."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from umc.evaluation.grid import Sweep, read_sweep
+from umc.evaluation.protocol import DEFAULT_PROTOCOL, Protocol, protocol_for, read_protocol_file
+from umc.evaluation.session import INTERRUPTED, TERMINATED, USAGE_ERROR, Session, parse, prepare
+from umc.rl.pretrained import results_folder
+from umc.training.arguments import at_least_one
+from umc.utils.config import merged, read_overrides
+from umc.utils.errors import UmcError
+from umc.utils.process import ChildFailed
+
+if TYPE_CHECKING:
+    from umc.evaluation.compare import Comparison
+    from umc.evaluation.study import Study
+
+CPU_ENVS = 256
+"""Envs without ``--num_envs`` on a CPU."""
+
+QUICK_ENVS = 16
+"""Envs of ``--quick``."""
+
+HEALTHY_ENVS = 64
+"""Envs of ``--healthy``."""
+
+HEALTHY_SECONDS = 10.0
+"""Length of ``--healthy`` [s]."""
+
+GAIT = "gait.json"
+
+DESCRIPTION = "Evaluate policies under the paper's faults: all scenarios and settings side by side in one simulation."
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a run as Ctrl-C does: what is finished is kept."""
+
+
+def scenario(text: str) -> int | str:
+    """Reads a scenario: a number of the paper's table, or a name.
+
+    Args:
+        text: As typed.
+
+    Returns:
+        Number or name.
+    """
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags of ``scripts/evaluate.py``.
+
+    Args:
+        parser: The parser.
+    """
+    add = parser.add_argument
+    add(
+        "--protocol",
+        help=f"file in config/protocols, or path of one ({DEFAULT_PROTOCOL}); protocol.steps=300 changes it",
+    )
+    add(
+        "--episodes", type=int, help="robots of each cell (scenario x setting), in batches where needed; else one batch"
+    )
+    add("--labels", nargs="+", help="names of the policies in the report")
+    add(
+        "--scenarios",
+        type=scenario,
+        nargs="+",
+        help="scenarios, 1 to 8 of the paper or by name; the protocol's without",
+    )
+    add("--radii", type=float, nargs="+", help="radii of reached@k [m]; the protocol's without it")
+    add("--sweep", help="file in config/sweeps, or path of one: a grid of conditions, or the policies of an ablation")
+    add("--logs", type=Path, default=Path("logs"), help="folder of all runs, where sweeps find policies (logs)")
+    add("--report_only", "--report-only", type=Path, help="make the reports of an --out folder again; no simulation")
+    add("--share", help="2/8: simulate the second eighth and write no report; the command without it collects them")
+    add("--ray", type=int, metavar="WORKERS", help="simulate on so many workers of a Ray cluster")
+    add("--ray_address", help="address of the cluster; without it one is started on this machine")
+    add("--plan", type=Path, help=argparse.SUPPRESS)  # conditions that another process has settled
+    add("--quick", action="store_true", help="a few envs and steps: proves that everything works, no figures")
+    add("--healthy", action="store_true", help="measure the gait of the healthy robot instead, for 10 s")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs ``scripts/evaluate.py``.
+
+    Args:
+        argv: Arguments without the script's name.
+
+    Returns:
+        Exit status: 0 done, 2 wrong use, 130 Ctrl-C, 143 SIGTERM.
+    """
+
+    def terminate(*_: Any) -> NoReturn:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        return _run(list(argv))
+    except UmcError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    except ChildFailed as error:
+        print(error.line, file=sys.stderr)
+        return error.code
+    except KeyboardInterrupt as stop:
+        print("stopped; finished batches are kept, the same command goes on from there", file=sys.stderr)
+        return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run(argv: list[str]) -> int:
+    from umc.utils.console import quiet
+
+    own = ("protocol", "sweep")
+    if "-h" in argv or "--help" in argv:
+        parse(argv, "evaluate.py", DESCRIPTION, add_arguments, own)
+    with quiet():
+        options, overrides = parse(argv, "evaluate.py", DESCRIPTION, add_arguments, own)
+    if options.report_only is not None:
+        return _report_again(options.report_only)
+    changes = {section: read_overrides(overrides, section) for section in own}
+    with quiet():
+        sweep = _sweep(options, changes["sweep"])
+        if options.healthy and len(options.checkpoint or ()) > 1:
+            raise UmcError("--healthy measures one policy; give one --checkpoint")
+        env_overrides = [token for token in overrides if token.split(".")[0] not in own]
+        session = prepare(options, env_overrides, stage=1 if options.healthy else 2)
+    protocol = _protocol(session, sweep, changes["protocol"])
+    out = options.out or _default_out(session, protocol)
+    if options.healthy:
+        return _healthy(session, protocol, out)
+    return _faults(session, protocol, sweep, out, argv)
+
+
+def _sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Sweep | None:
+    """The sweep, if there is one; finds its policies where no checkpoint is given."""
+    if options.sweep is None:
+        if changes:
+            raise UmcError(f"sweep.{next(iter(changes))}: there is no --sweep to change")
+        return None
+    sweep = read_sweep(options.sweep, changes)
+    if options.checkpoint is None and sweep.agents:
+        if options.robot is None:
+            raise UmcError(f"--robot is missing; sweep {sweep.name} looks for the policies of one robot")
+        options.checkpoint = sweep.checkpoints(options.robot.lower(), options.logs)
+    return sweep
+
+
+def _protocol(session: Session, sweep: Sweep | None, changes: Mapping[str, Any]) -> Protocol:
+    from umc.evaluation.conditions import on_tracks
+    from umc.evaluation.study_file import protocol_of
+
+    options, robot = session.options, session.info.robot
+    for flag in ("episodes", "ray"):
+        at_least_one(getattr(options, flag), f"--{flag}")
+    if options.plan is not None:
+        return protocol_of(json.loads(options.plan.read_text(encoding="utf-8"))["protocol"])
+    name = options.protocol or (sweep.protocol if sweep else DEFAULT_PROTOCOL)
+    entry = read_protocol_file(name)["robots"].get(robot, {})
+    overrides = {key: value for key, value in merged(entry, changes).items() if entry.get(key) != value}
+    scenarios = options.scenarios or (sweep.scenarios if sweep else None)
+    protocol = protocol_for(robot, scenarios, options.radii, options.seed, options.quick, name, overrides)
+    if not on_tracks(session.env_cfg):
+        protocol = replace(protocol, track={})  # so that the report does not claim them
+    return sweep.apply(protocol, session.info.joint_names, options.quick) if sweep else protocol
+
+
+def _default_out(session: Session, protocol: Protocol) -> Path:
+    if len(session.candidates) == 1 and session.options.sweep is None:
+        return results_folder(session.checkpoint) / "evaluation" / session.checkpoint.stem
+    from umc.evaluation.batches import fingerprint
+
+    which = fingerprint([one.sha256 for one in session.candidates])[:8]
+    return session.options.logs / "evaluation" / f"{protocol.name}_{protocol.robot}_{which}"
+
+
+def _faults(session: Session, protocol: Protocol, sweep: Sweep | None, out: Path, argv: list[str]) -> int:
+    from umc.evaluation.compare import Comparison, read_share
+    from umc.evaluation.study_file import STUDY, save_study
+    from umc.utils.console import quiet
+
+    options = session.options
+    num_envs = options.num_envs or _default_envs(session, protocol)
+    episodes = options.episodes or (sweep.episodes if sweep else None)
+    plan = None if options.plan is None else json.loads(options.plan.read_text(encoding="utf-8"))
+    if plan is not None:
+        num_envs, episodes = plan["num_envs"], plan["episodes"]
+    share = None if options.share is None else read_share(options.share)
+    with quiet():
+        comparison = Comparison(session, protocol, num_envs, episodes, out)
+    if plan is not None:
+        comparison.simulate(comparison.named(plan["units"]))
+        return 0
+    for line in describe(comparison):
+        print(line)
+    missing = comparison.missing()
+    if len(missing) < len(comparison.units):
+        done = len(comparison.units) - len(missing)
+        print(f"{done} of {len(comparison.units)} batches are there already, in {comparison.parts.folder}", flush=True)
+    if share is not None:
+        mine = [unit for unit in missing if comparison.units.index(unit) % share[1] == share[0]]
+        if mine:
+            comparison.simulate(mine)
+        return 0
+    if missing and options.ray is not None:
+        from umc.evaluation.ray_cluster import simulate_on_ray
+
+        simulate_on_ray(comparison, missing, argv)
+    elif missing:
+        comparison.simulate(missing)
+    study = comparison.study()
+    save_study(out / STUDY, study)
+    return _report(study, out)
+
+
+def describe(comparison: Comparison) -> list[str]:
+    """What is about to be measured, for the screen.
+
+    Args:
+        comparison: The evaluation.
+
+    Returns:
+        Lines of text.
+    """
+    protocol, batches = comparison.protocol, comparison.batches
+    settings = [setting.name for setting in protocol.settings]
+    more = f" ... ({len(settings)} in all)" if len(settings) > 6 else ""
+    severity = ", ".join(f"{kind} {value}" for kind, value in protocol.severity.items())
+    return [
+        f"protocol {protocol.name} of {protocol.robot}: {protocol.steps} steps, command {list(protocol.command)}, "
+        f"{protocol.num_joints[0]} to {protocol.num_joints[1]} faulty joints, {severity}",
+        f"scenarios {', '.join(map(str, protocol.scenarios))}; settings: {'; '.join(settings[:6])}{more}",
+        f"{len(comparison.session.candidates)} policies x {len(protocol.cells)} cells x {batches.episodes} robots, "
+        f"in {batches.count} batches of {batches.num_envs} envs each",
+    ]
+
+
+def _report(study: Study, out: Path) -> int:
+    from umc.evaluation.report import score_table, write_study_report
+
+    for result in study.policies:
+        print(result.label)
+        print(score_table(study.protocol, [score for _, score in study.scenario_scores(result)]))
+    page = write_study_report(study, out)
+    print(f"report: {page}", flush=True)
+    return 0
+
+
+def _report_again(out: Path) -> int:
+    from umc.evaluation.study_file import STUDY, load_study
+
+    return _report(load_study(out / STUDY), out)
+
+
+def _healthy(session: Session, protocol: Protocol, out: Path) -> int:
+    from umc.evaluation.conditions import make_calm, set_healthy
+    from umc.evaluation.report import gait_report, gait_table, load_table, write_report
+    from umc.evaluation.rollout import feet_of, run_healthy
+    from umc.evaluation.session import describe_run, running
+
+    num_envs = session.options.num_envs or (QUICK_ENVS if session.options.quick else HEALTHY_ENVS)
+    step_dt = session.env_cfg.sim.dt * session.env_cfg.decimation
+    steps = protocol.steps if session.options.quick else round(HEALTHY_SECONDS / step_dt)
+    make_calm(session.env_cfg, protocol.command, num_envs, steps, protocol.seed)
+    set_healthy(session.env_cfg)
+    with running(session) as (env, policy):
+        gait, loads = run_healthy(env, policy, feet_of(session.env_cfg), protocol, steps)
+    print(gait_table(gait))
+    print(load_table(loads, protocol.severity))
+    write_report(out / GAIT, gait_report(gait, describe_run(session, policy), loads))
+    print(f"report: {out / GAIT}", flush=True)
+    return 0
+
+
+def _default_envs(session: Session, protocol: Protocol) -> int:
+    if session.options.quick:
+        return max(QUICK_ENVS, len(protocol.cells))
+    # the paper's robots of one scenario and setting at once on a GPU; --episodes asks for as many of each
+    return max(CPU_ENVS if session.device == "cpu" else protocol.num_envs, len(protocol.cells))

@@ -1,0 +1,74 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ``scripts/export.py`` calls."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint
+from umc.rl.pretrained import is_pretrained, results_folder
+from umc.rl.trained import trained_overrides
+from umc.training.arguments import Parser, checked_checkpoint, checked_task, policy_asked_for
+from umc.utils.console import quiet
+from umc.utils.errors import UmcError
+
+DESCRIPTION = "Write a policy as ONNX and TorchScript, with a JSON that says how to feed it."
+
+USAGE_ERROR = 2
+"""Exit status of a user's mistake."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs ``scripts/export.py``.
+
+    Args:
+        argv: Arguments without the script's name.
+
+    Returns:
+        Exit status: 0 done, 2 wrong use.
+    """
+    try:
+        return _run(argv)
+    except UmcError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return USAGE_ERROR
+
+
+def _run(argv: Sequence[str]) -> int:
+    parser = Parser(prog="export.py", description=DESCRIPTION)
+    add = parser.add_argument
+    add("--checkpoint", help="model_<iteration>.pt, a run folder, which stands for its last one, or 'pretrained'")
+    add("--task", help="gym id that 'pretrained' is looked up for")
+    add("--robot", help="robot that 'pretrained' is looked up for")
+    add("--agent", help="agent that 'pretrained' is looked up for")
+    add("--out", type=Path, help="folder to write to; 'exported' beside the checkpoint without it")
+    options = parser.parse_args(argv)
+    if options.checkpoint is None:
+        raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
+    if is_pretrained(options.checkpoint):
+        with quiet():
+            checkpoint, line = policy_asked_for(options.checkpoint, options.task, options.robot, options.agent)
+        print(line)
+    else:
+        for flag in ("task", "robot", "agent"):
+            if getattr(options, flag) is not None:
+                raise UmcError(f"--{flag} goes with --checkpoint pretrained; a checkpoint says itself whose it is")
+        checkpoint = checked_checkpoint(options.checkpoint)
+    assert checkpoint is not None
+    info = checkpoint_info(read_checkpoint(checkpoint), checkpoint)
+
+    # from here on imports take seconds
+    with quiet():
+        task = checked_task(info.task)
+        from umc.deploy.export import export_checkpoint
+        from umc.training.task_cfg import resolve_cfgs
+
+        env_cfg, _ = resolve_cfgs(task, None, trained_overrides(checkpoint, info))
+        files = export_checkpoint(checkpoint, options.out or results_folder(checkpoint) / "exported", env_cfg)
+    print(f"policy: {files.onnx}")
+    print(f"the same as TorchScript: {files.torchscript}")
+    print(f"description: {files.description}")
+    return 0

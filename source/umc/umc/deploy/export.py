@@ -1,0 +1,241 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A trained policy as ONNX and TorchScript, with a JSON beside them: how to feed it, what to do with its actions."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+
+from umc.deploy.description import control, group_widths, joint_table, observation_terms
+from umc.deploy.policy_runner import FORMAT
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint, sha256
+from umc.rl.models import EXPORT_INPUTS, ExportedPolicy, MaskedModel
+from umc.rl.policy import LoadedPolicy, load_policy
+from umc.utils.errors import UmcError
+from umc.utils.io import temporary_name
+
+OUTPUT = "actions"
+"""Name of the exported policy's output."""
+
+OPSET = 18
+"""ONNX operator set: the lowest that torch's exporter writes without conversion."""
+
+ExportedFunction = Callable[..., np.ndarray]
+"""From (policy (B, D), joint_mask (B, J), fault_flag (B, 3)), torch tensors, to actions (B, J)."""
+
+TOLERANCE = 1.0e-4
+"""Largest accepted difference between an export and torch [action]; measured: 1e-6."""
+
+CHECK_BATCHES = (1, 7)
+"""Batch sizes of the check: a robot's, and one that no export traces by chance."""
+
+
+class Exported(NamedTuple):
+    """Files of an exported policy."""
+
+    onnx: Path
+    """For ONNX Runtime, and for :class:`umc.deploy.policy_runner.PolicyRunner`."""
+    torchscript: Path
+    """For ``torch.jit.load``, in Python and C++."""
+    description: Path
+    """How to feed either, and what their actions mean."""
+
+
+def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> Exported:
+    """Writes ``policy.onnx``, ``policy.pt`` and ``policy.json``.
+
+    Args:
+        checkpoint: File that training wrote.
+        out: Folder to write to.
+        env_cfg: Env cfg of the checkpoint's task.
+
+    Returns:
+        The files.
+
+    Raises:
+        UmcError: If the checkpoint does not fit the task, the export does not agree with torch, or the folder cannot
+            be written; files that were there before are left as they are.
+    """
+    path, folder = Path(checkpoint), Path(out)
+    info = checkpoint_info(read_checkpoint(path), path)
+    widths = group_widths(env_cfg.observations, EXPORT_INPUTS, len(info.joint_names))
+    policy = load_policy(path, widths)
+    files = Exported(folder / "policy.onnx", folder / "policy.pt", folder / "policy.json")
+    parts = Exported(*map(temporary_name, files))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            content = describe(policy, env_cfg)  # refuses in a moment what the rest would take seconds for
+            write_onnx(policy.actor, parts.onnx)
+            write_torchscript(policy.actor, parts.torchscript)
+            for kind, run in (("onnx", onnx_function(parts.onnx)), ("torchscript", script_function(parts.torchscript))):
+                content[kind] = {
+                    "file": getattr(files, kind).name,
+                    "sha256": sha256(getattr(parts, kind)),
+                    "largest_difference_to_torch": check_export(policy.actor, run),
+                }
+            parts.description.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            for part, file in zip(parts, files, strict=True):
+                os.replace(part, file)
+        finally:
+            for part in parts:
+                part.unlink(missing_ok=True)
+    except OSError as error:
+        raise UmcError(f"cannot write to {folder}: {error.strerror}; choose another --out") from error
+    return files
+
+
+def write_onnx(actor: MaskedModel, path: Path) -> None:
+    """Exports an actor with a dynamic batch and named inputs.
+
+    Args:
+        actor: The actor.
+        path: File to write.
+    """
+    module = ExportedPolicy(actor).eval()
+    batch = torch.export.Dim("batch", min=1)
+    # traced with two rows: a batch of one would be taken for a constant
+    example = tuple(tensor.repeat(2, 1) for tensor in module.get_dummy_inputs())
+    with warnings.catch_warnings():
+        # torch 2.11 about its own exporter: nothing that a user or this file could do otherwise
+        warnings.filterwarnings("ignore", message=".*LeafSpec.*", category=FutureWarning)
+        warnings.filterwarnings("ignore", message=".*The axis name.*", category=UserWarning)
+        torch.onnx.export(
+            module,
+            example,
+            str(path),
+            input_names=list(EXPORT_INPUTS),
+            output_names=[OUTPUT],
+            dynamic_shapes={name: {0: batch} for name in EXPORT_INPUTS},
+            opset_version=OPSET,
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
+
+
+def write_torchscript(actor: MaskedModel, path: Path) -> None:
+    """Exports an actor as TorchScript.
+
+    Args:
+        actor: The actor.
+        path: File to write.
+    """
+    with _without_advice():
+        torch.jit.script(ExportedPolicy(actor).eval()).save(str(path))  # pyright: ignore[reportPrivateImportUsage]
+
+
+def onnx_function(path: Path) -> ExportedFunction:
+    """What an ONNX file computes, by ONNX Runtime."""
+    onnx.checker.check_model(str(path))
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+    def run(*inputs: torch.Tensor) -> np.ndarray:
+        feed = dict(zip(EXPORT_INPUTS, (tensor.numpy() for tensor in inputs), strict=True))
+        return np.asarray(session.run([OUTPUT], feed)[0])
+
+    return run
+
+
+def script_function(path: Path) -> ExportedFunction:
+    """What a TorchScript file computes."""
+    with _without_advice():
+        module = torch.jit.load(str(path))  # pyright: ignore[reportPrivateImportUsage]
+
+    def run(*inputs: torch.Tensor) -> np.ndarray:
+        with torch.inference_mode():
+            return module(*inputs).numpy()
+
+    return run
+
+
+def check_export(actor: MaskedModel, exported: ExportedFunction) -> float:
+    """Compares an export with torch, for batches and masks of every kind.
+
+    Args:
+        actor: The actor it came from.
+        exported: What the exported file computes.
+
+    Returns:
+        Largest difference of an action.
+
+    Raises:
+        UmcError: If it is larger than :data:`TOLERANCE`, or not a number.
+    """
+    joints, columns = actor.layout.num_joints, actor.obs_dim
+    generator = torch.Generator().manual_seed(0)
+    largest = 0.0
+    for batch in CHECK_BATCHES:
+        some = (torch.rand(batch, joints, generator=generator) < 0.3).float()
+        for mask in (torch.zeros(batch, joints), some, torch.ones(batch, joints)):
+            flag = torch.where(mask.any(1, keepdim=True), 1.0, -1.0).expand(batch, 3).contiguous()
+            obs = torch.randn(batch, columns, generator=generator)
+            given = exported(obs, mask, flag)
+            with torch.inference_mode():
+                wanted = actor.deterministic(obs, mask, flag).numpy()
+            difference = float(np.abs(given - wanted).max()) if given.shape == wanted.shape else float("nan")
+            if not difference <= TOLERANCE:
+                raise UmcError(
+                    f"the exported policy differs from torch by {difference:.2g} (batch {batch}); nothing was written"
+                )
+            largest = max(largest, difference)
+    return largest
+
+
+def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
+    """Everything that a robot needs beside the network.
+
+    Args:
+        policy: The policy.
+        env_cfg: Env cfg of its task.
+
+    Returns:
+        Content of the JSON file.
+
+    Raises:
+        UmcError: If the task's columns are not those the policy was trained on.
+    """
+    info: Mapping[str, Any] = asdict(policy.info)
+    names = policy.info.joint_names
+    robot = env_cfg.scene.robot
+    if robot.joint_ordering is not None and list(robot.joint_ordering) != list(names):
+        raise UmcError(f"the robot of {policy.info.task} has other joints than {policy.path}; train it again")
+    groups = {name: observation_terms(getattr(env_cfg.observations, name), len(names)) for name in EXPORT_INPUTS}
+    positions = next((term["columns"][0] for term in groups["policy"] if term["function"] == "joint_pos_rel"), None)
+    if positions != policy.actor.layout.joint_columns[0][0]:
+        raise UmcError("the task's joint columns are not where the policy expects them; correct joint_start")
+    return {
+        "format": FORMAT,
+        "checkpoint": {"file": policy.path.name, "sha256": policy.sha256},
+        "trained": dict(info),
+        "inputs": {
+            "policy": "observations times their scale, without noise; the entries of dead joints are 0",
+            "joint_mask": "1 where a joint's sensor is dead, else 0",
+            "fault_flag": "three times +1 where a joint fault has been detected, else three times -1",
+        },
+        "output": f"{OUTPUT}: one per joint, mean of the policy",
+        "observations": groups,
+        "normalizer": "inside the network" if policy.actor.obs_normalization else None,
+        "joints": joint_table(robot, names),
+        "control": {**control(env_cfg, names), "action_clip": policy.clip},
+    }
+
+
+@contextlib.contextmanager
+def _without_advice() -> Iterator[None]:
+    """Keeps torch 2.11 from advising torch.export, whose files C++ programs cannot load without a compiler."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*torch.jit.*", category=DeprecationWarning)
+        yield

@@ -1,0 +1,328 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""How sure a figure is: Wilson's interval of a rate, and seeded bootstraps over robots and training seeds.
+
+Pure NumPy and SciPy. Every random number comes from the ``seed`` that is given, so that a report can be made again to
+the digit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+from umc.utils.errors import UmcError
+
+LEVEL = 0.95
+"""Part of the intervals that hold the true value, if the evaluation were made again and again."""
+
+RESAMPLES = 2000
+"""Bootstrap resamples; the ends of a 95 % interval then rest on 50 of them each."""
+
+CHUNK = 4_000_000
+"""Random draws that are held in memory at once."""
+
+FEW = 64
+"""Up to this many distinct values, how often each is drawn is one multinomial number instead of many single draws."""
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A figure and the interval that belongs to it."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """By how much a second policy's figure exceeds a first one's, over the same robots."""
+
+    value: float
+    """Second minus first."""
+    low: float
+    high: float
+    p: float
+    """Two-sided: how often chance alone, robots drawn anew, would bring a difference of at least this size."""
+    count: int
+    """Robots that both met."""
+
+
+def wilson(successes: float, count: float, level: float = LEVEL) -> Interval | None:
+    """Wilson's score interval of a rate; honest for few robots and for rates of 0 and 1.
+
+    Args:
+        successes: How many did it; need not be whole for an effective count.
+        count: Of how many.
+        level: Part of the intervals that hold the true rate.
+
+    Returns:
+        Rate and interval; None if ``count`` is 0 (Wilson 1927; Brown, Cai and DasGupta 2001 recommend it).
+
+    Raises:
+        UmcError: If there are more successes than robots, or fewer than none.
+    """
+    if not 0 <= successes <= count:
+        raise UmcError(f"{successes} of {count} is no rate; successes lie between 0 and the count")
+    if count == 0:
+        return None
+    z = NormalDist().inv_cdf(0.5 + level / 2.0)
+    rate, weight = successes / count, z * z / count
+    centre = (rate + weight / 2.0) / (1.0 + weight)
+    half = z / (1.0 + weight) * math.sqrt(rate * (1.0 - rate) / count + weight / (4.0 * count))
+    # rounding must not push an end past the rate that it belongs to
+    return Interval(rate, max(0.0, min(centre - half, rate)), min(1.0, max(centre + half, rate)))
+
+
+def wilson_of_mean(rate: float, variance: float, units: int, level: float = LEVEL) -> Interval:
+    """Wilson's interval of a rate that is averaged over scenarios, whose robots are not independent.
+
+    The same robot, with the same faulty joints, goes through all scenarios. The variance says how much the average
+    scatters; the number of independent robots that would scatter as much takes the place of the count.
+
+    Args:
+        rate: The average.
+        variance: Variance of the average, robots that repeat counted once.
+        units: Robots; the effective count where the average does not scatter at all (rates of 0 and 1).
+        level: Part of the intervals that hold the true rate.
+
+    Returns:
+        Rate and interval.
+    """
+    effective = rate * (1.0 - rate) / variance if variance > 0.0 and 0.0 < rate < 1.0 else float(units)
+    found = wilson(rate * effective, effective, level)
+    assert found is not None
+    return found
+
+
+def percentiles(value: float, replicates: Floats, level: float = LEVEL) -> Interval:
+    """The percentile interval of a bootstrap.
+
+    Args:
+        value: The figure itself.
+        replicates: The figure of every resample; NaN where a resample has none.
+        level: Part of the intervals that hold the true value.
+
+    Returns:
+        Figure and interval.
+    """
+    known = replicates[np.isfinite(replicates)]
+    if not len(known):
+        return Interval(value, value, value)
+    low, high = np.quantile(known, [0.5 - level / 2.0, 0.5 + level / 2.0])
+    return Interval(value, float(low), float(high))
+
+
+def difference(first: float, second: float, replicates: Floats, count: int, level: float = LEVEL) -> Difference:
+    """What a bootstrap says about a difference.
+
+    Args:
+        first: First figure.
+        second: Second figure.
+        replicates: Second minus first of every resample; NaN where a resample has none.
+        count: Robots that both met.
+        level: Part of the intervals that hold the true difference.
+
+    Returns:
+        Difference, interval and p. p is twice the part of the resamples on the other side of 0, with one added to both
+        counts, so that it is never 0 (Davison and Hinkley 1997, section 4.2).
+    """
+    known = replicates[np.isfinite(replicates)]
+    found = percentiles(second - first, known, level)
+    beyond = min(int((known <= 0.0).sum()), int((known >= 0.0).sum()))
+    p = min(1.0, 2.0 * (beyond + 1) / (len(known) + 1))
+    return Difference(found.value, found.low, found.high, p, count)
+
+
+def draws(
+    strata: ArrayLike, resamples: int = RESAMPLES, seed: int = 0, chunk: int = CHUNK
+) -> Iterator[NDArray[np.float32]]:
+    """How often every robot is drawn in every resample, as many of each stratum as it holds.
+
+    Args:
+        strata: Stratum of every robot; robots of a setting are drawn from that setting. Shape is (U,).
+        resamples: How many resamples in all.
+        seed: Seed.
+        chunk: Draws held in memory at once.
+
+    Yields:
+        Counts of some resamples. Shape is (b, U), and the b add up to ``resamples``.
+    """
+    rng = np.random.default_rng(seed)
+    groups = [np.flatnonzero(np.asarray(strata) == name) for name in np.unique(np.asarray(strata))]
+    units = sum(len(group) for group in groups)
+    step = max(1, chunk // max(units, 1))
+    for start in range(0, resamples, step):
+        rows = min(step, resamples - start)
+        counts = np.empty((rows, units), dtype=np.float32)
+        for group in groups:
+            size = len(group)
+            drawn = rng.integers(0, size, (rows, size)) + np.arange(rows)[:, None] * size
+            counts[:, group] = np.bincount(drawn.ravel(), minlength=rows * size).reshape(rows, size)
+        yield counts
+
+
+def resampled(sums: ArrayLike, strata: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
+    """Sums over the robots of every resample; all columns see the same robots.
+
+    Args:
+        sums: What every robot adds to each sum. Shape is (U, K).
+        strata: Stratum of every robot. Shape is (U,).
+        resamples: How many.
+        seed: Seed.
+
+    Returns:
+        The sums. Shape is (resamples, K).
+    """
+    columns = np.asarray(sums, dtype=np.float32)
+    return np.concatenate([counts @ columns for counts in draws(strata, resamples, seed)])
+
+
+def bootstrap_mean(
+    values: ArrayLike, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
+) -> Interval | None:
+    """Mean over robots with its percentile interval.
+
+    Args:
+        values: One value per robot. Shape is (n,).
+        level: Part of the intervals that hold the true mean.
+        resamples: How many resamples.
+        seed: Seed.
+
+    Returns:
+        Mean and interval; None without robots.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    if not len(numbers):
+        return None
+    return percentiles(float(numbers.mean()), _mean_replicates(numbers, resamples, seed), level)
+
+
+def bootstrap_seeds(
+    policies: Sequence[ArrayLike], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
+) -> Interval | None:
+    """Mean over training seeds, with an interval over seeds and robots.
+
+    Args:
+        policies: One value per robot for the policy of every training seed.
+        level: Part of the intervals that hold the true mean.
+        resamples: How many resamples.
+        seed: Seed.
+
+    Returns:
+        Mean of the policies' means, with its interval; None if no policy has a robot.
+    """
+    numbers = [found for found in (np.asarray(values, dtype=np.float64) for values in policies) if len(found)]
+    if not numbers:
+        return None
+    replicates = np.stack([_mean_replicates(one, resamples, seed + place) for place, one in enumerate(numbers)])
+    mean = float(np.mean([one.mean() for one in numbers]))
+    return percentiles(mean, over_seeds(replicates, seed, level), level)
+
+
+def over_seeds(replicates: Floats, seed: int = 0, level: float = LEVEL) -> Floats:
+    """Lets a bootstrap over robots be one over training seeds, too.
+
+    One policy fewer is drawn than there are, which makes the scatter between policies come out right on average (Rao
+    and Wu 1988). It is then widened as Student's t is against the normal distribution: a handful of policies does not
+    know its own scatter.
+
+    Args:
+        replicates: A figure of every policy in every resample of the robots; NaN where it has none. Shape is
+            (S, resamples).
+        seed: Seed.
+        level: Part of the intervals that hold the true value, at which t and normal are compared.
+
+    Returns:
+        The mean over the policies drawn, in every resample; the policy's own figures if it is alone. Shape is
+        (resamples,). A policy without any figure is left out, as it is of the mean; NaN where none of those drawn has
+        one.
+    """
+    replicates = replicates[np.isfinite(replicates).any(axis=1)]
+    policies, resamples = replicates.shape
+    if policies == 0:
+        return np.full(resamples, np.nan)
+    if policies == 1:
+        return replicates[0]
+    rng = np.random.default_rng([seed, policies])
+    chosen = rng.integers(0, policies, (policies - 1, resamples))
+    figures = replicates[chosen, np.arange(resamples)]
+    known = np.isfinite(figures)
+    with np.errstate(invalid="ignore"):  # nothing known: 0 / 0
+        drawn = np.where(known, figures, 0.0).sum(axis=0) / known.sum(axis=0)
+    tail = 0.5 + level / 2.0
+    widening = float(stdtrit(policies - 1, tail)) / NormalDist().inv_cdf(tail)
+    middle = float(np.nanmean(replicates))
+    return middle + widening * (drawn - middle)
+
+
+def matched(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Finds the robots that two runs share.
+
+    Args:
+        first: Cell and member of the first run's robots. Shape is (n, 2).
+        second: The same of the second run. Shape is (m, 2).
+
+    Returns:
+        Rows of the first and of the second run that hold the same robot, in the order of cell and member.
+
+    Raises:
+        UmcError: If a run holds a robot twice.
+    """
+    keys = [np.asarray(found, dtype=np.int64).reshape(-1, 2) for found in (first, second)]
+    stride = 1 + max((int(key[:, 1].max()) for key in keys if len(key)), default=0)
+    flat = [key[:, 0] * stride + key[:, 1] for key in keys]
+    for found in flat:
+        if len(np.unique(found)) != len(found):
+            raise UmcError("a run holds the same cell and member twice; join batches whose members differ")
+    _, left, right = np.intersect1d(*flat, assume_unique=True, return_indices=True)
+    return left, right
+
+
+def paired_bootstrap(
+    first: ArrayLike, second: ArrayLike, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
+) -> Difference | None:
+    """Tests by how much the same robots do better under a second policy.
+
+    Args:
+        first: One value per robot under the first policy. Shape is (n,).
+        second: The same robots' values under the second; :func:`matched` brings them in the same order.
+        level: Part of the intervals that hold the true difference.
+        resamples: How many resamples.
+        seed: Seed.
+
+    Returns:
+        Mean difference, interval and p; None without robots.
+
+    Raises:
+        UmcError: If the numbers of robots differ.
+    """
+    left, right = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if left.shape != right.shape:
+        raise UmcError(f"{len(left)} robots cannot be paired with {len(right)}; match them by cell and member first")
+    if not len(left):
+        return None
+    found = _mean_replicates(right - left, resamples, seed)
+    return difference(float(left.mean()), float(right.mean()), found, len(left), level)
+
+
+def _mean_replicates(numbers: Floats, resamples: int, seed: int) -> Floats:
+    """Means of resamples of some numbers."""
+    rng = np.random.default_rng(seed)
+    count = len(numbers)
+    distinct, times = np.unique(numbers, return_counts=True)
+    if len(distinct) <= FEW:
+        return rng.multinomial(count, times / count, size=resamples) @ distinct / count
+    step = max(1, CHUNK // count)
+    rows = [min(step, resamples - start) for start in range(0, resamples, step)]
+    return np.concatenate([numbers[rng.integers(0, count, (many, count))].mean(axis=1) for many in rows])

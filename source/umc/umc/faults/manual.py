@@ -1,0 +1,144 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Breaks and heals single joints of a running episode by hand, by amending its plan.
+
+What is amended is a plan like any other: everybody who follows :class:`~umc.faults.FaultState` follows it, a ledger
+that is told of it can be replayed. It holds until the episode ends; the next one is planned as if nothing had been
+touched, since plans are drawn from (seed, env, episode) and nothing else.
+"""
+
+from __future__ import annotations
+
+from umc.faults.kinds import FaultKind, JointKind, SensorKind
+from umc.faults.plan import BY_HAND, NEVER
+from umc.faults.state import FaultState
+from umc.utils.errors import UmcError
+
+PLACEMENT = 0.5
+"""Where a range-of-motion window made by hand lies between its two extreme positions [-]: in the middle."""
+
+
+def break_joint(
+    state: FaultState, env: int, joint: int, kind: FaultKind, severity: float, detected: bool | None = None
+) -> list[int]:
+    """Lets a joint fail from the next env step on; a second fault of one kind takes the place of the first.
+
+    Args:
+        state: The faults.
+        env: The env.
+        joint: Number of the joint.
+        kind: How it fails.
+        severity: How hard, in the kind's unit.
+        detected: Whether the policy is told; if not said, when one of the joint's faults is a joint fault and another
+            blinds its sensor (the paper's rule).
+
+    Returns:
+        Numbers of the faults of the env's plan that have changed.
+
+    Raises:
+        UmcError: If the severity is out of range, or the env has not been reset yet.
+    """
+    _check(state, env, joint)
+    kind.check(severity)
+    state.make_room(0, [kind])
+    now = int(state.step[env])
+    names = [one.name for one in state.kinds]
+    column = names.index(kind.name)
+    changed = []
+    present: set[int] = {column}
+    for number in _open(state, env, joint):
+        kinds = state.plan.kinds[env, number].nonzero().flatten().tolist()
+        mine = number >= state.source.num_faults and kinds == [column]
+        if not mine:
+            present.update(kinds)
+        else:
+            _end(state, env, number, now)
+            changed.append(number)
+    if detected is None:
+        kinds = [state.kinds[index] for index in present]
+        blind = any(isinstance(one, SensorKind) and one.blinds for one in kinds)
+        detected = blind and any(isinstance(one, JointKind) for one in kinds)
+    number = _new(state, env)
+    plan = state.plan
+    plan.joints[env, number, joint] = True
+    plan.kinds[env, number, column] = True
+    plan.severity[env, number, column, joint] = severity
+    plan.placement[env, number, joint] = PLACEMENT
+    plan.detected[env, number] = detected
+    plan.onset[env, number] = now + 1
+    return [*changed, number]
+
+
+def heal_joint(state: FaultState, env: int, joint: int | None = None) -> list[int]:
+    """Ends faults from the next env step on, drawn or made by hand; those that have yet to set in stay planned.
+
+    Args:
+        state: The faults.
+        env: The env.
+        joint: Number of the joint; all joints if not given.
+
+    Returns:
+        Numbers of the faults of the env's plan that have changed.
+
+    Raises:
+        UmcError: If the env has not been reset yet.
+    """
+    _check(state, env, joint)
+    now = int(state.step[env])
+    changed, moved = [], False
+    for number in _open(state, env, joint):
+        plan = state.plan
+        if joint is None or (not moved and int(plan.joints[env, number].sum()) == 1):
+            _end(state, env, number, now)
+            changed.append(number)
+            continue
+        # the other joints keep the fault: this one's part of it becomes a fault of its own, which ends. All that
+        # follow are moved behind it, for the last fault of a kind is the one that counts.
+        moved = True
+        part = _new(state, env)
+        plan = state.plan  # which may have grown
+        for name in ("scenario", "kinds", "detected", "onset", "period", "on", "severity", "placement"):
+            getattr(plan, name)[env, part] = getattr(plan, name)[env, number]
+        plan.joints[env, number, joint] = False
+        plan.joints[env, part, joint] = True
+        plan.end[env, part] = now + 1
+        state.faults_on[env, part] = state.faults_on[env, number]
+        changed += [number, part]
+    return sorted(changed)
+
+
+def _check(state: FaultState, env: int, joint: int | None) -> None:
+    if not 0 <= env < state.num_envs:
+        raise UmcError(f"there is no env {env}; choose 0 to {state.num_envs - 1}")
+    if int(state.episode[env]) < 0:
+        raise UmcError(f"env {env} has not begun an episode; reset the environment first")
+    if joint is not None and not 0 <= joint < len(state.joint_names):
+        raise UmcError(f"there is no joint {joint}; choose 0 to {len(state.joint_names) - 1}")
+
+
+def _open(state: FaultState, env: int, joint: int | None) -> list[int]:
+    """Faults that concern a joint, have set in or were made by hand, and are not over in the next step."""
+    plan, now = state.plan, int(state.step[env])
+    concerns = plan.joints[env].any(dim=1) if joint is None else plan.joints[env, :, joint]
+    begun = plan.onset[env] <= now
+    begun[state.source.num_faults :] = plan.onset[env, state.source.num_faults :] <= now + 1
+    return (concerns & begun & (plan.end[env] > now + 1)).nonzero().flatten().tolist()
+
+
+def _end(state: FaultState, env: int, number: int, now: int) -> None:
+    """Ends a fault with the next step, or takes it back if it had been made in this one."""
+    plan = state.plan
+    if int(plan.onset[env, number]) > now:
+        plan.joints[env, number] = False
+        plan.onset[env, number] = NEVER
+    else:
+        plan.end[env, number] = now + 1
+
+
+def _new(state: FaultState, env: int) -> int:
+    """Number of a fault that has not been used in this episode."""
+    number = state.source.num_faults + state.by_hand[env]
+    state.make_room(number + 1)
+    state.by_hand[env] += 1
+    state.plan.scenario[env, number] = BY_HAND
+    return number

@@ -1,0 +1,224 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""How far two engines agree about one policy: rates, paired differences, and robots with the same outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from umc.evaluation.batches import plain_run, run_of
+from umc.evaluation.fault_run import FaultRun
+from umc.evaluation.metrics import Outcome
+from umc.evaluation.statistics import Difference, Interval, bootstrap_mean, matched, paired_bootstrap, wilson
+from umc.evaluation.study import PolicyResult, Study
+from umc.faults import Ledger
+from umc.utils.errors import UmcError
+
+EVERYTHING = "all"
+"""Name of the row that holds all scenarios."""
+
+FREE_TO_DIFFER = ("num_envs", "track", "radii")
+"""What of a protocol does not decide what a robot meets on flat ground."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One rate in both engines, over the robots that both judged."""
+
+    name: str
+    """``reached@k`` or ``failed``; ``stood`` where only lengths of episodes are known."""
+    first: float
+    second: float
+    difference: Difference
+    """Second minus first; robots that share their faulty joints over scenarios count once."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The pairs of one scenario."""
+
+    scenario: str
+    pairs: int
+    """Robots that both judged."""
+    same: Interval
+    """Share of the pairs with the same outcome: up to the end in both, or fallen in both."""
+    by_chance: float
+    """The same share if each engine drew its outcomes with its own rate in the scenario, whatever the robot."""
+    rates: tuple[Rate, ...]
+
+
+def pair_up(first: Study, result: PolicyResult, second: Study, other: PolicyResult) -> tuple[FaultRun, FaultRun]:
+    """The robots that two studies share, in the same order.
+
+    Args:
+        first: A study.
+        result: Its policy.
+        second: Another study.
+        other: Its policy.
+
+    Returns:
+        Both runs, of shared robots only.
+
+    Raises:
+        UmcError: If the studies' protocols differ, or no robot is in both.
+    """
+    here, there = first.protocol.describe(), second.protocol.describe()
+    apart = [name for name in here if name not in FREE_TO_DIFFER and _plain(here[name]) != _plain(there[name])]
+    if apart or first.joint_names != second.joint_names:
+        names = ", ".join(apart) or "joint names"
+        raise UmcError(f"the two evaluations met other conditions ({names}); run one with those of the other")
+    runs = (result.run, other.run)
+    keys = [np.stack([run.cell.numpy(), run.member.numpy()], axis=1) for run in runs]
+    rows = matched(*keys)
+    if not len(rows[0]):
+        raise UmcError("the two evaluations share no robot; raise --episodes")
+    left, right = (
+        run_of({name: value[torch.as_tensor(row)] for name, value in plain_run(run).items()})
+        for run, row in zip(runs, rows, strict=True)
+    )
+    if not torch.equal(left.joints, right.joints):
+        raise UmcError("the same robots have other faulty joints in the two evaluations; run both with the same umc")
+    return left, right
+
+
+def agreement(study: Study, first: FaultRun, second: FaultRun) -> list[Agreement]:
+    """Compares paired runs.
+
+    Args:
+        study: Either's study.
+        first: A run of :func:`pair_up`.
+        second: The other.
+
+    Returns:
+        A row per scenario that both judged, and one of all.
+    """
+    fine = [np.isin(run.episodes.outcome.numpy(), (Outcome.UP, Outcome.FAILED)) for run in (first, second)]
+    judged = fine[0] & fine[1]
+    up = [run.episodes.outcome.numpy() == Outcome.UP for run in (first, second)]
+    flags = {
+        f"reached@{radius:g}": [
+            alive & (run.episodes.distance.numpy() > radius) for alive, run in zip(up, (first, second), strict=True)
+        ]
+        for radius in study.protocol.radii
+    } | {"failed": [~alive for alive in up]}
+    scenarios = study.protocol.scenarios
+    cell, member = first.cell.numpy(), first.member.numpy()
+    of = np.array([str(scenario) for scenario in scenarios])[cell % len(scenarios)]
+    unit = np.unique(np.stack([cell // len(scenarios), member], axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+    return _rows([str(scenario) for scenario in scenarios], of, judged, unit, flags, "failed")
+
+
+def ledger_agreement(
+    ledger: Ledger, scenario: Sequence[str], run: FaultRun, keys: NDArray[np.int64]
+) -> list[Agreement]:
+    """Compares a run with the lengths of the recorded episodes: engines are compared only where policies are equal.
+
+    Args:
+        ledger: The ledger.
+        scenario: Scenario of every robot.
+        run: Robots that met its episodes.
+        keys: Env and episode of every robot. Shape is (R, 2).
+
+    Returns:
+        A row per scenario, and one of all, for robots whose episode the recording saw end. A recorded episode counts as
+        stood if it is as long as the longest; one that the engine broke off counts as a fall.
+    """
+    lengths = [ledger.episodes[env, episode].length for env, episode in keys.tolist()]
+    longest = max((length for length in lengths if length is not None), default=0)
+    known = np.array([length is not None for length in lengths])
+    recorded = np.array([(length or 0) >= longest for length in lengths])
+    stood = (run.episodes.outcome == Outcome.UP).numpy()
+    return _rows(
+        list(dict.fromkeys(scenario)),
+        np.array(scenario),
+        known,
+        np.arange(len(keys)),
+        {"stood": [recorded, stood]},
+        "stood",
+    )
+
+
+def _rows(
+    scenarios: Sequence[str],
+    of: NDArray[np.str_],
+    judged: NDArray[np.bool_],
+    unit: NDArray[np.int64],
+    flags: dict[str, list[NDArray[np.bool_]]],
+    outcome: str,
+) -> list[Agreement]:
+    rows: list[Agreement] = []
+    for name in (*scenarios, EVERYTHING):
+        chosen = judged & ((of == name) | (name == EVERYTHING))
+        count = int(chosen.sum())
+        if not count:
+            continue
+        first, second = (flag[chosen] for flag in flags[outcome])
+        rates = tuple(_rate(key, left[chosen], right[chosen], unit[chosen]) for key, (left, right) in flags.items())
+        p, q = float(first.mean()), float(second.mean())
+        chance = p * q + (1.0 - p) * (1.0 - q)
+        if name == EVERYTHING:  # which scenario a robot is in is no chance
+            chance = sum(row.pairs * row.by_chance for row in rows) / count
+        rows.append(Agreement(name, count, _share(first == second, unit[chosen]), chance, rates))
+    return rows
+
+
+def _share(flag: NDArray[np.bool_], unit: NDArray[np.int64]) -> Interval:
+    """A share of pairs: Wilson's interval where every pair is another robot, else a bootstrap over robots."""
+    means = _by_unit(flag, unit)
+    found = wilson(int(flag.sum()), len(flag)) if len(means) == len(flag) else bootstrap_mean(means)
+    assert found is not None  # there are pairs
+    return found
+
+
+def _rate(name: str, first: NDArray[np.bool_], second: NDArray[np.bool_], unit: NDArray[np.int64]) -> Rate:
+    found = paired_bootstrap(_by_unit(first, unit), _by_unit(second, unit))
+    assert found is not None  # there are pairs
+    return Rate(name, float(first.mean()), float(second.mean()), found)
+
+
+def _by_unit(flag: NDArray[np.bool_], unit: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Mean over the pairs of each robot."""
+    _, place = np.unique(unit, return_inverse=True)
+    return np.bincount(place, weights=flag.astype(float)) / np.bincount(place)
+
+
+def agreement_table(rows: Sequence[Agreement], names: tuple[str, str]) -> str:
+    """Rates for the screen.
+
+    Args:
+        rows: Rows of :func:`agreement`.
+        names: What the two engines are called.
+
+    Returns:
+        Lines of text.
+    """
+    if not rows:
+        return "no robot was judged in both"
+    shown = [rate.name for rate in rows[0].rates]
+    # the middle radius and falls say it; the file has all
+    chosen = [shown[(len(shown) - 1) // 2], shown[-1]] if len(shown) > 1 else shown
+    table = [["scenario", "pairs", "same outcome [%]", "by chance", *(f"{name} [%]" for name in chosen)]]
+    for row in rows:
+        same = f"{100 * row.same.value:.0f} ({100 * row.same.low:.0f} to {100 * row.same.high:.0f})"
+        cells = [row.scenario, str(row.pairs), same, f"{100 * row.by_chance:.0f}"]
+        for rate in row.rates:
+            if rate.name in chosen:
+                apart = rate.difference
+                span = f"{100 * apart.low:+.0f} to {100 * apart.high:+.0f}"
+                cells.append(f"{100 * rate.first:.0f} / {100 * rate.second:.0f}  ({span})")
+        table.append(cells)
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
+    return "\n".join([f"rates: {names[0]} / {names[1]} (95 % interval of the difference)", *lines])
+
+
+def _plain(value: object) -> object:
+    """Lists and tuples alike, as files make them."""
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,241 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Turns protocols and ledgers into walks in plain MuJoCo, and walks into what reports are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from umc.evaluation.fault_run import FaultRun, severities
+from umc.evaluation.gait import GaitRecorder, GaitReport
+from umc.evaluation.metrics import EpisodeRecorder
+from umc.evaluation.protocol import Protocol, Setting, protocol_for
+from umc.evaluation.study import PolicyResult, Study
+from umc.faults import FaultState, Ledger, find_scenario
+from umc.faults.plan import NEVER
+from umc.sim2sim.conditions import conditions_of
+from umc.sim2sim.rollout import Trace, Walk, World
+from umc.utils.errors import UmcError
+
+
+def protocol_walk(protocol: Protocol, description: Path, episodes: int, substeps: int = 1) -> Walk:
+    """The robots of a protocol: the same cells and members, with the same faults, as in Isaac Lab.
+
+    Args:
+        protocol: The conditions.
+        description: The exported policy's JSON.
+        episodes: Robots of each cell.
+        substeps: MuJoCo's steps in the time that a torque is held.
+
+    Returns:
+        The walk.
+    """
+    cell, member = protocol.deal(episodes * len(protocol.cells))
+    seeds = np.array([setting.seed for setting, _ in protocol.cells])
+    count = len(cell)
+    return Walk(
+        description=description,
+        robot=protocol.robot,
+        command=protocol.command,
+        steps=protocol.steps,
+        env=np.arange(count),
+        episode=np.zeros(count, dtype=np.int64),
+        seed=seeds[cell.numpy()],
+        member=member.numpy(),
+        cases=protocol.cases(),
+        case=cell.numpy(),
+        substeps=substeps,
+    )
+
+
+def ledger_protocol(
+    ledger: Ledger,
+    robot: str,
+    base: str,
+    steps: int | None = None,
+    radii: Sequence[float] | None = None,
+    episodes: int | None = None,
+) -> tuple[Protocol, list[str]]:
+    """What a ledger holds, in the words of a protocol: its scenarios, with one setting.
+
+    Args:
+        ledger: The ledger.
+        robot: Name of the robot.
+        base: Protocol that command and radii come from.
+        steps: Length of an episode [env steps]; the longest recorded one if not given.
+        radii: Radii instead of the protocol's [m].
+        episodes: Episodes of each env; all if not given.
+
+    Returns:
+        The protocol, and the scenario of every robot of :func:`ledger_walk`.
+
+    Raises:
+        UmcError: If the ledger holds no episode, or none has ended and no steps are given.
+    """
+    kept = [one for key, one in ledger.episodes.items() if episodes is None or key[1] < episodes]
+    if not kept:
+        raise UmcError(f"the ledger {ledger.path} holds no episode; record it again")
+    longest = max((one.length or 0 for one in kept), default=0)
+    if steps is None and longest == 0:
+        raise UmcError(f"no episode of the ledger {ledger.path} has ended; say how long they are with --steps")
+    # a scenario with a name of its own is known by its kinds
+    names = [one.faults[0].scenario.name for one in kept]
+    scenarios = {one.faults[0].scenario.name: one.faults[0].scenario for one in kept}
+    known = {name: _known(name, scenario.kinds) for name, scenario in scenarios.items()}
+    onsets = [fault.onset for one in kept for fault in one.faults if fault.onset is not None]
+    setting = Setting(seed=ledger.header.seed, onset=max(1, int(np.median(onsets))) if onsets else 1)
+    protocol = replace(
+        protocol_for(robot, radii=radii, name=base),
+        name=f"ledger {ledger.path.name}",
+        num_envs=ledger.header.num_envs,
+        steps=steps or longest,
+        num_joints=(1, len(ledger.header.joint_names)),
+        severity={},
+        settings=(setting,),
+        scenarios=tuple(dict.fromkeys(known.values())),
+        track={},
+    )
+    return protocol, [known[name] for name in names]
+
+
+def ledger_walk(
+    ledger: Ledger, protocol: Protocol, description: Path, episodes: int | None = None, substeps: int = 1
+) -> Walk:
+    """The robots of a ledger, one for each episode.
+
+    Args:
+        ledger: The ledger.
+        protocol: What :func:`ledger_protocol` made of it.
+        description: The exported policy's JSON.
+        episodes: Episodes of each env; all if not given.
+        substeps: MuJoCo's steps in the time that a torque is held.
+
+    Returns:
+        The walk.
+    """
+    keys = np.array([key for key in ledger.episodes if episodes is None or key[1] < episodes])
+    env, episode = keys[:, 0], keys[:, 1]
+    return Walk(
+        description=description,
+        robot=protocol.robot,
+        command=protocol.command,
+        steps=protocol.steps,
+        env=env,
+        episode=episode,
+        seed=np.full(len(keys), ledger.header.seed),
+        member=episode * ledger.header.num_envs + env,
+        ledger=ledger.path,
+        substeps=substeps,
+    )
+
+
+def fault_run(walk: Walk, trace: Trace, protocol: Protocol, scenarios: Sequence[str] | None = None) -> FaultRun:
+    """What a walk brings home, judged by the recorder that judges Isaac Lab's robots.
+
+    Args:
+        walk: The walk.
+        trace: What its robots did.
+        protocol: The conditions.
+        scenarios: Scenario of every robot of a ledger; the protocol's cells count without it.
+
+    Returns:
+        The run.
+    """
+    count = len(walk.env)
+    source = World(walk).source
+    state = FaultState(source, walk.num_envs)
+    joints = torch.zeros(count, len(source.joint_names), dtype=torch.bool)
+    severity = {kind.name: torch.full((count,), torch.nan) for kind in source.kinds}
+    onset = torch.full((count,), NEVER)
+    for episode in np.unique(walk.episode):
+        rows = np.flatnonzero(walk.episode == episode)
+        envs, at = torch.as_tensor(walk.env[rows]), torch.as_tensor(rows)
+        state.episode[envs] = int(episode) - 1
+        state.begin_episode(envs)
+        joints[at], onset[at] = state.joints[envs], state.onset[envs]
+        for kind, values in severities(state).items():
+            severity[kind][at] = values[envs].to(severity[kind].dtype)
+    setting = protocol.settings[0]
+    if scenarios is None:
+        cell = torch.as_tensor(walk.case)
+        onset = torch.tensor([one.onset for one, _ in protocol.cells])[cell]
+        member = torch.as_tensor(walk.member)
+    else:
+        cell = torch.tensor([protocol.scenarios.index(name) for name in scenarios])
+        onset = torch.where(onset == NEVER, setting.onset, onset)
+        member = torch.stack([(cell[:row] == cell[row]).sum() for row in range(count)])
+    recorder = EpisodeRecorder(onset)
+    for number in range(walk.steps):
+        recorder.record(
+            torch.as_tensor(trace.position[number]),
+            torch.as_tensor(trace.forward_velocity[number]),
+            torch.as_tensor(trace.height[number]),
+            torch.as_tensor(trace.fell[number]),
+            torch.as_tensor(trace.non_finite[number]),
+            torch.zeros(count, dtype=torch.bool),
+            torch.as_tensor(trace.velocity_error[number]),
+            torch.as_tensor(trace.work[number]),
+        )
+    contact = torch.as_tensor(trace.contact)
+    stance = contact[(onset - 1).clamp(0, walk.steps - 1), torch.arange(count)]
+    return FaultRun(recorder.episodes(), cell, member, onset, joints, severity, stance)
+
+
+def gait_of(trace: Trace, feet: Sequence[str], command: float, step_dt: float) -> GaitReport:
+    """How healthy robots walked.
+
+    Args:
+        trace: What they did.
+        feet: Names of the feet.
+        command: Commanded forward speed [m/s].
+        step_dt: Duration of an env step [s].
+
+    Returns:
+        The figures.
+    """
+    steps, count = trace.fell.shape
+    recorder = GaitRecorder(count, feet)
+    for number in range(steps):
+        flags = (trace.contact[number], trace.fell[number], trace.non_finite[number])
+        motion = (trace.position[number], trace.forward_velocity[number], trace.height[number])
+        recorder.record(*(torch.as_tensor(value) for value in (*motion, *flags)))
+    return recorder.report(command, step_dt, steps)
+
+
+def study_of(protocol: Protocol, run: FaultRun, sheet: Mapping[str, Any], about: Mapping[str, Any]) -> Study:
+    """A study of one policy, as scripts/evaluate.py writes them.
+
+    Args:
+        protocol: The conditions.
+        run: What its robots met and did.
+        sheet: The exported policy's description.
+        about: Engine, versions, command line, in plain values.
+
+    Returns:
+        The study.
+    """
+    name = Path(sheet["checkpoint"]["file"]).stem
+    policy = {"path": sheet["checkpoint"]["file"], "sha256": sheet["checkpoint"]["sha256"], **sheet["trained"]}
+    return Study(
+        protocol=protocol,
+        step_dt=sheet["control"]["policy_dt_s"],
+        joint_names=tuple(joint["name"] for joint in sheet["joints"]),
+        about=about,
+        policies=(PolicyResult(name, name, policy, run),),
+        feet=conditions_of(protocol.robot).feet,
+    )
+
+
+def _known(name: str, kinds: Sequence[str]) -> str:
+    """A scenario's name as a protocol takes it."""
+    try:
+        find_scenario(name)
+    except UmcError:
+        return "+".join(kinds)
+    return name

@@ -1,0 +1,349 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a training run is going to do, decided and checked before the simulation starts."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from pathlib import Path
+from typing import Any
+
+from umc.rl import mlp_critic
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
+from umc.rl.pretrained import describe, read_models, shipped_folder
+from umc.rl.stages import experiment_folder, find_stage1, newest_checkpoint
+from umc.rl.trained import TERRAIN_KEY, trained_terrain
+from umc.training.arguments import TrainRequest
+from umc.training.resume import require_left, require_remembered, require_same_run, require_whole
+from umc.training.sizes import Sizes, cpu_sizes
+from umc.training.task_cfg import (
+    check_groups,
+    check_launch,
+    check_sizes,
+    override_key,
+    physics_name,
+    pick_device,
+    resolve_cfgs,
+)
+from umc.utils.errors import UmcError
+from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, parent, read_record
+from umc.utils.ranks import ranks_from_env
+
+STAGE2_KEYS = ("env.events.faults", "env.events.begin_faults", "agent.experiment_name")
+"""Overrides that a Stage 1 trained on the way must not take over: it has no faults, and its own folder."""
+
+
+@dataclasses.dataclass
+class Plan:
+    """Everything about a run that is known before its simulation."""
+
+    request: TrainRequest
+    """The command line."""
+    env_cfg: Any
+    """Env cfg, resolved."""
+    agent_cfg: Any
+    """Agent cfg, resolved."""
+    device: str
+    """Device of physics and learning."""
+    physics: str
+    """Name of the engine preset."""
+    start_from: Path | None
+    """Checkpoint whose weights the run starts from, or that it goes on with; None starts from nothing."""
+    record: RunRecord
+    """The run's ``run.json``; not written yet."""
+    remarks: list[str]
+    """What the user should know."""
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        return self.record.path.parent
+
+    @property
+    def resume(self) -> bool:
+        """Whether the run goes on in its folder."""
+        return self.request.options.resume
+
+    @property
+    def iterations_behind(self) -> int:
+        """Iterations that a run that goes on has behind it."""
+        if not self.resume or self.start_from is None:
+            return 0
+        return checkpoint_info(read_checkpoint(self.start_from), self.start_from).iteration + 1
+
+
+def needs_stage1(request: TrainRequest) -> bool:
+    """Whether Stage 1 has to be trained before this run can start."""
+    if request.checkpoint is not None or request.options.resume:
+        return False
+    agent = stage1_agent(request)
+    return (
+        agent is not None
+        and find_stage1(request.logs, request.robot, agent, request.library, not request.options.no_pretrained) is None
+    )
+
+
+def stage1_agent(request: TrainRequest) -> str | None:
+    """Agent whose Stage 1 this run goes on from; None where it starts from nothing."""
+    return request.spec.stage1 if request.stage == 2 else None
+
+
+def stage1_overrides(overrides: list[str]) -> list[str]:
+    """The overrides that also hold for a Stage 1 trained on the way."""
+    return [token for token in overrides if not override_key(token).startswith(STAGE2_KEYS)]
+
+
+def make_plan(request: TrainRequest) -> Plan:
+    """Decide everything about a run.
+
+    Args:
+        request: Checked command line.
+
+    Returns:
+        The plan.
+
+    Raises:
+        UmcError: If something is wrong with it.
+    """
+    ranks = ranks_from_env()
+    if request.library == "skrl" and ranks.several:
+        raise UmcError("skrl learns in one process here; start it without torchrun, or give --rl_library rsl_rl")
+    device = pick_device(request.options.device)
+    # Isaac Lab takes the flag for a GPU of its own
+    request.options.distributed = ranks.several and device != "cpu"
+    if request.checkpoint is not None:
+        checked_info(request, request.checkpoint)
+    typed = request.overrides
+    request.overrides = merged_overrides(request.spec.tokens(request.stage), typed)
+    env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
+    remarks: list[str] = []
+    if request.options.resume:
+        start_from, record = _resumed(request, agent_cfg)
+        request.overrides = merged_overrides(record.fields["overrides"], typed)
+        env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
+        seed = record.fields["seed"] if request.options.seed is None else request.options.seed
+        remembered = Sizes(record.fields["num_envs"], record.fields["max_iterations"])
+        apply_sizes(request, env_cfg, agent_cfg, remembered, typed)
+        remarks.append(f"going on with {start_from}")
+        if record.fields.get("device", device) != device:
+            remarks.append(f"it ran on {record.fields['device']} so far (--device)")
+    else:
+        start_from, record = _start(request), None
+        seed = agent_cfg.seed if request.options.seed is None else request.options.seed
+        remarks += _cpu_sizes(request, env_cfg, agent_cfg) if device == "cpu" else []
+        apply_sizes(request, env_cfg, agent_cfg, None, typed)
+        remarks += _about_start(start_from, env_cfg) if start_from else ["starting from nothing"]
+        remarks += _adopt_critic(request, start_from, agent_cfg) if start_from else []
+    agent_cfg.run_name = request.options.run_name or agent_cfg.run_name
+    agent_cfg.seed = seed
+    env_cfg.seed = ranks.seed(seed)  # before the env exists: it draws while it is built
+    env_cfg.sim.device = agent_cfg.device = request.options.device = device
+    check_sizes(env_cfg, agent_cfg)
+    check_groups(env_cfg, agent_cfg)
+    check_launch(env_cfg, request.options)
+    stages = []
+    if request.spec.curriculum:
+        from umc.training.curriculum import add_curriculum, curriculum_stages
+
+        over = getattr(agent_cfg, "curriculum_iterations", 0) or agent_cfg.max_iterations  # skrl has no such field
+        stages = curriculum_stages(request.spec, over, agent_cfg.num_steps_per_env)
+        add_curriculum(env_cfg, stages)
+    facts = {
+        "robot": request.robot,
+        "stage": request.stage,
+        "model": request.model,
+        "agent_overrides": request.spec.tokens(request.stage),
+        "fault_curriculum": stages,
+        "physics": physics_name(env_cfg),
+        "device": device,
+        "seed": seed,
+        "num_envs": env_cfg.scene.num_envs,
+        "world_size": ranks.world_size,
+        "num_steps_per_env": agent_cfg.num_steps_per_env,
+        "max_iterations": agent_cfg.max_iterations,
+        "overrides": request.overrides,
+    }
+    if record is None:
+        facts["parent"] = None if start_from is None else parent(start_from)
+        record = new_record(_new_folder(request, agent_cfg), request.task, request.agent, **facts)
+    else:
+        record.held = True  # until the checkpoint has turned out to fit
+        record.fields |= facts
+    env_cfg.log_dir = str(record.path.parent)
+    plan = Plan(request, env_cfg, agent_cfg, device, facts["physics"], start_from, record, remarks)
+    if plan.resume:
+        require_left(plan.iterations_behind, agent_cfg.max_iterations)
+    return plan
+
+
+def share_plan(plan: Plan) -> None:
+    """Give the plans of all processes that train together the folder and the first checkpoint of process 0's.
+
+    Args:
+        plan: This process's plan; changed in place.
+
+    Raises:
+        UmcError: If a process does not see the checkpoint, or two share a GPU.
+    """
+    if not ranks_from_env().several:
+        return
+    from umc.utils.distributed import check_gpus, same, together
+
+    check_gpus(plan.device)
+    folder, start = same((str(plan.folder), None if plan.start_from is None else str(plan.start_from)))
+    plan.record.path = Path(folder) / plan.record.path.name
+    plan.record.writes = ranks_from_env().first
+    plan.env_cfg.log_dir = folder
+    plan.start_from = None if start is None else Path(start)
+
+    def see() -> None:
+        if plan.start_from is not None and not plan.start_from.is_file():
+            raise UmcError(f"no checkpoint at {plan.start_from}; all machines need --logs on a disk that they share")
+
+    together(see)
+
+
+def claim_folder(plan: Plan) -> None:
+    """Make the folder of a new run, so that no other training writes into it.
+
+    Args:
+        plan: What to do; a run that goes on has its folder, and of several processes only the first makes it.
+
+    Raises:
+        UmcError: If another training of the same second has it.
+    """
+    if plan.resume or not plan.record.writes:
+        return
+    try:
+        plan.folder.mkdir(parents=True)
+    except FileExistsError as error:
+        raise UmcError(f"{plan.folder} exists already; start again in a second, or give another --run_name") from error
+
+
+def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:
+    """What a checkpoint says about itself, if this run can use it.
+
+    Raises:
+        UmcError: If it belongs to another robot, model or (with ``--resume``) task, RL library or agent.
+    """
+    data = read_checkpoint(path)
+    info = checkpoint_info(data, path)
+    if request.options.resume:
+        require_same_run(request, info, path)
+    require_match(info, path, request.robot, request.model)
+    if request.options.resume:
+        require_whole(data, path)
+    if info.stage > request.stage:
+        raise UmcError(
+            f"{path} is of Stage {info.stage}; Stage {request.stage} comes before it: give --task {info.task}"
+        )
+    return info
+
+
+def merged_overrides(old: list[str], new: list[str]) -> list[str]:
+    """The overrides of a run that goes on: those it began with, where the new ones say nothing else."""
+    keys = {override_key(token) for token in new}
+    return [token for token in old if override_key(token) not in keys] + new
+
+
+def apply_sizes(
+    request: TrainRequest, env_cfg: Any, agent_cfg: Any, remembered: Sizes | None, typed: list[str]
+) -> None:
+    """Write the sizes into the cfgs: flags win, then overrides, then what a resumed run remembers.
+
+    Args:
+        request: Checked command line.
+        env_cfg: Env cfg to write to.
+        agent_cfg: Agent cfg to write to.
+        remembered: Sizes of the run that goes on.
+        typed: The overrides of this command; what the run remembers is newer than the overrides it began with.
+    """
+    options, keys = request.options, {override_key(token) for token in typed}
+    if options.num_envs is not None:
+        env_cfg.scene.num_envs = options.num_envs
+    elif remembered is not None and "env.scene.num_envs" not in keys:
+        env_cfg.scene.num_envs = remembered.num_envs
+    if options.max_iterations is not None:
+        agent_cfg.max_iterations = options.max_iterations
+    elif remembered is not None and "agent.max_iterations" not in keys:
+        agent_cfg.max_iterations = remembered.max_iterations
+
+
+def _cpu_sizes(request: TrainRequest, env_cfg: Any, agent_cfg: Any) -> list[str]:
+    """Write what a CPU carries into the cfgs where the user said nothing, and say so."""
+    options, keys = request.options, {override_key(token) for token in request.overrides}
+    sizes, chosen = cpu_sizes(request.spec), []
+    if options.num_envs is None and "env.scene.num_envs" not in keys:
+        chosen.append(f"{sizes.num_envs} envs (the task's own: {env_cfg.scene.num_envs}; --num_envs)")
+        env_cfg.scene.num_envs = sizes.num_envs
+    if options.max_iterations is None and "agent.max_iterations" not in keys:
+        chosen.append(
+            f"{sizes.max_iterations} iterations (the task's own: {agent_cfg.max_iterations}; --max_iterations)"
+        )
+        agent_cfg.max_iterations = sizes.max_iterations
+    return [f"chosen for a CPU: {', '.join(chosen)}"] if chosen else []
+
+
+def _start(request: TrainRequest) -> Path | None:
+    agent = stage1_agent(request)
+    if request.checkpoint is not None or agent is None:
+        return request.checkpoint
+    shipped = not request.options.no_pretrained
+    path = find_stage1(request.logs, request.robot, agent, request.library, shipped)
+    if path is None:
+        raise UmcError(f"no Stage 1 checkpoint of {request.robot} and {agent}; train Stage 1 or give --checkpoint")
+    info = checkpoint_info(read_checkpoint(path), path)
+    require_match(info, path, request.robot, request.model)
+    return path
+
+
+def _about_start(path: Path, env_cfg: Any) -> list[str]:
+    """What the user should know about the checkpoint that a run starts from."""
+    from umc.terrains import ground_name
+
+    lines = [f"starting from {path}"]
+    if path.resolve().parent == shipped_folder().resolve():
+        lines.append(f"{describe(path.stem, read_models()[path.stem])}; --no_pretrained trains Stage 1 first instead")
+    info = checkpoint_info(read_checkpoint(path), path)
+    if (path.parent / RUN_FILE).is_file():
+        status = read_record(path.parent).get("status", FINISHED)
+        if status != FINISHED:
+            lines.append(
+                f"its training is not finished ({status} after iteration {info.iteration + 1}); to finish it first: "
+                f"--task {info.task} --resume --checkpoint {path}"
+            )
+    trained, here = trained_terrain(path, info), ground_name(env_cfg.scene.terrain)
+    if trained and trained != here:
+        lines.append(f"it was trained on {trained} ground, this run walks on {here} ground ({TERRAIN_KEY}={trained})")
+    return lines
+
+
+def _adopt_critic(request: TrainRequest, path: Path, agent_cfg: Any) -> list[str]:
+    """Learn values by an MLP where the checkpoint's critic is one and the user said nothing, and say so."""
+    told = any(override_key(token) == mlp_critic.KEY for token in request.overrides)
+    if told or not mlp_critic.needs_option(read_checkpoint(path).get("critic_state_dict", ()), agent_cfg):
+        return []
+    agent_cfg.mlp_critic = True
+    request.overrides = [*request.overrides, f"{mlp_critic.KEY}=true"]  # kept, so that --resume has it
+    return [f"the checkpoint's critic is an MLP, so this run's is one ({mlp_critic.KEY}=true)"]
+
+
+def _resumed(request: TrainRequest, agent_cfg: Any) -> tuple[Path, RunRecord]:
+    path = request.checkpoint
+    if path is None:
+        experiment = experiment_folder(request.logs, agent_cfg.experiment_name, request.library)
+        path = newest_checkpoint(experiment)
+        if path is None:
+            raise UmcError(f"nothing to resume in {experiment}; start without --resume, or give --checkpoint or --logs")
+        checked_info(request, path)
+    record = RunRecord(path.parent, read_record(path.parent))
+    require_remembered(record.fields, record.path)
+    return path, record
+
+
+def _new_folder(request: TrainRequest, agent_cfg: Any) -> Path:
+    name = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    if agent_cfg.run_name:
+        name += f"_{agent_cfg.run_name}"
+    return experiment_folder(request.logs, agent_cfg.experiment_name, request.library) / name

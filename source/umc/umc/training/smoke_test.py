@@ -1,0 +1,123 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""``--quick``: both stages, evaluation and video in a few minutes, each in a process of its own."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from umc.rl.agents import entry_point
+from umc.rl.stages import experiment_folder, experiment_name, newest_checkpoint, stage1_task
+from umc.rl.trained import TERRAIN_KEY
+from umc.training.arguments import TrainRequest
+from umc.training.plan import stage1_agent, stage1_overrides
+from umc.training.sizes import QUICK_SIZES
+from umc.training.task_cfg import SELECTORS, override_key, physics_name, pick_device, resolve_cfgs
+from umc.utils.console import quiet
+from umc.utils.errors import UmcError
+from umc.utils.process import common_flags, run_script
+
+
+def run_quick(request: TrainRequest, scripts: Path) -> int:
+    """Pass once through everything, small.
+
+    Args:
+        request: Checked command line; its sizes win over those of ``--quick``.
+        scripts: Folder of train.py, evaluate.py and play.py.
+
+    Returns:
+        0.
+
+    Raises:
+        ChildFailed: If a phase did not end with 0.
+        UmcError: If a phase left nothing behind.
+    """
+    options = request.options
+    name = f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}_{request.task}_{request.spec.name}"
+    folder = (options.logs / "quick" / name).resolve()
+    options.logs = folder / "logs"
+    options.num_envs = options.num_envs or QUICK_SIZES.num_envs
+    options.max_iterations = options.max_iterations or QUICK_SIZES.max_iterations
+    print(
+        f"--quick proves that every part works together. It proves nothing about learning: "
+        f"{options.max_iterations} iterations of {options.num_envs} envs teach no robot to walk."
+    )
+    request.overrides = [*request.overrides, *quick_ground(request)]
+    phases: list[tuple[str, Callable[[], None]]] = []
+    agent = stage1_agent(request)
+    if agent is not None:
+        flags = common_flags(request, entry_point(agent, request.library))
+        stage1 = ["--task", stage1_task(request.task), *flags, *stage1_overrides(request.overrides)]
+        phases.append(("Stage 1", lambda: run_script(scripts / "train.py", stage1)))
+    this = ["--task", request.task, *common_flags(request, request.agent), *request.overrides]
+    phases.append((f"Stage {request.stage}", lambda: run_script(scripts / "train.py", this)))
+    shown = [token for token in request.overrides if override_key(token) in SELECTORS]
+    shown += ["--device", options.device] if options.device else []
+
+    def checkpoint() -> Path:
+        runs = experiment_name(request.robot, request.spec.name, request.stage)
+        experiment = experiment_folder(options.logs, runs, request.library)
+        found = newest_checkpoint(experiment)
+        if found is None:
+            raise UmcError(f"training left no checkpoint in {experiment}; leave out agent.experiment_name with --quick")
+        return found
+
+    def evaluate() -> None:
+        arguments = ["--checkpoint", str(checkpoint()), "--task", request.task, "--quick"]
+        run_script(scripts / "evaluate.py", [*arguments, "--out", str(folder / "evaluation"), *shown])
+
+    def play() -> None:
+        arguments = ["--checkpoint", str(checkpoint()), "--out", str(folder / "video"), "--quick"]
+        run_script(scripts / "play.py", [*arguments, *shown])
+
+    phases += [("evaluation", evaluate), ("video", play)]
+    times = []
+    for number, (phase, work) in enumerate(phases, start=1):
+        print(f"[{number}/{len(phases)}] {phase}", flush=True)
+        start = time.monotonic()
+        work()
+        times.append(f"{phase} {time.monotonic() - start:.0f} s")
+    print(f"times: {', '.join(times)}")
+    print("--quick is through: every part works together; nothing has been learnt.")
+    print(f"checkpoint: {checkpoint()}")
+    print(f"report: {one_of(folder / 'evaluation', 'report.json')}")
+    print(f"video: {one_of(folder / 'video', '*.mp4')}", flush=True)
+    return 0
+
+
+def quick_ground(request: TrainRequest) -> list[str]:
+    """Flat ground where tracks would make a quick pass slow: Newton on a CPU takes six times as long on them.
+
+    Args:
+        request: Checked command line.
+
+    Returns:
+        Override that lays flat ground; none where the ground is flat already, or the user names one.
+    """
+    from umc.terrains import ground_name
+
+    named = any(override_key(token).startswith((TERRAIN_KEY, "presets")) for token in request.overrides)
+    if named or pick_device(request.options.device) != "cpu":
+        return []
+    with quiet():
+        env_cfg, _ = resolve_cfgs(request.task, request.agent, request.overrides)
+    ground = ground_name(env_cfg.scene.terrain)
+    if ground == "flat" or physics_name(env_cfg) != "newton_mjwarp":
+        return []
+    print(f"flat ground, since Newton on a CPU is slow on the task's own; {TERRAIN_KEY}={ground} brings that back")
+    return [f"{TERRAIN_KEY}=flat"]
+
+
+def one_of(folder: Path, pattern: str) -> Path:
+    """The first file of a kind.
+
+    Raises:
+        UmcError: If there is none.
+    """
+    found = sorted(folder.rglob(pattern))
+    if not found:
+        raise UmcError(f"no {pattern} in {folder}, although the script that writes it ended with 0")
+    return found[0]

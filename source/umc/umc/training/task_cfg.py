@@ -1,0 +1,313 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a command line to Isaac Lab cfgs, by Isaac Lab's own functions; every mistake becomes one line."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import importlib.util
+import inspect
+import numbers
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from umc.rl.privileged_critic import LIVE_GROUP
+from umc.training.arguments import TrainRequest, add_arguments, at_least_one, did_you_mean
+from umc.utils.errors import UmcError
+from umc.utils.ranks import Ranks, ranks_from_env
+
+HYDRA_QUIET = [
+    "hydra/job_logging=disabled",
+    "hydra/hydra_logging=disabled",
+    "hydra.run.dir=.",
+    "hydra.output_subdir=null",
+]
+"""Keeps Hydra from making folders and from taking over logging, where it is asked to compose (``+key=value``)."""
+
+FLAGS = {
+    "env.sim.device": "--device",
+    "agent.device": "--device",
+    "env.seed": "--seed",
+    "agent.resume": "--resume",
+    "agent.load_run": "--checkpoint",
+    "agent.load_checkpoint": "--checkpoint",
+}
+"""Fields that a flag decides: an override of them would be ignored."""
+
+SELECTORS = ("physics", "renderer", "presets")
+"""Tokens that choose presets; see ``isaaclab_tasks.utils.preset_cli``."""
+
+ENGINES = {"ovphysx": ("ovphysx", "newton_mjwarp"), "newton_mjwarp": ("newton", "ovphysx")}
+"""Python package of each engine that needs no Isaac Sim, and the other one."""
+
+
+def full_parser() -> argparse.ArgumentParser:
+    """Parser of all flags: Isaac Lab's launcher flags, then UMC's own, which win where both name one."""
+    from isaaclab.app import add_launcher_args
+
+    from umc.training.arguments import Parser
+
+    parser = Parser(
+        prog="train.py",
+        conflict_handler="resolve",
+        allow_abbrev=False,
+        description="Train a UMC policy. Stage 2 starts from the newest Stage 1 checkpoint of the same robot and "
+        "model; where there is none, Stage 1 is trained first.",
+    )
+    add_launcher_args(parser)
+    add_arguments(parser)
+    return parser
+
+
+def show_help(argv: list[str]) -> None:
+    """Print the help, with the presets of the task where ``argv`` names one; ends the process."""
+    from isaaclab_tasks.utils import setup_preset_cli
+
+    from umc.training.arguments import load_tasks
+
+    load_tasks()
+    setup_preset_cli(full_parser(), argv)
+
+
+def add_launcher_options(request: TrainRequest, argv: list[str]) -> None:
+    """Parse Isaac Lab's launcher flags too; what is left over are presets and Hydra overrides.
+
+    Args:
+        request: What :func:`umc.training.arguments.parse` returned; its options and overrides are completed.
+        argv: Arguments without the script's name.
+
+    Raises:
+        UmcError: If a token is neither.
+    """
+    from isaaclab.app.sim_launcher import fuse_kit_args
+
+    options, overrides = full_parser().parse_known_args(fuse_kit_args(argv))
+    options.seed = request.options.seed  # -1 has been drawn already
+    for token in overrides:
+        if token.startswith("-"):
+            raise UmcError(f"unknown flag {token.split('=')[0]}; --help lists all flags")
+        if "=" not in token:
+            raise UmcError(f"cannot read {token}; overrides look like env.scene.num_envs=64 or physics=ovphysx")
+    request.options, request.overrides = options, overrides
+
+
+def override_key(token: str) -> str:
+    """The key of an override token."""
+    return token.split("=", 1)[0]
+
+
+def resolve_cfgs(task: str, agent: str | None, overrides: list[str]) -> tuple[Any, Any]:
+    """Env and agent cfg of a task with presets and overrides applied.
+
+    Isaac Lab applies ``env.`` and ``agent.`` overrides without asking whether the field exists: a misspelt one would be
+    ignored in silence. They are checked here first.
+
+    Args:
+        task: Gym id.
+        agent: Agent entry point; None where a checkpoint brings its own.
+        overrides: Presets and Hydra overrides.
+
+    Returns:
+        Env cfg and agent cfg.
+
+    Raises:
+        UmcError: If a preset, a key or a value is wrong.
+    """
+    with one_line_errors():
+        from isaaclab_tasks.utils import resolve_task_config
+
+        presets = [token for token in overrides if override_key(token) in SELECTORS]
+        env_cfg, agent_cfg = resolve_task_config(task, agent, overrides=presets)
+        check_overrides({"env": env_cfg, "agent": agent_cfg}, overrides)
+        raw = any(override_key(token).split(".")[0] not in ("env", "agent", *SELECTORS) for token in overrides)
+        return resolve_task_config(task, agent, overrides=overrides + (HYDRA_QUIET if raw else []))
+
+
+@contextlib.contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn what Isaac Lab and Hydra raise over a user's override into a :class:`UmcError` of one line."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    before = os.environ.get("HYDRA_FULL_ERROR")
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints and exits by itself
+    try:
+        yield
+    except UmcError:
+        raise
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise UmcError(" ".join(lines) or type(error).__name__) from error
+    finally:
+        if before is None:
+            del os.environ["HYDRA_FULL_ERROR"]
+        else:
+            os.environ["HYDRA_FULL_ERROR"] = before
+
+
+def check_overrides(sections: dict[str, Any], overrides: list[str]) -> None:
+    """Refuse ``env.`` and ``agent.`` overrides of no field, of one that a flag decides, or of a number by another type.
+
+    Args:
+        sections: ``"env"`` and ``"agent"`` cfg before the overrides.
+        overrides: Tokens as typed.
+
+    Raises:
+        UmcError: If one is wrong, or would be ignored.
+    """
+    from isaaclab_tasks.utils.hydra import _parse_val
+
+    keys = [override_key(token) for token in overrides]
+    for token, key in zip(overrides, keys, strict=True):
+        section, *path = key.split(".")
+        if section not in sections:
+            continue
+        if key in FLAGS:
+            raise UmcError(f"{token}: nothing reads {key} here; give {FLAGS[key]}")
+        if any(key.startswith(f"{other}.") for other in keys if other != key):
+            continue  # another override replaces a part of the tree above it
+        current = _field(sections[section], section, path)
+        value = _parse_val(token.split("=", 1)[1])
+        number = isinstance(current, numbers.Number) and not isinstance(current, bool)
+        if number and value is not None and not isinstance(value, numbers.Number):
+            raise UmcError(f"{token}: {key} takes a number")
+
+
+def _field(cfg: Any, where: str, path: list[str]) -> Any:
+    """Value of a field that an override names; None for a term's parameter that its cfg leaves at the default."""
+    for name in path:
+        known = _names(cfg)
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise UmcError(f"unknown override {where}.{name}: {where} has no field {name}{hint and ';'}{hint}")
+        if isinstance(cfg, Mapping):
+            cfg = cfg[name]
+        elif name == "params" and hasattr(cfg, "func"):
+            cfg = {**dict.fromkeys(_parameters(cfg.func)), **cfg.params}
+        else:
+            cfg = getattr(cfg, name)
+        where = f"{where}.{name}"
+    return cfg
+
+
+def _names(cfg: Any) -> list[str]:
+    if isinstance(cfg, Mapping):
+        return list(cfg)
+    return [name for name in vars(cfg) if not name.startswith("_")] if dataclasses.is_dataclass(cfg) else []
+
+
+def _parameters(term: Any) -> list[str]:
+    """Parameters of a manager's term, a function or a class with ``__call__``."""
+    function = term.__call__ if isinstance(term, type) else term
+    return list(inspect.signature(function).parameters)
+
+
+def check_sizes(env_cfg: Any, agent_cfg: Any) -> None:
+    """Refuse counts below 1, whichever way they were given.
+
+    Raises:
+        UmcError: If there is one.
+    """
+    at_least_one(env_cfg.scene.num_envs, "env.scene.num_envs")
+    at_least_one(agent_cfg.max_iterations, "agent.max_iterations")
+    at_least_one(agent_cfg.num_steps_per_env, "agent.num_steps_per_env")
+    at_least_one(agent_cfg.save_interval, "agent.save_interval")
+
+
+def check_groups(env_cfg: Any, agent_cfg: Any) -> None:
+    """Refuse observation groups that the task does not have, before the simulation starts.
+
+    Raises:
+        UmcError: If the agent reads one, or none at all.
+    """
+    groups = [name for name in _names(env_cfg.observations) if getattr(env_cfg.observations, name) is not None]
+    known = [*groups, LIVE_GROUP] if getattr(agent_cfg, "critic_sees_faults", False) else groups
+    if not isinstance(agent_cfg.obs_groups, Mapping):
+        raise UmcError("agent.obs_groups is not set as a whole; give agent.obs_groups.actor or agent.obs_groups.critic")
+    for reader, read in agent_cfg.obs_groups.items():
+        if not isinstance(read, list) or not read or any(name not in known for name in read):
+            raise UmcError(
+                f"agent.obs_groups.{reader} is {read}; it lists some of {', '.join(known)}, in quotes: "
+                f"""'agent.obs_groups.{reader}=["{known[0]}"]'"""
+            )
+
+
+def check_launch(env_cfg: Any, options: argparse.Namespace) -> None:
+    """Refuse combinations that cannot start here: an engine that is not installed, and the like.
+
+    Raises:
+        UmcError: If the combination cannot start.
+    """
+    from isaaclab.app import validate_launch
+
+    with one_line_errors():
+        _, needs_kit = validate_launch(env_cfg, options)
+    if needs_kit and importlib.util.find_spec("isaacsim") is None:
+        raise UmcError(
+            f"{needs_kit[0]} needs Isaac Sim, which is not installed; choose physics=newton_mjwarp or physics=ovphysx"
+        )
+    engine = physics_name(env_cfg)
+    package, other = ENGINES.get(engine, (None, None))
+    if package is not None and importlib.util.find_spec(package) is None:
+        raise UmcError(
+            f"physics={engine} needs the Python package {package}, which is not installed; install the version in "
+            f"requirements.lock, or choose physics={other}"
+        )
+
+
+def pick_device(device: str | None) -> str:
+    """Device to train on: what was asked for, else the first GPU, else the CPU; of several processes each gets a GPU.
+
+    Raises:
+        UmcError: If there is no such device.
+    """
+    import torch
+
+    ranks = ranks_from_env()
+    if ranks.several:
+        return _device_of(ranks, device)
+    if device is None:
+        return "cuda:0" if torch.cuda.is_available() else "cpu"
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as error:
+        raise UmcError(f"unknown device {device}; choose cpu, cuda or cuda:N") from error
+    if kind not in ("cpu", "cuda"):
+        raise UmcError(f"cannot simulate on {device}; choose cpu, cuda or cuda:N")
+    if kind == "cuda":
+        count = torch.cuda.device_count()
+        if (torch.device(device).index or 0) >= count:
+            raise UmcError(f"no device {device} on this machine ({count} GPUs); choose another or --device cpu")
+        return "cuda:0" if device == "cuda" else device
+    return "cpu"
+
+
+def _device_of(ranks: Ranks, device: str | None) -> str:
+    """Device of one of several processes: the GPU with its number, or the one that it can see, or the CPU."""
+    import torch
+
+    if device not in (None, "cpu", "cuda"):
+        raise UmcError(f"--device {device}: each process takes the GPU of its number; give cuda, cpu or no --device")
+    count = torch.cuda.device_count()
+    if device == "cpu" or (device is None and count == 0):
+        return "cpu"
+    if count == 0:
+        raise UmcError(f"no device {device} on this machine (0 GPUs); give --device cpu")
+    if count == 1:
+        return "cuda:0"  # schedulers such as SLURM show each process its own GPU only
+    if ranks.local_rank >= count:
+        raise UmcError(
+            f"process {ranks.local_rank} of this machine has no GPU (there are {count}); give torchrun "
+            f"--nproc_per_node {count}, or --device cpu"
+        )
+    return f"cuda:{ranks.local_rank}"
+
+
+def physics_name(env_cfg: Any) -> str:
+    """Name of the engine preset that a resolved env cfg stands for."""
+    from isaaclab_rl.entrypoints.common import _physics_backend_name
+
+    return _physics_backend_name(env_cfg.sim.physics)

@@ -1,0 +1,386 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ``scripts/train.py`` calls: trains one stage, and the one before it where that is missing."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import umc
+from umc.rl.agents import LIBRARIES, entry_point
+from umc.rl.mlp_critic import exchange_critic
+from umc.rl.privileged_critic import inform_critic
+from umc.rl.stages import hand_over, stage1_task
+from umc.training.arguments import TrainRequest, parse
+from umc.training.sizes import cpu_threads, is_large
+from umc.utils.console import drop_known_warnings, drop_physx_news, quiet
+from umc.utils.errors import UmcError
+from umc.utils.io import remove_leftovers
+from umc.utils.logged_process import end_with_parent
+from umc.utils.process import ChildFailed, common_flags, run_script, typed
+from umc.utils.provenance import FINISHED
+from umc.utils.ranks import PeerLost, SharedError, ranks_from_env
+
+if TYPE_CHECKING:
+    from umc.rl.runner import TrainingRun
+    from umc.training.plan import Plan
+
+STARTUP_LOG = "startup.log"
+"""What Isaac Lab prints while it builds an env, kept in the run folder."""
+
+FAILED = 1
+USAGE_ERROR = 2
+INTERRUPTED = 130
+
+
+def main(argv: list[str], scripts: Path) -> int:
+    """Run ``scripts/train.py``.
+
+    Args:
+        argv: Arguments without the script's name.
+        scripts: Folder of train.py, evaluate.py and play.py.
+
+    Returns:
+        Exit status: 0 done, 1 another process of the run is gone, 2 wrong use, 130 Ctrl-C, 143 SIGTERM, or that of a
+        script this one depends on.
+    """
+    try:
+        return _run(argv, scripts)
+    except PeerLost as error:
+        print(f"error: {_mine()}{error}; checkpoints are kept, --resume goes on with the last", file=sys.stderr)
+        return FAILED
+    except SharedError as error:
+        if not _mine():
+            print(f"error: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    except UmcError as error:
+        print(f"error: {_mine()}{error}", file=sys.stderr)
+        return USAGE_ERROR
+    except ChildFailed as error:
+        print(error.line, file=sys.stderr)
+        return error.code
+    except KeyboardInterrupt as interrupt:
+        signum = getattr(interrupt, "signum", None)  # TrainingInterrupted has said how to resume
+        if signum is None:
+            print("stopped; what was not saved yet is lost", flush=True)
+        return INTERRUPTED if signum is None else 128 + signum
+
+
+def _mine() -> str:
+    """Whose message it is, where it is not that of the process that speaks for all."""
+    rank = os.environ.get("RANK", "0")
+    return "" if rank == "0" else f"process {rank}: "
+
+
+def _run(argv: list[str], scripts: Path) -> int:
+    end_with_parent()
+    if "-h" in argv or "--help" in argv:
+        from umc.training.task_cfg import show_help
+
+        show_help(argv)
+    if any(token.split("=", 1)[0] == "--recipe" for token in argv):
+        from umc.training.recipe_runner import run_recipe
+
+        return run_recipe(argv, scripts)
+    if any(token.split("=")[0] == "--sweep" for token in argv):
+        from umc.training.sweep_runner import run_sweep
+
+        return run_sweep(argv, scripts)
+    ranks = ranks_from_env()
+    if not ranks.several and "--distributed" not in argv:
+        return _work(argv, scripts)
+    from umc.utils.distributed import check_flag, connect, disconnect
+
+    check_flag("--distributed" in argv, ranks)
+    with contextlib.ExitStack() as silence:
+        if not ranks.first:
+            nowhere = silence.enter_context(open(os.devnull, "w"))
+            silence.enter_context(contextlib.redirect_stdout(nowhere))
+        connect(ranks, shlex.join(argv))
+        status = _work(argv, scripts)
+        disconnect()  # after an error nobody may wait for a process that is gone
+        return status
+
+
+def _together(step: Callable[[], Any]) -> Any:
+    """What several processes have to manage all or none of."""
+    if not ranks_from_env().several:
+        return step()
+    from umc.utils.distributed import together
+
+    return together(step)
+
+
+def _work(argv: list[str], scripts: Path) -> int:
+    request = _together(lambda: parse(argv))
+
+    # from here on imports take seconds
+    from umc.training.plan import claim_folder, make_plan, needs_stage1, share_plan
+    from umc.training.task_cfg import add_launcher_options
+    from umc.utils.distributed import check_stage1_on_the_way, same
+
+    request.options.seed = same(request.options.seed)  # -1 has been drawn
+    with quiet():
+        _together(lambda: add_launcher_options(request, argv))
+    if request.options.quick:
+        from umc.training.smoke_test import run_quick
+
+        return run_quick(request, scripts)
+    if same(_together(lambda: needs_stage1(request))):
+        _together(lambda: check_stage1_on_the_way(ranks_from_env()))
+        train_stage1(request, scripts)
+    with quiet():
+        plan = _together(lambda: make_plan(request))
+    share_plan(plan)
+    _together(lambda: claim_folder(plan))
+    checkpoint = train(plan, argv)
+    print(f"checkpoint: {checkpoint}", flush=True)
+    if request.options.video and ranks_from_env().first:
+        arguments = ["--checkpoint", str(checkpoint), "--out", str(plan.folder / "videos"), "--device", plan.device]
+        run_script(scripts / "play.py", [*arguments, f"physics={plan.physics}"], alone=True)
+    return 0
+
+
+def train_stage1(request: TrainRequest, scripts: Path) -> None:
+    """Train Stage 1 for a Stage 2 that has nothing to start from.
+
+    Args:
+        request: Command line of Stage 2.
+        scripts: Folder of train.py.
+
+    Raises:
+        UmcError: If the Stage 2 command line is wrong in a way that would only show after Stage 1.
+        ChildFailed: If Stage 1 did not end with 0.
+    """
+    from umc.training.plan import stage1_agent, stage1_overrides
+    from umc.training.task_cfg import check_launch, check_sizes, pick_device, resolve_cfgs
+
+    with quiet():
+        pick_device(request.options.device)
+        env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
+        check_sizes(env_cfg, agent_cfg)
+        check_launch(env_cfg, request.options)
+    task, agent = stage1_task(request.task), stage1_agent(request)
+    assert agent is not None
+    print(f"no Stage 1 checkpoint of {request.robot} with the {agent} model: training {task} first", flush=True)
+    flags = common_flags(request, entry_point(agent, request.library))
+    run_script(scripts / "train.py", ["--task", task, *flags, *stage1_overrides(request.overrides)])
+    print(f"Stage 1 is done; now {request.task}", flush=True)
+
+
+def train(plan: Plan, argv: list[str]) -> Path:
+    """Simulate and learn.
+
+    Args:
+        plan: What to do.
+        argv: Command line, for ``run.json`` and for the line that says how to resume.
+
+    Returns:
+        The last checkpoint.
+
+    Raises:
+        TrainingInterrupted: On Ctrl-C or SIGTERM; the checkpoint is written.
+        UmcError: If the checkpoint's weights do not fit.
+    """
+    from umc.rl.runner import TrainingInterrupted
+
+    say_what_comes(plan)
+    if plan.resume and plan.record.writes:
+        remove_leftovers(plan.folder)
+    plan.record.start(argv)
+    try:
+        checkpoint = _simulate(plan)
+    except TrainingInterrupted as interrupt:
+        plan.record.finish("interrupted", checkpoint=interrupt.checkpoint.name)
+        print(f"{interrupt}, saved; resume with: {resume_command(plan, interrupt.checkpoint)}", flush=True)
+        raise
+    except BaseException as error:
+        status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        plan.record.finish(status, error=f"{type(error).__name__}: {error}")
+        raise
+    plan.record.finish(FINISHED, checkpoint=checkpoint.name)
+    return checkpoint
+
+
+def say_what_comes(plan: Plan) -> None:
+    """Print what the run is going to do."""
+    request, env_cfg, agent_cfg = plan.request, plan.env_cfg, plan.agent_cfg
+    model = f"{request.spec.name} model" + ("" if request.library == LIBRARIES[0] else f" by {request.library}")
+    print(f"UMC {umc.__version__}: {request.task}, {model}, {plan.physics} on {plan.device}")
+    envs, processes = f"{env_cfg.scene.num_envs} envs", ranks_from_env().world_size
+    if processes > 1:
+        envs = f"{processes} processes x {envs} = {processes * env_cfg.scene.num_envs} envs"
+    print(f"{envs} x {agent_cfg.num_steps_per_env} steps, {agent_cfg.max_iterations} iterations, seed {agent_cfg.seed}")
+    for remark in plan.remarks:
+        print(remark)
+    print(f"run folder: {plan.folder}")
+    print(f"starting the simulation (its messages: {STARTUP_LOG} in the run folder) ...", flush=True)
+
+
+def resume_command(plan: Plan, checkpoint: Path) -> str:
+    """The command that goes on with a run; everything else stands in its ``run.json``."""
+    request = plan.request
+    library = [] if request.library == LIBRARIES[0] else ["--rl_library", request.library]
+    agent = [*library, "--agent", request.spec.name]
+    arguments = ["--task", request.task, *agent, "--resume", "--checkpoint", str(checkpoint)]
+    arguments += ["--deterministic"] if request.options.deterministic else []
+    processes = ranks_from_env().world_size
+    if processes == 1 or plan.device == "cpu":  # else each process takes the GPU of its number
+        arguments += ["--device", plan.device]
+    if processes > 1:
+        return shlex.join(["torchrun", "--nproc_per_node", str(processes), sys.argv[0], *arguments, "--distributed"])
+    return typed(sys.argv[0], arguments)
+
+
+def _simulate(plan: Plan) -> Path:
+    """Build env and runner, learn; errors of the user leave Isaac Lab's launcher without its traceback."""
+    import torch
+    from isaaclab.app import launch_simulation
+    from isaaclab_rl.entrypoints.common import scoped_torch_backend_flags
+
+    drop_known_warnings()
+    drop_physx_news(plan.env_cfg, plan.device)
+    threads = cpu_threads(is_large(plan.request.spec)) if plan.device == "cpu" else None
+    if threads is not None:
+        torch.set_num_threads(threads)
+    from umc.utils.distributed import peers
+    from umc.utils.matmul import training_products
+
+    failure: UmcError | PeerLost | None = None
+    checkpoint: Path | None = None
+    fast = {"cuda_matmul_allow_tf32": True, "cudnn_allow_tf32": True}  # as Isaac Lab trains
+    with scoped_torch_backend_flags(**fast, cudnn_deterministic=False, cudnn_benchmark=True):
+        startup = io.StringIO()
+        with launch_simulation(plan.env_cfg, plan.request.options), contextlib.ExitStack() as cleanup:
+            try:
+                try:
+                    with contextlib.nullcontext() if _verbose(plan) else quiet(startup):
+                        runner = _build(plan, cleanup)
+                finally:
+                    if plan.record.writes:
+                        plan.folder.mkdir(parents=True, exist_ok=True)
+                        (plan.folder / STARTUP_LOG).write_text(startup.getvalue())
+                compile_mode = getattr(plan.agent_cfg, "torch_compile_mode", None)
+                with peers(), training_products(plan.device, compile_mode):
+                    checkpoint = runner.train(plan.agent_cfg.max_iterations, plan.agent_cfg.init_at_random_ep_len)
+                results = {"reward": runner.logger.mean_return(), "episode_steps": runner.logger.mean_length()}
+                plan.record.fields["result"] = results
+            except (UmcError, PeerLost) as error:
+                failure = error
+    if failure is not None:
+        raise failure
+    assert checkpoint is not None
+    return checkpoint
+
+
+def _verbose(plan: Plan) -> bool:
+    return plan.request.options.verbose or plan.request.options.info
+
+
+def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
+    """Make env and runner, and load what the run starts from."""
+    import gymnasium as gym
+    import torch
+    from isaaclab.utils import to_dict
+    from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
+    from isaaclab_rl.rsl_rl.utils import check_rsl_rl_version, handle_deprecated_rsl_rl_cfg
+
+    from umc.mdp import fault_state
+    from umc.mdp.events import joint_faults_of
+
+    request, env_cfg = plan.request, plan.env_cfg
+    apply_env_overrides(request.options, env_cfg)
+    inform_critic(env_cfg, plan.agent_cfg)
+    exchange_critic(plan.agent_cfg)
+    agent_cfg = handle_deprecated_rsl_rl_cfg(plan.agent_cfg, check_rsl_rl_version())
+    env: Any = gym.make(request.task, cfg=env_cfg)
+    cleanup.callback(close_env, env)
+    if plan.resume:  # before the first reset, which draws by it: a curriculum goes on where it was
+        env.unwrapped.common_step_counter = plan.iterations_behind * agent_cfg.num_steps_per_env
+    wrap, runner_class = _library(request.library)
+    train_cfg = to_dict(agent_cfg)
+    wrapped = wrap(env, train_cfg)
+    # first weights must not depend on how much the engine drew; processes get those of the first and noise of their own
+    torch.manual_seed(ranks_from_env().seed(agent_cfg.seed))
+    info = _info(plan, env.unwrapped)
+    runner = runner_class(wrapped, train_cfg, str(plan.folder), agent_cfg.device, info=info)
+    # a plan is drawn from (seed, env, episode): counted from 0 again, a resumed run would repeat its faults
+    runner.carried["fault_episode"] = fault_state(env.unwrapped).episode
+    begin(plan, runner, env_cfg, agent_cfg)
+    if plan.resume:  # the wrapper's reset has drawn episode 0, whose faults the run has met
+        joint_faults_of(env.unwrapped).begin_episode(slice(None))
+    return runner
+
+
+def _library(library: str) -> tuple[Callable[[Any, dict[str, Any]], Any], Callable[..., TrainingRun]]:
+    """What wraps an env for an RL library, given the agent cfg, and the library's runner."""
+    if library == "skrl":
+        from umc.rl.skrl.packing import PackedEnv
+        from umc.rl.skrl.runner import SkrlRunner
+
+        return lambda env, cfg: PackedEnv(env, cfg["obs_groups"], cfg["clip_actions"]), SkrlRunner
+    from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
+
+    from umc.rl.runner import UmcRunner
+
+    return lambda env, cfg: RslRlVecEnvWrapper(env, cfg["clip_actions"]), UmcRunner
+
+
+def begin(plan: Plan, runner: TrainingRun, env_cfg: Any, agent_cfg: Any) -> None:
+    """Load what a run starts from, then write down its cfgs.
+
+    In this order: a run whose checkpoint does not fit what was typed stays as it was, and can still be gone on with.
+
+    Args:
+        plan: What to do.
+        runner: The run's runner.
+        env_cfg: Env cfg, as the env was made.
+        agent_cfg: Agent cfg, as the runner was made.
+
+    Raises:
+        UmcError: If the checkpoint does not fit.
+    """
+    from isaaclab_rl.entrypoints.common import dump_train_configs
+
+    load_start(plan, runner)
+    plan.record.release()
+    if plan.record.writes:
+        dump_train_configs(str(plan.folder), env_cfg, agent_cfg)
+
+
+def load_start(plan: Plan, runner: TrainingRun) -> None:
+    """Load what a run starts from, or what it goes on with."""
+    if plan.resume:
+        runner.resume(str(plan.start_from))
+    elif plan.start_from is not None:
+        hand_over(runner, plan.start_from, plan.request.robot, plan.request.model)
+
+
+def _info(plan: Plan, env: Any) -> Any:
+    from umc.rl.checkpoint import CheckpointInfo
+    from umc.rl.trained import env_overrides
+    from umc.terrains import ground_name
+
+    return CheckpointInfo(
+        robot=plan.request.robot,
+        task=plan.request.task,
+        stage=plan.request.stage,
+        model=plan.request.model,
+        joint_names=list(env.scene["robot"].joint_names),
+        seed=plan.agent_cfg.seed,
+        iteration=0,
+        umc_version=umc.__version__,
+        agent=plan.request.agent,
+        experiment=plan.agent_cfg.experiment_name,
+        agent_overrides=plan.record.fields["agent_overrides"],
+        physics=plan.physics,
+        terrain=ground_name(plan.env_cfg.scene.terrain),
+        env_overrides=env_overrides(plan.request.overrides),
+    )

@@ -1,0 +1,159 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""``run.json``: everything needed to repeat a run."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import platform
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import umc
+from umc.rl.agents import library_of
+from umc.rl.checkpoint import sha256
+from umc.utils.errors import UmcError
+from umc.utils.io import write_json
+
+RUN_FILE = "run.json"
+
+FINISHED = "finished"
+"""Status of a run that has had all its iterations."""
+
+PACKAGES = {
+    "umc": "umc",
+    "isaaclab": "isaaclab",
+    "torch": "torch",
+    "warp": "warp-lang",
+    "newton": "newton",
+    "ovphysx": "ovphysx",
+    "rsl_rl": "rsl-rl-lib",
+    "skrl": "skrl",
+}
+"""Name in the file and name of the distribution."""
+
+
+def now() -> str:
+    """Time in UTC, ISO 8601."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of what a run depends on; None where a package is missing."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for name, distribution in PACKAGES.items():
+        try:
+            found[name] = importlib.metadata.version(distribution)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def git_state() -> dict[str, Any] | None:
+    """Commit of this package's checkout and whether it has changes; None where it is no checkout or git is missing."""
+    folder = Path(umc.__file__).parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", "__init__.py")  # else the repository around a virtual environment answers
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return None
+
+
+def parent(path: Path, **more: Any) -> dict[str, Any]:
+    """Where a run's first weights came from."""
+    return {"path": str(path.resolve()), "sha256": sha256(path), **more}
+
+
+class RunRecord:
+    """The file ``run.json`` of one run folder, rewritten atomically whenever something changes."""
+
+    def __init__(self, folder: Path, fields: dict[str, Any]) -> None:
+        """Hold a record; nothing is written before :meth:`write`.
+
+        Args:
+            folder: Run folder.
+            fields: What to record.
+        """
+        self.path = folder / RUN_FILE
+        self.fields = fields
+        self.writes = True
+        """Whether the file is written: by one of several processes only."""
+        self.held = False
+        """Whether changes wait for :meth:`release`: a refused ``--resume`` leaves the file as it was."""
+
+    def write(self, **changes: Any) -> None:
+        """Change fields and write the file."""
+        self.fields.update(changes)
+        if self.held or not self.writes:
+            return
+        write_json(self.path, self.fields)
+
+    def release(self) -> None:
+        """Write the changes that were held back, and from now on every one."""
+        if self.held:
+            self.held = False
+            self.write()
+
+    def start(self, argv: list[str]) -> None:
+        """Note that a process works on this run now."""
+        started = {"command": shlex.join([sys.executable, *sys.argv[:1], *argv]), "started_at": now()}
+        started |= {"git": git_state(), "versions": versions()}
+        self.write(status="running", starts=[*self.fields.get("starts", []), started], ended_at=None)
+
+    def finish(self, status: str, **changes: Any) -> None:
+        """Note how the process ended: ``finished``, ``interrupted`` or ``failed``."""
+        self.write(status=status, ended_at=now(), **changes)
+
+
+def new_record(folder: Path, task: str, agent: str, **fields: Any) -> RunRecord:
+    """Start the record of a new run.
+
+    Its first five fields are Isaac Lab's run manifest, so that ``isaaclab play --checkpoint latest`` finds the run.
+
+    Args:
+        folder: Run folder.
+        task: Gym id.
+        agent: Agent entry point.
+        **fields: What else to record.
+
+    Returns:
+        The record, not written yet.
+    """
+    manifest = {
+        "version": 1,
+        "library": library_of(agent),
+        "task": task,
+        "created_at": now(),
+        "metadata": {"agent": agent},
+    }
+    return RunRecord(folder, {**manifest, "agent": agent, **fields})
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Read the ``run.json`` of a run folder.
+
+    Raises:
+        UmcError: If there is none, or it is no JSON.
+    """
+    path = folder / RUN_FILE
+    try:
+        fields = json.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise UmcError(
+            f"{folder} has no {RUN_FILE}: it is no run of scripts/train.py; give another --checkpoint"
+        ) from error
+    except json.JSONDecodeError as error:
+        raise UmcError(f"{path} is no JSON (line {error.lineno}); start a new run without --resume") from error
+    if not isinstance(fields, dict) or not {"task", "agent", "seed", "overrides"} <= fields.keys():
+        raise UmcError(f"{path} is no record of scripts/train.py; start a new run without --resume")
+    return fields

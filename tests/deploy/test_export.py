@@ -1,0 +1,200 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""An exported policy acts as the one it came from, and its description matches the public task."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from fresh_policy import WIDTHS, write_fresh
+from isaaclab_tasks.utils import load_cfg_from_registry
+from umc.cli.export import main
+from umc.deploy import export
+from umc.deploy.description import control
+from umc.deploy.export import export_checkpoint
+from umc.mdp import CommandFaultsCfg
+from umc.rl.checkpoint import sha256
+from umc.rl.policy import load_policy
+from umc.robots import A1_JOINTS
+from umc.utils.errors import UmcError
+
+
+def normalized(agent):
+    agent["actor"]["obs_normalization"] = True
+
+
+def export_fresh(folder, task, model, change=None):
+    import yaml
+    from umc.rl.policy import registered_agent
+
+    checkpoint = write_fresh(folder, task=task, model=model, change=change)
+    if change is not None:
+        agent = registered_agent(task, f"rsl_rl_{model}_cfg_entry_point")
+        change(agent)
+        (folder / "params").mkdir()
+        (folder / "params" / "agent.yaml").write_text(yaml.dump(agent))
+    env_cfg = load_cfg_from_registry(task, "env_cfg_entry_point")
+    return checkpoint, *export_checkpoint(checkpoint, folder / "out", env_cfg)
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "change"),
+    [
+        ("UMC-A1-Stage2", "mlp", normalized),
+        ("UMC-G1-Stage1", "transformer", None),
+        ("UMC-A1-Stage1", "nm_mlp", None),  # reads neither mask nor flag, but takes them
+        ("UMC-G1-Stage1", "body_transformer", None),
+    ],
+)
+def test_exports_agree_with_torch_for_any_batch_and_mask(tmp_path, task, model, change):
+    checkpoint, path, script, sheet = export_fresh(tmp_path, task, model, change)
+    widths = WIDTHS["a1" if "A1" in task else "g1"]
+    policy = load_policy(checkpoint, widths)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    module = torch.jit.load(str(script))
+    said = json.loads(sheet.read_text())
+    assert (said["onnx"]["sha256"], said["torchscript"]["sha256"]) == (sha256(path), sha256(script))
+    assert [one.name for one in session.get_inputs()] == ["policy", "joint_mask", "fault_flag"]
+    assert [one.name for one in session.get_outputs()] == ["actions"]
+    for batch in (1, 2, 5):
+        for dead in (0.0, 0.4, 1.0):
+            obs = torch.randn(batch, widths["policy"])
+            mask = (torch.rand(batch, 12) < dead).float()
+            flag = torch.full((batch, 3), 1.0 if dead else -1.0)
+            given = session.run(None, {"policy": obs.numpy(), "joint_mask": mask.numpy(), "fault_flag": flag.numpy()})
+            wanted = policy({"policy": obs, "joint_mask": mask, "fault_flag": flag})
+            np.testing.assert_allclose(given[0], wanted.numpy(), atol=1e-5)
+            np.testing.assert_allclose(module(obs, mask, flag).numpy(), wanted.numpy(), atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def a1(tmp_path_factory):
+    """Checkpoint, ONNX, TorchScript and description of an A1 policy; a test that writes has to copy them."""
+    return export_fresh(tmp_path_factory.mktemp("a1"), "UMC-A1-Stage2", "mlp")
+
+
+def test_the_description_says_what_the_public_a1_task_says(a1):
+    """Figures of A1-Walk (BodyTransformer's fork of ParkourGym), not of our cfg."""
+    checkpoint, *_, path = a1
+    content = json.loads(path.read_text())
+    joints = {joint["name"]: joint for joint in content["joints"]}
+    assert list(joints)[:4] == ["FL_hip_joint", "FL_thigh_joint", "FL_calf_joint", "FR_hip_joint"]
+    pose = {name: joint["default_position_rad"] for name, joint in joints.items()}
+    assert (pose["FL_hip_joint"], pose["RR_hip_joint"]) == (0.1, -0.1)
+    assert (pose["FR_thigh_joint"], pose["RL_thigh_joint"], pose["RR_calf_joint"]) == (0.8, 1.0, -1.5)
+    for joint in joints.values():
+        assert (joint["kp_Nm_per_rad"], joint["kd_Nms_per_rad"], joint["effort_limit_Nm"]) == (50.0, 1.0, 25.0)
+    control = content["control"]
+    assert (control["physics_dt_s"], control["decimation"], control["policy_dt_s"]) == (0.005, 4, 0.02)
+    assert control["action_scale"] == [0.5] * 12
+    assert control["action_offset_rad"] == list(pose.values())
+    columns = [(term["function"], *term["columns"], term["scale"]) for term in content["observations"]["policy"]]
+    assert columns == [
+        ("zeros", 0, 3, 1.0),
+        ("base_ang_vel", 3, 6, 0.25),
+        ("projected_gravity", 6, 9, 1.0),
+        ("generated_commands", 9, 12, [2.0, 2.0, 0.25]),
+        ("joint_pos_rel", 12, 24, 1.0),
+        ("joint_vel_rel", 24, 36, 0.05),
+        ("last_action", 36, 48, 1.0),
+    ]
+    assert content["checkpoint"]["sha256"] == load_policy(checkpoint, WIDTHS["a1"]).sha256
+    assert content["normalizer"] is None
+
+
+def test_the_description_tells_g1s_gains_apart(tmp_path):
+    *_, path = export_fresh(tmp_path, "UMC-G1-Stage1", "mlp")
+    content = json.loads(path.read_text())
+    gains = {joint["name"]: (joint["kp_Nm_per_rad"], joint["kd_Nms_per_rad"]) for joint in content["joints"]}
+    assert gains["left_hip_yaw_joint"] == (100.0, 2.0)
+    assert gains["right_knee_joint"] == (150.0, 4.0)
+    assert gains["right_ankle_roll_joint"] == (40.0, 2.0)
+    assert content["observations"]["policy"][-1]["columns"] == [45, 47]
+    assert content["observations"]["policy"][-1]["period_s"] == 0.8  # unitree_rl_gym
+    assert content["control"]["action_scale"] == [0.25] * 12
+
+
+@pytest.mark.parametrize("writer", ["write_onnx", "write_torchscript"])
+def test_an_export_that_disagrees_is_not_put_in_place(a1, tmp_path, monkeypatch, writer):
+    """The exporter is made to write another network: the check has to see it, and the old files have to stay."""
+    checkpoint = a1[0]
+    files = [Path(shutil.copy(file, tmp_path)) for file in a1[1:]]
+    before = [file.read_bytes() for file in files]
+    write = getattr(export, writer)
+
+    def wrong(actor, path):
+        with torch.no_grad():
+            actor.core.layers[-1].bias += 0.01
+        write(actor, path)
+        with torch.no_grad():
+            actor.core.layers[-1].bias -= 0.01
+
+    monkeypatch.setattr(export, writer, wrong)
+    env_cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+    with pytest.raises(UmcError, match="differs from torch"):
+        export_checkpoint(checkpoint, tmp_path, env_cfg)
+    assert [file.read_bytes() for file in files] == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["policy.json", "policy.onnx", "policy.pt"]
+
+
+def test_what_training_changed_in_the_env_is_exported(tmp_path, capsys):
+    checkpoint = write_fresh(tmp_path)
+    record = {"task": "UMC-A1-Stage2", "agent": "rsl_rl_mlp_cfg_entry_point", "seed": 1}
+    overrides = ["physics=ovphysx", "env.actions.joint_pos.scale=0.125", "agent.algorithm.gamma=0.5"]
+    (tmp_path / "run.json").write_text(json.dumps({**record, "overrides": overrides}))
+    assert main(["--checkpoint", str(checkpoint)]) == 0
+    files = [Path(line.split(": ")[1]) for line in capsys.readouterr().out.splitlines() if "exported" in line]
+    assert [file.name for file in files] == ["policy.onnx", "policy.pt", "policy.json"]
+    assert json.loads(files[-1].read_text())["control"]["action_scale"] == [0.125] * 12
+
+
+def test_an_action_term_that_breaks_commands_is_no_action_of_the_policy(a1):
+    env_cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+    env_cfg.actions.command_faults = CommandFaultsCfg()
+    said = json.loads(a1[-1].read_text())["control"]
+    assert control(env_cfg, A1_JOINTS) == {name: value for name, value in said.items() if name != "action_clip"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda cfg: setattr(cfg.observations.policy.joint_pos, "clip", (-1.0, 1.0)), "joint_pos has a clip"),
+        (lambda cfg: setattr(cfg.actions.joint_pos, "clip", {".*": (-1.0, 1.0)}), "actions without clip"),
+    ],
+)
+def test_a_task_that_the_description_could_not_tell_is_refused(tmp_path, change, words):
+    checkpoint = write_fresh(tmp_path)
+    env_cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+    change(env_cfg)
+    with pytest.raises(UmcError, match=words):
+        export_checkpoint(checkpoint, tmp_path / "out", env_cfg)
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    checkpoint = write_fresh(tmp_path)
+    with pytest.raises(UmcError, match="choose another --out"):
+        export_checkpoint(
+            checkpoint, tmp_path / "file" / "out", load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "--checkpoint is missing"),
+        (["--checkpoint", "nowhere.pt"], "no checkpoint at nowhere.pt"),
+        (["--checkpoint", __file__], "damaged or no checkpoint"),
+        (["--checkpoint", "x.pt", "--batch", "3"], "unrecognized arguments"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_status_2(arguments, words, capsys):
+    assert main(arguments) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    assert words in lines[0]

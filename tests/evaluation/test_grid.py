@@ -1,0 +1,177 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sweeps become protocols, find their policies, and run in shares wherever."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from importlib.resources import files
+
+import pytest
+import torch
+import yaml
+from fresh_policy import write_fresh
+from umc.evaluation.grid import read_sweep
+from umc.evaluation.protocol import protocol_for
+from umc.evaluation.ray_cluster import check_address
+from umc.faults import FaultCases, JointLimits
+from umc.robots import A1_JOINTS
+from umc.utils.config import merged, read_overrides
+from umc.utils.errors import UmcError
+
+SWEEPS = sorted(
+    entry.name.removesuffix(".yaml")
+    for entry in (files("umc") / "config" / "sweeps").iterdir()
+    if entry.name.endswith(".yaml")
+)
+
+
+def grid(name, joints=A1_JOINTS, **overrides):
+    sweep = read_sweep(name, overrides)
+    return sweep.apply(protocol_for("a1", sweep.scenarios, name=sweep.protocol), joints)
+
+
+def test_the_grid_is_every_combination():
+    protocol = grid("severity_joint_onset")
+    assert len(protocol.cells) == 3 * 12 * 3 * 3
+    assert Counter(setting.onset for setting in protocol.settings) == {75: 36, 100: 36, 125: 36}
+    assert Counter(setting.joints for setting in protocol.settings) == {(name,): 9 for name in A1_JOINTS}
+    assert len({setting.name for setting in protocol.settings}) == 108
+
+
+def test_the_cells_of_a_grid_break_what_they_say():
+    protocol = grid("severity_joint_onset", **{"grid.severity": [{"rom": 0.5, "effort": 16.0}, {"rom": 0.2}]})
+    count = len(protocol.cells)
+    cases = FaultCases(A1_JOINTS, protocol.cases(), count)
+    plan = cases.draw(torch.arange(count), torch.zeros(count, dtype=torch.long))
+    kinds = [kind.name for kind in cases.kinds]
+    for number, (setting, scenario) in enumerate(protocol.cells):
+        joints = plan.joints[number].any(0)
+        assert [A1_JOINTS[joint] for joint in joints.nonzero().flatten()] == list(setting.joints)
+        assert plan.onset[number, 0] == setting.onset
+        kind = {5: "rom", 6: "effort", 7: "velocity"}[scenario]
+        expected = {**protocol.severity, **setting.severity}[kind]
+        assert plan.severity[number, 0, kinds.index(kind)][joints].tolist() == pytest.approx([expected])
+
+
+def test_groups_of_joints_fail_together():
+    protocol = grid("joints", **{"grid.joints": [["FL_hip_joint", "FL_calf_joint"], "RR_hip_joint"]})
+    assert [case["num_joints"] for case in protocol.cases()[:: len(protocol.scenarios)]] == [(2, 2), (1, 1)]
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_every_sweep_that_comes_with_umc_can_be_read(name):
+    sweep = read_sweep(name)
+    assert sweep.name == name
+    protocol = grid(name)
+    assert protocol.name == name
+    limits = JointLimits(*(torch.full((12,), value) for value in (-1.0, 1.0, 33.5, 21.0)))
+    assert FaultCases(A1_JOINTS, protocol.cases(), len(protocol.cells), nominal=limits).breaks
+
+
+def test_a_quick_sweep_is_small():
+    sweep = read_sweep("severity_joint_onset")
+    protocol = sweep.apply(protocol_for("a1", sweep.scenarios, quick=True), A1_JOINTS, quick=True)
+    assert len(protocol.settings) == 2 * 2
+    assert {setting.onset for setting in protocol.settings} == {10}
+
+
+def test_an_ablation_finds_the_last_run_of_every_seed(tmp_path):
+    sweep = read_sweep("ablation_mask_value", {"network": "mlp", "agents": ["NETWORK", "NETWORK_mask_100"]})
+    runs = {}
+    for agent, seeds in (("mlp", (2, 1, 1)), ("mlp_mask_100", (5,))):
+        for number, seed in enumerate(seeds):
+            folder = tmp_path / "rsl_rl" / f"umc_a1_{agent}_stage2" / f"2026-01-0{number + 1}_00-00-00"
+            runs[agent, number] = write_fresh(folder, seed=seed)
+    assert sweep.checkpoints("a1", tmp_path) == [
+        str(runs[key]) for key in (("mlp", 2), ("mlp", 0), ("mlp_mask_100", 0))
+    ]
+    whole = read_sweep("ablation_mask_value", {"network": "mlp"})
+    with pytest.raises(
+        UmcError, match=r"no trained mlp_mask_minus_100 of a1.*--task UMC-A1-Stage2 --agent mlp_mask_mi"
+    ):
+        whole.checkpoints("a1", tmp_path)
+    with pytest.raises(UmcError, match="unknown agent lstm"):
+        replace(sweep, agents=("lstm",)).checkpoints("a1", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"grid": {}}, "name is missing"),
+        ({"name": "x", "gird": {}}, "unknown gird"),
+        ({"name": "x", "grid": {"joint": []}}, r"unknown grid\.joint"),
+        ({"name": "x", "grid": {"joints": "all"}}, "'each' or a list"),
+        ({"name": "x", "grid": {"joints": ["FL_knee"]}}, "no joint FL_knee"),
+        ({"name": "x", "grid": {"onset": []}}, r"grid\.onset"),
+        ({"name": "x", "grid": {"onset": [750]}}, "onset 750 must lie between"),
+        ({"name": "x", "grid": {"onset": [75, 75]}}, "hold one twice"),
+        ({"name": "x", "grid": {"severity": [0.1]}}, r"grid\.severity"),
+        ({"name": "x", "scenarios": [11]}, "unknown scenario 11"),
+    ],
+)
+def test_a_sweep_that_makes_no_sense_is_refused(tmp_path, content, words):
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(UmcError, match=words) as error:
+        grid(str(path))
+    assert "\n" not in str(error.value)
+
+
+def test_overrides_go_down_into_trees():
+    tokens = ["protocol.steps=300", "protocol.severity.rom=0.2", "sweep.agents=[a, b]", "env.x=1"]
+    changes = read_overrides(tokens, "protocol")
+    assert changes == {"steps": 300, "severity.rom": 0.2}
+    entry = {"steps": 750, "severity": {"rom": 0.1, "effort": 8.0}}
+    assert merged(entry, changes) == {"steps": 300, "severity": {"rom": 0.2, "effort": 8.0}}
+    assert entry["severity"]["rom"] == 0.1
+    assert read_overrides(tokens, "sweep") == {"agents": ["a", "b"]}
+    with pytest.raises(UmcError, match="steps holds no further names"):
+        merged(entry, {"steps.x": 1})
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [("cluster", "looks like 10.0.0.1:6379"), ("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1")],
+)
+def test_a_cluster_that_does_not_answer_is_refused_at_once(address, words):
+    with pytest.raises(UmcError, match=words):
+        check_address(address)
+
+
+# Two workers of a Ray on this machine: each gets bytes, simulates in a process of its own and gives back bytes.
+WORKERS = """
+import sys
+from pathlib import Path
+from umc.evaluation.batches import Batches
+from umc.evaluation import compare, ray_cluster
+from umc.cli import evaluate as main
+from umc.evaluation.session import parse, prepare
+argv = sys.argv[1:]
+options, overrides = parse(argv, "", "", main.add_arguments, ("protocol", "sweep"))
+session = prepare(options, ["physics=ovphysx", "env.scene.terrain=flat"], 2)
+protocol = main._protocol(session, None, {})
+comparison = compare.Comparison(session, protocol, options.num_envs, options.episodes, options.out)
+units = comparison.missing()
+assert len(units) == 3
+ray_cluster.simulate_on_ray(comparison, units, argv)
+assert not comparison.missing()
+study = comparison.study()
+assert study.policies[0].run.cell.tolist() == list(range(8)) * 3
+stale = ray_cluster.run_share({**ray_cluster._job(comparison, argv), "code": "other"})
+assert "another version of umc" in stale["error"]
+"""
+
+
+@pytest.mark.engine
+def test_shares_of_workers_make_the_whole(tmp_path):
+    path = write_fresh(tmp_path)
+    arguments = ["--checkpoint", str(path), "physics=ovphysx", "env.scene.terrain=flat"]
+    arguments += ["--quick", "--num_envs", "8", "--episodes", "3"]
+    # ovphysx starts fastest; Ray's own limit on its start is too short for a busy machine
+    command = [sys.executable, "-c", WORKERS, *arguments, "--ray", "2", "--out", str(tmp_path / "out")]
+    env = {**os.environ, "RAY_raylet_start_wait_time_s": "400"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=580, check=False, env=env)
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,209 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Intervals: known answers, and how often they hold the truth when an experiment is made again and again."""
+
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+from umc.evaluation.statistics import (
+    bootstrap_mean,
+    bootstrap_seeds,
+    difference,
+    draws,
+    matched,
+    over_seeds,
+    paired_bootstrap,
+    percentiles,
+    resampled,
+    wilson,
+    wilson_of_mean,
+)
+from umc.utils.errors import UmcError
+
+
+@pytest.mark.parametrize(
+    ("successes", "count", "low", "high"),
+    [
+        # Newcombe 1998, "Two-sided confidence intervals for the single proportion", table I, method 3
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_wilson_gives_the_published_intervals(successes, count, low, high):
+    found = wilson(successes, count)
+    assert found.value == successes / count
+    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_wilson_of_nobody_is_none_and_of_too_many_is_refused():
+    assert wilson(0, 0) is None
+    with pytest.raises(UmcError, match="no rate"):
+        wilson(4, 3)
+
+
+def test_wilson_holds_the_true_rate_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    for rate in (0.03, 0.5, 0.95):
+        held = 0
+        for successes in rng.binomial(64, rate, 2000):
+            found = wilson(int(successes), 64)
+            held += found.low <= rate <= found.high
+        assert 0.93 <= held / 2000 <= 0.985
+
+
+def test_the_mean_of_a_large_sample_has_the_textbook_interval():
+    values = np.random.default_rng(2).normal(3.0, 2.0, 4000)
+    found = bootstrap_mean(values)
+    half = 1.96 * values.std() / np.sqrt(4000)
+    assert found.value == pytest.approx(values.mean())
+    assert (found.low, found.high) == pytest.approx((values.mean() - half, values.mean() + half), abs=0.06 * half)
+    assert bootstrap_mean([]) is None
+
+
+def test_few_distinct_values_take_the_short_way_to_the_same_interval():
+    flags = np.random.default_rng(3).random(500) < 0.3
+    short = bootstrap_mean(flags)
+    long = bootstrap_mean(flags + np.linspace(0.0, 1e-9, 500))  # 500 distinct values
+    assert (short.low, short.high) == pytest.approx((long.low, long.high), abs=0.004)
+
+
+def test_a_seed_brings_the_same_interval_again():
+    values = np.random.default_rng(4).random(300)
+    assert bootstrap_mean(values, seed=7) == bootstrap_mean(values, seed=7)
+    assert bootstrap_mean(values, seed=7) != bootstrap_mean(values, seed=8)
+
+
+def test_bootstrap_holds_the_true_mean_about_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    held = 0
+    for trial in range(400):
+        found = bootstrap_mean(rng.exponential(1.0, 80), resamples=400, seed=trial)
+        held += found.low <= 1.0 <= found.high
+    assert 0.90 <= held / 400 <= 0.98
+
+
+@pytest.mark.parametrize("trainings", [3, 8])
+def test_an_interval_over_training_seeds_knows_that_seeds_differ(trainings):
+    rng = np.random.default_rng(6)
+    held, too_sure = 0, 0
+    for trial in range(300):
+        truths = rng.normal(0.0, 1.0, trainings)  # what training made of each seed
+        policies = [rng.normal(truth, 1.0, 50) for truth in truths]
+        found = bootstrap_seeds(policies, resamples=400, seed=trial)
+        held += found.low <= 0.0 <= found.high
+        pooled = bootstrap_mean(np.concatenate(policies), resamples=400, seed=trial)
+        too_sure += not pooled.low <= 0.0 <= pooled.high
+    assert 0.92 <= held / 300 <= 0.99
+    assert too_sure / 300 > 0.4  # robots alone say nothing about another training
+
+
+def test_one_training_seed_leaves_only_the_robots():
+    replicates = np.arange(12.0).reshape(1, 12)
+    assert over_seeds(replicates) is not None
+    np.testing.assert_array_equal(over_seeds(replicates), replicates[0])
+
+
+def test_the_scatter_between_seeds_is_that_of_students_t():
+    means = np.array([0.0, 1.0, 5.0])
+    found = over_seeds(np.repeat(means[:, None], 40_000, axis=1))
+    widening = 4.3027 / 1.95996  # 97.5 % quantiles of t with 2 degrees of freedom and of the normal distribution
+    assert found.std() / widening == pytest.approx(means.std(ddof=1) / np.sqrt(3), rel=0.02)
+    assert found.mean() == pytest.approx(2.0, abs=0.1)
+
+
+def test_a_pair_is_the_same_robot_in_whatever_order_it_was_simulated():
+    first = [(0, 0), (1, 0), (0, 1), (2, 5)]
+    second = [(2, 5), (0, 1), (3, 0), (0, 0)]
+    left, right = matched(first, second)
+    assert [first[row] for row in left] == [second[row] for row in right] == [(0, 0), (0, 1), (2, 5)]
+    with pytest.raises(UmcError, match="twice"):
+        matched([(0, 0), (0, 0)], second)
+
+
+def test_a_pair_says_more_than_two_groups():
+    rng = np.random.default_rng(7)
+    hardness = rng.normal(0.0, 5.0, 200)  # shared: the same fault meets both
+    first, second = hardness, hardness + 0.3 + rng.normal(0.0, 0.5, 200)
+    found = paired_bootstrap(first, second)
+    assert found.value == pytest.approx(float((second - first).mean()))
+    assert found.low < 0.3 < found.high
+    assert found.p < 0.01
+    assert found.count == 200
+    alone = bootstrap_mean(second)
+    assert found.high - found.low < 0.2 * (alone.high - alone.low)
+
+
+def test_p_is_small_by_chance_as_often_as_it_says():
+    rng = np.random.default_rng(8)
+    trials = 600
+    small = 0
+    for trial in range(trials):
+        differences = rng.choice([-1.0, 0.0, 1.0], 100, p=[0.2, 0.6, 0.2])
+        small += paired_bootstrap(np.zeros(100), differences, resamples=400, seed=trial).p < 0.05
+    assert 0.02 <= small / trials <= 0.08
+
+
+def test_policies_that_do_the_same_do_not_differ():
+    same = np.random.default_rng(9).random(50)
+    found = paired_bootstrap(same, same)
+    assert (found.value, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
+    assert paired_bootstrap([], []) is None
+    with pytest.raises(UmcError, match="match them"):
+        paired_bootstrap([1.0], [1.0, 2.0])
+
+
+def test_p_counts_the_other_side_twice_and_is_never_0():
+    replicates = np.array([-1.0, *[1.0] * 98, np.nan])
+    assert difference(0.0, 1.0, replicates, 5).p == pytest.approx(2 * 2 / 100)
+    assert difference(0.0, 1.0, np.ones(99), 5).p == pytest.approx(2 / 100)
+
+
+def test_every_stratum_keeps_its_size_in_every_resample():
+    strata = np.array([0, 1, 0, 1, 1, 2])
+    chunks = list(draws(strata, resamples=50, seed=1, chunk=60))
+    assert [len(chunk) for chunk in chunks] == [10] * 5
+    counts = np.concatenate(chunks)
+    assert (counts[:, strata == 0].sum(axis=1) == 2).all()
+    assert (counts[:, strata == 1].sum(axis=1) == 3).all()
+    assert (counts[:, strata == 2] == 1).all()
+    assert counts[:, strata == 1].var() > 0.3
+
+
+def test_all_columns_see_the_same_robots():
+    values = np.random.default_rng(10).random(40)
+    sums = resampled(np.stack([values, 2.0 * values, np.ones(40)], axis=1), np.zeros(40), resamples=200)
+    np.testing.assert_allclose(sums[:, 1], 2.0 * sums[:, 0], rtol=1e-5)
+    assert (sums[:, 2] == 40).all()
+    assert sums[:, 0].std() == pytest.approx(np.sqrt(40) * values.std(), rel=0.2)
+
+
+def test_an_average_over_scenarios_is_as_sure_as_its_robots_allow():
+    # independent robots: the interval of all of them
+    plain = wilson(60, 200)
+    assert wilson_of_mean(0.3, 0.3 * 0.7 / 200, units=25) == plain
+    # a robot that does the same in all 8 scenarios counts once
+    assert wilson_of_mean(0.3, 0.3 * 0.7 / 25, units=25) == wilson(7.5, 25)
+    # nobody ever fell: the bootstrap does not scatter, the truth need not be 0
+    assert wilson_of_mean(0.0, 0.0, units=25).high == pytest.approx(wilson(0, 25).high)
+
+
+def test_a_training_without_a_figure_does_not_make_the_others_sure():
+    rng = np.random.default_rng(0)
+    replicates = rng.normal([[0.4], [0.6], [0.5]], 0.05, (3, 2000))
+    whole = percentiles(0.5, over_seeds(replicates))
+    assert whole.high - whole.low > 0.2
+    replicates[0, 7] = np.nan  # nobody to judge in one resample
+    found = percentiles(0.5, over_seeds(replicates))
+    assert (found.low, found.high) == pytest.approx((whole.low, whole.high), abs=0.01)
+    replicates[0] = np.nan  # a training that never stands: the other two are left
+    two = percentiles(0.55, over_seeds(replicates))
+    assert (two.low, two.high) == pytest.approx(astuple(percentiles(0.55, over_seeds(replicates[1:])))[1:])
+    assert np.isnan(over_seeds(np.full((2, 5), np.nan))).all()
+
+
+def test_a_figure_without_resamples_is_its_own_interval():
+    found = percentiles(2.0, np.array([np.nan, np.nan]))
+    assert (found.value, found.low, found.high) == (2.0, 2.0, 2.0)

@@ -1,0 +1,330 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Faults made by hand come and go when asked, are recorded and replayed, and leave what is drawn later as it was."""
+
+from dataclasses import fields
+
+import pytest
+import torch
+from umc.faults import (
+    MADE_BY_HAND,
+    FaultCases,
+    FaultPlan,
+    FaultReplay,
+    FaultSchedule,
+    FaultState,
+    JointLimits,
+    LedgerWriter,
+    break_joint,
+    find_kind,
+    heal_joint,
+    read_ledger,
+)
+from umc.utils.errors import UmcError
+
+JOINTS = [f"joint_{index}" for index in range(5)]
+ENVS = 3
+SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
+HEALTHY = JointLimits(*(torch.full((ENVS, 5), value) for value in (-1.0, 1.0, 20.0, 10.0)))
+EVERYONE = torch.arange(ENVS)
+
+
+class Run:
+    """A state that is stepped, and the ledger of it."""
+
+    def __init__(self, path=None, source=None, **schedule) -> None:
+        self.schedule = FaultSchedule(JOINTS, severity=SEVERITY, seed=3, **(schedule or {"scenario": "normal"}))
+        self.state = FaultState(source or self.schedule, ENVS)
+        self.writer = None if path is None else LedgerWriter(path, self.state, self.schedule, step_dt=0.02)
+        self.now = 0
+        self.reset()
+
+    def reset(self) -> None:
+        self.state.begin_episode(EVERYONE)
+        if self.writer is not None:
+            self.writer.begin(EVERYONE, torch.full((ENVS,), self.now))
+        self.now = 0
+
+    def go(self, steps: int = 1) -> list:
+        """What is live after each step."""
+        seen = []
+        for _ in range(steps):
+            self.now += 1
+            changed = self.state.advance(torch.full((ENVS,), self.now), torch.full((ENVS, 5), 0.01 * self.now))
+            if self.writer is not None:
+                self.writer.switch(changed, self.state.limits(HEALTHY))
+            seen.append(snapshot(self.state))
+        return seen
+
+    def hit(self, env: int, joint: int, kind: str, severity: float = 0.0, **kwargs) -> None:
+        faults = break_joint(self.state, env, joint, find_kind(kind), severity, **kwargs)
+        if self.writer is not None:
+            self.writer.amend(env, faults)
+
+    def heal(self, env: int, joint: int | None = None) -> None:
+        faults = heal_joint(self.state, env, joint)
+        if self.writer is not None:
+            self.writer.amend(env, faults)
+
+
+def snapshot(state: FaultState) -> dict:
+    """All that anybody reads, by the names of kinds."""
+    limits = state.limits(HEALTHY)
+    live = {kind.name: state.live_of(kind.name).tolist() for kind in state.kinds if state.live_of(kind.name).any()}
+    severity = {name: (state.of(name).severity * state.of(name).on).tolist() for name in live}
+    age = {name: state.of(name).age.tolist() for name in live}
+    told = {"mask": state.joint_mask.tolist(), "flag": state.fault_flag.tolist()}
+    return {"live": live, "severity": severity, "age": age, **told, **{k: v.tolist() for k, v in vars(limits).items()}}
+
+
+def plan_of(state: FaultState) -> dict:
+    """What was drawn, without what was made by hand."""
+    drawn = state.source.num_faults
+    return {field.name: getattr(state.plan, field.name)[:, :drawn] for field in fields(FaultPlan)}
+
+
+def test_a_joint_breaks_with_the_next_step_and_heals_with_the_next():
+    run = Run()
+    run.go(4)
+    run.hit(1, 2, "effort", 4.0)
+    assert not run.state.live.any()  # nothing changes in the middle of a step
+    run.go(3)
+    effort = run.state.limits(HEALTHY).effort
+    assert effort[1, 2] == 4.0
+    assert effort.sum() == 15 * 20.0 - 16.0
+    assert run.state.live_of("effort").nonzero().tolist() == [[1, 2]]
+    assert int(run.state.of("effort").onset[1, 2]) == 5
+    assert run.state.active.tolist() == [False, True, False]
+    run.heal(1, 2)
+    assert run.state.live.any()
+    run.go()
+    assert not run.state.live.any()
+    assert torch.equal(run.state.limits(HEALTHY).effort, HEALTHY.effort)
+
+
+@pytest.mark.parametrize("order", [("dead", "rom"), ("rom", "dead")])
+def test_mask_and_flag_follow_the_papers_rule_whatever_comes_first(order):
+    run = Run()
+    run.go()
+    run.hit(0, 1, order[0], 0.5)
+    run.go()
+    assert run.state.joint_mask.any() == (order[0] == "dead")
+    assert (run.state.fault_flag == -1).all()
+    run.hit(0, 1, order[1], 0.5)
+    run.hit(0, 3, "rom", 0.5)  # another joint's fault is nobody's clue
+    run.go()
+    assert run.state.joint_mask.nonzero().tolist() == [[0, 1]]
+    assert run.state.fault_flag[:, 0].tolist() == [1.0, -1.0, -1.0]
+    assert run.state.detected.nonzero().tolist() == [[0, 1]]
+
+
+def test_who_says_whether_the_policy_is_told_is_heard():
+    run = Run()
+    run.hit(0, 1, "rom", 0.5, detected=True)
+    run.go()
+    assert run.state.fault_flag[0, 0] == 1.0
+
+
+def test_a_second_fault_of_a_kind_takes_the_place_of_the_first():
+    run = Run()
+    run.go()
+    run.hit(0, 0, "effort", 4.0)
+    run.hit(0, 0, "effort", 6.0)  # in the same step: the first has never been
+    run.go(2)
+    assert run.state.limits(HEALTHY).effort[0, 0] == 6.0
+    run.hit(0, 0, "effort", 9.0)  # weaker than the one before
+    run.go()
+    assert run.state.limits(HEALTHY).effort[0, 0] == 9.0
+    assert int(run.state.of("effort").onset[0, 0]) == 2  # it has been weak since
+    run.heal(0, 0)
+    run.go()
+    assert not run.state.live.any()
+
+
+def test_a_tighter_window_lies_around_where_the_joint_is_now():
+    run = Run()
+    run.hit(0, 0, "rom", 0.5)
+    run.go(60)
+    limits = run.state.limits(HEALTHY)
+    assert limits.upper[0, 0] - limits.lower[0, 0] == pytest.approx(1.0)
+    assert limits.lower[0, 0] < 0.01 < limits.upper[0, 0]  # it set in there
+    run.hit(0, 0, "rom", 0.05)
+    run.go()
+    narrow = run.state.limits(HEALTHY)
+    assert narrow.lower[0, 0] < 0.61 < narrow.upper[0, 0]  # no kick: the joint has gone on since
+    run.go(5)
+    assert torch.equal(run.state.limits(HEALTHY).lower, narrow.lower)
+
+
+def test_kinds_act_in_their_order_whenever_they_came():
+    run = Run(scenario="rom", num_joints=(5, 5), onset=1)
+    run.go()
+    run.hit(0, 0, "locked")
+    run.hit(0, 0, "velocity", 2.0)
+    run.go()
+    limits = run.state.limits(HEALTHY)
+    assert limits.lower[0, 0] == limits.upper[0, 0] == pytest.approx(0.02)  # locked where it was, inside its window
+    assert limits.lower[0, 1] < limits.upper[0, 1]
+    assert limits.velocity[0].tolist() == [2.0, 10, 10, 10, 10]
+    assert [kind.name for kind in run.state.kinds] == ["rom", "velocity", "locked"]
+
+
+def test_one_joint_of_a_drawn_fault_heals_and_the_others_stay_broken():
+    run = Run(scenario="dead+rom", num_joints=(3, 3), onset=(5, 5), period=20, duty=0.5)
+    run.go(6)
+    joints = run.state.joints[1].nonzero().flatten().tolist()
+    before = run.state.limits(HEALTHY)
+    run.heal(1, joints[1])
+    run.go()
+    assert run.state.joint_mask[1].nonzero().flatten().tolist() == [joints[0], joints[2]]
+    after = run.state.limits(HEALTHY)
+    for joint in joints:
+        healed = joint == joints[1]
+        assert (after.lower[1, joint] == -1.0) == healed
+        assert (after.lower[1, joint] == before.lower[1, joint]) == (not healed)
+    assert run.state.joint_mask[[0, 2]].sum() == 6
+    run.go(9)  # off
+    assert not run.state.live.any()
+    run.go(12)  # and on again
+    assert run.state.joint_mask.sum(1).tolist() == [3, 2, 3]
+
+
+def test_healing_everything_leaves_what_has_yet_to_come():
+    run = Run(ratios={"dead": 1}, num_joints=(1, 1), num_faults=(2, 2), onset=(3, 30))
+    both = run.state.plan.onset.tolist()
+    env = next(index for index, onsets in enumerate(both) if sorted(onsets) == [3, 30])
+    run.go(4)
+    run.hit(env, 0, "effort", 2.0)
+    run.go()
+    run.heal(env)
+    run.go()
+    assert not run.state.live[env].any()
+    run.go(24)
+    assert run.state.joint_mask[env].sum() == 1
+
+
+def test_a_reset_heals_and_what_is_drawn_later_is_what_it_would_have_been():
+    settings = {"ratios": (1, 1, 1, 1), "num_faults": (1, 2), "onset_range": (1, 9)}
+    touched, alone = Run(**settings), Run(**settings)
+    for episode in range(4):
+        for run in (touched, alone):
+            run.go(3)
+        if episode < 3:
+            touched.heal(2)
+            for kind in ("noise", "locked", "dead"):
+                touched.hit(episode % 2, 1, kind, 0.1)
+        for run in (touched, alone):
+            run.go(3)
+        same = snapshot(touched.state) == snapshot(alone.state)
+        assert same == (episode == 3)
+        assert torch.equal(touched.state.normal("any"), alone.state.normal("any"))
+        for run in (touched, alone):
+            run.reset()
+        assert not touched.state.live.any()
+        drawn, expected = plan_of(touched.state), plan_of(alone.state)
+        columns = [[kind.name for kind in touched.state.kinds].index(kind.name) for kind in alone.state.kinds]
+        for name, value in expected.items():
+            found = drawn[name][:, :, columns] if name in ("kinds", "severity") else drawn[name]
+            assert torch.equal(found, value), name
+        assert not touched.state.plan.joints[:, touched.state.source.num_faults :].any()
+
+
+def play(run: Run, by_hand: bool) -> list:
+    """Three short episodes, in which somebody plays or not."""
+    seen = []
+    for episode in range(3):
+        seen += run.go(4)
+        if by_hand and episode < 2:
+            run.hit(0, 1, "rom", 0.5)
+            run.hit(0, 1, "dead")
+            run.hit(1, 3, "noise", 0.1)
+            run.heal(2, run.state.joints[2].nonzero().flatten().tolist()[0])
+        seen += run.go(3)
+        if by_hand and episode < 2:
+            run.hit(0, 1, "rom", 0.9)
+            run.heal(1, 3)
+            run.heal(2)
+        seen += run.go(3)
+        run.reset()
+    return seen
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A ledger in which somebody played, and what came of it."""
+    path = tmp_path / "ledger.jsonl"
+    run = Run(path, scenario="effort", num_joints=(2, 2), onset=2)
+    return path, play(run, by_hand=True)
+
+
+def test_the_ledger_tells_what_was_made_by_hand(recorded):
+    ledger = read_ledger(recorded[0])
+    first = ledger.episodes[0, 0]
+    made = [fault for fault in first.faults if fault.scenario.name == MADE_BY_HAND]
+    assert [(f.joints, f.severity, f.onset, f.end, f.detected) for f in made] == [
+        (("joint_1",), {"rom": {"joint_1": 0.5}}, 5, 8, False),
+        (("joint_1",), {"dead": {"joint_1": 0.0}}, 5, None, True),
+        (("joint_1",), {"rom": {"joint_1": pytest.approx(0.9)}}, 8, None, True),
+    ]
+    assert [switch.step for switch in first.switches] == [2, 5, 8]
+    assert set(ledger.episodes[1, 0].switches[1].on) == {0, 1}
+    assert {"rom", "dead", "noise"} == set(ledger.more_kinds)
+    assert ledger.more_kinds["noise"] == "[rad]"
+    assert "joint_1" in first.limits_at(9)
+    rows = [row for row in ledger.rows() if row["scenario"] == MADE_BY_HAND and (row["env"], row["episode"]) == (0, 0)]
+    assert [(row["kind"], row["set_in"]) for row in rows] == [("rom", 5), ("dead", 5), ("rom", 8)]
+    assert first.drawn == first.faults[:1]
+    assert ledger.episodes[0, 2].drawn is None
+
+
+def test_a_replay_meets_what_was_made_by_hand(recorded, tmp_path):
+    path, seen = recorded
+    replay = FaultReplay(path, JOINTS)
+    assert play(Run(source=replay), by_hand=False) == seen
+    # the replay's own ledger tells the same, and so does a replay of it
+    again = tmp_path / "again.jsonl"
+    run = Run(source=replay)
+    run.writer = LedgerWriter(again, run.state, replay.schedule, step_dt=0.02)
+    run.state.episode.fill_(-1)
+    run.reset()
+    assert play(run, by_hand=False) == seen
+    assert play(Run(source=FaultReplay(again, JOINTS)), by_hand=False) == seen
+
+
+def test_a_replay_still_draws_what_the_ledger_does_not_hold(recorded):
+    replay = FaultReplay(recorded[0], JOINTS)
+    drawn = Run(scenario="effort", num_joints=(2, 2), onset=2).schedule
+    envs, episode = torch.tensor([2, 1]), torch.tensor([40, 41])
+    found, expected = replay.draw(envs, episode), drawn.draw(envs, episode)
+    assert torch.equal(found.joints[:, :1], expected.joints)
+    assert torch.equal(found.onset[:, :1], expected.onset)
+    assert not found.joints[:, 1:].any()
+
+
+def test_a_panel_learns_what_is_typical_of_a_joint():
+    severity = {"effort": {"joint_[01]": {"uniform": [2.0, 6.0]}, ".*": 9.0}, "rom": 0.3}
+    schedule = FaultSchedule(JOINTS, severity=severity, scenario="effort", candidates=JOINTS[1:])
+    typical = [schedule.typical_severity("effort", joint) for joint in range(5)]
+    assert typical == [None, 4.0, 9.0, 9.0, 9.0]  # the first never fails
+    assert schedule.typical_severity("noise", 1) is None
+    own = [{"severity": {"bias": 0.1}}, {"severity": {"bias": 0.4, "effort": 6.0}}]
+    cases = FaultCases(JOINTS, own, 2, scenario="normal")
+    assert cases.typical_severity("bias", 1) == pytest.approx(0.1)
+    assert cases.typical_severity("effort", 1) == pytest.approx(6.0)
+    assert cases.typical_severity("rom", 1) is None
+
+
+def test_what_makes_no_sense_is_one_line_and_changes_nothing():
+    run = Run()
+    run.go()
+    for arguments, line in (
+        ((7, 0, "rom", 0.3), "there is no env 7"),
+        ((0, 9, "rom", 0.3), "there is no joint 9"),
+        ((0, 0, "rom", 1.5), "severity 1.5 of 'rom'"),
+    ):
+        with pytest.raises(UmcError, match=line):
+            run.hit(*arguments)
+    assert run.state.plan.joints.shape[1] == 1
+    state = FaultState(run.schedule, 1)
+    with pytest.raises(UmcError, match="reset the environment first"):
+        break_joint(state, 0, 0, find_kind("dead"), 0.0)

@@ -1,0 +1,170 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Clips of several policies: what the flags ask for, how metres count, and one clip on a real engine."""
+
+import json
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import imageio.v2 as imageio
+import imageio_ffmpeg
+import numpy as np
+import pytest
+import torch
+from fresh_policy import write_fresh
+from PIL import Image
+from umc.rendering.film import QUICK_PANEL, clip_files, mark_of, wants_clip
+from umc.rendering.layout import ALARM, SENSOR, Moment, Take
+from umc.rendering.shot import Tape
+from umc.utils.errors import UmcError
+
+from tools import strip
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+TIMEOUT_S = 500
+
+
+def flags(**changes):
+    return Namespace(**{"checkpoint": ["a.pt", "b.pt"], "side": False, "names": None, "out": None, **changes})
+
+
+def test_several_policies_make_a_clip_and_one_does_with_side():
+    assert wants_clip(flags(), several=True, shown=False)
+    assert wants_clip(flags(side=True), several=False, shown=False)
+    assert not wants_clip(flags(), several=False, shown=False)
+    assert not wants_clip(flags(), several=False, shown=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "several", "shown", "words"),
+    [
+        ({}, True, True, "--viz shows one policy"),
+        ({"side": True}, False, True, "--viz shows one policy"),
+        ({"names": ["a"]}, True, False, "1 names for 2 checkpoints"),
+        ({"names": ["a"]}, False, False, "--names are for clips"),
+        ({"out": Path("a/b.avi")}, True, False, "cannot write .avi; choose .mp4, .gif, .png or a folder"),
+        ({"out": Path("a/b.gif")}, False, False, "add --side"),
+    ],
+)
+def test_flags_that_make_no_sense_are_refused(changes, several, shown, words):
+    with pytest.raises(UmcError, match=words):
+        wants_clip(flags(**changes), several, shown)
+
+
+def test_a_missing_ffmpeg_is_said_before_anything_is_filmed(monkeypatch):
+    def missing():
+        raise RuntimeError("No ffmpeg exe could be found.")
+
+    monkeypatch.setattr(imageio_ffmpeg, "get_ffmpeg_exe", missing)
+    for out in (None, Path("folder"), Path("clip.mp4")):
+        with pytest.raises(UmcError, match="pip install imageio-ffmpeg"):
+            wants_clip(flags(out=out), several=True, shown=False)
+    assert wants_clip(flags(out=Path("clip.gif")), several=True, shown=False)
+
+
+def test_a_folder_gets_every_kind_and_a_file_name_its_own():
+    assert [path.name for path in clip_files(Path("films"), "walk")] == ["walk.mp4", "walk.gif", "walk.png"]
+    assert clip_files(Path("films/a.GIF"), "walk") == [Path("films/a.GIF")]
+    assert [path.parent.name for path in clip_files(Path("v1.2"), "walk")] == ["v1.2"] * 3
+
+
+def test_metres_are_the_greatest_distance_since_the_last_start():
+    tape = Tape(torch.tensor([1.0, 1.0]))
+    for place in ([4.0, 5.0], [1.0, 2.0]):
+        tape.stretch(torch.tensor(place))
+    assert tape.greatest == pytest.approx(5.0)
+    tape.restart(torch.tensor([1.0, 2.0]))
+    assert tape.greatest == 0.0
+    tape.stretch(torch.tensor([1.0, 2.5]))
+    assert tape.greatest == pytest.approx(0.5)
+
+
+def test_the_legend_has_the_colour_that_joints_get():
+    assert [mark_of(scenario) for scenario in (1, 3, 6, 8)] == [SENSOR, ALARM, ALARM, None]
+
+
+def test_a_strip_writes_its_picture_and_refuses_what_it_cannot_show(tmp_path, monkeypatch, capsys):
+    checkpoint = str(write_fresh(tmp_path))
+    asked = {}
+
+    def film(session, protocol, shot, size, steps):
+        asked.update(steps=sorted(steps), scenario=protocol.scenarios, count=session.options.num_envs)
+        take = Take("walk")
+        for step in sorted(steps):
+            take.frames.append(np.full((60, 100, 3), 90, dtype=np.uint8))
+            take.moments.append(Moment(step, 0.01 * step))
+        return [take], 0.02
+
+    monkeypatch.setattr(strip, "film_takes", film)
+    out = tmp_path / "walk.png"
+    common = ["--checkpoint", checkpoint, "env.scene.terrain=flat"]
+    assert strip.main([*common, "--out", str(out), "--begin", "1", "--apart", "0.1", "--stills", "3"]) == 0
+    assert asked == {"steps": [50, 55, 60], "scenario": (8,), "count": 1}
+    assert Image.open(out).size[0] > 3 * 60
+    for arguments, words in [
+        ([*common, "--out", "walk.gif"], "must name a .png"),
+        ([*common], "must name a .png"),
+        ([*common, "--out", str(out), "--stills", "1"], "--stills at least 2"),
+        (["--checkpoint", "nowhere.pt", "--out", str(out)], "no checkpoint at nowhere.pt"),
+    ]:
+        capsys.readouterr()
+        assert strip.main(arguments) == 2
+        line = capsys.readouterr().err.splitlines()[-1]
+        assert line.startswith("error: ")
+        assert words in line
+
+
+def orange(panel):
+    """Pixels of a link whose sensor is dead; the line of the fault on the ground is red."""
+    body = panel.astype(int)
+    return int(((body[..., 0] > 130) & (body[..., 0] - body[..., 1] > 35) & (body[..., 1] - body[..., 2] > 35)).sum())
+
+
+def reddish(panel):
+    """Pixels of the line of the fault."""
+    body = panel.astype(int)
+    return int(((body[..., 0] > 130) & (body[..., 1] < 90) & (body[..., 2] < 90)).sum())
+
+
+@pytest.mark.engine
+def test_policies_meet_the_same_fault_from_the_same_start_in_one_clip(tmp_path):
+    first, second = (write_fresh(tmp_path / name, model=name) for name in ("mlp", "transformer_small32"))
+    arguments = ["--quick", "--steps", 16, "--scenario", 1, "--onset", 8, "--seed", 7, "--out", tmp_path / "out"]
+    command = [SCRIPTS / "play.py", "--checkpoint", first, second, first, "--names", "A", "B", "A", *arguments]
+    done = subprocess.run(
+        [sys.executable, *map(str, command), "env.scene.terrain=flat"],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    name = "UMC-A1-Stage2_scenario1_seed7"
+    written = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert written == [f"{name}{suffix}" for suffix in (".gif", ".json", ".mp4", ".png")]
+    frames = np.stack(list(imageio.get_reader(tmp_path / "out" / f"{name}.mp4").iter_data()))
+    assert len(frames) == 8
+    with Image.open(tmp_path / "out" / f"{name}.gif") as gif:
+        assert gif.n_frames == 4
+
+    told = json.loads((tmp_path / "out" / f"{name}.json").read_text())["policies"]
+    assert [one["name"] for one in told] == ["A", "B", "A"]
+    assert [one["onset"] for one in told] == [8, 8, 8]
+    assert told[0]["joints"]
+    assert told[0]["joints"] == told[1]["joints"] == told[2]["joints"]
+    assert told[0]["distance"] == told[2]["distance"] != told[1]["distance"]
+
+    width = QUICK_PANEL[0]
+    step = (frames.shape[2] - width) // 2
+    panels = [frames[:, frames.shape[1] // 4 : -frames.shape[1] // 4, at : at + width] for at in (0, step, 2 * step)]
+    # frames of steps 2, 4, 6 are healthy, those from step 8 on are not: in every panel
+    for panel in panels:
+        assert [orange(frame) > 40 for frame in panel] == [False] * 3 + [True] * 5
+        assert [reddish(frame) > 20 for frame in panel] == [False] * 3 + [True] * 5
+    # the same policy twice is the same film; another policy starts alike and goes its own way
+    twice, apart = (np.abs(panels[0].astype(int) - panels[number]).mean(axis=(1, 2, 3)) for number in (2, 1))
+    assert twice.max() < 2.0  # what H.264 leaves
+    assert apart[0] < apart[-1]
+    assert apart[-1] > 2 * twice[-1]

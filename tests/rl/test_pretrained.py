@@ -1,0 +1,198 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Shipped policies: every one loads and is the one described; `--checkpoint pretrained` finds the right one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from fresh_policy import WIDTHS, write_fresh
+from umc.rl import pretrained as shipped
+from umc.rl.agents import AGENTS
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint, sha256
+from umc.rl.policy import load_policy
+from umc.rl.pretrained import MODELS, find_pretrained, read_models, shipped_folder, verified
+from umc.training.arguments import load_tasks, parse, policy_asked_for
+from umc.training.plan import make_plan, needs_stage1
+from umc.training.task_cfg import add_launcher_options
+from umc.utils.errors import UmcError
+
+from tools.publish_policy import LARGEST_FILE
+
+PACKAGE = Path(__file__).parents[2] / "source" / "umc"
+
+
+@pytest.mark.parametrize("name", sorted(read_models()))
+def test_a_shipped_policy_is_the_one_described_and_acts(name):
+    entry, path = read_models()[name], verified(name)
+    info = checkpoint_info(read_checkpoint(path), path)
+    assert (info.robot, info.model, info.stage, info.seed) == tuple(
+        entry[key] for key in ("robot", "network", "stage", "seed")
+    )
+    assert name == f"{entry['robot']}_{entry['agent']}_stage{entry['stage']}"
+    assert path.stat().st_size == entry["bytes"] <= LARGEST_FILE
+    assert {"licence", "recipe", "commit", "metrics", "trained"} <= entry.keys()
+    assert info.terrain == entry["trained"]["terrain"] != ""
+    assert info.physics == entry["trained"]["physics"] != ""
+    data = read_checkpoint(path)
+    assert "optimizer_state_dict" not in data
+    assert {tensor.dtype for key, tensor in data["actor_state_dict"].items() if key.startswith("core")} == {
+        torch.float16
+    }
+    # a Stage 1 policy without critic could not be gone on from
+    assert entry["stage"] == 2 or "critic_state_dict" in data
+
+
+def test_every_file_is_described_and_every_description_has_a_file():
+    files = {path.stem for path in shipped_folder().glob("*.pt")}
+    assert files == set(read_models())
+
+
+def test_the_a1_policy_acts_from_the_package_alone():
+    load_tasks()
+    policy = load_policy(verified("a1_mlp_stage1"), WIDTHS["a1"], robot="a1")
+    assert all(parameter.dtype == torch.float32 for parameter in policy.actor.parameters())
+
+
+def test_a_wheel_holds_policies_and_their_list(tmp_path):
+    """Built for real, without network: setuptools is at hand, isolation is off."""
+    command = [sys.executable, "-c", _BUILD, str(PACKAGE), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {f"umc/rl/data/{name}.pt" for name in read_models()} <= names
+    assert f"umc/rl/data/{MODELS}" in names
+    version = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]["name"]
+    assert wheel.name.startswith(f"{version}-")
+
+
+_BUILD = """
+import shutil, sys, os
+source, out = sys.argv[1:]
+copy = os.path.join(out, "source")
+shutil.copytree(source, copy, ignore=shutil.ignore_patterns("*.egg-info", "build", "__pycache__"))
+os.chdir(copy)
+from setuptools import build_meta
+build_meta.build_wheel(out)
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Three policies of A1 and one of G1 in place of those of the package."""
+    folder = tmp_path / "pretrained"
+    folder.mkdir()
+    models = {}
+    for robot, agent, stage in (("a1", "mlp", 1), ("a1", "mlp", 2), ("a1", "nm_mlp", 1), ("g1", "mlp", 2)):
+        name = f"{robot}_{agent}_stage{stage}"
+        task = f"UMC-{robot.upper()}-Stage{stage}"
+        fresh = write_fresh(tmp_path / name, task, agent, terrain="flat", physics="ovphysx")
+        path = fresh.rename(folder / f"{name}.pt")
+        models[name] = {"robot": robot, "agent": agent, "stage": stage, "sha256": sha256(path)}
+    (folder / MODELS).write_text(json.dumps({"format": 1, "models": models}))
+    monkeypatch.setattr(shipped, "shipped_folder", lambda: folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("task", "robot", "agent", "name"),
+    [
+        (None, "A1", None, "a1_mlp_stage2"),
+        (None, "a1", "nm_mlp", "a1_nm_mlp_stage1"),
+        ("UMC-A1-Stage1", None, None, "a1_mlp_stage1"),
+        ("UMC-A1-Stage2", None, "rsl_rl_mlp_cfg_entry_point", "a1_mlp_stage2"),
+        ("UMC-A1-Stage2", None, "nm_mlp", "a1_nm_mlp_stage1"),  # a baseline has no Stage 2
+        ("UMC-G1-Stage2", "g1", None, "g1_mlp_stage2"),
+    ],
+)
+def test_pretrained_is_the_policy_of_task_robot_and_agent(package, task, robot, agent, name):
+    path, line = policy_asked_for("pretrained", task, robot, agent)
+    assert path == package / f"{name}.pt"
+    assert line.startswith(f"pretrained: {name} (Stage ")
+
+
+@pytest.mark.parametrize(
+    ("text", "who", "words"),
+    [
+        ("pretrained", (None, None, None), "whose? give --robot"),
+        ("pretrained", (None, "h1", None), "no shipped policy of h1; there are a1_mlp_stage1, a1_mlp_stage2"),
+        ("pretrained", (None, "a1", "transformer"), "no shipped policy of a1 by transformer; there are"),
+        ("pretrained", ("UMC-G1-Stage1", None, "mlp"), "no shipped policy of g1 by mlp in Stage 1; there are"),
+        ("pretrained", (None, "solo9", None), "unknown robot solo9; did you mean solo8?"),
+        ("pretrained", (None, "a1", "transformr"), "unknown agent transformr; did you mean transformer?"),
+        ("pretrained", ("UMC-G1-Stage1", "a1", None), "is not of robot a1"),
+        ("pretrained:a1_mlp", (None, None, None), "no shipped policy a1_mlp; there are a1_mlp_stage1"),
+    ],
+)
+def test_what_is_not_there_is_one_line_that_lists_what_is(package, text, who, words):
+    with pytest.raises(UmcError) as error:
+        policy_asked_for(text, *who)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_name_needs_nothing_else(package):
+    assert find_pretrained("pretrained:a1_nm_mlp_stage1")[0] == package / "a1_nm_mlp_stage1.pt"
+
+
+def test_an_agent_that_is_only_half_trained_comes_last(package):
+    """The transformer is the first agent: with its Stage 1 alone it does not take the place of a whole policy."""
+    models = json.loads((package / MODELS).read_text())
+    shutil.copy(package / "a1_mlp_stage1.pt", package / "a1_transformer_stage1.pt")
+    models["models"]["a1_transformer_stage1"] = {**models["models"]["a1_mlp_stage1"], "agent": "transformer"}
+    (package / MODELS).write_text(json.dumps(models))
+    assert find_pretrained("pretrained", "a1")[0].stem == "a1_mlp_stage2"
+    assert find_pretrained("pretrained", "a1", stage=1)[0].stem == "a1_transformer_stage1"
+    assert find_pretrained("pretrained", "a1", "transformer")[0].stem == "a1_transformer_stage1"
+
+
+def test_another_file_in_its_place_is_refused(package):
+    path = package / "a1_mlp_stage2.pt"
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(b"\0\1\2\3")
+    with pytest.raises(UmcError, match=r"is not the file that models\.json describes"):
+        find_pretrained("pretrained", "a1")
+    path.unlink()
+    with pytest.raises(UmcError, match=r"is missing although models\.json names it"):
+        find_pretrained("pretrained", "a1")
+    (package / MODELS).write_text("{")
+    with pytest.raises(UmcError, match="is no JSON"):
+        read_models()
+    (package / MODELS).write_text('{"format": 2, "models": {}}')
+    with pytest.raises(UmcError, match="no list of policies of this version"):
+        read_models()
+
+
+def planned(*argv):
+    request = parse(list(argv))
+    add_launcher_options(request, list(argv))
+    assert not needs_stage1(request)
+    return make_plan(request)
+
+
+def test_stage_2_of_a_fresh_clone_starts_from_the_shipped_stage_1(package, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    argv = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu"]
+    chosen = planned(*argv)
+    assert chosen.start_from == package / "a1_mlp_stage1.pt"
+    assert any("trained on flat ground, this run walks on perlin ground" in remark for remark in chosen.remarks)
+    assert planned(*argv, "--checkpoint", "pretrained").start_from == chosen.start_from
+    assert planned(*argv[:3], "mlp_mask_100", *argv[4:]).start_from == chosen.start_from
+    assert needs_stage1(parse([*argv, "--no_pretrained"]))
+    for more in (["--resume"], ["--no_pretrained"]):
+        with pytest.raises(UmcError, match=f"leave out {more[0]}"):
+            parse([*argv, "--checkpoint", "pretrained", *more])
+
+
+def test_agents_of_shipped_policies_exist():
+    assert {entry["agent"] for entry in read_models().values()} <= AGENTS.keys()

@@ -1,0 +1,100 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Samples in the mirror: which joint becomes which, what the groups become, and what cannot be mirrored."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from tensordict import TensorDict
+from umc.mdp import phase_clock
+from umc.rl.symmetry import Mirror
+from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
+from umc.robots.mirror import mirrored_joints
+from umc.utils.errors import UmcError
+
+TURNED = {"A1": 4, "G1": 6, "H1": 4, "Solo8": 0}
+"""Joints about the forward or vertical axis."""
+
+ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS, "H1": H1_JOINTS, "Solo8": SOLO8_JOINTS}
+
+
+def groups(joints: int) -> dict[str, list[tuple[str, int]]]:
+    """Terms of a quadruped's task."""
+    body = [("base_lin_vel", 3), ("base_ang_vel", 3), ("projected_gravity", 3), ("command", 3)]
+    body += [(name, joints) for name in ("joint_pos", "joint_vel", "last_action")]
+    return {
+        "policy": body,
+        "joint_mask": [("mask", joints)],
+        "fault_flag": [("flag", 3)],
+        "critic": [*body, ("physics", 4 + joints)],
+        "live_faults": [("live", 3 * joints)],
+    }
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_every_joint_has_a_partner_on_the_other_side(robot):
+    names = ROBOTS[robot]
+    columns, signs = mirrored_joints(names)
+    assert sum(sign < 0 for sign in signs) == TURNED[robot]
+    for column, name in enumerate(names):
+        partner = names[columns[column]]
+        assert columns[columns[column]] == column != columns[column]
+        assert signs[column] == signs[columns[column]]
+        assert partner.split("_")[1:] == name.split("_")[1:]
+
+
+def test_the_mirror_of_the_mirror_is_the_original_and_the_first_mirror_is_not():
+    layout = groups(len(A1_JOINTS))
+    mirror = Mirror(layout, list(A1_JOINTS))
+    obs = TensorDict({name: torch.randn(5, sum(width for _, width in terms)) for name, terms in layout.items()}, [5])
+    once = mirror.observations(obs)
+    twice = mirror.observations(once)
+    for name in layout:
+        assert torch.equal(twice[name], obs[name])
+        assert torch.equal(once[name], obs[name]) == (name == "fault_flag")
+    actions = torch.randn(5, len(A1_JOINTS))
+    assert torch.equal(mirror.actions(mirror.actions(actions)), actions)
+
+
+def test_a_robot_that_leans_left_with_a_dead_left_knee_leans_right_with_a_dead_right_one():
+    names = list(A1_JOINTS)
+    left, right = names.index("FL_calf_joint"), names.index("FR_calf_joint")
+    hip, other_hip = names.index("FL_hip_joint"), names.index("FR_hip_joint")
+    mirror = Mirror(groups(len(names)), names)
+    obs = TensorDict(
+        {name: torch.zeros(1, width) for name, width in (("policy", 48), ("joint_mask", 12), ("critic", 64))}, [1]
+    )
+    obs["policy"][0, [3, 7, 9, 10, 11, 12 + left, 12 + hip]] = torch.tensor([0.1, 0.2, 1.0, 0.3, 0.4, 0.5, 0.6])
+    obs["joint_mask"][0, left] = 1.0
+    obs["critic"][0, [48, 49, 50, 52 + left]] = torch.tensor([1.1, 0.05, 0.02, 0.9])
+    obs["live_faults"] = torch.eye(36)[[12 + left]]  # the second of three kinds
+    seen = mirror.observations(obs)
+    assert seen["live_faults"].nonzero().tolist() == [[0, 12 + right]]
+    expected = torch.zeros(48)
+    expected[[3, 7, 9, 10, 11, 12 + right, 12 + other_hip]] = torch.tensor([-0.1, -0.2, 1.0, -0.3, -0.4, 0.5, -0.6])
+    assert torch.equal(seen["policy"][0], expected)
+    assert seen["joint_mask"][0].nonzero().flatten().tolist() == [right]
+    assert torch.equal(seen["critic"][0, [48, 49, 50, 52 + right]], torch.tensor([1.1, 0.05, -0.02, 0.9]))
+    assert seen["critic"][0, 52 + left] == 0
+
+
+@pytest.mark.parametrize(
+    ("layout", "names", "message"),
+    [
+        ({"policy": [("height_scan", 7)]}, A1_JOINTS, "observation height_scan of width 7"),
+        ({"policy": [("joint_pos", 11)]}, A1_JOINTS, "observation joint_pos of width 11"),
+        ({"policy": []}, ("FL_calf_joint", "RR_calf_joint"), "joint FL_calf_joint has no mirror image FR_calf_joint"),
+    ],
+)
+def test_what_has_no_mirror_image_is_named(layout, names, message):
+    with pytest.raises(UmcError, match=message):
+        Mirror(layout, list(names))
+
+
+def test_the_clock_of_a_gait_is_half_a_period_later_in_the_mirror():
+    """Left and right legs change places: who stood swings."""
+    env = SimpleNamespace(episode_length_buf=torch.tensor([3, 23]), step_dt=0.02, num_envs=2, device="cpu")
+    now, later = phase_clock(env, period=0.8)  # 40 steps
+    mirror = Mirror({"policy": [("clock", 2)]}, list(G1_JOINTS))
+    torch.testing.assert_close(mirror.observations(TensorDict({"policy": now[None]}, [1]))["policy"][0], later)

@@ -1,0 +1,169 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Faults come true for robots in plain MuJoCo as they do in Isaac Lab: sensors, limits, commands, ledgers."""
+
+import numpy as np
+import pytest
+import torch
+from umc.faults import FaultCases, FaultReplay, FaultSchedule, FaultState, LedgerWriter
+from umc.sim2sim.faults import Faults
+from umc.sim2sim.robot import JointBounds
+from umc.utils.errors import UmcError
+
+NAMES = ("a", "b", "c")
+POSE = np.array([0.1, 0.2, 0.3])
+ANGLES = np.array([[0.4, 0.5, 0.6]])
+SPEEDS = np.array([[1.0, 2.0, 3.0]])
+HEALTHY = JointBounds(np.full(3, -1.0), np.full(3, 1.0), np.full(3, 25.0), np.full(3, 21.0))
+
+
+def faults_of(scenario, onset=2, envs=(0,), num_envs=1, step_dt=0.02, **severity):
+    """Faults of robots whose joint ``b`` breaks."""
+    case = {"scenario": scenario, "onset": onset, "num_joints": (1, 1), "joint_names": ["b"], "severity": severity}
+    source = FaultCases(NAMES, [{**case, "seed": 3}], num_envs)
+    faults = Faults(source, np.array(envs), num_envs, POSE, HEALTHY, step_dt)
+    faults.begin(0)
+    return faults
+
+
+def read(faults, steps, angles=lambda step: ANGLES, speeds=lambda step: SPEEDS):
+    """Senses at the steps 0 to ``steps``."""
+    found = []
+    for step in range(steps + 1):
+        faults.advance(step, angles(step))
+        found.append(faults.sense(angles(step), speeds(step)))
+    return found
+
+
+def test_dead_sensors_are_masked_from_the_onset_on():
+    senses = read(faults_of("dead"), 3)
+    assert [bool(one.dead.any()) for one in senses] == [False, False, True, True]
+    assert senses[2].dead.tolist() == [[False, True, False]]
+    assert not senses[2].detected.any()  # a dead sensor alone is no fault of a joint
+    broken = read(faults_of("dead+effort", effort=5.0), 2)
+    assert broken[1].detected.tolist() == [False]
+    assert broken[2].detected.tolist() == [True]
+
+
+def test_wrong_readings():
+    bias = read(faults_of("bias", bias=0.3), 2)
+    np.testing.assert_allclose(bias[1].position, ANGLES)
+    np.testing.assert_allclose(bias[2].position, ANGLES + np.array([[0.0, 0.3, 0.0]]))
+    np.testing.assert_allclose(bias[2].velocity, SPEEDS)
+    drift = read(faults_of("drift", drift=0.5), 4)
+    np.testing.assert_allclose(drift[4].position - ANGLES, [[0.0, 0.5 * 2 * 0.02, 0.0]], atol=1e-8)
+    np.testing.assert_allclose(drift[4].velocity - SPEEDS, [[0.0, 0.5, 0.0]])
+    moving = read(faults_of("frozen"), 4, angles=lambda step: ANGLES + step)
+    np.testing.assert_allclose(moving[4].position, [[4.4, 1.5, 4.6]])  # b keeps what it read at step 1
+
+
+def test_noise_is_that_of_the_env_whoever_walks_beside_it():
+    speeds = np.tile(SPEEDS, (4, 1))
+    both = faults_of("noise", envs=(0, 1, 2, 3), num_envs=4, noise=0.1)
+    every = read(both, 3, lambda _: np.tile(ANGLES, (4, 1)), lambda _: speeds)[3].position
+    alone = read(faults_of("noise", envs=(2,), num_envs=4, noise=0.1), 3)[3].position
+    np.testing.assert_array_equal(every[2:3], alone)
+    assert len(np.unique(every[:, 1])) == 4
+    np.testing.assert_array_equal(every[:, 0], ANGLES[0, 0])
+    assert abs(every[2, 1] - ANGLES[0, 1]) > 1e-4
+
+
+def test_noise_is_that_of_the_member_in_isaac_lab_however_often_its_env_was_reset():
+    here = read(faults_of("noise", envs=(2,), num_envs=4, noise=0.1), 3)[3].position[0, 1] - ANGLES[0, 1]
+    case = {"scenario": "noise", "onset": 2, "num_joints": (1, 1), "joint_names": ["b"], "severity": {"noise": 0.1}}
+    cases = FaultCases(NAMES, [{**case, "seed": 8}, {**case, "seed": 3}], 1)
+    cases.deal(torch.tensor([1]), torch.tensor([2]))
+    state = FaultState(cases, 1)
+    for _ in range(3):
+        state.begin_episode(torch.tensor([0]))
+    state.advance(torch.tensor([3]), torch.zeros(1, 3))
+    assert here == pytest.approx(0.1 * float(state.normal("noise of position")[0, 1]))
+
+
+def test_limits_follow_and_healthy_figures_stay_to_the_bit():
+    odd = JointBounds(
+        np.array([-0.8, -np.pi / 3, -0.3]), np.array([0.8, np.pi / 3, 0.9]), HEALTHY.effort, HEALTHY.velocity
+    )
+    case = {"scenario": "rom+effort+velocity", "onset": 1, "num_joints": (1, 1), "joint_names": ["b"], "seed": 3}
+    case["severity"] = {"rom": 0.1, "effort": 8.0, "velocity": 3.0}
+    faults = Faults(FaultCases(NAMES, [case], 1), np.array([0]), 1, POSE, odd, 0.02)
+    faults.begin(0)
+    assert not faults.advance(0, ANGLES)
+    assert faults.advance(1, ANGLES)
+    (bounds,) = faults.bounds()
+    for name in ("lower", "upper", "effort", "velocity"):
+        values, before = getattr(bounds, name), getattr(odd, name)
+        assert (values[[0, 2]] == before[[0, 2]]).all()
+        assert values[1] != before[1]
+    assert bounds.upper[1] - bounds.lower[1] == pytest.approx(0.1 * 2 * np.pi / 3, rel=1e-5)
+    assert bounds.lower[1] <= 0.5 <= bounds.upper[1]
+    assert (bounds.effort[1], bounds.velocity[1]) == (8.0, 3.0)
+    assert not faults.advance(2, ANGLES)
+
+
+def sent_and_arrived(faults, steps):
+    """Targets that arrive when those sent are the number of the step."""
+    arrived = []
+    for step in range(steps):
+        faults.advance(step, ANGLES)
+        arrived.append(faults.deliver(np.full((1, 3), float(step)))[0].tolist())
+    return arrived
+
+
+def test_a_delayed_command_keeps_the_last_one_in_time():
+    arrived = sent_and_arrived(faults_of("delayed", delayed=3.0), 7)
+    # the observation of step 2 shows the fault; the target that answers it is the first to be late
+    assert [row[1] for row in arrived] == [0, 1, 1, 1, 1, 2, 3]
+    assert [row[0] for row in arrived] == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_a_lost_command_leaves_the_last_that_arrived():
+    assert [row[1] for row in sent_and_arrived(faults_of("dropped", dropped=1.0), 5)] == [0, 1, 1, 1, 1]
+    some = [row[1] for row in sent_and_arrived(faults_of("dropped", dropped=0.5), 60)]
+    lost = sum(target != step for step, target in enumerate(some))
+    assert 15 < lost < 45
+    assert all(target <= step for step, target in enumerate(some))
+
+
+def test_a_new_episode_forgets_the_last():
+    faults = faults_of("dropped", dropped=1.0, onset=1)
+    sent_and_arrived(faults, 5)
+    faults.begin(0)
+    assert sent_and_arrived(faults, 3)[1][1] == 0.0
+    frozen = faults_of("frozen", onset=1)
+    read(frozen, 3)
+    frozen.begin(0)
+    np.testing.assert_allclose(read(frozen, 2, lambda _: ANGLES + 5.0)[2].position, ANGLES + 5.0)
+
+
+def test_what_an_exported_policy_cannot_be_told_is_refused():
+    with pytest.raises(UmcError, match="must report 0"):
+        faults_of("dead", dead=0.5)
+
+
+def test_a_ledger_brings_each_episode_its_own_faults(tmp_path):
+    schedule = FaultSchedule(
+        NAMES,
+        ratios={"effort": 1.0},
+        severity={"effort": {"uniform": [1.0, 9.0]}},
+        num_joints=(1, 2),
+        onset_range=(1, 5),
+    )
+    state = FaultState(schedule, 3)
+    writer = LedgerWriter(tmp_path / "faults.jsonl", state, schedule, robot="toy", step_dt=0.02)
+    for _ in range(2):
+        state.begin_episode(torch.arange(3))
+        writer.begin(torch.arange(3), torch.full((3,), 9))
+    replay = FaultReplay(tmp_path / "faults.jsonl", NAMES, step_dt=0.02)
+    faults = Faults(replay, np.array([2]), 3, POSE, HEALTHY, 0.02)
+    seen = {}
+    for episode in (1, 0, 1):
+        faults.begin(episode)
+        faults.advance(9, ANGLES)
+        found = faults.bounds()[0].effort
+        recorded = replay.ledger.episodes[2, episode].faults[0].severity["effort"]
+        assert {name: value for name, value in zip(NAMES, found, strict=True) if value != 25.0} == pytest.approx(
+            recorded
+        )
+        seen[episode] = found.tolist()
+    assert seen[0] != seen[1]

@@ -1,0 +1,220 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A robot in plain MuJoCo: its motors, what faults leave of them, what it measures, and when it has fallen."""
+
+from dataclasses import replace
+
+import mujoco
+import numpy as np
+import pytest
+from umc.sim2sim.conditions import CONDITIONS, Start
+from umc.sim2sim.model import robot_usd
+from umc.sim2sim.robot import Kind, Motors, Robot
+
+LEGS = ("FL", "FR", "RL", "RR")
+NAMES = tuple(f"{leg}_{part}_joint" for leg in LEGS for part in ("hip", "thigh", "calf"))
+POSE = np.array([0.1, 0.8, -1.5, -0.1, 0.8, -1.5, 0.1, 1.0, -1.5, -0.1, 1.0, -1.5])
+MOTORS = Motors(
+    NAMES,
+    POSE,
+    np.full(12, 50.0),
+    np.full(12, 1.0),
+    np.full(12, 25.0),
+    np.full(12, 21.0),
+    physics_dt=0.005,
+    decimation=4,
+)
+
+
+@pytest.fixture(scope="module")
+def kind():
+    return Kind(robot_usd("a1"), MOTORS, CONDITIONS["a1"])
+
+
+def hanging(kind):
+    """A robot in free fall, at rest: nothing touches it and nothing weighs."""
+    robot = Robot(kind)
+    robot.model.opt.gravity[:] = 0.0
+    robot.data.qpos[2] = 5.0
+    return robot
+
+
+def swing(robot, steps=60, amplitude=0.8, hertz=2.0):
+    """Positions, speeds and torques while targets swing. Shapes are (steps, 12)."""
+    rows = []
+    for step in range(steps):
+        robot.step(POSE + amplitude * np.sin(2 * np.pi * hertz * step * 0.02))
+        rows.append((robot.joint_position, robot.joint_velocity, robot.torque))
+    return (np.array(column) for column in zip(*rows, strict=True))
+
+
+def test_a1_stands_at_its_height_and_feels_its_weight(kind):
+    robot = Robot(kind)
+    for _ in range(150):
+        robot.step(POSE)
+    assert robot.data.qpos[2] == pytest.approx(0.28, abs=0.005)  # as on Newton and PhysX (umc.robots.a1)
+    assert robot.stance.all()
+    assert not robot.fallen
+    assert robot._forces().sum() == pytest.approx(13.741 * 9.81, rel=0.01)
+    np.testing.assert_allclose(robot.gravity, (0.0, 0.0, -1.0), atol=0.03)
+
+
+def test_a_shorter_contact_time_is_a_harder_contact(kind):
+    deep = []
+    for seconds in (None, 0.005):
+        hard = Kind(robot_usd("a1"), kind.motors, kind.conditions, substeps=4, contact_time=seconds)
+        robot = Robot(hard)
+        for _ in range(100):
+            robot.step(POSE)
+        deep.append(-robot.data.contact.dist.mean())
+    assert 0.0 < deep[1] < deep[0] / 4  # a spring's depth goes with the square of its time constant
+
+
+def test_torques_are_those_of_the_description_and_reach_the_joints(kind):
+    robot = hanging(kind)
+    joint, target = NAMES.index("FR_calf_joint"), POSE.copy()
+    target[joint] += 0.1
+    robot.data.qvel[kind.qvel[joint]] = 0.5
+    one = Kind(robot_usd("a1"), replace(MOTORS, decimation=1), CONDITIONS["a1"])
+    robot.kind = one
+    before = robot.joint_velocity
+    robot.step(target)
+    assert robot.torque[joint] == pytest.approx(50.0 * 0.1 - 1.0 * 0.5)
+    assert np.abs(np.delete(robot.torque, joint)).max() < 1e-9
+    # the calf's inertia about the knee, rotor included, tells how fast it gets; the robot gives way a little
+    gained = robot.joint_velocity[joint] - before[joint]
+    inertia = 0.226 * 0.132**2 + 0.0034 + 0.01
+    assert gained == pytest.approx(4.5 / inertia * 0.005, rel=0.15)
+
+
+def test_a_torque_cap_is_a_cap_and_no_power_is_none(kind):
+    robot = hanging(kind)
+    effort = MOTORS.effort.copy()
+    effort[:3], effort[3:6] = 3.0, 0.0
+    robot.limit(replace(kind.bounds, effort=effort))
+    _, speed, torque = swing(robot)
+    highest = np.abs(torque).max(axis=0)
+    np.testing.assert_allclose(highest[:3], 3.0)
+    np.testing.assert_allclose(highest[3:6], 0.0)
+    assert (highest[6:] > 5.0).all()
+    assert np.abs(speed[:, 3:6]).max() < np.abs(speed[:, 6:9]).max()
+
+
+def test_a_speed_cap_holds_in_the_air_and_keeps_the_momentum(kind):
+    robot = hanging(kind)
+    _, speed, _ = swing(robot)
+    assert np.abs(speed).max() > 8.0
+    robot = hanging(kind)
+    robot.limit(replace(kind.bounds, velocity=np.full(12, 3.0)))
+    _, speed, _ = swing(robot)
+    assert 2.99 < np.abs(speed).max() < 3.03
+    mujoco.mj_subtreeVel(robot.model, robot.data)
+    assert np.abs(robot.data.subtree_linvel[1]).max() < 0.01
+
+
+def test_a_speed_cap_holds_on_the_ground_and_spares_other_joints(kind):
+    robot = Robot(kind)
+    speeds = np.full(12, 21.0)
+    speeds[::3] = 2.0
+    robot.limit(replace(kind.bounds, velocity=speeds))
+    _, speed, _ = swing(robot)
+    assert np.abs(speed[:, ::3]).max() < 2.02
+    assert np.abs(speed[:, 1::3]).max() > 5.0
+
+
+@pytest.mark.parametrize("width", [0.05, 0.0])
+def test_a_window_holds_a_joint_and_a_locked_one_stays(kind, width):
+    robot = Robot(kind)
+    robot.limit(replace(kind.bounds, lower=POSE - width, upper=POSE + width))
+    position, _, _ = swing(robot)
+    beyond = np.maximum(position - POSE - width, POSE - width - position)
+    assert beyond.max() < 1e-3
+    assert np.abs(position - POSE).max() > 0.9 * width
+    robot.limit(kind.bounds)
+    position, _, _ = swing(robot)
+    assert np.abs(position - POSE).max() > 0.3  # healthy again
+
+
+def test_a_joint_beyond_its_window_comes_back_without_a_kick(kind):
+    robot = hanging(kind)
+    lower = kind.bounds.lower.copy()
+    lower[2] = POSE[2] + 0.1
+    robot.limit(replace(kind.bounds, lower=lower))
+    fastest = 0.0
+    for _ in range(40):
+        robot.step(POSE)
+        fastest = max(fastest, abs(robot.joint_velocity[2]))
+    assert robot.joint_position[2] == pytest.approx(lower[2], abs=1e-3)
+    assert fastest < 2.5  # 0.1 rad in 0.05 s
+
+
+def test_a_start_changes_what_it_says(kind):
+    ones = np.ones(12)
+    start = Start(0.7, 2.0, np.array([0.1, 0.0, 0.0]), 1.1 * ones, 0.9 * ones, 0.3, np.arange(6) / 10.0, 1.2 * ones)
+    robot = Robot(kind)
+    robot.start(start)
+    assert robot.model.body_mass[1] == pytest.approx(8.001)
+    assert robot.model.body_inertia[1, 0] == pytest.approx(kind.model.body_inertia[1, 0] * 8.001 / 6.001)
+    assert robot.model.body_ipos[1, 0] == pytest.approx(kind.model.body_ipos[1, 0] + 0.1)
+    np.testing.assert_allclose(robot.model.geom_friction[1:, 0], 0.7)
+    np.testing.assert_allclose(robot.angular_velocity, (0.3, 0.4, 0.5))
+    np.testing.assert_allclose(robot.joint_position[1], 0.96)
+    # the thigh's 1.2 stays inside the soft limits; the velocity is that of the centre of mass
+    turned = robot.rotation.T @ (0.0, 0.1, 0.2) + np.cross((0.3, 0.4, 0.5), robot.model.body_ipos[1])
+    np.testing.assert_allclose(robot.velocity, turned)
+    robot.start()
+    assert robot.model.body_mass[1] == pytest.approx(6.001)
+    assert kind.model.body_mass[1] == pytest.approx(6.001)
+
+
+def test_friction_is_the_robots_own(kind):
+    # on a slope of 20 degrees (tangent 0.36), 0.2 slides and 0.6 holds; the ground's own 1 would hold both
+    slid = []
+    for friction in (0.2, 0.6):
+        ones = np.ones(12)
+        robot = Robot(kind)
+        robot.start(Start(friction, 0.0, np.zeros(3), 4.0 * ones, 4.0 * ones, 0.0, np.zeros(6), ones))
+        for _ in range(50):
+            robot.step(POSE)
+        slope = np.radians(20.0)
+        robot.model.opt.gravity[:] = 0.0, 9.81 * np.sin(slope), -9.81 * np.cos(slope)
+        before = robot.data.qpos[1]
+        for _ in range(25):
+            robot.step(POSE)
+        slid.append(robot.data.qpos[1] - before)
+    assert slid[0] == pytest.approx(0.5 * 9.81 * (np.sin(slope) - 0.2 * np.cos(slope)) * 0.5**2, rel=0.3)
+    assert slid[1] < 0.1 * slid[0]
+
+
+@pytest.mark.parametrize(
+    ("height", "quaternion", "falls"),
+    [
+        (0.3, (1, 0, 0, 0), False),
+        (0.14, (1, 0, 0, 0), True),
+        (0.5, (np.cos(0.45), np.sin(0.45), 0, 0), True),  # roll 0.9
+        (0.5, (np.cos(0.35), np.sin(0.35), 0, 0), False),
+        (0.5, (np.cos(0.75), 0, np.sin(0.75), 0), False),  # pitch 1.5
+    ],
+)
+def test_falls_by_posture(kind, height, quaternion, falls):
+    robot = Robot(kind)
+    robot.data.qpos[2:7] = height, *quaternion
+    assert robot.fallen == falls
+
+
+def test_a_touch_of_the_trunk_is_a_fall():
+    lenient = replace(CONDITIONS["a1"], max_roll=None, max_pitch=None, min_height=None)
+    robot = Robot(Kind(robot_usd("a1"), MOTORS, lenient))
+    robot.data.qpos[2:7] = 0.15, 0.0, 1.0, 0.0, 0.0  # on its back in the air
+    robot.step(POSE)
+    assert not robot.fallen
+    for _ in range(15):
+        robot.step(POSE)
+    assert robot.fallen
+
+
+def test_a_state_that_is_none_is_seen(kind):
+    robot = Robot(kind)
+    robot.data.qvel[7] = np.nan
+    robot.step(POSE)
+    assert not robot.finite

@@ -1,0 +1,64 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Stands in for scripts/train.py in sweeps: understands the flags that a sweep gives it, trains nothing, writes runs.
+
+`--max_iterations N` counts N steps; `agent.fail=1` ends with 1, `agent.wait=1` waits for SIGTERM after the first step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+from umc.utils.logged_process import end_with_parent
+from umc.utils.ranks import ranks_from_env
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    for flag in ("--task", "--agent", "--logs", "--seed", "--run_name", "--max_iterations", "--checkpoint", "--device"):
+        parser.add_argument(flag)
+    parser.add_argument("--resume", action="store_true")
+    options, overrides = parser.parse_known_args()
+    assert not ranks_from_env().several
+    if options.resume:
+        folder = Path(options.checkpoint).parent
+        record = json.loads((folder / "run.json").read_text())
+        first = int(Path(options.checkpoint).stem.split("_")[1]) + 1
+    else:
+        library, _, agent = options.agent.removesuffix("_cfg_entry_point").partition("_rl_")
+        experiment = f"umc_{options.task.lower().split('-')[1]}_{agent}_stage{options.task[-1]}"
+        folder = Path(options.logs) / f"{library}_rl" / experiment / f"2026-01-01_00-00-00_{options.run_name}"
+        folder.mkdir(parents=True)
+        record = {"task": options.task, "agent": options.agent, "seed": int(options.seed), "overrides": overrides}
+        record |= {"start": options.checkpoint, "starts": 0}
+        first = 0
+    total = int(options.max_iterations or 2)
+    record |= {"status": "running", "max_iterations": total, "starts": record["starts"] + 1}
+    stopped = []
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
+    end_with_parent()
+    for iteration in range(first, total):
+        (folder / f"model_{iteration}.pt").write_text("weights")
+        print(f"iteration {iteration + 1}/{total}: 100 env-steps/s, ETA 0:00:01", flush=True)
+        (folder / "run.json").write_text(json.dumps(record))
+        if "agent.fail=1" in overrides:
+            print("the robot has left the room", flush=True)
+            return 1
+        while "agent.wait=1" in overrides and not stopped and not options.resume:
+            time.sleep(0.05)
+        if stopped:
+            record["status"] = "interrupted"
+            (folder / "run.json").write_text(json.dumps(record))
+            return 143
+    record |= {"status": "finished", "result": {"reward": float(record["seed"]), "episode_steps": 10.0}}
+    (folder / "run.json").write_text(json.dumps(record))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Made-up studies and shipped policies, for the results page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from fresh_policy import write_fresh
+from umc.rl import pretrained as shipped
+from umc.rl.checkpoint import sha256
+from umc.rl.pretrained import MODELS
+
+from tools.demo_study import demo_study
+
+SHA = {"mlp": "a" * 64, "nm_mlp": "b" * 64, "transformer": "c" * 64}
+"""What stands for the checkpoint of each."""
+
+
+def made_up(physics="ovphysx", policies=(("mlp", 2.6), ("nm_mlp", 0.4)), members=10, seed=0):
+    """A study whose policies are two agents; the demo's made-up skills decide who is better."""
+    study = demo_study(members, policies, seed=seed)
+
+    def about(one):
+        stage = 1 if one.label.startswith("nm_") else 2
+        said = {"agent": f"rsl_rl_{one.label}_cfg_entry_point", "stage": stage, "seed": 1, "iteration": 999}
+        return replace(one, about={**said, "sha256": SHA[one.label], "physics": "ovphysx", "terrain": "flat"})
+
+    facts = {**study.about, "physics": physics, "robots_per_cell": members}
+    return replace(study, about=facts, policies=tuple(map(about, study.policies)))
+
+
+def entry(**changes):
+    gait = {"forward_speed": 0.47, "command": 0.5, "trunk_height": 0.2, "falls": 1, "robots": 64, "standing": 0}
+    return {
+        "recipe": "a1_mlp_cpu",
+        "commit": "abcdef0123456",
+        "trained": {"num_envs": 256, "device": "cpu"},
+        "metrics": {"healthy": {**gait, "mean_feet_in_contact": 2.1}},
+        **changes,
+    }
+
+
+def ship_made_up(tmp_path, monkeypatch):
+    """Shipped policies: both stages of A1's MLP, its baseline, a transformer without its Stage 2, and one of G1."""
+    folder = tmp_path / "pretrained"
+    folder.mkdir()
+    models = {}
+    shipped_agents = (
+        ("a1", "mlp", 1),
+        ("a1", "mlp", 2),
+        ("a1", "nm_mlp", 1),
+        ("a1", "transformer", 1),
+        ("g1", "mlp", 2),
+    )
+    for robot, agent, stage in shipped_agents:
+        name = f"{robot}_{agent}_stage{stage}"
+        fresh = write_fresh(tmp_path / name, f"UMC-{robot.upper()}-Stage{stage}", agent, physics="ovphysx")
+        path = fresh.rename(folder / f"{name}.pt")
+        models[name] = {"robot": robot, "agent": agent, "stage": stage, "sha256": sha256(path), **entry()}
+    (folder / MODELS).write_text(json.dumps({"format": 1, "models": models}))
+    monkeypatch.setattr(shipped, "shipped_folder", lambda: folder)
+    monkeypatch.chdir(tmp_path)
+    return folder

@@ -1,0 +1,235 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `python -m tools.publish_policy` writes is small, complete, computes the same, and says where it comes from."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+import torch
+from fresh_policy import WIDTHS, write_fresh
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint, sha256, write_checkpoint
+from umc.rl.policy import load_policy
+from umc.rl.pretrained import MODELS, read_models, verified
+
+from tools import publish_policy as shipping
+from tools.publish_policy import LARGEST_FILE, TOLERANCE, largest_difference, main
+
+RECORD = {
+    "task": "UMC-A1-Stage2",
+    "agent": "rsl_rl_mlp_cfg_entry_point",
+    "seed": 4,
+    "physics": "ovphysx",
+    "device": "cpu",
+    "num_envs": 256,
+    "num_steps_per_env": 24,
+    "overrides": ["physics=ovphysx", "env.scene.terrain=flat", "agent.algorithm.gamma=0.9"],
+    "parent": {"path": "somewhere", "sha256": "c0ffee"},
+    "starts": [{"git": {"commit": "a" * 40, "dirty": False}}, {"git": {"commit": "b" * 40, "dirty": True}}],
+}
+
+
+def trained(folder, record=RECORD, model="mlp", **info):
+    """A checkpoint as training leaves it: with critic, optimizer and run.json."""
+    path = write_fresh(folder, model=model, seed=4, **info)
+    data = read_checkpoint(path)
+    data["critic_state_dict"] = copy.deepcopy(data["actor_state_dict"])
+    data["optimizer_state_dict"] = {"state": {0: {"exp_avg": torch.zeros(1000)}}, "param_groups": []}
+    data["infos"]["resume"] = {"timesteps": 5}
+    write_checkpoint(path, data)
+    if record is not None:
+        (folder / "run.json").write_text(json.dumps(record))
+    return path
+
+
+def change(path, function):
+    data = read_checkpoint(path)
+    function(data)
+    write_checkpoint(path, data)
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "shipped"
+
+
+def run(path, out, *more, capsys=None):
+    status = main([str(path), "--out", str(out), "--recipe", "none", *map(str, more)])
+    return status if capsys is None else (status, capsys.readouterr().err)
+
+
+def test_what_is_shipped_is_light_complete_and_computes_the_same(tmp_path, out):
+    path = trained(tmp_path / "run", terrain="", model="transformer")
+    assert run(path.parent, out) == 0
+    models = read_models(out)
+    shipped = verified("a1_transformer_stage2", out)
+    assert shipped.stat().st_size <= LARGEST_FILE < path.stat().st_size
+    data = read_checkpoint(shipped)
+    assert data.keys() == {"actor_state_dict", "critic_state_dict", "iter", "infos"}
+    assert data["infos"].keys() == {"umc"}
+    info = checkpoint_info(data, shipped)
+    assert (info.physics, info.terrain, info.env_overrides) == ("ovphysx", "flat", ["env.scene.terrain=flat"])
+    first, second = (load_policy(one, WIDTHS["a1"]) for one in (path, shipped))
+    assert 0.0 < largest_difference(first, second, WIDTHS["a1"]) <= TOLERANCE
+    entry = models["a1_transformer_stage2"]
+    assert entry["sha256"] == sha256(shipped)
+    assert entry["source_sha256"] == sha256(path)
+    assert (entry["commit"], entry["seed"], entry["recipe"]) == ("b" * 40 + " with changes", 4, None)
+    assert entry["trained"]["overrides"] == RECORD["overrides"]
+    assert (entry["trained"]["iterations"], entry["trained"]["parent_sha256"]) == (1, "c0ffee")
+
+
+def test_a_ground_that_nobody_wrote_down_is_the_tasks_own(tmp_path, out):
+    path = trained(tmp_path / "run", {**RECORD, "overrides": ["physics=ovphysx"]})
+    assert run(path, out) == 0
+    shipped = verified("a1_mlp_stage2", out)
+    assert checkpoint_info(read_checkpoint(shipped), shipped).terrain == "perlin"
+    assert read_models(out)["a1_mlp_stage2"]["trained"]["terrain"] == "perlin"
+
+
+def test_statistics_of_observations_keep_their_precision():
+    stripped = shipping.stripped(
+        {
+            "actor_state_dict": {
+                "obs_normalizer._std": torch.tensor([1e-7]),
+                "obs_normalizer.count": torch.tensor(70_000),
+                "core.weight": torch.tensor([1.0]),
+            },
+            "iter": 3,
+        },
+        checkpoint_info_of_a1(),
+        actor_only=True,
+    )["actor_state_dict"]
+    assert stripped["obs_normalizer._std"].item() == pytest.approx(1e-7)
+    assert stripped["obs_normalizer.count"].item() == 70_000
+    assert stripped["core.weight"].dtype == torch.float16
+
+
+def checkpoint_info_of_a1():
+    import dummy_training as dummy
+
+    return dummy.info()
+
+
+def test_nothing_is_written_where_something_is_wrong(tmp_path, out, capsys, monkeypatch):
+    path = trained(tmp_path / "run")
+
+    def refused(words, *more, recipe=("--recipe", "none")):
+        status = main([str(path), "--out", str(out), *recipe, *map(str, more)])
+        err = capsys.readouterr().err
+        assert (status, len(err.splitlines())) == (2, 1), err
+        assert words in err
+        assert not list(out.glob("*")) if out.is_dir() else True
+
+    refused("--recipe is missing", recipe=())
+    refused("no recipe a1_mlp_cup in config/recipes; did you mean a1_mlp_cpu?", recipe=("--recipe", "a1_mlp_cup"))
+    monkeypatch.setattr(shipping, "LARGEST_FILE", 100_000)
+    refused("more than 100,000; leave the critic out with --actor_only")
+    monkeypatch.undo()
+    monkeypatch.setattr(shipping, "TOLERANCE", 0.0)
+    refused("actions of the file would differ")
+    monkeypatch.undo()
+    monkeypatch.setattr(shipping, "largest_difference", lambda *_: float("nan"))
+    refused("actions of the file would differ")
+    monkeypatch.undo()
+    (tmp_path / "other.json").write_text('{"kind": "faults", "policies": [{"about": {"sha256": "0"}}]}')
+    refused("does not hold this policy", "--metrics", tmp_path / "other.json")
+    (tmp_path / "other.json").write_text('{"kind": "mine"}')
+    refused("is no report of scripts/evaluate.py", "--metrics", tmp_path / "other.json")
+    change(path, lambda data: data["actor_state_dict"]["core.layers.0.weight"].fill_(1e6))
+    refused("weights that half precision cannot hold")
+    change(path, lambda data: data.pop("critic_state_dict"))
+    refused("ship the actor alone with --actor_only")
+    (tmp_path / "run" / "run.json").unlink()
+    change(path, lambda data: data["actor_state_dict"]["core.layers.0.weight"].fill_(0.0))
+    refused("says at which commit it was trained; give --commit", "--actor_only")
+
+
+def test_a_policy_is_replaced_only_on_purpose_and_its_figures_can_follow(tmp_path, out, capsys):
+    path = trained(tmp_path / "run")
+    assert run(path, out) == 0
+    first = (out / "a1_mlp_stage2.pt").read_bytes()
+    change(path, lambda data: data["actor_state_dict"]["core.layers.0.bias"].add_(0.5))
+    status, err = run(path, out, capsys=capsys)
+    assert status == 2
+    assert "a1_mlp_stage2 is in" in err
+    assert "--replace" in err
+    assert (out / "a1_mlp_stage2.pt").read_bytes() == first
+    assert run(path, out, "--replace", "--note", "second") == 0
+    shipped = verified("a1_mlp_stage2", out)
+    assert shipped.read_bytes() != first
+    before = read_models(out)["a1_mlp_stage2"]
+
+    # a report about the shipped file itself is added to its entry; all else stays
+    figure = {"value": 0.123456, "low": 0.1, "high": 0.2}
+    figures = {"reached@3": figure, "failed": None, "survival": figure}
+    report = {
+        "kind": "faults",
+        "protocol": {"name": "umc_paper"},
+        "about": {"task": "UMC-A1-Stage2", "physics": "ovphysx", "seed": 1, "robots_per_cell": 10},
+        "departures_from_paper": ["simulator"],
+        "policies": [
+            {"about": {"sha256": "0" * 64}, "average": {}, "scenarios": {}},
+            {"about": {"sha256": sha256(shipped)}, "average": figures, "scenarios": {"1": figures}},
+        ],
+    }
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    gait = {"kind": "healthy", "checkpoint": {"path": "p", "sha256": sha256(shipped)}, "num_envs": 64}
+    gait |= {"task": "UMC-A1-Stage1", "physics": "ovphysx", "seed": 1, "gait": {"forward_speed": 0.4678912}}
+    (tmp_path / "gait.json").write_text(json.dumps(gait))
+    assert (
+        main([str(shipped), "--out", str(out), "--metrics", *(str(tmp_path / f"{n}.json") for n in ("report", "gait"))])
+        == 0
+    )
+    after = read_models(out)["a1_mlp_stage2"]
+    assert verified("a1_mlp_stage2", out) == shipped
+    metrics = after.pop("metrics")
+    assert before.pop("metrics") == {}
+    assert after == before
+    assert (after["note"], after["commit"]) == ("second", "b" * 40 + " with changes")
+    rate = {"value": 0.1235, "low": 0.1, "high": 0.2}
+    assert metrics["faults"]["average"] == {"reached@3": rate, "failed": None}
+    assert metrics["faults"]["scenarios"]["1"]["reached@3"] == rate
+    assert (metrics["faults"]["robots"], metrics["healthy"]["robots"]) == (10, 64)
+    assert metrics["healthy"]["forward_speed"] == 0.4679
+
+
+def test_an_agent_that_is_not_as_registered_is_not_shipped(tmp_path, out, capsys):
+    """Without its run folder the file is loaded with the registered agent, which clips no action."""
+    path = trained(tmp_path / "run")
+    agent = write_agent(tmp_path / "run", clip_actions=0.001)
+    assert agent.is_file()
+    status, err = run(path, out, capsys=capsys)
+    assert status == 2
+    assert "train with the agent as it is registered" in err
+    assert not (out / MODELS).exists()
+
+
+def write_agent(folder, **changes):
+    import yaml
+    from umc.rl.policy import registered_agent
+
+    agent = registered_agent("UMC-A1-Stage2", "rsl_rl_mlp_cfg_entry_point") | changes
+    path = folder / "params" / "agent.yaml"
+    path.parent.mkdir()
+    path.write_text(yaml.dump(agent))
+    return path
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda groups: groups["policy"][:, :12],
+        lambda groups: groups["joint_mask"],
+        lambda groups: (1.0 + groups["fault_flag"][:, :1]).expand(-1, 12),
+    ],
+    ids=["sensors", "mask", "flag"],
+)
+def test_policies_are_compared_by_all_that_they_read(read):
+    def deaf(groups):
+        return torch.zeros(len(groups["policy"]), 12)
+
+    assert largest_difference(deaf, read, WIDTHS["a1"]) >= 1.0
+    assert torch.tensor(largest_difference(deaf, lambda groups: read(groups) * torch.nan, WIDTHS["a1"])).isnan()

@@ -1,0 +1,72 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is kept beside the results page: every policy's robots, so that one can be measured without the others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fresh_policy import write_fresh
+from made_up_results import made_up, ship_made_up
+from umc.evaluation.study_file import STUDY, save_study
+from umc.rl.checkpoint import sha256
+from umc.rl.pretrained import MODELS
+from umc.utils.errors import UmcError
+
+from tools.results_page import main as results
+
+
+def test_one_policy_is_measured_anew_without_the_others(tmp_path, monkeypatch):
+    """What was measured lies beside the page, without this machine's paths; a new policy's robots join the others'."""
+    package, calls = ship_made_up(tmp_path, monkeypatch), []
+
+    def run(_script, arguments):
+        calls.append(arguments)
+        at = arguments.index("--checkpoint") + 1
+        paths = [Path(text) for text in arguments[at : arguments.index("--robot")]]
+        names = arguments[arguments.index("--labels") + 1 :][: len(paths)]
+        study = made_up(policies=tuple((name, 1.0) for name in names), members=made_with["members"])
+        policies = [
+            replace(one, about={**one.about, "sha256": sha256(path), "path": str(path)})
+            for one, path in zip(study.policies, paths, strict=True)
+        ]
+        about = {**study.about, "command_line": f"python {package}", "git": {"commit": made_with["commit"]}}
+        out = Path(arguments[arguments.index("--out") + 1])
+        save_study(out / STUDY, replace(study, about=about, policies=tuple(policies)))
+
+    monkeypatch.setattr(results, "run_script", run)
+    argv = ["--results", "--robot", "A1", "--engines", "ovphysx", "--device", "cpu"]
+    made_with = {"members": 10, "commit": "first" * 8}
+    assert results.main(argv, Path("evaluate.py")) == 0
+    kept = sorted(Path("docs/results/a1/ovphysx").iterdir())
+    assert len(kept) == 2
+    assert all(str(package).encode() not in path.read_bytes() for path in kept)
+    page = Path("docs/results.md").read_text()
+    assert page.count("| firstfirst |") == 2
+
+    other = write_fresh(package.parent / "other", "UMC-A1-Stage2", "mlp", physics="ovphysx", seed=5)
+    shutil.copy(other, package / "a1_mlp_stage2.pt")
+    models = json.loads((package / MODELS).read_text())
+    models["models"]["a1_mlp_stage2"]["sha256"] = sha256(other)
+    (package / MODELS).write_text(json.dumps(models))
+    made_with["commit"] = "other" * 8
+    calls.clear()
+    assert results.main([*argv, "--kept"], Path("evaluate.py")) == 0
+    (call,) = calls
+    assert call[1 : call.index("--robot")] == [str(package / "a1_mlp_stage2.pt")]
+    page = Path("docs/results.md").read_text()
+    assert page.count("| otherother |") == page.count("| firstfirst |") == 1
+    assert len(list(Path("docs/results/a1/ovphysx").iterdir())) == 2  # the policy that no longer ships is gone
+    calls.clear()
+    assert results.main([*argv, "--kept"], Path("evaluate.py")) == 0
+    assert calls == []
+
+    # robots of another evaluation are not set beside them
+    Path("docs/results/a1/ovphysx", f"{sha256(other)[:12]}.study").unlink()
+    made_with["members"] = 5
+    with pytest.raises(UmcError, match=r"met other faults than mlp; measure both again, with the same --num_envs"):
+        results.main([*argv, "--kept"], Path("evaluate.py"))

@@ -1,0 +1,141 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Recipes name what exists, and mistakes are one line; no simulator."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from tiny_recipe import TINY, written
+from umc.faults import paper_settings
+from umc.rl.agents import AGENTS, STAGE_ITERATIONS
+from umc.training.recipe import Source, read_recipe
+from umc.training.recipe_file import recipe_names
+from umc.training.recipe_runner import check_recipe
+from umc.utils.errors import UmcError
+
+
+def test_there_is_a_recipe_for_every_robot():
+    names = set(recipe_names())
+    for robot in ("a1", "g1", "h1", "solo8"):
+        cpu = {"mlp", "transformer_small32", "transformer", "nm_mlp", "nm_transformer_small32", "nm_transformer"}
+        gpu = {"mlp", "transformer", "nm_mlp", "nm_transformer", "body_transformer"}
+        assert {f"{robot}_{agent}_cpu" for agent in cpu} | {f"{robot}_{agent}_gpu" for agent in gpu} <= names
+
+
+def test_every_recipe_names_tasks_agents_and_fields_that_exist(monkeypatch):
+    """By Isaac Lab's own resolving, each different phase once; a wrong name raises."""
+    monkeypatch.setattr("umc.training.task_cfg.pick_device", lambda _: "cpu")
+    for name in recipe_names():
+        check_recipe(read_recipe(name))
+
+
+def test_gpu_recipes_have_the_papers_sizes():
+    gpu = [name for name in recipe_names() if name.endswith("_gpu")]
+    assert len(gpu) >= 20
+    for name in gpu:
+        recipe = read_recipe(name)
+        rows = paper_settings(recipe.robot, "training")
+        assert {phase.num_envs for phase in recipe.phases} == {rows["num_envs"]}
+        assert recipe.seed == rows["seed"]
+        stages = AGENTS[recipe.agent].stages
+        assert sum(phase.iterations for phase in recipe.phases) == 2 * STAGE_ITERATIONS
+        assert {phase.stage for phase in recipe.phases} == set(stages)
+
+
+def test_a_recipe_lies_over_its_family():
+    name, agent = "solo8_nm_transformer_small32_cpu", "nm_transformer_small32"
+    recipe = read_recipe(f"config/recipes/{name}.yaml")  # a name of a family, as the path that it would have
+    assert (recipe.name, recipe.robot, recipe.agent, recipe.device) == (name, "solo8", agent, "cpu")
+    (phase,) = recipe.phases
+    assert (phase.stage, phase.iterations, phase.task) == (1, 2000, "UMC-Solo8-Stage1")
+    assert phase.overrides[0] == "physics=ovphysx"
+    own = read_recipe("a1_mlp_cpu")
+    assert "env.scene.terrain=flat" in own.phases[0].overrides  # by the family's entry of the robot
+    # Stage 2 begins with the third
+    assert [phase.goes_on for phase in own.phases] == [False, True, False]
+    assert own.phases[1].last_iteration == own.phases[0].iterations + own.phases[1].iterations
+    # what a phase sets stays for those that follow, unless they set it themselves
+    first, second = (dict(token.split("=", 1) for token in phase.overrides) for phase in own.phases[:2])
+    assert first.keys() < second.keys()
+    assert first["env.rewards.progress.weight"] == second["env.rewards.progress.weight"]
+    assert first["env.rewards.track_lin_vel.params.std"] != second["env.rewards.track_lin_vel.params.std"]
+    assert read_recipe("a1_mlp_cpu", seed=9).phases[2].seed == 9
+
+
+def test_a_file_of_ones_own_extends_a_recipe(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("extends: a1_mlp_cpu\nnum_envs: 64\noverrides: [env.scene.terrain=perlin]\n")
+    recipe = read_recipe(str(path))
+    assert recipe.name == "mine"
+    assert {phase.num_envs for phase in recipe.phases} == {64}
+    assert all("env.scene.terrain=perlin" in phase.overrides for phase in recipe.phases)
+    assert not any("env.scene.terrain=flat" in phase.overrides for phase in recipe.phases)
+    (tmp_path / "loop.yaml").write_text(f"extends: {tmp_path / 'loop.yaml'}\n")
+    with pytest.raises(UmcError, match="recipe loop extends itself"):
+        read_recipe(str(tmp_path / "loop.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"stags": {}}, "unknown key stags; did you mean stages?"),
+        ({"robot": None}, "robot is missing (a1, g1, h1 or solo8)"),
+        ({"robot": "a3"}, "unknown robot a3"),
+        ({"agent": "mpl"}, "unknown agent mpl; did you mean mlp?"),
+        ({"stages": {1: TINY["stages"][1]}}, "stages.2 is missing, and agent mlp is trained in it"),
+        ({"stages": {2: TINY["stages"][2]}}, "stages.1 is missing, and agent mlp is trained in it"),
+        ({"stages": {1: [], 2: TINY["stages"][2]}}, "Stage 2 has no Stage 1 to go on from"),
+        ({"stages": {1: [], 2: []}}, "it has no phase"),
+        ({"stages": {1: [{"name": "walk"}], 2: []}}, "phase 1 of Stage 1: iterations is missing"),
+        ({"stages": {1: [{"iterations": 0}], 2: []}}, "iterations is 0; it has to be a whole number of at least 1"),
+        ({"stages": {1: [{"iteration": 5}], 2: []}}, "unknown key iteration; did you mean iterations?"),
+        ({"stages": {1: [{"iterations": 5, "from": "gone.pt"}], 2: []}}, "no checkpoint at gone.pt; correct 'from'"),
+        ({"stages": {1: [{"iterations": 5, "from": "before"}], 2: []}}, "'from: before' needs a phase before it"),
+        ({"stages": {1: [{"iterations": 5, "from": {"stage": 1}}], 2: []}}, "'from' has to be a path"),
+        ({"stages": {1: 5, 2: []}}, "stages.1 has to be a list of phases"),
+        ({"agent": "nm_mlp"}, "agent nm_mlp is not trained in Stage 2; leave out stages.2"),
+        ({"overrides": "env.scene.terrain=flat"}, "overrides has to be a list of tokens"),
+        ({"num_envs": "many"}, "num_envs is many"),
+        ({"seed": -1}, "seed is -1"),
+        ({"library": "sb3"}, "unknown library sb3; choose one of rsl_rl, skrl"),
+        ({"evaluation": {"envs": 3}}, "unknown key envs"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_the_mend(tmp_path, changes, words):
+    with pytest.raises(UmcError) as error:
+        read_recipe(written(tmp_path, **changes))
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "recipe tiny" in str(error.value)
+
+
+def test_an_ablation_is_the_unchanged_recipe_from_its_stage_1_on():
+    # not of a1_mlp_cpu, whose critic is told: the paper's is not
+    unchanged = [phase for phase in read_recipe("a1_mlp_untold_cpu").phases if phase.stage == 2]
+    varied = read_recipe("a1_mlp_ratio_1110_cpu")
+    assert varied.agent == "mlp_ratio_1110"
+    assert [phase.agent for phase in varied.phases] == ["mlp_ratio_1110"] * len(unchanged)
+    assert varied.phases[0].source == Source(recipe="a1_mlp_untold_cpu", stage=1)
+    # who names no other recipe is varied itself
+    assert read_recipe("g1_mlp_ratio_1110_cpu").phases[0].source == Source(recipe="g1_mlp_cpu", stage=1)
+    as_unchanged = [dataclasses.replace(phase, agent="mlp", source=None) for phase in varied.phases]
+    assert as_unchanged == [dataclasses.replace(phase, behind=0) for phase in unchanged]
+    # one that starts from nothing cannot borrow the settings of a Stage 2
+    with pytest.raises(UmcError, match="no recipe g1_mlp_one_stage_cpu"):
+        read_recipe("g1_mlp_one_stage_cpu")
+
+
+def test_an_unknown_recipe_lists_those_there_are():
+    with pytest.raises(UmcError) as error:
+        read_recipe("a1_mlp_cup")
+    assert "did you mean a1_mlp_cpu?" in str(error.value)
+    assert all(name in str(error.value) for name in recipe_names())
+    with pytest.raises(UmcError, match="cpu holds the recipes of all robots"):
+        read_recipe("cpu")
+
+
+def test_a_field_that_does_not_exist_is_told_before_anything_runs(tmp_path):
+    with pytest.raises(UmcError, match=r"recipe tiny: Stage 1, walk: unknown override env\.scene\.terain"):
+        check_recipe(read_recipe(written(tmp_path, overrides=["env.scene.terain=flat"])))

@@ -1,0 +1,271 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two processes, connected by gloo on the CPU, learn what one learns, and end together whatever ends one of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import dummy_distributed as dummy
+import pytest
+import torch
+from umc.faults import FaultSchedule, FaultState
+from umc.rl.checkpoint import checkpoints_in, read_checkpoint
+from umc.training import task_cfg as resolve
+from umc.training import train as launch
+from umc.training.plan import Plan, share_plan
+from umc.utils import distributed
+from umc.utils.errors import UmcError
+from umc.utils.process import ChildFailed
+from umc.utils.ranks import Ranks, ranks_from_env, without_ranks
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+TIMEOUT_S = 500.0
+"""Longest run of two processes; PyTorch's import alone takes many seconds on a busy machine."""
+
+
+def run(folder, *todo):
+    """Starts two processes as torchrun does, but without its own process; what they ended with, and what they wrote."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = []
+    for rank in range(2):
+        numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
+        env = {**os.environ, **{name: str(number) for name, number in numbers.items()}, "MASTER_ADDR": "127.0.0.1"}
+        command = [sys.executable, dummy.__file__, str(folder), *todo]
+        started.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    try:
+        texts = [process.communicate(timeout=TIMEOUT_S) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    return [process.returncode for process in started], [out + err for out, err in texts]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Folder and output of two processes that trained whatever can be trained one after the other."""
+    folder = tmp_path_factory.mktemp("two")
+    codes, texts = run(folder, "alike", "whole", "halves", "stop")
+    assert codes == [0, 0], "\n".join(texts)
+    return folder, texts
+
+
+def last(folder):
+    return read_checkpoint(checkpoints_in(folder)[-1])
+
+
+def weights(data):
+    parts = (data["actor_state_dict"], data["critic_state_dict"])
+    return {f"{number}.{name}": tensor for number, part in enumerate(parts) for name, tensor in part.items()}
+
+
+def names(folder):
+    return [path.name for path in checkpoints_in(folder)]
+
+
+def test_two_processes_learn_what_one_learns_from_all_envs(trained, tmp_path):
+    dummy.train(tmp_path, "alike")
+    two = last(trained[0] / "alike")
+    one, both = weights(last(tmp_path / "alike")), weights(two)
+    assert one.keys() == both.keys()
+    for name, weight in one.items():
+        torch.testing.assert_close(both[name], weight, atol=1e-5, rtol=0.0, msg=name)
+    first = weights(read_checkpoint(trained[0] / "alike" / "model_0.pt"))
+    assert (
+        max((both[name] - weight).abs().max().item() for name, weight in first.items()) > 1e-3
+    )  # else it shows nothing
+    state = two["infos"]["resume"]
+    assert state["timesteps"] == dummy.ITERATIONS * 4 * dummy.ENVS
+
+
+@pytest.mark.parametrize("what", ["alike", "whole", "halves", "stop"])
+def test_the_networks_of_both_are_equal_bit_by_bit(trained, what):
+    mine, other = last(trained[0] / what)["infos"]["resume"]["weights"]
+    assert mine == other
+
+
+def test_two_processes_go_on_as_if_nothing_had_happened(trained):
+    folder, texts = trained
+    state = read_checkpoint(folder / "halves" / f"model_{dummy.ITERATIONS - 1}.pt")["infos"]["resume"]
+    assert state["carried"]["fault_episode"].tolist() == list(range(dummy.ENVS))  # those of both
+    assert not torch.equal(state["random"]["torch"], state["random_of_others"][0]["torch"])
+    for rank, text in enumerate(texts):
+        assert f"goes on: {list(range(8 * rank, 8 * rank + 8))}" in text
+    whole, halves = weights(last(folder / "whole")), weights(last(folder / "halves"))
+    assert names(folder / "halves") == names(folder / "whole") == [f"model_{number}.pt" for number in range(6)]
+    for name, weight in whole.items():
+        assert torch.equal(halves[name], weight), name
+
+
+def test_one_process_goes_on_with_the_run_of_two(trained, tmp_path):
+    runner = dummy.runner_of(tmp_path, "whole")
+    runner.carried["fault_episode"] += 100
+    runner.resume(str(trained[0] / "whole" / "model_5.pt"))
+    assert runner.carried["fault_episode"].tolist() == list(range(dummy.ENVS))
+
+
+def test_a_signal_to_one_process_stops_all_with_one_checkpoint(trained):
+    folder, texts = trained
+    assert all(f"stopped: {int(signal.SIGTERM)} model_2.pt" in text for text in texts)
+    assert names(folder / "stop") == ["model_0.pt", "model_1.pt", "model_2.pt"]
+
+
+def test_only_the_first_process_writes(trained):
+    folder, texts = trained
+    assert all(len(list((folder / what).glob("events.*"))) == 1 for what in ("alike", "whole", "stop"))
+    assert "saved model_0.pt" in texts[0]
+    assert "saved" not in texts[1]
+
+
+def test_the_death_of_one_process_ends_the_others_and_keeps_the_checkpoint(tmp_path):
+    codes, texts = run(tmp_path, "die")  # ends long before distributed.PATIENCE is at its end
+    assert codes == [1, -signal.SIGKILL], texts
+    assert "another process of the run is gone" in texts[0]
+    assert "Traceback" not in texts[0]
+    assert names(tmp_path / "die") == ["model_0.pt", "model_1.pt"]
+    assert read_checkpoint(tmp_path / "die" / "model_1.pt")["iter"] == 1
+
+
+JOINTS = ("a", "b", "c")
+
+
+def faults(num_envs, ranks):
+    severity = {"rom": {"uniform": [0.1, 0.3]}, "effort": 1.0, "velocity": 1.0}
+    schedule = FaultSchedule(JOINTS, severity=severity, num_joints=(1, 3))
+    state = FaultState(schedule, num_envs, ranks.first_env(num_envs))
+    for _ in range(3):
+        state.begin_episode(torch.arange(num_envs))
+    return state
+
+
+def test_processes_meet_the_faults_of_one_with_all_their_envs():
+    whole = faults(32, Ranks())
+    halves = [faults(16, Ranks(rank, rank, 2)) for rank in range(2)]
+    for name in ("scenario", "joints", "onset", "severity"):
+        parts = [getattr(half.plan, name) for half in halves]
+        assert torch.equal(torch.cat(parts), getattr(whole.plan, name)), name
+        assert not torch.equal(*parts), name
+    assert torch.equal(torch.cat([half.uniform("noise") for half in halves]), whole.uniform("noise"))
+
+
+def test_every_process_has_a_seed_of_its_own():
+    seeds = [Ranks(rank, rank, 64).seed(seed) for seed in range(100) for rank in range(64)]
+    assert len(set(seeds)) == len(seeds)
+    assert Ranks(0, 0, 64).seed(42) == Ranks().seed(42) == 42
+    assert max(Ranks(63, 7, 64).seed(2**32 - 1), 0) < 2**32
+
+
+@pytest.mark.parametrize(
+    ("variables", "line"),
+    [
+        ({"WORLD_SIZE": "two"}, "WORLD_SIZE is 'two', no number"),
+        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK=2, LOCAL_RANK=0, WORLD_SIZE=2 contradict each other"),
+        ({"RANK": "0", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}, "contradict each other"),
+    ],
+)
+def test_variables_that_make_no_sense_are_refused(variables, line):
+    with pytest.raises(UmcError, match=line):
+        ranks_from_env(variables)
+
+
+def test_a_child_that_works_alone_hears_nothing_of_the_others():
+    env = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_PORT": "1", "TORCHELASTIC_RUN_ID": "x", "HOME": "/h"}
+    assert without_ranks(env) == {"HOME": "/h"}
+    assert ranks_from_env(without_ranks(env)) == Ranks()
+
+
+@pytest.mark.parametrize(
+    ("gpus", "local_rank", "asked", "device"),
+    [
+        (0, 1, None, "cpu"),
+        (4, 3, None, "cuda:3"),
+        (4, 2, "cuda", "cuda:2"),
+        (1, 3, None, "cuda:0"),  # the one that a scheduler shows it
+        (4, 1, "cpu", "cpu"),
+    ],
+)
+def test_every_process_takes_the_gpu_of_its_number(monkeypatch, gpus, local_rank, asked, device):
+    several(monkeypatch, local_rank)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    assert resolve.pick_device(asked) == device
+
+
+@pytest.mark.parametrize(
+    ("gpus", "asked", "line"), [(2, None, "of this machine has no GPU"), (8, "cuda:1", "the GPU of its number")]
+)
+def test_gpus_that_there_are_not_are_refused(monkeypatch, gpus, asked, line):
+    several(monkeypatch, 3)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    with pytest.raises(UmcError, match=line):
+        resolve.pick_device(asked)
+
+
+@pytest.mark.parametrize(
+    ("device", "others", "refused"),
+    [("cuda:0", ["a"], True), ("cuda:0", ["b", "b"], True), ("cuda:0", ["b", None], False), ("cpu", [None], False)],
+)
+def test_processes_that_share_a_gpu_are_refused(monkeypatch, device, others, refused):
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(uuid="a"))
+    monkeypatch.setattr(distributed, "everyone", lambda mine: [mine, *others])
+    monkeypatch.setattr(distributed, "together", lambda step: step())
+    several(monkeypatch, 0)
+    chosen = SimpleNamespace(device=device, folder=Path("run"), start_from=None, record=SimpleNamespace(path=Path("f")))
+    chosen.env_cfg = SimpleNamespace()
+    expected = pytest.raises(UmcError, match="each needs one of its own") if refused else contextlib.nullcontext()
+    with expected:
+        share_plan(cast(Plan, chosen))
+
+
+def several(monkeypatch, rank):
+    for name, number in (("RANK", rank), ("LOCAL_RANK", rank), ("WORLD_SIZE", 8)):
+        monkeypatch.setenv(name, str(number))
+
+
+def test_several_processes_and_the_flag_go_together(monkeypatch, capfd):
+    assert launch.main(["--task", "UMC-A1-Stage1", "--distributed"], SCRIPTS) == 2
+    assert "--distributed needs a launcher" in capfd.readouterr().err
+    several(monkeypatch, 0)
+    assert launch.main(["--task", "UMC-A1-Stage1"], SCRIPTS) == 2
+    assert "8 processes were started (WORLD_SIZE); add --distributed" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("store", "code"), [(None, 2), ("False", 2), ("True", 130)])
+def test_a_missing_stage_1_is_trained_on_the_way_by_torchrun_only(monkeypatch, capfd, tmp_path, store, code):
+    def train_py(*_):
+        raise ChildFailed("train.py", 130)
+
+    monkeypatch.chdir(tmp_path)
+    several(monkeypatch, 0)
+    monkeypatch.setattr(distributed, "connect", lambda *_: None)
+    monkeypatch.setattr("umc.training.plan.needs_stage1", lambda _: True)
+    monkeypatch.setattr(launch, "run_script", train_py)
+    monkeypatch.delenv(distributed.AGENT_STORE, raising=False)
+    if store is not None:
+        monkeypatch.setenv(distributed.AGENT_STORE, store)
+    argv = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu", "--distributed"]
+    assert launch.main(argv, SCRIPTS) == code
+    assert ("train Stage 1 first, or start with torchrun" in capfd.readouterr().err) == (code == 2)
+
+
+def test_a_mistake_of_one_process_is_everybodys(monkeypatch):
+    monkeypatch.setattr(distributed, "everyone", lambda mine: [mine, None, "no GPU"])
+    with pytest.raises(distributed.SharedError, match=r"no GPU \(process 2\)"):
+        distributed.together(lambda: 1)
+
+
+def test_errors_that_are_not_about_others_stay_what_they_are(monkeypatch):
+    several(monkeypatch, 0)
+    with pytest.raises(RuntimeError, match="shapes"), distributed.peers():
+        raise RuntimeError("shapes cannot be multiplied")
+    with pytest.raises(distributed.PeerLost), distributed.peers():
+        raise RuntimeError("[gloo/transport/tcp/pair.cc:538] Connection closed by peer [127.0.0.1]:34567")

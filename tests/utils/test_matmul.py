@@ -1,0 +1,66 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Training's matrix products are float32's, whichever library computes them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from umc.utils import matmul as products
+from umc.utils.matmul import fast_products, training_products
+
+
+@pytest.fixture
+def product():
+    left, right = torch.randn(512, 300), torch.randn(300, 200)
+    return lambda: left @ right
+
+
+def test_products_stay_float32(product):
+    exact = (product().double()).clone()
+    with fast_products():
+        # sums of 300 products of about 1; factors in bfloat16 would make 0.1
+        assert (product() - exact).abs().max() < 1e-4
+
+
+def test_rounded_products_are_not_taken(product, monkeypatch):
+    def rounding():
+        exact = torch.ones(4, 4)
+        return exact * (1 + 2.0**-9) if torch.backends.mkldnn.matmul.fp32_precision == "bf16" else exact
+
+    exact = product()
+    monkeypatch.setattr(products, "_probe", rounding)
+    products.onednn_is_exact.cache_clear()
+    with fast_products() as fast:
+        assert not fast
+        assert torch.equal(product(), exact)
+    products.onednn_is_exact.cache_clear()
+
+
+@pytest.mark.parametrize(("device", "mode"), [("cuda:0", None), ("cpu", "max-autotune-no-cudagraphs")])
+def test_a_gpu_and_the_compiler_find_torchs_switches_as_they_are(device, mode, monkeypatch):
+    monkeypatch.setattr(products, "onednn_is_exact", lambda: True)
+    monkeypatch.setattr(products, "mkl_is_at_home", lambda: False)
+    before = torch.get_float32_matmul_precision()
+    with training_products(device, mode):
+        assert torch.get_float32_matmul_precision() == before  # raises where the switches are mixed
+    with training_products("cpu", None):
+        assert torch.backends.mkldnn.matmul.fp32_precision == products.ONEDNN
+
+
+@pytest.mark.parametrize(("maker", "onednn"), [("GenuineIntel", False), ("AuthenticAMD", True), (None, True)])
+def test_intels_cpus_keep_mkl(maker, onednn, tmp_path, monkeypatch):
+    monkeypatch.setattr(products, "onednn_is_exact", lambda: True)
+    monkeypatch.setattr(products, "CPU_INFO", tmp_path / "cpuinfo")
+    if maker is not None:
+        (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nvendor_id\t: {maker}\n")
+    with training_products("cpu", None):
+        assert (torch.backends.mkldnn.matmul.fp32_precision == products.ONEDNN) is onednn
+
+
+def test_everything_is_as_before_afterwards(product):
+    before, exact = torch.backends.mkldnn.matmul.fp32_precision, product()
+    with pytest.raises(RuntimeError, match="a run that fails"), fast_products():
+        raise RuntimeError("a run that fails")
+    assert torch.backends.mkldnn.matmul.fp32_precision == before
+    assert torch.equal(product(), exact)

@@ -1,0 +1,159 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A study of made-up robots: what a report looks like, without a simulator and without meaning.
+
+``python -m tools.demo_study --out demo_report`` writes the whole report; docs/images/evaluation_*.png come from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from umc.evaluation.fault_run import FaultRun, line_up
+from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
+from umc.evaluation.protocol import Protocol, protocol_for
+from umc.evaluation.study import PolicyResult, Study
+from umc.utils.errors import UmcError
+
+STEP_DT = 0.02
+"""Env step of the paper's tasks [s]."""
+
+JOINTS = tuple(f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf"))
+"""A1's joints."""
+
+FEET = ("FL", "FR", "RL", "RR")
+"""A1's feet."""
+
+POLICIES = (("example A", 0.9), ("example B", 2.1), ("example C", 2.6))
+"""Names of made-up policies, and how well each gets along with faults (larger is better)."""
+
+NOTE = "These robots are made up; their figures mean nothing."
+"""Stands at the top of the report."""
+
+HARDNESS = {1: 0.9, 2: 1.7, 3: 1.9, 4: 1.5, 5: 1.2, 6: 1.4, 7: 1.0, 8: -1.5}
+"""How hard each scenario is made to be."""
+
+
+def demo_study(
+    members: int = 40,
+    policies: Sequence[tuple[str, float]] = POLICIES,
+    train_seeds: int = 1,
+    vary_severity: bool = False,
+    seed: int = 0,
+) -> Study:
+    """Makes a study up.
+
+    Args:
+        members: Robots of each scenario and setting.
+        policies: Names and skills.
+        train_seeds: Policies of each name.
+        vary_severity: Whether torque limits differ between robots.
+        seed: Seed of everything.
+
+    Returns:
+        The study.
+    """
+    protocol = protocol_for("a1")
+    lineup = line_up(protocol, members * len(protocol.cells))
+    rng = torch.Generator().manual_seed(seed)
+    setting = lineup.cell // len(protocol.scenarios)
+    robot = setting * members + lineup.member  # the same in every scenario
+    robots = int(robot.max()) + 1
+    # what a robot shares with its twins in other scenarios and under other policies
+    luck = torch.randn(robots, generator=rng)[robot]
+    joints = torch.rand(robots, len(JOINTS), generator=rng).argsort(dim=1).argsort(dim=1)[robot] < 4
+    stance = (torch.tensor([[1, 0, 0, 1], [0, 1, 1, 0], [1, 1, 1, 1]]).bool())[
+        torch.randint(3, (robots,), generator=rng)[robot]
+    ]
+    torque = torch.rand(robots, generator=rng)[robot] * 12.0 + 4.0
+    scenario = torch.tensor([number for _, number in protocol.cells])[lineup.cell]
+    hardness = torch.tensor([HARDNESS[int(number)] for number in scenario])
+    hardness = hardness + 0.35 * (joints[:, 2::3].sum(dim=1) - 1.33) * (scenario < 8)
+    weak = (scenario == 3) | (scenario == 6)
+    if vary_severity:
+        hardness = hardness + torch.where(weak, (8.0 - torque) * 0.25, 0.0)
+    severity = {"effort": torch.where(weak, torque, torch.nan)} if vary_severity else None
+    joints = joints & (scenario < 8)[:, None]
+
+    results = []
+    for name, skill in policies:
+        for number in range(train_seeds):
+            drift = 0.0 if train_seeds == 1 else float(torch.randn(1, generator=rng)) * 0.35
+            ease = skill + drift - hardness + 0.8 * luck
+            episodes = _episodes(protocol, lineup.onset, ease, rng)
+            run = FaultRun(episodes, lineup.cell, lineup.member, lineup.onset, joints, severity, stance)
+            label = name if train_seeds == 1 else f"{name} seed {number + 1}"
+            about = {"checkpoint": f"(made up, skill {skill:g})", "train_seed": number + 1}
+            results.append(PolicyResult(label, name, about, run))
+    about = {"task": "none", "physics": "none", "device": "none", "seed": seed, "note": NOTE}
+    return Study(protocol, STEP_DT, JOINTS, about, tuple(results), FEET)
+
+
+def _episodes(protocol: Protocol, onset: torch.Tensor, ease: torch.Tensor, rng: torch.Generator) -> Episodes:
+    """What robots do to whom everything is the easier the larger ``ease`` is."""
+
+    def noise(scale: float) -> torch.Tensor:
+        return torch.randn(len(onset), generator=rng) * scale
+
+    rest = protocol.steps - onset
+    patience = (ease * 0.9).exp() * 900.0
+    fall = (-torch.rand(len(onset), generator=rng).log() * patience).long() + 3
+    failed = fall < rest
+    steps = torch.where(failed, fall, rest)
+    outcome = torch.where(failed, int(Outcome.FAILED), int(Outcome.UP))
+    stumbles = torch.rand(len(onset), generator=rng) < 0.006
+    outcome = torch.where(stumbles, int(Outcome.FELL_BEFORE_ONSET), outcome)
+    before = (0.47 + noise(0.02)).clamp(min=0.1)
+    after = (before * torch.sigmoid(0.8 * ease + 0.7 + noise(0.5))).clamp(min=0.01)
+    distance = torch.where(stumbles, 0.0, after * steps * STEP_DT * 0.97)
+    recovery = torch.where(
+        failed | stumbles | (after < 0.8 * before), NOT_RECOVERED, (60.0 * (-0.4 * ease).exp()).long().clamp(0, 400)
+    )
+    return Episodes(
+        outcome=outcome,
+        distance=distance,
+        steps_after_onset=torch.where(stumbles, 0, steps),
+        speed_before_onset=before,
+        height_after_onset=0.27 + noise(0.01) - 0.02 * failed,
+        speed_after_onset=after,
+        error_before_onset=(0.5 - before).abs() + 0.03,
+        error_after_onset=(0.5 - after).abs() + 0.05,
+        energy_after_onset=distance * (60.0 + 25.0 * (-0.5 * ease).exp()),
+        recovery=recovery,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        argv: Arguments without the program's name.
+
+    Returns:
+        Exit code: 0, or 2 for bad input.
+    """
+    from umc.evaluation.report import write_study_report
+
+    parser = argparse.ArgumentParser(description="Write the report of a made-up study.")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--members", type=int, default=40, help="robots of each scenario and setting")
+    parser.add_argument("--train_seeds", type=int, default=1, help="policies of each name")
+    parser.add_argument("--vary_severity", action="store_true", help="let torque limits differ between robots")
+    options = parser.parse_args(argv)
+    study = demo_study(options.members, train_seeds=options.train_seeds, vary_severity=options.vary_severity)
+    command = " ".join(["python -m tools.demo_study", *(sys.argv[1:] if argv is None else argv)])
+    try:
+        print(write_study_report(replace(study, about={**study.about, "command_line": command}), options.out))
+    except UmcError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,362 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ``scripts/evaluate.py --results`` does: evaluates the shipped policies on every engine and writes the page."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from umc.evaluation.ground import names_ground
+from umc.evaluation.study import Study
+from umc.evaluation.study_file import STUDY, load_study
+from umc.rl.agents import agent_spec
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, sha256
+from umc.rl.pretrained import find_pretrained, is_last_stage, is_pretrained, read_models, verified
+from umc.rl.trained import TERRAIN_KEY, trained_terrain
+from umc.training.arguments import Parser, at_least_one, checked_checkpoint, checked_robot
+from umc.utils.errors import UmcError
+from umc.utils.io import atomic_write
+from umc.utils.process import check_code, run_script, signals_passed_to
+
+from tools.results_page.kept import NAME_LENGTH, keep, kept_study, missing, prune
+from tools.results_page.page import RobotResults, results_page, section_name
+
+ENGINES = ("newton_mjwarp", "ovphysx", "mujoco")
+"""Engines that a policy meets without ``--engines``."""
+
+NUM_ENVS = 240
+"""Robots of an evaluation without ``--num_envs``: ten of each scenario and setting of A1."""
+
+MUJOCO_EPISODES = 4
+"""Robots of each scenario and setting in plain MuJoCo."""
+
+OVERRIDES = ("env.", "agent.", "protocol.", "physics=")
+"""What overrides begin with."""
+
+NOTES = Path(__file__).resolve().parents[2] / "config" / "results_notes.yaml"
+"""What people have to say, by robot."""
+
+IMAGES = "images"
+"""Folder of pictures beside the page."""
+
+
+def main(argv: Sequence[str], script: Path) -> int:
+    """Runs ``scripts/evaluate.py --results``.
+
+    Args:
+        argv: Arguments without the script's name.
+        script: scripts/evaluate.py, which evaluates the policies of one robot on one engine.
+
+    Returns:
+        0.
+
+    Raises:
+        UmcError: If something is wrong with the command line or nothing is shipped.
+        ChildFailed: If an evaluation did not end with 0.
+    """
+    options, overrides = _parse(argv)
+    kept = options.out.with_suffix("")
+    results = []
+    for robot, paths in find_policies(options).items():
+        for ground, there in by_ground(paths, overrides).items():
+            home = _home(options.engines, [info.physics for info in there.values()])
+            # plain MuJoCo knows flat ground only
+            engines = [one for one in options.engines if one != "mujoco" or ground in ("", "flat")]
+            section = section_name(robot, ground)
+            policies = dict(zip(labels(list(there)), there, strict=True))
+            place = Place(robot, ground, home, engines, policies, options.work / section, kept / section)
+            if not options.report_only:
+                _measure(options, overrides, place, script)
+            results.append(collect(place, dict(_curves(options, place, there))))
+    # the command that simulates: the figures are its, whoever writes the page again
+    simulated = [token for token in argv if token not in ("--report_only", "--report-only", "--kept")]
+    command = shlex.join(["python", "scripts/evaluate.py", *simulated])
+    write_page(options.out, results, command)
+    print(f"results: {options.out}", flush=True)
+    return 0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the policies of one section are measured."""
+
+    robot: str
+    ground: str
+    """Empty for a robot whose policies were all trained on the same."""
+    home: str
+    """Engine of the main tables."""
+    engines: Sequence[str]
+    """All engines that they meet."""
+    policies: Mapping[str, Path]
+    """Checkpoints by label."""
+    work: Path
+    """Folder of the evaluations."""
+    kept: Path
+    """Folder beside the page that keeps what came of them."""
+
+    def unkept(self, engine: str) -> dict[str, Path]:
+        """Policies of which nothing is kept on an engine."""
+        return {label: path for label, path in self.policies.items() if missing(self.kept, engine, [sha256(path)])}
+
+
+def by_ground(paths: Mapping[Path, CheckpointInfo], overrides: Sequence[str]) -> dict[str, dict[Path, CheckpointInfo]]:
+    """Policies by the ground they are to meet: the one they were trained on, and flat ground, as all of their robot.
+
+    Args:
+        paths: Policies of one robot, with what they say about themselves.
+        overrides: Overrides of the evaluation; one that names a ground wins.
+
+    Returns:
+        Policies by ground, tracks first; all under an empty name where there is no choice.
+    """
+    trained = {path: trained_terrain(path, info) for path, info in paths.items()}
+    grounds = sorted({ground for ground in trained.values() if ground}, key=lambda ground: (ground == "flat", ground))
+    if len(grounds) < 2 or names_ground(overrides):
+        return {"": dict(paths)}
+    return {
+        ground: {path: info for path, info in paths.items() if ground == "flat" or trained[path] == ground}
+        for ground in grounds
+    }
+
+
+def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    description = "Evaluate the shipped policies and write the results page."
+    parser = Parser(prog="evaluate.py --results", description=description, allow_abbrev=False)
+    add = parser.add_argument
+    add("--results", action="store_true")
+    add("--robot", nargs="+", help="robots; all of which something is shipped without it")
+    add("--checkpoint", nargs="+", help="policies, shipped or not; the last stage of every shipped agent without it")
+    add(
+        "--engines",
+        nargs="+",
+        choices=ENGINES,
+        default=list(ENGINES),
+        help="engines that the policies meet; all without",
+    )
+    add("--num_envs", type=int, default=NUM_ENVS, help=f"robots of an evaluation ({NUM_ENVS})")
+    add(
+        "--mujoco_episodes",
+        type=int,
+        default=MUJOCO_EPISODES,
+        help=f"robots of each cell in MuJoCo ({MUJOCO_EPISODES})",
+    )
+    add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
+    add("--curves", nargs="+", default=[], metavar="POLICY=RUN", help="run folders whose learning curves are drawn")
+    add("--work", type=Path, default=Path("logs/results"), help="folder of the evaluations (logs/results)")
+    add(
+        "--out",
+        type=Path,
+        default=Path("docs/results.md"),
+        help="the page (docs/results.md); robots are kept in a folder of its name",
+    )
+    add("--kept", action="store_true", help="simulate only the policies of which nothing is kept beside the page")
+    add("--report_only", "--report-only", action="store_true", help="write the page again; no simulation")
+    # to the front, where no flag with a list of values takes them for one of its own; --curves has values like them
+    ours = [token for token in argv if token.startswith(OVERRIDES)]
+    options, overrides = parser.parse_known_args([*ours, *(token for token in argv if token not in ours)])
+    for token in overrides:
+        if token.startswith("-") or "=" not in token:
+            raise UmcError(
+                f"unknown argument {token}; overrides look like env.scene.terrain=flat or protocol.steps=300"
+            )
+        if token.startswith("physics="):
+            raise UmcError("give the engines with --engines, not physics=")
+    at_least_one(options.num_envs, "--num_envs")
+    at_least_one(options.mujoco_episodes, "--mujoco_episodes")
+    if set(options.engines) == {"mujoco"}:
+        raise UmcError("--engines mujoco alone has no main tables; add newton_mjwarp or ovphysx")
+    return options, overrides
+
+
+def find_policies(options: argparse.Namespace) -> dict[str, dict[Path, CheckpointInfo]]:
+    """The policies that the page is about.
+
+    Args:
+        options: Flags ``checkpoint`` and ``robot``.
+
+    Returns:
+        Checkpoints by robot, with what they say about themselves.
+
+    Raises:
+        UmcError: If there is none, or a robot or checkpoint does not exist.
+    """
+    robots = None if options.robot is None else [checked_robot(robot) for robot in options.robot]
+    paths = _last_stages() if options.checkpoint is None else [_path(text) for text in options.checkpoint]
+    found: dict[str, dict[Path, CheckpointInfo]] = {}
+    for path in paths:
+        info = checkpoint_info(read_checkpoint(path), path)
+        if robots is None or info.robot in robots:
+            found.setdefault(info.robot, {})[path] = info
+    missing = [robot for robot in robots or () if robot not in found]
+    if missing or not found:
+        raise UmcError(
+            f"no policy of {missing[0] if missing else 'any robot'}; ship one (docs/recipes.md) or give --checkpoint"
+        )
+    return dict(sorted(found.items()))
+
+
+def _last_stages() -> list[Path]:
+    """Of every robot's and agent's shipped policies the one of the last stage, UMC's before their baselines."""
+    models = {name: entry for name, entry in read_models().items() if is_last_stage(entry)}
+    agents = {
+        name: (entry["robot"], entry["agent"].startswith("nm_"), entry["agent"]) for name, entry in models.items()
+    }
+    return [verified(name) for name in sorted(models, key=agents.__getitem__)]
+
+
+def _path(text: str) -> Path:
+    path = find_pretrained(text)[0] if is_pretrained(text) else checked_checkpoint(text)
+    assert path is not None
+    return path
+
+
+def _home(engines: Sequence[str], trained: Sequence[str]) -> str:
+    """Engine of the main tables: the one that all were trained on, else the first that they meet."""
+    simulated = [engine for engine in engines if engine != "mujoco"]
+    return trained[0] if len(set(trained)) == 1 and trained[0] in simulated else simulated[0]
+
+
+def _measure(options: argparse.Namespace, overrides: Sequence[str], place: Place, script: Path) -> None:
+    where = f"{place.robot} on {place.ground} ground," if place.ground else place.robot
+    for engine in sorted(place.engines, key=lambda one: (one == "mujoco", one != place.home)):
+        policies = place.unkept(engine) if options.kept else place.policies
+        if not policies:
+            print(f"{where} on {engine}: all {len(place.policies)} policies are kept", flush=True)
+        elif engine == "mujoco":
+            _measure_in_mujoco(options, overrides, place, policies)
+        else:
+            print(f"{where} on {engine}: {len(policies)} policies", flush=True)
+            argv = ["--checkpoint", *map(str, policies.values()), "--robot", place.robot]
+            argv += ["--num_envs", str(options.num_envs), "--labels", *policies]
+            argv += ["--device", options.device] if options.device else []
+            argv += ["--out", str(place.work / engine), f"physics={engine}"]
+            argv += [f"{TERRAIN_KEY}={place.ground}"] if place.ground else []
+            run_script(script, [*argv, *overrides])
+            keep(load_study(place.work / engine / STUDY), place.kept, engine)
+        if options.checkpoint is None:
+            prune(place.kept, engine, map(sha256, place.policies.values()))
+
+
+def _measure_in_mujoco(
+    options: argparse.Namespace, overrides: Sequence[str], place: Place, policies: Mapping[str, Path]
+) -> None:
+    steps = [token.split("=", 1)[1] for token in overrides if token.startswith("protocol.steps=")]
+    for label, path in policies.items():
+        print(f"{place.robot} in plain MuJoCo: {label}", flush=True)
+        exported = place.work / "mujoco" / sha256(path)[:NAME_LENGTH]
+        _export(path, exported)
+        more = ["--episodes", str(options.mujoco_episodes), "--out", str(exported)]
+        more += ["--steps", steps[-1]] if steps else []
+        _run_module("umc.cli.sim2sim", ["--policy", str(exported), *more])
+        keep(load_study(exported / STUDY), place.kept, "mujoco")
+
+
+def labels(paths: Sequence[Path]) -> list[str]:
+    """Names of policies: the agent, and the stage where that is not its last one."""
+    from umc.evaluation.labels import agent_of, labels_of
+
+    infos = [(path, checkpoint_info(read_checkpoint(path), path)) for path in paths]
+    named = labels_of(infos)
+    found = []
+    for name, (_, info) in zip(named, infos, strict=True):
+        spec = agent_spec(agent_of(info)[0])
+        last = spec is None or info.stage == spec.stages[-1] or f"stage {info.stage}" in name
+        found.append(name if last else f"{name} stage {info.stage}")
+    return found
+
+
+def _export(path: Path, out: Path) -> None:
+    from umc.cli.export import main as export
+    from umc.utils.console import quiet
+
+    with quiet():
+        status = export(["--checkpoint", str(path), "--out", str(out)])
+    if status:
+        raise UmcError(f"{path} could not be exported; see the message above")
+
+
+def _run_module(module: str, arguments: Sequence[str]) -> None:
+    child = subprocess.Popen([sys.executable, "-m", module, *arguments], process_group=0)
+    with signals_passed_to(child):
+        code = child.wait()
+    check_code(Path(module), code)
+
+
+def collect(place: Place, curves: dict[str, str]) -> RobotResults:
+    """Reads what was measured.
+
+    Args:
+        place: Robot, policies, engines and folders.
+        curves: Pictures of learning curves by policy.
+
+    Returns:
+        Everything that a section of the page needs.
+
+    Raises:
+        UmcError: If an evaluation is missing.
+    """
+    policies = [(label, sha256(path)) for label, path in place.policies.items()]
+    studies = {engine: kept_study(place.kept, engine, policies) for engine in place.engines if engine != "mujoco"}
+    mujoco: list[Study] = []
+    if "mujoco" in place.engines:
+        mujoco = [kept_study(place.kept, "mujoco", [policy]) for policy in policies]
+    entries = {str(entry["sha256"]): entry for entry in read_models().values()}
+    entries |= {str(entry["source_sha256"]): entry for entry in read_models().values() if entry.get("source_sha256")}
+    return RobotResults(place.robot, place.home, studies, mujoco, entries, curves, place.ground)
+
+
+def _curves(options: argparse.Namespace, place: Place, paths: Mapping[Path, CheckpointInfo]) -> list[tuple[str, str]]:
+    """Draws the learning curves that were asked for; pictures of earlier ones stay. Each stands with its own ground."""
+    from tools.curves import plot_run
+
+    runs = dict(token.split("=", 1) for token in options.curves if "=" in token)
+    wrong = [token for token in options.curves if "=" not in token or not Path(token.split("=", 1)[1]).is_dir()]
+    if wrong:
+        raise UmcError(f"--curves {wrong[0]} names no run folder; give POLICY=RUN, such as mlp=logs/rsl_rl/<...>/<run>")
+    found, robot = [], place.robot
+    for label, (path, info) in zip(labels(list(paths)), paths.items(), strict=True):
+        if place.ground and trained_terrain(path, info) != place.ground:
+            continue
+        name = f"results_{robot}_{label.replace(' ', '_')}.png"
+        picture = options.out.parent / IMAGES / name
+        if label in runs or f"{robot}_{label}" in runs:
+            plot_run(Path(runs.get(f"{robot}_{label}") or runs[label]), picture, f"{robot.upper()}, {label}")
+        if picture.is_file():
+            found.append((label, f"{IMAGES}/{name}"))
+    return found
+
+
+def write_page(out: Path, results: Sequence[RobotResults], command: str, notes: Path = NOTES) -> None:
+    """Writes the page, whole or not at all.
+
+    Args:
+        out: The page.
+        results: One for each robot.
+        command: Command that makes it.
+        notes: YAML file with what people have to say, by robot.
+
+    Raises:
+        UmcError: If the notes cannot be read, or the page cannot be written.
+    """
+    from umc.utils.provenance import git_state, now
+
+    try:
+        said: Any = yaml.safe_load(notes.read_text(encoding="utf-8")) if notes.is_file() else {}
+    except yaml.YAMLError as error:
+        raise UmcError(f"{notes} is no YAML: {' '.join(str(error).split())}") from error
+    commit = (git_state() or {}).get("commit", "unknown")
+    about = {"command": command, "time": now()[:10], "commit": commit[:10]}
+    text = results_page(results, about, (said or {}).get("robots") or {})
+    try:
+        with atomic_write(out) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise UmcError(f"cannot write {out}: {error.strerror}; choose another --out") from error
