@@ -1,0 +1,35 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every flag that a command has had goes on being taken."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+LAUNCHER = """--anim_recording_enabled --anim_recording_start_time --anim_recording_stop_time
+--deterministic --experience --info --kit_args --livestream --max_visible_envs --verbose --visualizer --xr"""
+"""Isaac Lab's own."""
+FLAGS = {
+    "train": """--agent --checkpoint --device --distributed --evaluate --jobs --logs --max_iterations --no_pretrained
+    --num_envs --quick --ray --ray_address --recipe --restart --resume --rl_library --run_name --seed --show --sweep
+    --task --video""",
+    "evaluate": """--agent --checkpoint --device --episodes --healthy --labels --num_envs --out --protocol --quick
+    --radii --ray --ray_address --report_only --robot --scenarios --seed --share --sweep --task""",
+    "play": """--agent --checkpoint --device --host --ledger --names --num_envs --onset --out --port --quick --robot
+    --scenario --seed --side --steps --task""",
+    "export": "--agent --checkpoint --out --robot --task",
+}
+
+
+@pytest.mark.parametrize("script", FLAGS)
+def test_help_lists_every_flag(script):
+    command = [sys.executable, str(SCRIPTS / f"{script}.py"), "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "200"})
+    flags = set(re.findall(r"--[a-z_]+", shown.stdout))
+    expected = set(FLAGS[script].split()) | set(LAUNCHER.split() if script != "export" else ())
+    assert expected - flags == set()
