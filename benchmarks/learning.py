@@ -26,11 +26,11 @@ from isaaclab_tasks.utils import load_cfg_from_registry
 from rsl_rl.env import VecEnv
 from rsl_rl.extensions import Symmetry
 from tensordict import TensorDict
-from umc.rl.agents import entry_point
 from umc.rl.mlp_critic import exchange_critic
 from umc.rl.runner import UmcRunner
 from umc.robots import A1_JOINTS
 from umc.utils.matmul import training_products
+from umc.utils.naming import entry_point
 
 NUM_ENVS = 256
 """As in the CPU's recipes."""

@@ -14,7 +14,8 @@ import umc.tasks  # noqa: F401 - registers the ids
 import yaml
 from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
 from umc.evaluation.protocol import protocol_for
-from umc.rl.agents import AGENTS, entry_point
+from umc.rl.agents import AGENTS
+from umc.utils.naming import entry_point
 
 # Typed from the paper's LaTeX. Its figure for the transformer's parameters fits no natural layout: docs/models.md.
 PAPER = r"""

@@ -123,7 +123,7 @@ def ship(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[str, 
     Raises:
         UmcError: If the policy cannot be shipped; nothing is written then.
     """
-    from umc.rl.agents import library_of
+    from umc.utils.naming import library_of
 
     data = read_checkpoint(checkpoint)
     info = checkpoint_info(data, checkpoint)

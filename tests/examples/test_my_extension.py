@@ -16,7 +16,7 @@ import umc.tasks  # noqa: F401
 from umc.evaluation.protocol import protocol_for
 from umc.faults import FaultSchedule
 from umc.faults.kinds import KINDS
-from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec, entry_point
+from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
 from umc.rl.policy import build_model, registered_agent
 from umc.robots.builder import build
@@ -25,6 +25,7 @@ from umc.tasks.registration import register_agent
 from umc.training.arguments import checked_agent
 from umc.training.task_cfg import resolve_cfgs
 from umc.utils.errors import UmcError
+from umc.utils.naming import entry_point
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = REPOSITORY / "examples" / "my_extension"

@@ -11,8 +11,9 @@ import pytest
 import torch
 from umc.rl import stages
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
-from umc.rl.stages import find_stage1, hand_over, newest_checkpoint, stage1_task, task_parts
+from umc.rl.stages import find_stage1, hand_over, newest_checkpoint
 from umc.utils.errors import UmcError
+from umc.utils.naming import stage1_task, task_parts
 
 
 def put(path, time_ns):

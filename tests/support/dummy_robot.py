@@ -9,8 +9,8 @@ import umc.tasks  # noqa: F401 - registers the ids
 from isaaclab_tasks.utils import load_cfg_from_registry
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
-from umc.rl.agents import entry_point
 from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
+from umc.utils.naming import entry_point
 
 ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS, "H1": H1_JOINTS, "Solo8": SOLO8_JOINTS}
 WIDTHS = {

@@ -13,13 +13,14 @@ from dummy_robot import ROBOTS, DummyRobotEnv, agent_cfg, mean_action
 from isaaclab.utils import to_dict
 from isaaclab_rl.rsl_rl.utils import handle_deprecated_rsl_rl_cfg
 from rsl_rl.extensions import Symmetry
-from umc.rl.agents import AGENTS, entry_point
+from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.rl.stages import hand_over
 from umc.rl.symmetry import mirror_of
 from umc.robots import A1_JOINTS
 from umc.training.arguments import checked_agent
 from umc.utils.errors import UmcError
+from umc.utils.naming import entry_point
 
 JOINT_COLUMNS = {"A1": 12, "G1": 9, "H1": 9, "Solo8": 12}
 """Column of the first joint position that the actor reads."""

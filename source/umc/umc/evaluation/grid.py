@@ -112,9 +112,9 @@ class Sweep:
 
 
 def _trained(agent: str, robot: str, logs: Path) -> list[Path]:
-    from umc.rl.agents import AGENTS, LIBRARIES
+    from umc.rl.agents import AGENTS
     from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
-    from umc.rl.stages import experiment_folder, experiment_name
+    from umc.utils.naming import LIBRARIES, experiment_folder, experiment_name
 
     if agent not in AGENTS:
         raise UmcError(f"unknown agent {agent} in the sweep; choose of {', '.join(AGENTS)}")

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from umc.rl.agents import ENTRY_POINT, LIBRARIES
 from umc.rl.checkpoint import CheckpointInfo
 from umc.utils.errors import UmcError
+from umc.utils.naming import ENTRY_POINT, LIBRARIES
 
 _TIME = re.compile(r"^\d{4}-\d{2}-\d{2}_\d{2}-\d{2}-\d{2}_?")
 """Begin of the name of a run folder."""

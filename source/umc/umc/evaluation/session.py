@@ -219,8 +219,8 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
         UmcError: If a file is no checkpoint or belongs to another robot, or the task or an override is unknown.
     """
     from umc.rl.policy import require_robot
-    from umc.rl.stages import task_parts
     from umc.training.task_cfg import check_launch, pick_device, resolve_cfgs
+    from umc.utils.naming import task_parts
 
     texts, remarks = _pretrained(options)
     candidates = read_candidates(texts, options.robot, once)

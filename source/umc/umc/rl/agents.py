@@ -8,15 +8,10 @@ Each robot has all of them (:func:`umc.tasks.registration.register_task`), which
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-ENTRY_POINT = re.compile(r"(rsl_rl|skrl)_(\w+)_cfg_entry_point")
-"""Names that tasks register agents under; the groups are the RL library and the agent."""
-
-LIBRARIES = ("rsl_rl", "skrl")
-"""RL libraries that train the agents; the first is the default."""
+from umc.utils.naming import ENTRY_POINT
 
 STAGE_ITERATIONS = 2500
 """Iterations of each stage (paper, table of the actor's parameters)."""
@@ -78,17 +73,6 @@ class AgentSpec:
         if stage == 1:
             return []
         return [f"env.{path}={_written(value)}" for path, value in self.env_overrides.items()]
-
-
-def entry_point(agent: str, library: str = LIBRARIES[0]) -> str:
-    """Name that tasks register an agent under, e.g. ``rsl_rl_mlp_cfg_entry_point``."""
-    return f"{library}_{agent}_cfg_entry_point"
-
-
-def library_of(entry: str) -> str | None:
-    """RL library of an entry point name; None where it is none, such as an agent's short name."""
-    match = ENTRY_POINT.fullmatch(entry)
-    return match[1] if match else None
 
 
 def agent_spec(name: str) -> AgentSpec | None:

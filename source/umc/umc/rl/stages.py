@@ -5,16 +5,15 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from umc.rl.agents import LIBRARIES
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, checkpoints_in, read_checkpoint, require_match
 from umc.rl.mlp_critic import is_mlp
 from umc.rl.pretrained import shipped_policy
 from umc.rl.privileged_critic import widened
 from umc.utils.errors import UmcError
+from umc.utils.naming import LIBRARIES, experiment_folder, experiment_name
 
 if TYPE_CHECKING:
     from umc.rl.runner import TrainingRun
@@ -24,37 +23,6 @@ HEALTHY_FLAG = -1.0
 
 FLAG_READERS = ("core.layers.0", "core.context")
 """Linear layers whose last columns are the flag: the MLP's first and the transformer's context token."""
-
-TASK_NAME = re.compile(r"UMC-(\w+)-Stage([12])")
-"""Gym ids: robot and stage."""
-
-
-def task_parts(task: str) -> tuple[str, int]:
-    """Robot (lower case) and stage of a task id.
-
-    Raises:
-        UmcError: If ``task`` is no UMC task id.
-    """
-    match = TASK_NAME.fullmatch(task)
-    if match is None:
-        raise UmcError(f"{task} is no UMC task; ids look like UMC-A1-Stage2")
-    return match[1].lower(), int(match[2])
-
-
-def stage1_task(task: str) -> str:
-    """Id of the Stage 1 task of the same robot."""
-    task_parts(task)
-    return task.removesuffix("Stage2").removesuffix("Stage1") + "Stage1"
-
-
-def experiment_name(robot: str, agent: str, stage: int) -> str:
-    """Folder of a robot's, agent's and stage's runs."""
-    return f"umc_{robot}_{agent}_stage{stage}"
-
-
-def experiment_folder(logs: Path, experiment: str, library: str = LIBRARIES[0]) -> Path:
-    """Where the runs of an experiment lie that an RL library trained."""
-    return logs / library / experiment
 
 
 def newest_checkpoint(experiment: Path) -> Path | None:

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from umc.models.layout import FAULT_FLAG_WIDTH
-from umc.rl.agents import AGENTS, entry_point
+from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, write_checkpoint
-from umc.rl.stages import FLAG_READERS, HEALTHY_FLAG, experiment_name
+from umc.rl.stages import FLAG_READERS, HEALTHY_FLAG
 from umc.utils.errors import UmcError
+from umc.utils.naming import entry_point, experiment_name
 
 BASELINE_PREFIX = "nm_"
 """What the name of a network has before it where mask and flag are left out."""

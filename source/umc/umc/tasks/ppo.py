@@ -13,9 +13,9 @@ from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPp
 
 from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec
 from umc.rl.model_cfg import UmcBodyTransformerModelCfg, UmcMlpModelCfg, UmcModelCfg, UmcTransformerModelCfg
-from umc.rl.stages import experiment_name
 from umc.robots.graph import joint_neighbours
 from umc.tasks.device import DEFAULT_DEVICE
+from umc.utils.naming import experiment_name
 
 CFG_NAME = re.compile(r"(\w+)_stage([12])")
 """Names of the cfgs in a robot's ``agents`` module: agent and stage."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import gymnasium as gym
 
-from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec, entry_point
+from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec
 from umc.rl.skrl.entry import skrl_entry
-from umc.rl.stages import TASK_NAME, task_parts
 from umc.utils.errors import UmcError
+from umc.utils.naming import TASK_NAME, entry_point, task_parts
 
 
 def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:

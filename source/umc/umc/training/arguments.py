@@ -12,12 +12,12 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NoReturn
 
-from umc.rl.agents import AGENTS, ENTRY_POINT, LIBRARIES, AgentSpec, agent_spec, library_of
+from umc.rl.agents import AGENTS, AgentSpec, agent_spec
 from umc.rl.checkpoint import checkpoints_in
 from umc.rl.pretrained import WORD, find_pretrained, is_pretrained
-from umc.rl.stages import TASK_NAME, task_parts
 from umc.utils.console import without_gpu_remark
 from umc.utils.errors import UmcError
+from umc.utils.naming import ENTRY_POINT, LIBRARIES, TASK_NAME, library_of, task_parts
 
 DEFAULT_AGENT = next(iter(AGENTS))
 

@@ -12,7 +12,7 @@ from typing import Any
 from umc.rl import mlp_critic
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
 from umc.rl.pretrained import describe, read_models, shipped_folder
-from umc.rl.stages import experiment_folder, find_stage1, newest_checkpoint
+from umc.rl.stages import find_stage1, newest_checkpoint
 from umc.rl.trained import TERRAIN_KEY, trained_terrain
 from umc.training.arguments import TrainRequest
 from umc.training.resume import require_left, require_remembered, require_same_run, require_whole
@@ -27,6 +27,7 @@ from umc.training.task_cfg import (
     resolve_cfgs,
 )
 from umc.utils.errors import UmcError
+from umc.utils.naming import experiment_folder
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, parent, read_record
 from umc.utils.ranks import ranks_from_env
 

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from umc.rl.agents import AGENTS, LIBRARIES, AgentSpec, entry_point
+from umc.rl.agents import AGENTS, AgentSpec
 from umc.rl.pretrained import is_pretrained
-from umc.rl.stages import task_parts
 from umc.training.arguments import checked_robot, did_you_mean, task_ids
 from umc.training.recipe_file import merged_tokens, recipe_content
 from umc.utils.errors import UmcError
+from umc.utils.naming import LIBRARIES, entry_point, task_parts
 
 KEYS = {
     "extends": "recipe or family it is laid over",

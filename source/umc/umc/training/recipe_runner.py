@@ -15,10 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from umc.rl.agents import AGENTS, entry_point
+from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import CHECKPOINT_NAME, checkpoints_in, read_checkpoint, sha256, write_checkpoint
 from umc.rl.pretrained import find_pretrained, is_pretrained
-from umc.rl.stages import experiment_folder, experiment_name
 from umc.rl.watchdog import STALLED
 from umc.training.arguments import Parser, checked_checkpoint
 from umc.training.recipe import Phase, Recipe, Source, read_recipe
@@ -27,6 +26,7 @@ from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import write_json
 from umc.utils.logged_process import one_at_a_time, run_logged
+from umc.utils.naming import entry_point, experiment_folder, experiment_name
 from umc.utils.process import ChildFailed, run_script, typed
 from umc.utils.provenance import now
 

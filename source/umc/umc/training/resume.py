@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.rl.agents import agent_spec, library_of
+from umc.rl.agents import agent_spec
 from umc.rl.checkpoint import CheckpointInfo
 from umc.utils.errors import UmcError
+from umc.utils.naming import library_of
 
 if TYPE_CHECKING:
     from umc.training.arguments import TrainRequest

@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from umc.rl.agents import AGENTS, LIBRARIES, entry_point
+from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoints_in
-from umc.rl.stages import stage1_task, task_parts
 from umc.training.arguments import checked_agent, checked_task
 from umc.training.plan import stage1_overrides
 from umc.utils.config import merged, read_config_file, read_overrides
 from umc.utils.errors import UmcError
+from umc.utils.naming import LIBRARIES, entry_point, stage1_task, task_parts
 from umc.utils.provenance import FINISHED, read_record
 
 KEYS = ("name", "agents", "network", "seeds", "overrides", "protocol", "scenarios", "episodes", "grid")

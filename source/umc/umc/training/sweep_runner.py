@@ -16,14 +16,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from umc.rl.agents import LIBRARIES
-from umc.rl.stages import task_parts
 from umc.training.arguments import DEFAULT_AGENT, Parser, at_least_one, checked_checkpoint
 from umc.training.sweep import Job, jobs_of, read_training_sweep
 from umc.training.sweep_workers import LOOK_EVERY_S, LocalWorkers, Running, Workers, ray_workers
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, write_json
 from umc.utils.logged_process import one_at_a_time
+from umc.utils.naming import LIBRARIES, task_parts
 from umc.utils.provenance import FINISHED, read_record
 
 TABLE = "table.md"

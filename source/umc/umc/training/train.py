@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import umc
-from umc.rl.agents import LIBRARIES, entry_point
 from umc.rl.mlp_critic import exchange_critic
 from umc.rl.privileged_critic import inform_critic
-from umc.rl.stages import hand_over, stage1_task
+from umc.rl.stages import hand_over
 from umc.training.arguments import TrainRequest, parse
 from umc.training.sizes import cpu_threads, is_large
 from umc.utils.console import drop_known_warnings, drop_physx_news, quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
 from umc.utils.logged_process import end_with_parent
+from umc.utils.naming import LIBRARIES, entry_point, stage1_task
 from umc.utils.process import ChildFailed, common_flags, run_script, typed
 from umc.utils.provenance import FINISHED
 from umc.utils.ranks import PeerLost, SharedError, ranks_from_env

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import umc
-from umc.rl.agents import library_of
 from umc.rl.checkpoint import sha256
 from umc.utils.errors import UmcError
 from umc.utils.io import write_json
+from umc.utils.naming import library_of
 
 RUN_FILE = "run.json"
 

@@ -101,7 +101,7 @@ def play_live(options: argparse.Namespace, overrides: list[str], shot: Shot) -> 
     if options.scenario is None and stage2:
         shot = replace(shot, scenario=STAGE2_SCENARIO)
     from umc.evaluation.conditions import on_tracks
-    from umc.rl.stages import task_parts
+    from umc.utils.naming import task_parts
 
     endless = options.steps is None
     if endless and not on_tracks(session.env_cfg):
