@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from umc.utils.logged_process import end_with_parent
+from umc.utils.process import end_with_parent
 from umc.utils.ranks import ranks_from_env
 
 

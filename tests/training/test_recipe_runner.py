@@ -226,7 +226,7 @@ def test_killed_at_any_point_it_goes_on_from_there(place):
 
 
 def test_two_cannot_work_on_one_recipe(place, monkeypatch):
-    monkeypatch.setattr("umc.utils.logged_process.WAIT_S", 0.3)
+    monkeypatch.setattr("umc.utils.process.LOCK_TIMEOUT_S", 0.3)
     stages = {1: [{"iterations": 400}], 2: []}
     argv = ["--recipe", written(place, stages=stages)]
     slow = {**os.environ, "FAKE_ITERATION_S": "0.1"}

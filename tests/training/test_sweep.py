@@ -19,7 +19,7 @@ from umc.training import train as launch
 from umc.training.sweep import jobs_of, read_training_sweep
 from umc.training.sweep_runner import parse_sweep, run_sweep, table_of
 from umc.utils.errors import UmcError
-from umc.utils.logged_process import one_at_a_time
+from umc.utils.process import one_at_a_time
 
 DUMMY = Path(__file__).parents[1] / "support" / "dummy_train.py"
 STAGE1 = ["--task", "UMC-A1-Stage1", "--agent", "mlp"]
@@ -207,7 +207,7 @@ def test_killed_it_leaves_no_training_behind_and_the_same_command_goes_on(sweep,
 
 
 def test_a_second_start_of_the_same_sweep_is_refused(sweep, tmp_path, monkeypatch):
-    monkeypatch.setattr("umc.utils.logged_process.WAIT_S", 0.3)
+    monkeypatch.setattr("umc.utils.process.LOCK_TIMEOUT_S", 0.3)
     with (
         one_at_a_time(tmp_path / "logs/sweeps/mine_UMC-A1-Stage1", "it"),
         pytest.raises(UmcError, match="another process"),

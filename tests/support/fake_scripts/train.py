@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from umc.rl.watchdog import STALLED
-from umc.utils.logged_process import end_with_parent
+from umc.utils.process import end_with_parent
 
 end_with_parent()
 parser = argparse.ArgumentParser()

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import umc
 from umc.evaluation.batches import PARTIAL, code_fingerprint
 from umc.evaluation.compare import Comparison, Unit
-from umc.training.sweep_workers import REQUIREMENT, check_address
 from umc.utils.errors import UmcError
+from umc.utils.executor import RAY_PACKAGE, check_address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ def simulate_on_ray(comparison: Comparison, units: Sequence[Unit], argv: Sequenc
         UmcError: If Ray is missing, the workers have other code, or a share failed.
     """
     if importlib.util.find_spec("ray") is None:
-        raise UmcError(f"--ray needs Ray, which is not installed; pip install '{REQUIREMENT}', or leave --ray out")
+        raise UmcError(f"--ray needs Ray, which is not installed; pip install '{RAY_PACKAGE}', or leave --ray out")
     address = comparison.session.options.ray_address
     if address is not None:
         check_address(address)

@@ -95,6 +95,17 @@ def stage1_overrides(overrides: list[str]) -> list[str]:
     return [token for token in overrides if not override_key(token).startswith(STAGE2_KEYS)]
 
 
+def common_flags(request: TrainRequest, agent: str) -> list[str]:
+    """The flags of a training that its child processes take over, for training ``agent``."""
+    options = request.options
+    flags = ["--agent", agent, "--logs", str(options.logs)]
+    for name in ("num_envs", "seed", "max_iterations", "device", "run_name"):
+        value = getattr(options, name)
+        if value not in (None, ""):
+            flags += [f"--{name}", str(value)]
+    return flags + [f"--{name}" for name in ("deterministic", "distributed") if getattr(options, name)]
+
+
 def make_plan(request: TrainRequest) -> Plan:
     """Decide everything about a run.
 

@@ -25,9 +25,9 @@ from umc.training.recipe_progress import Overall, duration
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import write_json
-from umc.utils.logged_process import one_at_a_time, run_logged
+from umc.utils.logged_process import run_logged
 from umc.utils.naming import entry_point, experiment_folder, experiment_name
-from umc.utils.process import ChildFailed, run_script, typed
+from umc.utils.process import ChildFailed, one_at_a_time, run_script, typed
 from umc.utils.provenance import now
 
 STATE = "state.json"

@@ -12,13 +12,13 @@ from pathlib import Path
 from umc.rl.stages import newest_checkpoint
 from umc.rl.trained import TERRAIN_KEY
 from umc.training.arguments import TrainRequest
-from umc.training.plan import stage1_agent, stage1_overrides
+from umc.training.plan import common_flags, stage1_agent, stage1_overrides
 from umc.training.sizes import QUICK_SIZES
 from umc.training.task_cfg import SELECTORS, override_key, physics_name, pick_device, resolve_cfgs
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.naming import entry_point, experiment_folder, experiment_name, stage1_task
-from umc.utils.process import common_flags, run_script
+from umc.utils.process import run_script
 
 
 def run_quick(request: TrainRequest, scripts: Path) -> int:

@@ -10,7 +10,6 @@ import datetime
 import re
 import shlex
 import signal
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,11 +17,11 @@ from typing import Any
 
 from umc.training.arguments import DEFAULT_AGENT, Parser, at_least_one, checked_checkpoint
 from umc.training.sweep import Job, jobs_of, read_training_sweep
-from umc.training.sweep_workers import LOOK_EVERY_S, LocalWorkers, Running, Workers, ray_workers
+from umc.utils import executor
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, write_json
-from umc.utils.logged_process import one_at_a_time
 from umc.utils.naming import LIBRARIES, task_parts
+from umc.utils.process import one_at_a_time
 from umc.utils.provenance import FINISHED, read_record
 
 TABLE = "table.md"
@@ -42,9 +41,6 @@ OURS |= {"--seed": "give sweep.seeds=[1,2,3]"}
 
 LINE = re.compile(r"iteration (\d+)/(\d+): .*?ETA ([\d:]+|\d+ days?, [\d:]+)")
 """What a training says about itself."""
-
-LAST_LINES = 3
-"""Lines of a failed training that are quoted."""
 
 FAILED = 1
 
@@ -76,9 +72,11 @@ def run_sweep(argv: Sequence[str], scripts: Path) -> int:
     folder = options.logs / "sweeps" / f"{sweep['name']}_{jobs[-1].task}"
     with one_at_a_time(folder, f"the sweep in {folder}"), contextlib.ExitStack() as stack:
         if options.ray is not None:
-            workers: Workers = stack.enter_context(ray_workers(options.ray, options.ray_address, _device(common)))
+            workers: executor.Executor = stack.enter_context(
+                executor.ray_executor(options.ray, options.ray_address, _device(common))
+            )
         else:
-            workers = LocalWorkers(options.jobs, _device(common))
+            workers = executor.LocalExecutor(options.jobs, _device(common))
         return Sweep(jobs, options.logs, folder, scripts / "train.py", workers).run()
 
 
@@ -133,10 +131,10 @@ class Sweep:
         workers: Where trainings run.
     """
 
-    def __init__(self, jobs: list[Job], logs: Path, folder: Path, script: Path, workers: Workers) -> None:
+    def __init__(self, jobs: list[Job], logs: Path, folder: Path, script: Path, workers: executor.Executor) -> None:
         self.jobs, self.logs, self.folder, self.script, self.workers = jobs, logs, folder, script, workers
         self.waiting = [job for job in jobs if not job.done(logs)]
-        self.running: dict[int, tuple[Job, Running]] = {}
+        self.running: dict[int, tuple[Job, executor.Running]] = {}
         """By slot."""
         self.codes: dict[str, int] = {}
         """How trainings of this start ended, by key."""
@@ -173,7 +171,7 @@ class Sweep:
             if time.monotonic() - said >= LINE_EVERY_S:
                 said = time.monotonic()
                 self._say()
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(executor.POLL_S)
 
     def _start(self) -> None:
         for slot in range(self.workers.count):
@@ -183,9 +181,9 @@ class Sweep:
             self.waiting.remove(job)
             verb = "going on with" if job.last_checkpoint(self.logs) else "starting"
             print(f"{verb} {job.label}", flush=True)
-            command = [sys.executable, str(self.script), *job.arguments(self.logs)]
+            work = executor.Job((str(self.script), *job.arguments(self.logs)), log=self.log(job))
             self.started[job.key] = time.monotonic()
-            self.running[slot] = (job, self.workers.start(command, self.log(job), slot))
+            self.running[slot] = (job, self.workers.start(work, slot))
 
     def _next(self) -> Job | None:
         """The next training that can start."""
@@ -201,18 +199,16 @@ class Sweep:
 
     def _collect(self) -> None:
         for slot, (job, process) in list(self.running.items()):
-            code = process.poll()
-            if code is None:
+            if (result := process.poll()) is None:
                 continue
             del self.running[slot]
-            self.codes[job.key] = code
+            self.codes[job.key] = result.code
             seconds = time.monotonic() - self.started[job.key]
-            if code == 0:
+            if result.code == 0:
                 self.durations.append(seconds)
                 print(f"done in {_hours(seconds)}: {job.label}", flush=True)
             else:
-                last = " | ".join(self._lines(job)[-LAST_LINES:])
-                print(f"ended with {code}: {job.label}: {last}", flush=True)
+                print(f"ended with {result.code}: {job.label}: {result.output}", flush=True)
             self._write()
 
     def _stop(self) -> None:
@@ -221,7 +217,7 @@ class Sweep:
             process.stop()
         while self.running:
             self._collect()
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(executor.POLL_S)
 
     def _say(self) -> None:
         done = sum(code == 0 for code in self.codes.values())

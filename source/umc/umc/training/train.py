@@ -22,9 +22,8 @@ from umc.training.sizes import cpu_threads, is_large
 from umc.utils.console import drop_known_warnings, drop_physx_news, quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
-from umc.utils.logged_process import end_with_parent
 from umc.utils.naming import LIBRARIES, entry_point, stage1_task
-from umc.utils.process import ChildFailed, common_flags, run_script, typed
+from umc.utils.process import ChildFailed, end_with_parent, run_script, typed
 from umc.utils.provenance import FINISHED
 from umc.utils.ranks import PeerLost, SharedError, ranks_from_env
 
@@ -159,7 +158,7 @@ def train_stage1(request: TrainRequest, scripts: Path) -> None:
         UmcError: If the Stage 2 command line is wrong in a way that would only show after Stage 1.
         ChildFailed: If Stage 1 did not end with 0.
     """
-    from umc.training.plan import stage1_agent, stage1_overrides
+    from umc.training.plan import common_flags, stage1_agent, stage1_overrides
     from umc.training.task_cfg import check_launch, check_sizes, pick_device, resolve_cfgs
 
     with quiet():

@@ -1,31 +1,45 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Other scripts of the repository, each in a process of its own: one process holds one engine and one env."""
+"""Child processes: one process holds one engine and one env, so other scripts run in processes of their own."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import fcntl
 import os
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TextIO
 
+from umc.utils.errors import UmcError
 from umc.utils.ranks import ranks_from_env, without_ranks
-
-if TYPE_CHECKING:
-    from umc.training.arguments import TrainRequest
-
 
 LAUNCHER = "UMC_LAUNCHER"
 """Environment variable by which ``isaaclab.sh -p`` says how it was called."""
 
+PARENT = "UMC_PARENT"
+"""Environment variable with the process id of the parent, with which a child ends."""
 
 STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 """Exit statuses of a script that was told to stop."""
+
+LOCK = ".lock"
+"""Lock file in the folder of a recipe or a sweep."""
+
+LOCK_TIMEOUT_S = 300.0
+"""How long to wait for a lock [s]: an orphaned child saves after its iteration, which is slow on a CPU."""
+
+POLL_S = 0.2
+"""Time between two looks at a child or a lock [s]."""
+
+PR_SET_PDEATHSIG = 1
+"""Linux: number of the prctl call that sends a signal to a process when its parent dies."""
 
 
 class ChildFailed(Exception):
@@ -34,21 +48,13 @@ class ChildFailed(Exception):
     def __init__(self, script: str, code: int) -> None:
         super().__init__(f"{script} ended with {code}")
         self.code = code
-        # its user stopped it, and it has said what it saved: no error to look for
+        # a stopped child has already printed what it saved
         self.line = f"{script} was stopped" if code in STOPPED else f"error: {self}; see its message above"
-        """What the screen says of it."""
+        """Message for the user."""
 
 
-def typed(script: str | Path, arguments: list[str]) -> str:
-    """A script's command as its user would type it.
-
-    Args:
-        script: The script; a path below the working directory is shortened.
-        arguments: Its arguments.
-
-    Returns:
-        The command, by the launcher that this process was started by: who uses it need not have an environment active.
-    """
+def typed(script: str | Path, arguments: Sequence[str]) -> str:
+    """Return the command line of a script as a user types it, by the launcher that started this process."""
     path = Path(script)
     if path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())
@@ -56,33 +62,80 @@ def typed(script: str | Path, arguments: list[str]) -> str:
     return shlex.join([*([launcher, "-p"] if launcher else ["python"]), str(path), *arguments])
 
 
-def run_script(script: Path, arguments: list[str], alone: bool = False) -> None:
-    """Run a script of this repository with this Python and wait for it.
+def spawn(
+    command: Sequence[str], log: Path | None = None, cwd: Path | None = None, alone: bool = False
+) -> subprocess.Popen[bytes]:
+    """Start a child that may call :func:`end_with_parent` and that inherits the locks of :func:`one_at_a_time`.
 
-    Ctrl-C and SIGTERM are passed on, once: the child saves and ends, then so does this process.
+    Args:
+        command: Program and arguments.
+        log: File to append its output to; a file, not a pipe, so that an orphan can still print. None: our own output.
+        cwd: Working directory; our own if None.
+        alone: Whether the child is no rank of torchrun even if this process is one.
+    """
+    # a group of its own: Ctrl-C in a terminal must reach it once, through this process; torchrun signals whole groups
+    group = None if ranks_from_env().several and not alone else 0
+    env = {**(without_ranks(os.environ) if alone else os.environ), PARENT: str(os.getpid())}
+    with contextlib.ExitStack() as files:
+        streams: dict[str, Any] = {}
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            output = files.enter_context(log.open("ab"))
+            streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
+            env["PYTHONUNBUFFERED"] = "1"
+        return subprocess.Popen(command, process_group=group, env=env, cwd=cwd, close_fds=False, **streams)
+
+
+def run_script(
+    script: Path,
+    arguments: Sequence[str],
+    alone: bool = False,
+    log: Path | None = None,
+    on_poll: Callable[[], None] | None = None,
+) -> None:
+    """Run a script with this Python and wait for it; Ctrl-C and SIGTERM are passed on once, so that it can save.
 
     Args:
         script: File to run.
         arguments: Its arguments.
-        alone: Whether the child works for itself where this process is one of several.
+        alone: Whether the child is no rank of torchrun even if this process is one.
+        log: File that keeps its output, which is printed, too.
+        on_poll: Called several times a second while it runs, and once after it has ended; only with ``log``.
 
     Raises:
         ChildFailed: If it did not end with 0.
     """
-    # a group of its own: a terminal's Ctrl-C must not reach the child twice, that would keep it from saving; torchrun
-    # keeps terminals away and ends whole groups, with SIGKILL at last: there the child has to stay in its parent's
-    group = None if ranks_from_env().several and not alone else 0
-    env = without_ranks(os.environ) if alone else None
-    child = subprocess.Popen([sys.executable, str(script), *arguments], process_group=group, env=env)
+    command = [sys.executable, str(script), *arguments]
+    if log is None:
+        child = spawn(command, alone=alone)
+        with signals_passed_to(child):
+            code = child.wait()
+        return check_code(script, code)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.touch()
+    with log.open(encoding="utf-8", errors="replace") as text:
+        text.seek(0, os.SEEK_END)
+        child = spawn(command, log, alone=alone)
+        with signals_passed_to(child):
+            code = None
+            while code is None:
+                code = child.poll()
+                _echo(text)
+                if on_poll is not None:
+                    on_poll()
+                if code is None:
+                    time.sleep(POLL_S)
+    return check_code(script, code)
 
-    with signals_passed_to(child):
-        code = child.wait()
-    check_code(script, code)
+
+def _echo(text: TextIO) -> None:
+    if new := text.read():
+        print(new, end="", flush=True)
 
 
 @contextlib.contextmanager
 def signals_passed_to(child: subprocess.Popen[Any]) -> Iterator[None]:
-    """Pass Ctrl-C and SIGTERM on to a child as long as the block lasts."""
+    """Pass Ctrl-C and SIGTERM on to a child for the duration of the block."""
 
     def pass_on(signum: int, _frame: Any) -> None:
         child.send_signal(signum)
@@ -95,27 +148,58 @@ def signals_passed_to(child: subprocess.Popen[Any]) -> Iterator[None]:
             signal.signal(signum, handler)
 
 
+def shell_code(code: int) -> int:
+    """Return an exit status as shells report it: 128 + number for a child killed by a signal."""
+    return code if code >= 0 else 128 - code
+
+
 def check_code(script: Path, code: int) -> None:
-    """Raise :class:`ChildFailed` over an exit status that is not 0."""
+    """Raise :class:`ChildFailed` if an exit status is not 0."""
     if code != 0:
-        # a child killed by a signal reports its negative number; shells say 128 + number
-        raise ChildFailed(script.name, code if code > 0 else 128 - code)
+        raise ChildFailed(script.name, shell_code(code))
 
 
-def common_flags(request: TrainRequest, agent: str) -> list[str]:
-    """The flags of a training that its children take over.
+def end_with_parent() -> None:
+    """Request SIGTERM, on which a training saves, for when the process that spawned this one dies (Linux only)."""
+    parent = os.environ.pop(PARENT, None)
+    if parent is None or sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != int(parent):  # it died before the call
+        raise SystemExit(128 + signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def one_at_a_time(folder: Path, what: str) -> Iterator[None]:
+    """Lock a folder; children inherit the lock, so that the child of a killed process keeps it until it has saved.
 
     Args:
-        request: Checked command line.
-        agent: Agent that the child trains.
+        folder: The folder; created if missing.
+        what: What is worked on, for the messages.
 
-    Returns:
-        Flags and values as typed.
+    Raises:
+        UmcError: If another process holds the lock for longer than :data:`LOCK_TIMEOUT_S`.
     """
-    options = request.options
-    flags = ["--agent", agent, "--logs", str(options.logs)]
-    for name in ("num_envs", "seed", "max_iterations", "device", "run_name"):
-        value = getattr(options, name)
-        if value not in (None, ""):
-            flags += [f"--{name}", str(value)]
-    return flags + [f"--{name}" for name in ("deterministic", "distributed") if getattr(options, name)]
+    folder.mkdir(parents=True, exist_ok=True)
+    # not filelock: that unlocks explicitly, which would take the lock from the children, too
+    with (folder / LOCK).open("w") as lock:
+        os.set_inheritable(lock.fileno(), True)
+        until = time.monotonic() + LOCK_TIMEOUT_S
+        waiting = False
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > until:
+                    raise UmcError(
+                        f"another process works on {what} (it holds {folder / LOCK}); wait for it, or end it"
+                    ) from error
+                if not waiting:
+                    waiting = True
+                    print(
+                        f"another process still works on {what}; waiting up to {LOCK_TIMEOUT_S:.0f} s for it",
+                        flush=True,
+                    )
+                time.sleep(POLL_S)
+        yield

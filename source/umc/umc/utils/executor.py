@@ -1,0 +1,282 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs jobs, each a Python process of its own, on this machine or on the workers of a Ray cluster.
+
+Sweeps of trainings and evaluations use it. A job's files travel with it, so that workers need no shared disk unless the
+job itself writes to one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import importlib.util
+import os
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from umc.utils.errors import UmcError
+from umc.utils.process import shell_code, spawn
+
+FOLDER = "{folder}"
+"""Placeholder in the arguments of a job for its temporary folder."""
+
+OUTPUT_LOG = "output.log"
+"""File in a job's temporary folder that holds its output if the job names no log."""
+
+RAY_PACKAGE = "ray[default]"
+"""Requirement to install for Ray."""
+
+CONNECT_TIMEOUT_S = 10.0
+"""How long a cluster may take to answer [s]."""
+
+POLL_S = 0.5
+"""Time between two looks at a process [s]."""
+
+SAVE_TIMEOUT_S = 300.0
+"""How long a stopped training may take to save [s]: an iteration of the slowest on a CPU."""
+
+LAST_LINES = 5
+"""Lines of output that a result quotes."""
+
+LOST = 1
+"""Exit status of a job whose worker is gone."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A Python process, and the files that travel to and from it."""
+
+    arguments: tuple[str, ...]
+    """Arguments of the Python interpreter; ``{folder}`` stands for the job's temporary folder."""
+    log: Path | None = None
+    """File to append its output to, on a disk that all workers share; None: a temporary one."""
+    inputs: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
+    """Files to write into its folder before it starts, by relative path."""
+    outputs: tuple[str, ...] = ()
+    """Files to bring back from its folder, by relative path."""
+    retries: int = 0
+    """How often Ray starts it again if its machine is lost."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """How a job ended."""
+
+    code: int
+    """Exit status; 128 + number if a signal ended it."""
+    output: str = ""
+    """Last lines of what it printed, joined by `` | ``, or why it could not run."""
+    files: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
+    """Those of its outputs that exist, by relative path."""
+
+
+class Running(Protocol):
+    """A job that has been started."""
+
+    def poll(self) -> Result | None:
+        """Return its result; None while it runs."""
+        ...
+
+    def stop(self) -> None:
+        """Ask it to save and end."""
+        ...
+
+
+class Executor(Protocol):
+    """Where jobs run."""
+
+    count: int
+    """Jobs at once."""
+
+    def start(self, job: Job, slot: int) -> Running:
+        """Start a job; ``slot``, below :attr:`count`, numbers those that run at once and chooses the local GPU."""
+        ...
+
+
+def run_all(executor: Executor, jobs: Iterable[Job]) -> Iterator[tuple[int, Result]]:
+    """Run jobs, :attr:`Executor.count` at once; yield place and result of each as it ends; stop all if left early."""
+    waiting = list(enumerate(jobs))[::-1]
+    running: dict[int, tuple[int, Running]] = {}
+    try:
+        while waiting or running:
+            for slot in range(executor.count):
+                if waiting and slot not in running:
+                    number, job = waiting.pop()
+                    running[slot] = (number, executor.start(job, slot))
+            for slot, (number, process) in list(running.items()):
+                if (result := process.poll()) is not None:
+                    del running[slot]
+                    yield number, result
+            if running:
+                time.sleep(POLL_S)
+    finally:
+        for _, process in running.values():
+            process.stop()
+
+
+class LocalProcess:
+    """A job as a child of this process."""
+
+    def __init__(self, job: Job, arguments: Iterable[str] = (), cwd: Path | None = None) -> None:
+        self.job = job
+        self._scratch = tempfile.TemporaryDirectory(prefix="umc_job_")
+        self.folder = Path(self._scratch.name)
+        for name, content in job.inputs.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        self.log = job.log or self.folder / OUTPUT_LOG
+        command = [argument.replace(FOLDER, str(self.folder)) for argument in (*job.arguments, *arguments)]
+        self.process = spawn([sys.executable, *command], self.log, cwd, alone=True)
+
+    def poll(self) -> Result | None:
+        """See :class:`Running`."""
+        code = self.process.poll()
+        if code is None:
+            return None
+        files = {name: path.read_bytes() for name in self.job.outputs if (path := self.folder / name).is_file()}
+        result = Result(shell_code(code), last_lines(self.log), files)
+        self._scratch.cleanup()
+        return result
+
+    def stop(self) -> None:
+        """See :class:`Running`."""
+        self.process.terminate()
+
+
+class LocalExecutor:
+    """Children of this process, each on a GPU of its own if there are several.
+
+    Args:
+        count: Jobs at once; one for each GPU, else one, if None.
+        device: Device of all jobs, if it was given.
+    """
+
+    def __init__(self, count: int | None, device: str | None) -> None:
+        import torch
+
+        self.gpus = 0 if device is not None else torch.cuda.device_count()
+        self.count = count or max(self.gpus, 1)
+
+    def start(self, job: Job, slot: int) -> Running:
+        """See :class:`Executor`."""
+        return LocalProcess(job, ["--device", f"cuda:{slot % self.gpus}"] if self.gpus > 1 else [])
+
+
+class _RayTask:
+    def __init__(self, ray: Any, reference: Any) -> None:
+        self.ray, self.reference = ray, reference
+
+    def poll(self) -> Result | None:
+        """See :class:`Running`."""
+        done, _ = self.ray.wait([self.reference], timeout=0)
+        if not done:
+            return None
+        try:
+            return self.ray.get(self.reference)
+        except self.ray.exceptions.TaskCancelledError:
+            return Result(128 + signal.SIGTERM)
+        except self.ray.exceptions.RayError as error:
+            return Result(LOST, f"Ray: {str(error).strip().splitlines()[-1]}")
+
+    def stop(self) -> None:
+        """See :class:`Running`."""
+        self.ray.cancel(self.reference, force=False)
+
+
+class RayExecutor:
+    """Workers of a Ray cluster, with a CPU and, if the cluster has them, a GPU for each job.
+
+    Args:
+        ray: The module, connected.
+        count: Jobs at once.
+        device: Device of all jobs, if it was given.
+    """
+
+    def __init__(self, ray: Any, count: int, device: str | None) -> None:
+        self.ray, self.count = ray, count
+        gpus = 1 if device != "cpu" and ray.cluster_resources().get("GPU") else 0
+        self.work = ray.remote(num_cpus=1, num_gpus=gpus)(run_on_worker)
+
+    def start(self, job: Job, slot: int) -> Running:
+        """See :class:`Executor`."""
+        if job.log is not None:
+            job.log.parent.mkdir(parents=True, exist_ok=True)
+            job.log.touch()
+            job = dataclasses.replace(job, log=job.log.resolve())
+        return _RayTask(self.ray, self.work.options(max_retries=job.retries).remote(job, os.getcwd()))
+
+
+@contextlib.contextmanager
+def ray_executor(count: int, address: str | None = None, device: str | None = None) -> Iterator[RayExecutor]:
+    """Connect to a Ray cluster, or start one on this machine.
+
+    Args:
+        count: Jobs at once.
+        address: Address of the cluster; None starts one.
+        device: Device of all jobs, if it was given; a job on a GPU sees only its own.
+
+    Raises:
+        UmcError: If Ray is missing or does not answer, or a GPU was chosen by its number.
+    """
+    if device is not None and device.startswith("cuda:"):
+        raise UmcError(f"--ray gives each process a GPU of its own; give --device cuda or cpu instead of {device}")
+    if importlib.util.find_spec("ray") is None:
+        raise UmcError(f"--ray needs Ray, which is not installed; pip install '{RAY_PACKAGE}', or leave --ray out")
+    if address is not None:
+        check_address(address)
+    ray: Any = importlib.import_module("ray")
+    try:
+        if address is None:
+            ray.init(num_cpus=count, include_dashboard=False, log_to_driver=False, configure_logging=False)
+        else:
+            ray.init(address=address, log_to_driver=False)
+        yield RayExecutor(ray, count, device)
+    except (ConnectionError, ray.exceptions.RayError) as error:
+        raise UmcError(f"Ray: {str(error).strip().splitlines()[-1]}; what is finished is kept") from error
+    finally:
+        ray.shutdown()
+
+
+def check_address(address: str) -> None:
+    """Raise UmcError if nobody answers at ``host:port`` or ``ray://host:port``; Ray itself would try for minutes."""
+    if address == "auto":  # Ray looks it up
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and port.isdigit()):
+        raise UmcError(f"--ray_address {address} is none; it looks like 10.0.0.1:6379, ray://10.0.0.1:10001 or auto")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
+    except (OSError, OverflowError) as error:
+        raise UmcError(f"no Ray cluster answers at {address} ({error}); start one with: ray start --head") from error
+
+
+def run_on_worker(job: Job, cwd: str) -> Result:
+    """Run a job in a process of its own; Ray calls this on a worker."""
+    if job.log is not None and not job.log.is_file():
+        return Result(LOST, f"this machine does not see {job.log}; put --logs on a disk that all machines share")
+    # Ray cancels by SIGINT, which a worker ignores if its driver was started by a script in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = LocalProcess(job, cwd=Path(cwd) if Path(cwd).is_dir() else None)
+    try:
+        while (result := process.poll()) is None:
+            time.sleep(POLL_S)  # Ray cancels between two lines of Python
+    except BaseException:
+        process.stop()
+        process.process.wait(SAVE_TIMEOUT_S)
+        raise
+    return result
+
+
+def last_lines(log: Path, count: int = LAST_LINES) -> str:
+    """Return the last lines of a log that are not empty, joined by `` | ``."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    return " | ".join([line for line in text.splitlines() if line.strip()][-count:])

@@ -1,0 +1,60 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs on this machine: files travel to and from them, failures are quoted, and what is left early is stopped."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+from umc.utils.executor import FOLDER, Job, LocalExecutor, run_all, run_on_worker
+
+COPY = "import sys; f = sys.argv[1]; open(f + '/out', 'w').write(open(f + '/sub/in').read() * 2); print('copied')"
+
+
+def copy(text):
+    return Job(("-c", COPY, FOLDER), inputs={"sub/in": text.encode()}, outputs=("out", "missing"))
+
+
+@pytest.fixture
+def local():
+    return LocalExecutor(2, "cpu")
+
+
+def test_files_travel_to_jobs_and_back(local):
+    results = dict(run_all(local, [copy("a"), copy("b"), copy("c")]))
+    assert {number: result.files for number, result in results.items()} == {
+        0: {"out": b"aa"},
+        1: {"out": b"bb"},
+        2: {"out": b"cc"},
+    }
+    assert {(result.code, result.output) for result in results.values()} == {(0, "copied")}
+
+
+def test_a_failure_is_quoted(local):
+    ((_, result),) = run_all(local, [Job(("-c", "print('one\\n\\ntwo'); raise SystemExit(7)"))])
+    assert (result.code, result.output) == (7, "one | two")
+
+
+def test_jobs_are_stopped_where_their_results_are_no_longer_wanted(local, tmp_path):
+    ready = tmp_path / "ready"
+    wait = Job(("-c", f"import time; open({str(ready)!r}, 'w'); time.sleep(600)"))
+    results = run_all(
+        local, [wait, Job(("-c", f"import os, time\nwhile not os.path.exists({str(ready)!r}): time.sleep(.1)"))]
+    )
+    assert next(results)[0] == 1
+    start = time.monotonic()
+    results.close()
+    assert time.monotonic() - start < 60
+    process = local.start(Job(("-c", "import time; time.sleep(600)")), 0)
+    process.stop()
+    while (result := process.poll()) is None:
+        time.sleep(0.05)
+    assert result.code == 128 + signal.SIGTERM
+
+
+def test_a_worker_needs_the_shared_disk_of_a_log(tmp_path):
+    result = run_on_worker(Job(("-c", ""), log=tmp_path / "nowhere.log"), str(tmp_path))
+    assert result.code == 1
+    assert "put --logs on a disk that all machines share" in result.output
