@@ -12,7 +12,7 @@ python="" # set by choose_environment
 usage() {
     cat <<'END'
 usage: ./isaaclab.sh -p FILE [ARGS]   run Python of the project's environment (also -p -m MODULE, -p -c CODE)
-       ./isaaclab.sh -t [ARGS]        run the tests (ARGS go to pytest; paths are relative to the repository)
+       ./isaaclab.sh -t [ARGS]        run the tests of the default tier, in 10 minutes (ARGS go to pytest); --all: every test
        ./isaaclab.sh -i               only make the environment ready
        ./isaaclab.sh -h               show this help
        ./isaaclab.sh COMMAND [ARGS]   any command of Isaac Lab: list_envs, train, play, ... (list: --help after it)

@@ -58,9 +58,28 @@ finally:
 """
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with an engine first: a slow one that comes last would keep one of two workers waiting for the other."""
-    items.sort(key=lambda item: item.get_closest_marker("engine") is None)
+LONG = ("engine", "slow", "install")
+"""Markers of the tests that only the full tier runs, unless they are marked ``core``, too."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`./isaaclab.sh -t --all` runs the full tier."""
+    parser.addoption("--all", action="store_true", help="run every test, with the long ones (the full tier)")
+
+
+def in_default_tier(item: pytest.Item) -> bool:
+    """Whether a test is quick, or one of the few long ones that every run has."""
+    return item.get_closest_marker("core") is not None or not any(item.get_closest_marker(name) for name in LONG)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave long tests to the full tier, unless asked for by path or marker; files with an engine come first."""
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    if not (config.getoption("--all") or config.getoption("-m") or named):
+        config.hook.pytest_deselected(items=[item for item in items if not in_default_tier(item)])
+        items[:] = [item for item in items if in_default_tier(item)]
+    # a slow file that comes last would keep one of two workers waiting for the other
+    items.sort(key=lambda item: not any(item.get_closest_marker(name) for name in LONG))
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,6 @@ import umc
 import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-LONGEST_FILE = 400
-"""Most lines of a Python file."""
 LARGEST_FILE = 2_000_000
 """Most bytes of a tracked file: what is larger belongs into a release, not into every clone."""
 HEADER = ("# Copyright (c) 2026, The UMC Developers.", "# SPDX-License-Identifier: BSD-3-Clause")
@@ -104,11 +102,6 @@ def test_lock_holds_what_is_asked_for():
 
 def test_python_files_have_the_header():
     assert [str(path) for path in PYTHON if tuple(path.read_text().splitlines()[:2]) != HEADER] == []
-
-
-def test_no_file_needs_a_long_scroll():
-    lengths = {str(path.relative_to(REPOSITORY)): len(path.read_text().splitlines()) for path in PYTHON}
-    assert {name: length for name, length in lengths.items() if length > LONGEST_FILE} == {}
 
 
 def test_no_large_file():
