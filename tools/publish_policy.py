@@ -20,14 +20,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, sha256
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint
 from umc.rl.pretrained import FORMAT, MODELS, model_name, read_models, shipped_folder
 from umc.rl.trained import trained_overrides, trained_terrain
 from umc.training.arguments import Parser, checked_checkpoint, did_you_mean
 from umc.training.recipe_file import recipe_names
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
-from umc.utils.io import atomic_write, write_json
+from umc.utils.io import atomic_write, sha256, write_json
 from umc.utils.provenance import RUN_FILE, read_record
 
 if TYPE_CHECKING:

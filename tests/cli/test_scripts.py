@@ -18,7 +18,7 @@ from umc.evaluation.protocol import QUICK_ONSET, QUICK_STEPS
 from umc.evaluation.study_file import STUDY, load_study
 from umc.rendering.shot import QUICK_SIZE
 from umc.rendering.writers import RING_COLOR
-from umc.rl.checkpoint import sha256
+from umc.utils.io import sha256
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 TIMEOUT_S = 500

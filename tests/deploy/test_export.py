@@ -17,10 +17,10 @@ from umc.deploy import export
 from umc.deploy.description import control
 from umc.deploy.export import export_checkpoint
 from umc.mdp import CommandFaultsCfg
-from umc.rl.checkpoint import sha256
 from umc.rl.policy import load_policy
 from umc.robots import A1_JOINTS
 from umc.utils.errors import UmcError
+from umc.utils.io import sha256
 
 
 def normalized(agent):

@@ -17,13 +17,14 @@ import torch
 from fresh_policy import WIDTHS, write_fresh
 from umc.rl import pretrained as shipped
 from umc.rl.agents import AGENTS
-from umc.rl.checkpoint import checkpoint_info, read_checkpoint, sha256
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.policy import load_policy
 from umc.rl.pretrained import MODELS, find_pretrained, read_models, shipped_folder, verified
 from umc.training.arguments import load_tasks, parse, policy_asked_for
 from umc.training.plan import make_plan, needs_stage1
 from umc.training.task_cfg import add_launcher_options
 from umc.utils.errors import UmcError
+from umc.utils.io import sha256
 
 from tools.publish_policy import LARGEST_FILE
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from fresh_policy import write_fresh
 from umc.rl import pretrained as shipped
-from umc.rl.checkpoint import sha256
 from umc.rl.pretrained import MODELS
+from umc.utils.io import sha256
 
 from tools.demo_study import demo_study
 

@@ -10,9 +10,10 @@ import json
 import pytest
 import torch
 from fresh_policy import WIDTHS, write_fresh
-from umc.rl.checkpoint import checkpoint_info, read_checkpoint, sha256, write_checkpoint
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint, write_checkpoint
 from umc.rl.policy import load_policy
 from umc.rl.pretrained import MODELS, read_models, verified
+from umc.utils.io import sha256
 
 from tools import publish_policy as shipping
 from tools.publish_policy import LARGEST_FILE, TOLERANCE, largest_difference, main

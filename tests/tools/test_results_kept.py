@@ -13,9 +13,9 @@ import pytest
 from fresh_policy import write_fresh
 from made_up_results import made_up, ship_made_up
 from umc.evaluation.study_file import STUDY, save_study
-from umc.rl.checkpoint import sha256
 from umc.rl.pretrained import MODELS
 from umc.utils.errors import UmcError
+from umc.utils.io import sha256
 
 from tools.results_page import main as results
 

@@ -16,8 +16,8 @@ from made_up_results import SHA, entry, made_up, ship_made_up
 from umc.cli.evaluate import main as evaluate
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.study_file import STUDY, save_study
-from umc.rl.checkpoint import sha256
 from umc.utils.errors import UmcError
+from umc.utils.io import sha256
 
 from tools.results_page import bars_of
 from tools.results_page import main as results

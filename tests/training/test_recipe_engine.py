@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint, sha256
+from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
+from umc.utils.io import sha256
 
 TRAIN = Path(__file__).parents[2] / "scripts" / "train.py"
 ENVS, ITERATIONS = 4, 25

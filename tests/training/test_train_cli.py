@@ -14,7 +14,7 @@ import dummy_training as dummy
 import pytest
 import torch
 from umc.rl.agents import AGENTS
-from umc.rl.checkpoint import read_checkpoint, sha256, write_checkpoint
+from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.training import plan, sizes
 from umc.training import smoke_test as quick
 from umc.training import train as launch
@@ -23,6 +23,7 @@ from umc.training.plan import make_plan, needs_stage1
 from umc.training.sizes import CPU_SIZES
 from umc.training.task_cfg import add_launcher_options, resolve_cfgs
 from umc.utils.errors import UmcError
+from umc.utils.io import sha256
 from umc.utils.process import ChildFailed
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint, sha256
+from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
+from umc.utils.io import sha256
 
 TRAIN = Path(__file__).parents[2] / "scripts" / "train.py"
 A1 = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "env.scene.terrain=flat"]

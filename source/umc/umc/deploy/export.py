@@ -20,11 +20,11 @@ import torch
 
 from umc.deploy.description import control, group_widths, joint_table, observation_terms
 from umc.deploy.policy_runner import FORMAT
-from umc.rl.checkpoint import checkpoint_info, read_checkpoint, sha256
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.models import EXPORT_INPUTS, ExportedPolicy, MaskedModel
 from umc.rl.policy import LoadedPolicy, load_policy
 from umc.utils.errors import UmcError
-from umc.utils.io import temporary_name
+from umc.utils.io import sha256, temporary_name
 
 OUTPUT = "actions"
 """Name of the exported policy's output."""

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from umc.evaluation.ground import ground_override
 from umc.evaluation.interface import interface_overrides
-from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, sha256
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint
 from umc.rl.pretrained import is_pretrained
 from umc.training.arguments import Parser, checked_checkpoint, checked_robot, checked_task, policy_asked_for
 from umc.utils.errors import UmcError
+from umc.utils.io import sha256
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv

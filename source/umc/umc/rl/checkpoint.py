@@ -10,7 +10,6 @@ so every load is ``weights_only=True`` and runs no code from the file.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import pickle
 import re
 import zipfile
@@ -144,9 +143,3 @@ def checkpoints_in(run_folder: Path) -> list[Path]:
     """Checkpoints of a run, lowest iteration first."""
     found = [(CHECKPOINT_NAME.fullmatch(path.name), path) for path in run_folder.glob("model_*.pt")]
     return [path for _, path in sorted((int(match[1]), path) for match, path in found if match)]
-
-
-def sha256(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

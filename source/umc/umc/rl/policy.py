@@ -14,9 +14,10 @@ import yaml
 from rsl_rl.utils import resolve_class
 from tensordict import TensorDict
 
-from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, sha256
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint
 from umc.rl.models import MaskedModel
 from umc.utils.errors import UmcError
+from umc.utils.io import sha256
 
 ACTOR_SET = "actor"
 """rsl_rl's name of the policy and of the groups that it reads."""

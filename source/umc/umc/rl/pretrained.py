@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from umc.rl.agents import AGENTS, agent_spec
-from umc.rl.checkpoint import sha256
 from umc.utils.errors import UmcError
+from umc.utils.io import sha256
 
 WORD = "pretrained"
 """What ``--checkpoint`` takes for a shipped policy; ``pretrained:a1_mlp_stage1`` names one."""

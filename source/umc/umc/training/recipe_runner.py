@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from umc.rl.agents import AGENTS
-from umc.rl.checkpoint import CHECKPOINT_NAME, checkpoints_in, read_checkpoint, sha256, write_checkpoint
+from umc.rl.checkpoint import CHECKPOINT_NAME, checkpoints_in, read_checkpoint, write_checkpoint
 from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.watchdog import STALLED
 from umc.training.arguments import Parser, checked_checkpoint
@@ -24,7 +24,7 @@ from umc.training.recipe import Phase, Recipe, Source, read_recipe
 from umc.training.recipe_progress import Overall, duration
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
-from umc.utils.io import write_json
+from umc.utils.io import sha256, write_json
 from umc.utils.logged_process import run_logged
 from umc.utils.naming import entry_point, experiment_folder, experiment_name
 from umc.utils.process import ChildFailed, one_at_a_time, run_script, typed

@@ -3,6 +3,7 @@
 """Files that are either whole or not there, whatever moment the process dies at."""
 
 import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -55,3 +56,9 @@ def remove_leftovers(folder: Path) -> None:
     """Delete the temporary files that a killed process left in ``folder``."""
     for leftover in folder.glob(".*.tmp"):
         leftover.unlink(missing_ok=True)
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

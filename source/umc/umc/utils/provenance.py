@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import umc
-from umc.rl.checkpoint import sha256
 from umc.utils.errors import UmcError
-from umc.utils.io import write_json
+from umc.utils.io import sha256, write_json
 from umc.utils.naming import library_of
 
 RUN_FILE = "run.json"
