@@ -197,7 +197,7 @@ def test_what_is_no_study_is_refused(tmp_path):
     ("name", "decides"),
     [
         ("evaluation/rollout.py", True),
-        ("faults/kinds/rom.py", True),
+        ("faults/kinds/joint.py", True),
         ("faults/data/umc_paper.yaml", True),
         ("robots/data/a1.usda", True),
         ("evaluation/plots.py", False),

@@ -5,8 +5,7 @@
 import pytest
 import torch
 from umc.faults import KINDS, FaultKind, FaultSchedule, FaultState, JointKind, find_kind, register_kind
-from umc.faults.kinds import Delivery, Reading
-from umc.faults.kinds.rom import rom_window
+from umc.faults.kinds import Delivery, Reading, rom_window
 from umc.utils.errors import UmcError
 
 SIGNAL = torch.tensor([[1.0, 2.0, 3.0]])

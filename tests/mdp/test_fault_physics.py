@@ -59,8 +59,7 @@ def limited_robots(physics: str, chain: str, names: list) -> dict:
     from isaaclab.assets import ArticulationCfg
     from isaaclab.scene import InteractiveScene, InteractiveSceneCfg
     from isaaclab.sim import SimulationCfg, SimulationContext, UsdFileCfg
-    from umc.faults.kinds.rom import rom_window
-    from umc.faults.limits import JointLimits
+    from umc.faults.kinds import JointLimits, rom_window
     from umc.mdp.physics import JointLimitWriter
     from umc.robots import A1_CFG, G1_CFG
     from umc.tasks.base import physics_presets

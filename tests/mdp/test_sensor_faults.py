@@ -62,7 +62,7 @@ def what_sensors_say(physics: str) -> dict:
     )
     from isaaclab_tasks.utils import resolve_presets
     from umc import mdp
-    from umc.faults.kinds.noise import NOISE_RATE
+    from umc.faults.kinds import NOISE_RATE
     from umc.tasks.a1.env_cfg import A1Stage1EnvCfg
     from umc.terrains import FLAT_GROUND_CFG
 

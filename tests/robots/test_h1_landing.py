@@ -35,7 +35,7 @@ def landings(physics: str, iterations: int = 0) -> dict:
     from isaaclab.scene import InteractiveScene, InteractiveSceneCfg
     from isaaclab.sensors import ContactSensorCfg
     from isaaclab.sim import SimulationCfg, build_simulation_context
-    from umc.faults.limits import JointLimits
+    from umc.faults.kinds import JointLimits
     from umc.mdp.physics import JointLimitWriter
     from umc.robots import H1_CFG
     from umc.tasks.base import physics_presets

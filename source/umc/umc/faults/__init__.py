@@ -3,7 +3,7 @@
 """What breaks, when, and in which env: pure torch, no simulator."""
 
 from umc.faults.cases import FaultCases
-from umc.faults.kinds import KINDS, CommandKind, FaultKind, JointKind, SensorKind, find_kind, register_kind
+from umc.faults.kinds import KINDS, CommandKind, FaultKind, JointKind, JointLimits, SensorKind, find_kind, register_kind
 from umc.faults.ledger import (
     MADE_BY_HAND,
     JointRange,
@@ -15,7 +15,6 @@ from umc.faults.ledger import (
     read_ledger,
 )
 from umc.faults.ledger_writer import LedgerWriter
-from umc.faults.limits import JointLimits
 from umc.faults.manual import break_joint, heal_joint
 from umc.faults.paper import PAPER, paper_settings, training_faults
 from umc.faults.plan import NEVER, FaultPlan

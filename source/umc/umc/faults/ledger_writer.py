@@ -15,7 +15,7 @@ import torch
 
 import umc
 from umc.faults.checks import check_path
-from umc.faults.limits import JointLimits
+from umc.faults.kinds import JointLimits
 from umc.faults.plan import NEVER, FaultPlan
 from umc.faults.schedule import FaultSchedule
 from umc.faults.state import FaultState

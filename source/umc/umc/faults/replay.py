@@ -11,9 +11,8 @@ from pathlib import Path
 
 import torch
 
-from umc.faults.kinds import FaultKind, find_kind
+from umc.faults.kinds import FaultKind, JointLimits, find_kind
 from umc.faults.ledger import Ledger, LedgerFault, no_limit, read_ledger
-from umc.faults.limits import JointLimits
 from umc.faults.plan import BY_HAND, NEVER, FaultPlan, empty_plan, widen_plan
 from umc.faults.random import seed_word
 from umc.faults.schedule import FaultSchedule, Identity

@@ -31,7 +31,7 @@ from umc.faults.severity import Severities, SeverityValue
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
-    from umc.faults.limits import JointLimits
+    from umc.faults.kinds import JointLimits
 
 ONSET_RANGE = (1, 250)
 """First and last training onset [env steps]. The paper prints none; this holds its inference onsets (75, 100, 125) and

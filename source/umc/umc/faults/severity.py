@@ -13,8 +13,7 @@ from typing import Any
 import torch
 
 from umc.faults.checks import is_number
-from umc.faults.kinds import FaultKind
-from umc.faults.limits import JointLimits
+from umc.faults.kinds import FaultKind, JointLimits
 from umc.utils.errors import UmcError
 
 SHAPES = ("uniform", "log_uniform", "choice")
@@ -98,7 +97,7 @@ class Severities:
             if pattern is None:
                 raise UmcError(f"{kind.name}: joint '{name}' matches no pattern; add one to {list(patterns)}")
             groups.setdefault(pattern, []).append(index)
-        whole = _per_joint(kind.whole(nominal), len(joint_names), device)
+        whole = _per_joint(kind.reference(nominal), len(joint_names), device)
         for pattern, ids in groups.items():
             distribution = _read(kind, patterns[pattern])
             columns = torch.tensor(ids, device=device)

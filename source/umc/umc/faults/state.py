@@ -11,8 +11,7 @@ from typing import Protocol
 
 import torch
 
-from umc.faults.kinds import CommandKind, FaultKind, JointKind, Onset, SensorKind
-from umc.faults.limits import JointLimits
+from umc.faults.kinds import CommandKind, FaultKind, JointKind, JointLimits, Onset, SensorKind
 from umc.faults.plan import FaultPlan, empty_plan, is_on, widen_plan
 from umc.faults.random import Word, philox, philox_pair, uniform
 from umc.faults.scenarios import Scenario

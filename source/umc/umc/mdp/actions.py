@@ -9,8 +9,7 @@ import torch
 from isaaclab.managers import ActionTerm, ActionTermCfg
 from isaaclab.utils import configclass
 
-from umc.faults.kinds import CommandKind, Delivery, FaultKind
-from umc.faults.kinds.delayed import LONGEST_DELAY
+from umc.faults.kinds import LONGEST_DELAY, CommandKind, Delivery, FaultKind
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:

@@ -109,7 +109,7 @@ class FaultBoard:
         """Kinds of faults that :meth:`inject` takes; those of commands only if the task carries them out."""
         terms = vars(self._env.cfg.actions).values()
         carries = any(isinstance(term, CommandFaultsCfg) for term in terms)
-        return tuple(name for name, kind in KINDS.items() if carries or not isinstance(kind, CommandKind))
+        return tuple(name for name, kind in sorted(KINDS.items()) if carries or not isinstance(kind, CommandKind))
 
     @property
     def links(self) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ class FaultBoard:
         writer = self._term.writer
         assert writer is not None  # the constructor has made it
         limits = writer.healthy
-        whole = found.whole(type(limits)(*(value[0] for value in vars(limits).values())))
+        whole = found.reference(type(limits)(*(value[0] for value in vars(limits).values())))
         if whole is not None:
             healthy = float(torch.as_tensor(whole).expand(len(self.joint_names))[column])
             if math.isfinite(healthy):

@@ -16,8 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from umc.faults import FaultState, JointLimits
-from umc.faults.kinds import ACTION, POSITION, VELOCITY, CommandKind, Delivery, Reading, SensorKind
-from umc.faults.kinds.delayed import LONGEST_DELAY
+from umc.faults.kinds import ACTION, LONGEST_DELAY, POSITION, VELOCITY, CommandKind, Delivery, Reading, SensorKind
 from umc.faults.state import PlanSource
 from umc.sim2sim.robot import JointBounds
 from umc.utils.errors import UmcError

@@ -1,83 +1,55 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kinds of faults, one file each; a new file here, or a registered class of your own, is a new kind."""
-
-from __future__ import annotations
-
-import importlib
-import pkgutil
+"""The kinds of faults: of joints, of sensors and of commands; :func:`register_kind` adds your own."""
 
 from umc.faults.kinds.base import (
     ACTION,
+    KINDS,
     POSITION,
     VELOCITY,
     CommandKind,
     Delivery,
     FaultKind,
     JointKind,
+    JointLimits,
     Onset,
     Reading,
     SensorKind,
+    find_kind,
+    register_kind,
 )
-from umc.utils.errors import UmcError
+from umc.faults.kinds.command import LONGEST_DELAY, Delayed, Dropped
+from umc.faults.kinds.joint import Effort, Locked, PowerLoss, RangeOfMotion, Velocity, rom_window
+from umc.faults.kinds.sensor import NOISE_RATE, Bias, Dead, Drift, Frozen, Noise
 
 __all__ = [
     "ACTION",
     "KINDS",
+    "LONGEST_DELAY",
+    "NOISE_RATE",
     "POSITION",
     "VELOCITY",
+    "Bias",
     "CommandKind",
+    "Dead",
+    "Delayed",
     "Delivery",
+    "Drift",
+    "Dropped",
+    "Effort",
     "FaultKind",
+    "Frozen",
     "JointKind",
+    "JointLimits",
+    "Locked",
+    "Noise",
     "Onset",
+    "PowerLoss",
+    "RangeOfMotion",
     "Reading",
     "SensorKind",
+    "Velocity",
     "find_kind",
     "register_kind",
+    "rom_window",
 ]
-
-KINDS: dict[str, FaultKind] = {}
-"""All kinds by name."""
-
-
-def register_kind[Kind: FaultKind](kind: type[Kind]) -> type[Kind]:
-    """Makes a kind known; a class decorator.
-
-    Args:
-        kind: The kind's class, which takes no arguments.
-
-    Returns:
-        The class.
-
-    Raises:
-        UmcError: If its name is taken or cannot be written into a scenario.
-    """
-    if not kind.name.isidentifier():
-        raise UmcError(f"kind name '{kind.name}' must be letters, digits and underscores")
-    known = KINDS.get(kind.name)
-    if known is not None and type(known).__qualname__ != kind.__qualname__:
-        raise UmcError(f"there is a kind of fault named '{kind.name}' already; choose another name")
-    KINDS[kind.name] = kind()
-    return kind
-
-
-def find_kind(name: str) -> FaultKind:
-    """Looks a kind up.
-
-    Args:
-        name: Its name.
-
-    Returns:
-        The kind.
-
-    Raises:
-        UmcError: If there is none of that name.
-    """
-    if name not in KINDS:
-        raise UmcError(f"unknown kind of fault '{name}'; choose from {', '.join(sorted(KINDS))}")
-    return KINDS[name]
-
-
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a kind of fault is: a joint that can do less, a sensor that lies, or a command that gets lost."""
+"""Base classes of joint, sensor and command faults, and the registry of kinds."""
 
 from __future__ import annotations
 
@@ -12,22 +12,35 @@ from typing import ClassVar
 
 import torch
 
-from umc.faults.limits import JointLimits
 from umc.utils.errors import UmcError
 
 POSITION, VELOCITY, ACTION = "position", "velocity", "action"
 """What a sensor of a joint can report; its last action is reported by the motor's controller."""
 
 
+@dataclass
+class JointLimits:
+    """What the joints of E envs can do: joint faults lower it, engines hold it. Shapes are (E, J)."""
+
+    lower: torch.Tensor
+    """Lowest position [rad]."""
+    upper: torch.Tensor
+    """Highest position [rad]."""
+    effort: torch.Tensor
+    """Largest torque of the motor [N*m]."""
+    velocity: torch.Tensor
+    """Largest speed [rad/s]."""
+
+
 class FaultKind(ABC):
-    """One way to fail. Kinds hold no state: what a fault needs to remember is handed to them."""
+    """One way to fail. Kinds hold no state: what a fault has to remember is passed to them."""
 
     name: ClassVar[str]
-    """What configs, ledgers and reports call it."""
+    """Name in configs, ledgers and reports."""
     unit: ClassVar[str] = ""
     """Unit of the severity; empty for a kind that has none."""
     default: ClassVar[float | None] = 0.0
-    """Severity if none is given; None if one has to be."""
+    """Severity if none is given; None if it is required."""
     smallest: ClassVar[float] = -math.inf
     """Severities lie above it."""
     largest: ClassVar[float] = math.inf
@@ -36,14 +49,7 @@ class FaultKind(ABC):
     """Of several kinds on one joint, those of higher rank act later."""
 
     def check(self, value: float) -> None:
-        """Refuses a severity that makes no sense.
-
-        Args:
-            value: Severity, in the kind's unit.
-
-        Raises:
-            UmcError: If it is out of range.
-        """
+        """Raise UmcError if a severity, in the kind's unit, is out of range."""
         if not (math.isfinite(value) and self.smallest < value <= self.largest):
             low = "" if math.isinf(self.smallest) else f" above {self.smallest:g}"
             high = "" if math.isinf(self.largest) else f" at most {self.largest:g}"
@@ -51,31 +57,31 @@ class FaultKind(ABC):
             raise UmcError(f"severity {value:g} of '{self.name}' must be{bounds} {self.unit}".rstrip())
 
     def healthy(self, nominal: JointLimits | None) -> torch.Tensor | float | None:
-        """The severity at which nothing is wrong, from which a curriculum starts.
+        """Severity of a healthy joint, from which a curriculum starts.
 
         Args:
-            nominal: What healthy joints can do, every shape (J,); None if unknown.
+            nominal: Limits of healthy joints, every shape (J,); None if unknown.
 
         Returns:
-            One number, or one for each joint; None if the kind knows no half measures.
+            One number, or one per joint; None if the kind has no mild form.
         """
         return None
 
-    def whole(self, nominal: JointLimits | None) -> torch.Tensor | float | None:
-        """What a severity that is given as a fraction is a fraction of.
+    def reference(self, nominal: JointLimits | None) -> torch.Tensor | float | None:
+        """Value that a severity given as a fraction is a fraction of.
 
         Args:
-            nominal: What healthy joints can do, every shape (J,); None if unknown.
+            nominal: Limits of healthy joints, every shape (J,); None if unknown.
 
         Returns:
-            One number, or one for each joint; None if the kind has no whole.
+            One number, or one per joint; None if the kind takes no fractions.
         """
         return None
 
 
 @dataclass
 class Onset:
-    """What was there when faults set in. Shapes are (E, J)."""
+    """State of the joints when faults set in. Shapes are (E, J)."""
 
     position: torch.Tensor
     """Joint position at onset [rad]."""
@@ -88,22 +94,19 @@ class JointKind(FaultKind):
 
     @abstractmethod
     def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
-        """Lowers what joints can do.
+        """Return the limits with this fault.
 
         Args:
-            limits: What the joints can do without this fault; not changed.
+            limits: Limits without this fault; not changed.
             on: Joints that have the fault. Shape is (E, J).
             severity: Severity. Shape is (E, J).
-            onset: What was there when the faults set in.
-
-        Returns:
-            What they can do with it.
+            onset: State of the joints when the faults set in.
         """
 
 
 @dataclass
 class Reading:
-    """What a sensor's fault is made of. Shapes are (E, J)."""
+    """What a sensor fault may depend on. Shapes are (E, J)."""
 
     quantity: str
     """What the sensor reports: ``position`` [rad], ``velocity`` [rad/s] or ``action``."""
@@ -114,37 +117,29 @@ class Reading:
     age: torch.Tensor
     """Time since onset [s]."""
     held: torch.Tensor
-    """The reading at the step before the onset; the running one if the kind does not remember."""
+    """The reading at the step before the onset; the current one if the kind does not remember."""
     normal: Callable[[str], torch.Tensor]
     """Standard normal numbers of this step by the name of a stream, drawn from (seed, env, episode, joint, step)."""
 
 
 class SensorKind(FaultKind):
-    """A sensor that does not tell the truth."""
+    """A sensor that reports a wrong value."""
 
     blinds: ClassVar[bool] = False
-    """Whether everybody knows that the sensor says nothing: the policy masks the joint."""
+    """Whether the fault is known to hide the joint: the policy masks it."""
     concerns: ClassVar[tuple[str, ...]] = (POSITION, VELOCITY, ACTION)
-    """Quantities that are reported wrong; others are not asked for."""
+    """Quantities that are reported wrong."""
     remembers: ClassVar[bool] = False
-    """Whether :attr:`Reading.held` is asked for."""
+    """Whether the kind uses :attr:`Reading.held`."""
 
     @abstractmethod
     def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
-        """Turns what a working sensor reports into what this one does.
-
-        Args:
-            signal: What it would report. Shape is (E, J).
-            reading: The faults.
-
-        Returns:
-            What it reports. Shape is (E, J).
-        """
+        """Return what the sensors report, given what working ones would. Shapes are (E, J)."""
 
 
 @dataclass
 class Delivery:
-    """What a command's fault is made of. Shapes are (E, J), those of targets (3, E, J)."""
+    """What a command fault may depend on. Shapes are (E, J), those of targets (3, E, J)."""
 
     on: torch.Tensor
     """Joints whose command has the fault."""
@@ -165,12 +160,30 @@ class CommandKind(FaultKind):
 
     @abstractmethod
     def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
-        """Turns the joint targets that are sent into those that arrive.
+        """Return the position, velocity and effort targets that arrive, given those sent. Shapes are (3, E, J)."""
 
-        Args:
-            target: Position, velocity and effort targets of this env step. Shape is (3, E, J).
-            delivery: The faults.
 
-        Returns:
-            Targets that the motors get. Shape is (3, E, J).
-        """
+KINDS: dict[str, FaultKind] = {}
+"""All kinds by name."""
+
+
+def register_kind[Kind: FaultKind](kind: type[Kind]) -> type[Kind]:
+    """Register a kind of fault; a decorator of its class, which takes no arguments.
+
+    Raises:
+        UmcError: If its name is taken or is not an identifier.
+    """
+    if not kind.name.isidentifier():
+        raise UmcError(f"kind name '{kind.name}' must be letters, digits and underscores")
+    known = KINDS.get(kind.name)
+    if known is not None and type(known).__qualname__ != kind.__qualname__:
+        raise UmcError(f"a kind of fault named '{kind.name}' exists already; choose another name")
+    KINDS[kind.name] = kind()
+    return kind
+
+
+def find_kind(name: str) -> FaultKind:
+    """Return a kind by its name; raises UmcError if there is none."""
+    if name not in KINDS:
+        raise UmcError(f"unknown kind of fault '{name}'; choose from {', '.join(sorted(KINDS))}")
+    return KINDS[name]

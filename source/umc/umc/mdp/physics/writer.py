@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from umc.faults.limits import JointLimits
+from umc.faults.kinds import JointLimits
 from umc.mdp.physics.engine import EngineJoints, engine_joints
 from umc.mdp.physics.motors import Motors
 

@@ -1,0 +1,124 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Faults of joints and their motors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import override
+
+import torch
+
+from umc.faults.kinds.base import JointKind, JointLimits, Onset, register_kind
+
+
+@register_kind
+class Effort(JointKind):
+    """The motor is weak: it gives at most a torque, the severity, which may be a fraction of the healthy one."""
+
+    name = "effort"
+    unit = "[N*m]"
+    default = None
+    smallest = 0.0
+
+    @override
+    def healthy(self, nominal: JointLimits | None) -> torch.Tensor | None:
+        return None if nominal is None else nominal.effort
+
+    reference = healthy
+
+    @override
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+        return replace(limits, effort=torch.where(on, torch.minimum(limits.effort, severity), limits.effort))
+
+
+@register_kind
+class Velocity(JointKind):
+    """The joint turns no faster than a speed, the severity, which may be a fraction of the healthy one."""
+
+    name = "velocity"
+    unit = "[rad/s]"
+    default = None
+    smallest = 0.0
+
+    @override
+    def healthy(self, nominal: JointLimits | None) -> torch.Tensor | None:
+        return None if nominal is None else nominal.velocity
+
+    reference = healthy
+
+    @override
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+        return replace(limits, velocity=torch.where(on, torch.minimum(limits.velocity, severity), limits.velocity))
+
+
+@register_kind
+class PowerLoss(JointKind):
+    """The motor is off: it gives no torque; armature and passive friction remain."""
+
+    name = "power_loss"
+
+    @override
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+        return replace(limits, effort=limits.effort.masked_fill(on, 0.0))
+
+
+@register_kind
+class Locked(JointKind):
+    """A gearbox or a brake holds the joint at its position at onset."""
+
+    name = "locked"
+    rank = 1  # acts after rom: what is left of a window is one position
+
+    @override
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+        return replace(
+            limits,
+            lower=torch.where(on, onset.position, limits.lower),
+            upper=torch.where(on, onset.position, limits.upper),
+        )
+
+
+@register_kind
+class RangeOfMotion(JointKind):
+    """The joint moves in a window around its position at onset; severity is the part of its range that is left."""
+
+    name = "rom"
+    unit = "[-]"
+    default = None
+    smallest, largest = 0.0, 1.0
+
+    @override
+    def healthy(self, nominal: JointLimits | None) -> float:
+        return 1.0
+
+    reference = healthy
+
+    @override
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+        lower, upper = rom_window(limits.lower, limits.upper, onset.position, severity, onset.placement)
+        return replace(limits, lower=torch.where(on, lower, limits.lower), upper=torch.where(on, upper, limits.upper))
+
+
+def rom_window(
+    lower: torch.Tensor, upper: torch.Tensor, position: torch.Tensor, fraction: torch.Tensor, placement: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Compute a window inside the limits that holds the joint's position, so that switching it on gives no kick.
+
+    A joint that is beyond a limit already gets the window that ends at this limit, and is pushed no harder than before.
+
+    Args:
+        lower: Lower limit [rad]. Shape is (...), as for all.
+        upper: Upper limit [rad].
+        position: Joint position [rad].
+        fraction: Width of the window over that of the limits [-].
+        placement: 0 for the lowest window that holds the position, towards 1 for the highest.
+
+    Returns:
+        Lower and upper end of the window [rad].
+    """
+    width = fraction * (upper - lower)
+    held = torch.minimum(torch.maximum(position, lower), upper)
+    lowest, highest = torch.maximum(held - width, lower), torch.minimum(held, upper - width)
+    start = torch.maximum(lowest + placement * (highest - lowest), lower)
+    return torch.minimum(start, held), torch.maximum(torch.minimum(start + width, upper), held)
