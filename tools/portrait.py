@@ -40,7 +40,7 @@ def take(task: str, path: Path, overrides: Sequence[str] = ()) -> None:
     from umc.mdp import fault_state
     from umc.rendering.camera import CAMERA, Cinema, camera_cfg
     from umc.rendering.writers import write_still
-    from umc.training.arguments import checked_task
+    from umc.tasks.registry import checked_task
     from umc.training.task_cfg import resolve_cfgs
 
     torch.set_num_threads(1)

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint
 from umc.rl.pretrained import FORMAT, MODELS, model_name, read_models, shipped_folder
 from umc.rl.trained import trained_overrides, trained_terrain
-from umc.training.arguments import Parser, checked_checkpoint, did_you_mean
+from umc.tasks.registry import checked_checkpoint
 from umc.training.recipe_file import recipe_names
+from umc.utils.cli import Parser, did_you_mean
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, sha256, write_json
@@ -100,7 +101,7 @@ def _run(argv: Sequence[str]) -> int:
     checkpoint = checked_checkpoint(options.checkpoint)
     assert checkpoint is not None
     with quiet():
-        from umc.training.arguments import load_tasks
+        from umc.tasks.registry import load_tasks
 
         load_tasks()
         name, entry = ship(checkpoint, options)

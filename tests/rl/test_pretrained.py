@@ -20,7 +20,8 @@ from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.policy import load_policy
 from umc.rl.pretrained import MODELS, find_pretrained, read_models, shipped_folder, verified
-from umc.training.arguments import load_tasks, parse, policy_asked_for
+from umc.tasks.registry import load_tasks, pretrained_policy
+from umc.training.arguments import parse
 from umc.training.plan import make_plan, needs_stage1
 from umc.training.task_cfg import add_launcher_options
 from umc.utils.errors import UmcError
@@ -116,7 +117,7 @@ def package(tmp_path, monkeypatch):
     ],
 )
 def test_pretrained_is_the_policy_of_task_robot_and_agent(package, task, robot, agent, name):
-    path, line = policy_asked_for("pretrained", task, robot, agent)
+    path, line = pretrained_policy("pretrained", task, robot, agent)
     assert path == package / f"{name}.pt"
     assert line.startswith(f"pretrained: {name} (Stage ")
 
@@ -136,7 +137,7 @@ def test_pretrained_is_the_policy_of_task_robot_and_agent(package, task, robot, 
 )
 def test_what_is_not_there_is_one_line_that_lists_what_is(package, text, who, words):
     with pytest.raises(UmcError) as error:
-        policy_asked_for(text, *who)
+        pretrained_policy(text, *who)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
 

@@ -12,8 +12,9 @@ import dummy_training
 import gymnasium as gym
 import pytest
 from umc.rl.skrl.ppo import ppo_cfg
+from umc.tasks.registry import load_tasks
 from umc.training import train as launch
-from umc.training.arguments import load_tasks, parse
+from umc.training.arguments import parse
 from umc.training.plan import make_plan, needs_stage1
 from umc.training.task_cfg import add_launcher_options
 from umc.utils.errors import UmcError

@@ -13,7 +13,7 @@ from skrl.trainers.torch import SequentialTrainer, SequentialTrainerCfg
 from umc.rl.skrl.cfg import skrl_cfg, skrl_ppo
 from umc.rl.skrl.packing import PackedEnv
 from umc.rl.skrl.ppo import make_agent, ppo_cfg
-from umc.training.arguments import load_tasks
+from umc.tasks.registry import load_tasks
 from umc.utils.errors import UmcError
 
 ONE_STEP = {"num_learning_epochs": 1, "num_mini_batches": 1, "schedule": "fixed", "max_grad_norm": 1.0e9}

@@ -14,7 +14,7 @@ from isaaclab_tasks.utils import load_cfg_from_registry
 from pxr import Usd, UsdGeom, UsdPhysics
 from umc.sim2sim.conditions import CONDITIONS, FORCE_HISTORY, FORCE_THRESHOLD, conditions_of, draw_start
 from umc.sim2sim.model import read_robot, robot_usd
-from umc.training.arguments import load_tasks, task_ids
+from umc.tasks.registry import load_tasks, task_ids
 from umc.utils.errors import UmcError
 from umc.utils.naming import task_parts
 

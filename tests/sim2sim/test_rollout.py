@@ -21,7 +21,7 @@ from umc.rl.pretrained import shipped_folder
 from umc.sim2sim.agreement import agreement, agreement_table, pair_up
 from umc.sim2sim.rollout import run_walk
 from umc.sim2sim.study import fault_run, ledger_protocol, ledger_walk, protocol_walk
-from umc.training.arguments import load_tasks
+from umc.tasks.registry import load_tasks
 from umc.utils.errors import UmcError
 
 CHECKPOINT = shipped_folder() / "a1_mlp_stage1.pt"

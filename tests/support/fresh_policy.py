@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from umc.rl.checkpoint import CheckpointInfo, write_checkpoint
 from umc.rl.policy import build_model, registered_agent
-from umc.training.arguments import load_tasks
+from umc.tasks.registry import load_tasks
 from umc.utils.naming import task_parts
 
 WIDTHS = {

@@ -18,7 +18,7 @@ from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.rl.stages import hand_over
 from umc.rl.symmetry import mirror_of
 from umc.robots import A1_JOINTS
-from umc.training.arguments import checked_agent
+from umc.tasks.registry import checked_agent
 from umc.utils.errors import UmcError
 from umc.utils.naming import entry_point
 

@@ -34,7 +34,7 @@ def slide(physics: str, terrain: str) -> list[float]:
     import torch
     import umc.utils.patches
     from isaaclab.envs import ManagerBasedRLEnv
-    from umc.training.arguments import load_tasks
+    from umc.tasks.registry import load_tasks
     from umc.training.task_cfg import resolve_cfgs
 
     umc.utils.patches.apply()

@@ -13,8 +13,9 @@ import dummy_training as dummy
 import pytest
 from test_train_cli import A1, RECORD, SCRIPTS, planned, put_checkpoint
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
+from umc.tasks.registry import load_tasks
 from umc.training import train as launch
-from umc.training.arguments import load_tasks, parse
+from umc.training.arguments import parse
 from umc.utils.errors import UmcError
 from umc.utils.process import LAUNCHER
 

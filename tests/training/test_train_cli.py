@@ -15,10 +15,11 @@ import pytest
 import torch
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
+from umc.tasks.registry import load_tasks
 from umc.training import plan, sizes
 from umc.training import smoke_test as quick
 from umc.training import train as launch
-from umc.training.arguments import load_tasks, parse
+from umc.training.arguments import parse
 from umc.training.plan import make_plan, needs_stage1
 from umc.training.sizes import CPU_SIZES
 from umc.training.task_cfg import add_launcher_options, resolve_cfgs

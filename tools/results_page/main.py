@@ -21,7 +21,8 @@ from umc.rl.agents import agent_spec
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint
 from umc.rl.pretrained import find_pretrained, is_last_stage, is_pretrained, read_models, verified
 from umc.rl.trained import TERRAIN_KEY, trained_terrain
-from umc.training.arguments import Parser, at_least_one, checked_checkpoint, checked_robot
+from umc.tasks.registry import checked_checkpoint, checked_robot
+from umc.utils.cli import Parser, at_least_one
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, sha256
 from umc.utils.process import check_code, run_script, signals_passed_to

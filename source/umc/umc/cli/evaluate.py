@@ -17,7 +17,7 @@ from umc.evaluation.grid import Sweep, read_sweep
 from umc.evaluation.protocol import DEFAULT_PROTOCOL, Protocol, protocol_for, read_protocol_file
 from umc.evaluation.session import INTERRUPTED, TERMINATED, USAGE_ERROR, Session, parse, prepare
 from umc.rl.pretrained import results_folder
-from umc.training.arguments import at_least_one
+from umc.utils.cli import at_least_one
 from umc.utils.config import merged, read_overrides
 from umc.utils.errors import UmcError
 from umc.utils.process import ChildFailed

@@ -11,7 +11,8 @@ from pathlib import Path
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.pretrained import is_pretrained, results_folder
 from umc.rl.trained import trained_overrides
-from umc.training.arguments import Parser, checked_checkpoint, checked_task, policy_asked_for
+from umc.tasks.registry import checked_checkpoint, checked_task, pretrained_policy
+from umc.utils.cli import Parser
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 
@@ -50,7 +51,7 @@ def _run(argv: Sequence[str]) -> int:
         raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
     if is_pretrained(options.checkpoint):
         with quiet():
-            checkpoint, line = policy_asked_for(options.checkpoint, options.task, options.robot, options.agent)
+            checkpoint, line = pretrained_policy(options.checkpoint, options.task, options.robot, options.agent)
         print(line)
     else:
         for flag in ("task", "robot", "agent"):

@@ -58,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    from umc.training.arguments import Parser
+    from umc.utils.cli import Parser
 
     parser = Parser(prog="python -m umc.cli.sim2sim", description=DESCRIPTION)
     _add_arguments(parser)

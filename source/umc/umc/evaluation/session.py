@@ -16,7 +16,8 @@ from umc.evaluation.ground import ground_override
 from umc.evaluation.interface import interface_overrides
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint
 from umc.rl.pretrained import is_pretrained
-from umc.training.arguments import Parser, checked_checkpoint, checked_robot, checked_task, policy_asked_for
+from umc.tasks.registry import checked_checkpoint, checked_robot, checked_task, pretrained_policy
+from umc.utils.cli import Parser
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 
@@ -248,7 +249,7 @@ def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str
     asked = [text for text in texts or () if is_pretrained(text)]
     if options.agent is not None and not asked:
         raise UmcError("--agent goes with --checkpoint pretrained; a checkpoint says itself whose it is")
-    found = {text: policy_asked_for(text, options.task, options.robot, options.agent) for text in asked}
+    found = {text: pretrained_policy(text, options.task, options.robot, options.agent) for text in asked}
     replaced = None if texts is None else [str(found[text][0]) if text in found else text for text in texts]
     return replaced, [line for _, line in found.values()]
 

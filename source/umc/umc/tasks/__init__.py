@@ -3,8 +3,8 @@
 """Gym ids ``UMC-<Robot>-Stage<1|2>``; found by Isaac Lab through the entry point group ``isaaclab.tasks``."""
 
 from umc.tasks import a1, g1, h1, solo8
-from umc.utils import patches as compat
+from umc.utils import patches
 
-compat.apply()
+patches.apply()
 
 __all__ = ["a1", "g1", "h1", "solo8"]

@@ -6,23 +6,16 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import difflib
 import random
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, NoReturn
 
-from umc.rl.agents import AGENTS, AgentSpec, agent_spec
-from umc.rl.checkpoint import checkpoints_in
+from umc.rl.agents import AGENTS, AgentSpec
 from umc.rl.pretrained import WORD, find_pretrained, is_pretrained
-from umc.utils.console import without_gpu_remark
+from umc.utils.cli import Parser, at_least_one
 from umc.utils.errors import UmcError
-from umc.utils.naming import ENTRY_POINT, LIBRARIES, TASK_NAME, library_of, task_parts
+from umc.utils.naming import LIBRARIES, library_of, task_parts
 
 DEFAULT_AGENT = next(iter(AGENTS))
-
-TASK_GROUP = "isaaclab.tasks"
-"""Entry points by which Isaac Lab finds the tasks of installed packages."""
 
 LARGEST_RANDOM_SEED = 10_000
 """``--seed -1`` draws up to this number, as Isaac Lab does."""
@@ -30,14 +23,6 @@ LARGEST_RANDOM_SEED = 10_000
 
 RECIPE_FLAGS = ("restart", "evaluate", "show")
 """Flags that mean something with ``--recipe`` only."""
-
-
-class Parser(argparse.ArgumentParser):
-    """Argument parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise what the script prints as one line."""
-        raise UmcError(message)
 
 
 @dataclasses.dataclass
@@ -105,166 +90,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--logs", type=Path, default=Path("logs"), help="folder of all runs (logs)")
 
 
-def task_ids() -> list[str]:
-    """Ids of all registered UMC tasks."""
-    import gymnasium as gym
-
-    load_tasks()
-    return sorted(task for task in gym.registry if TASK_NAME.fullmatch(task))
-
-
-def load_tasks() -> None:
-    """Register the tasks of UMC and of installed packages, without Warp's banner and its remark about a missing GPU."""
-    import warp as wp
-
-    level = wp.config.log_level
-    wp.config.log_level = wp.LOG_WARNING
-    with without_gpu_remark():
-        import umc.tasks  # noqa: F401
-
-        for package in entry_points(group=TASK_GROUP):  # as Isaac Lab's own commands do
-            package.load()
-    wp.config.log_level = level
-
-
-def checked_task(task: str | None) -> str:
-    """Id of a registered task.
-
-    Args:
-        task: What was typed, perhaps with a ``module:`` before it.
-
-    Returns:
-        The id.
-
-    Raises:
-        UmcError: If there is no such task.
-    """
-    known = task_ids()
-    if task is None:
-        raise UmcError(f"--task is missing; choose one of {', '.join(known)}")
-    name = task.split(":")[-1]
-    if name in known:
-        return name
-    raise UmcError(f"unknown task {task};{did_you_mean(name, known)} choose one of {', '.join(known)}")
-
-
-def checked_agent(agent: str, task: str, library: str | None = None) -> tuple[str, AgentSpec]:
-    """Agent entry point of a task, and the agent.
-
-    Args:
-        agent: Entry point, or short the agent's name.
-        task: Gym id.
-        library: RL library that trains it; without one the entry point's own, else the default.
-
-    Returns:
-        Entry point and agent.
-
-    Raises:
-        UmcError: If there is no such agent, it is the other library's, or the task is not one that it is trained in.
-    """
-    import gymnasium as gym
-
-    own = library_of(agent)
-    if library is not None and own not in (None, library):
-        raise UmcError(f"agent {agent} is {own}'s, --rl_library is {library}; leave one of the two out")
-    library = library or own or LIBRARIES[0]
-    kwargs = gym.spec(task).kwargs
-    matches = [match for name in kwargs if (match := ENTRY_POINT.fullmatch(name))]
-    agents = {match[2]: match[0] for match in matches if match[1] == library and match[2] in AGENTS}
-    # Isaac Lab's own name for the default agent stands for one of these
-    same = [short for short, name in agents.items() if kwargs[name] == kwargs.get(agent)]
-    spec = AGENTS[same[0]] if same else agent_spec(agent)
-    if spec is None:
-        raise UmcError(f"unknown agent {agent};{did_you_mean(agent, list(agents))} choose one of {', '.join(agents)}")
-    if spec.name not in agents:
-        stages = " and ".join(f"Stage {stage}" for stage in spec.stages)
-        raise UmcError(
-            f"agent {spec.name} is trained in {stages} only; give --task {task[:-1]}{spec.stages[0]} or another --agent"
-        )
-    return agents[spec.name], spec
-
-
-def did_you_mean(name: str, known: list[str]) -> str:
-    """A hint at the closest of ``known``, or an empty string."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f" did you mean {close[0]}?" if close else ""
-
-
-def checked_checkpoint(text: str | None) -> Path | None:
-    """Path of a checkpoint file; a run folder stands for its last one.
-
-    Raises:
-        UmcError: If there is none.
-    """
-    if text is None:
-        return None
-    path = Path(text)
-    if path.is_dir():
-        files = checkpoints_in(path)
-        if not files:
-            raise UmcError(f"no model_<iteration>.pt in {path}; give a run folder that has one, or the file itself")
-        return files[-1]
-    if not path.is_file():
-        raise UmcError(f"no checkpoint at {path}; give the path of a model_<iteration>.pt")
-    return path
-
-
-def policy_asked_for(text: str, task: str | None, robot: str | None, agent: str | None) -> tuple[Path, str]:
-    """The shipped policy that play.py, evaluate.py and export.py are asked for.
-
-    Args:
-        text: ``pretrained`` or ``pretrained:NAME``.
-        task: Gym id as typed; says robot and stage.
-        robot: Robot as typed.
-        agent: Agent as typed; the first that is shipped for the robot without it.
-
-    Returns:
-        Its file, and a line that says which it is.
-
-    Raises:
-        UmcError: If there is no such task, robot, agent or policy.
-    """
-    stage, spec = None, None
-    if task is not None:
-        of_task, stage = task_parts(checked_task(task))
-        if robot is not None and robot.lower() != of_task:
-            raise UmcError(f"--task {task} is not of robot {robot}; leave one of the two out")
-        robot = of_task
-    elif robot is not None:
-        robot = checked_robot(robot)
-    if agent is not None:
-        spec = agent_spec(agent)
-        if spec is None:
-            raise UmcError(
-                f"unknown agent {agent};{did_you_mean(agent, list(AGENTS))} choose one of {', '.join(AGENTS)}"
-            )
-        # baselines are judged in Stage 2 without being trained there
-        stage = None if stage is None else min(stage, spec.stages[-1])
-    return find_pretrained(text, robot, None if spec is None else spec.name, stage)
-
-
-def checked_robot(robot: str) -> str:
-    """Name of a robot that UMC has tasks for, in lower case.
-
-    Raises:
-        UmcError: If there is no such robot.
-    """
-    robots = sorted({task_parts(task)[0] for task in task_ids()})
-    if robot.lower() in robots:
-        return robot.lower()
-    raise UmcError(f"unknown robot {robot};{did_you_mean(robot.lower(), robots)} choose one of {', '.join(robots)}")
-
-
-def at_least_one(value: Any, flag: str) -> None:
-    """Refuse counts below 1.
-
-    Raises:
-        UmcError: If ``value`` is one.
-    """
-    if value is not None and value < 1:
-        raise UmcError(f"{flag} is {value}; it has to be at least 1")
-
-
 def parse(argv: list[str]) -> TrainRequest:
     """Check a command line as far as that is quick; nothing is simulated, torch is not imported.
 
@@ -277,6 +102,8 @@ def parse(argv: list[str]) -> TrainRequest:
     Raises:
         UmcError: If something is wrong with it.
     """
+    from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task  # registers the tasks
+
     parser = Parser(add_help=False, allow_abbrev=False)
     add_arguments(parser)
     options, overrides = parser.parse_known_args(argv)

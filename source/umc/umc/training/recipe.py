@@ -13,8 +13,9 @@ from typing import Any
 
 from umc.rl.agents import AGENTS, AgentSpec
 from umc.rl.pretrained import is_pretrained
-from umc.training.arguments import checked_robot, did_you_mean, task_ids
+from umc.tasks.registry import checked_robot, task_ids
 from umc.training.recipe_file import merged_tokens, recipe_content
+from umc.utils.cli import did_you_mean
 from umc.utils.errors import UmcError
 from umc.utils.naming import LIBRARIES, entry_point, task_parts
 

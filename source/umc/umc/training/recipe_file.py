@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from umc.rl.agents import AGENTS
-from umc.training.arguments import did_you_mean
+from umc.utils.cli import did_you_mean
 from umc.utils.errors import UmcError
 
 FAMILIES = ("cpu", "gpu")

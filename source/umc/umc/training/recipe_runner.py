@@ -19,9 +19,10 @@ from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import CHECKPOINT_NAME, checkpoints_in, read_checkpoint, write_checkpoint
 from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.watchdog import STALLED
-from umc.training.arguments import Parser, checked_checkpoint
+from umc.tasks.registry import checked_checkpoint
 from umc.training.recipe import Phase, Recipe, Source, read_recipe
 from umc.training.recipe_progress import Overall, duration
+from umc.utils.cli import Parser
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256, write_json
@@ -111,7 +112,7 @@ def check_recipe(recipe: Recipe) -> None:
     Raises:
         UmcError: If a task, an agent, a preset or an override does not exist, or the device is not there.
     """
-    from umc.training.arguments import checked_agent
+    from umc.tasks.registry import checked_agent
     from umc.training.task_cfg import pick_device, resolve_cfgs
 
     pick_device(recipe.device)

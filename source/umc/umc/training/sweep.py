@@ -18,7 +18,7 @@ from typing import Any
 
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoints_in
-from umc.training.arguments import checked_agent, checked_task
+from umc.tasks.registry import checked_agent, checked_task
 from umc.training.plan import stage1_overrides
 from umc.utils.config import merged, read_config_file, read_overrides
 from umc.utils.errors import UmcError

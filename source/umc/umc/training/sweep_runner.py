@@ -15,9 +15,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from umc.training.arguments import DEFAULT_AGENT, Parser, at_least_one, checked_checkpoint
+from umc.tasks.registry import checked_checkpoint
+from umc.training.arguments import DEFAULT_AGENT
 from umc.training.sweep import Job, jobs_of, read_training_sweep
 from umc.utils import executor
+from umc.utils.cli import Parser, at_least_one
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, write_json
 from umc.utils.naming import LIBRARIES, task_parts

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from umc.rl.privileged_critic import LIVE_GROUP
-from umc.training.arguments import TrainRequest, add_arguments, at_least_one, did_you_mean
+from umc.training.arguments import TrainRequest, add_arguments
+from umc.utils.cli import at_least_one, did_you_mean
 from umc.utils.errors import UmcError
 from umc.utils.ranks import Ranks, ranks_from_env
 
@@ -48,7 +49,7 @@ def full_parser() -> argparse.ArgumentParser:
     """Parser of all flags: Isaac Lab's launcher flags, then UMC's own, which win where both name one."""
     from isaaclab.app import add_launcher_args
 
-    from umc.training.arguments import Parser
+    from umc.utils.cli import Parser
 
     parser = Parser(
         prog="train.py",
@@ -66,7 +67,7 @@ def show_help(argv: list[str]) -> None:
     """Print the help, with the presets of the task where ``argv`` names one; ends the process."""
     from isaaclab_tasks.utils import setup_preset_cli
 
-    from umc.training.arguments import load_tasks
+    from umc.tasks.registry import load_tasks
 
     load_tasks()
     setup_preset_cli(full_parser(), argv)

@@ -126,7 +126,7 @@ def standing(options: argparse.Namespace, overrides: list[str]) -> Session:
     Raises:
         UmcError: If the task or an override is unknown.
     """
-    from umc.training.arguments import checked_task
+    from umc.tasks.registry import checked_task
     from umc.training.task_cfg import check_launch, pick_device, resolve_cfgs
 
     task = checked_task(options.task or STANDING_TASK)

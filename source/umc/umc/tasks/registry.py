@@ -1,0 +1,134 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Find the task, agent, robot, checkpoint or pretrained policy that a user names; every mistake is one line."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import gymnasium as gym
+
+from umc.rl.agents import AGENTS, AgentSpec, agent_spec
+from umc.rl.checkpoint import checkpoints_in
+from umc.rl.pretrained import find_pretrained
+from umc.utils.cli import did_you_mean
+from umc.utils.errors import UmcError
+from umc.utils.naming import ENTRY_POINT, LIBRARIES, TASK_NAME, library_of, task_parts
+
+TASK_GROUP = "isaaclab.tasks"
+"""Entry points by which Isaac Lab finds the tasks of installed packages."""
+
+
+def load_tasks() -> None:
+    """Register the tasks of installed packages, as Isaac Lab's own commands do; UMC's own are there already."""
+    for package in entry_points(group=TASK_GROUP):
+        package.load()
+
+
+def task_ids() -> list[str]:
+    """Ids of all registered UMC tasks."""
+    load_tasks()
+    return sorted(task for task in gym.registry if TASK_NAME.fullmatch(task))
+
+
+def robots() -> list[str]:
+    """Names of all robots that UMC has tasks for, in lower case."""
+    return sorted({task_parts(task)[0] for task in task_ids()})
+
+
+def agents_of(task: str, library: str = LIBRARIES[0]) -> dict[str, str]:
+    """Agents that an RL library trains in a task: entry point by name."""
+    matches = [match for name in gym.spec(task).kwargs if (match := ENTRY_POINT.fullmatch(name))]
+    return {match[2]: match[0] for match in matches if match[1] == library and match[2] in AGENTS}
+
+
+def checked_task(task: str | None) -> str:
+    """Id of a registered task, perhaps typed with a ``module:`` before it; :class:`UmcError` if there is none."""
+    known = task_ids()
+    if task is None:
+        raise UmcError(f"--task is missing; choose one of {', '.join(known)}")
+    name = task.split(":")[-1]
+    if name in known:
+        return name
+    raise UmcError(f"unknown task {task};{did_you_mean(name, known)} choose one of {', '.join(known)}")
+
+
+def checked_agent(agent: str, task: str, library: str | None = None) -> tuple[str, AgentSpec]:
+    """Agent entry point of a task, and the agent.
+
+    Args:
+        agent: Entry point, or short the agent's name.
+        task: Gym id.
+        library: RL library that trains it; without one the entry point's own, else the default.
+
+    Raises:
+        UmcError: If there is no such agent, it is the other library's, or the task is not one that it is trained in.
+    """
+    own = library_of(agent)
+    if library is not None and own not in (None, library):
+        raise UmcError(f"agent {agent} is {own}'s, --rl_library is {library}; leave one of the two out")
+    agents, kwargs = agents_of(task, library or own or LIBRARIES[0]), gym.spec(task).kwargs
+    # Isaac Lab's own name for the default agent stands for one of these
+    same = [short for short, name in agents.items() if kwargs[name] == kwargs.get(agent)]
+    spec = AGENTS[same[0]] if same else agent_spec(agent)
+    if spec is None:
+        raise UmcError(f"unknown agent {agent};{did_you_mean(agent, agents)} choose one of {', '.join(agents)}")
+    if spec.name not in agents:
+        stages = " and ".join(f"Stage {stage}" for stage in spec.stages)
+        raise UmcError(
+            f"agent {spec.name} is trained in {stages} only; give --task {task[:-1]}{spec.stages[0]} or another --agent"
+        )
+    return agents[spec.name], spec
+
+
+def checked_robot(robot: str) -> str:
+    """Name of a robot that UMC has tasks for, in lower case; :class:`UmcError` if there is none."""
+    known = robots()
+    if robot.lower() in known:
+        return robot.lower()
+    raise UmcError(f"unknown robot {robot};{did_you_mean(robot.lower(), known)} choose one of {', '.join(known)}")
+
+
+def checked_checkpoint(text: str | None) -> Path | None:
+    """Path of a checkpoint file; a run folder stands for its last one, :class:`UmcError` if there is none."""
+    if text is None:
+        return None
+    path = Path(text)
+    if path.is_dir():
+        files = checkpoints_in(path)
+        if not files:
+            raise UmcError(f"no model_<iteration>.pt in {path}; give a run folder that has one, or the file itself")
+        return files[-1]
+    if not path.is_file():
+        raise UmcError(f"no checkpoint at {path}; give the path of a model_<iteration>.pt")
+    return path
+
+
+def pretrained_policy(text: str, task: str | None, robot: str | None, agent: str | None) -> tuple[Path, str]:
+    """The pretrained policy that an evaluation, a film or an export is asked for, and a line that says which it is.
+
+    Args:
+        text: ``pretrained`` or ``pretrained:NAME``.
+        task: Gym id as typed; says robot and stage.
+        robot: Robot as typed.
+        agent: Agent as typed; the first that there is a policy of without it.
+
+    Raises:
+        UmcError: If there is no such task, robot, agent or policy.
+    """
+    stage, spec = None, None
+    if task is not None:
+        of_task, stage = task_parts(checked_task(task))
+        if robot is not None and robot.lower() != of_task:
+            raise UmcError(f"--task {task} is not of robot {robot}; leave one of the two out")
+        robot = of_task
+    elif robot is not None:
+        robot = checked_robot(robot)
+    if agent is not None:
+        spec = agent_spec(agent)
+        if spec is None:
+            raise UmcError(f"unknown agent {agent};{did_you_mean(agent, AGENTS)} choose one of {', '.join(AGENTS)}")
+        # baselines are evaluated in Stage 2 without being trained there
+        stage = None if stage is None else min(stage, spec.stages[-1])
+    return find_pretrained(text, robot, None if spec is None else spec.name, stage)

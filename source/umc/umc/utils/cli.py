@@ -1,0 +1,107 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What all commands share: one-line errors, exit statuses, and the one place that turns exceptions into them."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from umc.utils.errors import UmcError
+from umc.utils.process import ChildFailed
+from umc.utils.ranks import PeerLost, SharedError, ranks_from_env
+
+FAILED = 1
+"""Exit status of a run that lost one of its processes, or of a sweep of which a part failed."""
+
+USAGE_ERROR = 2
+"""Exit status of a user's mistake."""
+
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit status after Ctrl-C."""
+
+TERMINATED = 128 + signal.SIGTERM
+"""Exit status after SIGTERM."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command as Ctrl-C does."""
+
+    signum = signal.SIGTERM
+
+
+class Parser(argparse.ArgumentParser):
+    """Argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what the command prints as one line."""
+        raise UmcError(message)
+
+
+def run_main(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str = "stopped") -> int:
+    """Run a command; every error of a user, of a child or of another process becomes one line and an exit status.
+
+    Args:
+        work: The command; takes its arguments and returns its exit status.
+        argv: Arguments without the command's name.
+        stopped: Line after Ctrl-C or SIGTERM, where the command has not said more itself.
+
+    Returns:
+        Exit status: the command's own or its child's, 1 if another process of the run is gone, 2 after a user's
+        mistake, 130 after Ctrl-C, 143 after SIGTERM.
+    """
+    handles = threading.current_thread() is threading.main_thread()
+    # one of several processes may wait for the others in native code, where only the default action ends it
+    handles = handles and not ranks_from_env().several and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if handles:
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        return work(list(argv))
+    except PeerLost as error:
+        return _say(f"error: {_process()}{error}; checkpoints are kept, --resume goes on with the last", FAILED)
+    except SharedError as error:
+        return USAGE_ERROR if _process() else _say(f"error: {error}", USAGE_ERROR)
+    except UmcError as error:
+        return _say(f"error: {_process()}{error}", USAGE_ERROR)
+    except ChildFailed as error:
+        return _say(error.line, error.code)
+    except KeyboardInterrupt as stop:
+        if type(stop) in (KeyboardInterrupt, Terminated):  # others have said what is kept
+            print(stopped, file=sys.stderr, flush=True)
+        return 128 + getattr(stop, "signum", signal.SIGINT)
+    finally:
+        if handles:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(*_: Any) -> NoReturn:
+    raise Terminated
+
+
+def _say(line: str, status: int) -> int:
+    print(line, file=sys.stderr)
+    return status
+
+
+def _process() -> str:
+    """Which process speaks, where it is not the one that speaks for all."""
+    rank = os.environ.get("RANK", "0")
+    return "" if rank == "0" else f"process {rank}: "
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint at the closest of ``known``, or an empty string."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" did you mean {close[0]}?" if close else ""
+
+
+def at_least_one(value: Any, flag: str) -> None:
+    """Refuse counts below 1 with a :class:`UmcError`."""
+    if value is not None and value < 1:
+        raise UmcError(f"{flag} is {value}; it has to be at least 1")
