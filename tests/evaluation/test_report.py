@@ -2,15 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Protocol and report: what the paper says, what a user may change, and files that are whole or absent."""
 
-import json
-import os
 from dataclasses import replace
 
 import pytest
 import torch
 from umc.evaluation.metrics import EpisodeRecorder, score
 from umc.evaluation.protocol import Setting, protocol_for
-from umc.evaluation.report import score_table, write_report
+from umc.evaluation.report import score_table
 from umc.evaluation.rollout import line_up
 from umc.utils.errors import UmcError
 
@@ -61,23 +59,3 @@ def test_the_table_has_a_line_per_scenario_and_the_average():
     assert [line.split()[0] for line in lines if line.strip()[0].isalnum()] == ["scenario", "1", "8", "average"]
     assert lines[-1].split()[:5] == ["average", "3", "75", "0", "25"]
     assert len({len(line) for line in lines[1:]}) == 1
-
-
-def test_a_report_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
-    path = tmp_path / "report.json"
-    write_report(path, {"a": 1})
-
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(UmcError, match="No space left"):
-        write_report(path, {"a": 2})
-    assert json.loads(path.read_text()) == {"a": 1}
-    assert [file.name for file in tmp_path.iterdir()] == ["report.json"]
-
-
-def test_a_nan_never_reaches_the_file(tmp_path):
-    with pytest.raises(ValueError, match="JSON"):
-        write_report(tmp_path / "report.json", {"a": float("nan")})
-    assert not list(tmp_path.iterdir())

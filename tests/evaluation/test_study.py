@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Batches hold each robot once, and files of runs and studies are whole, readable without code, or refused."""
 
-import os
 import shutil
 from dataclasses import fields, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 import torch
 import umc
 from fresh_policy import write_fresh
-from umc.evaluation.batches import Batches, Parts, code_fingerprint, plain_run, run_of, save_plain
+from umc.evaluation.batches import Batches, Parts, code_fingerprint, plain_run, run_of
 from umc.evaluation.compare import Comparison
 from umc.evaluation.conditions import TRACKS, set_track, tracks_of
 from umc.evaluation.fault_run import FaultRun
@@ -23,6 +22,7 @@ from umc.evaluation.study_file import load_study, save_study
 from umc.terrains import FLAT_GROUND_CFG, perlin_tracks
 from umc.terrains.tracks import needed_grid
 from umc.utils.errors import UmcError
+from umc.utils.io import write_torch
 
 from tools.demo_study import demo_study
 
@@ -154,21 +154,6 @@ def test_a_damaged_part_is_refused_in_one_line(tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_a_full_disk_leaves_what_stood_there(tmp_path, monkeypatch):
-    path = tmp_path / "study.pt"
-    save_plain(path, {"a": 1})
-    before = path.read_bytes()
-
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(UmcError, match="No space left on device; choose another --out or free some space"):
-        save_plain(path, {"a": 2})
-    assert path.read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["study.pt"]
-
-
 def test_a_study_comes_back_from_its_file(tmp_path):
     study = demo_study()
     setting = Setting(1, 75, 100, ("FL_hip_joint",), {"rom": 0.5})
@@ -188,7 +173,7 @@ def test_a_study_comes_back_from_its_file(tmp_path):
 def test_what_is_no_study_is_refused(tmp_path):
     with pytest.raises(UmcError, match="no study at"):
         load_study(tmp_path / "study.pt")
-    save_plain(tmp_path / "study.pt", {"format": 0})
+    write_torch(tmp_path / "study.pt", {"format": 0})
     with pytest.raises(UmcError, match="no study of this version"):
         load_study(tmp_path / "study.pt")
 

@@ -279,7 +279,7 @@ def test_a_full_disk_leaves_the_old_report(tmp_path, monkeypatch, study):
 
     monkeypatch.setattr(os, "fsync", full)
     monkeypatch.setattr("umc.evaluation.report.write.fsync", full)
-    with pytest.raises(UmcError, match="No space left on device; choose another --out"):
+    with pytest.raises(UmcError, match="No space left on device; choose another folder"):
         write_study_report(study, tmp_path, resamples=20)
     left = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {"report.json": b"old", "figures/scenarios.svg": b"old"}

@@ -120,5 +120,5 @@ def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path):
     (tmp_path / "file").write_text("")
     frame = np.zeros((90, 160, 3), dtype=np.uint8)
     for write in (lambda path: write_film(path, [frame], 25), lambda path: write_still(path, frame)):
-        with pytest.raises(UmcError, match="choose another --out"):
+        with pytest.raises(UmcError, match="choose another folder"):
             write(tmp_path / "file" / "walk.mp4")

@@ -20,6 +20,7 @@ from umc.rl.pretrained import results_folder
 from umc.utils.cli import at_least_one
 from umc.utils.config import merged, read_overrides
 from umc.utils.errors import UmcError
+from umc.utils.io import write_json
 from umc.utils.process import ChildFailed
 
 if TYPE_CHECKING:
@@ -267,7 +268,7 @@ def _report_again(out: Path) -> int:
 
 def _healthy(session: Session, protocol: Protocol, out: Path) -> int:
     from umc.evaluation.conditions import make_calm, set_healthy
-    from umc.evaluation.report import gait_report, gait_table, load_table, write_report
+    from umc.evaluation.report import gait_report, gait_table, load_table
     from umc.evaluation.rollout import feet_of, run_healthy
     from umc.evaluation.session import describe_run, running
 
@@ -280,7 +281,7 @@ def _healthy(session: Session, protocol: Protocol, out: Path) -> int:
         gait, loads = run_healthy(env, policy, feet_of(session.env_cfg), protocol, steps)
     print(gait_table(gait))
     print(load_table(loads, protocol.severity))
-    write_report(out / GAIT, gait_report(gait, describe_run(session, policy), loads))
+    write_json(out / GAIT, gait_report(gait, describe_run(session, policy), loads), indent=1, allow_nan=False)
     print(f"report: {out / GAIT}", flush=True)
     return 0
 

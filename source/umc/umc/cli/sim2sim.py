@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from umc.utils.errors import UmcError
+from umc.utils.io import write_json
 
 USAGE_ERROR = 2
 """Exit status of a user's mistake."""
@@ -136,7 +137,7 @@ def _healthy(
 ) -> int:
     from umc.cli.evaluate import GAIT
     from umc.evaluation.protocol import Setting, protocol_for
-    from umc.evaluation.report import gait_report, gait_table, write_report
+    from umc.evaluation.report import gait_report, gait_table
     from umc.sim2sim.conditions import conditions_of
     from umc.sim2sim.rollout import run_walk
     from umc.sim2sim.study import gait_of, protocol_walk
@@ -150,7 +151,7 @@ def _healthy(
     walk = replace(walk, contact_time=options.contact_time)
     gait = gait_of(run_walk(walk, options.workers), conditions_of(robot).feet, protocol.command[0], step_dt)
     print(gait_table(gait))
-    write_report(out / GAIT, gait_report(gait, about(options, sheet, argv)))
+    write_json(out / GAIT, gait_report(gait, about(options, sheet, argv)), indent=1, allow_nan=False)
     print(f"report: {out / GAIT}")
     return 0
 
@@ -281,9 +282,12 @@ def _compare(study: Any, other: Any, result: Any, out: Path) -> None:
 
 
 def _write(out: Path, rows: Sequence[Any], engine: str) -> None:
-    from umc.evaluation.report import write_report
-
-    write_report(out / AGREEMENT, {"first": engine, "second": "mujoco", "scenarios": [asdict(row) for row in rows]})
+    write_json(
+        out / AGREEMENT,
+        {"first": engine, "second": "mujoco", "scenarios": [asdict(row) for row in rows]},
+        indent=1,
+        allow_nan=False,
+    )
     print(f"agreement: {out / AGREEMENT}", flush=True)
 
 

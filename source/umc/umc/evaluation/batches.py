@@ -19,7 +19,7 @@ from umc.evaluation.fault_run import FaultRun, Lineup
 from umc.evaluation.metrics import Episodes
 from umc.evaluation.protocol import Protocol
 from umc.utils.errors import UmcError
-from umc.utils.io import atomic_write
+from umc.utils.io import write_torch
 
 PARTIAL = "partial"
 """Folder, inside that of the report, of what finished batches brought."""
@@ -141,25 +141,6 @@ def run_of(plain: Mapping[str, torch.Tensor]) -> FaultRun:
     )
 
 
-def save_plain(path: Path, content: Mapping[str, Any]) -> None:
-    """Writes tensors and plain values whole or not at all; what stood there survives a failure.
-
-    Args:
-        path: Where to write.
-        content: What to write.
-
-    Raises:
-        UmcError: If it cannot be written.
-    """
-    try:
-        with atomic_write(path) as file:
-            torch.save(dict(content), file)
-    # torch's own writer has a RuntimeError for a full disk
-    except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise UmcError(f"cannot write {path}: {reason}; choose another --out or free some space") from error
-
-
 class Parts:
     """Finished batches on disk, each under a name made of everything that decides its result.
 
@@ -215,11 +196,11 @@ class Parts:
             run: What it brought.
             feet: Names of the feet, in the order of ``run.stance``.
         """
-        save_plain(path, {"run": plain_run(run), "feet": list(feet)})
+        write_torch(path, {"run": plain_run(run), "feet": list(feet)})
 
 
 def read_plain(path: Path) -> dict[str, Any]:
-    """Reads what :func:`save_plain` wrote, without running code from the file.
+    """Reads what :func:`umc.utils.io.write_torch` wrote, without running code from the file.
 
     Args:
         path: The file.

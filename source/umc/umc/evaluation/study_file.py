@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from umc.evaluation.batches import plain_run, read_plain, run_of, save_plain
+from umc.evaluation.batches import plain_run, read_plain, run_of
 from umc.evaluation.protocol import Protocol, Setting
 from umc.evaluation.study import PolicyResult, Study
 from umc.utils.errors import UmcError
+from umc.utils.io import write_torch
 
 STUDY = "study.pt"
 """Its name, beside the report."""
@@ -43,7 +44,7 @@ def save_study(path: Path, study: Study) -> None:
             for one in study.policies
         ],
     }
-    save_plain(path, content)
+    write_torch(path, content)
 
 
 def load_study(path: Path) -> Study:

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from umc.rendering.writers import Frame, whole_file
+from umc.rendering.writers import Frame
+from umc.utils.io import atomic_path
 
 MOST_BYTES = 2_000_000
 """Size that a GIF should not exceed [byte]; GitHub's image proxy takes 5 MB, readers and clones wait less."""
@@ -67,7 +68,7 @@ def write_gif(
     Raises:
         UmcError: If the file cannot be written.
     """
-    with whole_file(path) as part:
+    with atomic_path(path, sync=False) as part:
         frames: list[Frame] = []
         shown: tuple[int, float] | None = None
         for rung in LADDER:

@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from umc.rendering.colors import FAULT_COLOR
 from umc.utils.errors import UmcError
-from umc.utils.io import temporary_name
+from umc.utils.io import atomic_path
 
 FOCAL_LENGTH = 24.0
 HORIZONTAL_APERTURE = 20.955
@@ -208,7 +206,7 @@ def write_film(path: Path, frames: Iterable[Frame], fps: float) -> None:
     Raises:
         UmcError: If the file cannot be written.
     """
-    with whole_file(path) as part:
+    with atomic_path(path, sync=False) as part:
         writer: Any = imageio.get_writer(part, format="FFMPEG", fps=fps, codec="libx264", quality=8, macro_block_size=2)  # pyright: ignore[reportArgumentType] - imageio's stubs lack the plugin's options
         with writer:
             for frame in frames:
@@ -225,31 +223,5 @@ def write_still(path: Path, frame: Frame) -> None:
     Raises:
         UmcError: If the file cannot be written.
     """
-    with whole_file(path) as part:
+    with atomic_path(path, sync=False) as part:
         Image.fromarray(frame).save(part, optimize=True)
-
-
-@contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A file that takes its name only when the block has passed.
-
-    Args:
-        path: The file; its folder is made where it is missing.
-
-    Yields:
-        A path to write to, with the same suffix.
-
-    Raises:
-        UmcError: If the file cannot be written.
-    """
-    # writers tell the format by the last suffix
-    part = temporary_name(path).with_suffix(f".part{path.suffix}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            yield part
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        raise UmcError(f"cannot write {path}: {error.strerror or error}; choose another --out") from error

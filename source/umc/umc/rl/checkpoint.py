@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from umc.utils.errors import UmcError
-from umc.utils.io import atomic_write
+from umc.utils.io import write_torch
 
 CHECKPOINT_NAME = re.compile(r"model_(\d+)\.pt")
 """rsl_rl's file names; the number is the iteration."""
@@ -133,10 +133,7 @@ def require_match(info: CheckpointInfo, path: Path | str, robot: str, model: str
 
 def write_checkpoint(path: Path | str, data: dict[str, Any]) -> None:
     """Write a checkpoint atomically: a crash while writing leaves what stood there before."""
-    import torch
-
-    with atomic_write(Path(path)) as file:
-        torch.save(data, file)
+    write_torch(Path(path), data)
 
 
 def checkpoints_in(run_folder: Path) -> list[Path]:

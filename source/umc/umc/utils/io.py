@@ -1,60 +1,82 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that are either whole or not there, whatever moment the process dies at."""
+"""Atomic files: complete or not there, whenever the process dies; and their digests."""
+
+from __future__ import annotations
 
 import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from umc.utils.errors import UmcError
+
 
 def temporary_name(path: Path) -> Path:
-    """Name under which ``path`` is written before it takes its own name."""
-    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Return the hidden name under which ``path`` is written; writers tell the format by its suffix, which it keeps."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp{path.suffix}")
 
 
 @contextlib.contextmanager
-def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes its name only when it is complete and on the disk.
-
-    A crash, ``kill -9`` or power cut inside the block leaves what stood at ``path`` before, untouched.
+def atomic_path(path: Path, sync: bool = True) -> Iterator[Path]:
+    """Yield a path to write to that becomes ``path`` only if the block succeeds; else ``path`` stays as it was.
 
     Args:
-        path: File to write; its folder is made where it is missing.
+        path: The file; its folder is created if missing.
+        sync: Whether the file must survive a power cut, too.
 
-    Yields:
-        A binary file to write to.
+    Raises:
+        UmcError: If it cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = temporary_name(path)
+    part = temporary_name(path)
     try:
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    # the new name itself must reach the disk too
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield part
+            if sync:
+                _sync(part)
+            part.replace(path)
+            if sync:
+                _sync(path.parent)  # the new name itself must reach the disk, too
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise UmcError(
+            f"cannot write {path}: {error.strerror or error}; choose another folder or free some space"
+        ) from error
 
 
-def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Write ``data`` to ``path`` as readable JSON, atomically."""
+@contextlib.contextmanager
+def atomic_write(path: Path, sync: bool = True) -> Iterator[IO[bytes]]:
+    """Yield a binary file that becomes ``path`` only if the block succeeds; see :func:`atomic_path`."""
+    with atomic_path(path, sync) as part, part.open("wb") as file:
+        yield file
+
+
+def write_json(path: Path, data: Mapping[str, Any], sync: bool = True, indent: int = 2, allow_nan: bool = True) -> None:
+    """Write readable JSON atomically; without ``allow_nan`` NaN and infinity, which JSON lacks, raise ValueError."""
+    text = json.dumps(data, indent=indent, allow_nan=allow_nan)
+    with atomic_write(path, sync) as file:
+        file.write(f"{text}\n".encode())
+
+
+def write_torch(path: Path, data: Mapping[str, Any]) -> None:
+    """Write tensors and plain values atomically with ``torch.save``."""
+    import torch
+
     with atomic_write(path) as file:
-        file.write((json.dumps(data, indent=2) + "\n").encode())
+        try:
+            torch.save(dict(data), file)
+        except RuntimeError as error:  # what torch's own writer raises for a full disk
+            raise OSError(str(error).splitlines()[0]) from error
 
 
 def remove_leftovers(folder: Path) -> None:
     """Delete the temporary files that a killed process left in ``folder``."""
-    for leftover in folder.glob(".*.tmp"):
+    for leftover in folder.glob(".*.tmp*"):
         leftover.unlink(missing_ok=True)
 
 
@@ -62,3 +84,11 @@ def sha256(path: Path) -> str:
     """Return the SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

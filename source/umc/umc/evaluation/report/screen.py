@@ -4,19 +4,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from umc.evaluation.gait import GaitReport
 from umc.evaluation.joint_load import SHARE, JointLoad
 from umc.evaluation.metrics import Score, average
 from umc.evaluation.protocol import Protocol
-from umc.utils.errors import UmcError
-from umc.utils.io import atomic_write
 
 FORMAT = 1
 """Version of the layout of ``gait.json``."""
@@ -44,24 +40,6 @@ def versions() -> dict[str, str | None]:
         except PackageNotFoundError:
             found[package] = None
     return found
-
-
-def write_report(path: Path, content: Mapping[str, Any]) -> None:
-    """Writes a report whole or not at all; a previous one survives a failure.
-
-    Args:
-        path: Where to write.
-        content: What to write; NaN and infinity are refused, since JSON has no word for them.
-
-    Raises:
-        UmcError: If the file cannot be written.
-    """
-    text = json.dumps(content, indent=1, allow_nan=False)
-    try:
-        with atomic_write(path) as file:
-            file.write((text + "\n").encode())
-    except OSError as error:
-        raise UmcError(f"cannot write {path}: {error.strerror}; choose another --out or free some space") from error
 
 
 def gait_report(report: GaitReport, run: Mapping[str, Any], loads: Sequence[JointLoad] = ()) -> dict[str, Any]:

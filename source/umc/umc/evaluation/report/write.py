@@ -25,7 +25,6 @@ from umc.evaluation.report.tables import Table
 from umc.evaluation.statistics import RESAMPLES
 from umc.evaluation.study import Study
 from umc.faults.kinds import find_kind
-from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write
 
 PAGE = "report.html"
@@ -136,17 +135,12 @@ def write_all(folder: Path, files: Mapping[str, bytes]) -> None:
     Raises:
         UmcError: If one cannot be written; what stands there survives.
     """
-    try:
-        with ExitStack() as stack:
-            for name, data in files.items():
-                file = stack.enter_context(atomic_write(folder / name))
-                file.write(data)
-                file.flush()
-                fsync(file.fileno())
-    except OSError as error:
-        raise UmcError(
-            f"cannot write the report to {folder}: {error.strerror}; choose another --out or free some space"
-        ) from error
+    with ExitStack() as stack:
+        for name, data in files.items():
+            file = stack.enter_context(atomic_write(folder / name))
+            file.write(data)
+            file.flush()
+            fsync(file.fileno())
     _drop_old_figures(folder, files)
 
 
