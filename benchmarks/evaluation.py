@@ -24,10 +24,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from umc.rl.pretrained import shipped_folder
+from umc.rl.pretrained import pretrained_folder
 
 ROOT = Path(__file__).resolve().parents[1]
-POLICY = shipped_folder() / "a1_mlp_stage1.pt"
+POLICY = pretrained_folder() / "a1_mlp_stage1.pt"
 GROUND = "env.scene.terrain=flat"
 """The policy has learnt on it."""
 

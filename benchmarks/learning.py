@@ -26,7 +26,7 @@ from isaaclab_tasks.utils import load_cfg_from_registry
 from rsl_rl.env import VecEnv
 from rsl_rl.extensions import Symmetry
 from tensordict import TensorDict
-from umc.rl.mlp_critic import exchange_critic
+from umc.rl.critics import use_mlp_critic
 from umc.rl.runner import UmcRunner
 from umc.robots import A1_JOINTS
 from umc.utils.matmul import training_products
@@ -100,7 +100,7 @@ def make_runner(agent: str, mirror: bool = False, own: bool = False, mlp_critic:
         cfg: Any = load_cfg_from_registry("UMC-A1-Stage2", entry_point(agent))
     cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.device = STEPS, EPOCHS, "cpu"
     cfg.mirror, cfg.mlp_critic = mirror, mlp_critic
-    exchange_critic(cfg)
+    use_mlp_critic(cfg)
     cfg = handle_deprecated_rsl_rl_cfg(cfg, check_rsl_rl_version())
     with contextlib.redirect_stdout(io.StringIO()):
         runner = UmcRunner(MadeUpEnv(), to_dict(cfg))

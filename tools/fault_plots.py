@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from umc.faults.kinds import KINDS, CommandKind, FaultKind, JointKind, SensorKind
-from umc.rl.pretrained import shipped_folder
+from umc.rl.pretrained import pretrained_folder
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CHECKPOINT = shipped_folder() / "a1_mlp_stage1.pt"
+CHECKPOINT = pretrained_folder() / "a1_mlp_stage1.pt"
 """The policy that comes with the package."""
 
 JOINT = "FL_calf_joint"

@@ -20,9 +20,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint
-from umc.rl.pretrained import FORMAT, MODELS, model_name, read_models, shipped_folder
-from umc.rl.trained import trained_overrides, trained_terrain
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, trained_overrides, trained_terrain
+from umc.rl.pretrained import FORMAT, MODELS, model_name, pretrained_folder, read_models
 from umc.tasks.registry import checked_checkpoint
 from umc.training.recipe_file import recipe_names
 from umc.utils.cli import Parser, did_you_mean
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from umc.rl.policy import LoadedPolicy
 
 LARGEST_FILE = 2_000_000
-"""Most bytes of a shipped policy, as of any file of the repository."""
+"""Most bytes of a pretrained policy, as of any file of the repository."""
 
 TOLERANCE = 0.01
 """Largest accepted difference of an action [action], 5 mrad at the tasks' action scale of 0.5; A1's MLP differs by
@@ -96,7 +95,7 @@ def _run(argv: Sequence[str]) -> int:
     add("--note", help="anything else that a reader should know")
     add("--actor_only", action="store_true", help="leave the critic out, which only further training needs")
     add("--replace", action="store_true", help="take the place of the policy of the same robot, agent and stage")
-    add("--out", type=Path, default=shipped_folder(), help="folder to write to; the package's without it")
+    add("--out", type=Path, default=pretrained_folder(), help="folder to write to; the package's without it")
     options = parser.parse_args(argv)
     checkpoint = checked_checkpoint(options.checkpoint)
     assert checkpoint is not None

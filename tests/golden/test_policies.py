@@ -10,7 +10,7 @@ import torch
 import umc.tasks  # noqa: F401 - registers the agents
 from tensordict import TensorDict
 from umc.rl.policy import load_policy
-from umc.rl.pretrained import shipped_folder
+from umc.rl.pretrained import pretrained_folder
 
 GOLDEN = json.loads(Path(__file__).with_name("policies.json").read_text())
 WIDTHS = {"a1": 48, "g1": 47, "h1": 41, "solo8": 36}
@@ -36,5 +36,5 @@ def actions(path: Path) -> list[float]:
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_actions_of_a_pretrained_policy(name):
-    found = torch.tensor(actions(shipped_folder() / f"{name}.pt"))
+    found = torch.tensor(actions(pretrained_folder() / f"{name}.pt"))
     torch.testing.assert_close(found, torch.tensor(GOLDEN[name]), rtol=0.0, atol=2e-5)

@@ -15,6 +15,7 @@ import torch
 from umc.rl.checkpoint import (
     checkpoint_info,
     checkpoints_in,
+    newest_checkpoint,
     read_checkpoint,
     require_match,
     write_checkpoint,
@@ -116,7 +117,7 @@ def test_a_checkpoint_that_does_not_say_whose_it_is_is_refused(tmp_path, umc):
         checkpoint_info(read_checkpoint(path), path)
 
 
-def test_other_robot_or_model_is_refused_with_the_mend(tmp_path):
+def test_other_robot_or_model_is_refused(tmp_path):
     path = tmp_path / "model_1.pt"
     write_checkpoint(path, checkpoint())
     info = checkpoint_info(read_checkpoint(path), path)
@@ -131,6 +132,23 @@ def test_checkpoints_are_sorted_by_number_and_nothing_else_is_one(tmp_path):
     for name in ("model_10.pt", "model_9.pt", "model_100.pt", "model_x.pt", ".model_200.pt.17.tmp", "model_3.pt.bak"):
         (tmp_path / name).touch()
     assert [path.name for path in checkpoints_in(tmp_path)] == ["model_9.pt", "model_10.pt", "model_100.pt"]
+
+
+def test_newest_is_the_last_of_the_run_that_saved_last(tmp_path):
+    def put(name, time_ns):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        os.utime(path, ns=(time_ns, time_ns))
+        return path
+
+    assert newest_checkpoint(tmp_path / "absent") is None
+    put("2026-01-01_10-00-00/model_9.pt", 3)
+    wanted = put("2026-01-01_10-00-00/model_10.pt", 40)  # resumed after the other run began
+    put("2026-01-02_10-00-00/model_500.pt", 20)
+    put("2026-01-03_10-00-00/.model_1.pt.5.tmp", 50)  # killed before its first save
+    (tmp_path / "notes.txt").touch()
+    assert newest_checkpoint(tmp_path) == wanted
 
 
 def test_json_that_cannot_be_written_leaves_the_previous_file(tmp_path):

@@ -19,7 +19,7 @@ from umc.rl import pretrained as shipped
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.policy import load_policy
-from umc.rl.pretrained import MODELS, find_pretrained, read_models, shipped_folder, verified
+from umc.rl.pretrained import MODELS, find_pretrained, pretrained_folder, read_models, verified_file
 from umc.tasks.registry import load_tasks, pretrained_policy
 from umc.training.arguments import parse
 from umc.training.plan import make_plan, needs_stage1
@@ -34,7 +34,7 @@ PACKAGE = Path(__file__).parents[2] / "source" / "umc"
 
 @pytest.mark.parametrize("name", sorted(read_models()))
 def test_a_shipped_policy_is_the_one_described_and_acts(name):
-    entry, path = read_models()[name], verified(name)
+    entry, path = read_models()[name], verified_file(name)
     info = checkpoint_info(read_checkpoint(path), path)
     assert (info.robot, info.model, info.stage, info.seed) == tuple(
         entry[key] for key in ("robot", "network", "stage", "seed")
@@ -54,13 +54,13 @@ def test_a_shipped_policy_is_the_one_described_and_acts(name):
 
 
 def test_every_file_is_described_and_every_description_has_a_file():
-    files = {path.stem for path in shipped_folder().glob("*.pt")}
+    files = {path.stem for path in pretrained_folder().glob("*.pt")}
     assert files == set(read_models())
 
 
 def test_the_a1_policy_acts_from_the_package_alone():
     load_tasks()
-    policy = load_policy(verified("a1_mlp_stage1"), WIDTHS["a1"], robot="a1")
+    policy = load_policy(verified_file("a1_mlp_stage1"), WIDTHS["a1"], robot="a1")
     assert all(parameter.dtype == torch.float32 for parameter in policy.actor.parameters())
 
 
@@ -101,7 +101,7 @@ def package(tmp_path, monkeypatch):
         path = fresh.rename(folder / f"{name}.pt")
         models[name] = {"robot": robot, "agent": agent, "stage": stage, "sha256": sha256(path)}
     (folder / MODELS).write_text(json.dumps({"format": 1, "models": models}))
-    monkeypatch.setattr(shipped, "shipped_folder", lambda: folder)
+    monkeypatch.setattr(shipped, "pretrained_folder", lambda: folder)
     return folder
 
 
@@ -125,14 +125,14 @@ def test_pretrained_is_the_policy_of_task_robot_and_agent(package, task, robot, 
 @pytest.mark.parametrize(
     ("text", "who", "words"),
     [
-        ("pretrained", (None, None, None), "whose? give --robot"),
-        ("pretrained", (None, "h1", None), "no shipped policy of h1; there are a1_mlp_stage1, a1_mlp_stage2"),
-        ("pretrained", (None, "a1", "transformer"), "no shipped policy of a1 by transformer; there are"),
-        ("pretrained", ("UMC-G1-Stage1", None, "mlp"), "no shipped policy of g1 by mlp in Stage 1; there are"),
+        ("pretrained", (None, None, None), "of which robot? give --robot"),
+        ("pretrained", (None, "h1", None), "no pretrained policy of h1; there are a1_mlp_stage1, a1_mlp_stage2"),
+        ("pretrained", (None, "a1", "transformer"), "no pretrained policy of a1 by transformer; there are"),
+        ("pretrained", ("UMC-G1-Stage1", None, "mlp"), "no pretrained policy of g1 by mlp in Stage 1; there are"),
         ("pretrained", (None, "solo9", None), "unknown robot solo9; did you mean solo8?"),
         ("pretrained", (None, "a1", "transformr"), "unknown agent transformr; did you mean transformer?"),
         ("pretrained", ("UMC-G1-Stage1", "a1", None), "is not of robot a1"),
-        ("pretrained:a1_mlp", (None, None, None), "no shipped policy a1_mlp; there are a1_mlp_stage1"),
+        ("pretrained:a1_mlp", (None, None, None), "no pretrained policy a1_mlp; there are a1_mlp_stage1"),
     ],
 )
 def test_what_is_not_there_is_one_line_that_lists_what_is(package, text, who, words):

@@ -30,7 +30,7 @@ SKRL = ["--rl_library", "skrl"]
 def nothing_is_simulated(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(launch, "_simulate", lambda *_: pytest.fail("the simulation was started"))
-    monkeypatch.setattr("umc.rl.stages.shipped_checkpoint", lambda *_: None)
+    monkeypatch.setattr("umc.rl.transfer.pretrained_file", lambda *_: None)
 
 
 def planned(*argv):

@@ -18,7 +18,7 @@ from umc.rl.policy import build_model
 from umc.rl.runner import TrainingInterrupted
 from umc.rl.skrl.packing import PackedEnv
 from umc.rl.skrl.runner import SkrlRunner
-from umc.rl.stages import hand_over
+from umc.rl.transfer import load_stage1_weights
 from umc.utils.errors import UmcError
 
 STEPS_PER_UPDATE = 2 * 4
@@ -107,7 +107,7 @@ def test_a_stage_takes_over_from_either_library(tmp_path, giver, std_type):
     second = build[taker](tmp_path / "two", **options)
     fresh = weights(second)
     second.train(2)  # leaves Adam's moments, a learning rate and an iteration behind
-    hand_over(second, path, "a1", "mlp")
+    load_stage1_weights(second, path, "a1", "mlp")
     old, new = weights(first), weights(second)
     assert old.keys() == new.keys()
     for name, tensor in new.items():

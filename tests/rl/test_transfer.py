@@ -1,13 +1,17 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A Stage 1 policy whose fault flag is folded away is the baseline's, with the same outputs."""
+"""Stage 2 finds its Stage 1 and loads its weights; without mask and flag Stage 1 is the baseline's."""
 
+from __future__ import annotations
+
+import dummy_training as dummy
 import pytest
 import torch
 from umc.models import MaskedMlp, MaskedTransformer
 from umc.models.layout import JointLayout
+from umc.rl import transfer
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, write_checkpoint
-from umc.rl.transfer import fold_flag, main
+from umc.rl.transfer import find_stage1, fold_flag_into_bias, load_stage1_weights, main
 from umc.utils.errors import UmcError
 
 JOINTS = ["left_hip", "left_knee", "right_hip", "right_knee"]
@@ -61,8 +65,85 @@ def test_the_baseline_acts_as_the_policy_did_on_healthy_robots(model, tmp_path):
 
 def test_what_has_no_baseline_is_refused(tmp_path, capsys):
     with pytest.raises(UmcError, match="has seen faults"):
-        fold_flag(checkpoint_of(NETWORKS["mlp"](), "mlp", stage=2), "file")
+        fold_flag_into_bias(checkpoint_of(NETWORKS["mlp"](), "mlp", stage=2), "file")
     with pytest.raises(UmcError, match="no baseline nm_body_transformer"):
-        fold_flag(checkpoint_of(NETWORKS["mlp"](), "body_transformer"), "file")
+        fold_flag_into_bias(checkpoint_of(NETWORKS["mlp"](), "body_transformer"), "file")
     assert main([str(tmp_path / "nothing.pt")]) == 2
     assert "no checkpoint at" in capsys.readouterr().err
+
+
+def test_stage_1_of_the_same_robot_and_model_only(tmp_path, monkeypatch):
+    pretrained = tmp_path / "package" / "a1_mlp_stage1.pt"
+    monkeypatch.setattr(transfer, "pretrained_file", lambda *who: {("a1", "mlp", 1): pretrained}.get(who))
+
+    def put(experiment):
+        path = tmp_path / "rsl_rl" / experiment / "run" / "model_5.pt"
+        path.parent.mkdir(parents=True)
+        path.touch()
+        return path
+
+    for experiment in ("umc_a1_mlp_stage2", "umc_a1_transformer_stage1", "umc_g1_mlp_stage1"):
+        put(experiment)
+    assert find_stage1(tmp_path, "a1", "mlp") == pretrained
+    assert find_stage1(tmp_path, "a1", "mlp", pretrained=False) is None
+    assert find_stage1(tmp_path, "g1", "transformer") is None
+    own = put("umc_a1_mlp_stage1")
+    assert find_stage1(tmp_path, "a1", "mlp") == own
+
+
+@pytest.mark.parametrize("std_type", ["scalar", "log"])
+@pytest.mark.parametrize(
+    ("reset_noise", "reset_optimizer"), [(True, True), (True, False), (False, True), (False, False)]
+)
+def test_stage_2_loads_weights_and_resets_what_the_agent_says(tmp_path, std_type, reset_noise, reset_optimizer):
+    resets = {"reset_noise": reset_noise, "reset_optimizer": reset_optimizer}
+    cfg = {**dummy.agent(std_type), "stage1_transfer": resets}
+    started = dummy.build(tmp_path / "new", cfg=cfg).alg.save()["actor_state_dict"]
+    first = dummy.build(tmp_path / "one", cfg=cfg)
+    path = first.train(4)
+    # neither the learning rate of this run nor that which PPO adapted may pass for the other
+    adapted = first.alg.learning_rate
+    assert adapted != dummy.LEARNING_RATE
+    second = dummy.build(tmp_path / "two", cfg=cfg, stage=2, task="UMC-A1-Stage2")
+    second.train(2)  # leaves Adam's moments, a learning rate and an iteration behind
+    load_stage1_weights(second, path, "a1", "mlp")
+
+    old, new = first.alg.save(), second.alg.save()
+    for network in ("actor_state_dict", "critic_state_dict"):
+        assert old[network].keys() == new[network].keys()
+        for name, weight in old[network].items():
+            if name.startswith("distribution."):
+                assert not torch.equal(weight, started[name])
+                torch.testing.assert_close(new[network][name], started[name] if reset_noise else weight)
+            else:
+                assert torch.equal(weight, new[network][name])
+    assert bool(second.alg.optimizer.state) != reset_optimizer
+    rate = dummy.LEARNING_RATE if reset_optimizer else adapted
+    assert second.alg.learning_rate == rate
+    assert {group["lr"] for group in second.alg.optimizer.param_groups} == {rate}
+    assert second.current_learning_iteration == 0
+
+
+def test_an_optimizer_that_is_not_there_is_one_clear_error(tmp_path):
+    path = dummy.build(tmp_path / "one").train(1)
+    data = read_checkpoint(path)
+    del data["optimizer_state_dict"]  # as in a pretrained policy
+    write_checkpoint(path, data)
+    cfg = {**dummy.agent(), "stage1_transfer": {"reset_noise": True, "reset_optimizer": False}}
+    with pytest.raises(UmcError, match="has no optimizer_state_dict"):
+        load_stage1_weights(dummy.build(tmp_path / "two", cfg=cfg), path, "a1", "mlp")
+    load_stage1_weights(dummy.build(tmp_path / "three"), path, "a1", "mlp")
+
+
+def test_weights_of_another_robot_model_or_joint_order_are_refused(tmp_path):
+    path = dummy.build(tmp_path / "one").train(1)
+    runner = dummy.build(tmp_path / "two")
+    before = [weight.clone() for weight in runner.alg.get_policy().parameters()]
+    with pytest.raises(UmcError, match="trained for robot a1"):
+        load_stage1_weights(runner, path, "g1", "mlp")
+    with pytest.raises(UmcError, match="holds the mlp model"):
+        load_stage1_weights(runner, path, "a1", "transformer")
+    other = dummy.build(tmp_path / "three", joint_names=dummy.JOINTS[::-1])
+    with pytest.raises(UmcError, match="another joint order"):
+        load_stage1_weights(other, path, "a1", "mlp")
+    assert all(torch.equal(a, b) for a, b in zip(before, runner.alg.get_policy().parameters(), strict=True))

@@ -16,11 +16,11 @@ LIMIT_S = 3.0
 
 BEGIN = f"""
 import ctypes, sys, time
-from umc.rl import watchdog as stall
-stall.STALL_S, stall.TICK_S, stall.STALL_ITERATIONS = {LIMIT_S}, 0.05, 20.0
+from umc.rl import watchdog
+watchdog.TIMEOUT_S, watchdog.TICK_S, watchdog.TIMEOUT_ITERATIONS = {LIMIT_S}, 0.05, 20.0
 def engine(seconds):
     ctypes.CDLL(None).usleep(int(seconds * 1e6))  # as an engine does: outside Python, deaf to Ctrl-C
-with stall.StallWatch() as watch:
+with watchdog.Watchdog() as watch:
 """
 
 
@@ -32,7 +32,7 @@ def run(body, **options):
 
 
 def test_a_hanging_engine_ends_the_training_and_is_named():
-    child = run("print('begun')\nwatch.beat(0.01)\nengine(300)")
+    child = run("print('begun')\nwatch.heartbeat(0.01)\nengine(300)")
     out, err = child.communicate(timeout=120)
     assert child.returncode == STALLED
     assert out == "begun\n"  # what was printed before is not lost
@@ -42,19 +42,19 @@ def test_a_hanging_engine_ends_the_training_and_is_named():
 
 
 def test_iterations_that_go_on_are_left_alone_and_so_is_the_start():
-    body = f"engine({LIMIT_S + 1})\nfor _ in range(4):\n    watch.beat(0.01)\n    engine(0.3)\nprint('through')"
+    body = f"engine({LIMIT_S + 1})\nfor _ in range(4):\n    watch.heartbeat(0.01)\n    engine(0.3)\nprint('through')"
     child = run(body)
     assert child.communicate(timeout=120)[0] == "through\n"
     assert child.returncode == 0
 
 
 def test_slow_iterations_have_more_time():
-    child = run(f"watch.beat(1.0)\nengine({LIMIT_S + 1})\nprint('through')")  # it has 20 s
+    child = run(f"watch.heartbeat(1.0)\nengine({LIMIT_S + 1})\nprint('through')")  # it has 20 s
     assert child.communicate(timeout=120)[0] == "through\n"
 
 
 def test_a_process_that_was_stopped_has_not_hung():
-    body = "watch.beat(0.01)\nprint('begun', flush=True)\nsys.stdin.readline()\nengine(0.5)"  # time to look once more
+    body = "watch.heartbeat(0.01)\nprint('begun', flush=True)\nsys.stdin.readline()\nengine(0.5)"
     child = run(body, stdin=subprocess.PIPE)
     assert child.stdout is not None
     assert child.stdout.readline() == "begun\n"

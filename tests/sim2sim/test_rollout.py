@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The shipped policy walks in plain MuJoCo, whoever shares a process with whom; what comes home is a study."""
+"""The pretrained policy walks in plain MuJoCo, whoever shares a process with whom; what comes home is a study."""
 
 import json
 from dataclasses import replace
@@ -17,19 +17,19 @@ from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.study import PolicyResult, Study
 from umc.evaluation.study_file import load_study, save_study
 from umc.faults import FaultSchedule, FaultState, LedgerWriter, find_scenario, read_ledger
-from umc.rl.pretrained import shipped_folder
+from umc.rl.pretrained import pretrained_folder
 from umc.sim2sim.agreement import agreement, agreement_table, pair_up
 from umc.sim2sim.rollout import run_walk
 from umc.sim2sim.study import fault_run, ledger_protocol, ledger_walk, protocol_walk
 from umc.tasks.registry import load_tasks
 from umc.utils.errors import UmcError
 
-CHECKPOINT = shipped_folder() / "a1_mlp_stage1.pt"
+CHECKPOINT = pretrained_folder() / "a1_mlp_stage1.pt"
 
 
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory):
-    """The shipped policy's description."""
+    """The pretrained policy's description."""
     load_tasks()
     folder = tmp_path_factory.mktemp("exported")
     env_cfg = load_cfg_from_registry("UMC-A1-Stage1", "env_cfg_entry_point")

@@ -131,7 +131,7 @@ def agent(algorithm, network="MaskedMlpModel", save_interval=1000, std_type="sca
         "actor": model(network, distribution_cfg=gaussian),
         "critic": model(network),
         "algorithm": {name: value for name, value in values.items() if name not in unused},
-        "hand_over": {"reset_noise": True, "reset_optimizer": True},
+        "stage1_transfer": {"reset_noise": True, "reset_optimizer": True},
     }
 
 

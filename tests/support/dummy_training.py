@@ -54,7 +54,7 @@ def agent(std_type="scalar", save_interval=1000):
         "actor": {**model, "distribution_cfg": distribution},
         "critic": dict(model),
         "algorithm": {"class_name": "PPO", "learning_rate": LEARNING_RATE, "num_learning_epochs": 2},
-        "hand_over": {"reset_noise": True, "reset_optimizer": True},
+        "stage1_transfer": {"reset_noise": True, "reset_optimizer": True},
     }
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Made-up studies and shipped policies, for the results page."""
+"""Made-up studies and pretrained policies, for the results page."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def ship_made_up(tmp_path, monkeypatch):
         path = fresh.rename(folder / f"{name}.pt")
         models[name] = {"robot": robot, "agent": agent, "stage": stage, "sha256": sha256(path), **entry()}
     (folder / MODELS).write_text(json.dumps({"format": 1, "models": models}))
-    monkeypatch.setattr(shipped, "shipped_folder", lambda: folder)
+    monkeypatch.setattr(shipped, "pretrained_folder", lambda: folder)
     monkeypatch.chdir(tmp_path)
     return folder

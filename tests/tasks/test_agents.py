@@ -15,8 +15,8 @@ from isaaclab_rl.rsl_rl.utils import handle_deprecated_rsl_rl_cfg
 from rsl_rl.extensions import Symmetry
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
-from umc.rl.stages import hand_over
 from umc.rl.symmetry import mirror_of
+from umc.rl.transfer import load_stage1_weights
 from umc.robots import A1_JOINTS
 from umc.tasks.registry import checked_agent
 from umc.utils.errors import UmcError
@@ -149,7 +149,7 @@ def test_an_ablation_takes_the_stage_1_of_the_agent_that_it_varies(tmp_path, abl
     first, _ = trained(tmp_path / "one", "A1", "transformer", 1)
     path = tmp_path / "one" / "model_0.pt"
     second, start = trained(tmp_path / "two", "A1", ablation, 0, torch_seed=8)
-    hand_over(second, path, "a1", AGENTS[ablation].network)
+    load_stage1_weights(second, path, "a1", AGENTS[ablation].network)
     weights, given = second.alg.get_policy().core.state_dict(), first.alg.get_policy().core.state_dict()
     assert all(torch.equal(weight, given[name]) for name, weight in weights.items() if not name.startswith("context."))
     assert any(not torch.equal(weight, start[f"core.{name}"]) for name, weight in weights.items())
@@ -164,7 +164,7 @@ def test_stage_2_begins_with_a_flag_that_does_nothing_and_learns_what_it_does(tm
     groups = {"policy": seen["policy"], "joint_mask": torch.zeros_like(seen["joint_mask"])}
     walk = mean_action(first, **groups, fault_flag=healthy)
     assert (mean_action(first, **groups, fault_flag=-healthy) - walk).abs().max() > 1e-3
-    hand_over(second, tmp_path / "one" / "model_0.pt", "a1", AGENTS[agent].network)
+    load_stage1_weights(second, tmp_path / "one" / "model_0.pt", "a1", AGENTS[agent].network)
     assert torch.allclose(mean_action(second, **groups, fault_flag=healthy), walk, atol=1e-5)
     assert torch.allclose(mean_action(second, **groups, fault_flag=-healthy), walk, atol=1e-5)
     second.train(1)
@@ -243,7 +243,7 @@ def test_a_baselines_weights_are_refused_by_umc(tmp_path):
     trained(tmp_path / "one", "A1", "nm_mlp", 1)
     second, _ = trained(tmp_path / "two", "A1", "mlp", 0)
     with pytest.raises(UmcError, match="holds the nm_mlp model, the agent is mlp"):
-        hand_over(second, tmp_path / "one" / "model_0.pt", "a1", "mlp")
+        load_stage1_weights(second, tmp_path / "one" / "model_0.pt", "a1", "mlp")
 
 
 @pytest.mark.parametrize(
@@ -280,6 +280,6 @@ def test_a_policy_of_stage_2_keeps_what_it_has_learnt_of_the_flag(tmp_path):
     data["infos"]["umc"] |= {"stage": 2, "task": "UMC-A1-Stage2"}
     write_checkpoint(path, data)
     second, _ = trained(tmp_path / "two", "A1", "mlp", 0, torch_seed=8)
-    hand_over(second, path, "a1", "mlp")
+    load_stage1_weights(second, path, "a1", "mlp")
     raised = second.env.get_observations()["fault_flag"]
     assert (mean_action(second, fault_flag=raised) - mean_action(second, fault_flag=-raised)).abs().max() > 1e-3

@@ -32,7 +32,7 @@ def command(agent, task="UMC-A1-Stage2"):
 @pytest.fixture(autouse=True)
 def empty_place(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("umc.rl.stages.shipped_checkpoint", lambda *_: None)
+    monkeypatch.setattr("umc.rl.transfer.pretrained_file", lambda *_: None)
 
 
 def put(experiment, name="model_5.pt", record=None, **info):

@@ -13,10 +13,9 @@ from isaaclab.utils import to_dict
 from isaaclab_rl.rsl_rl.utils import handle_deprecated_rsl_rl_cfg
 from umc.models import MaskedMlp
 from umc.rl.agents import AGENTS
-from umc.rl.mlp_critic import exchange_critic
+from umc.rl.critics import add_privileged_faults, use_mlp_critic, widen_critic
 from umc.rl.model_cfg import UmcTransformerModelCfg
-from umc.rl.privileged_critic import inform_critic, widened
-from umc.rl.stages import hand_over
+from umc.rl.transfer import load_stage1_weights
 from umc.robots import A1_JOINTS
 from umc.utils.errors import UmcError
 
@@ -26,13 +25,13 @@ def informed(folder, agent, told, iterations=0, **hand_over_cfg):
     cfg = handle_deprecated_rsl_rl_cfg(agent_cfg("A1", agent, 2), "5.5.1")
     cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.critic_sees_faults = 4, 1, told
     env_cfg: Any = SimpleNamespace(observations=SimpleNamespace())
-    inform_critic(env_cfg, cfg)
+    add_privileged_faults(env_cfg, cfg)
     assert hasattr(env_cfg.observations, "live_faults") == told
     env = DummyRobotEnv("A1")
     if told:
         env.groups["live_faults"] = (torch.arange(2 * len(A1_JOINTS)) % 2).float().expand(env.num_envs, -1).clone()
     learns = to_dict(cfg)
-    learns["hand_over"] |= hand_over_cfg
+    learns["stage1_transfer"] |= hand_over_cfg
     names = list(A1_JOINTS)
     runner = dummy.build(folder, env, learns, robot="a1", model=AGENTS[agent].network, joint_names=names)
     del runner.carried["fault_episode"]
@@ -50,7 +49,7 @@ def values(runner, **groups):
 def test_a_critic_that_is_told_of_faults_begins_as_the_one_that_was_not(tmp_path, agent):
     first = informed(tmp_path / "one", agent, told=False, iterations=1)
     second = informed(tmp_path / "two", agent, told=True)
-    hand_over(second, tmp_path / "one" / "model_0.pt", "a1", AGENTS[agent].network)
+    load_stage1_weights(second, tmp_path / "one" / "model_0.pt", "a1", AGENTS[agent].network)
     none = torch.zeros_like(second.env.get_observations()["live_faults"])
     assert torch.allclose(values(second), values(first), atol=1e-5)
     assert torch.equal(values(second), values(second, live_faults=none))
@@ -63,18 +62,18 @@ def test_a_critic_that_is_told_of_faults_begins_as_the_one_that_was_not(tmp_path
 def test_a_critic_that_is_told_of_faults_refuses_what_does_not_fit(tmp_path):
     informed(tmp_path / "one", "mlp", told=False, iterations=1)
     path = tmp_path / "one" / "model_0.pt"
-    with pytest.raises(UmcError, match="needs a fresh optimizer"):
-        hand_over(informed(tmp_path / "two", "mlp", told=True, reset_optimizer=False), path, "a1", "mlp")
+    with pytest.raises(UmcError, match="needs a new optimizer"):
+        load_stage1_weights(informed(tmp_path / "two", "mlp", told=True, reset_optimizer=False), path, "a1", "mlp")
     other = {"layers.0.weight": torch.zeros(5, 3), "layers.0.bias": torch.zeros(5)}
     with pytest.raises(UmcError, match="needs a Stage 1 of the same sizes"):
-        widened(other, {**other, "layers.0.weight": torch.zeros(6, 4)})
+        widen_critic(other, {**other, "layers.0.weight": torch.zeros(6, 4)})
     with pytest.raises(UmcError, match="needs a Stage 1 of the same sizes"):
-        widened(other, {**other, "layers.0.weight": torch.zeros(5, 2)})
+        widen_critic(other, {**other, "layers.0.weight": torch.zeros(5, 2)})
 
 
 def test_statistics_of_new_columns_leave_zeros_and_ones_nearly_as_they_are():
     known = {"n.mean": torch.ones(2), "n.var": torch.full((2,), 4.0), "n.count": torch.tensor([9, 7])}
-    wider = widened(known, {name: torch.zeros(3) for name in known})
+    wider = widen_critic(known, {name: torch.zeros(3) for name in known})
     assert {name: value.tolist() for name, value in wider.items()} == {
         "n.mean": [1.0, 1.0, 0.0],
         "n.var": [4.0, 4.0, 1.0],
@@ -87,7 +86,7 @@ def test_an_mlp_learns_the_values_of_any_actor(tmp_path, agent):
     def run(folder, mlp_critic):
         cfg = agent_cfg("A1", agent, 1)
         cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.mlp_critic = 4, 1, mlp_critic
-        exchange_critic(cfg)
+        use_mlp_critic(cfg)
         cfg = handle_deprecated_rsl_rl_cfg(cfg, "5.5.1")
         names = list(A1_JOINTS)
         return dummy.build(folder, DummyRobotEnv("A1"), to_dict(cfg), robot="a1", model=agent, joint_names=names)
@@ -101,17 +100,17 @@ def test_an_mlp_learns_the_values_of_any_actor(tmp_path, agent):
     assert (values(first) - before).abs().max() > 1e-4
     path = tmp_path / "one" / "model_0.pt"
     second = run(tmp_path / "two", mlp_critic=True)
-    hand_over(second, path, "a1", agent)
+    load_stage1_weights(second, path, "a1", agent)
     assert torch.equal(values(second), values(first))
     with pytest.raises(UmcError, match=r"another kind of network; repeat its run's agent\.mlp_critic"):
-        hand_over(run(tmp_path / "three", mlp_critic=False), path, "a1", agent)
+        load_stage1_weights(run(tmp_path / "three", mlp_critic=False), path, "a1", agent)
 
 
 def test_an_mlp_critic_has_the_widths_that_were_given():
     cfg = agent_cfg("A1", "transformer", 1)
     cfg.mlp_critic, cfg.critic.hidden_dims = True, [32, 16]
-    exchange_critic(cfg)
+    use_mlp_critic(cfg)
     assert cfg.critic.hidden_dims == [32, 16]
     other = agent_cfg("A1", "transformer", 1)
-    exchange_critic(other)
+    use_mlp_critic(other)
     assert isinstance(other.critic, UmcTransformerModelCfg)

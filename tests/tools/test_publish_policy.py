@@ -12,7 +12,7 @@ import torch
 from fresh_policy import WIDTHS, write_fresh
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, write_checkpoint
 from umc.rl.policy import load_policy
-from umc.rl.pretrained import MODELS, read_models, verified
+from umc.rl.pretrained import MODELS, read_models, verified_file
 from umc.utils.io import sha256
 
 from tools import publish_policy as shipping
@@ -65,7 +65,7 @@ def test_what_is_shipped_is_light_complete_and_computes_the_same(tmp_path, out):
     path = trained(tmp_path / "run", terrain="", model="transformer")
     assert run(path.parent, out) == 0
     models = read_models(out)
-    shipped = verified("a1_transformer_stage2", out)
+    shipped = verified_file("a1_transformer_stage2", out)
     assert shipped.stat().st_size <= LARGEST_FILE < path.stat().st_size
     data = read_checkpoint(shipped)
     assert data.keys() == {"actor_state_dict", "critic_state_dict", "iter", "infos"}
@@ -85,7 +85,7 @@ def test_what_is_shipped_is_light_complete_and_computes_the_same(tmp_path, out):
 def test_a_ground_that_nobody_wrote_down_is_the_tasks_own(tmp_path, out):
     path = trained(tmp_path / "run", {**RECORD, "overrides": ["physics=ovphysx"]})
     assert run(path, out) == 0
-    shipped = verified("a1_mlp_stage2", out)
+    shipped = verified_file("a1_mlp_stage2", out)
     assert checkpoint_info(read_checkpoint(shipped), shipped).terrain == "perlin"
     assert read_models(out)["a1_mlp_stage2"]["trained"]["terrain"] == "perlin"
 
@@ -159,7 +159,7 @@ def test_a_policy_is_replaced_only_on_purpose_and_its_figures_can_follow(tmp_pat
     assert "--replace" in err
     assert (out / "a1_mlp_stage2.pt").read_bytes() == first
     assert run(path, out, "--replace", "--note", "second") == 0
-    shipped = verified("a1_mlp_stage2", out)
+    shipped = verified_file("a1_mlp_stage2", out)
     assert shipped.read_bytes() != first
     before = read_models(out)["a1_mlp_stage2"]
 
@@ -185,7 +185,7 @@ def test_a_policy_is_replaced_only_on_purpose_and_its_figures_can_follow(tmp_pat
         == 0
     )
     after = read_models(out)["a1_mlp_stage2"]
-    assert verified("a1_mlp_stage2", out) == shipped
+    assert verified_file("a1_mlp_stage2", out) == shipped
     metrics = after.pop("metrics")
     assert before.pop("metrics") == {}
     assert after == before

@@ -209,7 +209,7 @@ def test_overrides_and_seed_reach_the_cfgs():
 
 
 def test_stage_2_starts_from_the_newest_stage_1(tmp_path, monkeypatch):
-    monkeypatch.setattr("umc.rl.stages.shipped_checkpoint", lambda *_: None)
+    monkeypatch.setattr("umc.rl.transfer.pretrained_file", lambda *_: None)
     assert needs_stage1(parse(A1))
     stage1 = put_checkpoint(tmp_path / "logs" / "rsl_rl" / "umc_a1_mlp_stage1" / "run")
     assert not needs_stage1(parse(A1))
@@ -232,7 +232,7 @@ def test_a_stage_1_that_is_not_through_is_named_with_the_way_to_finish_it(tmp_pa
 
 
 def test_a_plan_loads_what_it_says(tmp_path, monkeypatch):
-    monkeypatch.setattr("umc.rl.stages.shipped_checkpoint", lambda *_: None)
+    monkeypatch.setattr("umc.rl.transfer.pretrained_file", lambda *_: None)
     stage1 = put_checkpoint(tmp_path / "logs" / "rsl_rl" / "umc_a1_mlp_stage1" / "run", "model_8.pt")
     weights = read_checkpoint(stage1)["critic_state_dict"]
     for argv, iteration in (([*A1], 0), (["--task", "UMC-A1-Stage1", *A1[2:], "--resume"], 9)):
@@ -249,7 +249,7 @@ def test_who_stops_a_child_is_told_of_no_error(monkeypatch, capsys, code, line):
     def train_py(script, _arguments):
         raise ChildFailed(script.name, code)
 
-    monkeypatch.setattr("umc.rl.stages.shipped_checkpoint", lambda *_: None)
+    monkeypatch.setattr("umc.rl.transfer.pretrained_file", lambda *_: None)
     monkeypatch.setattr(launch, "run_script", train_py)
     assert launch.main([*A1], SCRIPTS) == code
     assert line in capsys.readouterr().err
@@ -262,7 +262,7 @@ def test_missing_stage_1_is_trained_first_with_the_same_settings(tmp_path, monke
         calls.append((script, arguments))
         raise ChildFailed("train.py", 130)
 
-    monkeypatch.setattr("umc.rl.stages.shipped_checkpoint", lambda *_: None)
+    monkeypatch.setattr("umc.rl.transfer.pretrained_file", lambda *_: None)
     monkeypatch.setattr(launch, "run_script", train_py)
     more = ["--num_envs", "4", "physics=ovphysx", "env.events.faults.params.seed=3", "agent.algorithm.gamma=0.9"]
     assert launch.main([*A1, *more], SCRIPTS) == 130

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ``scripts/evaluate.py --results`` does: evaluates the shipped policies on every engine and writes the page."""
+"""What ``scripts/evaluate.py --results`` does: evaluates pretrained policies on every engine, writes the page."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from umc.evaluation.ground import names_ground
 from umc.evaluation.study import Study
 from umc.evaluation.study_file import STUDY, load_study
 from umc.rl.agents import agent_spec
-from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint
-from umc.rl.pretrained import find_pretrained, is_last_stage, is_pretrained, read_models, verified
-from umc.rl.trained import TERRAIN_KEY, trained_terrain
+from umc.rl.checkpoint import TERRAIN_KEY, CheckpointInfo, checkpoint_info, read_checkpoint, trained_terrain
+from umc.rl.pretrained import find_pretrained, is_last_stage, is_pretrained, read_models, verified_file
 from umc.tasks.registry import checked_checkpoint, checked_robot
 from umc.utils.cli import Parser, at_least_one
 from umc.utils.errors import UmcError
@@ -129,7 +128,7 @@ def by_ground(paths: Mapping[Path, CheckpointInfo], overrides: Sequence[str]) ->
 
 
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    description = "Evaluate the shipped policies and write the results page."
+    description = "Evaluate the pretrained policies and write the results page."
     parser = Parser(prog="evaluate.py --results", description=description, allow_abbrev=False)
     add = parser.add_argument
     add("--results", action="store_true")
@@ -205,12 +204,12 @@ def find_policies(options: argparse.Namespace) -> dict[str, dict[Path, Checkpoin
 
 
 def _last_stages() -> list[Path]:
-    """Of every robot's and agent's shipped policies the one of the last stage, UMC's before their baselines."""
+    """Of every robot's and agent's pretrained policies the one of the last stage, UMC's before their baselines."""
     models = {name: entry for name, entry in read_models().items() if is_last_stage(entry)}
     agents = {
         name: (entry["robot"], entry["agent"].startswith("nm_"), entry["agent"]) for name, entry in models.items()
     }
-    return [verified(name) for name in sorted(models, key=agents.__getitem__)]
+    return [verified_file(name) for name in sorted(models, key=agents.__getitem__)]
 
 
 def _path(text: str) -> Path:

@@ -8,9 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from umc.rl.checkpoint import checkpoint_info, read_checkpoint
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint, trained_overrides
 from umc.rl.pretrained import is_pretrained, results_folder
-from umc.rl.trained import trained_overrides
 from umc.tasks.registry import checked_checkpoint, checked_task, pretrained_policy
 from umc.utils.cli import Parser
 from umc.utils.console import quiet

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from umc.rl.trained import TERRAIN_KEY, trained_terrain
+from umc.rl.checkpoint import TERRAIN_KEY, trained_terrain
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from umc.rl.trained import trained_overrides
+from umc.rl.checkpoint import trained_overrides
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:

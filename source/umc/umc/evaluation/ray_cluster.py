@@ -125,7 +125,7 @@ def launcher_arguments(argv: Sequence[str]) -> list[str]:
 
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     add_arguments(parser)
-    # robot and agent say which shipped policies are meant; workers get files
+    # robot and agent say which pretrained policies are meant; workers get files
     for name in ("--checkpoint", "--robot", "--agent", "--num_envs", "--seed", "--out"):
         parser.add_argument(name, nargs="*")
     _, rest = parser.parse_known_args(overrides_first(argv))

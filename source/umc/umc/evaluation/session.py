@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from umc.evaluation.ground import ground_override
 from umc.evaluation.interface import interface_overrides
-from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
 from umc.rl.pretrained import is_pretrained
 from umc.tasks.registry import checked_checkpoint, checked_robot, checked_task, pretrained_policy
 from umc.utils.cli import Parser
@@ -113,14 +113,11 @@ def parse(
     add(
         "--checkpoint",
         nargs="*",
-        help="model_<iteration>.pt, a run folder, which stands for its last one, or a shipped policy: 'pretrained', or "
-        "'pretrained:NAME'",
+        help="model_<iteration>.pt, a run folder, which stands for its last one, or 'pretrained', or 'pretrained:NAME'",
     )
     add("--task", help="gym id; the checkpoint's own without it")
     add("--robot", help="robot that the checkpoints must be for; the first checkpoint's without it")
-    add(
-        "--agent", help="agent whose shipped policy 'pretrained' is; the first that is shipped for the robot without it"
-    )
+    add("--agent", help="agent of 'pretrained'; the first that the robot has without it")
     add("--num_envs", type=int, help="envs simulated at once")
     add("--seed", type=int, help="seed of faults and starts")
     add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
@@ -177,8 +174,6 @@ def read_candidates(texts: Sequence[str] | None, robot: str | None = None, once:
     Raises:
         UmcError: If there is none, one is no checkpoint, two are the same, or they belong to different robots.
     """
-    from umc.rl.policy import require_robot
-
     if texts is None:
         raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
     if not texts:
@@ -191,7 +186,7 @@ def read_candidates(texts: Sequence[str] | None, robot: str | None = None, once:
         assert path is not None
         info = checkpoint_info(read_checkpoint(path), path)
         if robot is not None:
-            require_robot(info, path, robot)
+            require_match(info, path, robot)
         elif found and info.robot != found[0].info.robot:
             raise UmcError(
                 f"{path} was trained for robot {info.robot}, {found[0].path} for {found[0].info.robot}; "
@@ -220,7 +215,6 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     Raises:
         UmcError: If a file is no checkpoint or belongs to another robot, or the task or an override is unknown.
     """
-    from umc.rl.policy import require_robot
     from umc.training.task_cfg import check_launch, pick_device, resolve_cfgs
     from umc.utils.naming import task_parts
 
@@ -229,7 +223,7 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     checkpoint, info = candidates[0].path, candidates[0].info
     own = info.task if stage is None else f"{info.task.rpartition('Stage')[0]}Stage{stage}"
     task = checked_task(options.task or own)
-    require_robot(info, checkpoint, task_parts(task)[0])
+    require_match(info, checkpoint, task_parts(task)[0])
     device = pick_device(options.device)
     repeated, about = interface_overrides(candidates, overrides)
     env_cfg, _ = resolve_cfgs(task, None, [*repeated, *overrides])
@@ -244,7 +238,7 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
 
 
 def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str]]:
-    """The checkpoints as typed, with paths in place of shipped policies, and a line about each of those."""
+    """The checkpoints as typed, with paths in place of pretrained policies, and a line about each of those."""
     texts: list[str] | None = options.checkpoint
     asked = [text for text in texts or () if is_pretrained(text)]
     if options.agent is not None and not asked:

@@ -43,7 +43,7 @@ class FaultFlagCfg(ObservationGroupCfg):
 
 @configclass
 class LiveFaultsCfg(ObservationGroupCfg):
-    """Every fault there is, for a critic (:mod:`umc.rl.privileged_critic`)."""
+    """Every fault there is, for a critic (:mod:`umc.rl.critics`)."""
 
     live = ObservationTermCfg(func=live_faults)
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a UMC checkpoint says about itself, and how it is read and written.
+"""Read, write and find checkpoints, and say what they were trained on.
 
 A checkpoint is rsl_rl's dictionary (``actor_state_dict``, ``critic_state_dict``, ``optimizer_state_dict``, ``iter``)
 whose ``infos["umc"]`` says which robot, task and model it belongs to. Only tensors and plain Python values are stored,
@@ -13,19 +13,24 @@ import dataclasses
 import pickle
 import re
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from umc.utils.errors import UmcError
 from umc.utils.io import write_torch
+from umc.utils.provenance import RUN_FILE, read_record
 
 CHECKPOINT_NAME = re.compile(r"model_(\d+)\.pt")
 """rsl_rl's file names; the number is the iteration."""
 
+TERRAIN_KEY = "env.scene.terrain"
+"""Override that chooses the ground of a task that has several."""
+
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointInfo:
-    """What ``infos["umc"]`` holds."""
+    """Content of ``infos["umc"]``."""
 
     robot: str
     """Robot in lower case, e.g. ``"a1"``."""
@@ -34,13 +39,13 @@ class CheckpointInfo:
     stage: int
     """1 (no faults) or 2 (all faults)."""
     model: str
-    """The agent's network, e.g. ``"mlp"``; agents of one network can take each other's weights."""
+    """The agent's network, e.g. ``"mlp"``; agents of one network can load each other's weights."""
     joint_names: list[str]
     """Joints in the order of observations, masks and actions."""
     seed: int
     """Seed of the run."""
     iteration: int
-    """Iterations behind this checkpoint, counted from 0: the file of iteration 0 is written after the first update."""
+    """Last completed iteration, counted from 0: the file of iteration 0 is written after the first update."""
     umc_version: str
     """Version of this package that wrote the file."""
     agent: str
@@ -48,7 +53,7 @@ class CheckpointInfo:
     experiment: str
     """Folder of the run's experiment, e.g. ``"umc_a1_mlp_stage2"``."""
     agent_overrides: list[str] = dataclasses.field(default_factory=list)
-    """What the agent changed in its task's env cfg; files of UMC 0.1 have no such entry, their agents changed none."""
+    """What the agent changed in its task's env cfg; files of UMC 0.1 lack it, their agents changed nothing."""
     physics: str = ""
     """Engine it was trained on, e.g. ``"ovphysx"``; empty in files of UMC 0.1, as are the next two."""
     terrain: str = ""
@@ -58,14 +63,7 @@ class CheckpointInfo:
 
 
 def read_checkpoint(path: Path | str, device: str = "cpu") -> dict[str, Any]:
-    """Load a checkpoint without running code from it.
-
-    Args:
-        path: File to read.
-        device: Device its tensors land on.
-
-    Returns:
-        rsl_rl's dictionary.
+    """Load rsl_rl's dictionary onto a device without running code from the file.
 
     Raises:
         UmcError: If the file is missing, damaged or no checkpoint.
@@ -75,7 +73,7 @@ def read_checkpoint(path: Path | str, device: str = "cpu") -> dict[str, Any]:
     path = Path(path)
     if not path.is_file():
         raise UmcError(f"no checkpoint at {path}; give the path of a model_<iteration>.pt")
-    if not zipfile.is_zipfile(path):  # what torch.save writes; its loader's errors over anything else are many
+    if not zipfile.is_zipfile(path):  # what torch.save writes; its loader raises many kinds of errors over other files
         raise UmcError(f"{path} is damaged or no checkpoint; give another one")
     try:
         data = torch.load(path, map_location=device, weights_only=True)
@@ -86,18 +84,11 @@ def read_checkpoint(path: Path | str, device: str = "cpu") -> dict[str, Any]:
     return data
 
 
-def checkpoint_info(data: dict[str, Any], path: Path | str) -> CheckpointInfo:
-    """Read what a loaded checkpoint says about itself.
-
-    Args:
-        data: What :func:`read_checkpoint` returned.
-        path: Where it came from, for the error.
-
-    Returns:
-        The checkpoint's own description.
+def checkpoint_info(data: Mapping[str, Any], path: Path | str) -> CheckpointInfo:
+    """Return what a loaded checkpoint says about itself; ``path`` is for the error.
 
     Raises:
-        UmcError: If the file does not say whose it is.
+        UmcError: If the file does not say which robot and model it belongs to.
     """
     umc = (data.get("infos") or {}).get("umc")
     fields = dataclasses.fields(CheckpointInfo)
@@ -107,36 +98,82 @@ def checkpoint_info(data: dict[str, Any], path: Path | str) -> CheckpointInfo:
     return CheckpointInfo(**{field.name: umc[field.name] for field in fields if field.name in umc})
 
 
-def require_match(info: CheckpointInfo, path: Path | str, robot: str, model: str) -> None:
-    """Refuse another robot's or another model's checkpoint.
-
-    Args:
-        info: What the checkpoint says about itself.
-        path: Where it came from, for the error.
-        robot: Robot of the task, e.g. ``"a1"``.
-        model: Model of the agent, e.g. ``"mlp"``.
-
-    Raises:
-        UmcError: If robot or model differ.
-    """
-    if info.robot != robot:
+def require_match(info: CheckpointInfo, path: Path | str, robot: str | None, model: str | None = None) -> None:
+    """Raise :class:`UmcError` if a checkpoint belongs to another robot or model; None accepts any."""
+    if robot is not None and info.robot != robot:
         raise UmcError(
             f"{path} was trained for robot {info.robot}, the task is for {robot}; "
             f"give a checkpoint of {robot} or --task {info.task}"
         )
-    if info.model != model:
+    if model is not None and info.model != model:
         raise UmcError(
             f"{path} holds the {info.model} model, the agent is {model}; "
             f"give a checkpoint of that model or --agent {info.model}"
         )
 
 
+def require_resumable(data: Mapping[str, Any], path: Path | str) -> None:
+    """Raise :class:`UmcError` if a checkpoint holds weights only, as pretrained and folded ones do."""
+    if "optimizer_state_dict" not in data or "resume" not in (data.get("infos") or {}):
+        raise UmcError(
+            f"{path} holds weights, but not the optimizer and the counters that --resume needs; give another "
+            "checkpoint of the run, or leave out --resume to start from these weights"
+        )
+
+
+def require_iterations_left(done: int, max_iterations: int) -> None:
+    """Raise :class:`UmcError` if a run has completed all its iterations."""
+    if done >= max_iterations:
+        raise UmcError(f"the run has {done} iterations already; give a higher --max_iterations to go on")
+
+
 def write_checkpoint(path: Path | str, data: dict[str, Any]) -> None:
-    """Write a checkpoint atomically: a crash while writing leaves what stood there before."""
+    """Write a checkpoint atomically: a crash while writing leaves the previous file."""
     write_torch(Path(path), data)
 
 
 def checkpoints_in(run_folder: Path) -> list[Path]:
-    """Checkpoints of a run, lowest iteration first."""
+    """Return the checkpoints of a run, lowest iteration first."""
     found = [(CHECKPOINT_NAME.fullmatch(path.name), path) for path in run_folder.glob("model_*.pt")]
     return [path for _, path in sorted((int(match[1]), path) for match, path in found if match)]
+
+
+def newest_checkpoint(experiment: Path) -> Path | None:
+    """Return the last checkpoint of the experiment's run that wrote one most recently; None if there is none."""
+    if not experiment.is_dir():
+        return None
+    last = [files[-1] for run in experiment.iterdir() if (files := checkpoints_in(run))]
+    # the name decides between two files written within one tick of the clock
+    return max(last, key=lambda path: (path.stat().st_mtime_ns, path.parent.name), default=None)
+
+
+def env_overrides(tokens: list[str]) -> list[str]:
+    """Return those of a run's overrides that change its env cfg."""
+    return [token for token in tokens if token.startswith("env.")]
+
+
+def trained_overrides(checkpoint: Path, info: CheckpointInfo) -> list[str]:
+    """Return the ``env.`` overrides of the checkpoint's run, which evaluation and export have to repeat.
+
+    A file of UMC 0.1 does not hold them; its run folder's record does. The list is empty where neither does.
+
+    Raises:
+        UmcError: If the run folder's record cannot be read.
+    """
+    if info.env_overrides is not None:
+        return list(info.env_overrides)
+    if not (checkpoint.parent / RUN_FILE).is_file():
+        return []
+    return env_overrides(read_record(checkpoint.parent)["overrides"])
+
+
+def trained_terrain(checkpoint: Path, info: CheckpointInfo) -> str:
+    """Return the ground a checkpoint was trained on, as :func:`umc.terrains.ground_name` does; empty if unknown.
+
+    Raises:
+        UmcError: If the run folder's record cannot be read.
+    """
+    if info.terrain:
+        return info.terrain
+    chosen = [token for token in trained_overrides(checkpoint, info) if token.split("=", 1)[0] == TERRAIN_KEY]
+    return chosen[-1].split("=", 1)[1] if chosen else ""

@@ -14,7 +14,7 @@ import yaml
 from rsl_rl.utils import resolve_class
 from tensordict import TensorDict
 
-from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
 from umc.rl.models import MaskedModel
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
@@ -167,7 +167,7 @@ def load_policy(
     path = Path(checkpoint)
     data = read_checkpoint(path, device)
     info = checkpoint_info(data, path)
-    require_robot(info, path, robot)
+    require_match(info, path, robot)
     if joint_names is not None and list(joint_names) != list(info.joint_names):
         raise UmcError(f"{path} was trained with other joints or another joint order; train it again")
     agent = stored_agent(path, info)
@@ -180,21 +180,3 @@ def load_policy(
         ) from error
     actor = actor.to(device).eval().requires_grad_(False)
     return LoadedPolicy(actor, info, path, sha256(path), agent.get("clip_actions"))
-
-
-def require_robot(info: CheckpointInfo, path: Path, robot: str | None) -> None:
-    """Refuses the checkpoint of another robot.
-
-    Args:
-        info: What the checkpoint says about itself.
-        path: The checkpoint.
-        robot: Robot of the task; None takes any.
-
-    Raises:
-        UmcError: If the robots differ.
-    """
-    if robot is not None and info.robot != robot:
-        raise UmcError(
-            f"{path} was trained for robot {info.robot}, the task is for {robot}; give a checkpoint of {robot} or "
-            f"--task {info.task}"
-        )

@@ -16,12 +16,16 @@ import torch
 from rsl_rl.env import VecEnv
 from rsl_rl.runners import OnPolicyRunner
 
-from umc.rl.checkpoint import CheckpointInfo, read_checkpoint, write_checkpoint
+from umc.rl.checkpoint import (
+    CheckpointInfo,
+    read_checkpoint,
+    require_iterations_left,
+    require_resumable,
+    write_checkpoint,
+)
 from umc.rl.logger import Progress, ProgressLogger
-from umc.rl.one_pass_symmetry import OnePassSymmetry
-from umc.rl.symmetry import add_mirrored, mirror_of
-from umc.rl.watchdog import StallWatch
-from umc.training.resume import require_left, require_whole
+from umc.rl.symmetry import OnePassSymmetry, add_mirrored, mirror_of
+from umc.rl.watchdog import Watchdog
 from umc.utils.distributed import configure_rsl_rl, everyone, highest, weights_digest
 from umc.utils.errors import UmcError
 from umc.utils.random_state import random_states, seed_all, set_random_states
@@ -129,7 +133,7 @@ class TrainingRun:
         self._total = 0
         self._progress: Progress | None = None
         self._signals: _StopSignals | None = None
-        self._watch: StallWatch | None = None
+        self._watch: Watchdog | None = None
         self._last_save = time.monotonic()
         self._timed_save: Path | None = None
 
@@ -152,14 +156,14 @@ class TrainingRun:
             UmcError: If nothing is left to train.
         """
         done = self.current_learning_iteration
-        require_left(done, max_iterations)
+        require_iterations_left(done, max_iterations)
         self._total = max_iterations
         self._last_save = time.monotonic()
         steps = self.cfg["num_steps_per_env"] * self.env.num_envs * self.gpu_world_size
         with (
             Progress(max_iterations, done, steps) as self._progress,
             _StopSignals(self._progress) as self._signals,
-            StallWatch() as self._watch,
+            Watchdog() as self._watch,
         ):
             try:
                 self._learn(max_iterations - done, init_at_random_ep_len)
@@ -254,7 +258,7 @@ class TrainingRun:
             UmcError: If the file is missing or damaged, lacks what a run goes on with, or does not fit the model.
         """
         data = read_checkpoint(path)  # to the CPU: Adam's counters of steps would stay on a GPU, and be waited for
-        require_whole(data, path)
+        require_resumable(data, path)
         infos = self.load(path, data=data)
         # the file's iteration is done; rsl_rl itself would repeat it
         self.current_learning_iteration += 1
@@ -300,7 +304,7 @@ class TrainingRun:
 
     def _after_iteration(self, iteration: int, seconds: float, action_std: torch.Tensor) -> None:
         if self._watch is not None:
-            self._watch.beat(seconds)
+            self._watch.heartbeat(seconds)
         # the library's loop saves at its interval and at the end by itself, right after this call
         loop_saves = iteration % self.cfg["save_interval"] == 0 or iteration + 1 == self._total
         stop = None if self._signals is None else self._signals.signum

@@ -1,33 +1,37 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Learning from the mirror image, too: ``agent.mirror=true``.
+"""Mirror symmetry as data augmentation and loss: ``agent.mirror=true``.
 
-A legged robot's left and right are alike, so every sample of a mini-batch counts twice: as it was, and as the mirrored
-robot would have seen and done it (Mittal et al., "Symmetry Considerations for Learning Task Symmetric Robot Policies",
-ICRA 2024). rsl_rl's own ``symmetry_cfg`` does the learning; this is its ``data_augmentation_func``.
+A legged robot is symmetric, so every sample of a mini-batch is used twice: as it was, and as the mirrored robot would
+have observed and done it (Mittal et al., "Symmetry Considerations for Learning Task Symmetric Robot Policies", ICRA
+2024). rsl_rl's ``symmetry_cfg`` does the learning; :func:`add_mirrored` is its ``data_augmentation_func``.
 """
 
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
+from rsl_rl.extensions import Symmetry
+from torch import Tensor, nn
 
 from umc.robots.mirror import mirrored_joints
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
+    from rsl_rl.models import MLPModel
+    from rsl_rl.storage import RolloutStorage
     from tensordict import TensorDict
 
 POLAR = (1.0, -1.0, 1.0)
-"""Signs of a vector (velocity, gravity) in the mirror; x is forward, y to the left, z up."""
+"""Signs of a mirrored vector (velocity, gravity); x is forward, y to the left, z up."""
 
 AXIAL = (-1.0, 1.0, -1.0)
-"""Signs of an angular velocity."""
+"""Signs of a mirrored angular velocity."""
 
 PLANAR = (1.0, -1.0, -1.0)
-"""Signs of a command: forward, to the left, yaw rate."""
+"""Signs of a mirrored command: forward, to the left, yaw rate."""
 
 HALF_A_PERIOD = (-1.0, -1.0)
 """Signs of the sine and cosine of a gait's clock: left and right change places half a period later."""
@@ -40,17 +44,16 @@ VECTORS = {
     "clock": HALF_A_PERIOD,
     "flag": (1.0, 1.0, 1.0),
 }
-"""Observation terms that are no joints', by name."""
+"""Observation terms without a column per joint, by name."""
 
 SIGNED = ("joint_pos", "joint_vel", "last_action")
-"""Observation terms with a column per joint, which turns round with its joint."""
+"""Observation terms with a column per joint whose sign changes where the joint's axis does."""
 
 PLAIN = ("mask",)
 """Observation terms with a column per joint that only change sides."""
 
 PHYSICS = "physics"
 """Observation term of :class:`umc.mdp.randomized_physics` (mass, centre of mass, a gain per joint)."""
-
 
 LIVE = "live"
 """Observation term of :func:`umc.mdp.live_faults`: a column per joint for each kind of fault."""
@@ -64,7 +67,7 @@ class Mirror:
         joint_names: J joints in the order of observations and actions.
 
     Raises:
-        UmcError: If nobody knows what a term looks like in the mirror, or a joint has no partner.
+        UmcError: If a term has no known mirror image, or a joint no partner.
     """
 
     def __init__(self, groups: dict[str, list[tuple[str, int]]], joint_names: list[str]) -> None:
@@ -76,14 +79,7 @@ class Mirror:
         self._device = torch.device("cpu")
 
     def observations(self, obs: TensorDict) -> TensorDict:
-        """What the mirrored robots would see.
-
-        Args:
-            obs: Groups of observations. Shape of each is (N, width).
-
-        Returns:
-            Groups of the same shapes.
-        """
+        """Mirror the observation groups, each of shape (N, width)."""
         mirrored = obs.clone(recurse=False)
         for name in self._maps:
             if name in obs:
@@ -93,35 +89,28 @@ class Mirror:
                 mirrored[name] = (value[:, columns] * signs).to(value.dtype)
         return mirrored
 
-    def actions(self, actions: torch.Tensor) -> torch.Tensor:
-        """What the mirrored robots would do.
-
-        Args:
-            actions: Joint targets [-]. Shape is (N, J).
-
-        Returns:
-            Joint targets. Shape is (N, J).
-        """
+    def actions(self, actions: Tensor) -> Tensor:
+        """Mirror the joint targets [-], shape (N, J)."""
         self._move(actions.device)
         columns, signs = self._actions
         return actions[:, columns] * signs
 
     def _move(self, device: torch.device) -> None:
-        """Keep the tables where they are used: each copy to a GPU waits for it."""
+        """Keep the tables on the device of the data: each copy to a GPU waits for it."""
         if device == self._device:
             return
         self._device = device
         self._maps = {name: (columns.to(device), signs.to(device)) for name, (columns, signs) in self._maps.items()}
         self._actions = (self._actions[0].to(device), self._actions[1].to(device))
 
-    def _group(self, terms: list[tuple[str, int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _group(self, terms: list[tuple[str, int]]) -> tuple[Tensor, Tensor]:
         columns: list[int] = []
         signs: list[float] = []
         for name, width in terms:
             first = len(columns)
-            ours, sign = self._term(name, width)
-            columns += [first + column for column in ours]
-            signs += sign
+            term_columns, term_signs = self._term(name, width)
+            columns += [first + column for column in term_columns]
+            signs += term_signs
         return _tensors(columns, signs)
 
     def _term(self, name: str, width: int) -> tuple[list[int], list[float]]:
@@ -139,8 +128,8 @@ class Mirror:
             first = 1 + len(POLAR)
             return [*range(first), *(first + column for column in self._plain[0])], [1.0, *POLAR, *self._plain[1]]
         raise UmcError(
-            f"nobody knows what observation {name} of width {width} looks like in the mirror; set agent.mirror=false, "
-            "or add it to umc.rl.symmetry.VECTORS"
+            f"observation {name} of width {width} has no known mirror image; set agent.mirror=false, or add it to "
+            "umc.rl.symmetry.VECTORS"
         )
 
 
@@ -148,13 +137,7 @@ _MIRRORS: weakref.WeakKeyDictionary[Any, Mirror] = weakref.WeakKeyDictionary()
 
 
 def mirror_of(env: Any) -> Mirror:
-    """The mirror of an environment, made once.
-
-    Args:
-        env: Manager-based environment, wrapped or not.
-
-    Returns:
-        Its mirror.
+    """Return the mirror of a manager-based environment, wrapped or not; it is made once.
 
     Raises:
         UmcError: If an observation or a joint has no mirror image.
@@ -170,23 +153,38 @@ def mirror_of(env: Any) -> Mirror:
     return _MIRRORS[bare]
 
 
-def add_mirrored(
-    env: Any, obs: TensorDict | None, actions: torch.Tensor | None
-) -> tuple[TensorDict | None, torch.Tensor | None]:
-    """rsl_rl's ``data_augmentation_func``: samples, then their mirror images.
-
-    Args:
-        env: The environment.
-        obs: Groups of observations. Shape of each is (N, width).
-        actions: Joint targets [-]. Shape is (N, J).
-
-    Returns:
-        The two, twice as many; None stays None.
-    """
+def add_mirrored(env: Any, obs: TensorDict | None, actions: Tensor | None) -> tuple[TensorDict | None, Tensor | None]:
+    """Append the mirror images of N samples: observations (2 N, width) and joint targets (2 N, J); None stays None."""
     mirror = mirror_of(env)
     both: Any = None if obs is None else torch.cat([obs, mirror.observations(obs)], dim=0)  # type: ignore[list-item]
     return both, None if actions is None else torch.cat([actions, mirror.actions(actions)], dim=0)
 
 
-def _tensors(columns: list[int], signs: list[float]) -> tuple[torch.Tensor, torch.Tensor]:
+class OnePassSymmetry(Symmetry):
+    """rsl_rl's mirror loss without its second pass through the actor.
+
+    rsl_rl 5.5 asks the actor once more for the means of the mini-batch that PPO has just computed, mirrored samples
+    included. The policy's distribution still holds them, with their gradient: the loss is the same number from half of
+    the actor's learning time (``benchmarks/learning.py``). Remove it once ``rsl_rl.extensions.Symmetry`` does not call
+    the actor again.
+    """
+
+    def compute_loss(self, actor: MLPModel, batch: RolloutStorage.Batch, original_batch_size: int) -> Tensor:
+        """Return the mean squared difference [-] between the actions on mirrored samples and the mirrored actions.
+
+        Args:
+            actor: The actor, after its pass over the augmented mini-batch.
+            batch: The augmented mini-batch.
+            original_batch_size: Number of its samples that are not mirror images.
+        """
+        if not self.use_data_augmentation:
+            return super().compute_loss(actor, batch, original_batch_size)
+        means = actor.output_mean
+        _, images = self.data_augmentation_func(env=self.env, obs=None, actions=means[:original_batch_size])
+        mirrored = cast(Tensor, images).detach()[original_batch_size:]
+        loss = nn.functional.mse_loss(means[original_batch_size:], mirrored)
+        return loss if self.use_mirror_loss else loss.detach()
+
+
+def _tensors(columns: list[int], signs: list[float]) -> tuple[Tensor, Tensor]:
     return torch.tensor(columns), torch.tensor(signs)

@@ -1,40 +1,130 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A UMC policy of Stage 1 as the baseline's: ``python -m umc.rl.transfer CHECKPOINT``.
+"""Start a stage from Stage 1 weights, or turn them into a baseline: ``python -m umc.rl.transfer CHECKPOINT``.
 
-In Stage 1 no joint is masked and the fault flag is always -1, so the flag's weights are a constant. Folded into the
+In Stage 1 no joint is masked and the fault flag is always -1, so the flag's weights act as a constant. Folded into the
 bias they leave the network of normal training, with the same outputs: UMC and its baseline can share a Stage 1, and the
-baseline goes on with ``train.py --agent nm_<network> --checkpoint <file>`` for as many iterations as UMC's Stage 2.
+baseline continues with ``train.py --agent nm_<network> --checkpoint <file>`` for as many iterations as UMC's Stage 2.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from umc.models.layout import FAULT_FLAG_WIDTH
 from umc.rl.agents import AGENTS
-from umc.rl.checkpoint import checkpoint_info, read_checkpoint, write_checkpoint
-from umc.rl.stages import FLAG_READERS, HEALTHY_FLAG
+from umc.rl.checkpoint import (
+    CheckpointInfo,
+    checkpoint_info,
+    newest_checkpoint,
+    read_checkpoint,
+    require_match,
+    write_checkpoint,
+)
+from umc.rl.critics import is_mlp_critic, widen_critic
+from umc.rl.pretrained import pretrained_file
 from umc.utils.errors import UmcError
-from umc.utils.naming import entry_point, experiment_name
+from umc.utils.naming import LIBRARIES, entry_point, experiment_folder, experiment_name
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from umc.rl.runner import TrainingRun
+
+HEALTHY_FLAG = -1.0
+"""Fault flag of a robot without a detected fault."""
+
+FLAG_READERS = ("core.layers.0", "core.context")
+"""Linear layers whose last columns read the flag: the MLP's first and the transformer's context token."""
 
 BASELINE_PREFIX = "nm_"
-"""What the name of a network has before it where mask and flag are left out."""
+"""Prefix of a network's name where mask and flag are left out."""
 
 
-def fold_flag(data: dict[str, Any], path: Path | str) -> dict[str, Any]:
-    """Leave mask and flag out of a Stage 1 checkpoint.
+def find_stage1(
+    logs: Path, robot: str, agent: str, library: str = LIBRARIES[0], pretrained: bool = True
+) -> Path | None:
+    """Return the checkpoint that Stage 2 starts from: the newest of Stage 1 under ``logs``, else the pretrained one.
+
+    Args:
+        logs: Folder of all runs.
+        robot: Robot in lower case.
+        agent: Agent whose Stage 1 it is (:attr:`umc.rl.agents.AgentSpec.stage1`).
+        library: RL library of Stage 2; checkpoints of the other one have to be given with ``--checkpoint``.
+        pretrained: Whether a pretrained policy may be used.
+
+    Returns:
+        The checkpoint; None where Stage 1 has to be trained first.
+    """
+    own = newest_checkpoint(experiment_folder(logs, experiment_name(robot, agent, 1), library))
+    return own or (pretrained_file(robot, agent, 1) if pretrained else None)
+
+
+def load_stage1_weights(runner: TrainingRun, path: Path, robot: str, model: str) -> CheckpointInfo:
+    """Start a stage from the weights of another; iterations are counted from 0.
+
+    Actor and critic take the weights bit by bit. The agent's ``stage1_transfer``
+    (:class:`umc.tasks.ppo.Stage1TransferCfg`) says what else is reset: by default the optimizer with its learning rate,
+    the action noise (to the actor's ``init_std``), and the weights of the fault flag.
+
+    Args:
+        runner: Runner of the new stage.
+        path: Checkpoint to start from.
+        robot: Robot of the new stage's task.
+        model: Model of the new stage's agent.
+
+    Raises:
+        UmcError: If the checkpoint belongs to another robot or model, its weights or joints do not fit, or it lacks a
+            part that is not reset.
+    """
+    data = read_checkpoint(path)
+    info = checkpoint_info(data, path)
+    require_match(info, path, robot, model)
+    if runner.info is not None and list(info.joint_names) != list(runner.info.joint_names):
+        raise UmcError(f"{path} was trained with other joints or another joint order; train Stage 1 again")
+    resets: dict[str, bool] = runner.cfg["stage1_transfer"]
+    keep_optimizer = not resets["reset_optimizer"]
+    needed = ["critic_state_dict", *(["optimizer_state_dict"] if keep_optimizer else [])]
+    missing = [name for name in needed if name not in data]
+    if missing:
+        raise UmcError(f"{path} has no {' and no '.join(missing)}; give a checkpoint as scripts/train.py writes it")
+    critic = runner.alg.save()["critic_state_dict"]
+    if is_mlp_critic(data["critic_state_dict"]) != is_mlp_critic(critic):
+        raise UmcError(
+            f"the critic of {path} is another kind of network; repeat its run's agent.mlp_critic, true or false"
+        )
+    if runner.cfg.get("critic_sees_faults"):
+        if keep_optimizer:
+            raise UmcError(
+                "agent.critic_sees_faults needs a new optimizer; drop agent.stage1_transfer.reset_optimizer=false"
+            )
+        data["critic_state_dict"] = widen_critic(data["critic_state_dict"], critic)
+    parts = {"actor": True, "critic": True, "optimizer": keep_optimizer, "iteration": False}
+    runner.load(str(path), load_cfg=parts, data=data)
+    runner.current_learning_iteration = 0
+    if resets["reset_optimizer"]:
+        _reset_optimizer(runner)
+    if resets["reset_noise"]:
+        _reset_noise(runner)
+    if resets.get("neutral_flag") and info.stage == 1:
+        _neutralize_flag(runner)
+    return info
+
+
+def fold_flag_into_bias(data: Mapping[str, Any], path: Path | str) -> dict[str, Any]:
+    """Turn a Stage 1 checkpoint into the baseline's: without mask and flag, same outputs on healthy robots.
 
     Args:
         data: What :func:`umc.rl.checkpoint.read_checkpoint` returned.
-        path: Where it came from, for the error.
+        path: Its file, for the error.
 
     Returns:
-        Checkpoint of the baseline with the same outputs on healthy robots; the optimizer's state is left out.
+        The baseline's checkpoint, without the optimizer's state.
 
     Raises:
         UmcError: If it is not of Stage 1, or its network has no baseline.
@@ -46,13 +136,11 @@ def fold_flag(data: dict[str, Any], path: Path | str) -> dict[str, Any]:
     if name not in AGENTS:
         raise UmcError(f"{path} holds the {info.model} model, which has no baseline {name}; give one of UMC's Stage 1")
     actor = dict(data["actor_state_dict"])
-    layer = next((layer for layer in FLAG_READERS if f"{layer}.weight" in actor), None)
+    layer = _flag_reader(key.removesuffix(".weight") for key in actor)
     if layer is None:
         raise UmcError(f"{path} has none of the layers {', '.join(FLAG_READERS)}: train it again with this version")
-    weight, bias = actor[f"{layer}.weight"].double(), actor[f"{layer}.bias"].double()
-    sensors, flag = weight[:, :-FAULT_FLAG_WIDTH], weight[:, -FAULT_FLAG_WIDTH:]
-    actor[f"{layer}.weight"] = sensors.float()
-    actor[f"{layer}.bias"] = (bias + HEALTHY_FLAG * flag.sum(1)).float()
+    sensors, bias = _fold(actor[f"{layer}.weight"].double(), actor[f"{layer}.bias"].double())
+    actor |= {f"{layer}.weight": sensors.float(), f"{layer}.bias": bias.float()}
     folded = dataclasses.replace(
         info, model=name, agent=entry_point(name), experiment=experiment_name(info.robot, name, 1)
     )
@@ -64,30 +152,72 @@ def fold_flag(data: dict[str, Any], path: Path | str) -> dict[str, Any]:
     }
 
 
+def _fold(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Split the flag's columns off the weights of a linear layer, and add their constant effect to its bias."""
+    from umc.models.layout import FAULT_FLAG_WIDTH
+
+    sensors, flag = weight[:, :-FAULT_FLAG_WIDTH], weight[:, -FAULT_FLAG_WIDTH:]
+    return sensors, bias + HEALTHY_FLAG * flag.sum(1)
+
+
+def _flag_reader(layers: Iterable[str]) -> str | None:
+    known = set(layers)
+    return next((name for name in FLAG_READERS if name in known), None)
+
+
+def _neutralize_flag(runner: TrainingRun) -> None:
+    """Fold the flag of the runner's actor into the bias: Stage 2 starts with a raised flag that has no effect."""
+    import torch
+
+    policy = runner.alg.get_policy()
+    if not getattr(getattr(policy, "core", None), "flagged", False):
+        return
+    modules = dict(policy.named_modules())
+    name = _flag_reader(modules)
+    assert name is not None
+    layer: torch.nn.Linear = modules[name]
+    with torch.no_grad():
+        sensors, bias = _fold(layer.weight, layer.bias)
+        layer.bias.copy_(bias)
+        layer.weight[:, sensors.shape[1] :] = 0.0
+
+
+def _reset_optimizer(runner: TrainingRun) -> None:
+    runner.alg.learning_rate = runner.cfg["algorithm"]["learning_rate"]
+    runner.alg.optimizer.state.clear()
+    for group in runner.alg.optimizer.param_groups:
+        group["lr"] = runner.alg.learning_rate
+
+
+def _reset_noise(runner: TrainingRun) -> None:
+    import torch
+
+    distribution = runner.alg.get_policy().distribution
+    if distribution is None:
+        return
+    init_std = runner.cfg["actor"]["distribution_cfg"]["init_std"]
+    with torch.no_grad():
+        for name, parameter in distribution.named_parameters():
+            parameter.fill_(math.log(init_std) if name == "log_std_param" else init_std)
+
+
 def main(argv: list[str]) -> int:
-    """Run ``python -m umc.rl.transfer``.
-
-    Args:
-        argv: Arguments without the module's name.
-
-    Returns:
-        Exit status: 0 done, 2 wrong use.
-    """
+    """Run ``python -m umc.rl.transfer`` and return its exit status: 0 done, 2 wrong use."""
     parser = argparse.ArgumentParser(prog="python -m umc.rl.transfer", description=__doc__)
     parser.add_argument("checkpoint", type=Path, help="model_*.pt of a UMC agent's Stage 1")
     parser.add_argument("--out", type=Path, help="file to write; beside the checkpoint, in a folder of its own")
     options = parser.parse_args(argv)
-    # in the run's own folder it would be taken for a policy of that run, whose sizes are written down there
+    # in the run's own folder it would be taken for a policy of that run, whose sizes are recorded there
     out = options.out or options.checkpoint.parent / "folded" / (BASELINE_PREFIX + options.checkpoint.name)
     try:
-        folded = fold_flag(read_checkpoint(options.checkpoint), options.checkpoint)
+        folded = fold_flag_into_bias(read_checkpoint(options.checkpoint), options.checkpoint)
         out.parent.mkdir(parents=True, exist_ok=True)
         write_checkpoint(out, folded)
     except (UmcError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     info = folded["infos"]["umc"]
-    print(f"{out}: {info['robot']}, {info['model']}; go on with --task {info['task']} --agent {info['model']}")
+    print(f"{out}: {info['robot']}, {info['model']}; continue with --task {info['task']} --agent {info['model']}")
     return 0
 
 

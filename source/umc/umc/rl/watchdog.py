@@ -1,8 +1,8 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ends a training whose simulation never comes back from a step, so that it can go on from its last checkpoint.
+"""End a training whose simulation never returns from a step, so that it can resume from its last checkpoint.
 
-PhysX (ovphysx) has hung so, one of its threads busy for good with the triangles of A1's tracks (docs/engines.md).
+PhysX (ovphysx) has hung this way, one of its threads busy for good with the triangles of A1's tracks (docs/engines.md).
 Neither Ctrl-C nor SIGTERM gets through then: Python waits for the engine.
 """
 
@@ -17,20 +17,20 @@ from types import TracebackType
 from typing import Self
 
 STALLED = os.EX_TEMPFAIL
-"""Exit status of a training that was ended so: try again."""
+"""Exit status of a training that the watchdog ended: try again."""
 
-STALL_S = 300.0
+TIMEOUT_S = 300.0
 """Shortest time without an iteration that counts as hanging [s]."""
 
-STALL_ITERATIONS = 20.0
+TIMEOUT_ITERATIONS = 20.0
 """The same in durations of the slowest iteration so far [-]: a machine may be busy with something else."""
 
 TICK_S = 1.0
-"""Time between two looks [s]."""
+"""Time between two checks [s]."""
 
 
-class StallWatch:
-    """A thread that ends the process once no iteration has ended for long; from the first :meth:`beat` on.
+class Watchdog:
+    """A thread that ends the process once no iteration has ended for long; it starts at the first :meth:`heartbeat`.
 
     Time in which the process itself was stopped (Ctrl-Z, a laptop that sleeps) does not count.
     """
@@ -39,7 +39,7 @@ class StallWatch:
         self._waited = 0.0
         self._slowest: float | None = None
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="umc stall watch", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="umc watchdog", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -48,20 +48,16 @@ class StallWatch:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self._over.set()
 
-    def beat(self, seconds: float) -> None:
-        """Says that an iteration has ended.
-
-        Args:
-            seconds: How long it took [s].
-        """
+    def heartbeat(self, seconds: float) -> None:
+        """Report that an iteration has ended, and how long it took [s]."""
         self._slowest = max(seconds, self._slowest or 0.0)
         self._waited = 0.0
 
-    def _look(self) -> None:
+    def _watch(self) -> None:
         while not self._over.wait(TICK_S):
             # ticks are counted, not the clock's time: a process that was stopped has not hung
             self._waited += TICK_S
-            if self._slowest is not None and self._waited > max(STALL_S, STALL_ITERATIONS * self._slowest):
+            if self._slowest is not None and self._waited > max(TIMEOUT_S, TIMEOUT_ITERATIONS * self._slowest):
                 self._end(self._slowest)
 
     def _end(self, slowest: float) -> None:
@@ -69,8 +65,8 @@ class StallWatch:
             stream.flush()
         print(
             f"error: no iteration has ended for {datetime.timedelta(seconds=round(self._waited))}, the slowest took "
-            f"{slowest:.0f} s: the simulation hangs, where is said below; the same command with --resume goes on with "
-            "the last checkpoint",
+            f"{slowest:.0f} s: the simulation hangs at the place shown below; the same command with --resume continues "
+            "from the last checkpoint",
             file=sys.stderr,
             flush=True,
         )

@@ -31,7 +31,7 @@ UNAWARE_GROUPS = ["policy"]
 
 
 @configclass
-class HandOverCfg:
+class Stage1TransferCfg:
     """What a run that starts from another stage's checkpoint does beside taking its actor and critic."""
 
     reset_noise: bool = True
@@ -66,13 +66,13 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
         desired_kl=0.01,
         max_grad_norm=1.0,
     )
-    hand_over: HandOverCfg = HandOverCfg()
+    stage1_transfer: Stage1TransferCfg = Stage1TransferCfg()
 
     critic_sees_faults: bool = False
-    """Whether the critic is told every fault (:mod:`umc.rl.privileged_critic`); the paper's is not."""
+    """Whether the critic is told every fault (:mod:`umc.rl.critics`); the paper's is not."""
 
     mlp_critic: bool = False
-    """Whether the critic is an MLP whatever the actor is (:mod:`umc.rl.mlp_critic`); the paper's is as the actor."""
+    """Whether the critic is an MLP whatever the actor is (:mod:`umc.rl.critics`); the paper's is as the actor."""
 
     curriculum_iterations: int = 0
     """Iterations that a curriculum agent's stages are spread over; 0: those of the run. For runs in several phases, of

@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 
 from umc.rl.agents import AGENTS, AgentSpec
-from umc.rl.pretrained import WORD, find_pretrained, is_pretrained
+from umc.rl.pretrained import PRETRAINED, find_pretrained, is_pretrained
 from umc.utils.cli import Parser, at_least_one
 from umc.utils.errors import UmcError
 from umc.utils.naming import LIBRARIES, library_of, task_parts
@@ -120,7 +120,7 @@ def parse(argv: list[str]) -> TrainRequest:
     checkpoint = None if shipped else checked_checkpoint(options.checkpoint)
     if shipped and (options.resume or options.no_pretrained):
         other = "--resume" if options.resume else "--no_pretrained"
-        raise UmcError(f"--checkpoint {WORD} starts from a shipped policy; leave out {other}")
+        raise UmcError(f"--checkpoint {PRETRAINED} starts from a pretrained policy; leave out {other}")
     if options.quick and (options.resume or options.checkpoint):
         raise UmcError("--quick starts from nothing; leave out --resume and --checkpoint")
     for flag in ("jobs", "ray", "ray_address"):

@@ -9,13 +9,22 @@ import datetime
 from pathlib import Path
 from typing import Any
 
-from umc.rl import mlp_critic
-from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
-from umc.rl.pretrained import describe, read_models, shipped_folder
-from umc.rl.stages import find_stage1, newest_checkpoint
-from umc.rl.trained import TERRAIN_KEY, trained_terrain
+from umc.rl.checkpoint import (
+    TERRAIN_KEY,
+    CheckpointInfo,
+    checkpoint_info,
+    newest_checkpoint,
+    read_checkpoint,
+    require_iterations_left,
+    require_match,
+    require_resumable,
+    trained_terrain,
+)
+from umc.rl.critics import MLP_CRITIC_KEY, needs_mlp_critic
+from umc.rl.pretrained import describe, pretrained_folder, read_models
+from umc.rl.transfer import find_stage1
 from umc.training.arguments import TrainRequest
-from umc.training.resume import require_left, require_remembered, require_same_run, require_whole
+from umc.training.resume import require_remembered, require_same_run
 from umc.training.sizes import Sizes, cpu_sizes
 from umc.training.task_cfg import (
     check_groups,
@@ -185,7 +194,7 @@ def make_plan(request: TrainRequest) -> Plan:
     env_cfg.log_dir = str(record.path.parent)
     plan = Plan(request, env_cfg, agent_cfg, device, facts["physics"], start_from, record, remarks)
     if plan.resume:
-        require_left(plan.iterations_behind, agent_cfg.max_iterations)
+        require_iterations_left(plan.iterations_behind, agent_cfg.max_iterations)
     return plan
 
 
@@ -245,7 +254,7 @@ def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:
         require_same_run(request, info, path)
     require_match(info, path, request.robot, request.model)
     if request.options.resume:
-        require_whole(data, path)
+        require_resumable(data, path)
     if info.stage > request.stage:
         raise UmcError(
             f"{path} is of Stage {info.stage}; Stage {request.stage} comes before it: give --task {info.task}"
@@ -315,7 +324,7 @@ def _about_start(path: Path, env_cfg: Any) -> list[str]:
     from umc.terrains import ground_name
 
     lines = [f"starting from {path}"]
-    if path.resolve().parent == shipped_folder().resolve():
+    if path.resolve().parent == pretrained_folder().resolve():
         lines.append(f"{describe(path.stem, read_models()[path.stem])}; --no_pretrained trains Stage 1 first instead")
     info = checkpoint_info(read_checkpoint(path), path)
     if (path.parent / RUN_FILE).is_file():
@@ -333,12 +342,12 @@ def _about_start(path: Path, env_cfg: Any) -> list[str]:
 
 def _adopt_critic(request: TrainRequest, path: Path, agent_cfg: Any) -> list[str]:
     """Learn values by an MLP where the checkpoint's critic is one and the user said nothing, and say so."""
-    told = any(override_key(token) == mlp_critic.KEY for token in request.overrides)
-    if told or not mlp_critic.needs_option(read_checkpoint(path).get("critic_state_dict", ()), agent_cfg):
+    told = any(override_key(token) == MLP_CRITIC_KEY for token in request.overrides)
+    if told or not needs_mlp_critic(read_checkpoint(path).get("critic_state_dict", ()), agent_cfg):
         return []
     agent_cfg.mlp_critic = True
-    request.overrides = [*request.overrides, f"{mlp_critic.KEY}=true"]  # kept, so that --resume has it
-    return [f"the checkpoint's critic is an MLP, so this run's is one ({mlp_critic.KEY}=true)"]
+    request.overrides = [*request.overrides, f"{MLP_CRITIC_KEY}=true"]  # kept, so that --resume has it
+    return [f"the checkpoint's critic is an MLP, so this run's is one ({MLP_CRITIC_KEY}=true)"]
 
 
 def _resumed(request: TrainRequest, agent_cfg: Any) -> tuple[Path, RunRecord]:

@@ -278,11 +278,11 @@ class RecipeRun:
         return self._folded(path) if source.fold else path
 
     def _folded(self, path: Path) -> Path:
-        from umc.rl.transfer import fold_flag  # imports torch
+        from umc.rl.transfer import fold_flag_into_bias  # imports torch
 
         out = self.folder / f"folded_{sha256(path)[:12]}.pt"
         if not out.is_file():
-            write_checkpoint(out, fold_flag(read_checkpoint(path), path))
+            write_checkpoint(out, fold_flag_into_bias(read_checkpoint(path), path))
         return out
 
     def _run_name(self, number: int) -> str:

@@ -46,23 +46,6 @@ def require_same_run(request: TrainRequest, info: CheckpointInfo, path: Path) ->
         )
 
 
-def require_whole(data: Mapping[str, Any], path: Path | str) -> None:
-    """Refuse a checkpoint that can be started from, but not gone on with: a shipped or a folded one.
-
-    Args:
-        data: What :func:`umc.rl.checkpoint.read_checkpoint` returned.
-        path: Where it came from, for the error.
-
-    Raises:
-        UmcError: If the optimizer's state, or random numbers and counters, are not in it.
-    """
-    if "optimizer_state_dict" not in data or "resume" not in (data.get("infos") or {}):
-        raise UmcError(
-            f"{path} holds weights, but not the optimizer and the counters that --resume goes on with; give another "
-            "checkpoint of the run, or leave out --resume to start from these weights"
-        )
-
-
 def require_remembered(fields: Mapping[str, Any], path: Path) -> None:
     """Refuse the record of a run that does not say how large it is.
 
@@ -76,17 +59,3 @@ def require_remembered(fields: Mapping[str, Any], path: Path) -> None:
     missing = [name for name in REMEMBERED if fields.get(name) is None]
     if missing:
         raise UmcError(f"{path} does not say {' and '.join(missing)}; start a new run without --resume")
-
-
-def require_left(done: int, max_iterations: int) -> None:
-    """Refuse a run that has nothing left to train.
-
-    Args:
-        done: Iterations behind it.
-        max_iterations: Iterations of the whole run.
-
-    Raises:
-        UmcError: If there are none left.
-    """
-    if done >= max_iterations:
-        raise UmcError(f"the run has {done} iterations already; give a higher --max_iterations to go on")

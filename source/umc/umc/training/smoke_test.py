@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from umc.rl.stages import newest_checkpoint
-from umc.rl.trained import TERRAIN_KEY
+from umc.rl.checkpoint import TERRAIN_KEY, newest_checkpoint
 from umc.training.arguments import TrainRequest
 from umc.training.plan import common_flags, stage1_agent, stage1_overrides
 from umc.training.sizes import QUICK_SIZES

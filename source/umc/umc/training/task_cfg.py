@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from umc.rl.privileged_critic import LIVE_GROUP
+from umc.rl.critics import LIVE_GROUP
 from umc.training.arguments import TrainRequest, add_arguments
 from umc.utils.cli import at_least_one, did_you_mean
 from umc.utils.errors import UmcError

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import umc
-from umc.rl.mlp_critic import exchange_critic
-from umc.rl.privileged_critic import inform_critic
-from umc.rl.stages import hand_over
+from umc.rl.critics import add_privileged_faults, use_mlp_critic
+from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import TrainRequest, parse
 from umc.training.sizes import cpu_threads, is_large
 from umc.utils.console import drop_known_warnings, drop_physx_news, quiet
@@ -296,8 +295,8 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
 
     request, env_cfg = plan.request, plan.env_cfg
     apply_env_overrides(request.options, env_cfg)
-    inform_critic(env_cfg, plan.agent_cfg)
-    exchange_critic(plan.agent_cfg)
+    add_privileged_faults(env_cfg, plan.agent_cfg)
+    use_mlp_critic(plan.agent_cfg)
     agent_cfg = handle_deprecated_rsl_rl_cfg(plan.agent_cfg, check_rsl_rl_version())
     env: Any = gym.make(request.task, cfg=env_cfg)
     cleanup.callback(close_env, env)
@@ -359,12 +358,11 @@ def load_start(plan: Plan, runner: TrainingRun) -> None:
     if plan.resume:
         runner.resume(str(plan.start_from))
     elif plan.start_from is not None:
-        hand_over(runner, plan.start_from, plan.request.robot, plan.request.model)
+        load_stage1_weights(runner, plan.start_from, plan.request.robot, plan.request.model)
 
 
 def _info(plan: Plan, env: Any) -> Any:
-    from umc.rl.checkpoint import CheckpointInfo
-    from umc.rl.trained import env_overrides
+    from umc.rl.checkpoint import CheckpointInfo, env_overrides
     from umc.terrains import ground_name
 
     return CheckpointInfo(
