@@ -123,8 +123,7 @@ class Meter:
             self._engine, position = engine_limits(self.env), self.robot.data.joint_pos.torch
             self._start = torch.where(switched[:, None], position, self._start)
             speed = self.state.of("velocity")
-            if speed is not None:
-                self._cap = torch.where(speed.on, speed.severity, math.inf)
+            self._cap = torch.where(speed.on, speed.severity, math.inf)
             self._begun[switched] = torch.stack((self.state.episode, self.state.step), 1)[switched]
             self._clear(switched)
             self._was_on = self.state.faults_on.clone()

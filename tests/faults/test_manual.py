@@ -70,7 +70,7 @@ class Run:
 def snapshot(state: FaultState) -> dict:
     """All that anybody reads, by the names of kinds."""
     limits = state.limits(HEALTHY)
-    live = {kind.name: state.live_of(kind.name).tolist() for kind in state.kinds if state.live_of(kind.name).any()}
+    live = {kind.name: state.of(kind.name).on.tolist() for kind in state.kinds if state.of(kind.name).on.any()}
     severity = {name: (state.of(name).severity * state.of(name).on).tolist() for name in live}
     age = {name: state.of(name).age.tolist() for name in live}
     told = {"mask": state.joint_mask.tolist(), "flag": state.fault_flag.tolist()}
@@ -92,7 +92,7 @@ def test_a_joint_breaks_with_the_next_step_and_heals_with_the_next():
     effort = run.state.limits(HEALTHY).effort
     assert effort[1, 2] == 4.0
     assert effort.sum() == 15 * 20.0 - 16.0
-    assert run.state.live_of("effort").nonzero().tolist() == [[1, 2]]
+    assert run.state.of("effort").on.nonzero().tolist() == [[1, 2]]
     assert int(run.state.of("effort").onset[1, 2]) == 5
     assert run.state.active.tolist() == [False, True, False]
     run.heal(1, 2)

@@ -93,7 +93,7 @@ def test_several_faults_add_up_and_end_one_by_one():
         for kind in ("dead", "effort"):
             index = [one.name for one in state.kinds].index(kind)
             expected = (plan.joints & on[..., None] & plan.kinds[:, :, index, None]).any(1)
-            assert torch.equal(state.live_of(kind), expected)
+            assert torch.equal(state.of(kind).on, expected)
 
 
 HEALTHY = JointLimits(*(torch.full((4, 6), value) for value in (-1.0, 1.0, 20.0, 10.0)))

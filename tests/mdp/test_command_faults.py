@@ -194,10 +194,10 @@ def test_command_faults_without_their_action_term_are_refused(before):
         UmcError, match=r"commands of 'robot' can fail \(dropped\).*add as the last one: command_faults"
     ):
         start(actions, scenario="dropped")
-    assert not start(actions, scenario="dead").state.breaks_commands
+    assert [kind.name for kind in start(actions, scenario="dead").state.kinds] == ["dead"]
 
 
 def test_command_faults_with_their_action_term_are_accepted():
     other = joint_targets().replace(asset_name="gripper")
     actions = {"joint_pos": joint_targets(), "command_faults": mdp.CommandFaultsCfg(), "gripper": other, "none": None}
-    assert start(actions, scenario="dropped").state.breaks_commands
+    assert [kind.name for kind in start(actions, scenario="dropped").state.kinds] == ["dropped"]

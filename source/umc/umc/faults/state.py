@@ -11,7 +11,7 @@ from typing import Protocol
 
 import torch
 
-from umc.faults.kinds import CommandKind, FaultKind, JointKind, JointLimits, Onset, SensorKind
+from umc.faults.kinds import FaultKind, JointKind, JointLimits, Onset, SensorKind
 from umc.faults.plan import FaultPlan, empty_plan, is_on, widen_plan
 from umc.faults.random import Word, philox, philox_pair, uniform
 from umc.faults.scenarios import Scenario
@@ -143,31 +143,13 @@ class FaultState:
         flag = self.detected.any(dim=1, keepdim=True).float() * 2.0 - 1.0
         return flag.expand(-1, FAULT_FLAG_WIDTH)
 
-    def of(self, kind: str) -> LiveFault | None:
-        """One kind of fault as it is now.
-
-        Args:
-            kind: Its name.
-
-        Returns:
-            The faults, or None if no fault of this kind is ever planned.
-        """
+    def of(self, kind: str) -> LiveFault:
+        """One kind of fault as it is now, by its name; off everywhere if no fault of this kind is ever planned."""
         index = self._index.get(kind)
         if index is None:
-            return None
+            nothing = torch.zeros_like(self.detected)
+            return LiveFault(nothing, nothing.float(), self.step[:, None], nothing.long())
         return LiveFault(self.live[:, index], self.severity[:, index], self.step[:, None], self._onset_step[:, index])
-
-    def live_of(self, kind: str) -> torch.Tensor:
-        """Joints that have one kind of fault now.
-
-        Args:
-            kind: Its name.
-
-        Returns:
-            True where they have; all False if no fault of this kind is ever planned. Shape is (E, J).
-        """
-        index = self._index.get(kind)
-        return self._full((self.num_envs, len(self.joint_names)), False) if index is None else self.live[:, index]
 
     def begin_episode(self, env_ids: torch.Tensor) -> None:
         """Ends all faults of some envs and plans their next episode.
@@ -302,11 +284,6 @@ class FaultState:
         moment = self.step[:, None] * len(self.joint_names) + self.source.joint_ids
         column = seed if isinstance(seed, int) else seed[:, None]
         return column, (env[:, None], episode[:, None], named_stream(stream), moment)
-
-    @property
-    def breaks_commands(self) -> bool:
-        """Whether any fault concerns commands."""
-        return any(isinstance(kind, CommandKind) for kind in self.kinds)
 
     @property
     def _is_wide(self) -> bool:

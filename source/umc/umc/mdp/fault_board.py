@@ -137,7 +137,6 @@ class FaultBoard:
         since = [math.inf] * len(self.joint_names)
         for kind in state.kinds:
             fault = state.of(kind.name)
-            assert fault is not None  # a kind of this state
             for joint, step in enumerate(fault.onset[env_id].tolist()):
                 if fault.on[env_id, joint]:
                     since[joint] = min(since[joint], step * self._env.step_dt)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the policy learns of faults: faulty sensors lie, masked joints are marked, detected faults are flagged."""
+"""Observations under faults: readings of faulty sensors, joint mask, fault flag, and all faults for a critic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from isaaclab.managers import ManagerTermBase, ObservationTermCfg, SceneEntityCf
 from isaaclab.utils.noise import NoiseCfg
 from isaaclab.utils.string import string_to_callable
 
-from umc.faults.kinds import ACTION, POSITION, VELOCITY, Reading, SensorKind
+from umc.faults.apply import SensorChannel
+from umc.faults.kinds import ACTION, POSITION, VELOCITY
 from umc.mdp.events import joint_faults_of
 from umc.utils.errors import UmcError
 
@@ -52,15 +53,13 @@ class joint_sensor(ManagerTermBase):
                 f"joint_sensor does not know what {self._func.__name__} reports; set quantity to '{POSITION}' [rad],"
                 f" '{VELOCITY}' [rad/s] or '{ACTION}'"
             )
-        self._quantity = quantity
         asset_cfg = params.get("asset_cfg")
         self._kwargs: dict[str, Any] = {**(params.get("func_params") or {})}
         if asset_cfg is not None and "asset_cfg" in inspect.signature(self._func).parameters:
             self._kwargs["asset_cfg"] = asset_cfg
         joint_ids: Sequence[int] | slice = slice(None) if asset_cfg is None else asset_cfg.joint_ids
-        self._joint_ids = _columns(joint_ids, env.device)
+        self._channel = SensorChannel(quantity, env.step_dt, joints=_columns(joint_ids, env.device))
         self._corrupts: bool | None = None
-        self._held: dict[str, torch.Tensor] = {}
 
     def __call__(
         self,
@@ -71,7 +70,7 @@ class joint_sensor(ManagerTermBase):
         quantity: str | None = None,
         func_params: Mapping[str, Any] | None = None,
     ) -> torch.Tensor:
-        """Measures.
+        """Return the signal, shape (num_envs, num_joints).
 
         Args:
             env: The environment.
@@ -81,35 +80,11 @@ class joint_sensor(ManagerTermBase):
             quantity: What ``func`` reports: ``position`` [rad], ``velocity`` [rad/s] or ``action``; known for Isaac
                 Lab's own terms.
             func_params: Further parameters of ``func``.
-
-        Returns:
-            The signal. Shape is (num_envs, num_joints).
         """
         signal = self._func(env, **self._kwargs)
         if noise is not None and self._is_corrupted(env):
             signal = noise.func(signal, noise)
-        columns = self._joint_ids
-        state = joint_faults_of(env).advance()
-        for kind in state.kinds:
-            live = state.of(kind.name)
-            if live is None or not isinstance(kind, SensorKind) or self._quantity not in kind.concerns:
-                continue
-            on = live.on[:, columns]
-            held = self._held.get(kind.name, signal)
-            if kind.remembers:
-                self._held[kind.name] = torch.where(on, held, signal)
-            if on.device.type == "cpu" and not on.any():
-                continue
-            reading = Reading(
-                quantity=self._quantity,
-                on=on,
-                severity=live.severity[:, columns],
-                age=live.age[:, columns] * env.step_dt,
-                held=held,
-                normal=lambda stream: state.normal(stream)[:, columns],
-            )
-            signal = kind.read(signal, reading)
-        return signal
+        return self._channel.read(joint_faults_of(env).advance(), signal)
 
     def _is_corrupted(self, env: ManagerBasedEnv) -> bool:
         """Whether the group that this term belongs to wants noise."""
@@ -130,7 +105,7 @@ class joint_sensor(ManagerTermBase):
 def joint_mask(
     env: ManagerBasedEnv, joint_ids: Sequence[int] | None = None, asset_cfg: SceneEntityCfg | None = None
 ) -> torch.Tensor:
-    """Which joints the policy must not listen to.
+    """Mark the joints that the policy has to mask, since their sensor is dead.
 
     Args:
         env: The environment.
@@ -146,22 +121,12 @@ def joint_mask(
 
 
 def fault_flag(env: ManagerBasedEnv) -> torch.Tensor:
-    """Whether a joint fault has been detected.
-
-    Args:
-        env: The environment.
-
-    Returns:
-        +1 where it has, else -1, three times over. Shape is (num_envs, 3).
-    """
+    """Return +1 where a joint fault has been detected, else -1, three times over. Shape is (num_envs, 3)."""
     return joint_faults_of(env).advance().fault_flag.clone()
 
 
 def live_faults(env: ManagerBasedEnv) -> torch.Tensor:
-    """Every fault there is, told or not: what only a critic may know.
-
-    Args:
-        env: The environment.
+    """Mark every fault, detected or not: privileged information for a critic.
 
     Returns:
         1 where a joint has a fault of a kind now, else 0: all joints for the first kind, then for the next.

@@ -1,0 +1,140 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Applies live sensor and command faults to signals, in Isaac Lab as in plain MuJoCo."""
+
+from __future__ import annotations
+
+import torch
+
+from umc.faults.kinds import LONGEST_DELAY, CommandKind, Delivery, FaultKind, Reading, SensorKind
+from umc.faults.state import FaultState
+
+Index = torch.Tensor | slice
+"""Rows or columns of a tensor; on a GPU a list would make the host wait."""
+
+_ALL = slice(None)
+
+
+class SensorChannel:
+    """One quantity of the joints as their sensors report it; remembers what frozen sensors held.
+
+    Args:
+        quantity: ``position`` [rad], ``velocity`` [rad/s] or ``action``.
+        step_dt: Length of an env step [s].
+        envs: The state's envs that signals are of; all if not given.
+        joints: The state's joints that signals are of, in their order; all if not given.
+    """
+
+    def __init__(self, quantity: str, step_dt: float, envs: Index = _ALL, joints: Index = _ALL) -> None:
+        self._quantity, self._step_dt = quantity, step_dt
+        self._envs, self._joints = envs, joints
+        self._held: dict[str, torch.Tensor] = {}
+
+    def reset(self) -> None:
+        """Forget what was held."""
+        self._held.clear()
+
+    def read(self, state: FaultState, signal: torch.Tensor) -> torch.Tensor:
+        """Return what the sensors report, given what working ones would. Shapes are (E, J)."""
+        for kind in state.kinds:
+            if not isinstance(kind, SensorKind) or self._quantity not in kind.concerns:
+                continue
+            live = state.of(kind.name)
+            on = self._mine(live.on)
+            held = self._held.get(kind.name, signal)
+            if kind.remembers:
+                self._held[kind.name] = torch.where(on, held, signal)
+            if on.device.type == "cpu" and not on.any():
+                continue
+            reading = Reading(
+                quantity=self._quantity,
+                on=on,
+                severity=self._mine(live.severity).to(signal.dtype),
+                age=self._mine(live.age) * self._step_dt,
+                held=held,
+                normal=lambda stream: self._mine(state.normal(stream)),
+            )
+            signal = kind.read(signal, reading)
+        return signal
+
+    def _mine(self, values: torch.Tensor) -> torch.Tensor:
+        return values[self._envs][:, self._joints]
+
+
+class CommandChannel:
+    """The line on which joint targets are sent once per env step; the first message of an episode always arrives.
+
+    A fault that the observation of step ``t`` shows concerns the action that answers it, of step ``t + 1``, first.
+
+    Args:
+        state: The faults.
+        envs: The state's envs that targets are of; all if not given.
+    """
+
+    def __init__(self, state: FaultState, envs: Index = _ALL) -> None:
+        self._state, self._envs = state, envs
+        self._known: tuple[FaultKind, ...] = ()
+        self._kinds: list[CommandKind] = []
+        self._sent: torch.Tensor | None = None
+        """Targets of each of the last env steps. Shape is (LONGEST_DELAY + 1, 3, E, J)."""
+        self._num_sent: torch.Tensor | None = None
+        """How many were sent in this episode. Shape is (E,)."""
+        self._newest = 0
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether there are command faults; the first may be a manual one."""
+        if self._known is not self._state.kinds:
+            self._known = self._state.kinds
+            self._kinds = [kind for kind in self._known if isinstance(kind, CommandKind)]
+        return bool(self._kinds)
+
+    def reset(self, env_ids: Index = _ALL) -> None:
+        """Forget what was sent to some envs."""
+        if self._num_sent is not None:
+            self._num_sent[env_ids] = 0
+
+    def send(self, targets: torch.Tensor, last: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Send the targets of an env step.
+
+        Args:
+            targets: Position, velocity and effort targets. Shape is (3, E, J).
+            last: Those that arrived in the env step before; not read in the first of an episode. Shape is (3, E, J).
+
+        Returns:
+            Joints whose command is faulty, shape (E, J), and the targets that arrive, shape (3, E, J); None if none is
+            faulty.
+        """
+        if not self.can_fail:
+            return None
+        if self._sent is None or self._num_sent is None:
+            self._sent = targets.new_zeros(LONGEST_DELAY + 1, *targets.shape)
+            self._num_sent = torch.zeros(targets.shape[1], dtype=torch.long, device=targets.device)
+        self._newest = (self._newest + 1) % len(self._sent)
+        self._sent[self._newest] = targets
+        live = [(kind, self._state.of(kind.name)) for kind in self._kinds]
+        on = torch.stack([fault.on[self._envs] for _, fault in live]).any(dim=0)
+        arriving = None
+        if on.device.type != "cpu" or on.any():
+            last = torch.where((self._num_sent == 0)[:, None], targets, last)
+            arriving = targets
+            for kind, fault in live:
+                delivery = Delivery(
+                    on=fault.on[self._envs],
+                    severity=fault.severity[self._envs],
+                    age=fault.age[self._envs],
+                    sent=self._sent_before,
+                    last=last,
+                    uniform=lambda stream: self._state.uniform(stream)[self._envs],
+                )
+                arriving = kind.deliver(arriving, delivery)
+        self._num_sent += 1
+        return None if arriving is None else (on, arriving)
+
+    def _sent_before(self, steps: torch.Tensor) -> torch.Tensor:
+        """Targets sent a number of env steps ago, or the episode's first if there were fewer."""
+        assert self._sent is not None
+        assert self._num_sent is not None
+        steps = torch.minimum(steps, self._num_sent[:, None])
+        slot = ((self._newest - steps) % len(self._sent)).expand(1, *self._sent.shape[1:])
+        return self._sent.gather(0, slot).squeeze(0)
