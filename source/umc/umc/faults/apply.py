@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from umc.faults.kinds import LONGEST_DELAY, CommandKind, Delivery, FaultKind, Reading, SensorKind
@@ -89,7 +91,7 @@ class CommandChannel:
             self._kinds = [kind for kind in self._known if isinstance(kind, CommandKind)]
         return bool(self._kinds)
 
-    def reset(self, env_ids: Index = _ALL) -> None:
+    def reset(self, env_ids: Index | Sequence[int] = _ALL) -> None:
         """Forget what was sent to some envs."""
         if self._num_sent is not None:
             self._num_sent[env_ids] = 0
