@@ -18,8 +18,7 @@ from pathlib import Path
 import dummy_training as dummy
 import torch
 from umc.rl.runner import TrainingInterrupted
-from umc.utils.distributed import connect, disconnect, peers, same
-from umc.utils.ranks import PeerLost, ranks_from_env
+from umc.utils.distributed import RankLostError, broadcast_object, connect, disconnect, peers, ranks_from_env
 
 ENVS = 16
 """Of all processes together."""
@@ -94,7 +93,7 @@ def train(folder: Path, what: str):
         torch.rand(5)  # a new process has other random numbers
         runner = runner_of(folder / what, what)
         runner.carried["fault_episode"] += 100
-        runner.resume(str(same(folder / what / f"model_{ITERATIONS - 1}.pt")))
+        runner.resume(str(broadcast_object(folder / what / f"model_{ITERATIONS - 1}.pt")))
         print("goes on:", runner.carried["fault_episode"].tolist())
     try:
         with peers():
@@ -108,7 +107,7 @@ def main(folder: Path, todo: list[str]) -> int:
     try:
         for what in todo:
             train(folder, what)
-    except PeerLost as error:
+    except RankLostError as error:
         print(error, file=sys.stderr)
         return 1
     disconnect()

@@ -14,8 +14,8 @@ import sys
 import time
 from pathlib import Path
 
+from umc.utils.distributed import ranks_from_env
 from umc.utils.process import end_with_parent
-from umc.utils.ranks import ranks_from_env
 
 
 def main() -> int:

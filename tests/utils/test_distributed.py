@@ -23,9 +23,9 @@ from umc.training import task_cfg as resolve
 from umc.training import train as launch
 from umc.training.plan import Plan, share_plan
 from umc.utils import distributed
+from umc.utils.distributed import Ranks, ranks_from_env, without_ranks
 from umc.utils.errors import UmcError
 from umc.utils.process import ChildFailed
-from umc.utils.ranks import Ranks, ranks_from_env, without_ranks
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 TIMEOUT_S = 500.0
@@ -128,7 +128,7 @@ def test_only_the_first_process_writes(trained):
 
 
 def test_the_death_of_one_process_ends_the_others_and_keeps_the_checkpoint(tmp_path):
-    codes, texts = run(tmp_path, "die")  # ends long before distributed.PATIENCE is at its end
+    codes, texts = run(tmp_path, "die")  # ends long before distributed.TIMEOUT is at its end
     assert codes == [1, -signal.SIGKILL], texts
     assert "another process of the run is gone" in texts[0]
     assert "Traceback" not in texts[0]
@@ -216,8 +216,7 @@ def test_gpus_that_there_are_not_are_refused(monkeypatch, gpus, asked, line):
 )
 def test_processes_that_share_a_gpu_are_refused(monkeypatch, device, others, refused):
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(uuid="a"))
-    monkeypatch.setattr(distributed, "everyone", lambda mine: [mine, *others])
-    monkeypatch.setattr(distributed, "together", lambda step: step())
+    monkeypatch.setattr(distributed, "all_gather", lambda mine: [mine, *others])
     several(monkeypatch, 0)
     chosen = SimpleNamespace(device=device, folder=Path("run"), start_from=None, record=SimpleNamespace(path=Path("f")))
     chosen.env_cfg = SimpleNamespace()
@@ -246,7 +245,7 @@ def test_a_missing_stage_1_is_trained_on_the_way_by_torchrun_only(monkeypatch, c
 
     monkeypatch.chdir(tmp_path)
     several(monkeypatch, 0)
-    monkeypatch.setattr(distributed, "connect", lambda *_: None)
+    monkeypatch.setattr(launch, "connect", lambda *_: None)
     monkeypatch.setattr("umc.training.plan.needs_stage1", lambda _: True)
     monkeypatch.setattr(launch, "run_script", train_py)
     monkeypatch.delenv(distributed.AGENT_STORE, raising=False)
@@ -258,14 +257,15 @@ def test_a_missing_stage_1_is_trained_on_the_way_by_torchrun_only(monkeypatch, c
 
 
 def test_a_mistake_of_one_process_is_everybodys(monkeypatch):
-    monkeypatch.setattr(distributed, "everyone", lambda mine: [mine, None, "no GPU"])
+    monkeypatch.setattr(distributed, "connected", lambda: True)
+    monkeypatch.setattr(distributed, "all_gather", lambda mine: [mine, None, "no GPU"])
     with pytest.raises(distributed.SharedError, match=r"no GPU \(process 2\)"):
-        distributed.together(lambda: 1)
+        distributed.run_on_all_ranks(lambda: 1)
 
 
 def test_errors_that_are_not_about_others_stay_what_they_are(monkeypatch):
     several(monkeypatch, 0)
     with pytest.raises(RuntimeError, match="shapes"), distributed.peers():
         raise RuntimeError("shapes cannot be multiplied")
-    with pytest.raises(distributed.PeerLost), distributed.peers():
+    with pytest.raises(distributed.RankLostError), distributed.peers():
         raise RuntimeError("[gloo/transport/tcp/pair.cc:538] Connection closed by peer [127.0.0.1]:34567")

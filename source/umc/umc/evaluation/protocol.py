@@ -14,8 +14,8 @@ from umc.evaluation.metrics import check_radii
 from umc.evaluation.protocol_checks import ENTRY_KEYS, check_entry
 from umc.faults import find_scenario
 from umc.utils.config import read_config_file
+from umc.utils.distributed import LARGEST_SEED
 from umc.utils.errors import UmcError
-from umc.utils.ranks import LARGEST_SEED
 
 DEFAULT_PROTOCOL = "umc_paper"
 """Protocol that ``--protocol`` names by default."""

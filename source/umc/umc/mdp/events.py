@@ -29,8 +29,8 @@ from umc.faults.severity import FRACTION
 from umc.mdp.actions import check_command_faults
 from umc.mdp.curricula import has_fault_curriculum
 from umc.mdp.physics import JointLimitWriter
+from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
-from umc.utils.ranks import ranks_from_env
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation

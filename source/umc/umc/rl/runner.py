@@ -26,10 +26,9 @@ from umc.rl.checkpoint import (
 from umc.rl.logger import Progress, ProgressLogger
 from umc.rl.symmetry import OnePassSymmetry, add_mirrored, mirror_of
 from umc.rl.watchdog import Watchdog
-from umc.utils.distributed import configure_rsl_rl, everyone, highest, weights_digest
+from umc.utils.distributed import all_gather, all_reduce_max, configure_rsl_rl, ranks_from_env, weights_digest
 from umc.utils.errors import UmcError
 from umc.utils.random_state import random_states, seed_all, set_random_states
-from umc.utils.ranks import ranks_from_env
 
 SAVE_EVERY_S = 120.0
 """Longest time between two checkpoints [s]: what a ``kill -9`` may cost where iterations are slow."""
@@ -289,7 +288,7 @@ class TrainingRun:
 
     def _gather(self) -> None:
         """Bring together what processes add to a checkpoint; all have to call this at the same moment."""
-        self._shares = everyone(self._share())
+        self._shares = all_gather(self._share())
         digests = [share["weights"] for share in self._shares]
         if len(set(digests)) > 1:
             odd = [rank for rank, digest in enumerate(digests) if digest != digests[0]]
@@ -310,7 +309,7 @@ class TrainingRun:
         stop = None if self._signals is None else self._signals.signum
         timed = not loop_saves and self.ranks.first and time.monotonic() - self._last_save >= self.save_every_s
         # no process stops or saves alone: the others would wait for it
-        signum, save_now = highest(stop or 0, int(timed))
+        signum, save_now = all_reduce_max(stop or 0, int(timed))
         stop, timed = signum or None, bool(save_now) and not signum
         if self.ranks.several and (loop_saves or timed or stop is not None):
             self._gather()

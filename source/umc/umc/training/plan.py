@@ -35,10 +35,10 @@ from umc.training.task_cfg import (
     pick_device,
     resolve_cfgs,
 )
+from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
 from umc.utils.naming import experiment_folder
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, parent, read_record
-from umc.utils.ranks import ranks_from_env
 
 STAGE2_KEYS = ("env.events.faults", "env.events.begin_faults", "agent.experiment_name")
 """Overrides that a Stage 1 trained on the way must not take over: it has no faults, and its own folder."""
@@ -209,10 +209,10 @@ def share_plan(plan: Plan) -> None:
     """
     if not ranks_from_env().several:
         return
-    from umc.utils.distributed import check_gpus, same, together
+    from umc.utils.distributed import broadcast_object, check_gpus, run_on_all_ranks
 
     check_gpus(plan.device)
-    folder, start = same((str(plan.folder), None if plan.start_from is None else str(plan.start_from)))
+    folder, start = broadcast_object((str(plan.folder), None if plan.start_from is None else str(plan.start_from)))
     plan.record.path = Path(folder) / plan.record.path.name
     plan.record.writes = ranks_from_env().first
     plan.env_cfg.log_dir = folder
@@ -222,7 +222,7 @@ def share_plan(plan: Plan) -> None:
         if plan.start_from is not None and not plan.start_from.is_file():
             raise UmcError(f"no checkpoint at {plan.start_from}; all machines need --logs on a disk that they share")
 
-    together(see)
+    run_on_all_ranks(see)
 
 
 def claim_folder(plan: Plan) -> None:

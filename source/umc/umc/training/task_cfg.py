@@ -17,8 +17,8 @@ from typing import Any
 from umc.rl.critics import LIVE_GROUP
 from umc.training.arguments import TrainRequest, add_arguments
 from umc.utils.cli import at_least_one, did_you_mean
+from umc.utils.distributed import Ranks, ranks_from_env
 from umc.utils.errors import UmcError
-from umc.utils.ranks import Ranks, ranks_from_env
 
 HYDRA_QUIET = [
     "hydra/job_logging=disabled",

@@ -18,13 +18,24 @@ from umc.rl.critics import add_privileged_faults, use_mlp_critic
 from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import TrainRequest, parse
 from umc.training.sizes import cpu_threads, is_large
+from umc.utils.cli import run_main
 from umc.utils.console import drop_known_warnings, drop_physx_news, quiet
+from umc.utils.distributed import (
+    RankLostError,
+    broadcast_object,
+    check_flag,
+    check_stage1_on_the_way,
+    connect,
+    disconnect,
+    peers,
+    ranks_from_env,
+    run_on_all_ranks,
+)
 from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
 from umc.utils.naming import LIBRARIES, entry_point, stage1_task
-from umc.utils.process import ChildFailed, end_with_parent, run_script, typed
+from umc.utils.process import end_with_parent, run_script, typed
 from umc.utils.provenance import FINISHED
-from umc.utils.ranks import PeerLost, SharedError, ranks_from_env
 
 if TYPE_CHECKING:
     from umc.rl.runner import TrainingRun
@@ -33,48 +44,10 @@ if TYPE_CHECKING:
 STARTUP_LOG = "startup.log"
 """What Isaac Lab prints while it builds an env, kept in the run folder."""
 
-FAILED = 1
-USAGE_ERROR = 2
-INTERRUPTED = 130
-
 
 def main(argv: list[str], scripts: Path) -> int:
-    """Run ``scripts/train.py``.
-
-    Args:
-        argv: Arguments without the script's name.
-        scripts: Folder of train.py, evaluate.py and play.py.
-
-    Returns:
-        Exit status: 0 done, 1 another process of the run is gone, 2 wrong use, 130 Ctrl-C, 143 SIGTERM, or that of a
-        script this one depends on.
-    """
-    try:
-        return _run(argv, scripts)
-    except PeerLost as error:
-        print(f"error: {_mine()}{error}; checkpoints are kept, --resume goes on with the last", file=sys.stderr)
-        return FAILED
-    except SharedError as error:
-        if not _mine():
-            print(f"error: {error}", file=sys.stderr)
-        return USAGE_ERROR
-    except UmcError as error:
-        print(f"error: {_mine()}{error}", file=sys.stderr)
-        return USAGE_ERROR
-    except ChildFailed as error:
-        print(error.line, file=sys.stderr)
-        return error.code
-    except KeyboardInterrupt as interrupt:
-        signum = getattr(interrupt, "signum", None)  # TrainingInterrupted has said how to resume
-        if signum is None:
-            print("stopped; what was not saved yet is lost", flush=True)
-        return INTERRUPTED if signum is None else 128 + signum
-
-
-def _mine() -> str:
-    """Whose message it is, where it is not that of the process that speaks for all."""
-    rank = os.environ.get("RANK", "0")
-    return "" if rank == "0" else f"process {rank}: "
+    """Run ``train.py`` and return its exit status; ``scripts`` is the folder of train.py, evaluate.py and play.py."""
+    return run_main(lambda argv: _run(argv, scripts), argv, "stopped; what was not saved yet is lost")
 
 
 def _run(argv: list[str], scripts: Path) -> int:
@@ -94,8 +67,6 @@ def _run(argv: list[str], scripts: Path) -> int:
     ranks = ranks_from_env()
     if not ranks.several and "--distributed" not in argv:
         return _work(argv, scripts)
-    from umc.utils.distributed import check_flag, connect, disconnect
-
     check_flag("--distributed" in argv, ranks)
     with contextlib.ExitStack() as silence:
         if not ranks.first:
@@ -107,37 +78,27 @@ def _run(argv: list[str], scripts: Path) -> int:
         return status
 
 
-def _together(step: Callable[[], Any]) -> Any:
-    """What several processes have to manage all or none of."""
-    if not ranks_from_env().several:
-        return step()
-    from umc.utils.distributed import together
-
-    return together(step)
-
-
 def _work(argv: list[str], scripts: Path) -> int:
-    request = _together(lambda: parse(argv))
+    request = run_on_all_ranks(lambda: parse(argv))
 
     # from here on imports take seconds
     from umc.training.plan import claim_folder, make_plan, needs_stage1, share_plan
     from umc.training.task_cfg import add_launcher_options
-    from umc.utils.distributed import check_stage1_on_the_way, same
 
-    request.options.seed = same(request.options.seed)  # -1 has been drawn
+    request.options.seed = broadcast_object(request.options.seed)  # -1 has been drawn
     with quiet():
-        _together(lambda: add_launcher_options(request, argv))
+        run_on_all_ranks(lambda: add_launcher_options(request, argv))
     if request.options.quick:
         from umc.training.smoke_test import run_quick
 
         return run_quick(request, scripts)
-    if same(_together(lambda: needs_stage1(request))):
-        _together(lambda: check_stage1_on_the_way(ranks_from_env()))
+    if broadcast_object(run_on_all_ranks(lambda: needs_stage1(request))):
+        run_on_all_ranks(lambda: check_stage1_on_the_way(ranks_from_env()))
         train_stage1(request, scripts)
     with quiet():
-        plan = _together(lambda: make_plan(request))
+        plan = run_on_all_ranks(lambda: make_plan(request))
     share_plan(plan)
-    _together(lambda: claim_folder(plan))
+    run_on_all_ranks(lambda: claim_folder(plan))
     checkpoint = train(plan, argv)
     print(f"checkpoint: {checkpoint}", flush=True)
     if request.options.video and ranks_from_env().first:
@@ -248,10 +209,9 @@ def _simulate(plan: Plan) -> Path:
     threads = cpu_threads(is_large(plan.request.spec)) if plan.device == "cpu" else None
     if threads is not None:
         torch.set_num_threads(threads)
-    from umc.utils.distributed import peers
     from umc.utils.matmul import training_products
 
-    failure: UmcError | PeerLost | None = None
+    failure: UmcError | RankLostError | None = None
     checkpoint: Path | None = None
     fast = {"cuda_matmul_allow_tf32": True, "cudnn_allow_tf32": True}  # as Isaac Lab trains
     with scoped_torch_backend_flags(**fast, cudnn_deterministic=False, cudnn_benchmark=True):
@@ -270,7 +230,7 @@ def _simulate(plan: Plan) -> Path:
                     checkpoint = runner.train(plan.agent_cfg.max_iterations, plan.agent_cfg.init_at_random_ep_len)
                 results = {"reward": runner.logger.mean_return(), "episode_steps": runner.logger.mean_length()}
                 plan.record.fields["result"] = results
-            except (UmcError, PeerLost) as error:
+            except (UmcError, RankLostError) as error:
                 failure = error
     if failure is not None:
         raise failure

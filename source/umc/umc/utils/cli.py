@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
+from umc.utils.distributed import RankLostError, SharedError, ranks_from_env
 from umc.utils.errors import UmcError
 from umc.utils.process import ChildFailed
-from umc.utils.ranks import PeerLost, SharedError, ranks_from_env
 
 FAILED = 1
 """Exit status of a run that lost one of its processes, or of a sweep of which a part failed."""
@@ -63,7 +63,7 @@ def run_main(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str
         signal.signal(signal.SIGTERM, _terminate)
     try:
         return work(list(argv))
-    except PeerLost as error:
+    except RankLostError as error:
         return _say(f"error: {_process()}{error}; checkpoints are kept, --resume goes on with the last", FAILED)
     except SharedError as error:
         return USAGE_ERROR if _process() else _say(f"error: {error}", USAGE_ERROR)

@@ -1,93 +1,180 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Several processes that train one policy: they find each other, agree on what to do, and end together.
+"""Several processes (ranks) that train one policy: who they are, how they agree, and how they end together.
 
-rsl_rl averages gradients, KL divergence and learning rate over the processes, and
-:class:`umc.models.MaskedNormalization` its statistics. Here is what is left: the backend, and everything that all have
-to do at the same moment (stop, save) or alike (where to start from, which folder).
+rsl_rl averages gradients, KL divergence and learning rate over the ranks, and :class:`umc.models.MaskedNormalization`
+its statistics. Here is the rest: the backend, and what all ranks do at the same moment (stop, save) or alike (folder,
+checkpoint to start from). torch is imported only once there are several ranks.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import hashlib
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import torch
-import torch.distributed as dist
-from torch.distributed.rendezvous import rendezvous
-
 from umc.utils.errors import UmcError
-from umc.utils.ranks import PeerLost, Ranks, SharedError, ranks_from_env
 
-PATIENCE = datetime.timedelta(minutes=10)
-"""How long a process waits for the others before it gives up, NCCL's own default. It has to cover the first compilation
-of Warp's kernels on the slowest machine; a process that dies is noticed at once."""
+SEED_STRIDE = 100_003
+"""From one rank's seed to the next one's. Greater than every seed that ``--seed -1`` draws, so that runs of a sweep
+share no random numbers (with Isaac Lab's stride of 1, rank 1 of seed 42 draws what rank 0 of seed 43 does)."""
 
-LOST = re.compile(r"gloo|nccl|connection (closed|reset)|socket|broken pipe|timed? ?out", re.IGNORECASE)
-"""What torch's errors about other processes say; they are plain RuntimeErrors on gloo."""
+LARGEST_SEED = 2**32 - 1
+"""NumPy takes seeds up to this."""
+
+VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""Environment variables that torchrun sets."""
+
+TIMEOUT = datetime.timedelta(minutes=10)
+"""How long a rank waits for the others, NCCL's own default. It has to cover the first compilation of Warp's kernels on
+the slowest machine; a process that dies is noticed at once."""
+
+LOST_ERRORS = re.compile(r"gloo|nccl|connection (closed|reset)|socket|broken pipe|timed? ?out", re.IGNORECASE)
+"""torch's errors about other ranks; they are plain RuntimeErrors on gloo."""
 
 AGENT_STORE = "TORCHELASTIC_USE_AGENT_STORE"
-"""Set to ``True`` by torchrun where it keeps the processes' meeting place itself."""
+"""Set to ``True`` by torchrun where it keeps the rendezvous store itself."""
 
 LAUNCHER = "python -m torch.distributed.run --nproc_per_node 2"
 """How several processes are started; the same as ``torchrun``."""
 
 
-def check_flag(wanted: bool, ranks: Ranks) -> None:
-    """Refuse ``--distributed`` without others, and others without ``--distributed``.
+class SharedError(UmcError):
+    """A user's mistake that every rank knows of; rank 0 prints it."""
 
-    Args:
-        wanted: Whether ``--distributed`` was given.
-        ranks: This process among the others.
+
+class RankLostError(Exception):
+    """Another rank has died or does not answer."""
+
+    def __init__(self, error: BaseException) -> None:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        super().__init__(f"another process of the run is gone ({lines[0][:160]})")
+
+
+@dataclasses.dataclass(frozen=True)
+class Ranks:
+    """This process among those that train together."""
+
+    rank: int = 0
+    """Its number, counted from 0 over all machines."""
+    local_rank: int = 0
+    """Its number on its machine."""
+    world_size: int = 1
+    """Number of processes on all machines."""
+
+    @property
+    def several(self) -> bool:
+        """Whether there are others."""
+        return self.world_size > 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this process prints and writes for all."""
+        return self.rank == 0
+
+    def first_env(self, num_envs: int) -> int:
+        """Return the number of this rank's env 0 among the envs of all ranks, which have ``num_envs`` each.
+
+        Faults are drawn by it: two processes of 64 envs encounter the faults of one with 128.
+        """
+        return self.rank * num_envs
+
+    def seed(self, seed: int) -> int:
+        """Return this rank's seed of simulation and action noise for a run's seed, which is that of rank 0."""
+        return (seed + self.rank * SEED_STRIDE) % (LARGEST_SEED + 1)
+
+
+def ranks_from_env(variables: Mapping[str, str] | None = None) -> Ranks:
+    """Read torchrun's environment variables; without them this process is the only one.
 
     Raises:
-        UmcError: If flag and processes do not fit.
+        UmcError: If a variable is not a number, or they contradict each other.
     """
+    variables = os.environ if variables is None else variables
+    numbers = {}
+    for name, default in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1")):
+        text = variables.get(name) or default
+        if not text.isdigit():
+            raise UmcError(f"the environment variable {name} is {text!r}, no number; let torchrun set it")
+        numbers[name] = int(text)
+    rank, local_rank, world_size = numbers.values()
+    if world_size < 1 or not (local_rank <= rank < world_size):
+        raise UmcError(
+            f"the environment variables RANK={rank}, LOCAL_RANK={local_rank}, WORLD_SIZE={world_size} contradict each "
+            "other; let torchrun set them"
+        )
+    return Ranks(rank, local_rank, world_size)
+
+
+def without_ranks(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return environment variables for a child that is not a rank."""
+    return {
+        name: value
+        for name, value in variables.items()
+        if name not in VARIABLES and not name.startswith("TORCHELASTIC_") and name not in ("GROUP_RANK", "ROLE_RANK")
+    }
+
+
+def check_flag(wanted: bool, ranks: Ranks) -> None:
+    """Raise UmcError for ``--distributed`` without a launcher, and for several ranks without ``--distributed``."""
     if ranks.several and not wanted:
         raise UmcError(
             f"{ranks.world_size} processes were started (WORLD_SIZE); add --distributed if they are to train together"
         )
-    if wanted and not dist.is_torchelastic_launched() and not ranks.several:
+    if wanted and "TORCHELASTIC_RUN_ID" not in os.environ and not ranks.several:
         raise UmcError(f"--distributed needs a launcher: {LAUNCHER} scripts/train.py --distributed ...")
 
 
+def connected() -> bool:
+    """Return whether this process is connected to other ranks."""
+    dist: Any = sys.modules.get("torch.distributed")
+    return dist is not None and dist.is_initialized()
+
+
 def connect(ranks: Ranks, purpose: str) -> None:
-    """Find the other processes.
-
-    Args:
-        ranks: This process among the others; alone it connects to nobody.
-        purpose: What for. A Stage 1 that is trained on the way meets at the same address as the run that waits for it,
-            under another name.
-
-    Raises:
-        PeerLost: If they do not come.
-    """
-    if not ranks.several or dist.is_initialized():
-        return
-    # CPU tensors (what is agreed upon) go by gloo, CUDA tensors (gradients) by NCCL
-    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
-    with peers():
-        store, rank, world_size = next(rendezvous("env://", timeout=PATIENCE))
-        store = dist.PrefixStore(f"umc/{purpose}", store)  # pyright: ignore[reportPrivateImportUsage]
-        dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=PATIENCE)
-
-
-def check_stage1_on_the_way(ranks: Ranks) -> None:
-    """Refuse to train a missing Stage 1 where the processes of its training could not meet.
-
-    torchrun itself keeps the address at which processes meet. Of processes that others started (srun, mpirun) the first
-    keeps it, and its child would have to open the same port once more.
+    """Connect the ranks; a single one does nothing.
 
     Args:
         ranks: This process among the others.
+        purpose: Name of the meeting. A Stage 1 that is trained on the way meets at the address of the run that waits
+            for it, under another name.
 
     Raises:
-        UmcError: If somebody other than torchrun started them.
+        RankLostError: If the others do not come.
+    """
+    if not ranks.several or connected():
+        return
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.rendezvous import rendezvous
+
+    # CPU tensors (decisions) go by gloo, CUDA tensors (gradients) by NCCL
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
+    with peers():
+        store, rank, world_size = next(rendezvous("env://", timeout=TIMEOUT))
+        store = dist.PrefixStore(f"umc/{purpose}", store)  # pyright: ignore[reportPrivateImportUsage]
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=TIMEOUT)
+
+
+def disconnect() -> None:
+    """Leave the other ranks."""
+    if connected():
+        import torch.distributed as dist
+
+        dist.destroy_process_group()
+
+
+def check_stage1_on_the_way(ranks: Ranks) -> None:
+    """Raise UmcError where the processes of a Stage 1 that is trained on the way could not meet.
+
+    torchrun itself keeps the address at which processes meet. Of processes that others started (srun, mpirun) the first
+    keeps it, and its child would have to open the same port once more.
     """
     if ranks.several and os.environ.get(AGENT_STORE) != "True":
         raise UmcError(
@@ -97,18 +184,14 @@ def check_stage1_on_the_way(ranks: Ranks) -> None:
 
 
 def check_gpus(device: str) -> None:
-    """Refuse processes that share a GPU, which NCCL does not connect; all have to call this at the same moment.
+    """Raise SharedError if two ranks share a GPU, which NCCL does not connect; all ranks call this at the same moment.
 
-    By the GPUs' own numbers: how many a process sees says nothing where a scheduler shows each its own.
-
-    Args:
-        device: Device of this process.
-
-    Raises:
-        SharedError: If two have the same.
+    GPUs are compared by UUID: how many a process sees says nothing where a scheduler shows each its own.
     """
+    import torch
+
     mine = None if device == "cpu" else str(torch.cuda.get_device_properties(device).uuid)
-    gpus = [gpu for gpu in everyone(mine) if gpu is not None]
+    gpus = [gpu for gpu in all_gather(mine) if gpu is not None]
     if len(set(gpus)) < len(gpus):
         raise SharedError(
             f"{len(gpus)} processes have {len(set(gpus))} GPUs in all, and each needs one of its own; give torchrun "
@@ -116,94 +199,76 @@ def check_gpus(device: str) -> None:
         )
 
 
-def disconnect() -> None:
-    """Leave the other processes."""
-    if dist.is_initialized():
-        dist.destroy_process_group()
-
-
 @contextlib.contextmanager
 def peers() -> Iterator[None]:
-    """Turn torch's many errors over a process that is gone into :class:`PeerLost`; errors of one process stay."""
+    """Turn torch's many errors about a lost rank into :class:`RankLostError`; other errors pass."""
+    import torch.distributed as dist
+
     try:
         yield
     except dist.DistError as error:
-        raise PeerLost(error) from error
+        raise RankLostError(error) from error
     except RuntimeError as error:
-        if not ranks_from_env().several or LOST.search(str(error)) is None:
+        if not ranks_from_env().several or LOST_ERRORS.search(str(error)) is None:
             raise
-        raise PeerLost(error) from error
+        raise RankLostError(error) from error
 
 
-def same[T](value: T) -> T:
-    """What process 0 has, in every process.
-
-    Args:
-        value: Plain values; only that of process 0 counts.
-
-    Returns:
-        The value of process 0.
-    """
-    if not dist.is_initialized():
+def broadcast_object[T](value: T) -> T:
+    """Return the value of rank 0, made of plain values, on every rank."""
+    if not connected():
         return value
+    import torch
+    import torch.distributed as dist
+
     box = [value]
     with peers():
         dist.broadcast_object_list(box, src=0, device=torch.device("cpu"))
     return box[0]
 
 
-def everyone[T](value: T) -> list[T]:
-    """What each process has, in every process.
-
-    Args:
-        value: Plain values and CPU tensors.
-
-    Returns:
-        The values in the order of ranks.
-    """
-    if not dist.is_initialized():
+def all_gather[T](value: T) -> list[T]:
+    """Return the values of all ranks, made of plain values and CPU tensors, in the order of ranks."""
+    if not connected():
         return [value]
+    import torch.distributed as dist
+
     values: list[Any] = [None] * dist.get_world_size()
     with peers():
         dist.all_gather_object(values, value)
     return values
 
 
-def highest(*numbers: int) -> list[int]:
-    """The highest of all processes' numbers, one by one.
-
-    Args:
-        *numbers: Whole numbers, as many in every process.
-
-    Returns:
-        The highest.
-    """
-    if not dist.is_initialized():
+def all_reduce_max(*numbers: int) -> list[int]:
+    """Return the maximum over all ranks of each number."""
+    if not connected():
         return list(numbers)
-    together = torch.tensor(numbers, dtype=torch.int64)
+    import torch
+    import torch.distributed as dist
+
+    reduced = torch.tensor(numbers, dtype=torch.int64)
     with peers():
-        dist.all_reduce(together, op=dist.ReduceOp.MAX)
-    return together.tolist()
+        dist.all_reduce(reduced, op=dist.ReduceOp.MAX)
+    return reduced.tolist()
 
 
-def together[T](step: Callable[[], T]) -> T:
-    """Do something in every process, and fail in every process where one fails: none is left waiting for another.
+def run_on_all_ranks[T](step: Callable[[], T]) -> T:
+    """Call a function on every rank, and fail on every rank if it fails on one, so that none waits for another.
 
     Args:
-        step: What to do; nothing in it may wait for the other processes.
-
-    Returns:
-        What it returned here.
+        step: The function; nothing in it may wait for other ranks.
 
     Raises:
-        SharedError: If it raised an UmcError in any process.
+        SharedError: If it raised an UmcError on any of several ranks.
     """
+    if not connected():
+        return step()
     result, mine = None, None
     try:
         result = step()
     except UmcError as error:
         mine = str(error)
-    errors = {rank: error for rank, error in enumerate(everyone(mine)) if error is not None}
+    errors = {rank: error for rank, error in enumerate(all_gather(mine)) if error is not None}
     if errors:
         rank, text = next(iter(errors.items()))
         raise SharedError(text if rank == 0 else f"{text} (process {rank})")
@@ -211,14 +276,9 @@ def together[T](step: Callable[[], T]) -> T:
 
 
 def weights_digest(saved: Mapping[str, Any]) -> str:
-    """SHA-256 of all parameters and statistics: networks that are equal bit by bit have equal digests.
+    """Return the SHA-256 of all parameters and statistics in what an algorithm's ``save`` returns."""
+    import torch
 
-    Args:
-        saved: What an algorithm's ``save`` gives.
-
-    Returns:
-        The digest in hexadecimal.
-    """
     digest = hashlib.sha256()
     for part in ("actor_state_dict", "critic_state_dict"):
         for name, tensor in saved[part].items():
@@ -228,7 +288,7 @@ def weights_digest(saved: Mapping[str, Any]) -> str:
 
 
 def configure_rsl_rl(runner: Any) -> None:
-    """What rsl_rl's runner does about several processes, for a CPU, too.
+    """Configure several processes in rsl_rl's runner, on a CPU, too.
 
     What: stands in for ``OnPolicyRunner._configure_multi_gpu``.
     Why: rsl_rl 5.5.1 demands the device ``cuda:<local rank>`` and NCCL, and opens the process group itself, when the
@@ -239,7 +299,7 @@ def configure_rsl_rl(runner: Any) -> None:
         runner: The runner under construction; ``device`` and ``cfg`` are set.
 
     Raises:
-        UmcError: If there are other processes, but :func:`connect` has not been called.
+        UmcError: If there are other ranks, but :func:`connect` has not been called.
     """
     ranks = ranks_from_env()
     runner.gpu_world_size = ranks.world_size
@@ -248,13 +308,15 @@ def configure_rsl_rl(runner: Any) -> None:
     runner.cfg["multi_gpu"] = None
     if not ranks.several:
         return
-    if not dist.is_initialized():
+    if not connected():
         raise UmcError("several processes, but no connection: call umc.utils.distributed.connect before the runner")
     runner.cfg["multi_gpu"] = {
         "global_rank": ranks.rank,
         "local_rank": ranks.local_rank,
         "world_size": ranks.world_size,
     }
+    import torch
+
     device = torch.device(runner.device)
     if device.type == "cuda":
         torch.cuda.set_device(device)

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from umc.utils.distributed import ranks_from_env, without_ranks
 from umc.utils.errors import UmcError
-from umc.utils.ranks import ranks_from_env, without_ranks
 
 LAUNCHER = "UMC_LAUNCHER"
 """Environment variable by which ``isaaclab.sh -p`` says how it was called."""
