@@ -38,8 +38,8 @@ def take(task: str, path: Path, overrides: Sequence[str] = ()) -> None:
     from isaaclab.envs import ManagerBasedRLEnv
     from umc.evaluation.conditions import make_calm, set_healthy
     from umc.mdp import fault_state
-    from umc.rendering.camera import CAMERA, Cinema, camera_cfg
-    from umc.rendering.writers import write_still
+    from umc.rendering.camera import CAMERA, FollowCamera, camera_cfg
+    from umc.rendering.writers import write_png
     from umc.tasks.registry import checked_task
     from umc.training.task_cfg import resolve_cfgs
 
@@ -56,12 +56,13 @@ def take(task: str, path: Path, overrides: Sequence[str] = ()) -> None:
     setattr(env_cfg.scene, CAMERA, camera_cfg(SIZE, SIZE))
     env = ManagerBasedRLEnv(env_cfg)
     env.reset()
-    cinema = Cinema(env)
+    camera = FollowCamera(env, fault_state(env), "front")
     for _ in range(SETTLED):
         env.step(torch.zeros(1, env.action_manager.total_action_dim))
-        frame = cinema.shoot(fault_state(env))
+        camera.follow()
+        frame = camera.render()
     left, upper, right, lower = CROP
-    write_still(path, frame[upper:lower, left:right])
+    write_png(path, frame[upper:lower, left:right])
 
 
 def main() -> int:

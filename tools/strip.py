@@ -13,9 +13,9 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from umc.evaluation.session import INTERRUPTED, USAGE_ERROR, parse, prepare
 from umc.rendering.film import film_takes, robot_title
+from umc.rendering.film_cfg import HEALTHY, FilmCfg
 from umc.rendering.layout import INK, PALE, PAPER, Take
-from umc.rendering.shot import HEALTHY, Shot, shot_protocol
-from umc.rendering.writers import Frame, write_still
+from umc.rendering.writers import Frame, write_png
 from umc.utils.errors import UmcError
 
 BEGIN, APART, STILLS = 3.0, 0.06, 6
@@ -62,14 +62,14 @@ def take_strip(argv: Sequence[str]) -> int:
     step_dt = session.env_cfg.sim.dt * session.env_cfg.decimation
     apart, first = max(round(options.apart / step_dt), 1), max(round(options.begin / step_dt), 1)
     steps = [first + number * apart for number in range(options.stills)]
-    shot = Shot(steps[-1] + 1, HEALTHY, 1, PANEL)
-    protocol = shot_protocol(session.info.robot, shot, options.seed)
-    (take,), step_dt = film_takes(session, protocol, shot, PANEL, frozenset(steps))
+    cfg = FilmCfg(steps=steps[-1] + 1, scenario=HEALTHY, onset=1, size=PANEL)
+    protocol = cfg.protocol(session.info.robot, options.seed)
+    (take,), step_dt = film_takes(session, protocol, cfg, frozenset(steps))
     info = session.info
     title = f"{robot_title(session)}, {info.model}, stage {info.stage}, iteration {info.iteration}"
     if take.ended is not None:
         print(f"the robot fell at {take.ended * step_dt:.1f} s")
-    write_still(options.out, strip(take, title, step_dt))
+    write_png(options.out, strip(take, title, step_dt))
     print(f"picture: {options.out}", flush=True)
     return 0
 

@@ -71,7 +71,6 @@ def checkpoints(tmp_path_factory):
         (play, ["--checkpoint", "CHECKPOINT", "CHECKPOINT", "--names", "NM"], "1 names for 2 checkpoints"),
         (play, ["--checkpoint", "CHECKPOINT", "CHECKPOINT", "--out", "clip.avi"], "cannot write .avi"),
         (play, ["--checkpoint", "CHECKPOINT", "CHECKPOINT", "--scenario", "9"], "unknown scenario 9"),
-        (play, ["--checkpoint", "CHECKPOINT", "--out", "clip.gif"], "add --side"),
         (play, ["--checkpoint", "CHECKPOINT", "protocol.steps=3"], "only env. overrides"),
         (play, ["--checkpoint", "CHECKPOINT", "--scenario", "0"], "unknown scenario 0"),
         (play, ["--checkpoint", "CHECKPOINT", "--steps", "1"], "--steps is 1"),

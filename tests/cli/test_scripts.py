@@ -16,8 +16,7 @@ from PIL import Image
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.protocol import QUICK_ONSET, QUICK_STEPS
 from umc.evaluation.study_file import STUDY, load_study
-from umc.rendering.shot import QUICK_SIZE
-from umc.rendering.writers import RING_COLOR
+from umc.rendering.film_cfg import QUICK
 from umc.utils.io import sha256
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -108,31 +107,25 @@ def test_shipped_policies_walk_and_their_joints_carry_the_robot(policy, physics,
 
 
 def red_pixels(frame):
-    """Pixels of a broken link, below the caption."""
-    body = frame[QUICK_SIZE[1] // 3 :].astype(int)
+    """Pixels of a faulty link and of the line on the ground, without header and time line."""
+    body = frame[QUICK.size[1] // 2 : -QUICK.size[1] // 3].astype(int)
     return int(((body[..., 0] > 120) & (body[..., 1] < 70) & (body[..., 2] < 70)).sum())
 
 
-def ring_pixels(frame):
-    return int((np.abs(frame.astype(int) - RING_COLOR).max(axis=-1) < 25).sum())
-
-
 @pytest.mark.engine
-def test_play_films_the_robot_and_colours_broken_joints_from_onset_on(tmp_path):
+def test_play_films_the_robot_and_colors_faulty_joints_from_onset_on(tmp_path):
     write_fresh(tmp_path)
-    arguments = ("--quick", "--steps", 16, "--scenario", 6, "--onset", 8, "--out", tmp_path / "out")
+    arguments = ("--quick", "--steps", 16, "--scenario", 6, "--onset", 8, "--seed", 7, "--out", tmp_path / "out")
     done = run_script("play.py", "--checkpoint", tmp_path / "model_0.pt", *arguments)
     assert done.returncode == 0, done.stderr[-3000:]
-    film, still = (tmp_path / "out" / f"UMC-A1-Stage2_scenario6{suffix}" for suffix in (".mp4", ".png"))
+    film, still = (tmp_path / "out" / f"UMC-A1-Stage2_scenario6_seed7{suffix}" for suffix in (".mp4", ".png"))
     assert str(film) in done.stdout
     frames = list(imageio.get_reader(film).iter_data())
     assert len(frames) == 8
-    assert frames[0].shape == (QUICK_SIZE[1], QUICK_SIZE[0], 3)
+    assert frames[0].shape[1] == QUICK.size[0]
     # frames of steps 2, 4, 6 are healthy, those from step 8 on are not
     assert [red_pixels(frame) > 100 for frame in frames] == [False] * 3 + [True] * 5
-    assert [ring_pixels(frame) > 20 for frame in frames] == [False] * 3 + [True] * 5
     picture = np.asarray(Image.open(still).convert("RGB"))
-    assert picture.shape[0] > 2 * QUICK_SIZE[1]
     # sky, ground and a dark robot: no blank picture
     assert picture.std() > 25
-    assert (picture[: QUICK_SIZE[1]].max(axis=-1) < 80).mean() > 0.02
+    assert (picture.max(axis=-1) < 80).mean() > 0.02

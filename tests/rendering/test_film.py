@@ -1,23 +1,24 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Clips of several policies: what the flags ask for, how metres count, and one clip on a real engine."""
+"""Films: what the flags ask for, and one film of several policies on a real engine."""
 
+import argparse
 import json
 import subprocess
 import sys
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import imageio.v2 as imageio
 import imageio_ffmpeg
 import numpy as np
 import pytest
-import torch
 from fresh_policy import write_fresh
 from PIL import Image
-from umc.rendering.film import QUICK_PANEL, clip_files, mark_of, wants_clip
+from umc.rendering.film import mark_of
+from umc.rendering.film_cfg import QUICK, FilmCfg, add_film_arguments, check_output, film_cfg, film_files
 from umc.rendering.layout import ALARM, SENSOR, Moment, Take
-from umc.rendering.shot import Tape
 from umc.utils.errors import UmcError
 
 from tools import strip
@@ -27,30 +28,21 @@ TIMEOUT_S = 500
 
 
 def flags(**changes):
-    return Namespace(**{"checkpoint": ["a.pt", "b.pt"], "side": False, "names": None, "out": None, **changes})
-
-
-def test_several_policies_make_a_clip_and_one_does_with_side():
-    assert wants_clip(flags(), several=True, shown=False)
-    assert wants_clip(flags(side=True), several=False, shown=False)
-    assert not wants_clip(flags(), several=False, shown=False)
-    assert not wants_clip(flags(), several=False, shown=True)
+    parser = argparse.ArgumentParser()
+    add_film_arguments(parser)
+    return Namespace(**{**vars(parser.parse_args([])), "checkpoint": ["a.pt", "b.pt"], "out": None, **changes})
 
 
 @pytest.mark.parametrize(
-    ("changes", "several", "shown", "words"),
+    ("changes", "words"),
     [
-        ({}, True, True, "--viz shows one policy"),
-        ({"side": True}, False, True, "--viz shows one policy"),
-        ({"names": ["a"]}, True, False, "1 names for 2 checkpoints"),
-        ({"names": ["a"]}, False, False, "--names are for clips"),
-        ({"out": Path("a/b.avi")}, True, False, "cannot write .avi; choose .mp4, .gif, .png or a folder"),
-        ({"out": Path("a/b.gif")}, False, False, "add --side"),
+        ({"names": ["a"]}, "1 names for 2 checkpoints"),
+        ({"out": Path("a/b.avi")}, "cannot write .avi; choose .mp4, .gif, .png or a folder"),
     ],
 )
-def test_flags_that_make_no_sense_are_refused(changes, several, shown, words):
+def test_a_film_that_cannot_be_written_is_refused_before_it_is_filmed(changes, words):
     with pytest.raises(UmcError, match=words):
-        wants_clip(flags(**changes), several, shown)
+        check_output(flags(**changes))
 
 
 def test_a_missing_ffmpeg_is_said_before_anything_is_filmed(monkeypatch):
@@ -58,30 +50,27 @@ def test_a_missing_ffmpeg_is_said_before_anything_is_filmed(monkeypatch):
         raise RuntimeError("No ffmpeg exe could be found.")
 
     monkeypatch.setattr(imageio_ffmpeg, "get_ffmpeg_exe", missing)
-    for out in (None, Path("folder"), Path("clip.mp4")):
+    for out in (None, Path("folder"), Path("film.mp4"), Path("film.gif")):
         with pytest.raises(UmcError, match="pip install imageio-ffmpeg"):
-            wants_clip(flags(out=out), several=True, shown=False)
-    assert wants_clip(flags(out=Path("clip.gif")), several=True, shown=False)
+            check_output(flags(out=out))
+    check_output(flags(out=Path("film.png")))
+
+
+def test_flags_make_a_cfg():
+    assert film_cfg(flags()) == FilmCfg()
+    assert film_cfg(flags(quick=True, view="front")) == replace(QUICK, view="front")
+    assert film_cfg(flags(steps=20, scenario=3)) == FilmCfg(steps=20, onset=10, scenario=3)
+    assert FilmCfg(scenario=4).title == "scenario 4: dead sensors, slow joints"
+    assert FilmCfg().title == "scenario 8: healthy"
 
 
 def test_a_folder_gets_every_kind_and_a_file_name_its_own():
-    assert [path.name for path in clip_files(Path("films"), "walk")] == ["walk.mp4", "walk.gif", "walk.png"]
-    assert clip_files(Path("films/a.GIF"), "walk") == [Path("films/a.GIF")]
-    assert [path.parent.name for path in clip_files(Path("v1.2"), "walk")] == ["v1.2"] * 3
+    assert [path.name for path in film_files(Path("films"), "walk")] == ["walk.mp4", "walk.gif", "walk.png"]
+    assert film_files(Path("films/a.GIF"), "walk") == [Path("films/a.GIF")]
+    assert [path.parent.name for path in film_files(Path("v1.2"), "walk")] == ["v1.2"] * 3
 
 
-def test_metres_are_the_greatest_distance_since_the_last_start():
-    tape = Tape(torch.tensor([1.0, 1.0]))
-    for place in ([4.0, 5.0], [1.0, 2.0]):
-        tape.stretch(torch.tensor(place))
-    assert tape.greatest == pytest.approx(5.0)
-    tape.restart(torch.tensor([1.0, 2.0]))
-    assert tape.greatest == 0.0
-    tape.stretch(torch.tensor([1.0, 2.5]))
-    assert tape.greatest == pytest.approx(0.5)
-
-
-def test_the_legend_has_the_colour_that_joints_get():
+def test_the_legend_has_the_color_that_joints_get():
     assert [mark_of(scenario) for scenario in (1, 3, 6, 8)] == [SENSOR, ALARM, ALARM, None]
 
 
@@ -89,7 +78,7 @@ def test_a_strip_writes_its_picture_and_refuses_what_it_cannot_show(tmp_path, mo
     checkpoint = str(write_fresh(tmp_path))
     asked = {}
 
-    def film(session, protocol, shot, size, steps):
+    def film(session, protocol, cfg, steps):
         asked.update(steps=sorted(steps), scenario=protocol.scenarios, count=session.options.num_envs)
         take = Take("walk")
         for step in sorted(steps):
@@ -129,7 +118,7 @@ def reddish(panel):
 
 
 @pytest.mark.engine
-def test_policies_meet_the_same_fault_from_the_same_start_in_one_clip(tmp_path):
+def test_policies_meet_the_same_fault_from_the_same_start_in_one_film(tmp_path):
     first, second = (write_fresh(tmp_path / name, model=name) for name in ("mlp", "transformer_small32"))
     arguments = ["--quick", "--steps", 16, "--scenario", 1, "--onset", 8, "--seed", 7, "--out", tmp_path / "out"]
     command = [SCRIPTS / "play.py", "--checkpoint", first, second, first, "--names", "A", "B", "A", *arguments]
@@ -149,14 +138,14 @@ def test_policies_meet_the_same_fault_from_the_same_start_in_one_clip(tmp_path):
     with Image.open(tmp_path / "out" / f"{name}.gif") as gif:
         assert gif.n_frames == 4
 
-    told = json.loads((tmp_path / "out" / f"{name}.json").read_text())["policies"]
-    assert [one["name"] for one in told] == ["A", "B", "A"]
-    assert [one["onset"] for one in told] == [8, 8, 8]
-    assert told[0]["joints"]
-    assert told[0]["joints"] == told[1]["joints"] == told[2]["joints"]
-    assert told[0]["distance"] == told[2]["distance"] != told[1]["distance"]
+    policies = json.loads((tmp_path / "out" / f"{name}.json").read_text())["policies"]
+    assert [one["name"] for one in policies] == ["A", "B", "A"]
+    assert [one["onset"] for one in policies] == [8, 8, 8]
+    assert policies[0]["joints"]
+    assert policies[0]["joints"] == policies[1]["joints"] == policies[2]["joints"]
+    assert policies[0]["distance"] == policies[2]["distance"] != policies[1]["distance"]
 
-    width = QUICK_PANEL[0]
+    width = QUICK.size[0]
     step = (frames.shape[2] - width) // 2
     panels = [frames[:, frames.shape[1] // 4 : -frames.shape[1] // 4, at : at + width] for at in (0, step, 2 * step)]
     # frames of steps 2, 4, 6 are healthy, those from step 8 on are not: in every panel

@@ -1,19 +1,19 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Metre lines and the mark of the fault, on ground seen from right above."""
+"""What pixels show, meter lines and the mark of the fault."""
 
 import numpy as np
 import pytest
-from umc.rendering.ground import LINE_COLOR, ONSET_COLOR, Way, crossings, paint_metres
+from umc.rendering.ground import LINE_COLOR, ONSET_COLOR, Track, View, crossings, focal_pixels, paint_ground
 
 WIDTH, HEIGHT = 240, 120
-METRES_PER_PIXEL = 0.02
+METERS_PER_PIXEL = 0.02
 LIT = 200
 
 
 def above(rise=0.0):
     """Frame, depth and positions of a patch of ground, 4.8 m wide; ``rise`` is its slope."""
-    y, x = np.mgrid[:HEIGHT, :WIDTH] * METRES_PER_PIXEL
+    y, x = np.mgrid[:HEIGHT, :WIDTH] * METERS_PER_PIXEL
     points = np.stack([x - 0.9, y - 1.2, rise * x], axis=-1)
     return np.full((HEIGHT, WIDTH, 3), LIT, dtype=np.uint8), np.full((HEIGHT, WIDTH), 1.0, dtype=np.float32), points
 
@@ -23,10 +23,10 @@ def is_color(image, color):
 
 
 @pytest.mark.parametrize("rise", [0.0, 0.3])
-def test_lines_lie_every_metre_along_the_way_on_slopes_too(rise):
+def test_lines_lie_every_meter_along_the_track_on_slopes_too(rise):
     frame, depth, points = above(rise)
-    way = Way(np.array([0.3, 0.0]), 0.0)
-    image = paint_metres(frame, depth, points, np.ones((HEIGHT, WIDTH), dtype=bool), way)
+    track = Track(np.array([0.3, 0.0]), 0.0)
+    image = paint_ground(frame, depth, points, np.ones((HEIGHT, WIDTH), dtype=bool), track)
     on_line = is_color(image[:60], LINE_COLOR)  # numbers stand below
     away = points[:60][on_line][:, 0] - 0.3
     assert set(np.round(away)) == {-1, 0, 1, 2, 3}
@@ -34,10 +34,10 @@ def test_lines_lie_every_metre_along_the_way_on_slopes_too(rise):
     assert on_line.all(axis=0).sum() == on_line.any(axis=0).sum()  # whole lines across the way
 
 
-def test_the_way_turns_with_the_robot():
+def test_the_track_turns_with_the_robot():
     frame, depth, points = above()
-    image = paint_metres(
-        frame, depth, points, np.ones((HEIGHT, WIDTH), dtype=bool), Way(np.array([0.0, 0.0]), np.pi / 2)
+    image = paint_ground(
+        frame, depth, points, np.ones((HEIGHT, WIDTH), dtype=bool), Track(np.array([0.0, 0.0]), np.pi / 2)
     )
     away = points[:90][is_color(image[:90], LINE_COLOR)][:, 1]
     assert np.abs(away - np.round(away)).max() < 0.03
@@ -46,9 +46,9 @@ def test_the_way_turns_with_the_robot():
 def test_the_fault_is_marked_where_it_set_in():
     frame, depth, points = above()
     ground = np.ones((HEIGHT, WIDTH), dtype=bool)
-    way = Way(np.array([0.3, 0.0]), 0.0)
-    assert not is_color(paint_metres(frame, depth, points, ground, way), ONSET_COLOR).any()
-    struck = is_color(paint_metres(frame, depth, points, ground, way, onset_at=1.4), ONSET_COLOR)
+    track = Track(np.array([0.3, 0.0]), 0.0)
+    assert not is_color(paint_ground(frame, depth, points, ground, track), ONSET_COLOR).any()
+    struck = is_color(paint_ground(frame, depth, points, ground, track, onset_at=1.4), ONSET_COLOR)
     assert struck.sum() >= HEIGHT
     assert np.abs(points[struck][:, 0] - 1.7).max() < 0.03
 
@@ -59,10 +59,10 @@ def test_the_robot_is_left_alone_and_shadows_stay():
     ground[:40, 100:140] = False
     frame[:40, 100:140] = (30, 60, 90)
     frame[50:60, 20:40] = LIT // 2
-    image = paint_metres(frame, depth, points, ground, Way(np.array([0.0, 0.0]), 0.0), onset_at=1.2)
+    image = paint_ground(frame, depth, points, ground, Track(np.array([0.0, 0.0]), 0.0), onset_at=1.2)
     assert (image[:40, 100:140] == (30, 60, 90)).all()
     assert image[50:60, 20:40].mean() < 0.6 * image[40:49, 20:40].mean()
-    sky = paint_metres(frame, depth, points, np.zeros_like(ground), Way(np.array([0.0, 0.0]), 0.0))
+    sky = paint_ground(frame, depth, points, np.zeros_like(ground), Track(np.array([0.0, 0.0]), 0.0))
     assert (sky == frame).all()
 
 
@@ -70,7 +70,28 @@ def test_numbers_stand_at_their_lines():
     along = np.linspace(-0.5, 2.6, 311)
     ground = np.ones(311, dtype=bool)
     found = crossings(along, ground)
-    assert [metre for metre, _ in found] == [0, 1, 2]
+    assert [meter for meter, _ in found] == [0, 1, 2]
     assert [along[column] for _, column in found] == pytest.approx([0, 1, 2], abs=0.011)
     ground[140:160] = False  # a leg stands on the line of 1 m
-    assert [metre for metre, _ in crossings(along, ground)] == [0, 2]
+    assert [meter for meter, _ in crossings(along, ground)] == [0, 2]
+
+
+def flat_ground(view):
+    """Depth of flat ground, by intersecting each pixel's ray with z = 0; what looks at the sky is 0."""
+    along = view.ground_points(np.ones((90, 160), dtype=np.float32))[..., 2] - view.eye[2]
+    with np.errstate(divide="ignore"):
+        depth = -view.eye[2] / along
+    return np.where(along < 0, depth, 0.0).astype(np.float32)
+
+
+def test_a_view_finds_the_place_of_a_pixel():
+    view = View(np.array([2.0, -1.0, 1.5]), np.array([0.5, 0.25, 0.0]))
+    points = view.ground_points(flat_ground(view))
+    np.testing.assert_allclose(points[44:46, 79:81].mean(axis=(0, 1)), view.target, atol=0.02)
+    view = View(np.array([0.0, -2.0, 1.0]), np.array([0.0, 0.0, 0.9]))
+    points = view.ground_points(flat_ground(view))
+    assert points[60, 120, 0] > points[60, 40, 0]  # right of the camera
+    assert points[60, 80, 1] > points[80, 80, 1]  # farther away
+    assert np.isnan(points[0]).all()  # sky
+    above = View(np.array([0.001, 0.0, 4.0]), np.zeros(3)).ground_points(np.full((90, 160), 4.0, dtype=np.float32))
+    assert np.linalg.norm(above[45, 81] - above[45, 80]) == pytest.approx(4.0 / focal_pixels(160), rel=1e-3)

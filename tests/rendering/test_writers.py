@@ -1,114 +1,43 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ground pattern, caption, film and sheet, without a simulator."""
+"""MP4, GIF and PNG: what is in them, how a GIF gets small, what a failure leaves."""
 
 import imageio.v2 as imageio
 import numpy as np
 import pytest
-from umc.rendering import writers as picture
-from umc.rendering.writers import View, focal_pixels, paint_ground, sheet, write_caption, write_film, write_still
+from PIL import Image, ImageSequence
+from umc.rendering.writers import GIF_QUALITIES, write_gif, write_mp4, write_png
 from umc.utils.errors import UmcError
 
-WIDTH, HEIGHT = 160, 90
+RED = (219, 33, 28)
+WIDTH, HEIGHT = 90, 60
 
 
-def straight_down(height=4.0):
-    """A camera nearly above the origin, and the depth image of flat ground."""
-    view = View(np.array([0.001, 0.0, height]), np.array([0.0, 0.0, 0.0]))
-    return view, np.full((HEIGHT, WIDTH), height, dtype=np.float32)
+def walk(count=20, until=None):
+    """Grays that move, and four red pixels; fails at frame ``until``."""
+    ramp = np.linspace(0, 255, WIDTH).astype(np.uint8)
+    for number in range(count):
+        if number == until:
+            raise KeyboardInterrupt
+        frame = np.repeat(np.tile(np.roll(ramp, number), (HEIGHT, 1))[..., None], 3, axis=2)
+        frame[10:12, 10:12] = RED
+        yield frame
 
 
-def flat_ground(view):
-    """Depth of flat ground, by intersecting each pixel's ray with z = 0; what looks at the sky is 0."""
-    along = view.ground_points(np.ones((HEIGHT, WIDTH), dtype=np.float32))[..., 2] - view.eye[2]
-    with np.errstate(divide="ignore"):
-        depth = -view.eye[2] / along
-    return np.where(along < 0, depth, 0.0).astype(np.float32)
+def noise(count=24):
+    return (np.random.default_rng(number).integers(0, 255, (HEIGHT, WIDTH, 3), np.uint8) for number in range(count))
 
 
-def test_the_middle_of_the_picture_is_the_target():
-    view = View(np.array([2.0, -1.0, 1.5]), np.array([0.5, 0.25, 0.0]))
-    points = view.ground_points(flat_ground(view))
-    middle = points[HEIGHT // 2 - 1 : HEIGHT // 2 + 1, WIDTH // 2 - 1 : WIDTH // 2 + 1].mean(axis=(0, 1))
-    np.testing.assert_allclose(middle, view.target, atol=0.02)
+def seconds(image):
+    return sum(frame.info["duration"] for frame in ImageSequence.Iterator(image)) / 1000
 
 
-def test_right_in_the_picture_is_right_of_the_camera_and_up_is_farther():
-    view = View(np.array([0.0, -2.0, 1.0]), np.array([0.0, 0.0, 0.0]))
-    points = view.ground_points(flat_ground(view))
-    assert points[60, 120, 0] > points[60, 40, 0]
-    assert points[50, 80, 1] > points[80, 80, 1]
-
-
-def test_a_pixel_covers_what_the_lens_says():
-    view, depth = straight_down(height=4.0)
-    points = view.ground_points(depth)
-    spacing = np.linalg.norm(points[45, 81] - points[45, 80])
-    assert spacing == pytest.approx(4.0 / focal_pixels(WIDTH), rel=1e-3)
-
-
-def test_tiles_alternate_every_half_metre_and_only_on_the_ground():
-    view, depth = straight_down(height=4.0)
-    gray = np.full((HEIGHT, WIDTH, 3), 100, dtype=np.uint8)
-    painted = paint_ground(gray, depth, view)
-    x, y = (view.ground_points(depth)[..., axis] for axis in (0, 1))
-    inside = (np.floor(x / 0.5) == 1) & (np.floor(y / 0.5) == 0)
-    beside = (np.floor(x / 0.5) == 0) & (np.floor(y / 0.5) == 0)
-    assert len(np.unique(painted[inside])) == len(np.unique(painted[beside])) == 1
-    assert painted[inside][0, 0] < painted[beside][0, 0]
-    # half a metre above the ground stands something else
-    raised = depth.copy()
-    raised[:, :80] = 3.5
-    assert (paint_ground(gray, raised, view)[:, :80] == 100).all()
-
-
-def test_a_ring_lies_at_its_radius_around_its_centre():
-    view, depth = straight_down(height=4.0)
-    gray = np.full((HEIGHT, WIDTH, 3), 100, dtype=np.uint8)
-    painted = paint_ground(gray, depth, view, rings=(0.5,), center=(0.3, 0.1))
-    on_ring = (painted == picture.RING_COLOR).all(axis=-1)
-    points = view.ground_points(depth)[on_ring]
-    away = np.hypot(points[:, 0] - 0.3, points[:, 1] - 0.1)
-    assert on_ring.sum() > 50
-    assert np.abs(away - 0.5).max() < 0.06
-
-
-def test_the_sky_stays_as_it_is():
-    view = View(np.array([0.0, -2.0, 1.0]), np.array([0.0, 0.0, 0.9]))
-    gray = np.full((HEIGHT, WIDTH, 3), 100, dtype=np.uint8)
-    depth = flat_ground(view)
-    painted = paint_ground(gray, depth, view, rings=(1.0, 2.0))
-    assert (depth == 0).any()
-    assert (painted[depth == 0] == 100).all()
-
-
-def test_a_caption_is_dark_text_and_red_in_an_alarm():
-    gray = np.full((270, 480, 3), 128, dtype=np.uint8)
-    plain, alarm = write_caption(gray, ["fault", "text"]), write_caption(gray, ["fault", "text"], alarm=True)
-    assert (plain[:60].min(axis=-1) < 60).any()
-    redness = alarm[..., 0].astype(int) - alarm[..., 1]
-    assert redness.max() > 100
-    assert (plain[..., 0].astype(int) - plain[..., 1]).max() < 30
-    assert (plain[200:] == 128).all()
-
-
-def test_the_sheet_shows_the_first_and_the_last_frame():
-    frames = [np.full((20, 30, 3), number, dtype=np.uint8) for number in range(101)]
-    page = sheet(frames)
-    assert page[5, 5, 0] == 0
-    assert page[-5, -5, 0] == 100
-    assert page.shape == (2 * 20 + picture.SHEET_GAP, 3 * 30 + 2 * picture.SHEET_GAP, 3)
-    assert sheet(frames[:1]).shape == (20, 30, 3)
-    assert sheet(frames[:4])[-5, -5, 0] == 255
-
-
-def test_the_film_is_h264_with_every_frame(tmp_path):
+def test_a_film_is_h264_with_every_frame(tmp_path):
     path = tmp_path / "films" / "walk.mp4"
-    frames = [np.full((90, 160, 3), 20 * number, dtype=np.uint8) for number in range(10)]
-    write_film(path, frames, fps=25)
+    write_mp4(path, (np.full((HEIGHT, WIDTH, 3), 20 * number, dtype=np.uint8) for number in range(10)), fps=25)
     reader = imageio.get_reader(path)
     data = reader.get_meta_data()
-    assert (data["codec"], data["size"], data["fps"]) == ("h264", (160, 90), 25.0)
+    assert (data["codec"], data["size"], data["fps"]) == ("h264", (WIDTH, HEIGHT), 25.0)
     assert data["pix_fmt"].startswith("yuv420p")
     read = np.stack(list(reader.iter_data()))
     assert len(read) == 10
@@ -116,9 +45,48 @@ def test_the_film_is_h264_with_every_frame(tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["walk.mp4"]
 
 
+def test_a_gif_runs_at_the_films_speed_and_keeps_rare_colors(tmp_path):
+    path = tmp_path / "new" / "walk.gif"
+    assert write_gif(path, walk, 25.0, WIDTH) == GIF_QUALITIES[0]
+    with Image.open(path) as image:
+        assert (image.size, image.n_frames, image.info["loop"]) == ((WIDTH, HEIGHT), 10, 0)
+        assert seconds(image) == pytest.approx(20 / 25)
+        image.seek(7)
+        assert np.abs(np.subtract(image.convert("RGB").getpixel((11, 11)), RED)).max() < 12
+    assert [file.name for file in path.parent.iterdir()] == ["walk.gif"]
+
+
+def test_a_big_gif_gets_coarser_until_it_fits(tmp_path):
+    path = tmp_path / "noise.gif"
+    sizes = []
+    for most in (10**9, 40_000, 1):
+        quality = write_gif(path, noise, 25.0, WIDTH, max_bytes=most)
+        sizes.append(path.stat().st_size)
+        assert path.stat().st_size <= most or quality == GIF_QUALITIES[-1]
+    assert sizes[0] > sizes[1] > sizes[2]
+    with Image.open(path) as image:
+        assert image.size[0] == pytest.approx(WIDTH * GIF_QUALITIES[-1][2], abs=1)
+        assert seconds(image) == pytest.approx(24 / 25, abs=0.05)  # fewer frames, not a faster walk
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path: write_gif(path, lambda: walk(until=10), 25.0, WIDTH),
+        lambda path: write_mp4(path, walk(until=10), 25.0),
+    ],
+)
+def test_an_interrupted_film_leaves_the_old_file(tmp_path, write):
+    path = tmp_path / "walk.mp4"
+    path.write_bytes(b"old")
+    with pytest.raises(KeyboardInterrupt):
+        write(path)
+    assert path.read_bytes() == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["walk.mp4"]
+
+
 def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path):
     (tmp_path / "file").write_text("")
-    frame = np.zeros((90, 160, 3), dtype=np.uint8)
-    for write in (lambda path: write_film(path, [frame], 25), lambda path: write_still(path, frame)):
-        with pytest.raises(UmcError, match="choose another folder"):
+    for write in (lambda path: write_mp4(path, walk(), 25), lambda path: write_png(path, next(walk()))):
+        with pytest.raises(UmcError, match="cannot write"):
             write(tmp_path / "file" / "walk.mp4")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The camera in the simulation: drawn by Newton's Warp renderer, so that neither screen nor GPU is needed."""
+"""Camera that follows a robot, drawn by Newton's Warp renderer, so that neither screen nor GPU is needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from isaaclab_newton.renderers import NewtonWarpRendererCfg
 from umc.faults import FaultState
 from umc.mdp import height_above_ground
 from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR
-from umc.rendering.writers import FOCAL_LENGTH, HORIZONTAL_APERTURE, Frame, View, paint_ground
+from umc.rendering.ground import FOCAL_LENGTH, HORIZONTAL_APERTURE, Track, View, paint_ground
+from umc.rendering.writers import Frame
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -27,41 +28,38 @@ CAMERA = "film_camera"
 
 SKY_COLOR = (0.86, 0.91, 0.96)
 FAR_CLIP = 60.0
-"""Ground ends here [m]."""
+"""The ground ends here [m]."""
 
-VIEW_DIRECTION = (0.62, -0.74, 0.26)
-"""From the robot towards the camera in the robot's frame: a little ahead of it, to its right, above."""
+DIRECTIONS = {"side": (0.0, -1.0, 0.2), "front": (0.62, -0.74, 0.26)}
+"""From the robot towards the camera in the robot's frame; from the side it walks to the right of the picture."""
 
 VIEW_BASE, VIEW_PER_HEIGHT = 0.6, 3.4
-"""Distance of the camera [m]: the base, and more for each metre that the robot is high."""
+"""Distance of the camera [m]: the base, and more for each meter that the robot is high."""
 
 LOOK_AT = 0.75
 """Height that the camera looks at, as a part of the trunk's start height [-]."""
 
-NO_BODY = -1
-"""What Newton calls the body of a shape that does not move."""
-
 SMOOTHING = 0.15
 """Weight of the newest position in the camera's path [-]."""
 
+GROUND_COLOR = (0.745, 0.780, 0.760)
+"""Marks the pixels of the ground, on rough ground too: no robot has this green."""
 
-def camera_cfg(width: int, height: int, albedo: bool = False) -> CameraCfg:
-    """A camera that is moved by hand.
+TOLERANCE = 2
+"""Difference of colors that are the same, of 255."""
 
-    Args:
-        width: Width of a frame [px].
-        height: Height of a frame [px].
-        albedo: Whether it sees the colours of surfaces, too, as they are without light.
+NO_BODY = -1
+"""Newton's body of a shape that does not move."""
 
-    Returns:
-        The cfg, to be put into a scene of one env.
-    """
+
+def camera_cfg(width: int, height: int) -> CameraCfg:
+    """Create a camera with frames of a width and height [px], for a scene of one env."""
     return CameraCfg(
         prim_path="{ENV_REGEX_NS}/FilmCamera",
         update_period=0.0,
         width=width,
         height=height,
-        data_types=["rgb", "distance_to_image_plane", *(["albedo"] if albedo else [])],
+        data_types=["rgb", "distance_to_image_plane", "albedo"],
         background_color=SKY_COLOR,
         spawn=sim_utils.PinholeCameraCfg(
             focal_length=FOCAL_LENGTH, horizontal_aperture=HORIZONTAL_APERTURE, clipping_range=(0.05, FAR_CLIP)
@@ -70,106 +68,103 @@ def camera_cfg(width: int, height: int, albedo: bool = False) -> CameraCfg:
     )
 
 
-class Cinema:
-    """Follows env 0 with the camera and paints broken joints."""
+class FaultPainter:
+    """Color the links behind faulty joints in a Newton model: red for the motor or range, amber for the rest.
 
-    def __init__(self, env: ManagerBasedRLEnv, direction: tuple[float, float, float] = VIEW_DIRECTION) -> None:
-        """Points the camera at the robot; call it right after a reset.
+    Args:
+        model: Newton's model of all envs.
+        state: Faults of all envs.
+        ground_color: New color of shapes without a body.
+    """
 
-        Args:
-            env: An environment whose scene has :func:`camera_cfg`.
-            direction: From the robot towards the camera, in the robot's frame.
-        """
+    def __init__(self, model: Any, state: FaultState, ground_color: tuple[float, float, float] | None = None) -> None:
+        self._state = state
+        self._colors: torch.Tensor = wp.to_torch(model.shape_color)
+        self._healthy = self._colors.clone()
+        body_of_shape = torch.from_numpy(model.shape_body.numpy())
+        if ground_color is not None:
+            ground = (body_of_shape == NO_BODY).to(self._colors.device)
+            self._healthy[ground] = torch.tensor(ground_color, device=self._colors.device)
+        self._shapes = shapes_of_joints(model, state.joint_names)
+
+    def paint(self) -> None:
+        """Color all links by the faults of now."""
+        self._colors.copy_(self._healthy)
+        broken, live = self._state.broken.tolist(), self._state.live.any(dim=1).tolist()
+        for (env, joint), rows in self._shapes.items():
+            if live[env][joint]:
+                color = FAULT_COLOR if broken[env][joint] else SENSOR_COLOR
+                self._colors[rows] = torch.tensor(color, device=self._colors.device)
+
+
+def shapes_of_joints(model: Any, joint_names: tuple[str, ...]) -> dict[tuple[int, int], torch.Tensor]:
+    """Return the rows of the shapes of the link that each joint moves, by env and joint index."""
+    column = {name: index for index, name in enumerate(joint_names)}
+    body_of_shape = torch.from_numpy(model.shape_body.numpy())
+    joints = zip(model.joint_label, model.joint_world.numpy(), model.joint_child.numpy(), strict=True)
+    return {
+        (int(world), column[name]): (body_of_shape == int(child)).nonzero().squeeze(1)
+        for label, world, child in joints
+        if (name := label.rpartition("/")[2]) in column
+    }
+
+
+class FollowCamera:
+    """Follow the robot of env 0 and color its faulty joints; create it right after a reset.
+
+    Args:
+        env: An environment whose scene has :func:`camera_cfg`.
+        state: Its faults.
+        view: One of :data:`DIRECTIONS`.
+    """
+
+    def __init__(self, env: ManagerBasedRLEnv, state: FaultState, view: str = "side") -> None:
         self._env = env
         self._camera: Any = env.scene[CAMERA]
         self._robot: Any = env.scene["robot"]
-        self._device = env.device
-        self._direction = np.asarray(direction) / np.linalg.norm(direction)
-        self._parts: dict[str, torch.Tensor] | None = None
-        self._colors: torch.Tensor | None = None
+        self._direction = np.asarray(DIRECTIONS[view]) / np.linalg.norm(DIRECTIONS[view])
+        self._state = state
+        self._painter: FaultPainter | None = None
         self.restart()
 
     def restart(self) -> None:
-        """Points the camera at the robot where it stands now."""
+        """Point the camera at the robot where it stands now, and count meters from there."""
         start = float(self._robot.cfg.init_state.pos[2])
         self._look_at_height = LOOK_AT * start
         heading = float(self._robot.data.heading_w.torch[0])
         turn = np.array([[np.cos(heading), -np.sin(heading), 0], [np.sin(heading), np.cos(heading), 0], [0, 0, 1]])
         self._offset = (VIEW_BASE + VIEW_PER_HEIGHT * start) * turn @ self._direction
         self._focus = self._trunk()
+        self._track = Track(self._focus[:2].copy(), heading)
+        self._onset_at: float | None = None
 
-    def shoot(self, state: FaultState, rings: tuple[float, ...] = (), center: tuple[float, ...] = (0, 0)) -> Frame:
-        """Takes a frame.
-
-        Args:
-            state: Which joints are broken.
-            rings: Radii of distance rings on the ground [m].
-            center: Where they are centred [m].
-
-        Returns:
-            The frame.
-        """
-        self.follow()
-        view = self._point(state)
-        depth = self._seen("distance_to_image_plane")[..., 0]
-        return paint_ground(self._seen("rgb")[..., :3], depth, view, rings, center)
+    def mark_fault(self) -> None:
+        """Mark the place where the robot is now as that of the fault."""
+        self._onset_at = float(self._track.along(self._trunk()))
 
     def follow(self) -> None:
-        """Moves the camera a little after the robot; to be called at even intervals."""
+        """Move the camera a little after the robot; call it at even intervals."""
         self._focus += SMOOTHING * (self._trunk() - self._focus)
 
-    def _point(self, state: FaultState) -> View:
-        """Sets the camera up and paints broken joints; what is seen next is the new view."""
+    def render(self) -> Frame:
+        """Render a frame from where :meth:`follow` has moved the camera."""
         view = View(self._focus + self._offset, self._focus.copy())
         eye, target = (torch.tensor(point, dtype=torch.float32)[None] for point in (view.eye, view.target))
-        self._camera.set_world_poses_from_view(eye.to(self._device), target.to(self._device))
-        self._paint(state)
-        return view
-
-    def _seen(self, name: str) -> np.ndarray:
-        """One of the camera's images."""
-        return self._camera.data.output[name].torch[0].cpu().numpy()
-
-    def _trunk(self) -> np.ndarray:
-        """Horizontal position of the trunk, at the height above the ground that the camera looks at [m]."""
-        x, y, z = self._robot.data.root_pos_w.torch[0].tolist()
-        ground = z - float(height_above_ground(self._env)[0])
-        return np.array([x, y, ground + self._look_at_height])
-
-    def _paint(self, state: FaultState) -> None:
-        """Gives the link behind each joint its colour."""
-        if self._parts is None:
+        self._camera.set_world_poses_from_view(eye.to(self._env.device), target.to(self._env.device))
+        if self._painter is None:
             # the renderer has a Newton model of the scene whichever engine simulates
             simulation: Any = SimulationContext.instance()
             renderer = simulation.get_or_create_backend(self._camera.cfg.renderer_cfg)
-            model = renderer.backend.model
-            self._all = wp.to_torch(model.shape_color)
-            self._colors = self._all.clone()
-            self._dye(self._colors, torch.from_numpy(model.shape_body.numpy() == NO_BODY))
-            self._parts = _shapes_of_joints(model, state.joint_names, self._device)
-        assert self._colors is not None
-        self._all.copy_(self._colors)
-        broken = state.broken[0].tolist()
-        dead = state.joint_mask[0].tolist()
-        for number, name in enumerate(state.joint_names):
-            if broken[number] or dead[number]:
-                color = FAULT_COLOR if broken[number] else SENSOR_COLOR
-                self._all[self._parts[name]] = torch.tensor(color, device=self._all.device)
+            self._painter = FaultPainter(renderer.backend.model, self._state, GROUND_COLOR)
+        self._painter.paint()
+        images = {name: image.torch[0].cpu().numpy() for name, image in self._camera.data.output.items()}
+        depth, albedo = images["distance_to_image_plane"][..., 0], images["albedo"][..., :3].astype(int)
+        ground = (np.abs(albedo - np.round(255 * np.asarray(GROUND_COLOR))) <= TOLERANCE).all(axis=-1)
+        points = view.ground_points(depth)
+        return paint_ground(images["rgb"][..., :3], depth, points, ground, self._track, self._onset_at)
 
-    def _dye(self, colors: torch.Tensor, fixed: torch.Tensor) -> None:
-        """May change the colours that healthy things have.
-
-        Args:
-            colors: Red, green, blue of every shape, changed in place. Shape is (num_shapes, 3).
-            fixed: Shapes that belong to no body: the ground. Shape is (num_shapes,).
-        """
-
-
-def _shapes_of_joints(model: Any, joint_names: tuple[str, ...], device: str) -> dict[str, torch.Tensor]:
-    """Rows of the shapes of the link that each joint moves."""
-    moved = dict(zip((label.rpartition("/")[2] for label in model.joint_label), model.joint_child.numpy(), strict=True))
-    body_of_shape = model.shape_body.numpy()
-    return {
-        name: torch.tensor((body_of_shape == moved[name]).nonzero()[0], dtype=torch.long, device=device)
-        for name in joint_names
-    }
+    def _trunk(self) -> np.ndarray:
+        """Position of the trunk [m], at the height above the ground that the camera looks at."""
+        x, y, z = self._robot.data.root_pos_w.torch[0].tolist()
+        ground = z - float(height_above_ground(self._env)[0])
+        return np.array([x, y, ground + self._look_at_height])

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ground that shows how far a robot walks: fields and lines of a metre, numbered, and where its fault set in."""
+"""Ground that shows how far a robot walks: 1 m fields, numbered lines, and the place of the fault. No simulator."""
 
 from __future__ import annotations
 
@@ -11,31 +11,64 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from umc.rendering.colors import FAULT_COLOR
-from umc.rendering.writers import FADE_FROM, FADE_TO, Frame, focal_pixels
+from umc.rendering.colors import FAULT_COLOR, rgb
+from umc.rendering.writers import Frame
 
-LIGHT, DARK = (226, 231, 234), (211, 217, 222)
-"""Red, green, blue of the two kinds of field."""
+FOCAL_LENGTH = 24.0
+HORIZONTAL_APERTURE = 20.955
+"""Lens and sensor width of Isaac Lab's default pinhole camera [mm]."""
 
-LINE_COLOR = (108, 126, 148)
-"""Of the lines across the way."""
+LIGHT, DARK, LINE_COLOR = (226, 231, 234), (211, 217, 222), (108, 126, 148)
+"""Red, green, blue of the two kinds of field and of the lines across the track."""
 
-ONSET_COLOR = (round(255 * FAULT_COLOR[0]), round(255 * FAULT_COLOR[1]), round(255 * FAULT_COLOR[2]))
-"""Of the line where the fault set in."""
+ONSET_COLOR = rgb(FAULT_COLOR)
+"""Color of the line at the place of the fault."""
+
+FADE_FROM, FADE_TO = 3.0, 12.0
+"""Distances between which the pattern fades, before it gets finer than a pixel [m]."""
 
 LINE_WIDTH, LINE_PIXELS = 0.02, 1.3
 """Least width of a line on the ground [m], and in the image [px]."""
 
-NUMBER_ROW = 0.94
-"""Height of the numbers in the image, from above [-]."""
+NUMBER_ROW, NUMBER_SIZE = 0.94, 0.042
+"""Row of the numbers from above and their size, as parts of the image's height [-]."""
 
-NUMBER_SIZE = 0.042
-"""Size of the numbers, as a part of the image's height [-]."""
+
+def focal_pixels(width: int) -> float:
+    """Return the focal length [px] of the film camera for frames of a width [px]."""
+    return width * FOCAL_LENGTH / HORIZONTAL_APERTURE
 
 
 @dataclass(frozen=True)
-class Way:
-    """Where a robot started and which way it looked."""
+class View:
+    """A pinhole camera that looks from one point at another [m], Z up."""
+
+    eye: NDArray[np.float64]
+    target: NDArray[np.float64]
+
+    def ground_points(self, depth: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Compute the world positions of all pixels.
+
+        Args:
+            depth: Distance along the viewing direction [m]; 0 where nothing was hit. Shape is (height, width).
+
+        Returns:
+            Positions [m]; NaN where nothing was hit. Shape is (height, width, 3).
+        """
+        height, width = depth.shape
+        forward = (self.target - self.eye) / np.linalg.norm(self.target - self.eye)
+        right = np.cross(forward, (0.0, 0.0, 1.0))
+        right /= np.linalg.norm(right)
+        up = np.cross(right, forward)
+        across = (np.arange(width) + 0.5 - width / 2) / focal_pixels(width)
+        down = (np.arange(height) + 0.5 - height / 2) / focal_pixels(width)
+        rays = forward + across[None, :, None] * right - down[:, None, None] * up
+        return self.eye + rays * np.where(depth > 0.0, depth, np.nan)[..., None]
+
+
+@dataclass(frozen=True)
+class Track:
+    """The straight line ahead of a robot at its start."""
 
     start: NDArray[np.float64]
     """Horizontal position [m]. Shape is (2,)."""
@@ -43,50 +76,33 @@ class Way:
     """Angle about the vertical axis [rad]."""
 
     def along(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How far places lie ahead of the start.
-
-        Args:
-            points: Positions in the world [m]. Shape is (..., 2) or more in the last axis.
-
-        Returns:
-            Distance along the heading [m]. Shape is (...).
-        """
+        """Return how far points [m], shape (..., 2 or 3), lie ahead of the start [m]."""
         away = points[..., :2] - self.start
         return away[..., 0] * np.cos(self.heading) + away[..., 1] * np.sin(self.heading)
 
     def across(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How far places lie to the left of the way.
-
-        Args:
-            points: Positions in the world [m]. Shape is (..., 2) or more in the last axis.
-
-        Returns:
-            Distance across the heading [m]. Shape is (...).
-        """
+        """Return how far points [m], shape (..., 2 or 3), lie to the left of the track [m]."""
         away = points[..., :2] - self.start
         return away[..., 1] * np.cos(self.heading) - away[..., 0] * np.sin(self.heading)
 
 
-def paint_metres(
+def paint_ground(
     frame: Frame,
     depth: NDArray[np.float32],
     points: NDArray[np.float64],
     ground: NDArray[np.bool_],
-    way: Way,
+    track: Track,
     onset_at: float | None = None,
 ) -> Frame:
-    """Draws fields of a metre and numbered lines on the ground.
+    """Draw 1 m fields and numbered lines on the ground.
 
     Args:
-        frame: The rendered image; its brightness on the ground is kept relative to the lit ground, for shadows.
+        frame: The rendered image; its brightness on the ground relative to the lit ground is kept, for shadows.
         depth: Distance along the viewing direction [m]. Shape is (height, width).
         points: World positions of all pixels [m]. Shape is (height, width, 3).
         ground: Pixels that show the ground. Shape is (height, width).
-        way: Where the metres are counted from.
-        onset_at: How far along the way the fault set in [m]; None where none has.
-
-    Returns:
-        The image with the pattern.
+        track: Track that the meters count along.
+        onset_at: Place of the fault along the track [m]; None before the fault.
     """
     if not ground.any():
         return frame
@@ -94,7 +110,7 @@ def paint_metres(
     lit = np.percentile(gray[ground], 90)
     shade = np.clip(gray / max(float(lit), 1.0), 0.0, 1.0)[..., None]
     with np.errstate(invalid="ignore"):
-        along, across = way.along(points), way.across(points)
+        along, across = track.along(points), track.across(points)
         odd = (np.floor(along) + np.floor(across)) % 2 == 1
         fade = np.clip((FADE_TO - depth) / (FADE_TO - FADE_FROM), 0.0, 1.0)[..., None]
         middle = (np.asarray(LIGHT) + np.asarray(DARK)) / 2
@@ -104,37 +120,34 @@ def paint_metres(
         line = np.abs(along - np.round(along)) < width / 2
         field = np.where(line[..., None], field + fade * (np.asarray(LINE_COLOR) - field), field)
         if onset_at is not None:
-            struck = np.abs(along - onset_at) < width
-            field = np.where(struck[..., None], ONSET_COLOR, field)
+            field = np.where((np.abs(along - onset_at) < width)[..., None], ONSET_COLOR, field)
     image = np.where(ground[..., None], field * shade, frame)
     return _write_numbers(np.clip(np.nan_to_num(image), 0, 255).astype(np.uint8), along, ground)
 
 
 def _write_numbers(image: Frame, along: NDArray[np.float64], ground: NDArray[np.bool_]) -> Frame:
-    """Writes the metres beside their lines, near the lower edge."""
+    """Write the meters beside their lines, near the lower edge."""
     height, width = ground.shape
-    row = round(NUMBER_ROW * height)
-    size = max(round(NUMBER_SIZE * height), 8)
+    row, size = round(NUMBER_ROW * height), max(round(NUMBER_SIZE * height), 8)
     canvas = Image.fromarray(image)
-    draw = ImageDraw.Draw(canvas)
-    font = ImageFont.load_default(size)
-    for metre, column in crossings(along[row], ground[row]):
+    draw, font = ImageDraw.Draw(canvas), ImageFont.load_default(size)
+    for meter, column in crossings(along[row], ground[row]):
         # lines lean towards the middle: outside of them a number is clear of its line
         left = column < width / 2
         place = (column - size // 3 if left else column + size // 3, row)
-        draw.text(place, f"{metre} m", fill=LINE_COLOR, font=font, anchor="rs" if left else "ls")
+        draw.text(place, f"{meter} m", fill=LINE_COLOR, font=font, anchor="rs" if left else "ls")
     return np.asarray(canvas)
 
 
 def crossings(along: NDArray[np.float64], ground: NDArray[np.bool_]) -> Sequence[tuple[int, int]]:
-    """Where a row of pixels crosses the lines.
+    """Find where a row of pixels crosses the lines.
 
     Args:
-        along: Distance along the way at each pixel [m]. Shape is (width,).
+        along: Distance along the track at each pixel [m]. Shape is (width,).
         ground: Pixels that show the ground. Shape is (width,).
 
     Returns:
-        Number of the metre and column of each crossing, at most one for each metre.
+        Meter and column of each crossing, at most one for each meter.
     """
     found: dict[int, int] = {}
     cell = np.floor(np.where(ground, along, np.nan))

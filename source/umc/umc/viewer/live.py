@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from umc.evaluation.session import Session, prepare, running_all
-from umc.rendering.shot import STAGE2_SCENARIO, Shot, shot_protocol
+from umc.rendering.film_cfg import STAGE2_SCENARIO, FilmCfg
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -79,13 +79,13 @@ def is_live(options: argparse.Namespace) -> bool:
     return True
 
 
-def play_live(options: argparse.Namespace, overrides: list[str], shot: Shot) -> int:
+def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -> int:
     """Serves the page until Ctrl-C, or for as many env steps as ``--steps`` says.
 
     Args:
         options: Flags.
         overrides: Presets and overrides as typed.
-        shot: Scenario and onset that are planned; faults can be made by hand besides.
+        cfg: Scenario and onset that are planned; faults can be made by hand besides.
 
     Returns:
         0.
@@ -99,14 +99,14 @@ def play_live(options: argparse.Namespace, overrides: list[str], shot: Shot) -> 
         session = prepare(options, overrides) if options.checkpoint is not None else standing(options, overrides)
     stage2 = bool(session.candidates) and session.info.stage == 2
     if options.scenario is None and stage2:
-        shot = replace(shot, scenario=STAGE2_SCENARIO)
+        cfg = replace(cfg, scenario=STAGE2_SCENARIO)
     from umc.evaluation.conditions import on_tracks
     from umc.utils.naming import task_parts
 
     endless = options.steps is None
     if endless and not on_tracks(session.env_cfg):
-        shot = replace(shot, steps=LIVE_STEPS)
-    protocol = shot_protocol(task_parts(session.task)[0], shot, options.seed)
+        cfg = replace(cfg, steps=LIVE_STEPS)
+    protocol = cfg.protocol(task_parts(session.task)[0], options.seed)
     _configure(session, protocol)
     with running_all(session) as (env, policies):
         _play(env, policies[0] if policies else None, protocol, session, endless)

@@ -1,0 +1,131 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a film shows: how long, which scenario, from which step, seen from where."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from umc.utils.errors import UmcError
+
+if TYPE_CHECKING:
+    from umc.evaluation.protocol import Protocol
+
+HEALTHY = 8
+"""Scenario without faults."""
+
+STAGE2_SCENARIO = 2
+"""Scenario without ``--scenario`` for a Stage 2 policy: a dead sensor and a smaller range of motion."""
+
+KIND_WORDS = {
+    "dead": "dead sensors",
+    "rom": "smaller range of motion",
+    "effort": "weak motors",
+    "velocity": "slow joints",
+}
+"""Kinds of the paper's scenarios in the title of a film."""
+
+VIEWS = ("side", "front")
+"""Where the camera stands."""
+
+FILM_SUFFIXES = (".mp4", ".gif", ".png")
+"""Files that a film can be written to; the last is the storyboard."""
+
+OTHER_SUFFIXES = (".avi", ".jpeg", ".jpg", ".mkv", ".mov", ".webm", ".webp")
+"""Files that users may ask for and that cannot be written."""
+
+
+@dataclass(frozen=True)
+class FilmCfg:
+    """Settings of a film; the defaults are those of ``play.py``."""
+
+    steps: int = 500
+    """Length [env steps]."""
+    scenario: int = HEALTHY
+    """Scenario of the paper's table."""
+    onset: int = 100
+    """Env step of the fault: the middle one of the paper's inference onsets."""
+    size: tuple[int, int] = (480, 330)
+    """Width and height of a robot's picture [px]."""
+    view: str = "side"
+    """One of :data:`VIEWS`."""
+    every: int = 2
+    """Env steps per frame: 25 frames per second."""
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether something fails."""
+        return self.scenario != HEALTHY
+
+    @property
+    def title(self) -> str:
+        """The scenario in words."""
+        from umc.faults import find_scenario
+
+        kinds = find_scenario(self.scenario).kinds
+        return f"scenario {self.scenario}: {', '.join(KIND_WORDS[kind] for kind in kinds) or 'healthy'}"
+
+    def protocol(self, robot: str, seed: int | None) -> Protocol:
+        """Cut a robot's evaluation protocol to the one cell that is filmed."""
+        from umc.evaluation.protocol import protocol_for
+
+        protocol = protocol_for(robot, (self.scenario,), seed=seed)
+        return replace(protocol, settings=(replace(protocol.settings[0], onset=self.onset),), steps=self.steps)
+
+
+QUICK = FilmCfg(steps=32, onset=12, size=(160, 110))
+"""Settings of ``--quick``."""
+
+
+def add_film_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that :func:`film_cfg` reads."""
+    cfg, add = FilmCfg(), parser.add_argument
+    add("--steps", type=int, help=f"length [env steps]; default {cfg.steps}; with --viz: until Ctrl-C")
+    add("--scenario", type=int, help="scenario of the paper's table, 1 to 8; 8 is the healthy robot")
+    add("--onset", type=int, help=f"env step at which the fault begins; default {cfg.onset}")
+    add("--names", nargs="+", help="what the film calls the policies, in the order of --checkpoint")
+    add("--view", choices=VIEWS, default=cfg.view, help=f"where the camera stands; default {cfg.view}")
+    add("--side", dest="view", action="store_const", const="side", help="the same as --view side")
+    add("--quick", action="store_true", help="a second of small pictures: tests that everything works")
+
+
+def film_cfg(options: argparse.Namespace) -> FilmCfg:
+    """Read the flags; scenario 8 where none is named. UmcError if a flag makes no sense."""
+    cfg = QUICK if options.quick else FilmCfg()
+    steps = cfg.steps if options.steps is None else options.steps
+    if steps < 2:
+        raise UmcError(f"--steps is {steps}; it has to be at least 2")
+    onset = min(cfg.onset, steps // 2) if options.onset is None else options.onset
+    if not 0 < onset < steps:
+        raise UmcError(f"--onset {onset} has to lie between 1 and the last step before {steps}")
+    scenario = HEALTHY if options.scenario is None else options.scenario
+    if scenario not in range(1, HEALTHY + 1):
+        raise UmcError(f"unknown scenario {scenario}; the paper's scenarios are 1 to {HEALTHY}")
+    return replace(cfg, steps=steps, onset=onset, scenario=scenario, view=options.view)
+
+
+def check_output(options: argparse.Namespace) -> None:
+    """Refuse, before anything is filmed, names and files that a film cannot have.
+
+    Raises:
+        UmcError: If the flags contradict each other, or the film could not be written.
+    """
+    suffix, count = options.out.suffix.lower() if options.out is not None else "", len(options.checkpoint or ())
+    if suffix in OTHER_SUFFIXES:
+        raise UmcError(f"--out {options.out}: cannot write {suffix}; choose {', '.join(FILM_SUFFIXES)} or a folder")
+    if options.names is not None and len(options.names) != count:
+        raise UmcError(f"--names has {len(options.names)} names for {count} checkpoints; give one for each")
+    if suffix != ".png":
+        from umc.rendering.writers import require_ffmpeg
+
+        require_ffmpeg()
+
+
+def film_files(out: Path, name: str) -> list[Path]:
+    """Return the files to write: ``out`` itself, or one of each kind called ``name`` where ``out`` is a folder."""
+    if out.suffix.lower() in FILM_SUFFIXES:
+        return [out]
+    return [out / f"{name}{suffix}" for suffix in FILM_SUFFIXES]
