@@ -4,7 +4,7 @@
 
 import sys
 
-from umc.cli.evaluate import main
+from umc.cli.main import main
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(["evaluate", *sys.argv[1:]]))

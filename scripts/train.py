@@ -3,9 +3,8 @@
 """Train a UMC policy: ``python scripts/train.py --task UMC-G1-Stage2``; ``--help`` lists the flags."""
 
 import sys
-from pathlib import Path
 
-from umc.training.train import main
+from umc.cli.main import main
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:], scripts=Path(__file__).resolve().parent))
+    sys.exit(main(["train", *sys.argv[1:]]))

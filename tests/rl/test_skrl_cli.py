@@ -20,7 +20,6 @@ from umc.training.task_cfg import add_launcher_options
 from umc.utils.errors import UmcError
 from umc.utils.process import ChildFailed
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
 STAGE1 = ["--task", "UMC-A1-Stage1", "--agent", "mlp", "--device", "cpu"]
 STAGE2 = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu"]
 SKRL = ["--rl_library", "skrl"]
@@ -96,7 +95,7 @@ def test_overrides_reach_skrls_names():
     ],
 )
 def test_what_is_wrong_is_one_line(argv, line, capfd):
-    assert launch.main([*STAGE1, *argv], SCRIPTS) == 2
+    assert launch.main([*STAGE1, *argv]) == 2
     out, err = capfd.readouterr()
     assert err.startswith("error: ")
     assert line in err
@@ -117,7 +116,7 @@ def test_a_run_goes_on_with_the_library_it_began_with(tmp_path, capfd):
     for library, path in paths.items():
         other = "skrl" if library == "rsl_rl" else "rsl_rl"
         argv = [*STAGE1, "--resume", "--checkpoint", str(path), "--rl_library"]
-        assert launch.main([*argv, other], SCRIPTS) == 2
+        assert launch.main([*argv, other]) == 2
         wanted = f"is a run of {library}; --resume goes on with the same library: give --rl_library {library}"
         assert wanted in capfd.readouterr().err
         assert planned(*argv, library).start_from == path
@@ -142,6 +141,6 @@ def test_a_missing_stage_1_is_trained_by_the_same_library(monkeypatch):
         raise ChildFailed("train.py", 130)
 
     monkeypatch.setattr(launch, "run_script", train_py)
-    assert launch.main([*STAGE2, *SKRL], SCRIPTS) == 130
+    assert launch.main([*STAGE2, *SKRL]) == 130
     stage1 = parse(calls[0])
     assert (stage1.task, stage1.library, stage1.agent) == ("UMC-A1-Stage1", "skrl", "skrl_mlp_cfg_entry_point")

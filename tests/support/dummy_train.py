@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stands in for scripts/train.py in sweeps: understands the flags that a sweep gives it, trains nothing, writes runs.
+"""Stands in for ``umc train`` in sweeps: understands the flags that a sweep gives it, trains nothing, writes runs.
 
 `--max_iterations N` counts N steps; `agent.fail=1` ends with 1, `agent.wait=1` waits for SIGTERM after the first step.
 """
@@ -20,6 +20,7 @@ from umc.utils.process import end_with_parent
 
 def main() -> int:
     parser = argparse.ArgumentParser()
+    parser.add_argument("command", choices=["train"])
     for flag in ("--task", "--agent", "--logs", "--seed", "--run_name", "--max_iterations", "--checkpoint", "--device"):
         parser.add_argument(flag)
     parser.add_argument("--resume", action="store_true")

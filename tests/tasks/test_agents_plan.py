@@ -22,8 +22,6 @@ from umc.training.task_cfg import add_launcher_options
 from umc.utils.errors import UmcError
 from umc.utils.process import ChildFailed
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
-
 
 def command(agent, task="UMC-A1-Stage2"):
     return ["--task", task, "--agent", agent, "--device", "cpu"]
@@ -82,7 +80,7 @@ def test_an_ablation_starts_from_the_stage_1_of_the_agent_that_it_varies(agent, 
         raise ChildFailed("train.py", 130)
 
     monkeypatch.setattr(launch, "run_script", train_py)
-    launch.main(command(agent), SCRIPTS)
+    launch.main(command(agent))
     (arguments,) = calls
     stage1 = parse(arguments)
     assert (stage1.task, stage1.spec.name, stage1.overrides) == ("UMC-A1-Stage1", "mlp", [])

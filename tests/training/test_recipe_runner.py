@@ -21,7 +21,7 @@ from umc.training.recipe_runner import MAX_STALLS, run_recipe
 from umc.utils.errors import UmcError
 from umc.utils.process import LAUNCHER, ChildFailed
 
-FAKE = Path(__file__).parents[1] / "support" / "fake_scripts"
+FAKE = Path(__file__).parents[1] / "support" / "fake_umc.py"
 
 
 @pytest.fixture
@@ -29,6 +29,7 @@ def place(tmp_path, monkeypatch):
     """A folder to run in, and recipes that are taken to resolve: that is tested above."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("umc.training.recipe_runner.check_recipe", lambda _: None)
+    monkeypatch.setattr("umc.utils.process.UMC", (str(FAKE),))
     return tmp_path
 
 
@@ -43,7 +44,7 @@ def flag(arguments, name):
 
 def test_phases_follow_each_other_and_are_not_repeated(place, capsys):
     argv = ["--recipe", written(place)]
-    assert run_recipe(argv, FAKE) == 0
+    assert run_recipe(argv) == 0
     out = capsys.readouterr().out
     walk, speed, faults = calls(place)
     assert "--resume" not in walk
@@ -62,15 +63,15 @@ def test_phases_follow_each_other_and_are_not_repeated(place, capsys):
     assert "[3/3] Stage 2, faults: iteration 2/4: 1,000 env-steps/s" in out
     assert "whole recipe 69%, ETA 0:00:01" in out
     assert "recipe tiny is through" in out
-    assert "evaluate it with: python scripts/evaluate.py --checkpoint" in out
+    assert "evaluate it with: umc evaluate --checkpoint" in out
     state = json.loads((place / "logs" / "recipes" / "tiny_seed3" / "state.json").read_text())
     assert [entry["status"] for entry in state["phases"]] == ["done"] * PHASES
 
-    assert run_recipe(argv, FAKE) == 0
+    assert run_recipe(argv) == 0
     assert len(calls(place)) == PHASES
     assert capsys.readouterr().out.count("done before") == PHASES
     # another seed is another training
-    assert run_recipe([*argv, "--seed", "4"], FAKE) == 0
+    assert run_recipe([*argv, "--seed", "4"]) == 0
     assert len(calls(place)) == 2 * PHASES
     assert {flag(call, "seed") for call in calls(place)[PHASES:]} == {"4"}
 
@@ -79,7 +80,7 @@ def test_a_phase_with_a_seed_of_its_own_is_trained_for_every_seed_of_the_recipe(
     stages = {1: [{"iterations": 2}], 2: [{"iterations": 1, "seed": 4}, {"iterations": 1}]}
     argv = ["--recipe", written(place, stages=stages)]
     for number, seed in enumerate(("3", "4", "5"), start=1):
-        assert run_recipe([*argv, "--seed", seed], FAKE) == 0
+        assert run_recipe([*argv, "--seed", seed]) == 0
         assert len(calls(place)) == number * PHASES
     walks, faults = calls(place)[::PHASES], calls(place)[1::PHASES]
     assert [flag(call, "seed") for call in walks] == ["3", "4", "5"]
@@ -91,14 +92,14 @@ def test_a_phase_with_a_seed_of_its_own_is_trained_for_every_seed_of_the_recipe(
 
 def test_runs_of_a_recipe_whose_name_ends_alike_are_not_taken_for_its_own(place):
     for number, name in enumerate(("my_tiny", "tiny"), start=1):
-        assert run_recipe(["--recipe", written(place, name)], FAKE) == 0
+        assert run_recipe(["--recipe", written(place, name)]) == 0
         assert len(calls(place)) == number * PHASES
 
 
 def test_a_recipe_that_earlier_versions_began_goes_on_in_its_run(place):
     stages = {1: [{"iterations": 2}], 2: [{"iterations": 2, "seed": 9}, {"iterations": 1}]}
     argv = ["--recipe", written(place, stages=stages)]
-    assert run_recipe(argv, FAKE) == 0
+    assert run_recipe(argv) == 0
     path = place / "logs" / "recipes" / "tiny_seed3" / "state.json"
     state = json.loads(path.read_text())
     (run,) = place.glob("logs/rsl_rl/umc_a1_mlp_stage2/*_tiny_phase2_seed3")
@@ -110,7 +111,7 @@ def test_a_recipe_that_earlier_versions_began_goes_on_in_its_run(place):
     state["phases"][1]["status"] = "running"
     state["phases"] = state["phases"][:2]
     path.write_text(json.dumps(state))
-    assert run_recipe(argv, FAKE) == 0
+    assert run_recipe(argv) == 0
     resumed = calls(place)[PHASES:]
     assert [Path(flag(call, "checkpoint")) for call in resumed] == [
         run.relative_to(place) / f"model_{n}.pt" for n in (0, 1)
@@ -119,13 +120,13 @@ def test_a_recipe_that_earlier_versions_began_goes_on_in_its_run(place):
 
 def test_a_changed_recipe_is_not_gone_on_with_by_mistake(place):
     argv = ["--recipe", written(place)]
-    run_recipe(argv, FAKE)
+    run_recipe(argv)
     longer = {**TINY["stages"], 2: [{"name": "other name", "iterations": 4, "num_envs": 16}, {"iterations": 1}]}
-    run_recipe(["--recipe", written(place, stages=longer)], FAKE)  # what is done is the same: only the new phase
+    run_recipe(["--recipe", written(place, stages=longer)])  # what is done is the same: only the new phase
     assert len(calls(place)) == PHASES + 1
     with pytest.raises(UmcError, match=r"has changed since its phase 1 \(Stage 1, walk\) was trained; .*--restart"):
-        run_recipe(["--recipe", written(place, num_envs=4)], FAKE)
-    run_recipe(["--recipe", written(place, num_envs=4), "--restart"], FAKE)
+        run_recipe(["--recipe", written(place, num_envs=4)])
+    run_recipe(["--recipe", written(place, num_envs=4), "--restart"])
     again = calls(place)[PHASES + 1 :]
     assert len(again) == PHASES
     assert "--resume" not in again[0]
@@ -133,22 +134,25 @@ def test_a_changed_recipe_is_not_gone_on_with_by_mistake(place):
 
 
 def test_a_failing_phase_ends_the_recipe_and_says_how_to_go_on(place, capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", [str(Path.cwd() / "scripts" / "train.py")])
+    script = place / "scripts" / "train.py"
+    script.parent.mkdir()
+    script.touch()
+    monkeypatch.setattr(sys, "argv", [str(script)])
     monkeypatch.setenv(LAUNCHER, "./isaaclab.sh")
-    (place / "broken").mkdir()
-    (place / "broken" / "train.py").write_text("print('no')\nraise SystemExit(7)\n")
-    with pytest.raises(ChildFailed):
-        run_recipe(["--recipe", written(place), "--restart"], place / "broken")
+    with monkeypatch.context() as broken:
+        broken.setattr("umc.utils.process.UMC", ("-c", "print('no')\nraise SystemExit(7)\n"))
+        with pytest.raises(ChildFailed):
+            run_recipe(["--recipe", written(place), "--restart"])
     out = capsys.readouterr().out
     assert "no\n" in out
     assert "go on with: ./isaaclab.sh -p scripts/train.py --recipe " in out
     assert "--restart" not in out
-    assert run_recipe(["--recipe", written(place)], FAKE) == 0
+    assert run_recipe(["--recipe", written(place)]) == 0
 
 
 def test_a_phase_that_hung_is_gone_on_with_at_once(place, capsys, monkeypatch):
     monkeypatch.setenv("FAKE_HANGS_AFTER", "1")  # iterations of each process
-    assert run_recipe(["--recipe", written(place)], FAKE) == 0
+    assert run_recipe(["--recipe", written(place)]) == 0
     assert len(calls(place)) == 2 + 3 + 4  # one for each iteration of the three phases
     assert "--resume" in calls(place)[1]
     assert "is through" in capsys.readouterr().out
@@ -157,7 +161,7 @@ def test_a_phase_that_hung_is_gone_on_with_at_once(place, capsys, monkeypatch):
 def test_a_phase_that_hangs_before_it_gets_on_is_given_up(place, capsys, monkeypatch):
     monkeypatch.setenv("FAKE_HANGS_AFTER", "0")
     with pytest.raises(ChildFailed, match=str(STALLED)):
-        run_recipe(["--recipe", written(place)], FAKE)
+        run_recipe(["--recipe", written(place)])
     assert len(calls(place)) == MAX_STALLS
     assert "go on with: " in capsys.readouterr().out
 
@@ -167,16 +171,16 @@ def test_weights_can_come_from_another_recipe(place):
     stages = {1: [], 2: [{"iterations": 1, "from": {"recipe": other, "stage": 1}}]}
     argv = ["--recipe", written(place, stages=stages)]
     with pytest.raises(UmcError, match=r"Stage 1 of recipe other, which is not done .*--recipe other"):
-        run_recipe(argv, FAKE)
-    run_recipe(["--recipe", other], FAKE)
-    run_recipe(argv, FAKE)
+        run_recipe(argv)
+    run_recipe(["--recipe", other])
+    run_recipe(argv)
     assert flag(calls(place)[-1], "checkpoint").endswith("other_phase1/model_4.pt")
 
 
 def test_a_phase_can_take_the_weights_before_it_and_begin_anew(place):
     first, second = TINY["stages"][1]
     stages = {1: [first, {**second, "from": "before"}, {"iterations": 1}], 2: []}
-    assert run_recipe(["--recipe", written(place, stages=stages, agent="nm_mlp")], FAKE) == 0
+    assert run_recipe(["--recipe", written(place, stages=stages, agent="nm_mlp")]) == 0
     _, anew, after = calls(place)
     assert "--resume" not in anew
     assert flag(anew, "checkpoint").endswith("tiny_phase1/model_1.pt")
@@ -189,15 +193,16 @@ def test_a_phase_can_take_the_weights_before_it_and_begin_anew(place):
 @pytest.mark.parametrize("token", ["--num_envs=3", "env.scene.terrain=flat", "--task"])
 def test_a_recipe_says_the_rest_itself(place, token):
     with pytest.raises(UmcError, match="does not go with --recipe"):
-        run_recipe(["--recipe", written(place), token], FAKE)
+        run_recipe(["--recipe", written(place), token])
 
 
 DRIVER = """
 import sys
-from pathlib import Path
 import umc.training.recipe_runner as run
+import umc.utils.process
+umc.utils.process.UMC = (sys.argv[1],)
 run.check_recipe = lambda _: None
-sys.exit(run.run_recipe(sys.argv[2:], Path(sys.argv[1])))
+sys.exit(run.run_recipe(sys.argv[2:]))
 """
 
 
@@ -237,7 +242,7 @@ def test_two_cannot_work_on_one_recipe(place, monkeypatch):
         if "iteration 1/400" in line:
             break
     with pytest.raises(UmcError, match="another process works on"):
-        run_recipe(argv, FAKE)
+        run_recipe(argv)
     first.send_signal(signal.SIGTERM)  # passed on to the child, which saves
     out = first.communicate(timeout=60)[0]
     assert first.returncode != 0
@@ -249,24 +254,20 @@ def test_two_cannot_work_on_one_recipe(place, monkeypatch):
 
 
 def test_a_baseline_starts_from_a_stage_1_without_mask_and_flag(place):
-    """Its network has no input for them; fake_scripts/train.py writes empty files, so that a real one is put there."""
+    """Its network has no input for them; fake_umc.py writes empty files, so that a real one is put there."""
     other = written(place, "other")
-    run_recipe(["--recipe", other], FAKE)
+    run_recipe(["--recipe", other])
     fresh = read_checkpoint(write_fresh(place / "fresh", "UMC-A1-Stage1"))
     write_checkpoint(flag(calls(place)[2], "checkpoint"), {**fresh, "critic_state_dict": {}})
     stages = {1: [{"iterations": 1, "from": {"recipe": other, "stage": 1, "fold": True}}]}
-    run_recipe(["--recipe", written(place, agent="nm_mlp", stages=stages)], FAKE)
+    run_recipe(["--recipe", written(place, agent="nm_mlp", stages=stages)])
     start = flag(calls(place)[-1], "checkpoint")
     assert checkpoint_info(read_checkpoint(start), start).model == "nm_mlp"
 
 
 def test_the_policy_is_evaluated_on_the_engine_that_it_was_trained_on(place):
-    scripts = place / "scripts"
-    scripts.mkdir()
-    (scripts / "train.py").symlink_to(FAKE / "train.py")
-    (scripts / "evaluate.py").write_text("import json, sys\njson.dump(sys.argv[1:], open('asked.json', 'w'))\n")
     evaluation = {"num_envs": 24, "overrides": ["protocol.steps=100"]}
-    run_recipe(["--recipe", written(place, evaluation=evaluation), "--evaluate"], scripts)
+    run_recipe(["--recipe", written(place, evaluation=evaluation), "--evaluate"])
     asked = json.loads((place / "asked.json").read_text())
     assert flag(asked, "checkpoint").endswith("_tiny_phase3/model_3.pt")
     assert (flag(asked, "num_envs"), flag(asked, "device")) == ("24", "cpu")
@@ -275,7 +276,7 @@ def test_the_policy_is_evaluated_on_the_engine_that_it_was_trained_on(place):
 
 def test_a_checkpoint_that_is_gone_is_told_before_anything_is_trained(place):
     argv = ["--recipe", written(place)]
-    run_recipe(argv, FAKE)
+    run_recipe(argv)
     Path(flag(calls(place)[2], "checkpoint")).unlink()
     with pytest.raises(UmcError, match=r"model_4\.pt is gone; start the recipe anew with --restart"):
-        run_recipe(argv, FAKE)
+        run_recipe(argv)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import dummy_training as dummy
 import pytest
-from test_train_cli import A1, RECORD, SCRIPTS, planned, put_checkpoint
+from test_train_cli import A1, RECORD, planned, put_checkpoint
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.tasks.registry import load_tasks
 from umc.training import train as launch
@@ -101,11 +101,11 @@ def test_weights_that_do_not_fit_leave_the_run_as_it_was(place, monkeypatch, cap
     cfg["actor"]["hidden_dims"] = [8]
     no_simulator(monkeypatch, cfg)
     argv = [*A1, "--resume", "--max_iterations", "79"]
-    assert launch.main([*argv, "agent.actor.hidden_dims=[8]"], SCRIPTS) == 2
+    assert launch.main([*argv, "agent.actor.hidden_dims=[8]"]) == 2
     assert "do not fit the model" in capfd.readouterr().err
     assert content(folder) == before
     no_simulator(monkeypatch)  # the run itself goes on
-    assert launch.main(argv, SCRIPTS) == 0
+    assert launch.main(argv) == 0
     record = json.loads((folder / "run.json").read_text())
     assert (record["status"], record["max_iterations"], len(record["starts"])) == ("finished", 79, 1)
     assert (folder / "params" / "agent.yaml").read_bytes() != before["agent.yaml"]
@@ -151,6 +151,6 @@ def test_a_run_that_is_through_stays_through(place, monkeypatch, capfd):
     before = content(folder)
     no_simulator(monkeypatch)
     for argv in ([], ["--max_iterations", "70"]):
-        assert launch.main([*A1, "--resume", *argv], SCRIPTS) == 2
+        assert launch.main([*A1, "--resume", *argv]) == 2
         assert "the run has 77 iterations already; give a higher --max_iterations" in capfd.readouterr().err
     assert content(folder) == before

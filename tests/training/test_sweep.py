@@ -27,9 +27,10 @@ STAGE2 = ["--task", "UMC-A1-Stage2", "--agent", "mlp"]
 
 DRIVER = """
 import sys
-from pathlib import Path
+import umc.utils.process
 from umc.training.sweep_runner import run_sweep
-sys.exit(run_sweep(sys.argv[2:], Path(sys.argv[1])))
+umc.utils.process.UMC = (sys.argv[1],)
+sys.exit(run_sweep(sys.argv[2:]))
 """
 
 
@@ -37,13 +38,11 @@ sys.exit(run_sweep(sys.argv[2:], Path(sys.argv[1])))
 def sweep(tmp_path, monkeypatch):
     """`sweep(content, *argv)` runs a sweep whose trainings are `dummy_train.py`."""
     monkeypatch.chdir(tmp_path)
-    scripts = tmp_path / "scripts"
-    scripts.mkdir()
-    (scripts / "train.py").symlink_to(DUMMY)
+    monkeypatch.setattr("umc.utils.process.UMC", (str(DUMMY),))
 
     def run(content, *argv):
         (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", **content}))
-        return run_sweep(["--sweep", "mine.yaml", *argv], scripts)
+        return run_sweep(["--sweep", "mine.yaml", *argv])
 
     return run
 
@@ -111,7 +110,7 @@ def test_everything_is_trained_once_and_may_be_prolonged(sweep, tmp_path, capsys
     assert [json.loads((path.parent / "run.json").read_text())["seed"] for path in starts] == [3, 4]
     assert out.count("| finished") == 4
     assert "3.00" in out  # the reward of seed 3
-    assert "compare them: python scripts/evaluate.py --checkpoint logs/rsl_rl/umc_a1_mlp_stage2/" in out
+    assert "compare them: umc evaluate --checkpoint logs/rsl_rl/umc_a1_mlp_stage2/" in out
     assert (tmp_path / "logs/sweeps/mine_UMC-A1-Stage2/table.md").read_text() in out
 
     assert sweep({"seeds": [3, 4]}, *STAGE2, "--num_envs", "8") == 0
@@ -176,7 +175,7 @@ def test_ctrl_c_lets_trainings_save_and_the_same_command_goes_on(sweep, tmp_path
 )
 def test_what_is_wrong_is_one_line(argv, line, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert launch.main([*STAGE1, "--sweep", "seeds", *argv], tmp_path) == 2
+    assert launch.main([*STAGE1, "--sweep", "seeds", *argv]) == 2
     err = capsys.readouterr().err
     assert err.startswith("error: ")
     assert line in err
@@ -196,7 +195,7 @@ def test_a_run_that_died_after_its_last_checkpoint_is_not_trained_for_ever(sweep
 def test_killed_it_leaves_no_training_behind_and_the_same_command_goes_on(sweep, tmp_path, capsys):
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", "seeds": [1]}))
     argv = ["--sweep", "mine.yaml", *STAGE1, "agent.wait=1"]
-    first = subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path / "scripts"), *argv])
+    first = subprocess.Popen([sys.executable, "-c", DRIVER, str(DUMMY), *argv])
     wait_until_one_runs(tmp_path)
     first.kill()
     first.wait()
@@ -216,7 +215,7 @@ def test_a_second_start_of_the_same_sweep_is_refused(sweep, tmp_path, monkeypatc
 
 
 def test_flags_of_a_sweep_need_one(capsys, tmp_path):
-    assert launch.main([*STAGE1, "--jobs", "2"], tmp_path) == 2
+    assert launch.main([*STAGE1, "--jobs", "2"]) == 2
     assert "--jobs is for several trainings; give --sweep, too" in capsys.readouterr().err
 
 

@@ -28,7 +28,7 @@ def statuses(folder):
 def test_two_workers_train_stop_and_go_on(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAY_raylet_start_wait_time_s", str(int(DEADLINE_S)))
-    (tmp_path / "train.py").symlink_to(DUMMY)
+    monkeypatch.setattr("umc.utils.process.UMC", (str(DUMMY),))
 
     def stop_when_both_train():
         deadline = time.monotonic() + DEADLINE_S
@@ -39,12 +39,12 @@ def test_two_workers_train_stop_and_go_on(tmp_path, monkeypatch, capfd):
     interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a script's background; workers inherit it
     thread = threading.Thread(target=stop_when_both_train)
     thread.start()
-    assert run_sweep([*SWEEP, "agent.wait=1"], tmp_path) == 143  # a training waits until it is told to stop
+    assert run_sweep([*SWEEP, "agent.wait=1"]) == 143  # a training waits until it is told to stop
     thread.join()
     signal.signal(signal.SIGINT, interrupt)
     assert statuses(tmp_path) == ["interrupted"] * 2
 
-    assert run_sweep([*SWEEP, "agent.wait=1"], tmp_path) == 0
+    assert run_sweep([*SWEEP, "agent.wait=1"]) == 0
     assert statuses(tmp_path) == ["finished"] * 2
     out = capfd.readouterr().out
     assert out.count("going on with mlp, Stage 1, seed ") == 2

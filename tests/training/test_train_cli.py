@@ -127,7 +127,7 @@ def test_the_script_says_in_one_line_what_is_wrong(argv, line, tmp_path):
     ],
 )
 def test_overrides_are_checked_before_the_simulation(argv, line, capfd):
-    assert launch.main([*A1, *argv], SCRIPTS) == 2
+    assert launch.main([*A1, *argv]) == 2
     out, err = capfd.readouterr()
     assert line in err
     assert err.startswith("error: ")
@@ -141,7 +141,7 @@ def test_an_engine_that_is_not_installed_is_one_line(tmp_path, monkeypatch, capf
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *of: None if name == package else installed(name, *of)
     )
-    assert launch.main(["--task", "UMC-A1-Stage1", *A1[2:], f"physics={physics}"], SCRIPTS) == 2
+    assert launch.main(["--task", "UMC-A1-Stage1", *A1[2:], f"physics={physics}"]) == 2
     assert (
         f"physics={physics} needs the Python package {package}, which is not installed; install"
         in capfd.readouterr().err
@@ -163,15 +163,15 @@ def test_strangers_checkpoints_are_refused(tmp_path, capfd):
     }
     for (path, task), line in cases.items():
         capfd.readouterr()
-        assert launch.main(["--task", task, "--agent", "mlp", "--checkpoint", path], SCRIPTS) == 2
+        assert launch.main(["--task", task, "--agent", "mlp", "--checkpoint", path]) == 2
         err = capfd.readouterr().err
         assert line in err
         assert err.count("\n") == 1
     resumed = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--resume", "--checkpoint"]
     stage1 = put_checkpoint(tmp_path / "stage1")
-    assert launch.main([*resumed, str(stage1)], SCRIPTS) == 2
+    assert launch.main([*resumed, str(stage1)]) == 2
     assert "is a run of UMC-A1-Stage1; --resume goes on with the same task" in capfd.readouterr().err
-    assert launch.main([*resumed, str(stage2)], SCRIPTS) == 2
+    assert launch.main([*resumed, str(stage2)]) == 2
     assert "has no run.json" in capfd.readouterr().err
 
 
@@ -244,30 +244,30 @@ def test_a_plan_loads_what_it_says(tmp_path, monkeypatch):
         assert runner.current_learning_iteration == iteration
 
 
-@pytest.mark.parametrize(("code", "line"), [(130, "train.py was stopped\n"), (7, "error: train.py ended with 7; see")])
+@pytest.mark.parametrize(("code", "line"), [(130, "umc train was stopped\n"), (7, "error: umc train ended with 7")])
 def test_who_stops_a_child_is_told_of_no_error(monkeypatch, capsys, code, line):
-    def train_py(script, _arguments):
-        raise ChildFailed(script.name, code)
+    def run_umc(command, _arguments):
+        raise ChildFailed(command, code)
 
     monkeypatch.setattr("umc.rl.transfer.pretrained_file", lambda *_: None)
-    monkeypatch.setattr(launch, "run_script", train_py)
-    assert launch.main([*A1], SCRIPTS) == code
+    monkeypatch.setattr(launch, "run_umc", run_umc)
+    assert launch.main([*A1]) == code
     assert line in capsys.readouterr().err
 
 
 def test_missing_stage_1_is_trained_first_with_the_same_settings(tmp_path, monkeypatch, capsys):
     calls = []
 
-    def train_py(script, arguments):
-        calls.append((script, arguments))
-        raise ChildFailed("train.py", 130)
+    def run_umc(command, arguments):
+        calls.append((command, arguments))
+        raise ChildFailed(command, 130)
 
     monkeypatch.setattr("umc.rl.transfer.pretrained_file", lambda *_: None)
-    monkeypatch.setattr(launch, "run_script", train_py)
+    monkeypatch.setattr(launch, "run_umc", run_umc)
     more = ["--num_envs", "4", "physics=ovphysx", "env.events.faults.params.seed=3", "agent.algorithm.gamma=0.9"]
-    assert launch.main([*A1, *more], SCRIPTS) == 130
-    ((script, arguments),) = calls
-    assert script == SCRIPTS / "train.py"
+    assert launch.main([*A1, *more]) == 130
+    ((command, arguments),) = calls
+    assert command == "train"
     assert arguments[:2] == ["--task", "UMC-A1-Stage1"]
     stage1 = parse(arguments)
     assert (stage1.model, stage1.options.num_envs, stage1.options.device) == ("mlp", 4, "cpu")
@@ -288,7 +288,7 @@ def test_run_json_says_how_it_ended_and_how_to_repeat_it(tmp_path, monkeypatch, 
 
     monkeypatch.setattr(launch, "_simulate", simulate)
     argv = ["--task", "UMC-A1-Stage1", "--agent", "mlp", "--device", "cpu", "--num_envs", "3", "--run_name", "mine"]
-    assert launch.main([*argv, "physics=ovphysx"], SCRIPTS) == code
+    assert launch.main([*argv, "physics=ovphysx"]) == code
     (path,) = tmp_path.glob("logs/rsl_rl/umc_a1_mlp_stage1/*_mine/run.json")
     record = json.loads(path.read_text())
     assert record["status"] == status
@@ -307,7 +307,7 @@ def test_trainings_of_one_second_do_not_share_a_folder(tmp_path, monkeypatch, ca
     plans[1].record.path = plans[0].record.path
     monkeypatch.setattr(plan, "make_plan", lambda _: plans.pop())
     monkeypatch.setattr(launch, "_simulate", lambda plan: plan.folder / "model_0.pt")
-    assert [launch.main(argv, SCRIPTS) for _ in range(2)] == [0, 2]
+    assert [launch.main(argv) for _ in range(2)] == [0, 2]
     assert "exists already; start again in a second, or give another --run_name" in capfd.readouterr().err
     (path,) = tmp_path.glob("logs/rsl_rl/umc_a1_mlp_stage1/*/run.json")
     assert len(json.loads(path.read_text())["starts"]) == 1
@@ -316,20 +316,20 @@ def test_trainings_of_one_second_do_not_share_a_folder(tmp_path, monkeypatch, ca
 def test_quick_passes_through_every_part(tmp_path, monkeypatch, capsys):
     calls = []
 
-    def script(path, arguments):
-        calls.append((path.name, arguments))
+    def run_umc(command, arguments):
+        calls.append((command, arguments))
         options = dict(zip(arguments[::2], arguments[1::2], strict=False))
-        if path.name == "train.py":
+        if command == "train":
             experiment = options["--task"].lower().replace("-", "_").replace("stage", "mlp_stage")
             put_checkpoint(Path(options["--logs"]) / "rsl_rl" / experiment / "run")
         else:
             out = Path(arguments[arguments.index("--out") + 1])
             out.mkdir(parents=True)
-            (out / ("report.json" if path.name == "evaluate.py" else "policy.mp4")).touch()
+            (out / ("report.json" if command == "evaluate" else "policy.mp4")).touch()
 
-    monkeypatch.setattr(quick, "run_script", script)
-    assert launch.main([*A1, "--quick", "physics=ovphysx"], SCRIPTS) == 0
-    assert [name for name, _ in calls] == ["train.py", "train.py", "evaluate.py", "play.py"]
+    monkeypatch.setattr(quick, "run_umc", run_umc)
+    assert launch.main([*A1, "--quick", "physics=ovphysx"]) == 0
+    assert [name for name, _ in calls] == ["train", "train", "evaluate", "play"]
     assert all({"physics=ovphysx", "--device"} <= set(arguments) for _, arguments in calls)
     assert [arguments[1] for _, arguments in calls[:2]] == ["UMC-A1-Stage1", "UMC-A1-Stage2"]
     assert all("umc_a1_mlp_stage2" in arguments[1] for _, arguments in calls[2:])

@@ -231,28 +231,28 @@ def several(monkeypatch, rank):
 
 
 def test_several_processes_and_the_flag_go_together(monkeypatch, capfd):
-    assert launch.main(["--task", "UMC-A1-Stage1", "--distributed"], SCRIPTS) == 2
+    assert launch.main(["--task", "UMC-A1-Stage1", "--distributed"]) == 2
     assert "--distributed needs a launcher" in capfd.readouterr().err
     several(monkeypatch, 0)
-    assert launch.main(["--task", "UMC-A1-Stage1"], SCRIPTS) == 2
+    assert launch.main(["--task", "UMC-A1-Stage1"]) == 2
     assert "8 processes were started (WORLD_SIZE); add --distributed" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(("store", "code"), [(None, 2), ("False", 2), ("True", 130)])
 def test_a_missing_stage_1_is_trained_on_the_way_by_torchrun_only(monkeypatch, capfd, tmp_path, store, code):
-    def train_py(*_):
-        raise ChildFailed("train.py", 130)
+    def run_umc(*_):
+        raise ChildFailed("train", 130)
 
     monkeypatch.chdir(tmp_path)
     several(monkeypatch, 0)
     monkeypatch.setattr(launch, "connect", lambda *_: None)
     monkeypatch.setattr("umc.training.plan.needs_stage1", lambda _: True)
-    monkeypatch.setattr(launch, "run_script", train_py)
+    monkeypatch.setattr(launch, "run_umc", run_umc)
     monkeypatch.delenv(distributed.AGENT_STORE, raising=False)
     if store is not None:
         monkeypatch.setenv(distributed.AGENT_STORE, store)
     argv = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu", "--distributed"]
-    assert launch.main(argv, SCRIPTS) == code
+    assert launch.main(argv) == code
     assert ("train Stage 1 first, or start with torchrun" in capfd.readouterr().err) == (code == 2)
 
 

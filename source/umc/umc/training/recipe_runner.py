@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shlex
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +27,7 @@ from umc.utils.errors import UmcError
 from umc.utils.io import sha256, write_json
 from umc.utils.logged_process import run_logged
 from umc.utils.naming import entry_point, experiment_folder, experiment_name
-from umc.utils.process import ChildFailed, one_at_a_time, run_script, typed
+from umc.utils.process import ChildFailed, one_at_a_time, run_umc, typed
 from umc.utils.provenance import now
 
 STATE = "state.json"
@@ -44,12 +43,11 @@ STAMP = re.compile(r"[\d_-]+")
 """What stands before the name of a run in that of its folder."""
 
 
-def run_recipe(argv: list[str], scripts: Path) -> int:
+def run_recipe(argv: list[str]) -> int:
     """Runs a recipe from start to finish, or goes on where it stopped.
 
     Args:
         argv: Arguments of ``scripts/train.py``.
-        scripts: Folder of train.py and evaluate.py.
 
     Returns:
         0.
@@ -63,10 +61,10 @@ def run_recipe(argv: list[str], scripts: Path) -> int:
         recipe = read_recipe(options.recipe, options.seed, options.device)
         check_recipe(recipe)
     again = [token for token in argv if token != "--restart"]  # which would begin anew
-    run = RecipeRun(recipe, options.logs, scripts, typed(sys.argv[0], again))
+    run = RecipeRun(recipe, options.logs, typed("train", again))
     if options.show:
         for phase in recipe.phases:
-            print(f"{phase.title}: {typed('scripts/train.py', run.arguments(phase, None))}")
+            print(f"{phase.title}: {typed('train', run.arguments(phase, None))}")
         return 0
     with one_at_a_time(run.folder, options.recipe):
         if options.restart:
@@ -74,9 +72,9 @@ def run_recipe(argv: list[str], scripts: Path) -> int:
         run.train()
     run.summary()
     if options.evaluate:
-        run_script(scripts / "evaluate.py", run.evaluation())
+        run_umc("evaluate", run.evaluation())
     else:
-        print(f"evaluate it with: {typed('scripts/evaluate.py', run.evaluation())}", flush=True)
+        print(f"evaluate it with: {typed('evaluate', run.evaluation())}", flush=True)
     return 0
 
 
@@ -130,12 +128,11 @@ class RecipeRun:
     Args:
         recipe: The recipe.
         logs: Folder of all runs.
-        scripts: Folder of train.py.
         command: Command that goes on with it, for the screen.
     """
 
-    def __init__(self, recipe: Recipe, logs: Path, scripts: Path, command: str) -> None:
-        self.recipe, self.logs, self.scripts, self.command = recipe, logs, scripts, command
+    def __init__(self, recipe: Recipe, logs: Path, command: str) -> None:
+        self.recipe, self.logs, self.command = recipe, logs, command
         self.folder = logs / "recipes" / f"{recipe.name}_seed{recipe.seed}"
         self.state = self._read()
 
@@ -190,7 +187,7 @@ class RecipeRun:
             try:
                 arguments = self.arguments(phase, files[-1] if files else None)
                 log = self.folder / f"phase{number + 1}.log"
-                run_logged(self.scripts / "train.py", arguments, log, lambda line: overall.show(line, title))
+                run_logged("train", arguments, log, lambda line: overall.show(line, title))
             except (ChildFailed, KeyboardInterrupt) as failure:
                 stalls = stalls + 1 if self._checkpoints(number) == before else 1
                 hung = isinstance(failure, ChildFailed) and failure.code == STALLED
@@ -263,7 +260,7 @@ class RecipeRun:
             return self._folded(path) if source.fold else path
         assert source.recipe is not None
         other = read_recipe(source.recipe, self.recipe.seed)
-        state = RecipeRun(other, self.logs, self.scripts, "").state["phases"]
+        state = RecipeRun(other, self.logs, "").state["phases"]
         done = [
             entry
             for one, entry in zip(other.phases, state, strict=False)

@@ -17,15 +17,14 @@ from umc.training.task_cfg import SELECTORS, override_key, physics_name, pick_de
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.naming import entry_point, experiment_folder, experiment_name, stage1_task
-from umc.utils.process import run_script
+from umc.utils.process import run_umc
 
 
-def run_quick(request: TrainRequest, scripts: Path) -> int:
+def run_quick(request: TrainRequest) -> int:
     """Pass once through everything, small.
 
     Args:
         request: Checked command line; its sizes win over those of ``--quick``.
-        scripts: Folder of train.py, evaluate.py and play.py.
 
     Returns:
         0.
@@ -50,9 +49,9 @@ def run_quick(request: TrainRequest, scripts: Path) -> int:
     if agent is not None:
         flags = common_flags(request, entry_point(agent, request.library))
         stage1 = ["--task", stage1_task(request.task), *flags, *stage1_overrides(request.overrides)]
-        phases.append(("Stage 1", lambda: run_script(scripts / "train.py", stage1)))
+        phases.append(("Stage 1", lambda: run_umc("train", stage1)))
     this = ["--task", request.task, *common_flags(request, request.agent), *request.overrides]
-    phases.append((f"Stage {request.stage}", lambda: run_script(scripts / "train.py", this)))
+    phases.append((f"Stage {request.stage}", lambda: run_umc("train", this)))
     shown = [token for token in request.overrides if override_key(token) in SELECTORS]
     shown += ["--device", options.device] if options.device else []
 
@@ -66,11 +65,11 @@ def run_quick(request: TrainRequest, scripts: Path) -> int:
 
     def evaluate() -> None:
         arguments = ["--checkpoint", str(checkpoint()), "--task", request.task, "--quick"]
-        run_script(scripts / "evaluate.py", [*arguments, "--out", str(folder / "evaluation"), *shown])
+        run_umc("evaluate", [*arguments, "--out", str(folder / "evaluation"), *shown])
 
     def play() -> None:
         arguments = ["--checkpoint", str(checkpoint()), "--out", str(folder / "video"), "--quick"]
-        run_script(scripts / "play.py", [*arguments, *shown])
+        run_umc("play", [*arguments, *shown])
 
     phases += [("evaluation", evaluate), ("video", play)]
     times = []

@@ -8,7 +8,6 @@ import argparse
 import contextlib
 import datetime
 import re
-import shlex
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -18,12 +17,12 @@ from typing import Any
 from umc.tasks.registry import checked_checkpoint
 from umc.training.arguments import DEFAULT_AGENT
 from umc.training.sweep import Job, jobs_of, read_training_sweep
-from umc.utils import executor
+from umc.utils import executor, process
 from umc.utils.cli import Parser, at_least_one
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, write_json
 from umc.utils.naming import LIBRARIES, task_parts
-from umc.utils.process import one_at_a_time
+from umc.utils.process import one_at_a_time, typed
 from umc.utils.provenance import FINISHED, read_record
 
 TABLE = "table.md"
@@ -55,12 +54,11 @@ class _Stop(Exception):
         self.signum = signum
 
 
-def run_sweep(argv: Sequence[str], scripts: Path) -> int:
+def run_sweep(argv: Sequence[str]) -> int:
     """Run ``scripts/train.py --sweep``.
 
     Args:
         argv: Arguments without the script's name.
-        scripts: Folder of train.py.
 
     Returns:
         Exit status: 0 all trained, 1 some failed, 130 Ctrl-C, 143 SIGTERM.
@@ -79,7 +77,7 @@ def run_sweep(argv: Sequence[str], scripts: Path) -> int:
             )
         else:
             workers = executor.LocalExecutor(options.jobs, _device(common))
-        return Sweep(jobs, options.logs, folder, scripts / "train.py", workers).run()
+        return Sweep(jobs, options.logs, folder, workers).run()
 
 
 def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], list[str]]:
@@ -129,12 +127,11 @@ class Sweep:
         jobs: All trainings, each after the one that it needs.
         logs: Folder of all runs.
         folder: The sweep's own folder.
-        script: ``scripts/train.py``.
         workers: Where trainings run.
     """
 
-    def __init__(self, jobs: list[Job], logs: Path, folder: Path, script: Path, workers: executor.Executor) -> None:
-        self.jobs, self.logs, self.folder, self.script, self.workers = jobs, logs, folder, script, workers
+    def __init__(self, jobs: list[Job], logs: Path, folder: Path, workers: executor.Executor) -> None:
+        self.jobs, self.logs, self.folder, self.workers = jobs, logs, folder, workers
         self.waiting = [job for job in jobs if not job.done(logs)]
         self.running: dict[int, tuple[Job, executor.Running]] = {}
         """By slot."""
@@ -183,7 +180,7 @@ class Sweep:
             self.waiting.remove(job)
             verb = "going on with" if job.last_checkpoint(self.logs) else "starting"
             print(f"{verb} {job.label}", flush=True)
-            work = executor.Job((str(self.script), *job.arguments(self.logs)), log=self.log(job))
+            work = executor.Job((*process.UMC, "train", *job.arguments(self.logs)), log=self.log(job))
             self.started[job.key] = time.monotonic()
             self.running[slot] = (job, self.workers.start(work, slot))
 
@@ -200,8 +197,8 @@ class Sweep:
         return None
 
     def _collect(self) -> None:
-        for slot, (job, process) in list(self.running.items()):
-            if (result := process.poll()) is None:
+        for slot, (job, child) in list(self.running.items()):
+            if (result := child.poll()) is None:
                 continue
             del self.running[slot]
             self.codes[job.key] = result.code
@@ -215,8 +212,8 @@ class Sweep:
 
     def _stop(self) -> None:
         print("stopping; trainings save first ...", flush=True)
-        for _, process in self.running.values():
-            process.stop()
+        for _, child in self.running.values():
+            child.stop()
         while self.running:
             self._collect()
             time.sleep(executor.POLL_S)
@@ -246,7 +243,7 @@ class Sweep:
             if task_parts(job.task)[1] == 2 and job.done(self.logs)
         ]
         if last:
-            print("compare them: " + shlex.join(["python", "scripts/evaluate.py", "--checkpoint", *last]), flush=True)
+            print("compare them: " + typed("evaluate", ["--checkpoint", *last]), flush=True)
 
     def rows(self) -> list[dict[str, Any]]:
         """What is known of each training."""

@@ -8,7 +8,6 @@ import contextlib
 import io
 import os
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +33,7 @@ from umc.utils.distributed import (
 from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
 from umc.utils.naming import LIBRARIES, entry_point, stage1_task
-from umc.utils.process import end_with_parent, run_script, typed
+from umc.utils.process import end_with_parent, program, run_umc, typed
 from umc.utils.provenance import FINISHED
 
 if TYPE_CHECKING:
@@ -45,12 +44,12 @@ STARTUP_LOG = "startup.log"
 """What Isaac Lab prints while it builds an env, kept in the run folder."""
 
 
-def main(argv: list[str], scripts: Path) -> int:
-    """Run ``train.py`` and return its exit status; ``scripts`` is the folder of train.py, evaluate.py and play.py."""
-    return run_main(lambda argv: _run(argv, scripts), argv, "stopped; what was not saved yet is lost")
+def main(argv: list[str]) -> int:
+    """Run the command ``umc train``; return its exit status."""
+    return run_main(_run, argv, "stopped; what was not saved yet is lost")
 
 
-def _run(argv: list[str], scripts: Path) -> int:
+def _run(argv: list[str]) -> int:
     end_with_parent()
     if "-h" in argv or "--help" in argv:
         from umc.training.task_cfg import show_help
@@ -59,26 +58,26 @@ def _run(argv: list[str], scripts: Path) -> int:
     if any(token.split("=", 1)[0] == "--recipe" for token in argv):
         from umc.training.recipe_runner import run_recipe
 
-        return run_recipe(argv, scripts)
+        return run_recipe(argv)
     if any(token.split("=")[0] == "--sweep" for token in argv):
         from umc.training.sweep_runner import run_sweep
 
-        return run_sweep(argv, scripts)
+        return run_sweep(argv)
     ranks = ranks_from_env()
     if not ranks.several and "--distributed" not in argv:
-        return _work(argv, scripts)
+        return _work(argv)
     check_flag("--distributed" in argv, ranks)
     with contextlib.ExitStack() as silence:
         if not ranks.first:
             nowhere = silence.enter_context(open(os.devnull, "w"))
             silence.enter_context(contextlib.redirect_stdout(nowhere))
         connect(ranks, shlex.join(argv))
-        status = _work(argv, scripts)
+        status = _work(argv)
         disconnect()  # after an error nobody may wait for a process that is gone
         return status
 
 
-def _work(argv: list[str], scripts: Path) -> int:
+def _work(argv: list[str]) -> int:
     request = run_on_all_ranks(lambda: parse(argv))
 
     # from here on imports take seconds
@@ -91,10 +90,10 @@ def _work(argv: list[str], scripts: Path) -> int:
     if request.options.quick:
         from umc.training.smoke_test import run_quick
 
-        return run_quick(request, scripts)
+        return run_quick(request)
     if broadcast_object(run_on_all_ranks(lambda: needs_stage1(request))):
         run_on_all_ranks(lambda: check_stage1_on_the_way(ranks_from_env()))
-        train_stage1(request, scripts)
+        train_stage1(request)
     with quiet():
         plan = run_on_all_ranks(lambda: make_plan(request))
     share_plan(plan)
@@ -103,16 +102,15 @@ def _work(argv: list[str], scripts: Path) -> int:
     print(f"checkpoint: {checkpoint}", flush=True)
     if request.options.video and ranks_from_env().first:
         arguments = ["--checkpoint", str(checkpoint), "--out", str(plan.folder / "videos"), "--device", plan.device]
-        run_script(scripts / "play.py", [*arguments, f"physics={plan.physics}"], alone=True)
+        run_umc("play", [*arguments, f"physics={plan.physics}"], alone=True)
     return 0
 
 
-def train_stage1(request: TrainRequest, scripts: Path) -> None:
+def train_stage1(request: TrainRequest) -> None:
     """Train Stage 1 for a Stage 2 that has nothing to start from.
 
     Args:
         request: Command line of Stage 2.
-        scripts: Folder of train.py.
 
     Raises:
         UmcError: If the Stage 2 command line is wrong in a way that would only show after Stage 1.
@@ -130,7 +128,7 @@ def train_stage1(request: TrainRequest, scripts: Path) -> None:
     assert agent is not None
     print(f"no Stage 1 checkpoint of {request.robot} with the {agent} model: training {task} first", flush=True)
     flags = common_flags(request, entry_point(agent, request.library))
-    run_script(scripts / "train.py", ["--task", task, *flags, *stage1_overrides(request.overrides)])
+    run_umc("train", ["--task", task, *flags, *stage1_overrides(request.overrides)])
     print(f"Stage 1 is done; now {request.task}", flush=True)
 
 
@@ -194,8 +192,9 @@ def resume_command(plan: Plan, checkpoint: Path) -> str:
     if processes == 1 or plan.device == "cpu":  # else each process takes the GPU of its number
         arguments += ["--device", plan.device]
     if processes > 1:
-        return shlex.join(["torchrun", "--nproc_per_node", str(processes), sys.argv[0], *arguments, "--distributed"])
-    return typed(sys.argv[0], arguments)
+        words = [*program("train"), *arguments, "--distributed"]
+        return shlex.join(["torchrun", "--nproc_per_node", str(processes), *words])
+    return typed("train", arguments)
 
 
 def _simulate(plan: Plan) -> Path:

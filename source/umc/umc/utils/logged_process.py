@@ -12,19 +12,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
+from umc.utils import process
 from umc.utils.process import PARENT, check_code, signals_passed_to
 
 LOOK_EVERY_S = 0.2
 """Time between two looks at a child's output [s]."""
 
 
-def run_logged(script: Path, arguments: list[str], log: Path, on_line: Callable[[str], None]) -> None:
-    """Runs a script of this repository, keeps its output and hands it on line by line.
+def run_logged(command: str, arguments: list[str], log: Path, on_line: Callable[[str], None]) -> None:
+    """Runs a command of ``umc``, keeps its output and hands it on line by line.
 
     The output goes through a file, not a pipe: when this process is killed, the child can still print while it saves.
 
     Args:
-        script: File to run.
+        command: Its name.
         arguments: Its arguments.
         log: File that its output is appended to.
         on_line: Called with every line, without its end.
@@ -37,7 +38,7 @@ def run_logged(script: Path, arguments: list[str], log: Path, on_line: Callable[
     with log.open("a", encoding="utf-8") as output, log.open(encoding="utf-8", errors="replace") as text:
         text.seek(0, os.SEEK_END)
         child = subprocess.Popen(
-            [sys.executable, str(script), *arguments],
+            [sys.executable, *process.UMC, command, *arguments],
             stdout=output,
             stderr=subprocess.STDOUT,
             process_group=0,  # a terminal's Ctrl-C reaches it once, by this process
@@ -52,7 +53,7 @@ def run_logged(script: Path, arguments: list[str], log: Path, on_line: Callable[
             rest = _hand_on(text, rest, on_line)
             if rest:
                 on_line(rest)
-    check_code(script, code)
+    check_code(command, code)
 
 
 def _hand_on(text: TextIO, rest: str, on_line: Callable[[str], None]) -> str:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Child processes: one process holds one engine and one env, so other scripts run in processes of their own."""
+"""Child processes: one process holds one engine and one env, so other commands run in processes of their own."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from typing import Any, TextIO
 
 from umc.utils.distributed import ranks_from_env, without_ranks
 from umc.utils.errors import UmcError
+
+UMC = ("-m", "umc")
+"""What Python runs as the command ``umc``; tests put a file of theirs in its place."""
 
 LAUNCHER = "UMC_LAUNCHER"
 """Environment variable by which ``isaaclab.sh -p`` says how it was called."""
@@ -43,23 +46,30 @@ PR_SET_PDEATHSIG = 1
 
 
 class ChildFailed(Exception):
-    """A script that this one depends on did not end with 0."""
+    """A command that this one depends on did not end with 0."""
 
-    def __init__(self, script: str, code: int) -> None:
-        super().__init__(f"{script} ended with {code}")
+    def __init__(self, command: str, code: int) -> None:
+        super().__init__(f"umc {command} ended with {code}")
         self.code = code
         # a stopped child has already printed what it saved
-        self.line = f"{script} was stopped" if code in STOPPED else f"error: {self}; see its message above"
+        self.line = f"umc {command} was stopped" if code in STOPPED else f"error: {self}; see its message above"
         """Message for the user."""
 
 
-def typed(script: str | Path, arguments: Sequence[str]) -> str:
-    """Return the command line of a script as a user types it, by the launcher that started this process."""
-    path = Path(script)
-    if path.is_relative_to(Path.cwd()):
-        path = path.relative_to(Path.cwd())
-    launcher = os.environ.get(LAUNCHER)
-    return shlex.join([*([launcher, "-p"] if launcher else ["python"]), str(path), *arguments])
+def program(command: str) -> list[str]:
+    """Return what Python runs for a command of ``umc``: a file of ``scripts`` if this process was started by one."""
+    script = Path(sys.argv[0]).with_name(f"{command}.py")
+    if script.parent.name != "scripts" or not script.is_file():
+        return ["-m", "umc", command]
+    return [str(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)]
+
+
+def typed(command: str, arguments: Sequence[str]) -> str:
+    """Return the line that a user types for a command of ``umc``, by the launcher that started this process."""
+    launcher, words = os.environ.get(LAUNCHER), program(command)
+    if launcher is None and words[0] == "-m":
+        return shlex.join(["umc", command, *arguments])
+    return shlex.join([*([launcher, "-p"] if launcher else ["python"]), *words, *arguments])
 
 
 def spawn(
@@ -86,17 +96,17 @@ def spawn(
         return subprocess.Popen(command, process_group=group, env=env, cwd=cwd, close_fds=False, **streams)
 
 
-def run_script(
-    script: Path,
+def run_umc(
+    command: str,
     arguments: Sequence[str],
     alone: bool = False,
     log: Path | None = None,
     on_poll: Callable[[], None] | None = None,
 ) -> None:
-    """Run a script with this Python and wait for it; Ctrl-C and SIGTERM are passed on once, so that it can save.
+    """Run a command of ``umc`` in a child and wait for it; Ctrl-C and SIGTERM are passed on once, so that it can save.
 
     Args:
-        script: File to run.
+        command: Its name, such as ``train``.
         arguments: Its arguments.
         alone: Whether the child is no rank of torchrun even if this process is one.
         log: File that keeps its output, which is printed, too.
@@ -105,17 +115,17 @@ def run_script(
     Raises:
         ChildFailed: If it did not end with 0.
     """
-    command = [sys.executable, str(script), *arguments]
+    words = [sys.executable, *UMC, command, *arguments]
     if log is None:
-        child = spawn(command, alone=alone)
+        child = spawn(words, alone=alone)
         with signals_passed_to(child):
             code = child.wait()
-        return check_code(script, code)
+        return check_code(command, code)
     log.parent.mkdir(parents=True, exist_ok=True)
     log.touch()
     with log.open(encoding="utf-8", errors="replace") as text:
         text.seek(0, os.SEEK_END)
-        child = spawn(command, log, alone=alone)
+        child = spawn(words, log, alone=alone)
         with signals_passed_to(child):
             code = None
             while code is None:
@@ -125,7 +135,7 @@ def run_script(
                     on_poll()
                 if code is None:
                     time.sleep(POLL_S)
-    return check_code(script, code)
+    return check_code(command, code)
 
 
 def _echo(text: TextIO) -> None:
@@ -153,10 +163,10 @@ def shell_code(code: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-def check_code(script: Path, code: int) -> None:
+def check_code(command: str, code: int) -> None:
     """Raise :class:`ChildFailed` if an exit status is not 0."""
     if code != 0:
-        raise ChildFailed(script.name, shell_code(code))
+        raise ChildFailed(command, shell_code(code))
 
 
 def end_with_parent() -> None:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stands in for scripts/train.py where only the order of things matters: writes checkpoints, learns nothing.
+"""Stands in for ``umc train`` where only the order of things matters: writes checkpoints, learns nothing.
 
 ``FAKE_ITERATION_S`` is the time of an iteration [s], ``FAKE_HANGS_AFTER`` after how many it ends as if it hung; every
 call leaves its arguments in ``calls.jsonl``.
@@ -17,6 +17,10 @@ from pathlib import Path
 from umc.rl.watchdog import STALLED
 from umc.utils.process import end_with_parent
 
+command, *argv = sys.argv[1:]
+if command == "evaluate":
+    Path("asked.json").write_text(json.dumps(argv))
+    sys.exit(0)
 end_with_parent()
 parser = argparse.ArgumentParser()
 for flag in ("task", "agent", "logs", "device", "run_name", "checkpoint"):
@@ -24,9 +28,9 @@ for flag in ("task", "agent", "logs", "device", "run_name", "checkpoint"):
 for flag in ("max_iterations", "num_envs", "seed"):
     parser.add_argument(f"--{flag}", type=int)
 parser.add_argument("--resume", action="store_true")
-options, overrides = parser.parse_known_args()
+options, overrides = parser.parse_known_args(argv)
 with Path("calls.jsonl").open("a") as calls:
-    calls.write(json.dumps([*sys.argv[1:]]) + "\n")
+    calls.write(json.dumps(argv) + "\n")
 
 _, robot, stage = options.task.lower().split("-")
 agent = options.agent.removeprefix("rsl_rl_").removesuffix("_cfg_entry_point")

@@ -1,0 +1,60 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command ``umc`` and its subcommands; a module is imported when its command is called, not before."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from umc.utils.cli import USAGE_ERROR, did_you_mean
+
+COMMANDS: dict[str, tuple[str, list[str], str]] = {
+    "train": ("umc.training.train", [], "train a policy"),
+    "recipe": ("umc.training.train", ["--recipe"], "train all phases of a recipe: umc recipe NAME"),
+    "sweep": ("umc.training.train", ["--sweep"], "train all runs of a sweep: umc sweep NAME --task TASK"),
+    "smoke-test": ("umc.training.train", ["--quick"], "both stages, evaluation and video in minutes, small"),
+    "evaluate": ("umc.cli.evaluate", [], "evaluate policies under faults, side by side"),
+    "gait": ("umc.cli.evaluate", ["--healthy"], "measure the gait of the healthy robot"),
+    "report": ("umc.cli.evaluate", ["--report_only"], "write the reports of an evaluation anew: umc report DIR"),
+    "play": ("umc.cli.play", [], "film a policy, or show it in a visualizer (--viz)"),
+    "film": ("umc.cli.play", [], "the same as play"),
+    "export": ("umc.cli.export", [], "write a policy as ONNX and TorchScript"),
+    "sim2sim": ("umc.cli.sim2sim", [], "evaluate an exported policy in plain MuJoCo"),
+    "list": ("umc.cli.list", [], "tasks, robots, agents, pretrained policies, protocols, recipes and sweeps"),
+}
+"""Module, arguments that come first and purpose of each subcommand."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a subcommand; return its exit status.
+
+    Args:
+        argv: Subcommand and its arguments; those of this process without it.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help"):
+        print(usage())
+        return 0 if words else USAGE_ERROR
+    name, *rest = words
+    if name == "--version":
+        import umc
+
+        print(f"umc {umc.__version__}")
+        return 0
+    if name not in COMMANDS:
+        hint = did_you_mean(name, COMMANDS)
+        print(f"error: unknown command {name};{hint} choose one of {', '.join(COMMANDS)}", file=sys.stderr)
+        return USAGE_ERROR
+    module, first, _ = COMMANDS[name]
+    return importlib.import_module(module).main([*first, *rest])
+
+
+def usage() -> str:
+    """Return the help of ``umc``."""
+    lines = ["usage: umc COMMAND [ARGUMENTS]", "", "Legged robots that keep walking when joints and sensors fail.", ""]
+    lines += [f"  {name:<11} {purpose}" for name, (_, _, purpose) in COMMANDS.items()]
+    lines += ["", "umc COMMAND --help lists its flags.", "", "examples:"]
+    lines += ["  umc train --task UMC-A1-Stage1 --agent mlp", "  umc evaluate --checkpoint pretrained --robot a1"]
+    return "\n".join([*lines, "  umc play --checkpoint pretrained:g1_mlp_stage2 --scenario 6"])
