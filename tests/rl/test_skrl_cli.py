@@ -136,11 +136,11 @@ def test_stage_2_looks_for_its_own_librarys_stage_1_and_takes_the_others_if_told
 def test_a_missing_stage_1_is_trained_by_the_same_library(monkeypatch):
     calls = []
 
-    def train_py(_script, arguments):
+    def run_umc(_command, arguments):
         calls.append(arguments)
-        raise ChildFailed("train.py", 130)
+        raise ChildFailed("train", 130)
 
-    monkeypatch.setattr(launch, "run_script", train_py)
+    monkeypatch.setattr(launch, "run_umc", run_umc)
     assert launch.main([*STAGE2, *SKRL]) == 130
     stage1 = parse(calls[0])
     assert (stage1.task, stage1.library, stage1.agent) == ("UMC-A1-Stage1", "skrl", "skrl_mlp_cfg_entry_point")

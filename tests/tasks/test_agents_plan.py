@@ -75,11 +75,11 @@ def test_what_is_typed_wins_over_the_agent_and_is_kept_by_resume():
 def test_an_ablation_starts_from_the_stage_1_of_the_agent_that_it_varies(agent, monkeypatch):
     calls = []
 
-    def train_py(_script, arguments):
+    def run_umc(_command, arguments):
         calls.append(arguments)
-        raise ChildFailed("train.py", 130)
+        raise ChildFailed("train", 130)
 
-    monkeypatch.setattr(launch, "run_script", train_py)
+    monkeypatch.setattr(launch, "run_umc", run_umc)
     launch.main(command(agent))
     (arguments,) = calls
     stage1 = parse(arguments)

@@ -24,7 +24,7 @@ def test_one_policy_is_measured_anew_without_the_others(tmp_path, monkeypatch):
     """What was measured lies beside the page, without this machine's paths; a new policy's robots join the others'."""
     package, calls = ship_made_up(tmp_path, monkeypatch), []
 
-    def run(_script, arguments):
+    def run(_command, arguments):
         calls.append(arguments)
         at = arguments.index("--checkpoint") + 1
         paths = [Path(text) for text in arguments[at : arguments.index("--robot")]]
@@ -38,10 +38,10 @@ def test_one_policy_is_measured_anew_without_the_others(tmp_path, monkeypatch):
         out = Path(arguments[arguments.index("--out") + 1])
         save_study(out / STUDY, replace(study, about=about, policies=tuple(policies)))
 
-    monkeypatch.setattr(results, "run_script", run)
+    monkeypatch.setattr(results, "run_umc", run)
     argv = ["--results", "--robot", "A1", "--engines", "ovphysx", "--device", "cpu"]
     made_with = {"members": 10, "commit": "first" * 8}
-    assert results.main(argv, Path("evaluate.py")) == 0
+    assert results.main(argv) == 0
     kept = sorted(Path("docs/results/a1/ovphysx").iterdir())
     assert len(kept) == 2
     assert all(str(package).encode() not in path.read_bytes() for path in kept)
@@ -55,18 +55,18 @@ def test_one_policy_is_measured_anew_without_the_others(tmp_path, monkeypatch):
     (package / MODELS).write_text(json.dumps(models))
     made_with["commit"] = "other" * 8
     calls.clear()
-    assert results.main([*argv, "--kept"], Path("evaluate.py")) == 0
+    assert results.main([*argv, "--kept"]) == 0
     (call,) = calls
     assert call[1 : call.index("--robot")] == [str(package / "a1_mlp_stage2.pt")]
     page = Path("docs/results.md").read_text()
     assert page.count("| otherother |") == page.count("| firstfirst |") == 1
     assert len(list(Path("docs/results/a1/ovphysx").iterdir())) == 2  # the policy that no longer ships is gone
     calls.clear()
-    assert results.main([*argv, "--kept"], Path("evaluate.py")) == 0
+    assert results.main([*argv, "--kept"]) == 0
     assert calls == []
 
     # robots of another evaluation are not set beside them
     Path("docs/results/a1/ovphysx", f"{sha256(other)[:12]}.study").unlink()
     made_with["members"] = 5
     with pytest.raises(UmcError, match=r"met other faults than mlp; measure both again, with the same --num_envs"):
-        results.main([*argv, "--kept"], Path("evaluate.py"))
+        results.main([*argv, "--kept"])

@@ -191,7 +191,7 @@ def package(tmp_path, monkeypatch):
 def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, capsys):
     calls = []
 
-    def run(_script, arguments):
+    def run(_command, arguments):
         calls.append(arguments)
         save_made_up(Path(arguments[arguments.index("--out") + 1]), arguments)
 
@@ -205,7 +205,7 @@ def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, 
         ]
         save_study(out / STUDY, replace(study, policies=tuple(policies)))
 
-    monkeypatch.setattr(results, "run_script", run)
+    monkeypatch.setattr(results, "run_umc", run)
     argv = [
         "--results",
         "--robot",
@@ -218,7 +218,7 @@ def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, 
         "--device",
         "cpu",
     ]
-    assert results.main([*argv, "protocol.steps=100"], Path("evaluate.py")) == 0
+    assert results.main([*argv, "protocol.steps=100"]) == 0
     assert [call[-2:] for call in calls] == [
         ["physics=ovphysx", "protocol.steps=100"],  # all were trained on it: the main tables come first
         ["physics=newton_mjwarp", "protocol.steps=100"],
@@ -233,7 +233,7 @@ def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, 
     # made again without simulation, and without the folder of the evaluations
     shutil.rmtree("logs")
     before = len(calls)
-    assert results.main([*argv, "--report_only"], Path("evaluate.py")) == 0
+    assert results.main([*argv, "--report_only"]) == 0
     assert len(calls) == before
     again = Path("docs/results.md").read_text()
     assert "report_only" not in again  # the figures are made by the command that simulates
@@ -249,7 +249,7 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
         write_fresh(tmp_path / label, f"UMC-A1-Stage{stage}", label, physics="ovphysx", terrain=ground)
     calls = []
 
-    def run(_script, arguments):
+    def run(_command, arguments):
         calls.append(arguments)
         at = arguments.index("--labels") + 1
         names = [name for name in arguments[at:] if name in trained]
@@ -267,10 +267,10 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
         ]
         save_study(Path(arguments[arguments.index("--out") + 1]) / STUDY, replace(study, policies=tuple(policies)))
 
-    monkeypatch.setattr(results, "run_script", run)
+    monkeypatch.setattr(results, "run_umc", run)
     checkpoints = [f"{label}/model_0.pt" for label in trained]
     argv = ["--results", "--checkpoint", *checkpoints, "--engines", "ovphysx", "--device", "cpu"]
-    assert results.main(argv, Path("evaluate.py")) == 0
+    assert results.main(argv) == 0
     tracks, flat = calls
     assert tracks[1:3] == ["mlp/model_0.pt", "nm_mlp/model_0.pt"]
     assert tracks[-3:] == ["logs/results/a1_perlin/ovphysx", "physics=ovphysx", "env.scene.terrain=perlin"]
@@ -289,7 +289,7 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
     calls.clear()
     # wherever it stands
     argv = ["--results", "--checkpoint", *checkpoints, "--device", "cpu", "--engines", "ovphysx"]
-    assert results.main([*argv, "env.scene.terrain=perlin"], Path("evaluate.py")) == 0
+    assert results.main([*argv, "env.scene.terrain=perlin"]) == 0
     assert [call[1:4] for call in calls] == [checkpoints]
 
 
@@ -313,7 +313,7 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
 )
 def test_a_mistake_is_one_line(package, arguments, words):
     with pytest.raises(UmcError) as error:
-        results.main(["--results", *arguments], Path("evaluate.py"))
+        results.main(["--results", *arguments])
     assert words in str(error.value)
     assert "\n" not in str(error.value)
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scripts that other scripts start: who stops the one stops the other, once."""
+"""Commands that other commands start: who stops the one stops the other, once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from umc.utils.process import run_script
+from umc.utils.process import run_umc
 
 
 def test_ctrl_c_reaches_a_child_once_and_its_status_comes_back(tmp_path):
@@ -26,9 +26,10 @@ def test_ctrl_c_reaches_a_child_once_and_its_status_comes_back(tmp_path):
     )
     parent = tmp_path / "parent.py"
     parent.write_text(
-        "import sys\nfrom pathlib import Path\nfrom umc.utils.process import ChildFailed, run_script\n"
-        "try: run_script(Path(sys.argv[1]), [sys.argv[2]])\n"
-        "except ChildFailed as error: sys.exit(error.code)\n"
+        "import sys\nimport umc.utils.process as process\n"
+        "process.UMC = ()\n"
+        "try: process.run_umc(sys.argv[1], [sys.argv[2]])\n"
+        "except process.ChildFailed as error: sys.exit(error.code)\n"
     )
     ready = tmp_path / "ready"
     process = subprocess.Popen([sys.executable, str(parent), str(child), str(ready)], start_new_session=True)
@@ -39,6 +40,6 @@ def test_ctrl_c_reaches_a_child_once_and_its_status_comes_back(tmp_path):
     assert process.wait(60) == 101
 
 
-def test_a_child_that_ends_well_is_silent(tmp_path):
-    (tmp_path / "child.py").write_text("")
-    run_script(tmp_path / "child.py", [])
+def test_a_child_that_ends_well_is_silent(monkeypatch):
+    monkeypatch.setattr("umc.utils.process.UMC", ("-c", ""))
+    run_umc("train", [])

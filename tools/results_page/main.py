@@ -24,7 +24,7 @@ from umc.tasks.registry import checked_checkpoint, checked_robot
 from umc.utils.cli import Parser, at_least_one
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, sha256
-from umc.utils.process import check_code, run_script, signals_passed_to
+from umc.utils.process import check_code, run_umc, signals_passed_to
 
 from tools.results_page.kept import NAME_LENGTH, keep, kept_study, missing, prune
 from tools.results_page.page import RobotResults, results_page, section_name
@@ -48,12 +48,11 @@ IMAGES = "images"
 """Folder of pictures beside the page."""
 
 
-def main(argv: Sequence[str], script: Path) -> int:
+def main(argv: Sequence[str]) -> int:
     """Runs ``scripts/evaluate.py --results``.
 
     Args:
         argv: Arguments without the script's name.
-        script: scripts/evaluate.py, which evaluates the policies of one robot on one engine.
 
     Returns:
         0.
@@ -74,7 +73,7 @@ def main(argv: Sequence[str], script: Path) -> int:
             policies = dict(zip(labels(list(there)), there, strict=True))
             place = Place(robot, ground, home, engines, policies, options.work / section, kept / section)
             if not options.report_only:
-                _measure(options, overrides, place, script)
+                _measure(options, overrides, place)
             results.append(collect(place, dict(_curves(options, place, there))))
     # the command that simulates: the figures are its, whoever writes the page again
     simulated = [token for token in argv if token not in ("--report_only", "--report-only", "--kept")]
@@ -224,7 +223,7 @@ def _home(engines: Sequence[str], trained: Sequence[str]) -> str:
     return trained[0] if len(set(trained)) == 1 and trained[0] in simulated else simulated[0]
 
 
-def _measure(options: argparse.Namespace, overrides: Sequence[str], place: Place, script: Path) -> None:
+def _measure(options: argparse.Namespace, overrides: Sequence[str], place: Place) -> None:
     where = f"{place.robot} on {place.ground} ground," if place.ground else place.robot
     for engine in sorted(place.engines, key=lambda one: (one == "mujoco", one != place.home)):
         policies = place.unkept(engine) if options.kept else place.policies
@@ -239,7 +238,7 @@ def _measure(options: argparse.Namespace, overrides: Sequence[str], place: Place
             argv += ["--device", options.device] if options.device else []
             argv += ["--out", str(place.work / engine), f"physics={engine}"]
             argv += [f"{TERRAIN_KEY}={place.ground}"] if place.ground else []
-            run_script(script, [*argv, *overrides])
+            run_umc("evaluate", [*argv, *overrides])
             keep(load_study(place.work / engine / STUDY), place.kept, engine)
         if options.checkpoint is None:
             prune(place.kept, engine, map(sha256, place.policies.values()))
@@ -287,7 +286,7 @@ def _run_module(module: str, arguments: Sequence[str]) -> None:
     child = subprocess.Popen([sys.executable, "-m", module, *arguments], process_group=0)
     with signals_passed_to(child):
         code = child.wait()
-    check_code(Path(module), code)
+    check_code(module, code)
 
 
 def collect(place: Place, curves: dict[str, str]) -> RobotResults:
