@@ -5,10 +5,10 @@
 from xml.etree import ElementTree
 
 import pytest
-from umc.evaluation import plots
 from umc.evaluation.breakdown import break_down
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import Outcome
+from umc.evaluation.report import plots
 
 from tools.demo_study import demo_study
 

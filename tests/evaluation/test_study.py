@@ -185,7 +185,7 @@ def test_what_is_no_study_is_refused(tmp_path):
         ("faults/kinds/joint.py", True),
         ("faults/data/umc_paper.yaml", True),
         ("robots/data/a1.usda", True),
-        ("evaluation/plots.py", False),
+        ("evaluation/report/plots.py", False),
     ],
 )
 def test_batches_of_other_code_are_simulated_again_and_those_of_another_report_are_not(tmp_path, name, decides):

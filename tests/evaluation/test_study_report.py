@@ -14,9 +14,9 @@ import pytest
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.protocol import protocol_for
 from umc.evaluation.report import study_files, summary, write_all, write_study_report
-from umc.evaluation.report.layout import ablation_tables, left_out_table, main_table
 from umc.evaluation.report.paper import departures, paper_tables
-from umc.evaluation.report.tables import Cell, Row, Table, printed, ranks
+from umc.evaluation.report.renderers import Cell, Row, Table, printed, ranks
+from umc.evaluation.report.tables import ablation_tables, left_out_table, main_table
 from umc.utils.errors import UmcError
 
 from tools import demo_study as demo

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from umc.evaluation.estimates import Estimates
-from umc.evaluation.report.layout import left_out_table, main_table, scenario_table
 from umc.evaluation.report.paper import departures
+from umc.evaluation.report.tables import left_out_table, main_table, scenario_table
 from umc.evaluation.study import PolicyResult, Study
 from umc.faults import paper_settings
 from umc.rl.agents import STAGE_ITERATIONS, agent_spec

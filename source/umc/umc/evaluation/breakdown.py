@@ -54,14 +54,7 @@ class Part:
 
 
 def scenario_name(scenario: Scenario) -> str:
-    """What happens in a scenario, in a few words.
-
-    Args:
-        scenario: Number or name.
-
-    Returns:
-        Its kinds of faults; ``healthy`` if there are none.
-    """
+    """What happens in a scenario, in a few words."""
     kinds = list(find_scenario(scenario).kinds)
     blind = "dead" in kinds
     words = [{"rom": "range", "effort": "torque", "velocity": "speed"}.get(kind, kind) for kind in kinds]
@@ -70,15 +63,7 @@ def scenario_name(scenario: Scenario) -> str:
 
 
 def slices(study: Study, result: PolicyResult) -> Iterator[Slice]:
-    """All slices of a policy's robots, scenarios left out.
-
-    Args:
-        study: The study.
-        result: The policy.
-
-    Yields:
-        The slices: settings, onsets, joints, and severities and stances where they were recorded and vary.
-    """
+    """All slices of a policy's robots, scenarios left out."""
     run, settings = result.run, study.protocol.settings
     if len(settings) > 1:
         for setting in settings:
@@ -97,17 +82,7 @@ def slices(study: Study, result: PolicyResult) -> Iterator[Slice]:
 
 
 def part(study: Study, result: PolicyResult, chosen: Slice, scenario: Scenario | None = None) -> Part:
-    """Figures of a slice.
-
-    Args:
-        study: The study.
-        result: The policy.
-        chosen: The slice.
-        scenario: One scenario; else the paper's average over the scenarios in which the slice has robots.
-
-    Returns:
-        The figures.
-    """
+    """Figures of a slice."""
     rows = chosen.rows
     wanted = study.protocol.scenarios if scenario is None else (scenario,)
     each = [study.score(result, rows & study.scenario_rows(result, one)) for one in wanted]
@@ -128,15 +103,7 @@ def part(study: Study, result: PolicyResult, chosen: Slice, scenario: Scenario |
 
 
 def break_down(study: Study, result: PolicyResult) -> list[Part]:
-    """Figures of every slice, averaged as the paper does, and of joints in every scenario.
-
-    Args:
-        study: The study.
-        result: The policy.
-
-    Returns:
-        The figures of the slices that hold robots.
-    """
+    """Figures of every slice, averaged as the paper does, and of joints in every scenario."""
     found = []
     for chosen in slices(study, result):
         if not bool(chosen.rows.any()):

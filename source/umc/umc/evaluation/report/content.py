@@ -40,15 +40,7 @@ ROBOT_COLUMNS = (
 
 
 def study_content(estimates: Estimates, parts: Mapping[str, Sequence[Part]]) -> dict[str, Any]:
-    """The content of ``report.json``.
-
-    Args:
-        estimates: The figures.
-        parts: Figures of slices of every policy, by label.
-
-    Returns:
-        Plain values.
-    """
+    """The content of ``report.json``."""
     study, groups = estimates.study, estimates.groups
     policies = [
         {
@@ -105,14 +97,7 @@ def study_content(estimates: Estimates, parts: Mapping[str, Sequence[Part]]) -> 
 
 
 def robots_csv(study: Study) -> str:
-    """One line per robot and policy.
-
-    Args:
-        study: The study.
-
-    Returns:
-        The file's text; fields that say nothing about a robot are empty.
-    """
+    """One line per robot and policy."""
     kinds = sorted({kind for result in study.policies for kind in result.run.severity or {}})
     head = ["policy", "group", "scenario", "setting", "seed", "onset_step", "member", "outcome", "faulty_joints"]
     head += ["feet_at_onset"]
@@ -145,14 +130,7 @@ def robots_csv(study: Study) -> str:
 
 
 def cells_csv(study: Study) -> str:
-    """One line per policy, setting and scenario.
-
-    Args:
-        study: The study.
-
-    Returns:
-        The file's text.
-    """
+    """One line per policy, setting and scenario."""
     radii = [f"reached_{radius:g}" for radius in study.protocol.radii]
     rates = [*radii, "failed", "recovered"]
     counts = ["envs", "judged", "fell_before_onset", "non_finite", "no_onset"]

@@ -11,10 +11,10 @@ from dataclasses import asdict
 from typing import Any
 
 from umc.evaluation.estimates import Estimates
-from umc.evaluation.plots import middle
 from umc.evaluation.report.paper import departures
+from umc.evaluation.report.plots import middle
+from umc.evaluation.report.renderers import Table
 from umc.evaluation.report.screen import versions
-from umc.evaluation.report.tables import Table
 
 MANY_LEFT_OUT = 0.05
 """Share of robots left out above which the summary says so."""
@@ -121,14 +121,7 @@ METHOD = (
 
 
 def summary(estimates: Estimates) -> tuple[list[str], list[str]]:
-    """The findings in a few sentences, and what speaks against them.
-
-    Args:
-        estimates: The figures.
-
-    Returns:
-        Findings, and reasons to read them with care.
-    """
+    """The findings in a few sentences, and what speaks against them."""
     study, groups = estimates.study, estimates.groups
     key = middle(study.protocol.radii)
     radius = key.partition("@")[2]
@@ -188,17 +181,7 @@ def html_page(
     pictures: Sequence[tuple[str, bytes, str]],
     files: Mapping[str, str],
 ) -> str:
-    """The page.
-
-    Args:
-        estimates: The figures.
-        tables: All tables, the main one first.
-        pictures: Name, SVG and caption of every picture.
-        files: SHA-256 of the files beside the page.
-
-    Returns:
-        The page's text.
-    """
+    """The page."""
     study = estimates.study
     protocol, about = study.protocol, study.about
     findings, cares = summary(estimates)

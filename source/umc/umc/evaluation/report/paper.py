@@ -37,23 +37,12 @@ class PaperTable:
 
 
 def read_paper() -> dict[str, Any]:
-    """The file.
-
-    Returns:
-        ``source`` and ``tables``.
-    """
+    """The file."""
     return yaml.safe_load((files("umc") / "config" / "paper_results.yaml").read_text(encoding="utf-8"))
 
 
 def paper_tables(protocol: Protocol | None = None) -> list[PaperTable]:
-    """The paper's tables.
-
-    Args:
-        protocol: Only those of its name, robot and radii; all without it.
-
-    Returns:
-        The tables, in the paper's order.
-    """
+    """The paper's tables."""
     found = []
     for name, entry in read_paper()["tables"].items():
         rows = {row: tuple(values) for row, values in entry["rows"].items()}
@@ -69,14 +58,7 @@ def paper_tables(protocol: Protocol | None = None) -> list[PaperTable]:
 
 
 def departures(study: Study) -> list[str]:
-    """What of a study's conditions is not the paper's.
-
-    Args:
-        study: The study.
-
-    Returns:
-        A sentence for each; empty if the protocol is no protocol of the package.
-    """
+    """What of a study's conditions is not the paper's."""
     protocol = study.protocol
     try:
         original = protocol_for(protocol.robot, name=protocol.name)

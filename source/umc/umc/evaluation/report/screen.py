@@ -28,11 +28,7 @@ DEFINITION = (
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of the packages that a result depends on.
-
-    Returns:
-        Version per package, None where it is not installed.
-    """
+    """Versions of the packages that a result depends on."""
     found: dict[str, str | None] = {}
     for package in PACKAGES:
         try:
@@ -43,16 +39,7 @@ def versions() -> dict[str, str | None]:
 
 
 def gait_report(report: GaitReport, run: Mapping[str, Any], loads: Sequence[JointLoad] = ()) -> dict[str, Any]:
-    """Everything about a measurement of the healthy gait.
-
-    Args:
-        report: The figures.
-        run: What was run: checkpoint, task, engine and so on.
-        loads: The load of each joint, where it was measured.
-
-    Returns:
-        The content of ``gait.json``.
-    """
+    """Everything about a measurement of the healthy gait."""
     joints = {load.joint: {key: value for key, value in asdict(load).items() if key != "joint"} for load in loads}
     return {
         "format": FORMAT,
@@ -69,15 +56,7 @@ def _cell(value: float | None, scale: float, digits: int) -> str:
 
 
 def score_table(protocol: Protocol, scores: Sequence[Score]) -> str:
-    """The table for the screen: a line per scenario and their average.
-
-    Args:
-        protocol: The conditions.
-        scores: One score per scenario of the protocol, in its order.
-
-    Returns:
-        Lines of text.
-    """
+    """The table for the screen: a line per scenario and their average."""
     head = ["scenario", "judged", *(f"@{radius:g}" for radius in protocol.radii), "failed"]
     head += ["fell before", "non-finite", "v before [m/s]", "up for [s]", "height [m]"]
     named = [*zip(map(str, protocol.scenarios), scores, strict=True), ("average", average(scores))]
@@ -100,14 +79,7 @@ def score_table(protocol: Protocol, scores: Sequence[Score]) -> str:
 
 
 def gait_table(report: GaitReport) -> str:
-    """The figures of the healthy gait for the screen.
-
-    Args:
-        report: The figures.
-
-    Returns:
-        Lines of text.
-    """
+    """The figures of the healthy gait for the screen."""
     rows = [
         ["robots, seconds", f"{report.envs}, {report.seconds:.1f}"],
         ["forward speed / command [m/s]", f"{report.forward_speed:.3f} / {report.command:.2f}"],
@@ -124,15 +96,7 @@ def gait_table(report: GaitReport) -> str:
 
 
 def load_table(loads: Sequence[JointLoad], severity: Mapping[str, Any]) -> str:
-    """What each joint gives, for the screen.
-
-    Args:
-        loads: The figures.
-        severity: Severities by kind of fault that they were measured against.
-
-    Returns:
-        Lines of text; says so where no robot was up.
-    """
+    """What each joint gives, for the screen."""
     if not loads:
         return "no robot was up long enough to measure its joints"
     columns = [

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the report of a study: all files, or none of them."""
+"""Write the report of a study: all files, or none of them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from umc.evaluation import plots
 from umc.evaluation.breakdown import Part, break_down
 from umc.evaluation.estimates import Estimates
+from umc.evaluation.report import plots
 from umc.evaluation.report.content import cells_csv, robots_csv, study_content
-from umc.evaluation.report.layout import all_tables
 from umc.evaluation.report.page import html_page, summary
 from umc.evaluation.report.paper import departures, paper_tables
-from umc.evaluation.report.tables import Table
+from umc.evaluation.report.renderers import Table
+from umc.evaluation.report.tables import all_tables
 from umc.evaluation.statistics import RESAMPLES
 from umc.evaluation.study import Study
 from umc.faults.kinds import find_kind
@@ -34,36 +34,13 @@ BOLD = "Filled marks: p below 0.05."
 
 
 def write_study_report(study: Study, out: Path, resamples: int = RESAMPLES, seed: int = 0) -> Path:
-    """Writes ``report.html``, ``report.json``, two CSV files, ``tables.md``, ``tables.tex`` and figures.
-
-    Args:
-        study: The study.
-        out: Folder; made if it is not there.
-        resamples: Bootstrap resamples.
-        seed: Seed of the bootstrap.
-
-    Returns:
-        The page.
-
-    Raises:
-        UmcError: If two policies bear one name or met different robots, or the files cannot be written; a report that
-            stands there survives.
-    """
+    """Write ``report.html``, ``report.json``, two CSV files, ``tables.md``, ``tables.tex`` and figures."""
     write_all(out, study_files(study, resamples, seed))
     return out / PAGE
 
 
 def study_files(study: Study, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, bytes]:
-    """The files of a report.
-
-    Args:
-        study: The study.
-        resamples: Bootstrap resamples.
-        seed: Seed of the bootstrap.
-
-    Returns:
-        Content by path in the report's folder.
-    """
+    """The files of a report."""
     estimates = Estimates(study, resamples, seed)
     parts = {result.label: break_down(study, result) for result in study.policies}
     kinds = {one.slice.kind for some in parts.values() for one in some if one.slice.kind}
@@ -88,16 +65,7 @@ def study_files(study: Study, resamples: int = RESAMPLES, seed: int = 0) -> dict
 def pictures(
     estimates: Estimates, parts: Mapping[str, Sequence[Part]], units: Mapping[str, str]
 ) -> Iterator[tuple[str, Figure, str]]:
-    """Everything that is drawn.
-
-    Args:
-        estimates: The figures.
-        parts: Figures of slices of every policy, by label.
-        units: Unit of every kind's severity.
-
-    Yields:
-        Name, figure and caption.
-    """
+    """Everything that is drawn."""
     study = estimates.study
     radius = plots.middle(study.protocol.radii)
     mains = [table for table in paper_tables(study.protocol) if table.rows_are == "Methods"]
@@ -126,15 +94,7 @@ def pictures(
 
 
 def write_all(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Writes files that belong together: none takes its name before all are on the disk.
-
-    Args:
-        folder: Where to write.
-        files: Content by path in the folder.
-
-    Raises:
-        UmcError: If one cannot be written; what stands there survives.
-    """
+    """Write files that belong together: none takes its name before all are on the disk."""
     with ExitStack() as stack:
         for name, data in files.items():
             file = stack.enter_context(atomic_write(folder / name))

@@ -57,39 +57,18 @@ DPI = 130
 
 
 def style(groups: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Colour and marker of every group.
-
-    Args:
-        groups: Names, in their order.
-
-    Returns:
-        The same in all pictures.
-    """
+    """Colour and marker of every group."""
     return {name: (COLOURS[n % len(COLOURS)], MARKERS[n % len(MARKERS)]) for n, name in enumerate(groups)}
 
 
 def middle(radii: Sequence[float]) -> str:
-    """Metric of the radius in the middle, which stands for all where there is room for one.
-
-    Args:
-        radii: Radii of reached@k [m].
-
-    Returns:
-        Its key.
-    """
+    """Metric of the radius in the middle, which stands for all where there is room for one."""
     return f"reached@{radii[len(radii) // 2]:g}"
 
 
 @matplotlib.rc_context(STYLE)
 def scenario_bars(estimates: Estimates) -> Figure:
-    """Shares that reached the middle radius and that fell, by scenario, with intervals.
-
-    Args:
-        estimates: The figures.
-
-    Returns:
-        The picture.
-    """
+    """Shares that reached the middle radius and that fell, by scenario, with intervals."""
     scenarios, groups = estimates.study.protocol.scenarios, list(estimates.groups)
     looks = style(groups)
     figure = _figure(max(6.5, 1.2 + 0.95 * (len(scenarios) + 1)), 5.0)
@@ -120,15 +99,7 @@ def scenario_bars(estimates: Estimates) -> Figure:
 
 @matplotlib.rc_context(STYLE)
 def reached_curves(estimates: Estimates, paper: Mapping[str, Sequence[float]]) -> Figure:
-    """Shares that reached each radius, averaged over scenarios, beside the paper's.
-
-    Args:
-        estimates: The figures.
-        paper: The paper's rows [%], ``failed`` last; empty if it has none for this protocol.
-
-    Returns:
-        The picture.
-    """
+    """Shares that reached each radius, averaged over scenarios, beside the paper's."""
     radii, groups = estimates.study.protocol.radii, list(estimates.groups)
     looks = style(groups)
     figure = _figure(6.5, 3.6)
@@ -158,14 +129,7 @@ def reached_curves(estimates: Estimates, paper: Mapping[str, Sequence[float]]) -
 
 @matplotlib.rc_context(STYLE)
 def survival_curves(study: Study) -> Figure:
-    """Shares that still stand, over the time since onset, in every scenario.
-
-    Args:
-        study: The study.
-
-    Returns:
-        The picture.
-    """
+    """Shares that still stand, over the time since onset, in every scenario."""
     scenarios = study.protocol.scenarios
     names = group_names(study)
     groups = list(dict.fromkeys(names))
@@ -200,16 +164,7 @@ def survival_curves(study: Study) -> Figure:
 
 @matplotlib.rc_context(STYLE)
 def joint_heatmap(study: Study, name: str, parts: Sequence[Sequence[Part]]) -> Figure:
-    """Who reached the middle radius and who fell, by faulty joint and scenario.
-
-    Args:
-        study: The study.
-        name: What the policies are called.
-        parts: Figures of each of them, from :func:`umc.evaluation.breakdown.break_down`; their mean is drawn.
-
-    Returns:
-        The picture; blank cells hold no robot.
-    """
+    """Who reached the middle radius and who fell, by faulty joint and scenario."""
     scenarios, joints = study.protocol.scenarios, study.joint_names
     places = [*scenarios, None]
     table: dict[tuple[str, int | str | None], list[Part]] = {}
@@ -244,16 +199,7 @@ def joint_heatmap(study: Study, name: str, parts: Sequence[Sequence[Part]]) -> F
 
 @matplotlib.rc_context(STYLE)
 def severity_sweep(study: Study, parts: Mapping[str, Sequence[Part]], units: Mapping[str, str]) -> Figure | None:
-    """Who reached the middle radius and who fell, over the severity.
-
-    Args:
-        study: The study.
-        parts: Figures of every policy, by label.
-        units: Unit of every kind's severity.
-
-    Returns:
-        The picture; None if no severity varies.
-    """
+    """Who reached the middle radius and who fell, over the severity."""
     found = {
         label: [one for one in some if one.slice.by == "severity" and one.scenario is None]
         for label, some in parts.items()
@@ -292,14 +238,7 @@ def severity_sweep(study: Study, parts: Mapping[str, Sequence[Part]], units: Map
 
 @matplotlib.rc_context(STYLE)
 def paired_differences(estimates: Estimates) -> Figure | None:
-    """By how much every other policy differs from the first, by scenario.
-
-    Args:
-        estimates: The figures.
-
-    Returns:
-        The picture; None if there is but one group.
-    """
+    """By how much every other policy differs from the first, by scenario."""
     groups, scenarios = list(estimates.groups), estimates.study.protocol.scenarios
     if len(groups) < 2:
         return None
@@ -333,26 +272,12 @@ def paired_differences(estimates: Estimates) -> Figure | None:
 
 
 def png(figure: Figure) -> bytes:
-    """A figure as a PNG file.
-
-    Args:
-        figure: The figure.
-
-    Returns:
-        The file's content.
-    """
+    """A figure as a PNG file."""
     return _saved(figure, lambda file: figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None}))
 
 
 def svg(figure: Figure) -> bytes:
-    """A figure as an SVG file without a date, so that the same study gives the same file.
-
-    Args:
-        figure: The figure.
-
-    Returns:
-        The file's content.
-    """
+    """A figure as an SVG file without a date, so that the same study gives the same file."""
     return _saved(figure, lambda file: figure.savefig(file, format="svg", metadata={"Date": None}))
 
 
