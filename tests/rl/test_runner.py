@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import struct
@@ -20,7 +21,7 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from umc.rl import runner as runner_module
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
-from umc.rl.logger import Progress
+from umc.rl.logger import PROGRESS_FILE, Progress
 from umc.rl.runner import TrainingInterrupted, UmcRunner
 from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
@@ -81,7 +82,7 @@ def test_a_resumed_run_is_bit_exact(tmp_path):
     straight.train(6)
     first = dummy.build(tmp_path / "halves")
     path = first.train(3)
-    first.carried["fault_episode"] += 4
+    first.env_counters["fault_episode"] += 4
     torch.rand(5)  # a new process has other random numbers
     second = dummy.build(tmp_path / "halves")
     assert not same_weights(straight, second)
@@ -94,15 +95,15 @@ def test_a_resumed_run_is_bit_exact(tmp_path):
 
 def test_counters_of_the_env_go_on(tmp_path):
     first = dummy.build(tmp_path)
-    first.carried["fault_episode"] += torch.arange(8)
+    first.env_counters["fault_episode"] += torch.arange(8)
     path = first.train(1)
     second = dummy.build(tmp_path)
     second.resume(str(path))
-    assert second.carried["fault_episode"].tolist() == list(range(8))
+    assert second.env_counters["fault_episode"].tolist() == list(range(8))
     third = dummy.build(tmp_path)
-    third.carried["fault_episode"] = torch.zeros(3, dtype=torch.long)  # fewer envs now
+    third.env_counters["fault_episode"] = torch.zeros(3, dtype=torch.long)  # fewer envs now
     third.resume(str(path))
-    assert third.carried["fault_episode"].tolist() == [7, 7, 7]
+    assert third.env_counters["fault_episode"].tolist() == [7, 7, 7]
 
 
 def test_learning_rate_of_the_adaptive_schedule_goes_on(tmp_path):
@@ -189,6 +190,9 @@ def test_output_that_is_no_terminal_gets_few_plain_lines(tmp_path, capsys):
     assert "saved model_20.pt" in lines[2]
     for word in ("env-steps/s", "ETA 0:0", "reward -", "episode 4 steps", "action std 0."):
         assert word in lines[1]
+    progress = json.loads((tmp_path / PROGRESS_FILE).read_text())
+    assert (progress["iteration"], progress["iterations"]) == (31, 31)
+    assert progress["env_steps_per_s"] > 0.0
 
 
 def test_rsl_rl_does_not_print_its_own_block(tmp_path, capsys):

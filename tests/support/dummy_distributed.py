@@ -55,7 +55,7 @@ def runner_of(folder: Path, what: str):
     if what == "alike":
         cfg["algorithm"] |= {"schedule": "fixed", "num_mini_batches": 1, "optimizer": "sgd", "learning_rate": 0.05}
     runner = dummy.build(folder, ShareEnv(rows, on_step), cfg, torch_seed=ranks.seed(7))
-    runner.carried["fault_episode"] = torch.arange(ENVS)[rows].clone()
+    runner.env_counters["fault_episode"] = torch.arange(ENVS)[rows].clone()
     if what == "alike":
         average_nothing_within_a_process(runner, rows)
     return runner
@@ -92,9 +92,9 @@ def train(folder: Path, what: str):
         runner.train(ITERATIONS)
         torch.rand(5)  # a new process has other random numbers
         runner = runner_of(folder / what, what)
-        runner.carried["fault_episode"] += 100
+        runner.env_counters["fault_episode"] += 100
         runner.resume(str(broadcast_object(folder / what / f"model_{ITERATIONS - 1}.pt")))
-        print("goes on:", runner.carried["fault_episode"].tolist())
+        print("goes on:", runner.env_counters["fault_episode"].tolist())
     try:
         with peers():
             runner.train({"alike": ITERATIONS, "whole": 2 * ITERATIONS, "halves": 2 * ITERATIONS}.get(what, 100))

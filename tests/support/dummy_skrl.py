@@ -145,7 +145,7 @@ def build(folder, env=None, cfg=None, save_every_s=1000.0, torch_seed=7, **info)
     packed = PackedEnv(env or LabEnv(), cfg["obs_groups"])
     says = dummy.info(**{"agent": "skrl_mlp_cfg_entry_point", **info})
     runner = SkrlRunner(packed, cfg, str(folder), "cpu", says, save_every_s)
-    runner.carried["fault_episode"] = torch.zeros(ENVS, dtype=torch.long)
+    runner.env_counters["fault_episode"] = torch.zeros(ENVS, dtype=torch.long)
     return runner
 
 

@@ -77,7 +77,7 @@ def info(**changes):
 def build(folder, env=None, cfg=None, save_every_s=1000.0, torch_seed=7, **changes):
     torch.manual_seed(torch_seed)
     runner = UmcRunner(env or DummyEnv(), cfg or agent(), str(folder), "cpu", info(**changes), save_every_s)
-    runner.carried["fault_episode"] = torch.zeros(DummyEnv.num_envs, dtype=torch.long)
+    runner.env_counters["fault_episode"] = torch.zeros(DummyEnv.num_envs, dtype=torch.long)
     return runner
 
 

@@ -45,7 +45,7 @@ def trained(folder, robot, agent, iterations, torch_seed=7):
     env = DummyRobotEnv(robot)
     says = {"robot": robot.lower(), "model": spec.network, "joint_names": list(ROBOTS[robot])}
     runner = dummy.build(folder, env, to_dict(cfg), torch_seed=torch_seed, **says)
-    del runner.carried["fault_episode"]
+    del runner.env_counters["fault_episode"]
     start = {name: value.clone() for name, value in runner.alg.get_policy().state_dict().items()}
     if iterations:
         runner.train(iterations)
@@ -189,7 +189,7 @@ def mirrored_run(folder, mirror, mask="mask", iterations=1, mirror_loss=0.0):
     cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs = 4, 1
     cfg.mirror, cfg.mirror_loss = mirror, mirror_loss
     runner = dummy.build(folder, env, to_dict(cfg), robot="a1", model="mlp", joint_names=list(A1_JOINTS))
-    del runner.carried["fault_episode"]
+    del runner.env_counters["fault_episode"]
     seen = []
     runner.alg.get_policy().core.register_forward_hook(
         lambda module, inputs, output: seen.append(len(output)) if torch.is_grad_enabled() else None

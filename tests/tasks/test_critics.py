@@ -34,7 +34,7 @@ def informed(folder, agent, told, iterations=0, **hand_over_cfg):
     learns["stage1_transfer"] |= hand_over_cfg
     names = list(A1_JOINTS)
     runner = dummy.build(folder, env, learns, robot="a1", model=AGENTS[agent].network, joint_names=names)
-    del runner.carried["fault_episode"]
+    del runner.env_counters["fault_episode"]
     if iterations:
         runner.train(iterations)
     return runner
@@ -94,7 +94,7 @@ def test_an_mlp_learns_the_values_of_any_actor(tmp_path, agent):
     first = run(tmp_path / "one", mlp_critic=True)
     assert isinstance(first.alg.critic.core, MaskedMlp)
     assert not isinstance(first.alg.get_policy().core, MaskedMlp)
-    del first.carried["fault_episode"]
+    del first.env_counters["fault_episode"]
     before = values(first)
     first.train(1)
     assert (values(first) - before).abs().max() > 1e-4

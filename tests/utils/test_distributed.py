@@ -109,9 +109,9 @@ def test_two_processes_go_on_as_if_nothing_had_happened(trained):
 
 def test_one_process_goes_on_with_the_run_of_two(trained, tmp_path):
     runner = dummy.runner_of(tmp_path, "whole")
-    runner.carried["fault_episode"] += 100
+    runner.env_counters["fault_episode"] += 100
     runner.resume(str(trained[0] / "whole" / "model_5.pt"))
-    assert runner.carried["fault_episode"].tolist() == list(range(dummy.ENVS))
+    assert runner.env_counters["fault_episode"].tolist() == list(range(dummy.ENVS))
 
 
 def test_a_signal_to_one_process_stops_all_with_one_checkpoint(trained):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""One line that says how training goes, in place of rsl_rl's block per iteration."""
+"""Progress of a training in one line and in a file, in place of rsl_rl's block per iteration."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import os
 import statistics
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Self, TextIO
 
 import torch
@@ -19,6 +20,10 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 import umc
+from umc.utils.io import write_json
+
+PROGRESS_FILE = "progress.json"
+"""File of a run folder: ``iteration`` and ``iterations`` of the whole run, ``env_steps_per_s``."""
 
 LINE_EVERY = 10
 """Iterations between two lines where the output is no terminal."""
@@ -28,27 +33,36 @@ SMOOTHING = 0.2
 
 
 class Progress:
-    """A bar on a terminal, a line now and then elsewhere."""
+    """A bar on a terminal, else a line every :data:`LINE_EVERY` iterations, and :data:`PROGRESS_FILE`."""
 
-    def __init__(self, total: int, done: int, steps_per_iteration: int, stream: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        total: int,
+        done: int,
+        steps_per_iteration: int,
+        stream: TextIO | None = None,
+        run_folder: Path | None = None,
+    ) -> None:
         """Open the bar.
 
         Args:
-            total: Iterations that the whole run has.
-            done: Iterations that lie behind it already.
+            total: Iterations of the whole run.
+            done: Iterations completed before.
             steps_per_iteration: Environment steps of one iteration, over all envs.
             stream: Where to write; standard output by default.
+            run_folder: Where to write :data:`PROGRESS_FILE`; nowhere by default.
         """
         self.total = total
         self.done = done
         self.steps_per_iteration = steps_per_iteration
         self.stream = stream or sys.stdout
+        self.file = None if run_folder is None else run_folder / PROGRESS_FILE
         self.seconds: float | None = None
         self.status = ""
         self.last_line = done - LINE_EVERY
         self.bar: tqdm | None = None
         if self.stream.isatty() and os.get_terminal_size(self.stream.fileno()).columns > 0:
-            # the text carries rate and ETA itself: tqdm would count iterations, not environment steps
+            # the text has rate and ETA itself: tqdm would count iterations, not environment steps
             bar_format = "{n_fmt}/{total_fmt} |{bar}| {elapsed}{postfix}"
             self.bar = tqdm(
                 total=total, initial=done, file=self.stream, bar_format=bar_format, dynamic_ncols=True, leave=True
@@ -65,7 +79,7 @@ class Progress:
         """Show one more iteration.
 
         Args:
-            seconds: Time the iteration took [s].
+            seconds: Duration of the iteration [s].
             reward: Mean return of the last 100 episodes [-]; None before the first one ended.
             length: Mean length of the last 100 episodes [env steps]; None before the first one ended.
             std: Mean standard deviation of the action noise [-].
@@ -73,11 +87,13 @@ class Progress:
         """
         self.done += 1
         self.seconds = seconds if self.seconds is None else SMOOTHING * seconds + (1 - SMOOTHING) * self.seconds
+        rate = self.steps_per_iteration / self.seconds
         eta = datetime.timedelta(seconds=round(self.seconds * (self.total - self.done)))
         episodes = "no episode ended yet" if reward is None else f"reward {reward:.2f}, episode {length:.0f} steps"
-        self.status = (
-            f"{self.steps_per_iteration / self.seconds:,.0f} env-steps/s, ETA {eta}, {episodes}, action std {std:.2f}"
-        )
+        self.status = f"{rate:,.0f} env-steps/s, ETA {eta}, {episodes}, action std {std:.2f}"
+        if self.file is not None:
+            content = {"iteration": self.done, "iterations": self.total, "env_steps_per_s": rate}
+            write_json(self.file, content, sync=False)
         if self.bar is not None:
             self.bar.set_postfix_str(self.status, refresh=False)
             self.bar.update()
@@ -85,12 +101,12 @@ class Progress:
             self._line()
 
     def saved(self, name: str) -> None:
-        """Say that a checkpoint was written."""
+        """Report that a checkpoint was written."""
         if self.bar is None:
             self._line(f", saved {name}")
 
     def note(self, text: str) -> None:
-        """Print a line without tearing the bar."""
+        """Print a line without breaking the bar."""
         if self.bar is not None:
             self.bar.write(text, file=self.stream)
         else:
@@ -101,19 +117,13 @@ class Progress:
         print(f"iteration {self.done}/{self.total}: {self.status}{tail}", file=self.stream, flush=True)
 
 
-class ProgressLogger(Logger):
-    """rsl_rl's logger, whose printed block is replaced by a :class:`Progress`."""
+class RunLogger(Logger):
+    """rsl_rl's logger, which calls ``on_iteration(number, seconds, action_std)`` instead of printing its block."""
 
     def __init__(self, on_iteration: Callable[[int, float, torch.Tensor], None], **kwargs: Any) -> None:
-        """Build rsl_rl's logger.
-
-        Args:
-            on_iteration: Called after every iteration with its number, its time [s] and the action noise's std.
-            **kwargs: rsl_rl's own arguments.
-        """
         super().__init__(**kwargs)
         self.on_iteration = on_iteration
-        # the repository whose diff explains a run is this one, not the one around rsl_rl
+        # the repository whose diff explains a run is this one, not rsl_rl's
         self.git_status_repos = [umc.__file__]
 
     def init_logging_writer(self) -> None:
@@ -122,22 +132,22 @@ class ProgressLogger(Logger):
             super().init_logging_writer()
 
     def log(self, it: int, *args: Any, **kwargs: Any) -> None:
-        """Write the scalars as rsl_rl does, then report to ``on_iteration`` in place of printing."""
+        """Write the scalars as rsl_rl does, then call ``on_iteration`` in place of printing."""
         with contextlib.redirect_stdout(io.StringIO()):
             super().log(it, *args, **kwargs)
         self.on_iteration(it, kwargs["collect_time"] + kwargs["learn_time"], kwargs["action_std"])
 
     def stop_logging_writer(self) -> None:
-        """Close the writer; rsl_rl alone would leave TensorBoard's last seconds unwritten."""
+        """Close the writer; rsl_rl alone would lose TensorBoard's last seconds."""
         if isinstance(self.writer, SummaryWriter):
             self.writer.close()
         else:
             super().stop_logging_writer()
 
     def mean_return(self) -> float | None:
-        """Mean return of the last 100 episodes [-]; None before the first one ended."""
+        """Return the mean return of the last 100 episodes [-]; None before the first one ended."""
         return statistics.mean(self.rewbuffer) if self.rewbuffer else None
 
     def mean_length(self) -> float | None:
-        """Mean length of the last 100 episodes [env steps]; None before the first one ended."""
+        """Return the mean length of the last 100 episodes [env steps]; None before the first one ended."""
         return statistics.mean(self.lenbuffer) if self.lenbuffer else None

@@ -269,7 +269,7 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
     info = _info(plan, env.unwrapped)
     runner = runner_class(wrapped, train_cfg, str(plan.folder), agent_cfg.device, info=info)
     # a plan is drawn from (seed, env, episode): counted from 0 again, a resumed run would repeat its faults
-    runner.carried["fault_episode"] = fault_state(env.unwrapped).episode
+    runner.env_counters["fault_episode"] = fault_state(env.unwrapped).episode
     begin(plan, runner, env_cfg, agent_cfg)
     if plan.resume:  # the wrapper's reset has drawn episode 0, whose faults the run has met
         joint_faults_of(env.unwrapped).begin_episode(slice(None))

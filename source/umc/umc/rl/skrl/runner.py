@@ -61,7 +61,7 @@ class SkrlRunner(TrainingRun):
         self.current_learning_iteration = 0
         self.agent = make_agent(env, train_cfg)
         self.alg = SkrlAlgorithm(self.agent)
-        self._keep(info, save_every_s, log_dir=log_dir, is_distributed=False, gpu_global_rank=0)
+        self._set_up_run(info, save_every_s, log_dir=log_dir, is_distributed=False, gpu_global_rank=0)
 
     def _learn(self, iterations: int, init_at_random_ep_len: bool) -> None:
         first = self.current_learning_iteration
@@ -73,7 +73,7 @@ class SkrlRunner(TrainingRun):
         for iteration in range(first, total):
             self._iterate(iteration, first, total)
         if self.logger.writer is not None:
-            self.save(str(self._path(self.current_learning_iteration)))
+            self.save(str(self._checkpoint_path(self.current_learning_iteration)))
             self.logger.stop_logging_writer()
 
     def _iterate(self, iteration: int, first: int, total: int) -> None:
@@ -98,7 +98,7 @@ class SkrlRunner(TrainingRun):
             rnd_weight=None,
         )
         if self.logger.writer is not None and iteration % self.cfg["save_interval"] == 0:
-            self.save(str(self._path(iteration)))
+            self.save(str(self._checkpoint_path(iteration)))
 
     def _step(self, timestep: int, timesteps: int) -> None:
         """Act once; after the last step of an iteration skrl learns."""
