@@ -134,10 +134,7 @@ def test_a_changed_recipe_is_not_gone_on_with_by_mistake(place):
 
 
 def test_a_failing_phase_ends_the_recipe_and_says_how_to_go_on(place, capsys, monkeypatch):
-    script = place / "scripts" / "train.py"
-    script.parent.mkdir()
-    script.touch()
-    monkeypatch.setattr(sys, "argv", [str(script)])
+    monkeypatch.setattr(sys, "argv", [str(place / "scripts" / "train.py")])
     monkeypatch.setenv(LAUNCHER, "./isaaclab.sh")
     with monkeypatch.context() as broken:
         broken.setattr("umc.utils.process.UMC", ("-c", "print('no')\nraise SystemExit(7)\n"))

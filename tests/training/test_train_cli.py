@@ -53,7 +53,7 @@ def libraries_are_imported():
 def nothing_is_simulated(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(launch, "_simulate", lambda *_: pytest.fail("the simulation was started"))
-    monkeypatch.setattr(launch, "run_script", lambda *_: pytest.fail("another script was started"))
+    monkeypatch.setattr(launch, "run_umc", lambda *_: pytest.fail("another command was started"))
 
 
 def put_checkpoint(folder, name="model_5.pt", record=None, **info):

@@ -23,6 +23,9 @@ from umc.utils.errors import UmcError
 UMC = ("-m", "umc")
 """What Python runs as the command ``umc``; tests put a file of theirs in its place."""
 
+SCRIPTS = ("train", "evaluate", "play", "export")
+"""Commands that have a file in ``scripts``, too."""
+
 LAUNCHER = "UMC_LAUNCHER"
 """Environment variable by which ``isaaclab.sh -p`` says how it was called."""
 
@@ -58,9 +61,10 @@ class ChildFailed(Exception):
 
 def program(command: str) -> list[str]:
     """Return what Python runs for a command of ``umc``: a file of ``scripts`` if this process was started by one."""
-    script = Path(sys.argv[0]).with_name(f"{command}.py")
-    if script.parent.name != "scripts" or not script.is_file():
+    started = Path(sys.argv[0])
+    if started.parent.name != "scripts" or started.suffix != ".py" or command not in SCRIPTS:
         return ["-m", "umc", command]
+    script = started.with_name(f"{command}.py")
     return [str(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)]
 
 
