@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import signal
 import struct
@@ -21,10 +20,11 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from umc.rl import runner as runner_module
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
-from umc.rl.logger import PROGRESS_FILE, Progress
+from umc.rl.logger import Progress
 from umc.rl.runner import TrainingInterrupted, UmcRunner
 from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
+from umc.utils.provenance import read_progress
 
 STEPS_PER_UPDATE = 2 * 4
 """Optimizer steps of one iteration: epochs x mini-batches of the dummy agent (rsl_rl's default is 4)."""
@@ -190,9 +190,15 @@ def test_output_that_is_no_terminal_gets_few_plain_lines(tmp_path, capsys):
     assert "saved model_20.pt" in lines[2]
     for word in ("env-steps/s", "ETA 0:0", "reward -", "episode 4 steps", "action std 0."):
         assert word in lines[1]
-    progress = json.loads((tmp_path / PROGRESS_FILE).read_text())
-    assert (progress["iteration"], progress["iterations"]) == (31, 31)
-    assert progress["env_steps_per_s"] > 0.0
+
+
+def test_the_progress_file_says_how_far_the_run_is(tmp_path):
+    dummy.build(tmp_path, cfg=dummy.agent(save_interval=3)).train(5)
+    progress = read_progress(tmp_path)
+    assert (progress["iteration"], progress["iterations"], progress["checkpoint"]) == (5, 5, "model_4.pt")
+    assert progress["env_steps_per_s"] > 0
+    assert progress["eta_s"] == 0
+    assert progress["reward"] < 0
 
 
 def test_rsl_rl_does_not_print_its_own_block(tmp_path, capsys):

@@ -313,6 +313,21 @@ def test_trainings_of_one_second_do_not_share_a_folder(tmp_path, monkeypatch, ca
     assert len(json.loads(path.read_text())["starts"]) == 1
 
 
+def test_a_run_folder_can_be_given_and_gone_on_with(tmp_path):
+    argv = ["--task", "UMC-A1-Stage1", "--agent", "mlp", "--device", "cpu", "--run_dir", str(tmp_path / "mine")]
+    mine = planned(*argv)
+    assert mine.folder == tmp_path / "mine"
+    plan.claim_folder(mine)
+    plan.claim_folder(mine)  # the first was killed before its first checkpoint
+    (mine.folder / "model_0.pt").write_text("")
+    with pytest.raises(UmcError, match="exists already; give another --run_dir, or --resume"):
+        plan.claim_folder(mine)
+    assert parse([*argv, "--resume"]).checkpoint == tmp_path / "mine" / "model_0.pt"
+    for other in ("--quick", "--run_name=x"):
+        with pytest.raises(UmcError, match="leave out --"):
+            parse([*argv, other])
+
+
 def test_quick_passes_through_every_part(tmp_path, monkeypatch, capsys):
     calls = []
 

@@ -20,10 +20,7 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 import umc
-from umc.utils.io import write_json
-
-PROGRESS_FILE = "progress.json"
-"""File of a run folder: ``iteration`` and ``iterations`` of the whole run, ``env_steps_per_s``."""
+from umc.utils.provenance import write_progress
 
 LINE_EVERY = 10
 """Iterations between two lines where the output is no terminal."""
@@ -33,7 +30,7 @@ SMOOTHING = 0.2
 
 
 class Progress:
-    """A bar on a terminal, else a line every :data:`LINE_EVERY` iterations, and :data:`PROGRESS_FILE`."""
+    """A bar on a terminal, else a line every :data:`LINE_EVERY` iterations, and the run's progress file."""
 
     def __init__(
         self,
@@ -50,13 +47,15 @@ class Progress:
             done: Iterations completed before.
             steps_per_iteration: Environment steps of one iteration, over all envs.
             stream: Where to write; standard output by default.
-            run_folder: Where to write :data:`PROGRESS_FILE`; nowhere by default.
+            run_folder: Run folder whose progress file is kept up to date; none by default.
         """
         self.total = total
         self.done = done
         self.steps_per_iteration = steps_per_iteration
         self.stream = stream or sys.stdout
-        self.file = None if run_folder is None else run_folder / PROGRESS_FILE
+        self.folder = run_folder
+        self.state: dict[str, Any] = {}
+        self.checkpoint: str | None = None
         self.seconds: float | None = None
         self.status = ""
         self.last_line = done - LINE_EVERY
@@ -91,9 +90,14 @@ class Progress:
         eta = datetime.timedelta(seconds=round(self.seconds * (self.total - self.done)))
         episodes = "no episode ended yet" if reward is None else f"reward {reward:.2f}, episode {length:.0f} steps"
         self.status = f"{rate:,.0f} env-steps/s, ETA {eta}, {episodes}, action std {std:.2f}"
-        if self.file is not None:
-            content = {"iteration": self.done, "iterations": self.total, "env_steps_per_s": rate}
-            write_json(self.file, content, sync=False)
+        self.state = {
+            "iteration": self.done,
+            "iterations": self.total,
+            "env_steps_per_s": rate,
+            "eta_s": self.seconds * (self.total - self.done),
+            "reward": reward,
+        }
+        self._write()
         if self.bar is not None:
             self.bar.set_postfix_str(self.status, refresh=False)
             self.bar.update()
@@ -102,6 +106,8 @@ class Progress:
 
     def saved(self, name: str) -> None:
         """Report that a checkpoint was written."""
+        self.checkpoint = name
+        self._write()
         if self.bar is None:
             self._line(f", saved {name}")
 
@@ -111,6 +117,10 @@ class Progress:
             self.bar.write(text, file=self.stream)
         else:
             print(text, file=self.stream, flush=True)
+
+    def _write(self) -> None:
+        if self.folder is not None and self.state:
+            write_progress(self.folder, {**self.state, "checkpoint": self.checkpoint})
 
     def _line(self, tail: str = "") -> None:
         self.last_line = self.done

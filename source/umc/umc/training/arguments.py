@@ -77,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--resume", action="store_true", help="go on with the newest run of this task and agent, in its folder")
     add("--video", action="store_true", help="record the trained policy at the end (scripts/play.py)")
     add("--run_name", default="", help="appended to the name of the run folder")
+    add("--run_dir", type=Path, help="run folder; without it a new one named by date and time, under --logs")
     add("--distributed", action="store_true", help="one of the processes that torchrun starts (docs/distributed.md)")
     add("--recipe", help="train all phases of a recipe, or go on with it; it says all the rest (docs/recipes.md)")
     add("--restart", action="store_true", help="with --recipe: forget what is done and start anew")
@@ -116,6 +117,13 @@ def parse(argv: list[str]) -> TrainRequest:
         raise UmcError(f"--seed is {options.seed}; it has to be 0 or more, or -1 for a random one")
     if options.seed == -1:
         options.seed = random.randint(0, LARGEST_RANDOM_SEED)
+    if options.run_dir is not None and (options.quick or options.run_name):
+        other = "--quick" if options.quick else "--run_name"
+        raise UmcError(f"--run_dir is the whole name of one run's folder; leave out {other}, or --run_dir")
+    if options.resume and options.run_dir is not None:
+        if options.checkpoint is not None:
+            raise UmcError("--resume goes on in the folder of its checkpoint; leave out --run_dir or --checkpoint")
+        options.checkpoint = str(options.run_dir)
     shipped = is_pretrained(options.checkpoint)
     checkpoint = None if shipped else checked_checkpoint(options.checkpoint)
     if shipped and (options.resume or options.no_pretrained):

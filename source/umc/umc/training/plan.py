@@ -13,6 +13,7 @@ from umc.rl.checkpoint import (
     TERRAIN_KEY,
     CheckpointInfo,
     checkpoint_info,
+    checkpoints_in,
     newest_checkpoint,
     read_checkpoint,
     require_iterations_left,
@@ -226,20 +227,18 @@ def share_plan(plan: Plan) -> None:
 
 
 def claim_folder(plan: Plan) -> None:
-    """Make the folder of a new run, so that no other training writes into it.
+    """Create the folder of a new run on rank 0; raise UmcError if another run has it.
 
-    Args:
-        plan: What to do; a run that goes on has its folder, and of several processes only the first makes it.
-
-    Raises:
-        UmcError: If another training of the same second has it.
+    A ``--run_dir`` may exist if it holds no checkpoint: its run was killed before the first one.
     """
     if plan.resume or not plan.record.writes:
         return
+    given = plan.request.options.run_dir is not None
     try:
-        plan.folder.mkdir(parents=True)
+        plan.folder.mkdir(parents=True, exist_ok=given and not checkpoints_in(plan.folder))
     except FileExistsError as error:
-        raise UmcError(f"{plan.folder} exists already; start again in a second, or give another --run_name") from error
+        fix = "give another --run_dir, or --resume" if given else "start again in a second, or give another --run_name"
+        raise UmcError(f"{plan.folder} exists already; {fix}") from error
 
 
 def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:
@@ -364,6 +363,8 @@ def _resumed(request: TrainRequest, agent_cfg: Any) -> tuple[Path, RunRecord]:
 
 
 def _new_folder(request: TrainRequest, agent_cfg: Any) -> Path:
+    if request.options.run_dir is not None:
+        return request.options.run_dir
     name = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     if agent_cfg.run_name:
         name += f"_{agent_cfg.run_name}"

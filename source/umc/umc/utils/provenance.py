@@ -21,6 +21,9 @@ from umc.utils.naming import library_of
 
 RUN_FILE = "run.json"
 
+PROGRESS_FILE = "progress.json"
+"""File in a run folder that says how far its training is; rewritten after every iteration."""
+
 FINISHED = "finished"
 """Status of a run that has had all its iterations."""
 
@@ -156,3 +159,14 @@ def read_record(folder: Path) -> dict[str, Any]:
     if not isinstance(fields, dict) or not {"task", "agent", "seed", "overrides"} <= fields.keys():
         raise UmcError(f"{path} is no record of scripts/train.py; start a new run without --resume")
     return fields
+
+
+def write_progress(folder: Path, progress: dict[str, Any]) -> None:
+    """Write how far a run is: iteration, iterations, env_steps_per_s, eta_s, reward and the last checkpoint."""
+    write_json(folder / PROGRESS_FILE, progress, sync=False)
+
+
+def read_progress(folder: Path) -> dict[str, Any] | None:
+    """Return what :func:`write_progress` wrote; None before the first iteration."""
+    path = folder / PROGRESS_FILE
+    return json.loads(path.read_text()) if path.is_file() else None
