@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -19,7 +20,6 @@ from torch import Tensor, nn
 from umc.models import BodyTransformer, JointLayout, MaskedMlp, MaskedNormalization, MaskedTransformer
 from umc.models.core import MaskedCore
 from umc.models.layout import FAULT_FLAG_WIDTH
-from umc.models.mlp import HIDDEN_DIMS
 from umc.utils.errors import UmcError
 
 EXPORT_INPUTS = ("policy", "joint_mask", "fault_flag")
@@ -29,14 +29,34 @@ EXPORT_OUTPUTS = ("actions",)
 """Output names of an exported policy."""
 
 
-NO_HIDDEN_DIMS = "a transformer has no hidden_dims: set embed_dim, feedforward_dim and num_layers instead"
+@dataclasses.dataclass(frozen=True)
+class ModelOptions:
+    """Options of every model; Isaac Lab passes unset fields as ``{}``."""
+
+    joint_names: Sequence[str] = ()
+    """Joint names in the order of observations, actions and masks."""
+    joint_start: int | None = None
+    """Column of the first joint's position in the observation."""
+    neighbours: Sequence[Sequence[int]] = ()
+    """The joint graph, see umc.models.JointLayout."""
+    obs_normalization: bool = False
+    """Whether observations are normalised; masked joints are blanked after it, and the statistics come from living
+    sensors only. Mask and flag are never normalised."""
+    distribution_cfg: dict[str, Any] | None = None
+    """rsl_rl's config of the action distribution; None makes a value network."""
+    mask_value: float = 0.0
+    """What masked joints read."""
+    mask_group: str = "joint_mask"
+    """Observation group with the joint mask."""
+    flag_group: str = "fault_flag"
+    """Observation group with the fault flag."""
 
 
 class MaskedModel(MLPModel):
-    """A network of umc.models with what rsl_rl's PPO asks of a model.
+    """A network of umc.models with the interface that rsl_rl's PPO asks of a model.
 
-    A living sensor that reports NaN makes the actions of its own env NaN and leaves all others alone; the statistics
-    of the normaliser leave it out, and rsl_rl's runner stops before it learns from it (check_for_nan).
+    A living sensor that reports NaN makes the actions of its own env NaN and leaves all others unchanged; the
+    statistics of the normaliser leave it out, and rsl_rl's runner stops before it learns from it (check_for_nan).
 
     The observation groups named mask_group and flag_group are the joint mask and the fault flag; all other groups
     of the set are the observation, in their order. A set without these groups (the critic's) makes a network
@@ -54,15 +74,7 @@ class MaskedModel(MLPModel):
         core_class: Class of the network.
         core_cfg: Options of the network.
         fault_aware: Whether the network takes mask and flag at all; else it gets neither, whatever the set holds.
-        joint_names: Joint names in the order of observations, actions and masks.
-        joint_start: Column of the first joint's position in the observation.
-        neighbours: The joint graph, see umc.models.JointLayout.
-        obs_normalization: Whether observations are normalised; dead joints are blanked after it, and the statistics
-            come from living sensors only. Mask and flag are never normalised.
-        distribution_cfg: rsl_rl's config of the action distribution; None makes a value network.
-        mask_value: What dead joints read.
-        mask_group: Name of the observation group with the joint mask.
-        flag_group: Name of the observation group with the fault flag.
+        **options: Fields of ModelOptions.
 
     Raises:
         UmcError: When the config does not fit the env.
@@ -80,49 +92,46 @@ class MaskedModel(MLPModel):
         core_class: type[MaskedCore],
         core_cfg: Mapping[str, Any],
         fault_aware: bool = True,
-        joint_names: Sequence[str] = (),
-        joint_start: int | None = None,
-        neighbours: Sequence[Sequence[int]] = (),
-        obs_normalization: bool = False,
-        distribution_cfg: dict | None = None,
-        mask_value: float = 0.0,
-        mask_group: str = "joint_mask",
-        flag_group: str = "fault_flag",
+        **options: Any,
     ) -> None:
-        # Not MLPModel's: it would build the network that this class replaces.
+        # not MLPModel's, which would build the network that this class replaces
         nn.Module.__init__(self)
-        # Isaac Lab hands unset config fields over as {}.
-        if not joint_names or not isinstance(joint_start, int):
+        cfg = ModelOptions(**options)
+        if not cfg.joint_names or not isinstance(cfg.joint_start, int):
             raise UmcError(f"the {obs_set} model needs joint_names and joint_start: set both in the agent config")
+        if not fault_aware and cfg.mask_value != 0.0:
+            raise UmcError("a network without joint mask masks nothing: leave mask_value at 0.0")
         self.obs_groups, _ = self._get_obs_dim(obs, obs_groups, obs_set)
-        self.sensor_groups = [group for group in self.obs_groups if group not in (mask_group, flag_group)]
+        self.sensor_groups = [group for group in self.obs_groups if group not in (cfg.mask_group, cfg.flag_group)]
         if not self.sensor_groups:
             raise UmcError(f"obs_groups[{obs_set!r}] holds no observation beside {self.obs_groups}: add one")
-        self.mask_group = mask_group if fault_aware and mask_group in self.obs_groups else None
-        self.flag_group = flag_group if fault_aware and flag_group in self.obs_groups else None
+        self.mask_group = cfg.mask_group if fault_aware and cfg.mask_group in self.obs_groups else None
+        self.flag_group = cfg.flag_group if fault_aware and cfg.flag_group in self.obs_groups else None
         self.obs_dim = sum(obs[group].shape[-1] for group in self.sensor_groups)
-        self.layout = JointLayout.term_major(joint_names, self.obs_dim, joint_start, neighbours)
+        self.layout = JointLayout.term_major(cfg.joint_names, self.obs_dim, cfg.joint_start, cfg.neighbours)
         self._check_width(obs, self.mask_group, self.layout.num_joints)
         self._check_width(obs, self.flag_group, FAULT_FLAG_WIDTH)
-
-        self.distribution: Distribution | None = None
-        if distribution_cfg is not None:
-            distribution_class, options = resolve_class(distribution_cfg)
-            self.distribution = cast(Distribution, distribution_class(output_dim, **options))
-            if self.distribution.input_dim != output_dim:
-                raise UmcError("the network gives one number for each action: use GaussianDistribution")
-            if output_dim != self.layout.num_joints:
-                raise UmcError(f"the env takes {output_dim} actions, joint_names has {self.layout.num_joints} names")
-        elif output_dim != 1:
-            raise UmcError(f"a model with {output_dim} outputs needs a distribution_cfg (a value has one output)")
-
-        self.obs_normalization = obs_normalization
-        self.obs_normalizer = MaskedNormalization(self.obs_dim) if obs_normalization else nn.Identity()
-        options: dict[str, Any] = {"output": "value" if self.distribution is None else "action", **core_cfg}
+        self.distribution = self._make_distribution(cfg.distribution_cfg, output_dim)
+        self.obs_normalization = cfg.obs_normalization
+        self.obs_normalizer = MaskedNormalization(self.obs_dim) if cfg.obs_normalization else nn.Identity()
+        core_options: dict[str, Any] = {"output": "value" if self.distribution is None else "action", **core_cfg}
         if fault_aware:
-            options |= {"masked": self.mask_group is not None, "flagged": self.flag_group is not None}
-            options["mask_value"] = mask_value
-        self.core = core_class(self.layout, **options)
+            core_options |= {"masked": self.mask_group is not None, "flagged": self.flag_group is not None}
+            core_options["mask_value"] = cfg.mask_value
+        self.core = core_class(self.layout, **core_options)
+
+    def _make_distribution(self, cfg: dict[str, Any] | None, output_dim: int) -> Distribution | None:
+        if cfg is None:
+            if output_dim != 1:
+                raise UmcError(f"a model with {output_dim} outputs needs a distribution_cfg (a value has one output)")
+            return None
+        distribution_class, options = resolve_class(cfg)
+        distribution = cast(Distribution, distribution_class(output_dim, **options))
+        if distribution.input_dim != output_dim:
+            raise UmcError("the network gives one number for each action: use GaussianDistribution")
+        if output_dim != self.layout.num_joints:
+            raise UmcError(f"the env takes {output_dim} actions, joint_names has {self.layout.num_joints} names")
+        return distribution
 
     def forward(
         self,
@@ -131,19 +140,13 @@ class MaskedModel(MLPModel):
         hidden_state: HiddenState = None,
         stochastic_output: bool = False,
     ) -> Tensor:
-        """Compute actions or values.
+        """Compute sampled or mean actions (B, J), or values (B, 1).
 
         Args:
             obs: Observation groups, each (B, width).
             masks: rsl_rl's padding masks of recurrent training (not joint masks); must be None.
             hidden_state: Unused, the networks are not recurrent.
             stochastic_output: Whether to sample from the action distribution.
-
-        Returns:
-            Sampled or mean actions (B, J), or values (B, 1).
-
-        Raises:
-            UmcError: When padding masks arrive, since the other model is recurrent.
         """
         if masks is not None:
             raise UmcError("UMC models do not train beside a recurrent model: use one of them for actor and critic")
@@ -156,28 +159,20 @@ class MaskedModel(MLPModel):
         return self.distribution.deterministic_output(output)
 
     def deterministic(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
-        """Compute the mean action or the value from plain tensors.
+        """Compute the mean actions (B, J) or values (B, 1) from plain tensors.
 
         Args:
             obs: Observations (B, D), not normalised.
             joint_mask: (B, J) bool or float, True or 1 = masked; needed where the model has the group.
             fault_flag: (B, 3), -1 or +1; needed where the model has the group.
-
-        Returns:
-            Mean actions (B, J) or values (B, 1).
         """
         output = self._core_output(obs, joint_mask, fault_flag)
         return output if self.distribution is None else self.distribution.deterministic_output(output)
 
     def attention(self, obs: TensorDict) -> Tensor | None:
-        """Tell who reads whom in the network; a pass of its own that nothing else pays for.
+        """Return who reads whom, in a pass of its own: shares (blocks, B, heads, J + 1, J + 1).
 
-        Args:
-            obs: Observation groups, each (B, width).
-
-        Returns:
-            Shares (blocks, B, heads, J + 1, J + 1), see MaskedTransformer.attention; None for a network without
-            attention.
+        See MaskedTransformer.attention; None for a network without attention.
         """
         if not isinstance(self.core, MaskedTransformer):
             return None
@@ -185,11 +180,7 @@ class MaskedModel(MLPModel):
         return self.core.attention(self.obs_normalizer(sensors), joint_mask, fault_flag)
 
     def update_normalization(self, obs: TensorDict) -> None:
-        """Learn the observation statistics from a batch, living sensors only.
-
-        Args:
-            obs: Observation groups, each (B, width).
-        """
+        """Learn the observation statistics from groups of shape (B, width), living sensors only."""
         if isinstance(self.obs_normalizer, MaskedNormalization):
             sensors, joint_mask, _ = self._inputs(obs)
             columns = self.core.columns
@@ -197,19 +188,7 @@ class MaskedModel(MLPModel):
             self.obs_normalizer.update(sensors, dead)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Load weights; another model's are one clear error instead of a list of all parameters.
-
-        Args:
-            state_dict: Weights by name.
-            strict: Whether names must be the same.
-            assign: Whether to take the tensors themselves.
-
-        Returns:
-            What torch returns: names that are missing or unexpected.
-
-        Raises:
-            UmcError: When names or shapes are another model's; the model is left as it was.
-        """
+        """Load weights; another model's raise one UmcError instead of a list of all parameters, and change nothing."""
         mine = self.state_dict()
         missing, extra = sorted(mine.keys() - state_dict.keys()), sorted(state_dict.keys() - mine.keys())
         other = [name for name in mine.keys() & state_dict.keys() if mine[name].shape != state_dict[name].shape]
@@ -230,7 +209,7 @@ class MaskedModel(MLPModel):
         return ExportedPolicy(self)
 
     def _core_output(self, sensors: Tensor, joint_mask: Tensor | None, fault_flag: Tensor | None) -> Tensor:
-        """Normalise first, then let the network blank dead joints: so they read mask_value exactly."""
+        """Normalise first, then let the network blank dead joints, so that they read mask_value exactly."""
         return self.core(self.obs_normalizer(sensors), joint_mask, fault_flag)
 
     def _inputs(self, obs: TensorDict) -> tuple[Tensor, Tensor | None, Tensor | None]:
@@ -249,115 +228,53 @@ class MaskedModel(MLPModel):
             raise UmcError(f"observation group {group!r} is {obs[group].shape[-1]} wide, the model needs {width}")
 
 
-class MaskedTransformerModel(MaskedModel):
-    """The masked transformer for rsl_rl; options as in umc.models.MaskedTransformer, all others as in MaskedModel."""
+TRANSFORMER_OPTIONS = ("embed_dim", "num_heads", "feedforward_dim", "num_layers", "activation", "attention")
 
-    def __init__(
-        self,
-        obs: TensorDict,
-        obs_groups: dict[str, list[str]],
-        obs_set: str,
-        output_dim: int,
-        embed_dim: int = 120,
-        num_heads: int = 2,
-        feedforward_dim: int = 128,
-        num_layers: int = 4,
-        activation: str = "relu",
-        attention: str = "full",
-        hidden_dims: Sequence[int] = (),
-        **options: Any,
-    ) -> None:
-        if hidden_dims:
-            raise UmcError(NO_HIDDEN_DIMS)
-        core_cfg = {
-            "embed_dim": embed_dim,
-            "num_heads": num_heads,
-            "feedforward_dim": feedforward_dim,
-            "num_layers": num_layers,
-            "activation": activation,
-            "attention": attention,
-        }
-        super().__init__(
-            obs, obs_groups, obs_set, output_dim, core_class=MaskedTransformer, core_cfg=core_cfg, **options
-        )
+
+class MaskedTransformerModel(MaskedModel):
+    """The masked transformer for rsl_rl; options of umc.models.MaskedTransformer and of ModelOptions."""
+
+    def __init__(self, *arguments: Any, hidden_dims: Sequence[int] = (), **options: Any) -> None:
+        _refuse_hidden_dims(hidden_dims)
+        core_cfg = _take(options, TRANSFORMER_OPTIONS)
+        super().__init__(*arguments, core_class=MaskedTransformer, core_cfg=core_cfg, **options)
 
 
 class BodyTransformerModel(MaskedModel):
-    """BodyTransformer for rsl_rl; options as in umc.models.BodyTransformer, all others as in MaskedModel.
+    """BodyTransformer for rsl_rl; options of umc.models.BodyTransformer and of ModelOptions.
 
     It reads neither mask nor flag: their groups may be in the set, so that a task needs no other groups for it.
     """
 
-    def __init__(
-        self,
-        obs: TensorDict,
-        obs_groups: dict[str, list[str]],
-        obs_set: str,
-        output_dim: int,
-        embed_dim: int = 64,
-        num_heads: int = 2,
-        feedforward_dim: int = 128,
-        num_layers: int = 8,
-        activation: str = "relu",
-        attention: str = "body",
-        output_activation: str | None = "tanh",
-        mask_value: float = 0.0,
-        hidden_dims: Sequence[int] = (),
-        **options: Any,
-    ) -> None:
-        if hidden_dims:
-            raise UmcError(NO_HIDDEN_DIMS)
-        if mask_value != 0.0:
-            raise UmcError("a BodyTransformer masks nothing: leave mask_value at 0.0")
-        core_cfg = {
-            "embed_dim": embed_dim,
-            "num_heads": num_heads,
-            "feedforward_dim": feedforward_dim,
-            "num_layers": num_layers,
-            "activation": activation,
-            "attention": attention,
-            "output_activation": output_activation,
-        }
-        super().__init__(
-            obs,
-            obs_groups,
-            obs_set,
-            output_dim,
-            core_class=BodyTransformer,
-            core_cfg=core_cfg,
-            fault_aware=False,
-            **options,
-        )
+    def __init__(self, *arguments: Any, hidden_dims: Sequence[int] = (), **options: Any) -> None:
+        _refuse_hidden_dims(hidden_dims)
+        core_cfg = _take(options, (*TRANSFORMER_OPTIONS, "output_activation"))
+        super().__init__(*arguments, core_class=BodyTransformer, core_cfg=core_cfg, fault_aware=False, **options)
 
 
 class MaskedMlpModel(MaskedModel):
-    """The masked MLP for rsl_rl; options as in umc.models.MaskedMlp, all others as in MaskedModel."""
+    """The masked MLP for rsl_rl; options of umc.models.MaskedMlp and of ModelOptions."""
 
-    def __init__(
-        self,
-        obs: TensorDict,
-        obs_groups: dict[str, list[str]],
-        obs_set: str,
-        output_dim: int,
-        hidden_dims: Sequence[int] = HIDDEN_DIMS,
-        activation: str = "elu",
-        **options: Any,
-    ) -> None:
-        core_cfg = {"hidden_dims": hidden_dims, "activation": activation}
-        super().__init__(obs, obs_groups, obs_set, output_dim, core_class=MaskedMlp, core_cfg=core_cfg, **options)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        core_cfg = _take(options, ("hidden_dims", "activation"))
+        super().__init__(*arguments, core_class=MaskedMlp, core_cfg=core_cfg, **options)
+
+
+def _take(options: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Move the network's own options out of a model's."""
+    return {name: options.pop(name) for name in names if name in options}
+
+
+def _refuse_hidden_dims(hidden_dims: Sequence[int]) -> None:
+    if hidden_dims:
+        raise UmcError("a transformer has no hidden_dims: set embed_dim, feedforward_dim and num_layers instead")
 
 
 class ExportedPolicy(nn.Module):
-    """A model's normaliser, network and mean action, for TorchScript and ONNX.
+    """A model's normaliser, network and mean action, for TorchScript and ONNX; refuses a value network.
 
-    Takes (policy (B, D), joint_mask (B, J), fault_flag (B, 3)), all float, whether the model reads them all or not,
-    and gives actions (B, J).
-
-    Args:
-        model: The model to copy.
-
-    Raises:
-        UmcError: When the model is a value network.
+    Maps (policy (B, D), joint_mask (B, J), fault_flag (B, 3)), all float, whether the model reads them all or not, to
+    actions (B, J).
     """
 
     is_recurrent: bool = False
