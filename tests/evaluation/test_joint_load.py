@@ -45,7 +45,7 @@ def test_a_severity_that_is_no_number_has_no_share():
 
 
 def test_the_table_names_the_caps_it_counts_against():
-    head, knee, ankle = load_table(record().report(CAPS), CAPS).splitlines()
+    head, _, knee, ankle = load_table(record().report(CAPS), CAPS).splitlines()
     assert "above 5 N*m" in head
     assert "above 3 rad/s" in head
     assert knee.split() == ["knee", "10.1", "19.0", "75%", "1.0", "0%"]

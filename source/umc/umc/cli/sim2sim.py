@@ -227,8 +227,7 @@ def about(options: argparse.Namespace, sheet: dict[str, Any], argv: list[str]) -
     """
     import mujoco
 
-    from umc.evaluation.report import versions
-    from umc.utils.provenance import git_state, now
+    from umc.utils.provenance import git_state, now, versions
 
     return {
         "task": sheet["trained"]["task"],

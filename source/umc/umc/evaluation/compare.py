@@ -145,7 +145,7 @@ class Comparison:
         """Everything that decides the results of all policies."""
         from isaaclab.utils import to_dict
 
-        from umc.evaluation.report import versions
+        from umc.utils.provenance import versions
 
         # which of a machine's GPUs it was is no matter: shares of several are collected together
         device = self.session.device.split(":")[0]
@@ -161,9 +161,8 @@ class Comparison:
         }
 
     def _about(self) -> dict[str, Any]:
-        from umc.evaluation.report import versions
         from umc.training.task_cfg import physics_name
-        from umc.utils.provenance import git_state, now
+        from umc.utils.provenance import git_state, now, versions
 
         session = self.session
         return {

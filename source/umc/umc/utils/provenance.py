@@ -32,6 +32,7 @@ PACKAGES = {
     "isaaclab": "isaaclab",
     "torch": "torch",
     "warp": "warp-lang",
+    "mujoco_warp": "mujoco-warp",
     "newton": "newton",
     "ovphysx": "ovphysx",
     "rsl_rl": "rsl-rl-lib",

@@ -3,7 +3,7 @@
 """Tables for the screen and the report files of an evaluation."""
 
 from umc.evaluation.report.page import summary
-from umc.evaluation.report.screen import gait_report, gait_table, load_table, score_table, versions
+from umc.evaluation.report.screen import gait_report, gait_table, load_table, score_table
 from umc.evaluation.report.write import study_files, write_all, write_study_report
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "score_table",
     "study_files",
     "summary",
-    "versions",
     "write_all",
     "write_study_report",
 ]

@@ -15,12 +15,18 @@ from umc.evaluation.breakdown import Part
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.report.paper import departures, paper_tables, read_paper
-from umc.evaluation.report.screen import DEFINITION, versions
 from umc.evaluation.statistics import LEVEL, wilson
 from umc.evaluation.study import Study
+from umc.utils.provenance import versions
 
 SCHEMA = 2
 """Version of the layout of ``report.json``; 1 was the report of a single checkpoint."""
+
+DEFINITION = (
+    "reached@k: moved beyond k metres (horizontally) from where it stood at onset and did not fall before the end; "
+    "failed: fell after onset; both divided by the robots that stood at onset. Robots that fell before onset or whose "
+    "physics became non-finite are left out and counted. The average weighs scenarios equally."
+)
 
 DIGITS = 6
 """Digits that CSV files keep."""

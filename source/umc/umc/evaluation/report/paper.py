@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from umc.evaluation.protocol import Protocol, protocol_for
+from umc.evaluation.report.renderers import plain
 from umc.evaluation.study import Study
 from umc.utils.errors import UmcError
 
@@ -70,17 +71,9 @@ def departures(study: Study) -> list[str]:
         if ours != theirs and field.name not in ("name", "robot", "num_envs"):
             if field.name == "settings":
                 ours, theirs = ("; ".join(setting.name for setting in some) for some in (ours, theirs))
-            found.append(f"{field.name.replace('_', ' ')}: {_plain(ours)} instead of {_plain(theirs)}")
+            found.append(f"{field.name.replace('_', ' ')}: {plain(ours)} instead of {plain(theirs)}")
     robots = max((len(result.run.cell) / len(protocol.cells) for result in study.policies), default=0.0)
     if robots < original.num_envs:
         found.append(f"robots of each scenario and setting: {robots:g} instead of {original.num_envs}")
     found.append(f"simulator: {study.about.get('physics', 'unknown')} instead of Isaac Gym")
     return found
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in value)
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {one}" for key, one in value.items()) or "none"
-    return str(value)

@@ -1,28 +1,35 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""One kind of table, written as Markdown, LaTeX and HTML."""
+"""Tables of a report as Markdown, LaTeX and HTML, from the jinja2 templates beside this file."""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from umc.evaluation.estimates import Metric
 from umc.evaluation.statistics import Interval
 
 NOTHING = "-"
-"""What stands where there is no figure."""
+"""Text of a cell without a figure."""
 
-ARROWS = {1: ("↑", r"$\uparrow$"), -1: ("↓", r"$\downarrow$"), 0: ("", "")}
-"""What says whether more or less is better, as text and in LaTeX."""
+ARROWS = {1: "↑", -1: "↓", 0: ""}
+"""Mark of a column in which more or less is better."""
 
 LATEX = {
     "\\": r"\textbackslash{}", "%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
     "<": r"\textless{}", ">": r"\textgreater{}",
 }  # fmt: skip
-"""Characters that LaTeX reads otherwise."""
+
+MARKDOWN = re.compile(r"[\\`*|]|<(?=[a-zA-Z/!?])|&(?=#?\w+;)|\b_(?!\w)|(?<!\w)_")
+"""Characters that Markdown would not print as they are; an underscore inside a word is printed."""
 
 
 @dataclass(frozen=True)
@@ -49,64 +56,82 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its words."""
+    """A table with its caption and notes."""
 
     key: str
     """Name in files, such as ``main``."""
     title: str
-    """Its caption."""
     header: tuple[str, ...]
     better: tuple[int, ...]
     """1 where more is better, -1 where less is, 0 for neither; one per column."""
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def heads(self) -> list[str]:
+        """Heads of the columns with their arrows."""
+        return [f"{name} {ARROWS[sign]}".strip() for name, sign in zip(self.header, self.better, strict=True)]
+
     def markdown(self) -> str:
-        """The table as Markdown."""
-        head = [f"{name} {ARROWS[sign][0]}".strip() for name, sign in zip(self.header, self.better, strict=True)]
-        lines = [f"### {self.title}", "", _pipes(head), _pipes(["---"] + ["---:"] * (len(head) - 1))]
-        for row in self.rows:
-            lines.append(_pipes([_markdown(cell) for cell in row.cells]))
-        return "\n".join([*lines, *(f"\n{note}" for note in self.notes), ""])
+        """Render heading, table and notes as Markdown."""
+        return render("table.md", table=self)
 
     def latex(self) -> str:
-        """The table as LaTeX, in the paper's form; needs booktabs and graphicx."""
-        head = [f"{_tex(name)} {ARROWS[sign][1]}".strip() for name, sign in zip(self.header, self.better, strict=True)]
-        caption = " ".join([f"{self.title.rstrip('.')}.", *self.notes])
-        lines = [
-            r"\begin{table}[t]", rf"  \caption{{{_tex(caption)}}}", rf"  \label{{tab:umc_{self.key}}}", r"  \centering",
-            r"  \resizebox{\linewidth}{!}{%", rf"  \begin{{tabular}}{{@{{}}l{'c' * (len(head) - 1)}@{{}}}}",
-            r"    \toprule", f"    {' & '.join(head)} \\\\", r"    \midrule",
-        ]  # fmt: skip
-        for row in self.rows:
-            if row.rule:
-                lines.append(r"    \midrule")
-            lines.append(f"    {' & '.join(_latex(cell) for cell in row.cells)} \\\\")
-        return "\n".join([*lines, r"    \bottomrule", r"  \end{tabular}}", r"\end{table}", ""])
+        """Render a table environment in the paper's form; it needs booktabs and graphicx."""
+        return render("table.tex", table=self)
 
     def html(self) -> str:
-        """The table as HTML."""
-        head = "".join(
-            f'<th scope="col">{html.escape(name)}{f" <i>{ARROWS[sign][0]}</i>" if sign else ""}</th>'
-            for name, sign in zip(self.header, self.better, strict=True)
-        )
-        body = []
-        for row in self.rows:
-            names = " ".join(filter(None, [row.kind, "ruled" if row.rule else ""]))
-            first, *rest = row.cells
-            cells = f'<th scope="row">{_html(first)}</th>' + "".join(f"<td>{_html(cell)}</td>" for cell in rest)
-            body.append(f'<tr class="{names}">{cells}</tr>' if names else f"<tr>{cells}</tr>")
-        notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in self.notes)
-        caption = f"<caption>{html.escape(self.title)}</caption>"
-        rows = "\n".join(body)
-        return (
-            f'<div class="table" id="table-{html.escape(self.key)}"><table>{caption}<thead><tr>{head}</tr></thead>\n'
-            f"<tbody>{rows}</tbody></table>{notes}</div>"
-        )
+        """Render a table element with its notes."""
+        return render("table.html", table=self)
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill in a template; its suffix decides how values are escaped."""
+    return _environment(template.rpartition(".")[2]).get_template(template).render(values)
+
+
+@cache
+def _environment(form: str) -> Environment:
+    options: dict[str, Any] = {"html": {"autoescape": True}, "md": {"finalize": _escaped(escape_markdown)}}.get(
+        form, {"finalize": _escaped(escape_latex), "block_start_string": "<%", "block_end_string": "%>",
+               "variable_start_string": "<<", "variable_end_string": ">>", "comment_start_string": "<#",
+               "comment_end_string": "#>"}
+    )  # fmt: skip
+    environment = Environment(
+        loader=PackageLoader("umc.evaluation.report"), trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True, undefined=StrictUndefined, **options,
+    )  # fmt: skip
+    environment.filters |= {"plain": plain, "words": lambda key: key.replace("_", " ")}
+    return environment
+
+
+def _escaped(escape: Callable[[str], str]) -> Callable[[Any], Any]:
+    return lambda value: value if isinstance(value, Markup) else escape(str(value))
+
+
+def escape_markdown(text: str) -> str:
+    """Escape what Markdown would read as a mark, a tag or the border of a cell."""
+    return MARKDOWN.sub(r"\\\g<0>", text)
+
+
+def escape_latex(text: str) -> str:
+    """Escape what LaTeX would read as a command."""
+    return "".join(LATEX.get(letter, letter) for letter in text)
+
+
+def plain(value: Any) -> str:
+    """Print a value of a protocol or of a run: lists and mappings with commas, None and empty ones as ``none``."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {plain(one)}" for key, one in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(plain(one) for one in value) or "none"
+    if value is None:
+        return "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def figure_cell(metric: Metric, found: Interval | None, rank: int = 0) -> Cell:
-    """A figure as tables print it."""
+    """Print a figure and its interval: rates in percent, other metrics in their unit."""
     if found is None:
         return Cell(NOTHING)
     scale, digits = (100.0, 0) if metric.rate else (1.0, metric.digits)
@@ -115,38 +140,13 @@ def figure_cell(metric: Metric, found: Interval | None, rank: int = 0) -> Cell:
 
 
 def printed(value: float, digits: int, sign: str = "") -> str:
-    """A number with so many digits, and no minus before nothing."""
+    """Print a number without a minus before zero; ``sign`` is ``+`` to print the sign of positive numbers, too."""
     return f"{value:{sign}z.{digits}f}"
 
 
 def ranks(values: Sequence[float | None], better: int) -> list[int]:
-    """Who is best and who is next; figures that print the same rank the same."""
+    """Rank figures, rounded as printed: 1 best, 2 next, 0 for all others and where there is nothing to choose."""
     known = sorted({value for value in values if value is not None}, reverse=better > 0)
     if not better or len(known) < 2:
         return [0] * len(values)
     return [known.index(value) + 1 if value in known[:2] else 0 for value in values]
-
-
-def _pipes(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _markdown(cell: Cell) -> str:
-    text = f"**{cell.text}**" if cell.rank == 1 else cell.text
-    return f"{text} {cell.interval}".strip()
-
-
-def _tex(text: str) -> str:
-    return "".join(LATEX.get(letter, letter) for letter in text)
-
-
-def _latex(cell: Cell) -> str:
-    text = _tex(cell.text)
-    text = {1: rf"\textbf{{{text}}}", 2: rf"\underline{{{text}}}"}.get(cell.rank, text)
-    return rf"{text} {{\scriptsize {_tex(cell.interval)}}}" if cell.interval else text
-
-
-def _html(cell: Cell) -> str:
-    text = html.escape(cell.text)
-    text = {1: f"<b>{text}</b>", 2: f"<u>{text}</u>"}.get(cell.rank, text)
-    return f"{text} <small>{html.escape(cell.interval)}</small>" if cell.interval else text

@@ -20,7 +20,7 @@ from umc.evaluation.report import plots
 from umc.evaluation.report.content import cells_csv, robots_csv, study_content
 from umc.evaluation.report.page import html_page, summary
 from umc.evaluation.report.paper import departures, paper_tables
-from umc.evaluation.report.renderers import Table
+from umc.evaluation.report.renderers import render
 from umc.evaluation.report.tables import all_tables
 from umc.evaluation.statistics import RESAMPLES
 from umc.evaluation.study import Study
@@ -29,8 +29,6 @@ from umc.utils.io import atomic_write
 
 PAGE = "report.html"
 """The page to open first."""
-
-BOLD = "Filled marks: p below 0.05."
 
 
 def write_study_report(study: Study, out: Path, resamples: int = RESAMPLES, seed: int = 0) -> Path:
@@ -50,8 +48,10 @@ def study_files(study: Study, resamples: int = RESAMPLES, seed: int = 0) -> dict
     content = json.dumps(study_content(estimates, parts), indent=1, allow_nan=False)
     files = {"report.json": f"{content}\n".encode()}
     files |= {"robots.csv": robots_csv(study).encode(), "cells.csv": cells_csv(study).encode()}
-    files["tables.md"] = _markdown(estimates, tables).encode()
-    files["tables.tex"] = _latex(tables).encode()
+    findings, cautions = summary(estimates)
+    words = {"findings": findings, "cautions": cautions, "departures": departures(study)}
+    files["tables.md"] = render("tables.md", protocol=study.protocol, tables=tables, **words).encode()
+    files["tables.tex"] = render("tables.tex", tables=tables).encode()
     drawn = []
     for name, figure, caption in pictures(estimates, parts, units):
         svg = plots.svg(figure)
@@ -80,7 +80,11 @@ def pictures(
     differences = plots.paired_differences(estimates)
     if differences is not None:
         first = next(iter(estimates.groups))
-        yield "differences", differences, f"Differences from {first} over the same robots, 95% intervals. {BOLD}"
+        yield (
+            "differences",
+            differences,
+            f"Differences from {first} over the same robots, 95% intervals. Filled marks: p below 0.05.",
+        )
     severities = plots.severity_sweep(study, parts, units)
     if severities is not None:
         words = f"{radius} and failed over the severity{bands}. Each mark holds about as many robots."
@@ -110,19 +114,3 @@ def _drop_old_figures(folder: Path, files: Mapping[str, bytes]) -> None:
         own = re.fullmatch(r"(scenarios|reached|survival|differences|severity|joints_\d+)\.(png|svg)", path.name)
         if own and f"figures/{path.name}" not in files:
             path.unlink()
-
-
-def _markdown(estimates: Estimates, tables: Sequence[Table]) -> str:
-    protocol = estimates.study.protocol
-    findings, cares = summary(estimates)
-    lines = [f"# {protocol.robot.upper()} under faults, protocol {protocol.name}", ""]
-    lines += [f"- {line}" for line in findings]
-    lines += ["", "Read with care:", "", *(f"- {line}" for line in cares)] if cares else []
-    left = departures(estimates.study)
-    lines += ["", "Not as in the paper:", "", *(f"- {line}" for line in left)] if left else []
-    return "\n".join([*lines, "", *(table.markdown() for table in tables)])
-
-
-def _latex(tables: Sequence[Table]) -> str:
-    head = ["% Tables of an evaluation with UMC. They need \\usepackage{booktabs} and \\usepackage{graphicx}.", ""]
-    return "\n".join([*head, *(table.latex() for table in tables)])
