@@ -28,7 +28,7 @@ LATEX = {
     "<": r"\textless{}", ">": r"\textgreater{}",
 }  # fmt: skip
 
-MARKDOWN = re.compile(r"[\\`*|]|<(?=[a-zA-Z/!?])|&(?=#?\w+;)|\b_(?!\w)|(?<!\w)_")
+MARKDOWN = re.compile(r"[\\`*|]|<(?=[a-zA-Z/!?])|&(?=#?\w+;)|(?<!\w)_|_(?!\w)")
 """Characters that Markdown would not print as they are; an underscore inside a word is printed."""
 
 
