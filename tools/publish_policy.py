@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, trained_overrides, trained_terrain
 from umc.rl.pretrained import FORMAT, MODELS, model_name, pretrained_folder, read_models
 from umc.tasks.registry import checked_checkpoint
-from umc.training.recipe_file import recipe_names
+from umc.training.recipe import recipe_names
 from umc.utils.cli import Parser, did_you_mean
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError

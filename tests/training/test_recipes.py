@@ -10,8 +10,7 @@ import pytest
 from tiny_recipe import TINY, written
 from umc.faults import paper_settings
 from umc.rl.agents import AGENTS, STAGE_ITERATIONS
-from umc.training.recipe import Source, read_recipe
-from umc.training.recipe_file import recipe_names
+from umc.training.recipe import Source, read_recipe, recipe_names
 from umc.training.recipe_runner import check_recipe
 from umc.utils.errors import UmcError
 
@@ -81,25 +80,28 @@ def test_a_file_of_ones_own_extends_a_recipe(tmp_path):
     ("changes", "words"),
     [
         ({"stags": {}}, "unknown key stags; did you mean stages?"),
-        ({"robot": None}, "robot is missing (a1, g1, h1 or solo8)"),
+        ({"robot": None}, "robot is missing; add it"),
         ({"robot": "a3"}, "unknown robot a3"),
         ({"agent": "mpl"}, "unknown agent mpl; did you mean mlp?"),
         ({"stages": {1: TINY["stages"][1]}}, "stages.2 is missing, and agent mlp is trained in it"),
         ({"stages": {2: TINY["stages"][2]}}, "stages.1 is missing, and agent mlp is trained in it"),
         ({"stages": {1: [], 2: TINY["stages"][2]}}, "Stage 2 has no Stage 1 to go on from"),
         ({"stages": {1: [], 2: []}}, "it has no phase"),
-        ({"stages": {1: [{"name": "walk"}], 2: []}}, "phase 1 of Stage 1: iterations is missing"),
-        ({"stages": {1: [{"iterations": 0}], 2: []}}, "iterations is 0; it has to be a whole number of at least 1"),
+        ({"stages": {1: [{"name": "walk"}], 2: []}}, "stages.1.0.iterations is missing"),
+        ({"stages": {1: [{"iterations": 0}], 2: []}}, "stages.1.0.iterations is 0; input should be greater than 0"),
         ({"stages": {1: [{"iteration": 5}], 2: []}}, "unknown key iteration; did you mean iterations?"),
         ({"stages": {1: [{"iterations": 5, "from": "gone.pt"}], 2: []}}, "no checkpoint at gone.pt; correct 'from'"),
         ({"stages": {1: [{"iterations": 5, "from": "before"}], 2: []}}, "'from: before' needs a phase before it"),
         ({"stages": {1: [{"iterations": 5, "from": {"stage": 1}}], 2: []}}, "'from' has to be a path"),
-        ({"stages": {1: 5, 2: []}}, "stages.1 has to be a list of phases"),
+        ({"stages": {1: 5, 2: []}}, "stages.1 is 5; input should be a valid list"),
         ({"agent": "nm_mlp"}, "agent nm_mlp is not trained in Stage 2; leave out stages.2"),
-        ({"overrides": "env.scene.terrain=flat"}, "overrides has to be a list of tokens"),
-        ({"num_envs": "many"}, "num_envs is many"),
+        (
+            {"overrides": "env.scene.terrain=flat"},
+            "overrides is 'env.scene.terrain=flat'; input should be a",
+        ),
+        ({"num_envs": "many"}, "num_envs is 'many'; input should be a valid integer"),
         ({"seed": -1}, "seed is -1"),
-        ({"library": "sb3"}, "unknown library sb3; choose one of rsl_rl, skrl"),
+        ({"library": "sb3"}, "library is 'sb3'; input should be 'rsl_rl' or 'skrl'"),
         ({"evaluation": {"envs": 3}}, "unknown key envs"),
     ],
 )

@@ -61,7 +61,7 @@ def names_ground(overrides: Sequence[str]) -> bool:
     Returns:
         True if one does.
     """
-    from umc.training.task_cfg import override_key
+    from umc.utils.config import override_key
 
     chosen = [token.partition("=")[2].split(",") for token in overrides if override_key(token) == "presets"]
     return any(override_key(token).startswith(TERRAIN_KEY) for token in overrides) or any(

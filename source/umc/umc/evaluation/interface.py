@@ -33,7 +33,7 @@ def interface_overrides(candidates: Sequence[Candidate], overrides: Sequence[str
     Raises:
         UmcError: If the policies were trained with different ones.
     """
-    from umc.training.task_cfg import override_key
+    from umc.utils.config import override_key
 
     typed = {override_key(token) for token in overrides}
 

@@ -31,11 +31,11 @@ from umc.training.task_cfg import (
     check_groups,
     check_launch,
     check_sizes,
-    override_key,
     physics_name,
     pick_device,
     resolve_cfgs,
 )
+from umc.utils.config import merged_overrides, override_key
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
 from umc.utils.naming import experiment_folder
@@ -259,12 +259,6 @@ def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:
             f"{path} is of Stage {info.stage}; Stage {request.stage} comes before it: give --task {info.task}"
         )
     return info
-
-
-def merged_overrides(old: list[str], new: list[str]) -> list[str]:
-    """The overrides of a run that goes on: those it began with, where the new ones say nothing else."""
-    keys = {override_key(token) for token in new}
-    return [token for token in old if override_key(token) not in keys] + new
 
 
 def apply_sizes(

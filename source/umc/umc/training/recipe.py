@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Recipes: YAML files that say how a policy is trained from start to finish; read and checked here, run elsewhere."""
+"""Recipes: YAML files that say how a policy is trained from start to finish; read and checked here."""
 
 from __future__ import annotations
 
@@ -9,66 +9,113 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
-from umc.rl.agents import AGENTS, AgentSpec
+from omegaconf import OmegaConf
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_validator, model_validator
+
+from umc.rl.agents import AGENTS
 from umc.rl.pretrained import is_pretrained
 from umc.tasks.registry import checked_robot, task_ids
-from umc.training.recipe_file import merged_tokens, recipe_content
 from umc.utils.cli import did_you_mean
+from umc.utils.config import FileModel, config_folder, config_names, merged_overrides, read_yaml, validated
 from umc.utils.errors import UmcError
-from umc.utils.naming import LIBRARIES, entry_point, task_parts
+from umc.utils.naming import LIBRARIES, task_parts
 
-KEYS = {
-    "extends": "recipe or family it is laid over",
-    "note": "anything a reader should know",
-    "robot": "a1, g1, h1 or solo8",
-    "agent": "agent of its last stage",
-    "library": "rsl_rl or skrl",
-    "device": "cpu, cuda or cuda:N",
-    "seed": "seed of envs and networks",
-    "num_envs": "envs simulated at once",
-    "physics": "engine preset",
-    "overrides": "overrides of all phases",
-    "stages": "lists of phases by stage, 1 and 2",
-    "evaluation": "num_envs and overrides of the evaluation at the end",
-    "ablations": "recipe that its ablations vary instead of it",
-}
-"""Keys of a recipe."""
-
-PHASE_KEYS = ("name", "iterations", "num_envs", "seed", "physics", "overrides", "from")
-"""Keys of a phase."""
-
-FROM_KEYS = ("path", "recipe", "stage", "fold")
-"""Keys of ``from``, where it is no path."""
+FAMILIES = ("cpu", "gpu")
+"""Files of recipes that differ by robot and agent: ``cpu.yaml`` holds ``<robot>_<agent>_cpu`` of all of them."""
 
 BEFORE = "before"
 """``from`` of a phase that takes the weights of the one before it, and nothing else."""
 
-EVALUATION_KEYS = ("num_envs", "overrides")
-"""Keys of the evaluation."""
 
-NEEDED = ("robot", "agent", "stages", "seed")
-"""Keys that no recipe can do without."""
+def _override(token: str) -> str:
+    if "=" not in token:
+        raise ValueError(f"{token} is no override; write it as env.scene.terrain=flat")
+    return token
 
 
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """Weights that a phase starts from, where they are not those of the phase before it."""
+Overrides = list[Annotated[str, AfterValidator(_override)]]
+
+
+class Source(FileModel):
+    """Weights that a phase starts from, if they are not those of the phase before it."""
 
     path: str | None = None
     """Checkpoint, run folder, ``pretrained`` or ``pretrained:NAME``."""
     recipe: str | None = None
-    """Recipe whose stage it is, trained before."""
-    stage: int = 1
+    """Recipe whose stage they are, trained before."""
+    stage: PositiveInt = 1
     """Stage of that recipe."""
     fold: bool = False
     """Whether mask and flag are left out of it (:mod:`umc.rl.transfer`), for a baseline."""
 
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if (self.path is None) == (self.recipe is None):
+            raise ValueError("'from' has to be a path, 'pretrained', or a mapping such as {recipe: a1_mlp_cpu}")
+        if self.path not in (None, BEFORE) and not is_pretrained(self.path) and not Path(self.path).exists():
+            raise ValueError(f"no checkpoint at {self.path}; correct 'from', or train it first")
+        return self
+
+
+class PhaseFile(FileModel):
+    """A phase as the file has it."""
+
+    name: str | int | None = None
+    iterations: PositiveInt
+    num_envs: PositiveInt | None = None
+    seed: NonNegativeInt | None = None
+    physics: str | None = None
+    overrides: Overrides = []
+    source: Source | None = Field(None, alias="from")
+
+    @field_validator("source", mode="before")
+    @classmethod
+    def _path(cls, source: Any) -> Any:
+        return {"path": source} if isinstance(source, str) else source
+
+
+class EvaluationFile(FileModel):
+    """The evaluation at the end."""
+
+    num_envs: PositiveInt | None = None
+    overrides: Overrides = []
+
+
+class RecipeFile(FileModel):
+    """A recipe as the file has it."""
+
+    note: Any = None
+    robot: str
+    agent: str
+    library: Literal[*LIBRARIES] = LIBRARIES[0]  # pyright: ignore[reportInvalidTypeForm]
+    device: str | None = None
+    seed: NonNegativeInt
+    num_envs: PositiveInt | None = None
+    physics: str | None = None
+    overrides: Overrides = []
+    stages: dict[Literal[1, 2], list[PhaseFile]]
+    evaluation: EvaluationFile = EvaluationFile()
+    ablations: str | None = None
+    """Recipe that ablations vary instead of this one."""
+
+    @field_validator("robot")
+    @classmethod
+    def _robot(cls, robot: str) -> str:
+        return checked_robot(robot)
+
+    @field_validator("agent")
+    @classmethod
+    def _agent(cls, agent: str) -> str:
+        if agent not in AGENTS:
+            raise ValueError(f"unknown agent {agent};{did_you_mean(agent, AGENTS)} choose one of {', '.join(AGENTS)}")
+        return agent
+
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """A training without a break: one call of scripts/train.py."""
+    """A training without a break: one call of train.py."""
 
     stage: int
     number: int
@@ -77,9 +124,9 @@ class Phase:
     task: str
     """Gym id."""
     agent: str
-    """Agent that is trained: in Stage 1 the one that Stage 2 goes on from."""
+    """Agent that is trained: in Stage 1 the one whose weights Stage 2 loads."""
     iterations: int
-    """Its own iterations; a phase that goes on with the run before it counts from there."""
+    """Its own iterations; a phase that resumes the run before it counts from there."""
     seed: int
     num_envs: int | None
     """The task's own if None."""
@@ -88,13 +135,13 @@ class Phase:
     source: Source | None = None
     """Where its weights come from; None: from the phase before it, or from nothing."""
     goes_on: bool = False
-    """Whether it goes on with the run of the phase before it, optimizer and iterations included."""
+    """Whether it resumes the run of the phase before it, optimizer and iterations included."""
     behind: int = 0
     """Iterations of its run before it."""
 
     @property
     def title(self) -> str:
-        """What the screen calls it."""
+        """Name on the screen."""
         return f"Stage {self.stage}, {self.name}"
 
     @property
@@ -112,90 +159,54 @@ class Recipe:
     agent: str
     library: str
     device: str | None
-    """The first GPU where there is one, else the CPU, if None."""
+    """The first GPU if there is one, else the CPU, if None."""
     seed: int
     phases: tuple[Phase, ...]
-    evaluation: Mapping[str, Any]
-    """``num_envs`` and ``overrides`` of the evaluation at its end."""
-
-    @property
-    def entry_point(self) -> str:
-        """Entry point of the agent of its last stage."""
-        return entry_point(self.agent, self.library)
+    evaluation: EvaluationFile
 
     def fingerprint(self, upto: int) -> str:
-        """What decides the outcome of its first phases.
-
-        Args:
-            upto: How many of them.
-
-        Returns:
-            A few hexadecimal digits.
-        """
-        # names may change: they decide nothing
+        """Return a digest of what decides the outcome of the first ``upto`` phases; their names do not."""
         phases = [{**dataclasses.asdict(phase), "name": ""} for phase in self.phases[:upto]]
-        text = json.dumps([self.robot, self.library, phases], sort_keys=True)
+        text = json.dumps([self.robot, self.library, phases], sort_keys=True, default=lambda source: dict(source))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def recipe_names() -> list[str]:
+    """Return the names of all recipes of the package, without those of ablations."""
+    names = set(config_names("recipe")) - set(FAMILIES)
+    for family in FAMILIES:
+        content = _packaged(family)
+        names |= {f"{robot}_{agent}_{family}" for robot in content["robots"] for agent in content["agents"]}
+    return sorted(names)
+
+
 def read_recipe(text: str, seed: int | None = None, device: str | None = None) -> Recipe:
-    """Reads and checks a recipe.
+    """Read and check a recipe.
 
     Args:
         text: Its name, or the path of a YAML file; ``config/recipes/<name>.yaml`` stands for the name.
         seed: Seed in place of the recipe's.
         device: Device in place of the recipe's.
 
-    Returns:
-        The recipe.
-
     Raises:
         UmcError: If there is no such recipe, or something is wrong with it.
     """
-    name, content = recipe_content(text)
-    where = f"recipe {name}"
-    _known(content, KEYS, where)
-    missing = [key for key in NEEDED if content.get(key) is None]
-    if missing:
-        raise UmcError(f"{where}: {missing[0]} is missing ({KEYS[missing[0]]}); add it, or extends: cpu")
-    try:
-        robot, agent = checked_robot(str(content["robot"])), str(content["agent"])
-    except UmcError as error:
-        raise UmcError(f"{where}: {error}") from error
-    if agent not in AGENTS:
-        raise UmcError(
-            f"{where}: unknown agent {agent};{did_you_mean(agent, list(AGENTS))} choose one of {', '.join(AGENTS)}"
-        )
-    library = content.get("library", LIBRARIES[0])
-    if library not in LIBRARIES:
-        raise UmcError(f"{where}: unknown library {library}; choose one of {', '.join(LIBRARIES)}")
+    name, content = _inherited(text)
     if seed is not None:
         content["seed"] = seed
-    _number(content["seed"], f"{where}: seed", 0)
-    phases = _phases(content, AGENTS[agent], robot, where)
-    evaluation = content.get("evaluation") or {}
-    _known(evaluation, EVALUATION_KEYS, f"{where}: evaluation")
+    file = validated(RecipeFile, content, f"recipe {name}")
+    phases = _phases(file, f"recipe {name}")
     return Recipe(
-        name=name,
-        robot=robot,
-        agent=agent,
-        library=library,
-        device=device or content.get("device"),
-        seed=content["seed"],
-        phases=tuple(phases),
-        evaluation=evaluation,
+        name, file.robot, file.agent, file.library, device or file.device, file.seed, tuple(phases), file.evaluation
     )
 
 
-def _phases(content: Mapping[str, Any], spec: AgentSpec, robot: str, where: str) -> list[Phase]:
-    stages = content["stages"]
-    if not isinstance(stages, Mapping) or not set(stages) <= {1, 2}:
-        raise UmcError(f"{where}: stages has to hold lists of phases under 1 and 2")
+def _phases(file: RecipeFile, where: str) -> list[Phase]:
+    spec = AGENTS[file.agent]
     trained = {1: spec.stage1 if 2 in spec.stages else spec.name, 2: spec.name if 2 in spec.stages else None}
     found: list[Phase] = []
-    for stage in (1, 2):
-        agent = trained[stage]
-        listed = stages.get(stage)
+    for stage, agent in trained.items():
+        listed = file.stages.get(stage)
         if agent is None:
             if listed:
                 raise UmcError(f"{where}: agent {spec.name} is not trained in Stage {stage}; leave out stages.{stage}")
@@ -205,13 +216,10 @@ def _phases(content: Mapping[str, Any], spec: AgentSpec, robot: str, where: str)
                 f"{where}: stages.{stage} is missing, and agent {spec.name} is trained in it; add its phases, or "
                 f"stages.{stage}: [] to leave it out on purpose"
             )
-        if not isinstance(listed, list) or not all(isinstance(phase, Mapping) for phase in listed):
-            raise UmcError(f"{where}: stages.{stage} has to be a list of phases such as {{iterations: 100}}")
-        for number, phase in enumerate(listed, start=1):
+        for phase in listed:
             before = found[-1] if found and found[-1].stage == stage else None
-            at = f"{where}: phase {number} of Stage {stage}"
-            found.append(_phase(phase, content, _task(robot, stage), agent, before, stage, at))
-        if stage == 2 and listed and not found[0].stage == 1 and found[0].source is None and spec.stage1:
+            found.append(_phase(phase, file, agent, stage, before, where))
+        if stage == 2 and listed and found[0].stage == 2 and found[0].source is None and spec.stage1:
             raise UmcError(
                 f"{where}: Stage 2 has no Stage 1 to go on from; add stages.1, or 'from: pretrained' to its first phase"
             )
@@ -220,83 +228,119 @@ def _phases(content: Mapping[str, Any], spec: AgentSpec, robot: str, where: str)
     return found
 
 
-def _phase(
-    phase: Mapping[str, Any],
-    recipe: Mapping[str, Any],
-    task: str,
-    agent: str,
-    before: Phase | None,
-    stage: int,
-    where: str,
-) -> Phase:
-    _known(phase, PHASE_KEYS, where)
-    iterations = phase.get("iterations")
-    if iterations is None:
-        raise UmcError(f"{where}: iterations is missing; say how many it trains")
-    _number(iterations, f"{where}: iterations", 1)
-    num_envs = phase.get("num_envs", recipe.get("num_envs"))
-    if num_envs is not None:
-        _number(num_envs, f"{where}: num_envs", 1)
-    anew = phase.get("from") == BEFORE
+def _phase(phase: PhaseFile, file: RecipeFile, agent: str, stage: int, before: Phase | None, where: str) -> Phase:
+    anew = phase.source is not None and phase.source.path == BEFORE
     if anew and before is None:
         raise UmcError(f"{where}: 'from: {BEFORE}' needs a phase before it in the same stage; leave it out")
-    source = None if anew else _source(phase.get("from"), where)
-    goes_on = before is not None and source is None and not anew
-    inherited = list(before.overrides) if before is not None and source is None else _tokens(recipe, where)
+    source = None if anew else phase.source
+    goes_on = before is not None and phase.source is None
+    inherited = before.overrides if before is not None and source is None else _tokens(file)
     number = 1 if before is None else before.number + 1
     return Phase(
         stage=stage,
         number=number,
-        name=str(phase.get("name", number)),
-        task=task,
+        name=str(number if phase.name is None else phase.name),
+        task=next(task for task in task_ids() if task_parts(task) == (file.robot, stage)),
         agent=agent,
-        iterations=iterations,
-        seed=_number(phase.get("seed", recipe["seed"]), f"{where}: seed", 0),
-        num_envs=num_envs,
-        overrides=tuple(merged_tokens(inherited, _tokens(phase, where))),
+        iterations=phase.iterations,
+        seed=file.seed if phase.seed is None else phase.seed,
+        num_envs=phase.num_envs or file.num_envs,
+        overrides=tuple(merged_overrides(inherited, _tokens(phase))),
         source=source,
         goes_on=goes_on,
         behind=before.last_iteration if before is not None and goes_on else 0,
     )
 
 
-def _source(value: Any, where: str) -> Source | None:
-    if value is None:
+def _tokens(section: RecipeFile | PhaseFile) -> list[str]:
+    return [*([f"physics={section.physics}"] if section.physics else []), *section.overrides]
+
+
+def _inherited(text: str, inside: tuple[str, ...] = ()) -> tuple[str, dict[str, Any]]:
+    """Return name and content of a recipe merged over what it extends; ``inside`` are the recipes that extend it."""
+    path = Path(text)
+    name = path.name.removesuffix(".yaml").removesuffix(".yml")
+    if name in inside:
+        raise UmcError(f"recipe {name} extends itself; take it out of 'extends'")
+    if path.suffix in (".yaml", ".yml") and path.is_file():
+        own = _mapping(path.read_text(encoding="utf-8"), text)
+    elif name in FAMILIES:
+        raise UmcError(f"{name} holds the recipes of all robots; give one of {', '.join(recipe_names())}")
+    elif name in config_names("recipe"):
+        own = _packaged(name)
+    elif (parts := _parts(name)) is not None:
+        own = {"extends": parts[2], "robot": parts[0], "agent": parts[1]}
+    elif (varied := _ablation(name)) is not None:
+        own = _of_ablation(*varied, (*inside, name))
+    else:
+        known = recipe_names()
+        raise UmcError(
+            f"no recipe {text};{did_you_mean(name, known)} there are {', '.join(known)}, and those of the agents "
+            "that vary one of theirs, such as a1_mlp_ratio_1110_cpu"
+        )
+    below = own.pop("extends", None)
+    if below is None:
+        return name, own
+    base = _of_family(below, own, name) if below in FAMILIES else _inherited(str(below), (*inside, name))[1]
+    return name, _merged(base, own)
+
+
+def _of_family(family: str, own: Mapping[str, Any], name: str) -> dict[str, Any]:
+    content = _packaged(family)
+    tables = {"robot": content.pop("robots"), "agent": content.pop("agents")}
+    for key, table in tables.items():
+        if own.get(key) is None:
+            raise UmcError(f"recipe {name}: {key} is missing; add it, {family} recipes differ by it")
+        content = _merged(content, table.get(str(own[key]), {}))
+    return content
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one recipe merged over another: overrides are merged by key, other lists replaced."""
+    result: Any = OmegaConf.to_container(OmegaConf.merge(dict(below), dict(above)))
+    old, new = below.get("overrides"), above.get("overrides")
+    if isinstance(old, list) and isinstance(new, list):
+        result["overrides"] = merged_overrides(old, new)
+    return result
+
+
+def _parts(name: str) -> tuple[str, str, str] | None:
+    """Return robot, agent and family of a name that a family holds."""
+    rest, _, family = name.rpartition("_")
+    robot, _, agent = rest.partition("_")
+    if family not in FAMILIES:
         return None
-    if isinstance(value, str):
-        value = {"path": value}
-    if not isinstance(value, Mapping) or ("path" in value) == ("recipe" in value):
-        raise UmcError(f"{where}: 'from' has to be a path, 'pretrained', or a mapping such as {{recipe: a1_mlp_cpu}}")
-    _known(value, FROM_KEYS, f"{where}: from")
-    path, recipe = value.get("path"), value.get("recipe")
-    if path is not None and not is_pretrained(path) and not Path(path).exists():
-        raise UmcError(f"{where}: no checkpoint at {path}; correct 'from', or train it first")
-    stage = _number(value.get("stage", 1), f"{where}: from.stage", 1)
-    return Source(path, recipe, stage, bool(value.get("fold", False)))
+    content = _packaged(family)
+    return (robot, agent, family) if robot in content["robots"] and agent in content["agents"] else None
 
 
-def _tokens(section: Mapping[str, Any], where: str) -> list[str]:
-    tokens = section.get("overrides") or []
-    if not isinstance(tokens, list) or not all(isinstance(token, str) and "=" in token for token in tokens):
-        raise UmcError(f"{where}: overrides has to be a list of tokens such as env.scene.terrain=flat")
-    physics = section.get("physics")
-    return ([f"physics={physics}"] if physics else []) + list(tokens)
+def _ablation(name: str) -> tuple[str, str] | None:
+    """Return the agent of a name such as ``a1_mlp_ratio_1110_cpu``, and the recipe of the agent that it varies."""
+    rest, _, family = name.rpartition("_")
+    robot, _, agent = rest.partition("_")
+    spec = AGENTS.get(agent)
+    if spec is None or 1 in spec.stages or spec.stage1 is None:
+        return None
+    varied = f"{robot}_{spec.stage1}_{family}"
+    return (agent, varied) if _parts(varied) is not None else None
 
 
-def _known(section: Any, keys: Any, where: str) -> None:
-    if not isinstance(section, Mapping):
-        raise UmcError(f"{where} has to be a mapping of {', '.join(keys)}")
-    for key in section:
-        if key not in keys:
-            hint = did_you_mean(str(key), list(keys))
-            raise UmcError(f"{where}: unknown key {key};{hint} it can have {', '.join(keys)}")
+def _of_ablation(agent: str, varied: str, inside: tuple[str, ...]) -> dict[str, Any]:
+    """Return its Stage 2 alone, from the Stage 1 of the unchanged agent's recipe, or of the one that this names."""
+    _, content = _inherited(varied, inside)
+    if (named := content.get("ablations")) is not None:
+        varied, content = _inherited(str(named), inside)
+    first, *rest = content["stages"][2]
+    begins = {**first, "from": {"recipe": varied, "stage": 1}}
+    return {**content, "agent": agent, "stages": {1: [], 2: [begins, *rest]}}
 
 
-def _number(value: Any, where: str, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise UmcError(f"{where} is {value}; it has to be a whole number of at least {least}")
-    return value
+def _packaged(name: str) -> dict[str, Any]:
+    return _mapping((config_folder("recipe") / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
 
 
-def _task(robot: str, stage: int) -> str:
-    return next(task for task in task_ids() if task_parts(task) == (robot, stage))
+def _mapping(text: str, where: str) -> dict[str, Any]:
+    content = read_yaml(text, where)
+    if not isinstance(content, dict):
+        raise UmcError(f"{where} is no recipe; it has to be a mapping; docs/recipes.md says of what")
+    return content

@@ -17,6 +17,7 @@ from typing import Any
 from umc.rl.critics import LIVE_GROUP
 from umc.training.arguments import TrainRequest, add_arguments
 from umc.utils.cli import at_least_one, did_you_mean
+from umc.utils.config import override_key
 from umc.utils.distributed import Ranks, ranks_from_env
 from umc.utils.errors import UmcError
 
@@ -93,11 +94,6 @@ def add_launcher_options(request: TrainRequest, argv: list[str]) -> None:
         if "=" not in token:
             raise UmcError(f"cannot read {token}; overrides look like env.scene.num_envs=64 or physics=ovphysx")
     request.options, request.overrides = options, overrides
-
-
-def override_key(token: str) -> str:
-    """The key of an override token."""
-    return token.split("=", 1)[0]
 
 
 def resolve_cfgs(task: str, agent: str | None, overrides: list[str]) -> tuple[Any, Any]:

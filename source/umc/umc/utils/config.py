@@ -1,59 +1,115 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""YAML files of ``config``, by name, and those of users, by path; and what a command line changes of them."""
+"""YAML files of ``config``, by name, and those of users, by path; what a command line changes of them; their checks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError, field_validator, model_validator
 
+from umc.utils.cli import did_you_mean
 from umc.utils.errors import UmcError
 
 
-def read_config_file(kind: str, name: str) -> Any:
-    """Reads a YAML file.
+class FileModel(BaseModel):
+    """Content of a YAML file or of a section of one; an unknown key is an error that names the closest known one."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, content: Any) -> Any:
+        known = [field.alias or name for name, field in cls.model_fields.items()]
+        for key in content if isinstance(content, Mapping) else ():
+            if key not in known:
+                raise ValueError(f"unknown key {key};{did_you_mean(str(key), known)} it can have {', '.join(known)}")
+        return content
+
+
+def validated[Model: FileModel](model: type[Model], content: Any, where: str) -> Model:
+    """Check the content of a file.
 
     Args:
-        kind: What the file holds, ``protocol`` or ``sweep``; its folder in ``config`` is the plural.
-        name: Name of a file in that folder, or path of a YAML file.
-
-    Returns:
-        Its content.
+        model: What it has to be.
+        content: As read from YAML.
+        where: What it is, for the message, e.g. ``recipe a1_mlp_cpu``.
 
     Raises:
-        UmcError: If there is no such file or it is no YAML.
+        UmcError: If it is wrong; one line about the first mistake.
     """
-    folder = files("umc") / "config" / f"{kind}s"
-    packaged = folder / f"{name}.yaml"
-    if packaged.is_file():
-        text = packaged.read_text(encoding="utf-8")
-    elif Path(name).is_file():
-        text = Path(name).read_text(encoding="utf-8")
-    else:
-        known = sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
-        raise UmcError(f"no {kind} '{name}'; give the path of a YAML file, or one of {', '.join(known)}")
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = ".".join(str(part) for part in first["loc"]).replace(".[key]", "")
+        if first["type"] == "missing":
+            raise UmcError(f"{where}: {path} is missing; add it") from error
+        if first["type"] == "value_error":  # one of our own, which says it all
+            text = str(first["ctx"]["error"])
+            raise UmcError(f"{where}: {f'{path}: ' if path else ''}{text}") from error
+        text = first["msg"][0].lower() + first["msg"][1:]
+        raise UmcError(f"{where}: {path or 'it'} is {first['input']!r}; {text}") from error
+
+
+def read_yaml(text: str, where: str) -> Any:
+    """Parse YAML; raise a one-line UmcError that names ``where`` if it is not YAML."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise UmcError(f"{name} is no YAML: {' '.join(str(error).split())}") from error
+        raise UmcError(f"{where} is no YAML: {' '.join(str(error).split())}") from error
+
+
+def config_folder(kind: str) -> Any:
+    """Return the package's folder of a kind of files: ``protocol``, ``recipe`` or ``sweep``."""
+    return files("umc") / "config" / f"{kind}s"
+
+
+def config_names(kind: str) -> list[str]:
+    """Return the names of the package's files of a kind."""
+    names = (entry.name for entry in config_folder(kind).iterdir())
+    return sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))
+
+
+def read_config_file(kind: str, name: str) -> Any:
+    """Read a YAML file of a kind (``protocol``, ``sweep``) by its name in the package or by its path.
+
+    Raises:
+        UmcError: If there is no such file, or it is not YAML.
+    """
+    packaged = config_folder(kind) / f"{name}.yaml"
+    if packaged.is_file():
+        return read_yaml(packaged.read_text(encoding="utf-8"), name)
+    if Path(name).is_file():
+        return read_yaml(Path(name).read_text(encoding="utf-8"), name)
+    known = ", ".join(config_names(kind))
+    raise UmcError(f"no {kind} '{name}'; give the path of a YAML file, or one of {known}")
+
+
+def override_key(token: str) -> str:
+    """Return the key of an override token such as ``env.scene.num_envs=64``."""
+    return token.split("=", 1)[0]
+
+
+def merged_overrides(old: Iterable[str], new: Sequence[str]) -> list[str]:
+    """Return two lists of override tokens as one, in which new ones replace old ones of the same key."""
+    keys = {override_key(token) for token in new}
+    return [*(token for token in old if override_key(token) not in keys), *new]
 
 
 def read_overrides(tokens: Sequence[str], section: str) -> dict[str, Any]:
-    """Reads the overrides of one section.
+    """Return the values of tokens such as ``protocol.steps=300`` by dotted path without their section.
 
     Args:
-        tokens: Such as ``protocol.steps=300``; those of other sections are passed over.
+        tokens: Override tokens; those of other sections are passed over.
         section: ``protocol`` or ``sweep``.
 
-    Returns:
-        Values by dotted path, without the section's name.
-
     Raises:
-        UmcError: If a value cannot be read.
+        UmcError: If a value is not YAML.
     """
     found = {}
     for token in tokens:
@@ -68,17 +124,10 @@ def read_overrides(tokens: Sequence[str], section: str) -> dict[str, Any]:
 
 
 def merged(tree: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Puts values into a tree of mappings.
-
-    Args:
-        tree: Where they go; left as it is.
-        overrides: Values by dotted path.
-
-    Returns:
-        A new tree.
+    """Return a copy of a tree of mappings with values put in by dotted path.
 
     Raises:
-        UmcError: If a path leads through something that is no mapping.
+        UmcError: If a path leads through something that is not a mapping.
     """
     result = {**tree}
     for path, value in overrides.items():
@@ -91,3 +140,67 @@ def merged(tree: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, A
             here = here[name]
         here[names[-1]] = value
     return result
+
+
+class SweepFile(FileModel):
+    """A sweep: which policies it trains or compares, and the faults it compares them under.
+
+    Training reads ``seeds`` and ``overrides``, evaluation ``protocol``, ``scenarios``, ``episodes`` and ``grid``.
+    """
+
+    name: str
+    agents: list[str] = []
+    """Agents; ``NETWORK`` in a name stands for :attr:`network`. Empty: the command line's."""
+    network: str = "transformer"
+    seeds: list[NonNegativeInt] = []
+    """Seeds to train; empty: the default one."""
+    overrides: dict[str, list[Any]] = {}
+    """Values to train by the key of an override; all are combined."""
+    protocol: str | None = None
+    scenarios: list[int | str] | None = None
+    episodes: int | None = None
+    grid: dict[str, Any] | None = None
+    """Lists ``seed``, ``onset``, ``joints`` and ``severity``; every combination is a setting of the protocol."""
+
+    @field_validator("seeds")
+    @classmethod
+    def _once(cls, seeds: list[int]) -> list[int]:
+        if len(set(seeds)) != len(seeds):
+            raise ValueError("it holds a seed twice; name each once")
+        return seeds
+
+    @field_validator("overrides")
+    @classmethod
+    def _values(cls, overrides: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        if not all(overrides.values()):
+            raise ValueError("each key needs a list of at least one value")
+        return overrides
+
+    @property
+    def agent_names(self) -> list[str]:
+        """Agents with ``NETWORK`` replaced."""
+        return [agent.replace("NETWORK", self.network) for agent in self.agents]
+
+
+VARIED = "overrides."
+"""Start of the dotted path of a sweep's override, e.g. ``overrides.agent.algorithm.gamma``: its key has dots, too."""
+
+
+def read_sweep_file(name: str, changes: Mapping[str, Any]) -> SweepFile:
+    """Read a sweep for training or evaluation.
+
+    Args:
+        name: Name of a file in ``config/sweeps``, or path of one.
+        changes: Values in place of the file's by dotted path, as from :func:`read_overrides`.
+
+    Raises:
+        UmcError: If there is no such file, or something is wrong with it.
+    """
+    content = read_config_file("sweep", name)
+    if not isinstance(content, dict) or "name" not in content:
+        raise UmcError(f"{name} is no sweep: name is missing")
+    varied = {path.removeprefix(VARIED): value for path, value in changes.items() if path.startswith(VARIED)}
+    content = merged(content, {path: value for path, value in changes.items() if not path.startswith(VARIED)})
+    if varied:
+        content["overrides"] = {**(content.get("overrides") or {}), **varied}
+    return validated(SweepFile, content, f"sweep {content['name']}")
