@@ -5,7 +5,7 @@
 from pathlib import Path
 
 from umc.robots.builder import build
-from umc.robots.builder.recipe import Fit, Recipe, Shape
+from umc.robots.builder.cfg import BuildCfg, Fit, Shape
 from umc.robots.builder.source import EXAMPLE_ROBOT_DATA, EXAMPLE_ROBOT_DATA_VERSION, example_robot
 
 SOURCE = "go2_description/urdf/go2.urdf"
@@ -16,7 +16,7 @@ ARMATURE = 0.01
 """Reflected rotor inertia [kg*m^2], as UMC's A1."""
 
 
-RECIPE = Recipe(
+BUILD_CFG = BuildCfg(
     name="go2",
     notice=(
         "Unitree Go2. SPDX-License-Identifier: MPL-2.0\n"
@@ -39,4 +39,4 @@ RECIPE = Recipe(
 )
 
 if __name__ == "__main__":
-    print(build(RECIPE, Path(__file__).parent))
+    print(build(BUILD_CFG, Path(__file__).parent))

@@ -71,11 +71,11 @@ def test_its_kinds_act_on_its_robot(run_engine):
 
 @pytest.mark.usefixtures("extension")
 def test_its_robot_is_what_its_source_says(tmp_path):
-    from my_extension.recipe import RECIPE
+    from my_extension.recipe import BUILD_CFG
     from my_extension.robot import USD
 
-    assert build(RECIPE, tmp_path).read_bytes() == USD.read_bytes()
-    worst = compare(USD, reduced_model(RECIPE))
+    assert build(BUILD_CFG, tmp_path).read_bytes() == USD.read_bytes()
+    worst = compare(USD, reduced_model(BUILD_CFG))
     assert max(worst.values()) < TOLERANCE, worst
 
 

@@ -195,7 +195,7 @@ def test_a_joint_pattern_that_matches_nothing_is_refused_when_the_robot_is_known
 def test_the_robot_is_what_its_recipe_writes_and_what_its_source_says(tmp_path):
     recipe = load("tests/data/go2_recipe.py")
     usd = REPOSITORY / "tests" / "data" / "go2.usda"
-    assert build(recipe.RECIPE, tmp_path).read_bytes() == usd.read_bytes()
-    worst = compare(usd, reduced_model(recipe.RECIPE))
+    assert build(recipe.BUILD_CFG, tmp_path).read_bytes() == usd.read_bytes()
+    worst = compare(usd, reduced_model(recipe.BUILD_CFG))
     assert max(worst.values()) < TOLERANCE, worst
     assert "SPDX-License-Identifier: MPL-2.0" in usd.read_text()[:400]

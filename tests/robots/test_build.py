@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from pxr import Gf, Usd, UsdGeom, UsdPhysics
 from umc.robots import A1_CFG, G1_CFG, H1_CFG, SOLO8_CFG
-from umc.robots.builder import RECIPES, build, source
+from umc.robots.builder import BUILD_CFGS, build, source
 from umc.robots.builder.__main__ import main
 from umc.robots.builder.check import TOLERANCE, compare, reduced_model
 from umc.robots.builder.model import compile_model
@@ -21,13 +21,13 @@ from umc.robots.solo8 import RESET_SCALE
 
 DATA = Path(str(files("umc.robots") / "data"))
 CONFIGURATIONS = {"a1": A1_CFG, "g1": G1_CFG, "h1": H1_CFG, "solo8": SOLO8_CFG}
-ROBOTS = sorted(RECIPES)
+ROBOTS = sorted(BUILD_CFGS)
 
 
 @pytest.fixture(scope="module")
 def models():
     """Pinocchio's reading of every source."""
-    return {name: reduced_model(recipe) for name, recipe in RECIPES.items()}
+    return {name: reduced_model(recipe) for name, recipe in BUILD_CFGS.items()}
 
 
 @pytest.fixture(params=ROBOTS)
@@ -46,7 +46,7 @@ def of_type(stage, schema):
 
 def test_rebuild_is_byte_identical(robot, tmp_path):
     shipped = (DATA / f"{robot}.usda").read_bytes()
-    assert build(RECIPES[robot], tmp_path).read_bytes() == shipped
+    assert build(BUILD_CFGS[robot], tmp_path).read_bytes() == shipped
     assert len(shipped) < 60_000
 
 
@@ -122,7 +122,7 @@ def test_a_wrong_figure_is_found(figure, edit, robot, stage, models, tmp_path):
 
 
 def test_bodies_and_joints_stand_in_canonical_order(robot, stage):
-    recipe = RECIPES[robot]
+    recipe = BUILD_CFGS[robot]
     bodies = [prim.GetName() for prim in stage.GetDefaultPrim().GetChildren()]
     assert bodies == list(recipe.bodies)
     joints = [prim.GetName() for prim in of_type(stage, UsdPhysics.RevoluteJoint)]
@@ -180,7 +180,7 @@ def test_every_link_can_be_seen_and_the_feet_can_be_felt(robot, stage):
 @pytest.mark.parametrize(("robot", "low", "high"), [("a1", 0.5, 1.5), ("h1", 0.5, 1.5), ("solo8", *RESET_SCALE)])
 def test_no_foot_starts_in_the_ground(robot, low, high):
     """Resets scale the joints of the default pose."""
-    recipe, configuration = RECIPES[robot], CONFIGURATIONS[robot]
+    recipe, configuration = BUILD_CFGS[robot], CONFIGURATIONS[robot]
     model, _ = compile_model(recipe)
     data = mujoco.MjData(model)
     colliders = [geom for geom in range(model.ngeom) if model.geom_contype[geom]]

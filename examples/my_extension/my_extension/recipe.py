@@ -1,10 +1,10 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a public URDF to a USD file for every engine: ``python -m my_extension.recipe`` writes ``solo12.usda``."""
+"""From a public URDF to USD and MJCF: ``python -m my_extension.recipe`` writes ``solo12.usda`` and ``solo12.xml``."""
 
 import mujoco
-from umc.robots.builder import Recipe, build
-from umc.robots.builder.recipe import Fit, Limits, Primitive, Shape
+from umc.robots.builder import BuildCfg, build
+from umc.robots.builder.cfg import Fit, Limits, Primitive, Shape
 from umc.robots.builder.source import example_robot
 from umc.robots.solo8 import ARMATURE, EFFORT_LIMIT, POSITION_LIMIT, VELOCITY_LIMIT
 
@@ -15,7 +15,7 @@ SOURCE = "solo_description/robots/solo12.urdf"
 FOOT_RADIUS = 0.016
 """The ring of rubber at the end of a leg [m], as of UMC's Solo8."""
 
-RECIPE = Recipe(
+BUILD_CFG = BuildCfg(
     name=USD.stem,
     notice=(
         "Solo12. SPDX-License-Identifier: BSD-3-Clause\n"
@@ -40,4 +40,4 @@ RECIPE = Recipe(
 )
 
 if __name__ == "__main__":
-    print(build(RECIPE, USD.parent))
+    print(build(BUILD_CFG, USD.parent))

@@ -1,39 +1,33 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Builds the USD files of the robots from public descriptions: ``python -m umc.robots.builder a1 g1 h1 solo8``.
+"""Builds USD and MJCF files of robots from public URDFs: ``python -m umc.robots.builder a1 g1 h1 solo8``.
 
-A new robot is one recipe file like ``a1.py``, entered in :data:`RECIPES`.
+A new robot is one file like ``a1.py``, entered in :data:`BUILD_CFGS`.
 """
 
 from pathlib import Path
 
-from umc.robots.builder.a1 import RECIPE as A1
-from umc.robots.builder.g1 import RECIPE as G1
-from umc.robots.builder.h1 import RECIPE as H1
+from umc.robots.builder.a1 import A1_BUILD_CFG
+from umc.robots.builder.cfg import BuildCfg
+from umc.robots.builder.g1 import G1_BUILD_CFG
+from umc.robots.builder.h1 import H1_BUILD_CFG
+from umc.robots.builder.mjcf import write_mjcf
 from umc.robots.builder.model import compile_model
-from umc.robots.builder.recipe import Recipe
-from umc.robots.builder.solo8 import RECIPE as SOLO8
+from umc.robots.builder.solo8 import SOLO8_BUILD_CFG
 from umc.robots.builder.usd import write_usd
 
-RECIPES = {recipe.name: recipe for recipe in (A1, G1, H1, SOLO8)}
-"""Every robot that can be built, by name."""
+BUILD_CFGS = {cfg.name: cfg for cfg in (A1_BUILD_CFG, G1_BUILD_CFG, H1_BUILD_CFG, SOLO8_BUILD_CFG)}
+"""Every robot of this package that can be built, by name."""
 
 
-def build(recipe: Recipe, folder: Path) -> Path:
-    """Build one robot.
-
-    Args:
-        recipe: Its recipe.
-        folder: Where to write ``<name>.usda``.
-
-    Returns:
-        The file written.
-    """
-    model, velocity_limits = compile_model(recipe)
+def build(cfg: BuildCfg, folder: Path) -> Path:
+    """Write ``<name>.usda`` for Newton and PhysX and ``<name>.xml`` for MuJoCo; return the path of the USD."""
+    model, velocity_limits = compile_model(cfg)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{recipe.name}.usda"
-    write_usd(model, velocity_limits, recipe, path)
+    path = folder / f"{cfg.name}.usda"
+    write_usd(model, velocity_limits, cfg, path)
+    write_mjcf(model, cfg, path.with_suffix(".xml"))
     return path
 
 
-__all__ = ["RECIPES", "Recipe", "build"]
+__all__ = ["BUILD_CFGS", "BuildCfg", "build"]

@@ -7,27 +7,23 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
-from umc.robots.builder import RECIPES, build
+from umc.robots.builder import BUILD_CFGS, build
 from umc.utils.errors import UmcError
 
 
 def main() -> int:
-    """Build the robots named on the command line.
-
-    Returns:
-        0, or 2 after a user's mistake.
-    """
+    """Build the robots named on the command line; return 0, or 2 after a user's mistake."""
     parser = argparse.ArgumentParser(prog="python -m umc.robots.builder", description=__doc__)
-    parser.add_argument("robots", nargs="+", choices=sorted(RECIPES), help="robots to build")
+    parser.add_argument("robots", nargs="+", choices=sorted(BUILD_CFGS), help="robots to build")
     package_data = Path(str(files("umc.robots") / "data"))
     parser.add_argument("--out", type=Path, default=package_data, help="folder for the files (default: the package)")
     args = parser.parse_args()
-    for name in args.robots:
-        try:
-            print(build(RECIPES[name], args.out))
-        except UmcError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2
+    try:
+        for name in args.robots:
+            print(build(BUILD_CFGS[name], args.out))
+    except UmcError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     return 0
 
 

@@ -1,25 +1,25 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The recipe of Unitree A1."""
+"""How to build Unitree A1."""
 
 import mujoco
 
 from umc.robots.a1 import A1_BODIES, A1_JOINTS, ARMATURE
-from umc.robots.builder.recipe import Fit, Primitive, Recipe, Shape
+from umc.robots.builder.cfg import BuildCfg, Fit, Primitive, Shape
 from umc.robots.builder.source import EXAMPLE_ROBOT_DATA, EXAMPLE_ROBOT_DATA_VERSION, example_robot
 
 SOURCE = "a1_description/urdf/a1.urdf"
 
 _FACE = (0.75, 0.76, 0.78)
 
-RECIPE = Recipe(
+A1_BUILD_CFG = BuildCfg(
     name="a1",
     notice=(
         "Unitree A1. SPDX-License-Identifier: MPL-2.0\n"
         f"Made from {SOURCE} of {EXAMPLE_ROBOT_DATA} {EXAMPLE_ROBOT_DATA_VERSION}, which took it from unitree_ros.\n"
         "This Source Code Form is subject to the terms of the Mozilla Public License, v. 2.0. If a copy of the MPL\n"
         "was not distributed with this file, You can obtain one at https://mozilla.org/MPL/2.0/.\n"
-        "Written by `python -m umc.robots.builder a1`: change the recipe, not this file."
+        "Written by `python -m umc.robots.builder a1`: change builder/a1.py, not this file."
     ),
     urdf=lambda: example_robot(SOURCE),
     bodies=A1_BODIES,

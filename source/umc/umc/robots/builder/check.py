@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare a USD robot with pinocchio's reading of the description that it was made from."""
+"""Compare a USD file with pinocchio's reading of its URDF."""
 
 # pxr's stubs declare None where the calls return objects:
 # pyright: reportAttributeAccessIssue=none, reportArgumentType=none, reportOptionalIterable=none, reportGeneralTypeIssues=none
@@ -16,7 +16,7 @@ import numpy as np
 import pinocchio as pin  # pyright: ignore[reportMissingImports] (cmeel installs it behind a .pth file)
 from pxr import Gf, Usd, UsdGeom, UsdPhysics
 
-from umc.robots.builder.recipe import Recipe
+from umc.robots.builder.cfg import BuildCfg
 
 TOLERANCE = 1.0e-5
 """Greatest difference in any figure (SI units): USD keeps most of them in single precision."""
@@ -31,36 +31,25 @@ POSES = 5
 """Random poses in which the kinematics are compared."""
 
 
-def reduced_model(recipe: Recipe) -> pin.Model:
-    """Read the URDF with a floating root, weld what the recipe welds and take its limits where it has some.
-
-    Args:
-        recipe: The robot's recipe.
-
-    Returns:
-        pinocchio's model with the recipe's joints only.
-    """
-    model = pin.buildModelFromUrdf(str(recipe.urdf()), pin.JointModelFreeFlyer())
+def reduced_model(cfg: BuildCfg) -> pin.Model:
+    """Read the URDF with a floating root; weld joints and replace limits as the cfg says."""
+    model = pin.buildModelFromUrdf(str(cfg.urdf()), pin.JointModelFreeFlyer())
     pose = pin.neutral(model)
-    welded = [name for name in list(model.names)[2:] if name not in recipe.joints]
+    welded = [name for name in list(model.names)[2:] if name not in cfg.joints]
     for name in welded:
-        angle = next((angle for rule, angle in recipe.welded_at.items() if re.fullmatch(rule, name)), 0.0)
+        angle = next((angle for rule, angle in cfg.welded_at.items() if re.fullmatch(rule, name)), 0.0)
         pose[model.joints[model.getJointId(name)].idx_q] = angle
     model = pin.buildReducedModel(model, [model.getJointId(name) for name in welded], pose)
-    if recipe.limits is not None:
+    if cfg.limits is not None:
         joints = np.arange(FLOATING_ROOT, model.nv)
-        lower, upper = recipe.limits.position
+        lower, upper = cfg.limits.position
         model.lowerPositionLimit[joints + 1], model.upperPositionLimit[joints + 1] = lower, upper
-        model.effortLimit[joints], model.velocityLimit[joints] = recipe.limits.effort, recipe.limits.velocity
+        model.effortLimit[joints], model.velocityLimit[joints] = cfg.limits.effort, cfg.limits.velocity
     return model
 
 
 def compare(usd: Path, model: pin.Model) -> Mapping[str, float]:
-    """Measure how far the USD file is from the model.
-
-    Args:
-        usd: The robot's USD file.
-        model: The reduced model of the same robot.
+    """Measure how far the USD file is from pinocchio's reduced model of the same robot.
 
     Returns:
         Greatest difference of: ``mass`` [kg], ``center_of_mass`` [m], ``inertia`` [kg*m^2] (each per body),

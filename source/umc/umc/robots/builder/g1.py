@@ -1,10 +1,10 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The recipe of Unitree G1: 12 leg joints, the upper body welded to the pelvis."""
+"""How to build Unitree G1: 12 leg joints, the upper body welded to the pelvis."""
 
 import mujoco
 
-from umc.robots.builder.recipe import Fit, Primitive, Recipe, Shape
+from umc.robots.builder.cfg import BuildCfg, Fit, Primitive, Shape
 from umc.robots.builder.source import EXAMPLE_ROBOT_DATA, EXAMPLE_ROBOT_DATA_VERSION, example_robot
 from umc.robots.g1 import ARMATURE, G1_BODIES, G1_JOINTS
 
@@ -12,13 +12,13 @@ SOURCE = "g1_description/urdf/g1_29dof_rev_1_0.urdf"
 
 _LIGHT, _MIDDLE, _DARK = (0.55, 0.57, 0.60), (0.24, 0.26, 0.29), (0.06, 0.06, 0.07)
 
-RECIPE = Recipe(
+G1_BUILD_CFG = BuildCfg(
     name="g1",
     notice=(
         "Unitree G1, 12 leg joints. SPDX-License-Identifier: BSD-3-Clause\n"
         'Copyright (c) 2016-2022 HangZhou YuShu TECHNOLOGY CO.,LTD. ("Unitree Robotics"). All rights reserved.\n'
         f"Made from {SOURCE} of {EXAMPLE_ROBOT_DATA} {EXAMPLE_ROBOT_DATA_VERSION}, which took it from unitree_ros.\n"
-        "Written by `python -m umc.robots.builder g1`: change the recipe, not this file."
+        "Written by `python -m umc.robots.builder g1`: change builder/g1.py, not this file."
     ),
     urdf=lambda: example_robot(SOURCE),
     bodies=G1_BODIES,

@@ -1,12 +1,12 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The recipe of Unitree H1: 10 leg joints, the upper body welded to the pelvis."""
+"""How to build Unitree H1: 10 leg joints, the upper body welded to the pelvis."""
 
 import math
 
 import mujoco
 
-from umc.robots.builder.recipe import Primitive, Recipe
+from umc.robots.builder.cfg import BuildCfg, Primitive
 from umc.robots.builder.source import bundled
 from umc.robots.h1 import ARMATURE, H1_BODIES, H1_JOINTS
 
@@ -24,15 +24,7 @@ _ALONG_Y = (math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0)
 
 
 def _limbs(side: str, left: float) -> tuple[Primitive, ...]:
-    """Shapes of a leg and an arm: lengths and radii of Unitree's meshes, to the centimetre.
-
-    Args:
-        side: ``left`` or ``right``.
-        left: 1 on the left, -1 on the right.
-
-    Returns:
-        The shapes.
-    """
+    """Return the shapes of a leg and an arm, measured on Unitree's meshes to the centimetre; ``left`` is 1 or -1."""
     return (
         Primitive(f"{side}_hip_yaw_link", _DISC, (0.06, 0.075), (0.0, 0.0, 0.02)),
         Primitive(f"{side}_hip_roll_link", _DISC, (0.06, 0.065), (0.0, 0.0, 0.0), _ALONG_X),
@@ -50,13 +42,13 @@ def _limbs(side: str, left: float) -> tuple[Primitive, ...]:
     )
 
 
-RECIPE = Recipe(
+H1_BUILD_CFG = BuildCfg(
     name="h1",
     notice=(
         "Unitree H1, 10 leg joints. SPDX-License-Identifier: BSD-3-Clause\n"
         'Copyright (c) 2016-2023 HangZhou YuShu TECHNOLOGY CO.,LTD. ("Unitree Robotics"). All rights reserved.\n'
         "Made from resources/robots/h1/urdf/h1.urdf of unitree_rl_gym, commit 276801e.\n"
-        "Written by `python -m umc.robots.builder h1`: change the recipe, not this file."
+        "Written by `python -m umc.robots.builder h1`: change builder/h1.py, not this file."
     ),
     urdf=lambda: bundled(SOURCE),
     bodies=H1_BODIES,

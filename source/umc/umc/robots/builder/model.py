@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a public description to a compiled model: joints welded, fixed links fused, shapes made primitive."""
+"""From a public URDF to a compiled model: joints welded, fixed links fused, meshes replaced by primitives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import mujoco
 import numpy as np
 
-from umc.robots.builder.recipe import Fit, Limits, Recipe
+from umc.robots.builder.cfg import BuildCfg, Fit, Limits
 from umc.robots.builder.source import load_urdf
 from umc.utils.errors import UmcError
 
@@ -21,62 +21,44 @@ _FITS = {
 }
 
 
-def compile_model(recipe: Recipe) -> tuple[mujoco.MjModel, Mapping[str, float]]:
-    """Make the model that the USD file says in other words.
-
-    Args:
-        recipe: The robot's recipe.
-
-    Returns:
-        The compiled model, and joint name to velocity limit [rad/s].
+def compile_model(cfg: BuildCfg) -> tuple[mujoco.MjModel, Mapping[str, float]]:
+    """Compile the robot, and return it with the velocity limit [rad/s] of each joint.
 
     Raises:
-        UmcError: The model's bodies or joints are not those of the recipe.
+        UmcError: If bodies or joints are not those of the cfg.
     """
-    source = load_urdf(recipe.urdf())
+    source = load_urdf(cfg.urdf())
     spec, velocity_limits = source.spec, source.velocity_limits
-    _weld(spec, recipe)
-    _shape(spec, recipe)
-    if recipe.limits is not None:
-        velocity_limits = _limit(spec, recipe.limits)
+    _weld(spec, cfg)
+    _shape(spec, cfg)
+    if cfg.limits is not None:
+        velocity_limits = _limit(spec, cfg.limits)
     for joint in spec.joints:
         if joint.type != mujoco.mjtJoint.mjJNT_FREE:
-            joint.armature = match(recipe.armature.items(), joint.name, "armature")
+            joint.armature = match(cfg.armature.items(), joint.name, "armature")
     model = spec.compile()
     bodies = [model.body(i).name for i in range(1, model.nbody)]
     joints = [model.joint(i).name for i in range(model.njnt) if model.jnt_type[i] == mujoco.mjtJoint.mjJNT_HINGE]
-    for what, found, wanted in (("bodies", bodies, recipe.bodies), ("joints", joints, recipe.joints)):
+    for what, found, wanted in (("bodies", bodies, cfg.bodies), ("joints", joints, cfg.joints)):
         if set(found) != set(wanted):
-            raise UmcError(f"{recipe.name}: {what} differ from the recipe's: {sorted(set(found) ^ set(wanted))}")
+            raise UmcError(f"{cfg.name}: {what} differ from the cfg's: {sorted(set(found) ^ set(wanted))}")
     return model, velocity_limits
 
 
 def match[T](rules: Iterable[tuple[str, T]], name: str, what: str) -> T:
-    """Look up the first rule whose regular expression matches the whole name.
-
-    Args:
-        rules: Pairs of regular expression and value.
-        name: Name to look up.
-        what: Word for the message.
-
-    Returns:
-        The value of the rule.
-
-    Raises:
-        UmcError: No rule matches.
-    """
+    """Look up the first rule whose regular expression matches the whole name; UmcError without one."""
     for pattern, value in rules:
         if re.fullmatch(pattern, name):
             return value
-    raise UmcError(f"the recipe has no {what} for {name}; add a rule")
+    raise UmcError(f"the robot's BuildCfg has no {what} for {name}; add a rule")
 
 
-def _weld(spec: mujoco.MjSpec, recipe: Recipe) -> None:
-    """Turn the bodies of joints that the recipe does not name to their angle and take the joints away."""
+def _weld(spec: mujoco.MjSpec, cfg: BuildCfg) -> None:
+    """Turn the bodies of joints that the cfg does not name to their angle and remove the joints."""
     for joint in list(spec.joints):
-        if joint.type == mujoco.mjtJoint.mjJNT_FREE or joint.name in recipe.joints:
+        if joint.type == mujoco.mjtJoint.mjJNT_FREE or joint.name in cfg.joints:
             continue
-        angle = match((*recipe.welded_at.items(), (".*", 0.0)), joint.name, "angle")
+        angle = match((*cfg.welded_at.items(), (".*", 0.0)), joint.name, "angle")
         turn, turned = np.zeros(4), np.zeros(4)
         mujoco.mju_axisAngle2Quat(turn, np.array(joint.axis), angle)
         mujoco.mju_mulQuat(turned, np.array(joint.parent.quat), turn)
@@ -93,10 +75,10 @@ def _limit(spec: mujoco.MjSpec, limits: Limits) -> Mapping[str, float]:
     return {joint.name: limits.velocity for joint in hinges}
 
 
-def _shape(spec: mujoco.MjSpec, recipe: Recipe) -> None:
-    """Make every shape a primitive, add the recipe's and paint them."""
+def _shape(spec: mujoco.MjSpec, cfg: BuildCfg) -> None:
+    """Make every shape a primitive, add the cfg's primitives and paint all."""
     for geom in list(spec.geoms):
-        rule = next((rule for rule in recipe.shapes if re.fullmatch(rule.links, geom.parent.name)), None)
+        rule = next((rule for rule in cfg.shapes if re.fullmatch(rule.links, geom.parent.name)), None)
         if rule is None:
             continue
         if rule.fit is Fit.DROP:
@@ -107,11 +89,11 @@ def _shape(spec: mujoco.MjSpec, recipe: Recipe) -> None:
         if not rule.collides:
             geom.contype = geom.conaffinity = 0
     for geom in spec.geoms:
-        geom.rgba = [*match(recipe.colors, geom.parent.name, "colour"), 1.0]
+        geom.rgba = [*match(cfg.colors, geom.parent.name, "colour"), 1.0]
     for body in spec.bodies:
-        for primitive in recipe.primitives:
+        for primitive in cfg.primitives:
             if re.fullmatch(primitive.links, body.name):
-                color = primitive.color or match(recipe.colors, body.name, "colour")
+                color = primitive.color or match(cfg.colors, body.name, "colour")
                 body.add_geom(
                     type=primitive.kind,
                     size=[*primitive.size, 0.0, 0.0][:3],

@@ -1,12 +1,12 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The recipe of Solo8."""
+"""How to build Solo8."""
 
 import math
 
 import mujoco
 
-from umc.robots.builder.recipe import Fit, Limits, Primitive, Recipe, Shape
+from umc.robots.builder.cfg import BuildCfg, Fit, Limits, Primitive, Shape
 from umc.robots.builder.source import EXAMPLE_ROBOT_DATA, EXAMPLE_ROBOT_DATA_VERSION, example_robot
 from umc.robots.solo8 import ARMATURE, EFFORT_LIMIT, POSITION_LIMIT, SOLO8_BODIES, SOLO8_JOINTS, VELOCITY_LIMIT
 
@@ -18,14 +18,14 @@ _DISC = mujoco.mjtGeom.mjGEOM_CYLINDER
 _ACROSS = (math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0)
 """Turns a cylinder's axis along Y, as the joints' are."""
 
-RECIPE = Recipe(
+SOLO8_BUILD_CFG = BuildCfg(
     name="solo8",
     notice=(
         "Solo8. SPDX-License-Identifier: BSD-3-Clause\n"
         "Copyright (c) 2019, New York University and Max Planck Gesellschaft. All rights reserved.\n"
         f"Made from {SOURCE} of {EXAMPLE_ROBOT_DATA} {EXAMPLE_ROBOT_DATA_VERSION}, which took it from\n"
         "robot_properties_solo of the Open Dynamic Robot Initiative.\n"
-        "Written by `python -m umc.robots.builder solo8`: change the recipe, not this file."
+        "Written by `python -m umc.robots.builder solo8`: change builder/solo8.py, not this file."
     ),
     urdf=lambda: example_robot(SOURCE),
     bodies=SOLO8_BODIES,

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Public robot descriptions, read from the Python package that carries them or from the copy in this one."""
+"""Public URDFs, read from the Python package that contains them or from the copy in this one."""
 
 from __future__ import annotations
 
@@ -11,28 +11,22 @@ from pathlib import Path
 
 import mujoco
 
-from umc.robots.builder.recipe import Source
+from umc.robots.builder.cfg import Source
 from umc.utils.errors import UmcError
 
 EXAMPLE_ROBOT_DATA = "example-robot-data"
 EXAMPLE_ROBOT_DATA_VERSION = "6.0.0"
-"""The release on PyPI that the shipped files were built from."""
+"""The release on PyPI that the files in data/ were built from."""
 
 EXAMPLE_ROBOT_DATA_MESHES = "package://example-robot-data/robots"
 """How its URDFs address their meshes."""
 
 
 def example_robot(path: str) -> Path:
-    """Find a file of ``example-robot-data``.
-
-    Args:
-        path: Path below the package's ``robots`` folder.
-
-    Returns:
-        The file's absolute path.
+    """Return the path of a file below the ``robots`` folder of ``example-robot-data``.
 
     Raises:
-        UmcError: The package is missing or has another version.
+        UmcError: If the package is missing or has another version.
     """
     pin = f"pip install {EXAMPLE_ROBOT_DATA}=={EXAMPLE_ROBOT_DATA_VERSION}"
     try:
@@ -45,28 +39,12 @@ def example_robot(path: str) -> Path:
 
 
 def bundled(name: str) -> Path:
-    """Find a description that this package carries because no package on PyPI does.
-
-    Args:
-        name: File name.
-
-    Returns:
-        The file's absolute path.
-    """
+    """Return the path of a URDF in this package's data (those that no package on PyPI contains)."""
     return Path(str(files("umc.robots") / "data" / "sources")) / name
 
 
 def load_urdf(path: Path) -> Source:
-    """Read a URDF with a floating root.
-
-    Collision meshes of ``example-robot-data`` are kept; others are left out: their files are not there.
-
-    Args:
-        path: The URDF file.
-
-    Returns:
-        The model and the velocity limits of its joints.
-    """
+    """Read a URDF with a floating root; of collision meshes only those of ``example-robot-data`` are kept."""
     robot = ET.parse(path).getroot()
     for options in robot.findall("mujoco"):
         robot.remove(options)
@@ -110,5 +88,5 @@ def _float_root(robot: ET.Element, joints: list[ET.Element]) -> None:
 def _end(joint: ET.Element, end: str) -> str:
     element = joint.find(end)
     if element is None:
-        raise UmcError(f"joint {joint.attrib['name']} of the URDF has no {end}; mend the file")
+        raise UmcError(f"joint {joint.attrib['name']} of the URDF has no {end}; fix the file")
     return element.attrib["link"]

@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 
-from umc.robots.builder.recipe import Recipe
+from umc.robots.builder.cfg import BuildCfg
 
 LIMIT_SOLREF = (0.01, 1.0)
 """Time constant [s] and damping ratio [-] of a joint limit in MuJoCo. G1's knee, told to go 0.3 rad beyond its limit,
@@ -33,39 +33,32 @@ SHAPE_DIGITS = 5
 _GEOM = mujoco.mjtGeom
 
 
-def write_usd(model: mujoco.MjModel, velocity_limits: Mapping[str, float], recipe: Recipe, path: Path) -> None:
-    """Write the robot, bodies and joints in the recipe's order.
-
-    Args:
-        model: The compiled model.
-        velocity_limits: Joint name to velocity limit [rad/s].
-        recipe: The robot's recipe.
-        path: File to write.
-    """
+def write_usd(model: mujoco.MjModel, velocity_limits: Mapping[str, float], cfg: BuildCfg, path: Path) -> None:
+    """Write the robot, bodies and joints in the order of the cfg; velocity limits [rad/s] by joint."""
     data = mujoco.MjData(model)
     data.qpos[:7] = (0, 0, 0, 1, 0, 0, 0)
     mujoco.mj_kinematics(model, data)
     stage = Usd.Stage.CreateInMemory()
-    stage.GetRootLayer().documentation = recipe.notice
+    stage.GetRootLayer().documentation = cfg.notice
     UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
     UsdGeom.SetStageMetersPerUnit(stage, 1.0)
     UsdPhysics.SetStageKilogramsPerUnit(stage, 1.0)
-    stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, f"/{recipe.name}").GetPrim())
-    for name in recipe.bodies:
+    stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, f"/{cfg.name}").GetPrim())
+    for name in cfg.bodies:
         body = model.body(name).id
-        prim = UsdGeom.Xform.Define(stage, f"/{recipe.name}/{name}").GetPrim()
+        prim = UsdGeom.Xform.Define(stage, f"/{cfg.name}/{name}").GetPrim()
         _place(prim, data.xpos[body], data.xquat[body], DIGITS)
         UsdPhysics.RigidBodyAPI.Apply(prim)
-        if name == recipe.bodies[0]:
+        if name == cfg.bodies[0]:
             UsdPhysics.ArticulationRootAPI.Apply(prim)
         mass = UsdPhysics.MassAPI.Apply(prim)
-        mass.CreateMassAttr(_tidy(model.body_mass[body], DIGITS))
+        mass.CreateMassAttr(tidy(model.body_mass[body], DIGITS))
         mass.CreateCenterOfMassAttr(_vector(model.body_ipos[body], DIGITS))
         mass.CreatePrincipalAxesAttr(_quaternion(model.body_iquat[body], DIGITS))
         mass.CreateDiagonalInertiaAttr(_vector(model.body_inertia[body], DIGITS))
-        _write_shapes(stage, model, body, f"/{recipe.name}/{name}")
-    for name in recipe.joints:
-        _write_joint(stage, model, name, velocity_limits[name], recipe.name)
+        _write_shapes(stage, model, body, f"/{cfg.name}/{name}")
+    for name in cfg.joints:
+        _write_joint(stage, model, name, velocity_limits[name], cfg.name)
     stage.GetRootLayer().Export(str(path))
 
 
@@ -96,7 +89,7 @@ def _write_shape(stage: Usd.Stage, model: mujoco.MjModel, geom: int, path: str) 
 
 def _define_shape(stage: Usd.Stage, path: str, kind: mujoco.mjtGeom, size: np.ndarray) -> UsdGeom.Gprim:
     """Define a primitive; a box is a cube of edge 2 that is scaled later."""
-    radius, half = _tidy(size[0], SHAPE_DIGITS), _tidy(size[1], SHAPE_DIGITS)
+    radius, half = tidy(size[0], SHAPE_DIGITS), tidy(size[1], SHAPE_DIGITS)
     if kind == _GEOM.mjGEOM_BOX:
         cube = UsdGeom.Cube.Define(stage, path)
         cube.CreateSizeAttr(2.0)
@@ -106,7 +99,7 @@ def _define_shape(stage: Usd.Stage, path: str, kind: mujoco.mjtGeom, size: np.nd
         sphere.CreateRadiusAttr(radius)
         return _extent(sphere, (radius,) * 3)
     if kind not in (_GEOM.mjGEOM_CAPSULE, _GEOM.mjGEOM_CYLINDER):
-        raise ValueError(f"{path}: {kind.name} is no shape for both engines; give its link a rule in the recipe")
+        raise ValueError(f"{path}: {kind.name} is no shape for both engines; give its link a rule in the BuildCfg")
     capsule = kind == _GEOM.mjGEOM_CAPSULE
     rod = (UsdGeom.Capsule if capsule else UsdGeom.Cylinder).Define(stage, path)
     rod.CreateAxisAttr(UsdGeom.Tokens.z)
@@ -116,7 +109,7 @@ def _define_shape(stage: Usd.Stage, path: str, kind: mujoco.mjtGeom, size: np.nd
 
 
 def _write_joint(stage: Usd.Stage, model: mujoco.MjModel, name: str, velocity_limit: float, robot: str) -> None:
-    """Write a hinge, its limits and what each engine wants to know of it."""
+    """Write a hinge, its limits and each engine's own attributes."""
     joint = model.joint(name).id
     body = model.jnt_bodyid[joint]
     parent = f"/{robot}/{model.body(model.body_parentid[body]).name}"
@@ -135,16 +128,16 @@ def _write_joint(stage: Usd.Stage, model: mujoco.MjModel, name: str, velocity_li
     hinge.CreateLocalPos1Attr(_vector(model.jnt_pos[joint], DIGITS))
     hinge.CreateLocalRot1Attr(_quaternion(frame, DIGITS))
     lower, upper = model.jnt_range[joint]
-    hinge.CreateLowerLimitAttr(_tidy(math.degrees(lower), DIGITS))
-    hinge.CreateUpperLimitAttr(_tidy(math.degrees(upper), DIGITS))
+    hinge.CreateLowerLimitAttr(tidy(math.degrees(lower), DIGITS))
+    hinge.CreateUpperLimitAttr(tidy(math.degrees(upper), DIGITS))
     prim = hinge.GetPrim()
     drive = UsdPhysics.DriveAPI.Apply(prim, UsdPhysics.Tokens.angular)
     drive.CreateTypeAttr(UsdPhysics.Tokens.force)
-    drive.CreateMaxForceAttr(_tidy(model.jnt_actfrcrange[joint, 1], DIGITS))
+    drive.CreateMaxForceAttr(tidy(model.jnt_actfrcrange[joint, 1], DIGITS))
     drive.CreateStiffnessAttr(0.0)  # the actuators of the configuration drive the joint
     drive.CreateDampingAttr(0.0)
-    speed = _tidy(math.degrees(velocity_limit), DIGITS)
-    armature = _tidy(model.dof_armature[model.jnt_dofadr[joint]], DIGITS)
+    speed = tidy(math.degrees(velocity_limit), DIGITS)
+    armature = tidy(model.dof_armature[model.jnt_dofadr[joint]], DIGITS)
     number, numbers = Sdf.ValueTypeNames.Float, Sdf.ValueTypeNames.DoubleArray
     for schema, values in (
         ("PhysxJointAPI", {"physxJoint:armature": armature, "physxJoint:maxJointVelocity": speed}),
@@ -170,14 +163,14 @@ def _extent(shape: UsdGeom.Gprim, half: tuple[float, float, float]) -> UsdGeom.G
     return shape
 
 
-def _tidy(value: float, digits: int) -> float:
-    """Round, so that the last bits of another machine's arithmetic do not show; never minus zero."""
+def tidy(value: float, digits: int) -> float:
+    """Round, so that every machine writes the same text; never minus zero."""
     return round(float(value), digits) + 0.0
 
 
 def _vector(values: Iterable[float], digits: int, kind: type = Gf.Vec3f) -> Gf.Vec3f:
-    return kind(*(_tidy(value, digits) for value in values))
+    return kind(*(tidy(value, digits) for value in values))
 
 
 def _quaternion(values: Iterable[float], digits: int, kind: type = Gf.Quatf) -> Gf.Quatf:
-    return kind(*(_tidy(value, digits) for value in values))
+    return kind(*(tidy(value, digits) for value in values))

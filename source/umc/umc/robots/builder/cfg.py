@@ -1,0 +1,106 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the builder makes a robot, and what it reads from the URDF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+import mujoco
+
+Color = tuple[float, float, float]
+"""Linear RGB, each in [0, 1]."""
+
+
+class Fit(Enum):
+    """What replaces the collision shapes of a link."""
+
+    KEEP = "keep"
+    DROP = "drop"
+    BOX = "box"
+    CAPSULE = "capsule"
+    SPHERE = "sphere"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One rule for the collision shapes of some links."""
+
+    links: str
+    """Regular expression over link names of the URDF (before fixed links are fused)."""
+    fit: Fit = Fit.KEEP
+    """A mesh becomes this primitive; shapes that are primitives already are kept or dropped."""
+    collides: bool = True
+    """False makes it visible only."""
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """A shape that the URDF does not have, or has as a mesh that is not fitted."""
+
+    links: str
+    """Regular expression over link names."""
+    kind: mujoco.mjtGeom
+    """Box, capsule, cylinder or sphere."""
+    size: tuple[float, ...]
+    """As in MuJoCo: half lengths of a box; radius and half length of the others [m]."""
+    pos: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Centre in the link's frame [m]."""
+    quat: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    """Orientation in the link's frame (w, x, y, z)."""
+    color: Color | None = None
+    """The link's colour if None."""
+    collides: bool = False
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of every joint, for a URDF whose own are placeholders."""
+
+    position: tuple[float, float]
+    """Lower and upper limit [rad]."""
+    effort: float
+    """[N*m]."""
+    velocity: float
+    """[rad/s]."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A URDF, loaded."""
+
+    spec: mujoco.MjSpec
+    """The model, its root link floating, every joint still in place."""
+    velocity_limits: Mapping[str, float]
+    """By joint [rad/s] (MuJoCo does not store them)."""
+
+
+@dataclass(frozen=True)
+class BuildCfg:
+    """How the builder makes one robot."""
+
+    name: str
+    """File name of USD and MJCF, without suffix."""
+    notice: str
+    """Origin and licence, written into the files."""
+    urdf: Callable[[], Path]
+    """Returns the path of the public URDF."""
+    bodies: tuple[str, ...]
+    """Names of the bodies in canonical order, parents first."""
+    joints: tuple[str, ...]
+    """Names of the joints in canonical order; every other joint of the URDF is welded."""
+    armature: Mapping[str, float]
+    """Regular expression over joint names to reflected rotor inertia [kg*m^2]."""
+    welded_at: Mapping[str, float] = field(default_factory=dict)
+    """Regular expression over welded joints to the angle they are welded at [rad]; 0 for others."""
+    limits: Limits | None = None
+    """Limits of the joints instead of the URDF's."""
+    shapes: tuple[Shape, ...] = ()
+    """Rules for collision shapes, the first match counts; links without a rule keep their primitives."""
+    primitives: tuple[Primitive, ...] = ()
+    """Shapes that are added."""
+    colors: tuple[tuple[str, Color], ...] = ()
+    """Regular expression over link names to colour, the first match counts."""
