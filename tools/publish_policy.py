@@ -249,7 +249,7 @@ def _packed(content: dict[str, Any]) -> bytes:
 
 def _checked(checkpoint: Path, info: CheckpointInfo, content: bytes, folder: Path, name: str) -> float:
     """Loads the file as a user will, in the folder where no run's settings lie, and compares it with the checkpoint."""
-    from umc.deploy.description import group_widths
+    from umc.deploy.io_descriptor import group_widths
     from umc.rl.models import EXPORT_INPUTS
     from umc.rl.policy import load_policy
     from umc.training.task_cfg import resolve_cfgs

@@ -3,6 +3,7 @@
 """An exported policy acts as the one it came from, and its description matches the public task."""
 
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -10,12 +11,13 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+from exported_a1 import A1
 from fresh_policy import WIDTHS, write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.cli.export import main
 from umc.deploy import export
-from umc.deploy.description import control
 from umc.deploy.export import export_checkpoint
+from umc.deploy.io_descriptor import control, fall, feet, start
 from umc.mdp import CommandFaultsCfg
 from umc.rl.policy import load_policy
 from umc.robots import A1_JOINTS
@@ -116,6 +118,68 @@ def test_the_description_tells_g1s_gains_apart(tmp_path):
     assert content["observations"]["policy"][-1]["columns"] == [45, 47]
     assert content["observations"]["policy"][-1]["period_s"] == 0.8  # unitree_rl_gym
     assert content["control"]["action_scale"] == [0.25] * 12
+
+
+HUMANOID = {
+    "yaw_rad": [-math.pi, math.pi],
+    "base_velocity_m_rad_per_s": [[-0.5, 0.5]] * 6,
+    "friction": [0.55, 1.125],
+    "added_base_mass_kg": [-1.0, 3.0],
+    "base_com_shift_m": [[0.0, 0.0]] * 3,
+    "kp_factor": [1.0, 1.0],
+    "kd_factor": [1.0, 1.0],
+}
+UPRIGHT = {"max_roll_rad": 0.8, "max_pitch_rad": 1.0, "min_height_m": None}
+
+
+@pytest.mark.parametrize(
+    ("robot", "starts", "falls", "legs"),
+    [
+        ("A1", {}, {}, A1["feet"]),
+        (
+            "Solo8",
+            {
+                "base_height_m": 0.26,
+                "joint_position_factor": [0.9, 1.1],
+                "friction": [0.75, 1.125],
+                "added_base_mass_kg": [0.16, 0.48],
+            },
+            {
+                "contact_bodies": ["base_link", ".*_UPPER_LEG"],
+                "max_roll_rad": None,
+                "max_pitch_rad": None,
+                "min_height_m": None,
+            },
+            [f"{leg}_LOWER_LEG" for leg in ("FL", "FR", "HL", "HR")],
+        ),
+        (
+            "G1",
+            {**HUMANOID, "base_height_m": 0.8},
+            {**UPRIGHT, "contact_bodies": ["pelvis"]},
+            ["left_ankle_roll_link", "right_ankle_roll_link"],
+        ),
+        (
+            "H1",
+            {**HUMANOID, "base_height_m": 1.07},
+            {**UPRIGHT, "contact_bodies": ["pelvis"]},
+            ["left_ankle_link", "right_ankle_link"],
+        ),
+    ],
+)
+def test_starts_and_falls_are_those_of_the_task(robot, starts, falls, legs):
+    cfg = load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point")
+    assert json.loads(json.dumps(start(cfg))) == {**A1["start"], **starts}
+    assert fall(cfg) == {**A1["fall"], **falls}
+    assert feet(cfg) == legs
+
+
+def test_events_and_terminations_of_an_own_task_are_named():
+    cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+    cfg.events.trunk_mass.params["operation"] = "scale"
+    cfg.terminations.second = cfg.terminations.trunk_contact
+    assert start(cfg)["other_events"] == ["trunk_mass"]
+    assert start(cfg)["added_base_mass_kg"] == (0.0, 0.0)
+    assert fall(cfg)["other_terminations"] == ["second"]
 
 
 @pytest.mark.parametrize("writer", ["write_onnx", "write_torchscript"])

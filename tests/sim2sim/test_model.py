@@ -1,34 +1,31 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The MuJoCo model is the robot of the USD file, and its starts and falls are those of the tasks."""
+"""The MJCF file is the robot of the USD file, and starts are drawn from the exported figures."""
 
 import math
-import re
 import subprocess
 import sys
 
 import mujoco
 import numpy as np
 import pytest
-from isaaclab_tasks.utils import load_cfg_from_registry
+from exported_a1 import A1
 from pxr import Usd, UsdGeom, UsdPhysics
-from umc.sim2sim.conditions import CONDITIONS, FORCE_HISTORY, FORCE_THRESHOLD, conditions_of, draw_start
-from umc.sim2sim.model import read_robot, robot_usd
-from umc.tasks.registry import load_tasks, task_ids
+from umc.sim2sim.conditions import Conditions, draw_start
+from umc.sim2sim.robot import load_robot, robot_mjcf
 from umc.utils.errors import UmcError
-from umc.utils.naming import task_parts
 
 ROBOTS = ("a1", "g1", "h1", "solo8")
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_bodies_lie_and_weigh_as_in_the_file(robot):
-    model = read_robot(robot_usd(robot), 0.005)
+    model = load_robot(robot_mjcf(robot), 0.005)
     data = mujoco.MjData(model)
     data.qpos[:7] = (0, 0, 0, 1, 0, 0, 0)
     mujoco.mj_kinematics(model, data)
     mujoco.mj_comPos(model, data)
-    stage = Usd.Stage.Open(str(robot_usd(robot)))
+    stage = Usd.Stage.Open(str(robot_mjcf(robot).with_suffix(".usda")))
     bodies = [prim for prim in stage.Traverse() if prim.HasAPI(UsdPhysics.RigidBodyAPI)]
     assert model.nbody == len(bodies) + 1
     for prim in bodies:
@@ -52,8 +49,8 @@ def test_bodies_lie_and_weigh_as_in_the_file(robot):
 
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_joints_turn_and_stop_as_in_the_file(robot):
-    model = read_robot(robot_usd(robot), 0.005)
-    stage = Usd.Stage.Open(str(robot_usd(robot)))
+    model = load_robot(robot_mjcf(robot), 0.005)
+    stage = Usd.Stage.Open(str(robot_mjcf(robot).with_suffix(".usda")))
     hinges = [prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.RevoluteJoint)]
     assert model.njnt == len(hinges) + 1
     for prim in hinges:
@@ -71,7 +68,7 @@ def test_joints_turn_and_stop_as_in_the_file(robot):
 
 def test_a_joint_turns_about_its_axis():
     # a positive thigh angle swings A1's leg backwards, a positive calf angle its foot: Unitree's convention
-    model = read_robot(robot_usd("a1"), 0.005)
+    model = load_robot(robot_mjcf("a1"), 0.005)
     data = mujoco.MjData(model)
 
     def place_of_foot(joint, angle):
@@ -94,7 +91,7 @@ def turned_back(length, angle):
 
 
 def test_self_collision_is_off_and_the_ground_is_not():
-    model = read_robot(robot_usd("a1"), 0.005)
+    model = load_robot(robot_mjcf("a1"), 0.005)
     data = mujoco.MjData(model)
     data.qpos[:] = 0.0
     data.qpos[2:4] = 0.0, 1.0  # in the ground
@@ -104,59 +101,42 @@ def test_self_collision_is_off_and_the_ground_is_not():
     assert (model.geom_bodyid[data.contact.geom] == 0).any(axis=1).all()
 
 
+def test_friction_is_that_of_the_robot_alone():
+    model = load_robot(robot_mjcf("a1"), 0.005)
+    ground = model.geom("ground").id
+    assert (model.geom_priority > model.geom_priority[ground]).sum() == model.ngeom - 1
+
+
 def test_what_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(UmcError, match="choose one of a1, g1, h1, solo8"):
-        robot_usd("spot")
+        robot_mjcf("spot")
     with pytest.raises(UmcError, match="cannot read"):
-        read_robot(tmp_path / "none.usda", 0.005)
-    text = robot_usd("a1").read_text().replace("PhysicsRevoluteJoint", "PhysicsPrismaticJoint", 1)
-    (tmp_path / "slides.usda").write_text(text)
-    with pytest.raises(UmcError, match="FL_hip_joint"):
-        read_robot(tmp_path / "slides.usda", 0.005)
+        load_robot(tmp_path / "none.xml", 0.005)
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
-def test_starts_and_falls_are_those_of_the_task(robot):
-    load_tasks()
-    task = next(one for one in task_ids() if task_parts(one) == (robot, 2))
-    cfg = load_cfg_from_registry(task, "env_cfg_entry_point")
-    mine, events, ends = CONDITIONS[robot], vars(cfg.events), vars(cfg.terminations)
-    assert cfg.scene.robot.init_state.pos[2] == mine.height
-    assert events["friction"].params["static_friction_range"] == mine.friction
-    payload = events.get("trunk_mass") or events["pelvis_mass"]
-    assert payload.params["mass_distribution_params"] == mine.payload
-    com = events["trunk_com"].params["com_range"] if "trunk_com" in events else dict.fromkeys("xyz", (0.0, 0.0))
-    assert tuple(com[axis] for axis in "xyz") == mine.com
-    strength = events.get("motor_strength")
-    gains = (1.0, 1.0) if strength is None else strength.params["stiffness_distribution_params"]
-    assert gains == mine.gains
-    assert strength is None or strength.params["damping_distribution_params"] == mine.gains
-    assert events["reset_joints"].params["position_range"] == mine.joints
-    base = events["reset_base"].params
-    assert set(base["velocity_range"].values()) == {mine.velocity}
-    assert base["pose_range"]["yaw"] == pytest.approx(mine.yaw)
-    known = {"begin_faults", "faults", "friction", "trunk_mass", "pelvis_mass", "trunk_com", "motor_strength"}
-    assert set(events) - known == {"reset_joints", "reset_base"} | ({"push"} if "push" in events else set())
-
-    names = [read_robot(robot_usd(robot), 0.005).body(number).name for number in range(1, 9)]
-    touch = ends.get("trunk_contact") or ends["pelvis_contact"]
-    patterns = touch.params["sensor_cfg"].body_names
-    patterns = [patterns] if isinstance(patterns, str) else patterns
-    for name in names:
-        wanted = any(re.fullmatch(pattern, name) for pattern in patterns)
-        assert any(re.fullmatch(pattern, name) for pattern in mine.forbidden) == wanted
-    assert touch.params["threshold"] == FORCE_THRESHOLD
-    assert cfg.scene.contact_forces.history_length == FORCE_HISTORY
-    tilt = ends["orientation"].params if "orientation" in ends else {"max_roll": None, "max_pitch": None}
-    assert (tilt["max_roll"], tilt["max_pitch"]) == (mine.max_roll, mine.max_pitch)
-    low = ends["height"].params["minimum_height"] if "height" in ends else None
-    assert low == mine.min_height
-    known = {"time_out", "trunk_contact", "pelvis_contact", "orientation", "height", "non_finite_state"}
-    assert set(ends) <= known
+def test_colliders_are_those_of_the_usd(robot):
+    model = load_robot(robot_mjcf(robot), 0.005)
+    stage = Usd.Stage.Open(str(robot_mjcf(robot).with_suffix(".usda")))
+    shapes = [prim for prim in stage.Traverse() if prim.HasAPI(UsdPhysics.CollisionAPI)]
+    assert model.ngeom == len(shapes) + 1
+    for prim in shapes:
+        geom = model.geom(f"{prim.GetParent().GetName()}/{prim.GetName()}")
+        kind = mujoco.mjtGeom(int(geom.type[0])).name.removeprefix("mjGEOM_").capitalize()
+        assert kind.replace("Box", "Cube") == prim.GetTypeName()
+        get = prim.GetAttribute
+        if kind == "Box":
+            size = np.array(get("xformOp:scale").Get()) * get("size").Get() / 2.0
+        else:
+            size = [get("radius").Get(), *([] if kind == "Sphere" else [get("height").Get() / 2.0])]
+        np.testing.assert_allclose(geom.size[: len(size)], size, atol=1e-6)
+        np.testing.assert_allclose(geom.pos, get("xformOp:translate").Get(), atol=1e-6)
+        orient = get("xformOp:orient").Get()
+        np.testing.assert_allclose(geom.quat, [orient.GetReal(), *orient.GetImaginary()], atol=1e-4)
 
 
 def test_a_start_depends_on_seed_and_member_alone():
-    conditions = conditions_of("A1")
+    conditions = Conditions.from_description(A1)
     first, again, other, seed = (draw_start(conditions, *key, 12) for key in ((1, 3), (1, 3), (1, 4), (2, 3)))
     assert (first.joints == again.joints).all()
     assert first.friction == again.friction
@@ -164,12 +144,14 @@ def test_a_start_depends_on_seed_and_member_alone():
     assert first.friction != seed.friction
     drawn = np.array([draw_start(conditions, 5, member, 12).friction for member in range(400)])
     assert drawn.min() < 0.51 < 1.49 < drawn.max()
-    with pytest.raises(UmcError, match="choose one of"):
-        conditions_of("spot")
 
 
-def test_walking_needs_no_isaac_lab():
-    modules = ("rollout", "study", "agreement", "main")
-    lines = ["import sys", *(f"import umc.evaluation.mujoco_{name}" for name in modules)]
-    code = "; ".join([*lines, "sys.exit('isaaclab' in sys.modules)"])
+def test_an_export_without_the_figures_of_the_task_is_refused():
+    with pytest.raises(UmcError, match="export the checkpoint again"):
+        Conditions.from_description({"joints": []})
+
+
+def test_it_needs_no_isaac_lab():
+    modules = ("umc.sim2sim.rollout", "umc.sim2sim.study", "umc.sim2sim.agreement", "umc.cli.sim2sim")
+    code = "; ".join([f"import sys, {', '.join(modules)}", "sys.exit('isaaclab' in sys.modules)"])
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,13 +7,14 @@ from dataclasses import replace
 import mujoco
 import numpy as np
 import pytest
-from umc.sim2sim.conditions import CONDITIONS, Start
-from umc.sim2sim.model import robot_usd
-from umc.sim2sim.robot import Kind, Motors, Robot
+from exported_a1 import A1
+from umc.sim2sim.conditions import Conditions, Start
+from umc.sim2sim.robot import Motors, Robot, RobotType, robot_mjcf
 
 LEGS = ("FL", "FR", "RL", "RR")
 NAMES = tuple(f"{leg}_{part}_joint" for leg in LEGS for part in ("hip", "thigh", "calf"))
 POSE = np.array([0.1, 0.8, -1.5, -0.1, 0.8, -1.5, 0.1, 1.0, -1.5, -0.1, 1.0, -1.5])
+CONDITIONS = Conditions.from_description(A1)
 MOTORS = Motors(
     NAMES,
     POSE,
@@ -28,7 +29,7 @@ MOTORS = Motors(
 
 @pytest.fixture(scope="module")
 def kind():
-    return Kind(robot_usd("a1"), MOTORS, CONDITIONS["a1"])
+    return RobotType(robot_mjcf("a1"), MOTORS, CONDITIONS)
 
 
 def hanging(kind):
@@ -62,7 +63,7 @@ def test_a1_stands_at_its_height_and_feels_its_weight(kind):
 def test_a_shorter_contact_time_is_a_harder_contact(kind):
     deep = []
     for seconds in (None, 0.005):
-        hard = Kind(robot_usd("a1"), kind.motors, kind.conditions, substeps=4, contact_time=seconds)
+        hard = RobotType(robot_mjcf("a1"), kind.motors, kind.conditions, substeps=4, contact_time=seconds)
         robot = Robot(hard)
         for _ in range(100):
             robot.step(POSE)
@@ -75,7 +76,7 @@ def test_torques_are_those_of_the_description_and_reach_the_joints(kind):
     joint, target = NAMES.index("FR_calf_joint"), POSE.copy()
     target[joint] += 0.1
     robot.data.qvel[kind.qvel[joint]] = 0.5
-    one = Kind(robot_usd("a1"), replace(MOTORS, decimation=1), CONDITIONS["a1"])
+    one = RobotType(robot_mjcf("a1"), replace(MOTORS, decimation=1), CONDITIONS)
     robot.kind = one
     before = robot.joint_velocity
     robot.step(target)
@@ -152,7 +153,7 @@ def test_a_start_changes_what_it_says(kind):
     ones = np.ones(12)
     start = Start(0.7, 2.0, np.array([0.1, 0.0, 0.0]), 1.1 * ones, 0.9 * ones, 0.3, np.arange(6) / 10.0, 1.2 * ones)
     robot = Robot(kind)
-    robot.start(start)
+    robot.reset(start)
     assert robot.model.body_mass[1] == pytest.approx(8.001)
     assert robot.model.body_inertia[1, 0] == pytest.approx(kind.model.body_inertia[1, 0] * 8.001 / 6.001)
     assert robot.model.body_ipos[1, 0] == pytest.approx(kind.model.body_ipos[1, 0] + 0.1)
@@ -162,7 +163,7 @@ def test_a_start_changes_what_it_says(kind):
     # the thigh's 1.2 stays inside the soft limits; the velocity is that of the centre of mass
     turned = robot.rotation.T @ (0.0, 0.1, 0.2) + np.cross((0.3, 0.4, 0.5), robot.model.body_ipos[1])
     np.testing.assert_allclose(robot.velocity, turned)
-    robot.start()
+    robot.reset()
     assert robot.model.body_mass[1] == pytest.approx(6.001)
     assert kind.model.body_mass[1] == pytest.approx(6.001)
 
@@ -173,7 +174,7 @@ def test_friction_is_the_robots_own(kind):
     for friction in (0.2, 0.6):
         ones = np.ones(12)
         robot = Robot(kind)
-        robot.start(Start(friction, 0.0, np.zeros(3), 4.0 * ones, 4.0 * ones, 0.0, np.zeros(6), ones))
+        robot.reset(Start(friction, 0.0, np.zeros(3), 4.0 * ones, 4.0 * ones, 0.0, np.zeros(6), ones))
         for _ in range(50):
             robot.step(POSE)
         slope = np.radians(20.0)
@@ -203,8 +204,8 @@ def test_falls_by_posture(kind, height, quaternion, falls):
 
 
 def test_a_touch_of_the_trunk_is_a_fall():
-    lenient = replace(CONDITIONS["a1"], max_roll=None, max_pitch=None, min_height=None)
-    robot = Robot(Kind(robot_usd("a1"), MOTORS, lenient))
+    lenient = replace(CONDITIONS, max_roll=None, max_pitch=None, min_height=None)
+    robot = Robot(RobotType(robot_mjcf("a1"), MOTORS, lenient))
     robot.data.qpos[2:7] = 0.15, 0.0, 1.0, 0.0, 0.0  # on its back in the air
     robot.step(POSE)
     assert not robot.fallen

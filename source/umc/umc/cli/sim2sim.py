@@ -79,6 +79,15 @@ def _run(argv: list[str]) -> int:
     if options.healthy and options.against is not None:
         raise UmcError("--healthy walks without faults; --against compares evaluations under faults")
     out = options.out or description.parent / "mujoco"
+    missing = [
+        name
+        for part in ("start", "fall")
+        for key, names in sheet.get(part, {}).items()
+        if key.startswith("other")
+        for name in names
+    ]
+    if missing:
+        print(f"not reproduced in MuJoCo: {', '.join(missing)} of {sheet['trained']['task']}")
     if options.healthy:
         return _healthy(options, sheet, description, robot, out, argv)
     if options.ledger is not None:
@@ -138,7 +147,6 @@ def _healthy(
     from umc.cli.evaluate import GAIT
     from umc.evaluation.protocol import Setting, protocol_for
     from umc.evaluation.report import gait_report, gait_table
-    from umc.sim2sim.conditions import conditions_of
     from umc.sim2sim.rollout import run_walk
     from umc.sim2sim.study import gait_of, protocol_walk
 
@@ -149,7 +157,7 @@ def _healthy(
     protocol = replace(paper, steps=steps, settings=(setting,))
     walk = protocol_walk(protocol, description, options.episodes or HEALTHY_ROBOTS, options.substeps)
     walk = replace(walk, contact_time=options.contact_time)
-    gait = gait_of(run_walk(walk, options.workers), conditions_of(robot).feet, protocol.command[0], step_dt)
+    gait = gait_of(run_walk(walk, options.workers), sheet["feet"], protocol.command[0], step_dt)
     print(gait_table(gait))
     write_json(out / GAIT, gait_report(gait, about(options, sheet, argv)), indent=1, allow_nan=False)
     print(f"report: {out / GAIT}")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A trained policy as ONNX and TorchScript, with a JSON beside them: how to feed it, what to do with its actions."""
+"""Export of a policy as ONNX and TorchScript, with a JSON that describes inputs, outputs, starts and falls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import onnx
 import onnxruntime
 import torch
 
-from umc.deploy.description import control, group_widths, joint_table, observation_terms
+from umc.deploy.io_descriptor import control, fall, feet, group_widths, joint_table, observation_terms, start
 from umc.deploy.policy_runner import FORMAT
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.models import EXPORT_INPUTS, ExportedPolicy, MaskedModel
@@ -39,30 +39,20 @@ TOLERANCE = 1.0e-4
 """Largest accepted difference between an export and torch [action]; measured: 1e-6."""
 
 CHECK_BATCHES = (1, 7)
-"""Batch sizes of the check: a robot's, and one that no export traces by chance."""
+"""Batch sizes of the check: one robot's, and one that no exporter has as a constant."""
 
 
 class Exported(NamedTuple):
     """Files of an exported policy."""
 
     onnx: Path
-    """For ONNX Runtime, and for :class:`umc.deploy.policy_runner.PolicyRunner`."""
     torchscript: Path
-    """For ``torch.jit.load``, in Python and C++."""
     description: Path
-    """How to feed either, and what their actions mean."""
+    """``policy.json``."""
 
 
 def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> Exported:
-    """Writes ``policy.onnx``, ``policy.pt`` and ``policy.json``.
-
-    Args:
-        checkpoint: File that training wrote.
-        out: Folder to write to.
-        env_cfg: Env cfg of the checkpoint's task.
-
-    Returns:
-        The files.
+    """Write ``policy.onnx``, ``policy.pt`` and ``policy.json`` to the folder ``out``.
 
     Raises:
         UmcError: If the checkpoint does not fit the task, the export does not agree with torch, or the folder cannot
@@ -77,7 +67,7 @@ def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            content = describe(policy, env_cfg)  # refuses in a moment what the rest would take seconds for
+            content = describe(policy, env_cfg)  # first: takes no time and can fail
             write_onnx(policy.actor, parts.onnx)
             write_torchscript(policy.actor, parts.torchscript)
             for kind, run in (("onnx", onnx_function(parts.onnx)), ("torchscript", script_function(parts.torchscript))):
@@ -98,12 +88,7 @@ def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> 
 
 
 def write_onnx(actor: MaskedModel, path: Path) -> None:
-    """Exports an actor with a dynamic batch and named inputs.
-
-    Args:
-        actor: The actor.
-        path: File to write.
-    """
+    """Export an actor with a dynamic batch and named inputs."""
     module = ExportedPolicy(actor).eval()
     batch = torch.export.Dim("batch", min=1)
     # traced with two rows: a batch of one would be taken for a constant
@@ -127,18 +112,13 @@ def write_onnx(actor: MaskedModel, path: Path) -> None:
 
 
 def write_torchscript(actor: MaskedModel, path: Path) -> None:
-    """Exports an actor as TorchScript.
-
-    Args:
-        actor: The actor.
-        path: File to write.
-    """
+    """Export an actor as TorchScript."""
     with _without_advice():
         torch.jit.script(ExportedPolicy(actor).eval()).save(str(path))  # pyright: ignore[reportPrivateImportUsage]
 
 
 def onnx_function(path: Path) -> ExportedFunction:
-    """What an ONNX file computes, by ONNX Runtime."""
+    """Load an ONNX file with ONNX Runtime."""
     onnx.checker.check_model(str(path))
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
@@ -150,7 +130,7 @@ def onnx_function(path: Path) -> ExportedFunction:
 
 
 def script_function(path: Path) -> ExportedFunction:
-    """What a TorchScript file computes."""
+    """Load a TorchScript file."""
     with _without_advice():
         module = torch.jit.load(str(path))  # pyright: ignore[reportPrivateImportUsage]
 
@@ -162,18 +142,7 @@ def script_function(path: Path) -> ExportedFunction:
 
 
 def check_export(actor: MaskedModel, exported: ExportedFunction) -> float:
-    """Compares an export with torch, for batches and masks of every kind.
-
-    Args:
-        actor: The actor it came from.
-        exported: What the exported file computes.
-
-    Returns:
-        Largest difference of an action.
-
-    Raises:
-        UmcError: If it is larger than :data:`TOLERANCE`, or not a number.
-    """
+    """Return the largest difference of an action to torch, over batches and masks; UmcError above TOLERANCE."""
     joints, columns = actor.layout.num_joints, actor.obs_dim
     generator = torch.Generator().manual_seed(0)
     largest = 0.0
@@ -195,18 +164,7 @@ def check_export(actor: MaskedModel, exported: ExportedFunction) -> float:
 
 
 def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
-    """Everything that a robot needs beside the network.
-
-    Args:
-        policy: The policy.
-        env_cfg: Env cfg of its task.
-
-    Returns:
-        Content of the JSON file.
-
-    Raises:
-        UmcError: If the task's columns are not those the policy was trained on.
-    """
+    """Return the content of ``policy.json``; UmcError if the task's columns are not those of the training."""
     info: Mapping[str, Any] = asdict(policy.info)
     names = policy.info.joint_names
     robot = env_cfg.scene.robot
@@ -230,12 +188,15 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
         "normalizer": "inside the network" if policy.actor.obs_normalization else None,
         "joints": joint_table(robot, names),
         "control": {**control(env_cfg, names), "action_clip": policy.clip},
+        "feet": feet(env_cfg),
+        "start": start(env_cfg),
+        "fall": fall(env_cfg),
     }
 
 
 @contextlib.contextmanager
 def _without_advice() -> Iterator[None]:
-    """Keeps torch 2.11 from advising torch.export, whose files C++ programs cannot load without a compiler."""
+    """Hide torch 2.11's advice to use torch.export, whose files C++ programs cannot load without a compiler."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*torch.jit.*", category=DeprecationWarning)
         yield

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""One robot in plain MuJoCo: motors as the exported policy's JSON says, joints that can do less, senses, and falls.
+"""One robot in plain MuJoCo: motors as in the exported policy's JSON, joint limits that faults change, state, falls.
 
-Torque faults clamp the motor. Windows and speed limits act in MuJoCo's own constraint rows of joint limits: those of a
-faulty joint are kept in play always, and between the two halves of a step each is told that the joint's speed at the
-end of the step must not exceed its limit, nor take it out of its window. The solver fulfils them together with the
-contacts, so that momentum is conserved and a blow of the ground does not break them.
+Torque faults clamp the motor. Position windows and speed limits act in MuJoCo's own constraint rows of joint limits:
+the rows of a faulty joint are always active, and between the two halves of a step each gets a target acceleration, so
+that at the end of the step the joint's speed is within its limit and the joint within its window. The solver satisfies
+them together with the contacts: momentum is conserved, and an impact on the ground does not violate them.
 """
 
 # mujoco's stubs lack most of its functions:
@@ -18,6 +18,7 @@ import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +26,29 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from umc.sim2sim.conditions import FORCE_HISTORY, FORCE_THRESHOLD, SOFT_LIMIT_FACTOR, Conditions, Start
-from umc.sim2sim.model import read_robot
+from umc.sim2sim.conditions import Conditions, Start
 from umc.utils.errors import UmcError
 
+GROUND = "ground"
+"""Name of the floor's geom."""
+
+FLAGS_OFF = mujoco.mjtDisableBit.mjDSBL_AUTORESET | mujoco.mjtDisableBit.mjDSBL_ISLAND
+"""MuJoCo must neither reset a robot whose state is not finite nor copy constraint rows before the solve."""
+
+STEPS_PER_CONTACT = 2
+"""Fewest steps in a contact's time constant (MuJoCo clips shorter ones, see ``solref``)."""
+
+STANCE_FORCE = 1.0
+"""Contact force above which a foot stands on the ground [N], as in umc.mdp.foot_contact."""
+
 IMPEDANCE = 0.9999
-"""Share of a broken bound that the solver takes back within the step [-]; the largest that MuJoCo allows."""
+"""Share of a violated bound that the solver corrects within the step [-]; the largest that MuJoCo allows."""
 
 RETURN_TIME = 0.05
-"""Time in which a joint that is beyond its window comes back [s]: no faster, so that switching it on kicks nothing."""
+"""Time in which a joint outside its window returns [s]: slow enough that switching the fault on is no impulse."""
 
 ALWAYS = 1.0e3
-"""Margin that keeps both limit rows of a joint in play wherever it is [rad]."""
+"""Margin that keeps both limit rows of a joint active at any angle [rad]."""
 
 FREE = 7
 """Coordinates of the free base; its speeds are one fewer."""
@@ -46,7 +58,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Motors:
-    """What the exported JSON says of the joints, in the policy's order; shapes are (J,)."""
+    """Joints and their motors in the policy's order; shapes are (J,)."""
 
     names: tuple[str, ...]
     pose: Vector
@@ -58,24 +70,16 @@ class Motors:
     effort: Vector
     """Largest torque [N*m]."""
     velocity: Vector
-    """Largest speed of the healthy joint [rad/s]; a fraction of it can be a fault's severity, healthy joints are not
-    held to it."""
+    """Speed limit [rad/s]; faults can be a fraction of it, healthy joints are not held to it."""
     physics_dt: float
     """Time for which a torque is held [s]."""
     decimation: int
     """Torques per target."""
 
     @classmethod
-    def of(cls, sheet: Mapping[str, Any]) -> Motors:
-        """Reads a description.
-
-        Args:
-            sheet: Content of an exported ``policy.json``.
-
-        Returns:
-            The motors.
-        """
-        rows, control = sheet["joints"], sheet["control"]
+    def from_description(cls, description: Mapping[str, Any]) -> Motors:
+        """Read the content of an exported ``policy.json``."""
+        rows, control = description["joints"], description["control"]
         keys = (
             "default_position_rad",
             "kp_Nm_per_rad",
@@ -90,7 +94,7 @@ class Motors:
 
 @dataclass(frozen=True)
 class JointBounds:
-    """What the joints can do now; shapes are (J,)."""
+    """Limits of the joints now; shapes are (J,)."""
 
     lower: Vector
     upper: Vector
@@ -98,66 +102,97 @@ class JointBounds:
     velocity: Vector
 
 
-class Kind:
-    """All robots of one sort: the model that they are copied from, and where it keeps the joints.
+def robot_mjcf(robot: str) -> Path:
+    """Return the MJCF file of a robot of this package by its name in checkpoints; UmcError if there is none."""
+    folder = Path(str(files("umc"))) / "robots" / "data"  # umc.robots itself would import Isaac Lab
+    path = folder / f"{robot.lower()}.xml"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in folder.glob("*.xml")))
+        raise UmcError(f"unknown robot {robot}; choose one of {known}")
+    return path
+
+
+def load_robot(path: Path, timestep: float, contact_time: float | None = None) -> mujoco.MjModel:
+    """Put the robot of an MJCF file on a plane, with elliptic friction cones; its first joint has to be the free one.
 
     Args:
-        usd: The robot's USD file.
+        path: What ``python -m umc.robots.builder`` wrote.
+        timestep: Length of a step [s].
+        contact_time: Time constant of contacts [s]; MuJoCo's 0.02 if None.
+
+    Raises:
+        UmcError: If the file cannot be read, or contacts are too short for the step.
+    """
+    if contact_time is not None and not contact_time >= STEPS_PER_CONTACT * timestep:  # refuses NaN, too
+        raise UmcError(
+            f"contacts of {contact_time:g} s are too short for steps of {timestep:g} s: take"
+            f" {STEPS_PER_CONTACT * timestep:g} s or longer, or shorter steps"
+        )
+    try:
+        spec = mujoco.MjSpec.from_file(str(path))
+    except ValueError as error:
+        raise UmcError(f"cannot read {path} as MJCF: build it with python -m umc.robots.builder") from error
+    spec.option.timestep = timestep
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    spec.option.disableflags = FLAGS_OFF
+    plane = mujoco.mjtGeom.mjGEOM_PLANE
+    # priority 0: the robot's friction alone counts, as on our tasks' ground, which multiplies it by 1
+    spec.worldbody.add_geom(name=GROUND, type=plane, size=[0, 0, 1], contype=0, conaffinity=1, condim=3, priority=0)
+    model = spec.compile()
+    if contact_time is not None:
+        model.geom_solref[:, 0] = contact_time
+    return model
+
+
+class RobotType:
+    """What all robots of a rollout share: the model that they copy, and the indices of joints and bodies in it.
+
+    Args:
+        mjcf: The robot's MJCF file.
         motors: Its motors.
         conditions: How it starts and falls.
         substeps: MuJoCo's steps in the time that a torque is held.
-        contact_time: Time constant of contacts [s]; MuJoCo's own without it.
+        contact_time: Time constant of contacts [s]; MuJoCo's 0.02 if None.
 
     Raises:
-        UmcError: If the file has other joints than the policy, or if contacts are too short for the steps.
+        UmcError: If the file has other joints than the policy, or contacts are too short for the steps.
     """
 
     def __init__(
         self,
-        usd: Path,
+        mjcf: Path,
         motors: Motors,
         conditions: Conditions,
         substeps: int = 1,
         contact_time: float | None = None,
     ) -> None:
         self.motors, self.conditions, self.substeps = motors, conditions, substeps
-        self.model = read_robot(usd, motors.physics_dt / substeps, contact_time)
-        model = self.model
+        self.model = model = load_robot(mjcf, motors.physics_dt / substeps, contact_time)
         found = [model.joint(number).name for number in range(1, model.njnt)]
         if sorted(found) != sorted(motors.names):
-            raise UmcError(f"{usd.name} has other joints than the policy: {sorted(set(found) ^ set(motors.names))}")
+            raise UmcError(f"{mjcf.name} has other joints than the policy: {sorted(set(found) ^ set(motors.names))}")
         self.joints = np.array([model.joint(name).id for name in motors.names])
         self.qpos, self.qvel = model.jnt_qposadr[self.joints], model.jnt_dofadr[self.joints]
         self.base = int(model.jnt_bodyid[0])
-        self.bounds = JointBounds(
-            model.jnt_range[self.joints, 0].copy(),
-            model.jnt_range[self.joints, 1].copy(),
-            motors.effort,
-            motors.velocity,
-        )
-        """What healthy joints can do."""
+        lower, upper = model.jnt_range[self.joints].T.copy()
+        self.bounds = JointBounds(lower, upper, motors.effort, motors.velocity)
+        """Limits of the healthy joints."""
         names = [model.body(number).name for number in range(model.nbody)]
         self.forbidden = np.array([any(re.fullmatch(one, name) for one in conditions.forbidden) for name in names])
-        self.feet = np.array([names.index(foot) for foot in conditions.feet])
+        feet = [names.index(name) for foot in conditions.feet for name in names if re.fullmatch(foot, name)]
+        self.feet = np.array(feet, dtype=int)
 
 
 class Robot:
-    """One robot, which starts anew with every :meth:`start`.
+    """One robot; :meth:`reset` puts it at a start."""
 
-    Args:
-        kind: What it is.
-    """
-
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: RobotType) -> None:
         self.kind = kind
-        self.start()
+        self.reset()
 
-    def start(self, start: Start | None = None) -> None:
-        """Puts the robot where it begins.
-
-        Args:
-            start: Its draw; the default pose, at rest, with friction 1 without it.
-        """
+    def reset(self, start: Start | None = None) -> None:
+        """Put the robot at a start; without one, in the default pose, at rest, with friction 1."""
         kind, healthy = self.kind, self.kind.model
         self.model, motors, base = copy.copy(healthy), kind.motors, kind.base
         self.data = mujoco.MjData(self.model)
@@ -165,7 +200,7 @@ class Robot:
         self.torque: Vector = np.zeros(len(motors.names))
         """Torques of the motors now [N*m]. Shape is (J,)."""
         pose, data = motors.pose, self.data
-        self.model.geom_friction[1:, 0] = 1.0 if start is None else start.friction
+        self.model.geom_friction[self.model.geom_bodyid > 0, 0] = 1.0 if start is None else start.friction
         if start is not None:
             self.model.body_mass[base] += start.payload
             self.model.body_inertia[base] *= self.model.body_mass[base] / healthy.body_mass[base]
@@ -173,22 +208,18 @@ class Robot:
             mujoco.mj_setConst(self.model, data)
             self.kp, self.kd = motors.kp * start.stiffness, motors.kd * start.damping
             middle = (kind.bounds.lower + kind.bounds.upper) / 2.0
-            reach = SOFT_LIMIT_FACTOR * (kind.bounds.upper - kind.bounds.lower) / 2.0
+            reach = kind.conditions.soft_limit_factor * (kind.bounds.upper - kind.bounds.lower) / 2.0
             pose = np.clip(pose * start.joints, middle - reach, middle + reach)
             data.qvel[:6] = start.velocity
         yaw = 0.0 if start is None else start.yaw
         data.qpos[:FREE] = (0.0, 0.0, kind.conditions.height, np.cos(yaw / 2), 0.0, 0.0, np.sin(yaw / 2))
         data.qpos[kind.qpos] = pose
         self.limit(kind.bounds)
-        self._touched: deque[bool] = deque(maxlen=FORCE_HISTORY)
+        self._touched: deque[bool] = deque(maxlen=kind.conditions.contact_history)
         mujoco.mj_forward(self.model, data)
 
     def limit(self, bounds: JointBounds) -> None:
-        """Limits the joints; what equals the healthy bounds is healthy.
-
-        Args:
-            bounds: What they can do from now on.
-        """
+        """Limit the joints from now on; those whose bounds equal the healthy ones are healthy."""
         kind, healthy = self.kind, self.kind.bounds
         self._effort = bounds.effort
         bounded = (bounds.lower != healthy.lower) | (bounds.upper != healthy.upper)
@@ -196,20 +227,12 @@ class Robot:
         bounded |= slow
         self.model.jnt_margin[kind.joints] = np.where(bounded, ALWAYS, kind.model.jnt_margin[kind.joints])
         self.model.jnt_range[kind.joints, 0], self.model.jnt_range[kind.joints, 1] = bounds.lower, bounds.upper
-        self._bounded = np.flatnonzero(bounded)
-        at = self._bounded
-        self._lower, self._upper, self._speed = (
-            bounds.lower[at],
-            bounds.upper[at],
-            np.where(slow, bounds.velocity, np.inf)[at],
-        )
+        self._bounded = at = np.flatnonzero(bounded)
+        self._lower, self._upper = bounds.lower[at], bounds.upper[at]
+        self._speed = np.where(slow, bounds.velocity, np.inf)[at]
 
     def step(self, target: Vector) -> None:
-        """Holds joint targets for one call of the policy.
-
-        Args:
-            target: Joint targets [rad]. Shape is (J,).
-        """
+        """Hold joint targets [rad] of shape (J,) for one call of the policy."""
         model, data, kind = self.model, self.data, self.kind
         for _ in range(kind.motors.decimation):
             wanted = self.kp * (target - data.qpos[kind.qpos]) - self.kd * data.qvel[kind.qvel]
@@ -227,7 +250,7 @@ class Robot:
             self._touched.append(touched)
 
     def _bound(self) -> None:
-        """Tells the rows of faulty joints what the joints may do in this step."""
+        """Write into the limit rows of faulty joints what the joints may do in this step."""
         model, data, kind, at = self.model, self.data, self.kind, self._bounded
         count, dt = data.nefc, model.opt.timestep
         q, v = data.qpos[kind.qpos[at]], data.qvel[kind.qvel[at]]
@@ -235,7 +258,7 @@ class Robot:
         lowest = np.maximum(-self._speed, np.minimum((self._lower - q) / dt, 0.0))
         lowest = np.where(q < self._lower, np.minimum((self._lower - q) / RETURN_TIME, self._speed), lowest)
         highest = np.where(q > self._upper, np.maximum((self._upper - q) / RETURN_TIME, -self._speed), highest)
-        # MuJoCo makes the row of the lower limit first, then that of the upper one
+        # MuJoCo adds the row of the lower limit first, then that of the upper one
         limits = np.flatnonzero(data.efc_type[:count] == mujoco.mjtConstraint.mjCNSTR_LIMIT_JOINT)
         of = data.efc_id[limits]
         low = np.array([limits[of == joint][0] for joint in kind.joints[at]])
@@ -246,8 +269,11 @@ class Robot:
             data.efc_D[rows], data.efc_R[rows] = stiffness, 1.0 / stiffness
 
     def _touches(self) -> bool:
-        """Whether a body touches the ground that must not."""
-        return bool(self.kind.forbidden.any()) and bool(self._forces()[self.kind.forbidden].max() > FORCE_THRESHOLD)
+        """Whether a body touches the ground whose contact is a fall."""
+        forbidden = self.kind.forbidden
+        return (
+            bool((self._forces()[forbidden] > self.kind.conditions.contact_force).any()) if forbidden.any() else False
+        )
 
     def _forces(self) -> Vector:
         """Normal force of the ground on every body [N]. Shape is (nbody,)."""
@@ -295,17 +321,17 @@ class Robot:
 
     @property
     def power(self) -> float:
-        """Mechanical power of the motors, negative power left out [W]."""
+        """Positive mechanical power of the motors [W]."""
         return float(np.maximum(self.torque * self.joint_velocity, 0.0).sum())
 
     @property
     def stance(self) -> NDArray[np.bool_]:
-        """Which feet stand on the ground. Shape is (num_feet,)."""
-        return self._forces()[self.kind.feet] > FORCE_THRESHOLD
+        """Feet on the ground. Shape is (num_feet,)."""
+        return self._forces()[self.kind.feet] > STANCE_FORCE
 
     @property
     def finite(self) -> bool:
-        """Whether the state is a state."""
+        """Whether the state is finite."""
         return bool(np.isfinite(self.data.qpos).all() and np.isfinite(self.data.qvel).all())
 
     @property

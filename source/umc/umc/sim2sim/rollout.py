@@ -28,10 +28,9 @@ from tqdm import tqdm
 from umc.deploy.policy_runner import PolicyRunner
 from umc.faults import FaultCases, FaultReplay, JointLimits
 from umc.faults.state import PlanSource
-from umc.sim2sim.conditions import conditions_of, draw_start
+from umc.sim2sim.conditions import Conditions, draw_start
 from umc.sim2sim.faults import Faults, joint_limits
-from umc.sim2sim.model import robot_usd
-from umc.sim2sim.robot import Kind, Motors, Robot
+from umc.sim2sim.robot import Motors, Robot, RobotType, robot_mjcf
 from umc.utils.errors import UmcError
 
 GROUP = 8
@@ -139,12 +138,12 @@ class World:
     def __init__(self, walk: Walk) -> None:
         self.walk = walk
         self.runner = PolicyRunner(walk.description)
-        sheet = json.loads(walk.description.read_text(encoding="utf-8"))
-        trained = sheet["trained"]["robot"]
+        description = json.loads(walk.description.read_text(encoding="utf-8"))
+        trained = description["trained"]["robot"]
         if trained.lower() != walk.robot.lower():
             raise UmcError(f"{walk.description} was trained for robot {trained}, not {walk.robot}")
-        motors = Motors.of(sheet)
-        self.kind = Kind(robot_usd(walk.robot), motors, conditions_of(walk.robot), walk.substeps, walk.contact_time)
+        motors, conditions = Motors.from_description(description), Conditions.from_description(description)
+        self.kind = RobotType(robot_mjcf(walk.robot), motors, conditions, walk.substeps, walk.contact_time)
         self.step_dt = motors.physics_dt * motors.decimation
         self.source = self._plans()
         self.robots: list[Robot] = []
@@ -178,7 +177,7 @@ class World:
         robots, runners = self.robots[: len(rows)], self.runners[: len(rows)]
         joints = len(kind.motors.names)
         for robot, runner, row in zip(robots, runners, rows, strict=True):
-            robot.start(draw_start(kind.conditions, int(walk.seed[row]), int(walk.member[row]), joints))
+            robot.reset(draw_start(kind.conditions, int(walk.seed[row]), int(walk.member[row]), joints))
             runner.reset()
         faults = Faults(self.source, walk.env[rows], walk.num_envs, kind.motors.pose, kind.bounds, self.step_dt)
         faults.begin(int(walk.episode[rows[0]]))

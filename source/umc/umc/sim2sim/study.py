@@ -19,7 +19,6 @@ from umc.evaluation.protocol import Protocol, Setting, protocol_for
 from umc.evaluation.study import PolicyResult, Study
 from umc.faults import FaultState, Ledger, find_scenario
 from umc.faults.plan import NEVER
-from umc.sim2sim.conditions import conditions_of
 from umc.sim2sim.rollout import Trace, Walk, World
 from umc.utils.errors import UmcError
 
@@ -228,7 +227,7 @@ def study_of(protocol: Protocol, run: FaultRun, sheet: Mapping[str, Any], about:
         joint_names=tuple(joint["name"] for joint in sheet["joints"]),
         about=about,
         policies=(PolicyResult(name, name, policy, run),),
-        feet=conditions_of(protocol.robot).feet,
+        feet=tuple(sheet["feet"]),
     )
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a task feeds its policy and does with its actions, read off the env cfg; nothing is simulated."""
+"""Inputs and outputs of a policy as its task defines them, read from the env cfg without a simulation."""
 
 from __future__ import annotations
 
@@ -41,17 +41,26 @@ UNITS = {
 }
 """Units before scaling."""
 
+EVENTS = {
+    "begin_fault_episode": None,
+    "randomize_rigid_body_material": None,
+    "randomize_rigid_body_mass": "add",
+    "randomize_rigid_body_com": None,
+    "randomize_actuator_gains": "scale",
+    "reset_root_state_uniform": None,
+    "reset_joints_by_scale": None,
+}
+"""Events that ``start`` describes, and the operation that they must have."""
+
+TERMINATIONS = dict.fromkeys(("time_out", "non_finite_state", "illegal_contact", "roll_pitch_beyond", "lower_than"))
+"""Terminations that ``fall`` describes."""
+
+AXES = ("x", "y", "z", "roll", "pitch", "yaw")
+"""Components of a root velocity, as Isaac Lab names them."""
+
 
 def observation_terms(group: Any, num_joints: int) -> list[dict[str, Any]]:
-    """The terms of an observation group with their columns.
-
-    Args:
-        group: The group's cfg.
-        num_joints: Number of joints.
-
-    Returns:
-        Name, function, columns ``[start, stop)``, unit before scaling and scale of every term, in order, and the period
-        of a clock.
+    """List the terms of an observation group: function, columns ``[start, stop)``, unit before scaling, scale.
 
     Raises:
         UmcError: If a term's width cannot be told from its cfg, or it has more than a scale.
@@ -61,7 +70,7 @@ def observation_terms(group: Any, num_joints: int) -> list[dict[str, Any]]:
     for name, term in _terms(group):
         function = _function_name(term)
         if term.clip is not None or term.modifiers is not None or term.history_length:
-            raise UmcError(f"{name} has a clip, modifiers or a history, which a description cannot tell; train without")
+            raise UmcError(f"{name} has a clip, modifiers or a history, which cannot be exported; train without")
         stop = start + _width(function, term, num_joints)
         scale = 1.0 if term.scale is None else term.scale
         terms.append({
@@ -78,19 +87,7 @@ def observation_terms(group: Any, num_joints: int) -> list[dict[str, Any]]:
 
 
 def group_widths(observations: Any, groups: Sequence[str], num_joints: int) -> dict[str, int]:
-    """Columns of observation groups.
-
-    Args:
-        observations: The observations' cfg.
-        groups: Names of groups.
-        num_joints: Number of joints.
-
-    Returns:
-        Width per group.
-
-    Raises:
-        UmcError: If there is no such group.
-    """
+    """Return the number of columns of each group; UmcError if there is no such group."""
     widths = {}
     for name in groups:
         group = getattr(observations, name, None)
@@ -101,18 +98,7 @@ def group_widths(observations: Any, groups: Sequence[str], num_joints: int) -> d
 
 
 def joint_table(robot: Any, joint_names: Sequence[str]) -> list[dict[str, Any]]:
-    """Default pose, gains and limits of every joint.
-
-    Args:
-        robot: The robot's ArticulationCfg.
-        joint_names: Joints in the order of the actions.
-
-    Returns:
-        One entry per joint, in order.
-
-    Raises:
-        UmcError: If a joint has no actuator.
-    """
+    """List default pose, gains and limits of every joint, in order; UmcError if one has no actuator."""
     pose = expand(robot.init_state.joint_pos, joint_names, 0.0)
     rows: dict[str, dict[str, Any]] = {}
     for actuator in robot.actuators.values():
@@ -136,18 +122,7 @@ def joint_table(robot: Any, joint_names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def control(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
-    """How actions become torques.
-
-    Args:
-        env_cfg: The task's env cfg, engine presets resolved or not.
-        joint_names: Joints in the order of the actions.
-
-    Returns:
-        Timing and the meaning of an action.
-
-    Raises:
-        UmcError: If the task has another action than one joint position target per joint.
-    """
+    """Describe how actions become torques; UmcError unless they are one joint position target per joint."""
     from umc.mdp import CommandFaultsCfg  # takes seconds
 
     terms = [term for _, term in _terms(env_cfg.actions) if not isinstance(term, CommandFaultsCfg)]
@@ -170,19 +145,59 @@ def control(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def start(env_cfg: Any) -> dict[str, Any]:
+    """Describe what the task randomises at a start; ``other_events`` are those that nothing here describes."""
+    events = [(name, term) for name, term in _terms(env_cfg.events) if term.mode != "interval"]
+    found, other = _params(events, EVENTS)
+    base, gains = found["reset_root_state_uniform"], found["randomize_actuator_gains"]
+    com, velocity = found["randomize_rigid_body_com"].get("com_range", {}), base.get("velocity_range", {})
+    robot = env_cfg.scene.robot
+    return {
+        "base_height_m": robot.init_state.pos[2],
+        "yaw_rad": base.get("pose_range", {}).get("yaw", (0.0, 0.0)),
+        "base_velocity_m_rad_per_s": [velocity.get(axis, (0.0, 0.0)) for axis in AXES],
+        "joint_position_factor": found["reset_joints_by_scale"].get("position_range", (1.0, 1.0)),
+        "soft_limit_factor": robot.soft_joint_pos_limit_factor,
+        "friction": found["randomize_rigid_body_material"].get("static_friction_range", (1.0, 1.0)),
+        "added_base_mass_kg": found["randomize_rigid_body_mass"].get("mass_distribution_params", (0.0, 0.0)),
+        "base_com_shift_m": [com.get(axis, (0.0, 0.0)) for axis in "xyz"],
+        "kp_factor": gains.get("stiffness_distribution_params", (1.0, 1.0)),
+        "kd_factor": gains.get("damping_distribution_params", (1.0, 1.0)),
+        "other_events": other,
+    }
+
+
+def fall(env_cfg: Any) -> dict[str, Any]:
+    """Describe which states end an episode; ``other_terminations`` are those that nothing here describes."""
+    found, other = _params(_terms(env_cfg.terminations), TERMINATIONS)
+    contact, tilt = found["illegal_contact"], found["roll_pitch_beyond"]
+    bodies = contact["sensor_cfg"].body_names if contact else []
+    history = getattr(env_cfg.scene, contact["sensor_cfg"].name).history_length if contact else 0
+    return {
+        "contact_bodies": [bodies] if isinstance(bodies, str) else list(bodies),
+        "contact_force_N": contact.get("threshold", 1.0),
+        "contact_history_steps": max(1, history),
+        "max_roll_rad": tilt.get("max_roll"),
+        "max_pitch_rad": tilt.get("max_pitch"),
+        "min_height_m": found["lower_than"].get("minimum_height"),
+        "other_terminations": other,
+    }
+
+
+def feet(env_cfg: Any) -> list[str]:
+    """List name patterns of the bodies that carry the feet; none if the task's modules have no ``FEET``."""
+    from umc.evaluation.rollout import feet_of
+
+    try:
+        return list(feet_of(env_cfg))
+    except UmcError:
+        return []  # only the figures about feet need them
+
+
 def expand(
     values: float | Mapping[str, float] | None, joint_names: Sequence[str], default: float | None = None
 ) -> dict[str, float | None]:
-    """Spreads a value, or values by name pattern, over joints.
-
-    Args:
-        values: One value for all, or a value per regular expression.
-        joint_names: The joints.
-        default: Value of joints that no pattern names.
-
-    Returns:
-        Value per joint.
-    """
+    """Expand a value, or values by regular expression, to a value per joint."""
     if not isinstance(values, Mapping):
         return dict.fromkeys(joint_names, default if values is None else float(values))
     named: dict[str, float | None] = dict.fromkeys(joint_names, default)
@@ -196,8 +211,23 @@ def _terms(group: Any) -> list[tuple[str, Any]]:
     return [(name, term) for name, term in vars(group).items() if hasattr(term, "func") or hasattr(term, "asset_name")]
 
 
+def _params(
+    terms: Sequence[tuple[str, Any]], functions: Mapping[str, str | None]
+) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
+    """Return parameters by function, empty where no term has it, and the names of all other terms."""
+    found: dict[str, Mapping[str, Any]] = {}
+    other: list[str] = []
+    for name, term in terms:
+        function = _function_name(term)
+        if function in found or functions.get(function, "unknown") != term.params.get("operation"):
+            other.append(name)
+        else:
+            found[function] = term.params
+    return {function: found.get(function, {}) for function in functions}, other
+
+
 def _function_name(term: Any) -> str:
-    """What a term reads; a joint sensor stands for what it wraps."""
+    """Name of what a term computes; of a joint sensor, what it wraps."""
     function = term.params.get("func", term.func)
     return getattr(function, "__name__", str(function)).rpartition(":")[2].rpartition(".")[2]
 
@@ -210,5 +240,5 @@ def _width(function: str, term: Any, num_joints: int) -> int:
     if "width" in term.params:
         return int(term.params["width"])
     raise UmcError(
-        f"the width of observation function {function} is not known; add it to umc.deploy.description.WIDTHS"
+        f"the width of observation function {function} is not known; add it to umc.deploy.io_descriptor.WIDTHS"
     )
