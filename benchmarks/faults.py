@@ -227,7 +227,7 @@ def schedule_of(env: ManagerBasedRLEnv, case: str) -> Any:
         The schedule.
     """
     from umc.faults import FaultSchedule
-    from umc.mdp.events import joint_faults_of
+    from umc.mdp.fault_terms import joint_faults_of
 
     joint_names = joint_faults_of(env).state.joint_names
     params: dict[str, Any] = {"scenario": SCENARIOS, "severity": SEVERITY, "device": env.device}
@@ -292,7 +292,7 @@ def measure(physics: str, num_envs: int, device: str, rounds: int, steps: int) -
         fault layer adds to a step [s].
     """
     import torch
-    from umc.mdp.events import joint_faults_of
+    from umc.mdp.fault_terms import joint_faults_of
 
     torch.set_num_threads(1)
     env = make_env(physics, num_envs, device)

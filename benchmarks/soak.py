@@ -159,7 +159,7 @@ def engine_limits(env: ManagerBasedRLEnv) -> dict[str, torch.Tensor]:
     """
     import warp as wp
     from isaaclab.actuators.newton import read_group_parameter
-    from umc.mdp.events import joint_faults_of
+    from umc.mdp.fault_terms import joint_faults_of
 
     robot = env.scene["robot"]
     data = robot.data

@@ -111,7 +111,7 @@ def roll_out(checkpoint: Path, physics: str) -> Rollout:
     import torch
     from isaaclab.envs import ManagerBasedRLEnv
     from umc import mdp
-    from umc.mdp.events import joint_faults_of
+    from umc.mdp.fault_terms import joint_faults_of
     from umc.rl.policy import load_policy
     from umc.robots import A1_JOINTS
     from umc.utils import patches as compat

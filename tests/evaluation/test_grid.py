@@ -68,7 +68,7 @@ def test_every_sweep_that_comes_with_umc_can_be_read(name):
     protocol = grid(name)
     assert protocol.name == name
     limits = JointLimits(*(torch.full((12,), value) for value in (-1.0, 1.0, 33.5, 21.0)))
-    assert FaultCases(A1_JOINTS, protocol.cases(), len(protocol.cells), nominal=limits).breaks
+    assert FaultCases(A1_JOINTS, protocol.cases(), len(protocol.cells), nominal=limits).has_faults
 
 
 def test_a_quick_sweep_is_small():

@@ -28,7 +28,7 @@ def test_a_member_is_the_same_alone_and_in_the_batch():
     many = plan_of(FaultCases(JOINTS, CASES, 50, **COMMON), 50)
     alone = FaultCases(JOINTS, CASES, 1, **COMMON)
     for env in (0, 17, 23, 31, 49):
-        alone.deal(torch.tensor([env % 5]), torch.tensor([env // 5]))
+        alone.assign(torch.tensor([env % 5]), torch.tensor([env // 5]))
         plan = plan_of(alone, 1)
         for field in fields(FaultPlan):
             assert torch.equal(getattr(plan, field.name)[0], getattr(many, field.name)[env]), (env, field.name)
@@ -55,14 +55,14 @@ def test_a_case_is_what_its_schedule_alone_would_draw():
     assert torch.equal(plan.onset[1::5, 0], alone.onset[:, 0])
 
 
-def test_every_episode_brings_the_same_until_dealt_anew():
+def test_every_episode_brings_the_same_until_assigned_again():
     cases = FaultCases(JOINTS, CASES, 5, **COMMON)
     state = FaultState(cases, 5)
     state.begin_episode(torch.arange(5))
     first = state.plan.joints.clone()
     state.begin_episode(torch.arange(5))
     assert torch.equal(first, state.plan.joints)
-    cases.deal(torch.arange(5), torch.full((5,), 7))
+    cases.assign(torch.arange(5), torch.full((5,), 7))
     state.begin_episode(torch.arange(5))
     assert not torch.equal(first, state.plan.joints)
 
@@ -80,7 +80,7 @@ def test_random_numbers_are_those_of_the_member_whatever_the_env_the_cases_and_t
     assert torch.equal(state.normal("x"), normal)
     # member 1 of the second case, in an evaluation of which it is the first and alone
     others = FaultCases(JOINTS, CASES[1:], 1, **COMMON)
-    others.deal(torch.tensor([0]), torch.tensor([1]))
+    others.assign(torch.tensor([0]), torch.tensor([1]))
     assert torch.equal(FaultState(others, 1).normal("x")[0], normal[6])
     # a case is what its schedule alone would draw
     alone = FaultState(FaultSchedule(JOINTS, **{**COMMON, **CASES[1]}), 2)

@@ -141,10 +141,10 @@ def test_what_the_ledger_does_not_hold_is_drawn_as_the_recording_run_would_have(
 
 
 @pytest.mark.parametrize(
-    "kwargs", [{"scenario": (6, "mine", "dead+rom")}, {"candidates": JOINTS[3:9], "num_joints": (1, 3)}]
+    "kwargs", [{"scenario": (6, "mine", "dead+rom")}, {"joint_names": JOINTS[3:9], "num_joints": (1, 3)}]
 )
-def test_dealt_scenarios_and_chosen_joints_go_on_in_a_replay(path, kwargs):
-    if "candidates" in kwargs:
+def test_assigned_scenarios_and_chosen_joints_go_on_in_a_replay(path, kwargs):
+    if "joint_names" in kwargs:
         kwargs["severity"] = {**EVERYTHING["severity"], "rom": 0.3}
     record(path, **kwargs)
     expected = episode_of(FaultSchedule(JOINTS, **{**EVERYTHING, **kwargs}), 9)
@@ -224,7 +224,7 @@ def test_a_replay_of_cases_has_the_random_numbers_of_their_members(path):
     recorded, numbers = FaultState(cases, ENVS), []
     writer = LedgerWriter(path, recorded)
     for batch in range(2):
-        cases.deal(everyone % 2, everyone // 2 + batch)
+        cases.assign(everyone % 2, everyone // 2 + batch)
         recorded.begin_episode(everyone)
         writer.begin(everyone, everyone)
         numbers.append(recorded.normal("x"))

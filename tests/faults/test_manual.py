@@ -303,7 +303,7 @@ def test_a_replay_still_draws_what_the_ledger_does_not_hold(recorded):
 
 def test_a_panel_learns_what_is_typical_of_a_joint():
     severity = {"effort": {"joint_[01]": {"uniform": [2.0, 6.0]}, ".*": 9.0}, "rom": 0.3}
-    schedule = FaultSchedule(JOINTS, severity=severity, scenario="effort", candidates=JOINTS[1:])
+    schedule = FaultSchedule(JOINTS, severity=severity, scenario="effort", joint_names=JOINTS[1:])
     typical = [schedule.typical_severity("effort", joint) for joint in range(5)]
     assert typical == [None, 4.0, 9.0, 9.0, 9.0]  # the first never fails
     assert schedule.typical_severity("noise", 1) is None

@@ -113,7 +113,7 @@ def test_onsets_stay_in_range_or_among_the_choices():
     assert torch.allclose(chosen[[75, 100, 125]] / 5000, torch.full((3,), 1 / 3), atol=0.03)
 
 
-def test_forced_scenarios_are_dealt_out_in_turn():
+def test_forced_scenarios_are_assigned_in_turn():
     drawn = schedule(scenario=(1, 5, 8, "locked"))
     plan = drawn.draw(torch.arange(16), torch.zeros(16, dtype=torch.long))
     names = [drawn.scenarios[index].name for index in plan.scenario[:, 0].tolist()]
@@ -143,7 +143,7 @@ def test_an_episode_may_bring_several_faults():
 
 def test_only_candidates_fail_and_need_a_severity():
     severity = {"effort": {"FL_.*": 5.0}}
-    plan = draw(range(2000), ratios=(0, 0, 1, 0), candidates=JOINTS[:3], num_joints=(1, 3), severity=severity)
+    plan = draw(range(2000), ratios=(0, 0, 1, 0), joint_names=JOINTS[:3], num_joints=(1, 3), severity=severity)
     assert plan.joints[:, 0, :3].any(0).all()
     assert not plan.joints[..., 3:].any()
 
@@ -188,9 +188,9 @@ def test_a_level_lies_between_healthy_and_full_severity():
 
 def test_ratios_can_change_and_only_to_known_scenarios():
     drawn = schedule(ratios=(1, 0, 0, 0))
-    assert not drawn.breaks
+    assert not drawn.has_faults
     drawn.set_ratios((0, 1, 0, 0))
-    assert drawn.breaks
+    assert drawn.has_faults
     plan = drawn.draw(torch.arange(100), torch.zeros(100, dtype=torch.long))
     assert (plan.scenario == 1).all()
     with pytest.raises(UmcError, match="'locked' is new"):
@@ -198,10 +198,10 @@ def test_ratios_can_change_and_only_to_known_scenarios():
 
 
 def test_a_healthy_schedule_says_so():
-    assert not schedule(ratios=(1, 0, 0, 0)).breaks
-    assert not schedule(scenario=8).breaks
-    assert schedule(ratios=(1, 0, 0, 0.01)).breaks
-    assert schedule(scenario=(8, 1)).breaks
+    assert not schedule(ratios=(1, 0, 0, 0)).has_faults
+    assert not schedule(scenario=8).has_faults
+    assert schedule(ratios=(1, 0, 0, 0.01)).has_faults
+    assert schedule(scenario=(8, 1)).has_faults
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_a_healthy_schedule_says_so():
         ({"duration": 0}, "duration"),
         ({"period": (9, 3)}, "period"),
         ({"duty": 0.0}, "duty"),
-        ({"candidates": ["FL_hip_joint", "tail"]}, "tail"),
+        ({"joint_names": ["FL_hip_joint", "tail"]}, "tail"),
         # values of the wrong kind
         ({"seed": "abc"}, "seed abc must be a whole number"),
         ({"ratios": 1}, "ratios 1 must have 4 numbers"),

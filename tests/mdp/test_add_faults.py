@@ -16,6 +16,7 @@ from isaaclab_tasks.contrib.velocity.config.spot.flat_env_cfg import SpotFlatEnv
 from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
 from isaaclab_tasks.utils import preset, resolve_presets, resolve_task_config
 from umc import mdp
+from umc.faults import FaultsCfg
 from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
 from umc.training.task_cfg import HYDRA_QUIET
 from umc.utils.errors import UmcError
@@ -200,7 +201,8 @@ class FaultyGo2EnvCfg(UnitreeGo2FlatEnvCfg):
         add(self)
 
 
-def test_isaac_labs_commands_resolve_such_a_task():
+def test_isaac_labs_commands_resolve_such_a_task(monkeypatch):
+    monkeypatch.setattr("umc.mdp.events.JointLimitWriter", lambda _: None)
     gym.register("Faulty-Go2", entry_point="", kwargs={"env_cfg_entry_point": f"{__name__}:{FaultyGo2EnvCfg.__name__}"})
     try:
         overrides = ["physics=ovphysx", "env.events.faults.params.num_joints=[1,3]", "env.events.faults.params.seed=5"]
@@ -215,8 +217,11 @@ def test_isaac_labs_commands_resolve_such_a_task():
         assert list(cfg.events.faults.params["num_joints"]) == [1, 3]
         assert cfg.events.faults.params["seed"] == 5
         robot = SimpleNamespace(joint_names=["a", "b", "c", "d"])
-        env = SimpleNamespace(cfg=cfg, scene={"robot": robot}, num_envs=2, device="cpu", max_episode_length=1000)
+        env = SimpleNamespace(cfg=cfg, scene={"robot": robot}, num_envs=2, device="cpu", step_dt=0.02)
         assert mdp.joint_sensor(cfg.observations.policy.joint_pos, env) is not None
+        env.max_episode_length = 1000
+        drawn = mdp.joint_faults(cfg.events.faults, env).source.draw(torch.arange(99), torch.zeros(99).long())
+        assert set(drawn.joints.sum(-1).flatten().tolist()) == {0, 1, 2, 3}  # healthy, or what the override says
 
 
 def test_every_parameter_of_the_schedule_arrives():
@@ -235,6 +240,10 @@ def test_every_parameter_of_the_schedule_arrives():
     params = add(UnitreeGo2FlatEnvCfg(), joint_names=[HIPS], **schedule).events.faults.params
     assert {name: value for name, value in params.items() if name != "asset_cfg"} == schedule
     assert (params["asset_cfg"].name, params["asset_cfg"].joint_names) == ("robot", [HIPS])
+    cfg = UnitreeGo2FlatEnvCfg()
+    mdp.add_faults(cfg, faults=FaultsCfg(**{**schedule, "seed": 1}, joint_names=[HIPS]), seed=9)
+    assert cfg.events.faults.params["seed"] == 9
+    assert cfg.to_dict()["events"] == add(UnitreeGo2FlatEnvCfg(), joint_names=[HIPS], **schedule).to_dict()["events"]
 
 
 def test_commands_that_fail_get_the_term_that_lets_them():

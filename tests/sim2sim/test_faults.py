@@ -72,7 +72,7 @@ def test_noise_is_that_of_the_member_in_isaac_lab_however_often_its_env_was_rese
     here = read(faults_of("noise", envs=(2,), num_envs=4, noise=0.1), 3)[3].position[0, 1] - ANGLES[0, 1]
     case = {"scenario": "noise", "onset": 2, "num_joints": (1, 1), "joint_names": ["b"], "severity": {"noise": 0.1}}
     cases = FaultCases(NAMES, [{**case, "seed": 8}, {**case, "seed": 3}], 1)
-    cases.deal(torch.tensor([1]), torch.tensor([2]))
+    cases.assign(torch.tensor([1]), torch.tensor([2]))
     state = FaultState(cases, 1)
     for _ in range(3):
         state.begin_episode(torch.tensor([0]))

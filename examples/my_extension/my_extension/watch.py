@@ -49,7 +49,7 @@ def watch(physics: str = "ovphysx", steps: int = 60) -> dict[str, list[float]]:
     cfg.scene.num_envs = len(KINDS) + 1
     cfg.terminations.trunk_contact = None  # who falls stays on the ground
     cfg.events.faults.params |= {
-        "scenario": [*KINDS, 8],  # dealt out to the envs in turn; 8 is healthy
+        "scenario": [*KINDS, 8],  # assigned to the envs in turn; 8 is healthy
         "severity": {"coarse": STEP, "effort": TORQUE},
         "num_joints": (12, 12),
         "onset": ONSET,

@@ -121,7 +121,7 @@ class Protocol:
         return [(setting, scenario) for setting in self.settings for scenario in self.scenarios]
 
     def cases(self) -> list[dict[str, Any]]:
-        """The cells as parameters of :class:`umc.faults.FaultCases`.
+        """The cells as cases of :class:`umc.faults.FaultCases`.
 
         Returns:
             One mapping per cell.

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from umc.faults.checks import is_list_of, is_number, is_whole
+from umc.faults.cfg import is_integer, is_list_of, is_number
 from umc.utils.errors import UmcError
 
 TRACK = ("width", "block_length", "border")
@@ -31,12 +31,12 @@ def check_entry(where: str, entry: Mapping[str, Any]) -> None:
             raise UmcError(f"{where}: {key} must be {wanted}, not {value!r}")
     for name, column in entry["settings"].items():
         # None is flat ground
-        if not is_list_of(lambda one, name=name: is_whole(one) or (name == "perlin_seed" and one is None), column):
+        if not is_list_of(lambda one, name=name: is_integer(one) or (name == "perlin_seed" and one is None), column):
             raise UmcError(f"{where}: settings.{name} must be a list of whole numbers, not {column!r}")
 
 
 def _is_count(value: Any) -> bool:
-    return is_whole(value) and value >= 1
+    return is_integer(value) and value >= 1
 
 
 def _is_finite(value: Any) -> bool:
@@ -67,7 +67,7 @@ _ENTRY: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "settings": ("a mapping with lists seed and onset", _is_mapping),
     "scenarios": (
         "a list of numbers and names",
-        lambda value: is_list_of(lambda one: is_whole(one) or isinstance(one, str), value),
+        lambda value: is_list_of(lambda one: is_integer(one) or isinstance(one, str), value),
     ),
     "command": (
         "a list of three numbers, x [m/s], y [m/s] and yaw [rad/s]",

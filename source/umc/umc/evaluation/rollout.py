@@ -23,7 +23,7 @@ from umc.evaluation.protocol import Protocol
 from umc.evaluation.starts import starts_of
 from umc.faults import FaultCases
 from umc.mdp import foot_contact, height_above_ground
-from umc.mdp.events import joint_faults_of
+from umc.mdp.fault_terms import joint_faults_of
 from umc.terrains.tracks import TrackImporter
 from umc.utils.errors import UmcError
 
@@ -158,7 +158,7 @@ def begin(env: ManagerBasedRLEnv, protocol: Protocol, lineup: Lineup | None = No
     lineup = lineup or line_up(protocol, env.num_envs)
     source = joint_faults_of(env).source
     assert isinstance(source, FaultCases)
-    source.deal(lineup.cell, lineup.member)
+    source.assign(lineup.cell, lineup.member)
     seed = torch.tensor([setting.seed for setting, _ in protocol.cells])
     starts_of(env).prepare(seed[lineup.cell], lineup.member)
     terrain = env.scene.terrain

@@ -3,6 +3,7 @@
 """What breaks, when, and in which env: pure torch, no simulator."""
 
 from umc.faults.cases import FaultCases
+from umc.faults.cfg import ONSET_RANGE, FaultsCfg
 from umc.faults.kinds import KINDS, CommandKind, FaultKind, JointKind, JointLimits, SensorKind, find_kind, register_kind
 from umc.faults.ledger import (
     MADE_BY_HAND,
@@ -20,7 +21,7 @@ from umc.faults.paper import PAPER, paper_settings, training_faults
 from umc.faults.plan import NEVER, FaultPlan
 from umc.faults.replay import FaultReplay
 from umc.faults.scenarios import SCENARIOS, SUBCATEGORIES, Scenario, find_scenario
-from umc.faults.schedule import ONSET_RANGE, FaultSchedule
+from umc.faults.schedule import FaultSchedule
 from umc.faults.state import FAULT_FLAG_WIDTH, FaultState, LiveFault, PlanSource
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "FaultReplay",
     "FaultSchedule",
     "FaultState",
+    "FaultsCfg",
     "JointKind",
     "JointLimits",
     "JointRange",

@@ -1,17 +1,16 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Deals several schedules out over envs, so that one simulation holds a whole grid of conditions."""
+"""Assigns several schedules to envs, so that one simulation holds a whole grid of conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from inspect import signature
 from typing import Any
 
 import torch
 
-from umc.faults.checks import check_mapping, is_list_of
+from umc.faults.cfg import FaultsCfg, check_mapping, faults_cfg, is_list_of
 from umc.faults.kinds import FaultKind
 from umc.faults.plan import FaultPlan
 from umc.faults.random import seed_word
@@ -19,35 +18,42 @@ from umc.faults.scenarios import Scenario
 from umc.faults.schedule import FaultSchedule, Identity
 from umc.utils.errors import UmcError
 
-_KNOWN = frozenset(signature(FaultSchedule).parameters)
-"""What a case can change."""
-
 
 class FaultCases:
-    """One schedule per case; every env meets one case as one of its members.
+    """One schedule per case; every env is assigned one case, of which it is one member.
 
     A plan depends on (the case's seed, member) only, and so do the random numbers of noise and lost commands: member 3
-    of a case breaks the same way in whatever env, batch or order it is simulated. Every episode of an env brings the
-    same until :meth:`deal` is called again.
+    of a case breaks the same way in whatever env, batch or order it is simulated. Every episode of an env repeats the
+    same plan until :meth:`assign` is called again.
 
     Args:
         joint_names: All joints, in the order of observations.
-        cases: What each case changes of the parameters of :class:`FaultSchedule`; ``joint_names`` in a case names
-            the joints that can fail, and its severities come on top of the shared ones.
+        cases: Fields of :class:`FaultsCfg` that each case changes; its severities come on top of the shared ones.
         num_envs: Number of envs.
-        **common: Parameters that all cases share.
+        faults: What all cases share.
+        environment: ``episode_length``, ``nominal`` and ``device`` of :class:`FaultSchedule`, and fields of ``faults``
+            as a shorthand.
 
     Raises:
         UmcError: If there is no case, or one makes no sense.
     """
 
     def __init__(
-        self, joint_names: Sequence[str], cases: Sequence[Mapping[str, Any]], num_envs: int, **common: Any
+        self,
+        joint_names: Sequence[str],
+        cases: Sequence[Mapping[str, Any]],
+        num_envs: int,
+        /,
+        faults: FaultsCfg | None = None,
+        **environment: Any,
     ) -> None:
         if not is_list_of(lambda case: isinstance(case, Mapping), cases) or not cases:
             raise UmcError("cases must be a list of one or several mappings")
-        kinds = list(dict.fromkeys(kind for case in cases for kind in _kinds_of(case, joint_names, common)))
-        self.schedules = [_schedule(case, joint_names, {**common, "kinds": kinds}) for case in cases]
+        shared = {name: environment.pop(name) for name in _FIELDS if name in environment}
+        cfgs = [_case_cfg(faults_cfg(faults, shared), case) for case in cases]
+        kinds = [kind.name for cfg in cfgs for kind in FaultSchedule(joint_names, cfg, **environment).kinds]
+        kinds = list(dict.fromkeys(kinds))
+        self.schedules = [FaultSchedule(joint_names, cfg, **{**environment, "kinds": kinds}) for cfg in cfgs]
         first = self.schedules[0]
         self.joint_names = first.joint_names
         self.kinds: tuple[FaultKind, ...] = first.kinds
@@ -63,7 +69,7 @@ class FaultCases:
             for schedule in self.schedules
         ]
         number = torch.arange(num_envs, device=self.device)
-        self.deal(number % len(cases), number // len(cases))
+        self.assign(number % len(cases), number // len(cases))
 
     @property
     def num_faults(self) -> int:
@@ -71,42 +77,21 @@ class FaultCases:
         return max(schedule.num_faults for schedule in self.schedules)
 
     @property
-    def breaks(self) -> bool:
+    def has_faults(self) -> bool:
         """Whether any env can get a fault."""
-        return any(schedule.breaks for schedule in self.schedules)
+        return any(schedule.has_faults for schedule in self.schedules)
 
     def typical_severity(self, kind: str, joint: int) -> float | None:
-        """The middle of what the first case draws that knows the kind; see :meth:`FaultSchedule.typical_severity`.
-
-        Args:
-            kind: A kind of fault.
-            joint: Number of the joint.
-
-        Returns:
-            Severity, in the kind's unit; None if no case draws any.
-        """
+        """As :meth:`FaultSchedule.typical_severity`, of the first case that draws the kind."""
         found = (schedule.typical_severity(kind, joint) for schedule in self.schedules)
         return next((severity for severity in found if severity is not None), None)
 
-    def deal(self, case: torch.Tensor, member: torch.Tensor) -> None:
-        """Says what each env meets from its next reset on; to be called right before it.
-
-        Args:
-            case: Number of the case, dtype int64. Shape is (E,).
-            member: Which member of the case, dtype int64. Shape is (E,).
-        """
+    def assign(self, case: torch.Tensor, member: torch.Tensor) -> None:
+        """Assign a case and a member to each env from its next reset on; both int64 of shape (E,)."""
         self.case, self.member = case.to(self.device), member.to(self.device)
 
     def draw(self, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
-        """Plans of some envs.
-
-        Args:
-            env_ids: The envs, dtype int64. Shape is (N,).
-            episode: Not used: every episode of an env is that of its member.
-
-        Returns:
-            The plans.
-        """
+        """Draw the plans of some envs, int64 of shape (N,); every episode of an env is that of its member."""
         parts, order = [], []
         for number, schedule in enumerate(self.schedules):
             mine = (self.case[env_ids] == number).nonzero().squeeze(1)
@@ -124,20 +109,20 @@ class FaultCases:
         )
 
     def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
-        """Says what random numbers are drawn for: env and episode do not count, nor how often an env was reset.
-
-        Args:
-            env_ids: The envs, dtype int64. Shape is (N,).
-            episode: Not used, as for plans.
-
-        Returns:
-            The case's seed, and the member as the env, in episode 0: what the case's schedule alone would draw for.
-        """
+        """Return the case's seed, the member as the env, and episode 0: what the case's schedule alone would."""
         return self._seeds[self.case[env_ids]], self.member[env_ids], torch.zeros_like(env_ids)
 
 
+_FIELDS = tuple(field.name for field in fields(FaultsCfg))
+
+
+def _case_cfg(shared: FaultsCfg, case: Mapping[str, Any]) -> FaultsCfg:
+    severity = check_mapping("severity", shared.severity) | check_mapping("severity", case.get("severity"))
+    return faults_cfg(shared, {**case, "severity": severity}, "a case has")
+
+
 def _widen(plan: FaultPlan, scenario: torch.Tensor, num_faults: int) -> FaultPlan:
-    """Adds faults that never set in, so that all plans have the same shape."""
+    """Add faults that never set in, so that all plans have the same shape."""
     values = {field.name: getattr(plan, field.name) for field in fields(FaultPlan)} | {"scenario": scenario}
     missing = num_faults - scenario.shape[1]
     if missing:
@@ -149,21 +134,3 @@ def _widen(plan: FaultPlan, scenario: torch.Tensor, num_faults: int) -> FaultPla
         values["joints"] = values["joints"].clone()
         values["joints"][:, -missing:] = False
     return FaultPlan(**values)
-
-
-def _schedule(case: Mapping[str, Any], joint_names: Sequence[str], common: Mapping[str, Any]) -> FaultSchedule:
-    own = dict(case)
-    unknown = [name for name in own if name not in _KNOWN]
-    if unknown:
-        raise UmcError(f"a case has no parameter '{unknown[0]}'; see umc.faults.FaultSchedule for those it has")
-    if "joint_names" in own:
-        own["candidates"] = own.pop("joint_names")
-    own["severity"] = {
-        **check_mapping("severity", common.get("severity")),
-        **check_mapping("severity", own.get("severity")),
-    }
-    return FaultSchedule(joint_names, **{**common, **own})
-
-
-def _kinds_of(case: Mapping[str, Any], joint_names: Sequence[str], common: Mapping[str, Any]) -> list[str]:
-    return [kind.name for kind in _schedule(case, joint_names, common).kinds]

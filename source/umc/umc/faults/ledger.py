@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import json
-import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from umc.faults.checks import check_path
+from umc.faults.cfg import check_path
+from umc.faults.kinds import NO_LIMIT
 from umc.faults.ledger_writer import FORMAT, VERSION
 from umc.faults.plan import BY_HAND
 from umc.faults.scenarios import Scenario
@@ -259,7 +259,7 @@ def _take(ledger: Ledger, line: dict[str, Any]) -> None:
         limits = {}
         if "lower" in line:
             columns = [
-                [no_limit(name) if value is None else _float32(value) for value in line[name]]
+                [NO_LIMIT[name] if value is None else _float32(value) for value in line[name]]
                 for name in ("lower", "upper", "effort", "velocity")
             ]
             limits = {name: JointRange(*row) for name, row in zip(names, zip(*columns, strict=True), strict=True)}
@@ -283,18 +283,6 @@ def _draws(words: Any) -> tuple[int, int, int] | None:
     if not isinstance(words, list) or [type(word) for word in words] != [int] * 3:
         raise ValueError(f"draws {words} are no seed, env and episode")
     return words[0], words[1], words[2]
-
-
-def no_limit(name: str) -> float:
-    """What a missing number means in a ledger.
-
-    Args:
-        name: Which of :class:`~umc.faults.JointLimits`.
-
-    Returns:
-        Infinity, on the side where it limits nothing.
-    """
-    return -math.inf if name == "lower" else math.inf
 
 
 def _amend(ledger: Ledger, episode: LedgerEpisode, faults: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 import umc
-from umc.faults.checks import check_path
+from umc.faults.cfg import check_path
 from umc.faults.kinds import JointLimits
 from umc.faults.plan import NEVER, FaultPlan
 from umc.faults.schedule import FaultSchedule

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-from umc.faults.kinds import FaultKind, JointLimits, find_kind
-from umc.faults.ledger import Ledger, LedgerFault, no_limit, read_ledger
+from umc.faults.kinds import FaultKind, find_kind
+from umc.faults.ledger import Ledger, LedgerFault, read_ledger
 from umc.faults.plan import BY_HAND, NEVER, FaultPlan, empty_plan, widen_plan
 from umc.faults.random import seed_word
 from umc.faults.schedule import FaultSchedule, Identity
@@ -98,9 +98,9 @@ class FaultReplay:
             self._draws = torch.tensor(draws, device=self.device)
 
     @property
-    def breaks(self) -> bool:
+    def has_faults(self) -> bool:
         """Whether any env can get a fault."""
-        return bool(self._plan.joints.any()) or (self.schedule is not None and self.schedule.breaks)
+        return bool(self._plan.joints.any()) or (self.schedule is not None and self.schedule.has_faults)
 
     def draw(self, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
         """Plans of some envs.
@@ -272,15 +272,8 @@ def _schedule(ledger: Ledger, device: torch.device) -> FaultSchedule | None:
     header = ledger.header
     if header.schedule is None:
         return None
-    settings = dict(header.schedule)
     try:
-        if settings["nominal"] is not None:
-            limits = {
-                name: torch.tensor([no_limit(name) if value is None else value for value in values], device=device)
-                for name, values in settings["nominal"].items()
-            }
-            settings["nominal"] = JointLimits(**limits)
-        schedule = FaultSchedule(header.joint_names, **settings, device=device)
+        schedule = FaultSchedule.from_settings(header.joint_names, header.schedule, device)
     except (UmcError, TypeError, KeyError) as error:
         raise UmcError(f"the schedule of the ledger {ledger.path} makes no sense: {error}") from error
     # the ledger of a replay may hold kinds that only came by hand

@@ -7,38 +7,30 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 import torch
 
-from umc.faults.checks import (
-    candidate_ids,
+from umc.faults.cfg import (
+    FaultsCfg,
     check_count,
     check_duty,
+    check_joints,
     check_mapping,
     check_onset,
     check_ratios,
     check_scenario,
     check_seed,
     check_steps,
+    faults_cfg,
 )
-from umc.faults.kinds import FaultKind, find_kind
+from umc.faults.kinds import NO_LIMIT, FaultKind, JointLimits, find_kind
 from umc.faults.plan import NEVER, FaultPlan
 from umc.faults.random import Word, integers, philox, uniform
-from umc.faults.scenarios import Description, Scenario, find_scenario
-from umc.faults.severity import Severities, SeverityValue
+from umc.faults.scenarios import Scenario, find_scenario
+from umc.faults.severity import Severities
 from umc.utils.errors import UmcError
-
-if TYPE_CHECKING:
-    from umc.faults.kinds import JointLimits
-
-ONSET_RANGE = (1, 250)
-"""First and last training onset [env steps]. The paper prints none; this holds its inference onsets (75, 100, 125) and
-lets a policy meet faults both while it starts to walk and within the first 5 s of walking."""
-
-Span = int | tuple[int, int]
-"""A number of env steps, or the least and the most, drawn uniformly."""
 
 Identity = tuple[Word, torch.Tensor, torch.Tensor]
 """Seed, env and episode that random numbers are drawn for; one seed for all envs, or one for each."""
@@ -76,98 +68,76 @@ class FaultSchedule:
 
     Args:
         joint_names: All joints, in the order of observations.
-        severity: By kind: a number, a distribution, or a mapping from joint-name patterns to either (see
-            :mod:`umc.faults.severity`).
-        candidates: Names of the joints that can fail; all joints if not given.
-        seed: Seed of every draw.
-        ratios: How often each subcategory of the paper is drawn, in its order; or odds by the name of a scenario.
-            They need not sum to 1.
-        scenario: A scenario for all envs, or several that envs get in turn (env ``i`` the ``i % n``-th), instead of
-            the ratios.
-        scenarios: Scenarios of your own, by name.
-        num_joints: Fewest and most faulty joints of a fault.
-        num_faults: Fewest and most faults of an episode; each draws its scenario, joints and times.
-        onset_range: First and last onset, drawn uniformly [env steps].
-        onset: Onsets to choose from instead [env steps]; one number or several.
-        duration: How long a fault lasts [env steps]; None for the rest of the episode.
-        period: From one return of an intermittent fault to the next [env steps]; None for a fault that stays.
-        duty: Part of the period that an intermittent fault is on [-].
+        faults: What fails.
         episode_length: Length of an episode, to check the onsets against [env steps].
-        nominal: What healthy joints can do, every shape (J,): for severities that are fractions, and for mild ones.
+        nominal: Limits of healthy joints, every shape (J,): for severities that are fractions, and for mild ones.
         kinds: Kinds that plans have room for besides those of the scenarios.
         device: Where plans are made.
+        changes: Fields of ``faults``, as a shorthand.
 
     Raises:
-        UmcError: If an argument makes no sense.
+        UmcError: If a field makes no sense.
     """
 
     def __init__(
         self,
         joint_names: Sequence[str],
+        /,
+        faults: FaultsCfg | None = None,
         *,
-        severity: Mapping[str, SeverityValue] | None = None,
-        candidates: Sequence[str] | None = None,
-        seed: int = 0,
-        ratios: Sequence[float] | Mapping[str, float] = (1.0, 1.0, 1.0, 1.0),
-        scenario: int | str | Sequence[int | str] | None = None,
-        scenarios: Mapping[str, Description] | None = None,
-        num_joints: tuple[int, int] = (2, 4),
-        num_faults: tuple[int, int] = (1, 1),
-        onset_range: tuple[int, int] = ONSET_RANGE,
-        onset: int | Sequence[int] | None = None,
-        duration: Span | None = None,
-        period: Span | None = None,
-        duty: float = 0.5,
         episode_length: int | None = None,
         nominal: JointLimits | None = None,
         kinds: Sequence[str] = (),
         device: str | torch.device = "cpu",
+        **changes: Any,
     ) -> None:
+        cfg = faults_cfg(faults, changes)
         self.joint_names = tuple(joint_names)
-        self.seed = check_seed(seed)
-        severity = check_mapping("severity", severity)
+        self.seed = check_seed(cfg.seed)
+        severity = check_mapping("severity", cfg.severity)
         self.device = torch.device(device)
         self.level = 1.0
-        """How hard faults hit: 1 for their full severity, towards 0 for healthy joints; a curriculum raises it."""
+        """Share of the full severity, from 0 for healthy joints to 1; a curriculum raises it."""
         self.changes = 0
-        """How often odds or level have changed since; plans depend on when they were made if this is not 0."""
+        """How often odds or level have changed since; if not 0, plans depend on when they were drawn."""
         self.joint_ids = torch.arange(len(self.joint_names), device=self.device)
         """Number of each joint in random draws."""
-        self._own = check_mapping("scenarios", scenarios)
-        ids = candidate_ids(self.joint_names, candidates)
+        self._own = check_mapping("scenarios", cfg.scenarios)
+        ids = check_joints(self.joint_names, cfg.joint_names)
         self._candidates = torch.zeros(len(self.joint_names), dtype=torch.bool, device=self.device)
         self._candidates[ids] = True
-        self._num_joints = check_count("num_joints", num_joints, 1, len(ids), "joints that can fail")
-        self._num_faults = check_count("num_faults", num_faults, 1, _STREAMS_OF_A_FAULT, "faults of an episode")
-        self._onsets, self._onset_range = check_onset(onset, onset_range, episode_length, self.device)
-        self._duration, self._period = check_steps("duration", duration), check_steps("period", period)
-        self._duty = check_duty(duty)
+        self._num_joints = check_count("num_joints", cfg.num_joints, len(ids), "joints that can fail")
+        self._num_faults = check_count("num_faults", cfg.num_faults, _STREAMS_OF_A_FAULT, "faults of an episode")
+        onsets, self._onset_range = check_onset(cfg.onset, cfg.onset_range, episode_length)
+        self._onsets = None if onsets is None else torch.tensor(onsets, device=self.device)
+        self._duration, self._period = check_steps("duration", cfg.duration), check_steps("period", cfg.period)
+        self._duty = check_duty(cfg.duty)
 
         self.scenarios: tuple[Scenario, ...] = ()
         """All scenarios that may be drawn."""
-        self._dealt: torch.Tensor | None = None
+        self._assigned: torch.Tensor | None = None
         self._cumulative: torch.Tensor | None = None
         self._odds: dict[str, float] | None = None
-        if scenario is None:
-            odds = check_ratios(ratios)
+        if cfg.scenario is None:
+            odds = check_ratios(cfg.ratios)
             # a scenario of no odds may get some later, but only with a severity
             self.scenarios = tuple(find_scenario(name, self._own) for name in odds)
             self._set_odds(odds)
         else:
-            dealt = [find_scenario(name, self._own) for name in check_scenario(scenario)]
-            self.scenarios = tuple(dict.fromkeys(dealt))
-            self._dealt = torch.tensor([self.scenarios.index(one) for one in dealt], device=self.device)
+            in_turn = [find_scenario(name, self._own) for name in check_scenario(cfg.scenario)]
+            self.scenarios = tuple(dict.fromkeys(in_turn))
+            self._assigned = torch.tensor([self.scenarios.index(one) for one in in_turn], device=self.device)
         self.settings: dict[str, Any] = {
             "severity": _plain(severity),
-            "candidates": None if candidates is None else list(candidates),
-            "seed": seed,
+            "candidates": None if cfg.joint_names is None else list(cfg.joint_names),
+            "seed": cfg.seed,
             "ratios": self.ratios,
-            "scenario": None if self._dealt is None else [self.scenarios[index].name for index in self._dealt.tolist()],
+            "scenario": None if self._assigned is None else [self.scenarios[i].name for i in self._assigned.tolist()],
             "scenarios": _plain(self._own),
             "num_joints": self._num_joints,
             "num_faults": self._num_faults,
             "onset_range": self._onset_range,
-            "onset": None if self._onsets is None else self._onsets.tolist(),
+            "onset": onsets,
             "duration": self._duration,
             "period": self._period,
             "duty": self._duty,
@@ -177,36 +147,39 @@ class FaultSchedule:
             if nominal is None
             else {key: _plain(value.tolist()) for key, value in vars(nominal).items()},
         }
-        """What was asked for, in plain numbers, strings, lists and mappings."""
+        """The arguments in plain numbers, strings, lists and mappings, as ledgers hold them (:meth:`from_settings`)."""
 
-        self.kinds: tuple[FaultKind, ...] = ()
-        """Kinds in use, those that act first first."""
-        self._severities: dict[str, Severities] = {}
-        self._know_kinds(severity, kinds, ids, nominal)
-        self._lay_out()
-
-    def _know_kinds(
-        self,
-        severity: Mapping[str, SeverityValue],
-        more: Sequence[str],
-        candidates: Sequence[int],
-        nominal: JointLimits | None,
-    ) -> None:
         named = {kind: find_kind(kind) for kind in severity}
-        used = {name: find_kind(name) for name in more}
+        used = {name: find_kind(name) for name in kinds}
         used |= {name: find_kind(name) for scenario in self.scenarios for name in scenario.kinds}
-        self.kinds = tuple(sorted(used.values(), key=lambda kind: (kind.rank, kind.name)))
+        self.kinds: tuple[FaultKind, ...] = tuple(sorted(used.values(), key=lambda kind: (kind.rank, kind.name)))
+        """Kinds in use, in the order in which they act."""
+        self._severities: dict[str, Severities] = {}
         for kind in {**named, **used}.values():
             value = severity.get(kind.name, kind.default)
             if value is None:
                 raise UmcError(f"kind '{kind.name}' needs a severity {kind.unit}: severity={{'{kind.name}': ...}}")
-            self._severities[kind.name] = Severities(kind, value, self.joint_names, candidates, nominal, self.device)
-        index = {kind.name: number for number, kind in enumerate(self.kinds)}
-        table = torch.zeros(len(self.scenarios), len(self.kinds), dtype=torch.bool)
-        for row, scenario in enumerate(self.scenarios):
-            table[row, [index[kind] for kind in scenario.kinds]] = True
-        self._kinds_of = table.to(self.device)
+            self._severities[kind.name] = Severities(kind, value, self.joint_names, ids, nominal, self.device)
+        table = [[kind.name in scenario.kinds for kind in self.kinds] for scenario in self.scenarios]
+        self._kinds_of = torch.tensor(table, dtype=torch.bool, device=self.device)
         self._detected = torch.tensor([scenario.detected for scenario in self.scenarios], device=self.device)
+        self._lay_out()
+
+    @classmethod
+    def from_settings(
+        cls, joint_names: Sequence[str], settings: Mapping[str, Any], device: str | torch.device
+    ) -> FaultSchedule:
+        """Make the schedule that wrote its :attr:`settings` into a ledger."""
+        values = dict(settings)
+        values["joint_names"] = values.pop("candidates")
+        if values["nominal"] is not None:
+            limits = {
+                name: torch.tensor([NO_LIMIT[name] if value is None else value for value in column], device=device)
+                for name, column in values["nominal"].items()
+            }
+            values["nominal"] = JointLimits(**limits)
+        environment = {name: values.pop(name) for name in ("episode_length", "nominal", "kinds")}
+        return cls(joint_names, faults_cfg(None, values), **environment, device=device)
 
     @property
     def num_faults(self) -> int:
@@ -215,41 +188,30 @@ class FaultSchedule:
 
     @property
     def ratios(self) -> dict[str, float] | None:
-        """Odds of each scenario; None if scenarios are dealt out."""
+        """Odds of each scenario; None if scenarios are assigned."""
         return None if self._odds is None else dict(self._odds)
 
     @property
-    def breaks(self) -> bool:
+    def has_faults(self) -> bool:
         """Whether any env can get a fault now; False for a healthy stage."""
         odds = self._odds or {}
         return any(odds.get(scenario.name, 1.0) > 0.0 and scenario.kinds for scenario in self.scenarios)
 
     def typical_severity(self, kind: str, joint: int) -> float | None:
-        """The middle of what may be drawn.
-
-        Args:
-            kind: A kind of fault.
-            joint: Number of the joint.
-
-        Returns:
-            Severity, in the kind's unit; None if this kind is never drawn, or this joint never fails.
-        """
+        """Middle of the severities of a kind and joint, in the kind's unit; None if they are never drawn."""
         if kind not in self._severities or not self._candidates[joint]:
             return None
         middle = torch.full((1, len(self.joint_names)), 0.5, device=self.device)
         return float(self._severities[kind].sample(middle, 1.0)[0, joint])
 
     def set_ratios(self, ratios: Sequence[float] | Mapping[str, float]) -> None:
-        """Changes the odds of the scenarios, for all plans from now on.
-
-        Args:
-            ratios: See the constructor; no scenario may be new.
+        """Change the odds for all plans from now on (:attr:`FaultsCfg.ratios`).
 
         Raises:
-            UmcError: If the schedule deals scenarios out, or does not know one of them.
+            UmcError: If scenarios are assigned, or one is new.
         """
-        if self._dealt is not None:
-            raise UmcError("a schedule that deals scenarios out has no ratios")
+        if self._assigned is not None:
+            raise UmcError("a schedule that assigns scenarios to envs has no ratios")
         odds = check_ratios(ratios)
         known = [scenario.name for scenario in self.scenarios]
         unknown = [name for name in odds if find_scenario(name, self._own).name not in known]
@@ -259,13 +221,10 @@ class FaultSchedule:
         self._set_odds(odds)
 
     def set_level(self, level: float) -> None:
-        """Changes how hard faults hit, for all plans from now on.
-
-        Args:
-            level: From 0, healthy, to 1, the full severity.
+        """Change the share of the full severity, from 0 to 1, for all plans from now on.
 
         Raises:
-            UmcError: If it is out of range, or no kind in use can be mild.
+            UmcError: If it is out of range, or no kind in use has a mild form.
         """
         if not 0.0 <= level <= 1.0:
             raise UmcError(f"level {level} must be from 0 to 1")
@@ -281,34 +240,18 @@ class FaultSchedule:
         self._cumulative = (numbers.cumsum(0) / numbers.sum()).to(self.device)
 
     def draw(self, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
-        """Draws the plans of some envs.
-
-        Args:
-            env_ids: The envs, dtype int64. Shape is (N,).
-            episode: Which episode of each env, counted from 0, dtype int64. Shape is (N,).
-
-        Returns:
-            The plans.
-        """
+        """Draw the plans of some envs and their episodes, counted from 0; both int64 of shape (N,)."""
         words = self._draw_words(env_ids, episode)
         count = integers(words[int(_Stream.COUNT)], *self._num_faults)
         faults = [self._draw_fault(env_ids, words, number, number < count) for number in range(self.num_faults)]
         return FaultPlan(**{name: torch.stack([fault[name] for fault in faults], dim=1) for name in faults[0]})
 
     def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
-        """Says what the random numbers that faults need step by step are drawn for, such as those of noise.
-
-        Args:
-            env_ids: The envs, dtype int64. Shape is (N,).
-            episode: Which episode of each env, counted from 0, dtype int64. Shape is (N,).
-
-        Returns:
-            Seed, env and episode: here what was asked for.
-        """
+        """Return seed, env and episode that random numbers step by step, such as those of noise, are drawn for."""
         return self.seed, env_ids, episode
 
     def _lay_out(self) -> None:
-        """Gives every random word of a plan its place, so that one scramble of counters makes them all."""
+        """Assign every random word of a plan its place, so that one call of Philox draws them all."""
         ones, many = [int(_Stream.COUNT)], []
         for number in range(self.num_faults):
             first = _STREAMS_OF_A_FAULT * number
@@ -372,8 +315,8 @@ class FaultSchedule:
         }
 
     def _draw_scenario(self, env_ids: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
-        if self._dealt is not None:
-            return self._dealt[env_ids % len(self._dealt)]
+        if self._assigned is not None:
+            return self._assigned[env_ids % len(self._assigned)]
         assert self._cumulative is not None
         return torch.bucketize(uniform(words).double(), self._cumulative[:-1], right=True)
 
@@ -388,12 +331,5 @@ def _plain(value: Any) -> Any:
 
 
 def named_stream(name: str) -> int:
-    """Gives a quantity that only has a name random numbers of its own.
-
-    Args:
-        name: The name.
-
-    Returns:
-        The third word of the counter.
-    """
+    """Return the third word of the counter for a quantity that has a name only."""
     return crc32(name.encode()) | _NAMED

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from umc.faults.checks import is_number
+from umc.faults.cfg import SeverityValue, is_number
 from umc.faults.kinds import FaultKind, JointLimits
 from umc.utils.errors import UmcError
 
@@ -21,9 +21,6 @@ SHAPES = ("uniform", "log_uniform", "choice")
 
 FRACTION = "fraction"
 """``{"fraction": 0.3}``: part of the healthy joint's value; may hold a distribution."""
-
-SeverityValue = float | Mapping[str, Any]
-"""A number, a distribution, or a mapping from joint-name patterns to either."""
 
 
 @dataclass(frozen=True)

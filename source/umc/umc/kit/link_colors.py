@@ -138,7 +138,7 @@ def robot_path(env: Any, env_id: int) -> str:
     Returns:
         Path of its prim.
     """
-    from umc.mdp.events import joint_faults_of  # needs Isaac Lab, which whoever made the environment has loaded
+    from umc.mdp.fault_terms import joint_faults_of  # needs Isaac Lab, which whoever made the environment has loaded
 
     scene = env.scene
     path = scene[joint_faults_of(env).asset_name].cfg.prim_path

@@ -11,6 +11,7 @@ from isaaclab.utils import configclass
 
 from umc.faults.apply import CommandChannel
 from umc.faults.kinds import CommandKind, FaultKind
+from umc.mdp.fault_terms import joint_faults_of
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ class CommandFaults(ActionTerm):
     _asset: "Articulation"
 
     def __init__(self, cfg: "CommandFaultsCfg", env: "ManagerBasedRLEnv") -> None:
-        from umc.mdp.events import joint_faults_of
-
         super().__init__(cfg, env)
         self._export_IO_descriptor = False  # a robot has no such input
         self._no_action = torch.zeros(self.num_envs, 0, device=self.device)

@@ -3,33 +3,43 @@
 """Turns any manager-based task into one whose joints, sensors and commands fail: :func:`add_faults`."""
 
 import copy
-import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any, cast, override
 
+import torch
 from isaaclab.assets import ArticulationCfg
 from isaaclab.envs import ManagerBasedRLEnvCfg
 from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTermCfg, SceneEntityCfg
 from isaaclab.utils import configclass
 from isaaclab_tasks.utils import PresetCfg
 
-from umc.faults.kinds import CommandKind, JointKind
+from umc.faults import FaultCases, FaultsCfg, FaultSchedule, read_ledger
+from umc.faults.cfg import check_mapping, check_path, faults_cfg
+from umc.faults.kinds import CommandKind, FaultKind, JointKind, JointLimits
+from umc.faults.replay import ledger_kinds
+from umc.faults.severity import FRACTION, SHAPES
 from umc.mdp.actions import CommandFaultsCfg
-from umc.mdp.events import FAULTS_TERM, begin_fault_episode, joint_faults
+from umc.mdp.events import begin_fault_episode, joint_faults
+from umc.mdp.fault_terms import FAULTS_TERM
 from umc.mdp.observations import fault_flag, joint_mask, live_faults
 from umc.mdp.physics import prepare_robot
 from umc.mdp.sensor_cfg import SensorJob, action_terms, entries, variants
-from umc.mdp.validation import rehearse
 from umc.utils.errors import UmcError
 
 BEGIN_TERM, MASK_GROUP, FLAG_GROUP, COMMAND_TERM = "begin_faults", "joint_mask", "fault_flag", "command_faults"
 """Names of what is added, beside the event ``faults``."""
 
+PLACEHOLDER_JOINTS = 256
+"""Joints of the robot that faults are validated on; more than any robot has, so that no number of faulty joints is
+refused that a real one could have."""
+
 
 @configclass
 class JointMaskCfg(ObservationGroupCfg):
-    """Which joints the policy must not listen to."""
+    """Joints that the policy has to mask."""
 
     mask = ObservationTermCfg(func=joint_mask)
 
@@ -55,32 +65,23 @@ class FaultyJointsCfg(SceneEntityCfg):
     Patterns that match nothing are left to the fault term to refuse, which names the joints in one line.
     """
 
+    @override
     def resolve(self, scene: Any) -> None:
-        """See the base class."""
         joints = scene[self.name].joint_names
         if all(any(re.fullmatch(pattern, joint) for joint in joints) for pattern in self.joint_names or ()):
             super().resolve(scene)
 
 
-def fault_events(asset_cfg: SceneEntityCfg, **schedule: Any) -> dict[str, EventTermCfg]:
-    """The two event terms of faults.
-
-    Args:
-        asset_cfg: The robot, and the joints that can fail.
-        schedule: Parameters of :class:`joint_faults`.
-
-    Returns:
-        The term that begins episodes, which has to be the first reset event, and the one that breaks joints.
-    """
+def fault_events(asset_cfg: SceneEntityCfg, params: Mapping[str, Any]) -> dict[str, EventTermCfg]:
+    """Make the event terms of faults: the first of all reset events, and the one that switches faults in every step."""
     return {
         BEGIN_TERM: EventTermCfg(func=begin_fault_episode, mode="reset"),
-        # every step: switches due faults on
         FAULTS_TERM: EventTermCfg(
             func=cast(Any, joint_faults),
             mode="interval",
             interval_range_s=(0.0, 0.0),
             is_global_time=True,
-            params={"asset_cfg": asset_cfg, **schedule},
+            params={"asset_cfg": asset_cfg, **params},
         ),
     }
 
@@ -88,18 +89,19 @@ def fault_events(asset_cfg: SceneEntityCfg, **schedule: Any) -> dict[str, EventT
 def add_faults(
     env_cfg: Any,
     asset_name: str = "robot",
-    joint_names: Sequence[str] = (".*",),
+    joint_names: Sequence[str] | None = None,
     *,
+    faults: FaultsCfg | None = None,
     groups: Sequence[str] = ("policy",),
     quantities: Mapping[Callable[..., Any], str | None] | None = None,
-    **schedule: Any,
+    **changes: Any,
 ) -> None:
-    """Lets joints, sensors and commands of a robot fail, in place: a task of Isaac Lab's manager-based workflow.
+    """Let joints, sensors and commands of a robot fail, in place: a task of Isaac Lab's manager-based workflow.
 
     Added are two events (``begin_faults``, the first of all, and ``faults``), two observation groups (``joint_mask``
-    and ``fault_flag``, for policies that may be told) and, if commands can fail, the action term ``command_faults``.
+    and ``fault_flag``, for policies that may see faults) and, if commands can fail, the action term ``command_faults``.
     Observations of joints in the named groups become :class:`joint_sensor` terms, which keep their place, joints,
-    noise, scale, clip and history. Every other group, such as a critic's, keeps seeing the truth.
+    noise, scale, clip and history. Every other group, such as a critic's, keeps the true values.
 
     The robot's PhysX solver gets the iterations that hold joints to limits (:func:`umc.mdp.physics.prepare_robot`).
 
@@ -109,23 +111,25 @@ def add_faults(
     Args:
         env_cfg: The task's cfg, a :class:`~isaaclab.envs.ManagerBasedRLEnvCfg`.
         asset_name: The robot's name in the scene.
-        joint_names: Patterns of the joints that can fail.
+        joint_names: Patterns of the joints that can fail, in place of those of ``faults``.
+        faults: What fails, when and how hard.
         groups: Observation groups whose sensors can fail; they need a joint observation each.
         quantities: What further observation functions report of each joint: ``position`` [rad], ``velocity`` [rad/s]
-            or ``action``; None for one that shall go on telling the truth.
-        schedule: What breaks, when and how hard: ``severity``, ``ratios``, ``scenario``, ``scenarios``,
-            ``num_joints``, ``num_faults``, ``onset``, ``onset_range``, ``duration``, ``period``, ``duty``, ``seed``;
-            see :class:`~umc.faults.FaultSchedule`.
+            or ``action``; None for one that keeps its true values.
+        changes: Fields of ``faults``, as a shorthand: ``severity=...``, ``num_joints=...``.
 
     Raises:
         UmcError: If anything makes no sense. What depends on the robot's joints is found when the environment is
             made, all else here, and then nothing has been changed.
     """
     if not isinstance(env_cfg, ManagerBasedRLEnvCfg):
-        mend = "; choose with resolve_presets first" if isinstance(env_cfg, PresetCfg) else ""
-        raise UmcError(f"add_faults needs a ManagerBasedRLEnvCfg, not {type(env_cfg).__name__}{mend}")
-    asset_cfg = _faulty_joints(env_cfg, asset_name, joint_names)
-    kinds = rehearse(env_cfg, schedule, inspect.signature(joint_faults.__call__).parameters)
+        fix = "; choose with resolve_presets first" if isinstance(env_cfg, PresetCfg) else ""
+        raise UmcError(f"add_faults needs a ManagerBasedRLEnvCfg, not {type(env_cfg).__name__}{fix}")
+    changes = changes if joint_names is None else {**changes, "joint_names": joint_names}
+    faults = faults_cfg(faults, changes)
+    asset_cfg = _faulty_joints(env_cfg, asset_name, faults.joint_names)
+    kinds = validate_faults(env_cfg, faults)
+    params = {**faults.params(), **{name: value for name, value in changes.items() if name != "joint_names"}}
     job = SensorJob(asset_name, quantities or {}, action_terms(env_cfg))
     edits = _sensor_edits(env_cfg, groups, job)
     if any(isinstance(kind, CommandKind) for kind in kinds):
@@ -142,14 +146,17 @@ def add_faults(
     for holder, key, value in edits:
         holder[key] = value
     for terms in {id(terms): terms for terms in events}.values():
-        added = fault_events(copy.deepcopy(asset_cfg), **copy.deepcopy(schedule))
+        added = fault_events(copy.deepcopy(asset_cfg), copy.deepcopy(params))
         others = dict(terms)
         terms.clear()
         terms.update({BEGIN_TERM: added[BEGIN_TERM], **others, FAULTS_TERM: added[FAULTS_TERM]})
 
 
-def _faulty_joints(env_cfg: ManagerBasedRLEnvCfg, asset_name: str, joint_names: Sequence[str]) -> FaultyJointsCfg:
+def _faulty_joints(
+    env_cfg: ManagerBasedRLEnvCfg, asset_name: str, joint_names: Sequence[str] | None
+) -> FaultyJointsCfg:
     """The joints that can fail, as far as they can be checked without a robot."""
+    joint_names = [".*"] if joint_names is None else joint_names
     if isinstance(joint_names, str) or not joint_names:
         raise UmcError(f"joint_names must list patterns, such as ['.*_knee'], not {joint_names!r}")
     for pattern in joint_names:
@@ -209,3 +216,52 @@ def _sensor_edits(
 def _refuse_taken(present: Sequence[Mapping[str, Any]], name: str, what: str) -> None:
     if any(terms.get(name) is not None for terms in present):
         raise UmcError(f"the task has an {what} named '{name}' already; faults can be added once")
+
+
+def validate_faults(env_cfg: Any, faults: FaultsCfg) -> tuple[FaultKind, ...]:
+    """Make a schedule for a robot of placeholder joints, draw from it, and return the kinds of faults that are planned.
+
+    Raises:
+        UmcError: If a field makes no sense on any robot.
+    """
+    if faults.replay is not None:
+        return ledger_kinds(read_ledger(faults.replay))
+    if faults.ledger is not None:
+        check_path("ledger", faults.ledger)
+    names = [f"joint_{number}" for number in range(PLACEHOLDER_JOINTS)]
+    one = torch.ones(PLACEHOLDER_JOINTS)
+    robot: dict[str, Any] = {
+        "episode_length": _episode_length(env_cfg),
+        "nominal": JointLimits(-one, one, one, one),
+    }
+    kinds: tuple[FaultKind, ...] = ()
+    for severity in _without_patterns(check_mapping("severity", faults.severity)):
+        cfg = replace(faults, severity=severity, joint_names=None)
+        try:
+            if cfg.cases is None:
+                source = FaultSchedule(names, cfg, **robot)
+            else:
+                source = FaultCases(names, cfg.cases, 1, cfg, **robot)
+            source.draw(torch.zeros(1, dtype=torch.long), torch.zeros(1, dtype=torch.long))
+        except TypeError as error:  # a text where a number belongs, and the like
+            raise UmcError(f"faults cannot be drawn with these parameters: {error}") from error
+        kinds = source.kinds
+    return kinds
+
+
+def _without_patterns(severity: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Severities for joints of any name: each value of a pattern in turn, the first of all others."""
+    values = {
+        kind: list(value.values()) if isinstance(value, Mapping) and set(value) - {*SHAPES, FRACTION} else [value]
+        for kind, value in severity.items()
+    }
+    first = {kind: listed[0] for kind, listed in values.items()}
+    return [first, *({**first, kind: value} for kind, listed in values.items() for value in listed[1:])]
+
+
+def _episode_length(env_cfg: Any) -> int | None:
+    """Length of an episode [env steps], as far as it stands in the cfg."""
+    seconds, step, decimation = env_cfg.episode_length_s, getattr(env_cfg.sim, "dt", None), env_cfg.decimation
+    if not all(isinstance(value, int | float) for value in (seconds, step, decimation)):
+        return None  # not said yet, or a preset; the environment checks again
+    return math.ceil(seconds / (step * decimation))

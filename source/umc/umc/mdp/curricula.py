@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from isaaclab.managers import ManagerTermBase
 from isaaclab.utils.string import string_to_callable
 
+from umc.mdp.fault_terms import joint_faults_of
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -50,8 +51,6 @@ class fault_curriculum(ManagerTermBase):
         Returns:
             Stage and level, for the log.
         """
-        from umc.mdp.events import joint_faults_of
-
         step, schedule = env.common_step_counter, joint_faults_of(env).schedule
         stage = sum(step >= first for first, _ in self._stages) - 1
         if stage != self._stage and stage >= 0:

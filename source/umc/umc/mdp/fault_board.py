@@ -13,7 +13,8 @@ import torch
 from umc.faults import CommandKind, FaultKind, find_kind
 from umc.faults.kinds import KINDS
 from umc.mdp.actions import CommandFaultsCfg
-from umc.mdp.events import joint_faults_of, newest_env
+from umc.mdp.events import newest_env
+from umc.mdp.fault_terms import joint_faults_of
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class FaultBoard:
     def __init__(self, env: Any) -> None:
         self._env: ManagerBasedRLEnv = getattr(env, "unwrapped", env)
         self._term = joint_faults_of(self._env)
-        self._term.get_ready()
+        self._term.prepare_limits()
         self._state = self._term.state
         self._links: tuple[str, ...] | None = None
 

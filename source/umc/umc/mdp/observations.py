@@ -17,7 +17,7 @@ from isaaclab.utils.string import string_to_callable
 
 from umc.faults.apply import SensorChannel
 from umc.faults.kinds import ACTION, POSITION, VELOCITY
-from umc.mdp.events import joint_faults_of
+from umc.mdp.fault_terms import joint_faults_of
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:

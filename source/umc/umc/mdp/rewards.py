@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from isaaclab.managers import ManagerTermBase, RewardTermCfg, SceneEntityCfg
 
-from umc.mdp.events import fault_state
+from umc.mdp.fault_terms import fault_state
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation

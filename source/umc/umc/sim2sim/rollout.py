@@ -157,7 +157,7 @@ class World:
         nominal = JointLimits(*(value[0] for value in vars(joint_limits(self.kind.bounds)).values()))
         source = FaultCases(names, walk.cases, walk.num_envs, episode_length=walk.steps, nominal=nominal)
         case = np.zeros_like(walk.env) if walk.case is None else walk.case
-        source.deal(torch.as_tensor(case), torch.as_tensor(walk.member))
+        source.assign(torch.as_tensor(case), torch.as_tensor(walk.member))
         return source
 
     def run(self, rows: NDArray[np.int64]) -> Trace:

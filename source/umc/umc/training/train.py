@@ -250,7 +250,7 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
     from isaaclab_rl.rsl_rl.utils import check_rsl_rl_version, handle_deprecated_rsl_rl_cfg
 
     from umc.mdp import fault_state
-    from umc.mdp.events import joint_faults_of
+    from umc.mdp.fault_terms import joint_faults_of
 
     request, env_cfg = plan.request, plan.env_cfg
     apply_env_overrides(request.options, env_cfg)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from umc.mdp.events import joint_faults_of
+from umc.mdp.fault_terms import joint_faults_of
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv

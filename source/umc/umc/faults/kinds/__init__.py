@@ -5,6 +5,7 @@
 from umc.faults.kinds.base import (
     ACTION,
     KINDS,
+    NO_LIMIT,
     POSITION,
     VELOCITY,
     CommandKind,
@@ -27,6 +28,7 @@ __all__ = [
     "KINDS",
     "LONGEST_DELAY",
     "NOISE_RATE",
+    "NO_LIMIT",
     "POSITION",
     "VELOCITY",
     "Bias",

@@ -32,6 +32,10 @@ class JointLimits:
     """Largest speed [rad/s]."""
 
 
+NO_LIMIT = {"lower": -math.inf, "upper": math.inf, "effort": math.inf, "velocity": math.inf}
+"""Values of :class:`JointLimits` that limit nothing; ledgers leave them out."""
+
+
 class FaultKind(ABC):
     """One way to fail. Kinds hold no state: what a fault has to remember is passed to them."""
 

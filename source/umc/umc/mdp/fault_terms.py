@@ -1,0 +1,31 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Finds the fault term of an environment, and the fault state that it owns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from umc.utils.errors import UmcError
+
+if TYPE_CHECKING:
+    from isaaclab.envs import ManagerBasedEnv
+
+    from umc.faults import FaultState
+    from umc.mdp.events import joint_faults
+
+FAULTS_TERM = "faults"
+"""Name of the :class:`~umc.mdp.joint_faults` term in every task's events."""
+
+
+def joint_faults_of(env: ManagerBasedEnv) -> joint_faults:
+    """Return the ``faults`` event term of an environment; raises UmcError if it has none."""
+    manager = env.event_manager
+    if FAULTS_TERM not in manager.active_terms.get("interval", ()):
+        raise UmcError(f"the environment has no '{FAULTS_TERM}' interval event; add umc.mdp.joint_faults to its events")
+    return cast("joint_faults", manager.get_term_cfg(FAULTS_TERM).func)
+
+
+def fault_state(env: ManagerBasedEnv) -> FaultState:
+    """Return the fault state of an environment as of this env step; raises UmcError if it has no ``faults`` event."""
+    return joint_faults_of(env).state
