@@ -201,6 +201,10 @@ class FaultyGo2EnvCfg(UnitreeGo2FlatEnvCfg):
         add(self)
 
 
+class FakeEnv(SimpleNamespace):
+    """As much of an environment as terms look at before the simulation starts; a SimpleNamespace has no weakrefs."""
+
+
 def test_isaac_labs_commands_resolve_such_a_task(monkeypatch):
     monkeypatch.setattr("umc.mdp.events.JointLimitWriter", lambda _: None)
     gym.register("Faulty-Go2", entry_point="", kwargs={"env_cfg_entry_point": f"{__name__}:{FaultyGo2EnvCfg.__name__}"})
@@ -217,9 +221,8 @@ def test_isaac_labs_commands_resolve_such_a_task(monkeypatch):
         assert list(cfg.events.faults.params["num_joints"]) == [1, 3]
         assert cfg.events.faults.params["seed"] == 5
         robot = SimpleNamespace(joint_names=["a", "b", "c", "d"])
-        env = SimpleNamespace(cfg=cfg, scene={"robot": robot}, num_envs=2, device="cpu", step_dt=0.02)
+        env = FakeEnv(cfg=cfg, scene={"robot": robot}, num_envs=2, device="cpu", step_dt=0.02, max_episode_length=1000)
         assert mdp.joint_sensor(cfg.observations.policy.joint_pos, env) is not None
-        env.max_episode_length = 1000
         drawn = mdp.joint_faults(cfg.events.faults, env).source.draw(torch.arange(99), torch.zeros(99).long())
         assert set(drawn.joints.sum(-1).flatten().tolist()) == {0, 1, 2, 3}  # healthy, or what the override says
 
