@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One call that registers a robot's task with all its agents, and one that registers an agent with all robots."""
 
+import importlib
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 
 from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec
-from umc.rl.skrl.entry import skrl_entry
 from umc.utils.errors import UmcError
 from umc.utils.naming import TASK_NAME, entry_point, task_parts
 
@@ -68,4 +69,18 @@ def _entries(spec: AgentSpec, stage: int, package: str) -> dict[str, Any]:
     if stage not in spec.stages:
         return {}
     cfg = f"{package}.agents:{spec.name}_stage{stage}"
-    return {entry_point(spec.name): cfg, entry_point(spec.name, "skrl"): skrl_entry(cfg)}
+    return {entry_point(spec.name): cfg, entry_point(spec.name, "skrl"): _skrl_entry(cfg)}
+
+
+def _skrl_entry(rsl_rl_entry: str) -> Callable[[], Any]:
+    """Return what makes the skrl twin of the rsl_rl cfg at ``package.module:name``; nothing is imported before."""
+
+    def make() -> Any:
+        from umc.rl.skrl.cfg import skrl_cfg
+
+        module, name = rsl_rl_entry.split(":")
+        cfg: Any = getattr(importlib.import_module(module), name)
+        agent: Any = cfg() if callable(cfg) else cfg
+        return skrl_cfg(agent)
+
+    return make

@@ -15,10 +15,10 @@ RSL_RL_LEARNING_RATES = (1.0e-5, 1.0e-2)
 """Bounds of rsl_rl's adaptive learning rate (rsl_rl 5.5.1, ``PPO.update``)."""
 
 RSL_RL_KL_FACTOR = 2.0
-"""The KL divergence may be off by this factor before rsl_rl changes the learning rate (the same place)."""
+"""Deviation of the KL divergence from which on rsl_rl changes the learning rate (the same place)."""
 
 RSL_RL_LEARNING_RATE_FACTOR = 1.5
-"""What rsl_rl multiplies or divides the learning rate by (the same place)."""
+"""Factor by which rsl_rl changes the learning rate (the same place)."""
 
 SCHEDULES = ("adaptive", "fixed")
 """Learning rate schedules of rsl_rl."""
@@ -56,20 +56,12 @@ class UmcSkrlPpoCfg:
 
 
 def skrl_cfg(agent: RslRlOnPolicyRunnerCfg) -> Any:
-    """The skrl twin of an rsl_rl agent.
+    """Return the skrl twin of an rsl_rl agent: a copy whose ``algorithm`` is a :class:`UmcSkrlPpoCfg`.
 
-    Networks, sizes, names and everything else that is UMC's own are the same fields with the same values; only
-    ``algorithm`` differs: a :class:`UmcSkrlPpoCfg`. So ``agent.`` overrides outside the algorithm are the same for both
-    libraries.
-
-    Args:
-        agent: Cfg of the rsl_rl agent; stays as it is.
-
-    Returns:
-        A copy with skrl's algorithm.
+    All other fields have the same values, so ``agent.`` overrides outside the algorithm hold for both libraries.
 
     Raises:
-        UmcError: If the agent wants something that skrl's PPO does not have.
+        UmcError: If the agent asks for something that skrl's PPO does not have.
     """
     twin: Any = copy.deepcopy(agent)
     twin.algorithm = skrl_ppo(agent.algorithm)
@@ -77,17 +69,7 @@ def skrl_cfg(agent: RslRlOnPolicyRunnerCfg) -> Any:
 
 
 def skrl_ppo(ppo: RslRlPpoAlgorithmCfg) -> UmcSkrlPpoCfg:
-    """Values of rsl_rl's PPO under the names of skrl's.
-
-    Args:
-        ppo: Cfg of rsl_rl's PPO.
-
-    Returns:
-        Cfg of skrl's PPO.
-
-    Raises:
-        UmcError: If it wants something that skrl's PPO does not have.
-    """
+    """Return the values of rsl_rl's PPO under the names of skrl's; what skrl lacks raises :class:`UmcError`."""
     if ppo.schedule not in SCHEDULES:
         raise UmcError(f"unknown schedule {ppo.schedule}; choose one of {', '.join(SCHEDULES)}")
     missing = {

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Observation groups side by side in one tensor, since skrl's agents pass on one for the actor and one for the critic.
+"""Pack observation groups into the one tensor that skrl's agents take for the actor, and one for the critic.
 
 skrl's own Isaac Lab wrapper passes the groups ``policy`` and ``critic`` only: joint mask and fault flag would be lost.
 """
@@ -21,29 +21,14 @@ from umc.utils.errors import UmcError
 
 
 class Packing:
-    """Which columns of a packed observation belong to which group.
-
-    Args:
-        widths: Columns of each group, in the order of packing.
-    """
+    """Columns of each group in a packed observation, in the order of packing."""
 
     def __init__(self, widths: Mapping[str, int]) -> None:
         self.widths = dict(widths)
 
     @classmethod
     def of(cls, obs: Mapping[str, Tensor], groups: Sequence[str]) -> Packing:
-        """Packing of some of an environment's groups.
-
-        Args:
-            obs: Observation groups, each (E, width).
-            groups: Which groups to pack, in order.
-
-        Returns:
-            The packing.
-
-        Raises:
-            UmcError: If the environment has no such group.
-        """
+        """Return the packing of some groups of an environment; a missing group raises :class:`UmcError`."""
         missing = [group for group in groups if group not in obs]
         if missing:
             raise UmcError(f"the agent reads {', '.join(missing)}, which the task does not have; correct obs_groups")
@@ -55,25 +40,11 @@ class Packing:
         return gym.spaces.Box(-math.inf, math.inf, (sum(self.widths.values()),))
 
     def pack(self, obs: Mapping[str, Tensor]) -> Tensor:
-        """Put the groups side by side.
-
-        Args:
-            obs: Observation groups, each (B, width).
-
-        Returns:
-            Packed observations (B, sum of widths).
-        """
+        """Concatenate groups (B, width) to packed observations (B, sum of widths)."""
         return torch.cat([obs[group] for group in self.widths], dim=-1)
 
     def unpack(self, packed: Tensor) -> TensorDict:
-        """Take the groups apart again.
-
-        Args:
-            packed: Packed observations (B, sum of widths).
-
-        Returns:
-            Observation groups, each (B, width).
-        """
+        """Split packed observations (B, sum of widths) into groups (B, width)."""
         parts = packed.split(list(self.widths.values()), dim=-1)
         return TensorDict(dict(zip(self.widths, parts, strict=True)), batch_size=packed.shape[:1])
 
@@ -94,16 +65,16 @@ class PackedEnv(Wrapper):
         obs, self._infos = env.reset()
         self.actor_packing = Packing.of(obs, obs_groups["actor"])
         self.critic_packing = Packing.of(obs, obs_groups["critic"])
-        self._take(obs)
+        self._pack(obs)
 
     @property
     def observation_space(self) -> gym.spaces.Box:
-        """Space of what the actor reads."""
+        """Space of the actor's observations."""
         return self.actor_packing.space
 
     @property
     def state_space(self) -> gym.spaces.Box:
-        """Space of what the critic reads."""
+        """Space of the critic's observations."""
         return self.critic_packing.space
 
     @property
@@ -112,39 +83,31 @@ class PackedEnv(Wrapper):
         return self._unwrapped.single_action_space
 
     def reset(self) -> tuple[Tensor, dict[str, Any]]:
-        """Current observations: envs reset by themselves, one by one."""
+        """Return the current observations: envs reset by themselves."""
         return self._observations, self._infos
 
     def state(self) -> Tensor:
-        """What the critic reads now."""
+        """Return the critic's current observations."""
         return self._states
 
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, dict[str, Any]]:
-        """Act once.
-
-        Args:
-            actions: Actions (E, J).
-
-        Returns:
-            Packed observations, rewards, whether episodes ended and whether they ran out of time, each (E, 1) but the
-            first, and the environment's extras.
-        """
+        """Apply actions (E, J); return packed observations, rewards, terminated, truncated (E, 1) and extras."""
         if self.clip_actions is not None:
             actions = actions.clamp(-self.clip_actions, self.clip_actions)
         obs, rewards, terminated, truncated, self._infos = self._env.step(actions)
-        self._take(obs)
-        if self._unwrapped.cfg.is_finite_horizon:  # then the end of time is an end like any other
+        self._pack(obs)
+        if self._unwrapped.cfg.is_finite_horizon:  # then a time-out is an end like any other
             terminated, truncated = terminated | truncated, torch.zeros_like(truncated)
         columns = rewards.view(-1, 1), terminated.view(-1, 1), truncated.view(-1, 1)
         return self._observations, *columns, self._infos
 
     def render(self, *_args: Any, **_kwargs: Any) -> None:
-        """Isaac Lab renders by itself."""
+        """Do nothing: Isaac Lab renders by itself."""
 
     def close(self) -> None:
         """Close the environment."""
         self._env.close()
 
-    def _take(self, obs: Mapping[str, Tensor]) -> None:
+    def _pack(self, obs: Mapping[str, Tensor]) -> None:
         self._observations = self.actor_packing.pack(obs)
         self._states = self.critic_packing.pack(obs)

@@ -1,30 +1,91 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""skrl's PPO, made from an agent cfg, and what a run asks of an algorithm."""
+"""skrl's PPO around the networks that rsl_rl trains: same weights, same actions, same log-probabilities."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import gymnasium as gym
 import torch
 from skrl.agents.torch import ExperimentCfg
 from skrl.agents.torch.ppo import PPO, PPO_CFG
 from skrl.memories.torch import RandomMemory
+from skrl.models.torch import DeterministicMixin, GaussianMixin, Model
 from skrl.resources.schedulers.torch import KLAdaptiveLR
 from torch import Tensor
+from torch.distributions import Normal
 
 from umc.rl.models import MaskedModel
 from umc.rl.policy import ACTOR_SET, CRITIC_SET, build_model
-from umc.rl.skrl.models import SkrlActor, SkrlCritic, skrl_models
-from umc.rl.skrl.packing import PackedEnv
+from umc.rl.skrl.packing import PackedEnv, Packing
 from umc.utils.errors import UmcError
 
 SCHEDULERS = {"KLAdaptiveLR": KLAdaptiveLR}
 """Learning rate schedulers by the name that an agent cfg gives them."""
 
 EVERYTHING = {"actor": True, "critic": True, "optimizer": True, "iteration": True}
-"""What a run that goes on takes from its checkpoint."""
+"""What a resumed run loads from its checkpoint."""
+
+
+class SkrlActor(GaussianMixin, Model):
+    """A Gaussian policy around a UMC actor; log-probability and entropy are its own distribution's, as with rsl_rl."""
+
+    def __init__(
+        self, network: MaskedModel, packing: Packing, action_space: gym.spaces.Box, device: str | torch.device
+    ) -> None:
+        Model.__init__(self, observation_space=packing.space, action_space=action_space, device=device)
+        GaussianMixin.__init__(self, clip_log_std=False)
+        self.network = network
+        self.packing = packing
+
+    def compute(self, inputs: dict[str, Any], role: str = "") -> tuple[Tensor, dict[str, Any]]:
+        """Return mean actions (B, J), with ``log_std`` and sampled ``actions``, for packed ``observations`` (B, W)."""
+        actions = self.network(self.packing.unpack(inputs["observations"]), stochastic_output=True)
+        return self.network.output_mean, {"log_std": self.network.output_std.log(), "actions": actions}
+
+    def act(self, inputs: dict[str, Any], *, role: str = "") -> tuple[Tensor, dict[str, Any]]:
+        """Return sampled actions (B, J), with ``mean_actions``, ``log_std`` and ``log_prob`` (B, 1).
+
+        The log-probability is that of ``taken_actions`` (B, J) where ``inputs`` has them.
+        """
+        mean, outputs = self.compute(inputs, role)
+        actions = outputs["actions"]
+        log_prob = self.network.get_output_log_prob(inputs.get("taken_actions", actions))
+        return actions, {"log_std": outputs["log_std"], "log_prob": log_prob.unsqueeze(-1), "mean_actions": mean}
+
+    def get_entropy(self, *, role: str = "") -> Tensor:
+        """Return the entropy (B, 1) of the last observations' distribution."""
+        return self.network.output_entropy.unsqueeze(-1)
+
+    def distribution(self, *, role: str = "") -> Normal:
+        """Return the distribution of the last observations' actions."""
+        return Normal(self.network.output_mean, self.network.output_std)
+
+    def learn_statistics(self, observations: Tensor) -> None:
+        """Update the network's normaliser from packed observations (B, W), living sensors only."""
+        self.network.update_normalization(self.packing.unpack(observations))
+
+
+class SkrlCritic(DeterministicMixin, Model):
+    """A value function around a UMC critic."""
+
+    def __init__(
+        self, network: MaskedModel, packing: Packing, action_space: gym.spaces.Box, device: str | torch.device
+    ) -> None:
+        Model.__init__(self, state_space=packing.space, action_space=action_space, device=device)
+        DeterministicMixin.__init__(self)
+        self.network = network
+        self.packing = packing
+
+    def compute(self, inputs: dict[str, Any], role: str = "") -> tuple[Tensor, dict[str, Any]]:
+        """Return values (B, 1) for packed ``states`` (B, W)."""
+        return self.network(self.packing.unpack(inputs["states"])), {}
+
+    def learn_statistics(self, states: Tensor) -> None:
+        """Update the network's normaliser from packed observations (B, W)."""
+        self.network.update_normalization(self.packing.unpack(states))
 
 
 class MaskedPpo(PPO):
@@ -42,17 +103,10 @@ class MaskedPpo(PPO):
         truncated: Tensor,
         **transition: Any,
     ) -> None:
-        """Store a transition.
+        """Store a transition with states (E, W) and the rest (E, 1).
 
         Where time ran out, the environment has been reset already: skrl would add the value of the next episode's
-        first state to the reward. The value of the last state that was seen stands in, as in rsl_rl.
-
-        Args:
-            states: What the critic read, (E, W).
-            next_states: What it reads now, (E, W).
-            rewards: Rewards (E, 1); stay as they are.
-            truncated: Whether time ran out, (E, 1).
-            **transition: All else that skrl's PPO takes.
+        first state to the reward. The value of the last state that was seen replaces it, as in rsl_rl.
         """
         super().record_transition(
             states=states,
@@ -63,12 +117,7 @@ class MaskedPpo(PPO):
         )
 
     def update(self, *, timestep: int, timesteps: int) -> None:
-        """Learn from the stored transitions; then the normalisers do, as in rsl_rl.
-
-        Args:
-            timestep: Number of this step.
-            timesteps: Number of all steps.
-        """
+        """Learn from the stored transitions, then update the normalisers, as rsl_rl does."""
         super().update(timestep=timestep, timesteps=timesteps)
         assert self.memory is not None
         self.policy.learn_statistics(self.memory.get_tensor_by_name("observations").flatten(0, 1))
@@ -76,11 +125,7 @@ class MaskedPpo(PPO):
 
 
 class SkrlAlgorithm:
-    """An agent of skrl with the operations that runs, resuming and the hand-over between stages ask for.
-
-    Args:
-        agent: The agent.
-    """
+    """A skrl agent with the operations that training runs and :mod:`umc.rl.transfer` need of an algorithm."""
 
     def __init__(self, agent: MaskedPpo) -> None:
         self.agent = agent
@@ -101,11 +146,11 @@ class SkrlAlgorithm:
             group["lr"] = value
 
     def get_policy(self) -> MaskedModel:
-        """The actor, as rsl_rl knows it."""
+        """Return the actor, as rsl_rl does."""
         return self.agent.policy.network
 
     def save(self) -> dict[str, Any]:
-        """Networks and optimizer as rsl_rl stores them: either library reads the other's."""
+        """Return networks and optimizer as rsl_rl stores them: either library reads the other's."""
         return {
             "actor_state_dict": self.agent.policy.network.state_dict(),
             "critic_state_dict": self.agent.value.network.state_dict(),
@@ -113,16 +158,7 @@ class SkrlAlgorithm:
         }
 
     def load(self, data: Mapping[str, Any], load_cfg: Mapping[str, bool] | None, strict: bool) -> bool:
-        """Take over what :meth:`save` gave.
-
-        Args:
-            data: The checkpoint.
-            load_cfg: What to take of ``actor``, ``critic``, ``optimizer`` and ``iteration``; None takes everything.
-            strict: Whether weights must fit exactly.
-
-        Returns:
-            Whether the iteration is to be taken, too.
-        """
+        """Load what :meth:`save` returned, or its parts in ``load_cfg``; return whether to load the iteration."""
         wanted = EVERYTHING if load_cfg is None else load_cfg
         if wanted.get("actor"):
             self.agent.policy.network.load_state_dict(data["actor_state_dict"], strict=strict)
@@ -134,17 +170,14 @@ class SkrlAlgorithm:
 
 
 def make_agent(env: PackedEnv, cfg: Mapping[str, Any]) -> MaskedPpo:
-    """An agent with fresh networks, ready to learn.
+    """Make an agent with new networks, ready to learn.
 
     Args:
         env: Environment, packed.
         cfg: Agent cfg as a dictionary (:func:`umc.rl.skrl.cfg.skrl_cfg`).
 
-    Returns:
-        The agent.
-
     Raises:
-        UmcError: If the cfg does not fit the environment, or names something that there is not.
+        UmcError: If the cfg does not fit the environment, or names something unknown.
     """
     actions = env.action_space.shape[0]
     # in this order and with nothing random between: so a seed gives the same weights as with rsl_rl
@@ -152,7 +185,10 @@ def make_agent(env: PackedEnv, cfg: Mapping[str, Any]) -> MaskedPpo:
     critic = build_model(cfg, env.critic_packing.widths, 1, CRITIC_SET)
     rollouts = cfg["num_steps_per_env"]
     agent = MaskedPpo(
-        models=skrl_models(env, actor, critic),
+        models={
+            "policy": SkrlActor(actor, env.actor_packing, env.action_space, env.device),
+            "value": SkrlCritic(critic, env.critic_packing, env.action_space, env.device),
+        },
         memory=RandomMemory(memory_size=rollouts, num_envs=env.num_envs, device=env.device),
         observation_space=env.observation_space,
         state_space=env.state_space,
@@ -166,17 +202,14 @@ def make_agent(env: PackedEnv, cfg: Mapping[str, Any]) -> MaskedPpo:
 
 
 def ppo_cfg(algorithm: Mapping[str, Any], rollouts: int) -> PPO_CFG:
-    """The cfg that skrl knows.
+    """Return skrl's own cfg, which writes no files, for a :class:`umc.rl.skrl.cfg.UmcSkrlPpoCfg` as a dictionary.
 
     Args:
-        algorithm: :class:`umc.rl.skrl.cfg.UmcSkrlPpoCfg` as a dictionary.
+        algorithm: The cfg.
         rollouts: Steps between two updates.
 
-    Returns:
-        The cfg; skrl itself writes no files.
-
     Raises:
-        UmcError: If there is no such learning rate scheduler.
+        UmcError: If the learning rate scheduler is unknown.
     """
     name = algorithm["learning_rate_scheduler"]
     if name is not None and name not in SCHEDULERS:
@@ -184,6 +217,6 @@ def ppo_cfg(algorithm: Mapping[str, Any], rollouts: int) -> PPO_CFG:
     return PPO_CFG(
         **{**algorithm, "learning_rate_scheduler": None if name is None else SCHEDULERS[name]},
         rollouts=rollouts,
-        time_limit_bootstrap=True,  # else an episode that ran out of time would flow into the next one
+        time_limit_bootstrap=True,  # else an episode that ran out of time would continue in the next one
         experiment=ExperimentCfg(write_interval=0, checkpoint_interval=0),
     )

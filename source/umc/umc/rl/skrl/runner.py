@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs of skrl's PPO that are kept as rsl_rl's are: same checkpoints, same progress, same logs."""
+"""Training runs of skrl's PPO with the checkpoints, progress and logs of rsl_rl's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from umc.rl.skrl.ppo import SkrlAlgorithm, make_agent
 from umc.utils.errors import UmcError
 
 LOSSES = {"value": "Loss / Value loss", "surrogate": "Loss / Policy loss", "entropy_loss": "Loss / Entropy loss"}
-"""Names in the logs, and what skrl calls them."""
+"""Names in the logs, and skrl's names."""
 
 UPDATE_TIME = "Stats / Algorithm update time (ms)"
 """skrl's name for the time of an update."""
@@ -35,15 +35,7 @@ class SkrlRunner(TrainingRun):
         info: CheckpointInfo | None = None,
         save_every_s: float = SAVE_EVERY_S,
     ) -> None:
-        """Build agent and logger.
-
-        Args:
-            env: Environment, packed for skrl.
-            train_cfg: Agent cfg as a dictionary (:func:`umc.rl.skrl.cfg.skrl_cfg`).
-            log_dir: Run folder; None writes nothing.
-            device: Device of the learning; skrl learns where the environment is.
-            info: What checkpoints say about themselves; needed to write any.
-            save_every_s: Longest time between two checkpoints [s].
+        """Build agent and logger; arguments as of :class:`umc.rl.runner.UmcRunner`, with a packed environment.
 
         Raises:
             UmcError: If the cfg does not fit, or the device is not the environment's.
