@@ -19,18 +19,7 @@ PANELS = (
 
 
 def read_scalars(run_dir: Path, tags: tuple[str, ...]) -> dict[str, tuple[list[int], list[float]]]:
-    """Reads scalars from every TensorBoard file of a run, resumed parts included.
-
-    Args:
-        run_dir: The run's folder.
-        tags: The scalars wanted.
-
-    Returns:
-        Iterations and values of each tag that the run holds.
-
-    Raises:
-        UmcError: If the folder holds none of the tags.
-    """
+    """Read scalars from every TensorBoard file of a run, resumed parts included."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     events = EventAccumulator(str(run_dir), size_guidance={"scalars": 0})
@@ -47,13 +36,7 @@ def read_scalars(run_dir: Path, tags: tuple[str, ...]) -> dict[str, tuple[list[i
 
 
 def plot_run(run_dir: Path, out: Path, title: str | None = None) -> None:
-    """Draws reward, episode length and action noise over the iterations.
-
-    Args:
-        run_dir: The run's folder.
-        out: The picture to write.
-        title: Headline; the run's folder name by default.
-    """
+    """Draw reward, episode length and action noise over the iterations."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -74,11 +57,7 @@ def plot_run(run_dir: Path, out: Path, title: str | None = None) -> None:
 
 
 def main() -> int:
-    """Runs the command line.
-
-    Returns:
-        Exit code: 0, or 2 for bad input.
-    """
+    """Run the command line."""
     parser = argparse.ArgumentParser(description="Draw the learning curve of a run.")
     parser.add_argument("run_dir", type=Path, help="folder of the run, under logs/rsl_rl/")
     parser.add_argument("--out", type=Path, help="picture to write (default: curve.png in the run's folder)")

@@ -46,18 +46,7 @@ def demo_study(
     vary_severity: bool = False,
     seed: int = 0,
 ) -> Study:
-    """Makes a study up.
-
-    Args:
-        members: Robots of each scenario and setting.
-        policies: Names and skills.
-        train_seeds: Policies of each name.
-        vary_severity: Whether torque limits differ between robots.
-        seed: Seed of everything.
-
-    Returns:
-        The study.
-    """
+    """Make a study up."""
     protocol = protocol_for("a1")
     lineup = line_up(protocol, members * len(protocol.cells))
     rng = torch.Generator().manual_seed(seed)
@@ -129,14 +118,7 @@ def _episodes(protocol: Protocol, onset: torch.Tensor, ease: torch.Tensor, rng: 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line.
-
-    Args:
-        argv: Arguments without the program's name.
-
-    Returns:
-        Exit code: 0, or 2 for bad input.
-    """
+    """Run the command line."""
     from umc.evaluation.report import write_study_report
 
     parser = argparse.ArgumentParser(description="Write the report of a made-up study.")

@@ -83,31 +83,12 @@ class Rollout:
     ``sent`` and ``arrived`` (targets [rad]), ``lower``, ``upper``, ``effort`` and ``velocity`` (what is left)."""
 
     def of(self, name: str, kind: str | None = None) -> NDArray[np.floating[Any]]:
-        """One quantity of one env.
-
-        Args:
-            name: Name of the quantity.
-            kind: The kind that the env meets; None for the healthy twin.
-
-        Returns:
-            Its course. Shape is (T,).
-        """
+        """One quantity of one env."""
         return self.arrays[name][:, -1 if kind is None else self.envs.index(kind)]
 
 
 def roll_out(checkpoint: Path, physics: str) -> Rollout:
-    """Lets A1 walk into every kind of fault.
-
-    Args:
-        checkpoint: An A1 policy.
-        physics: Name of the engine.
-
-    Returns:
-        What happened.
-
-    Raises:
-        UmcError: If the checkpoint is none of A1.
-    """
+    """Let A1 walk into every kind of fault."""
     import torch
     from isaaclab.envs import ManagerBasedRLEnv
     from umc import mdp
@@ -151,15 +132,7 @@ def roll_out(checkpoint: Path, physics: str) -> Rollout:
 
 
 def env_cfg(kinds: list[str], physics: str) -> Any:
-    """A1's task with one env per kind, all of which start and walk alike.
-
-    Args:
-        kinds: Kinds of faults, and ``healthy`` last.
-        physics: Name of the engine.
-
-    Returns:
-        The cfg.
-    """
+    """A1's task with one env per kind, all of which start and walk alike."""
     from isaaclab.managers import SceneEntityCfg
     from isaaclab_tasks.utils import resolve_presets
     from umc import mdp
@@ -190,15 +163,7 @@ def env_cfg(kinds: list[str], physics: str) -> Any:
 
 
 def draw(rollout: Rollout, layer: str) -> Any:
-    """Draws the kinds of one layer side by side, each from position to what is read or sent.
-
-    Args:
-        rollout: What happened.
-        layer: One of :data:`LAYERS`.
-
-    Returns:
-        The matplotlib figure.
-    """
+    """Draw the kinds of one layer side by side, each from position to what is read or sent."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -265,12 +230,7 @@ def _draw_kind(rollout: Rollout, layer: str, kind: str, axes: list[Axes]) -> Non
 
 
 def save(figure: Any, path: Path) -> None:
-    """Writes a picture with few colours, which is small.
-
-    Args:
-        figure: The matplotlib figure.
-        path: File to write.
-    """
+    """Write a picture with few colours, which is small."""
     import io
 
     import matplotlib.pyplot as plt
@@ -284,14 +244,7 @@ def save(figure: Any, path: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the command line.
-
-    Args:
-        argv: Arguments; those of the process by default.
-
-    Returns:
-        Exit code: 0, or 2 for bad input.
-    """
+    """Run the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.fault_plots", description="Draw what every kind of fault does to a walking A1."
     )

@@ -24,16 +24,7 @@ SETTLED = 30
 
 
 def take(task: str, path: Path, overrides: Sequence[str] = ()) -> None:
-    """Let the robot of a task stand on its default pose and write a picture of it.
-
-    Args:
-        task: Gym id.
-        path: PNG to write.
-        overrides: Presets and overrides of the task, as on the command line.
-
-    Raises:
-        UmcError: If the task is unknown or the picture cannot be written.
-    """
+    """Let the robot of a task stand on its default pose and write a picture of it."""
     import torch
     from isaaclab.envs import ManagerBasedRLEnv
     from umc.evaluation.conditions import make_calm, set_healthy
@@ -66,11 +57,7 @@ def take(task: str, path: Path, overrides: Sequence[str] = ()) -> None:
 
 
 def main() -> int:
-    """Take the picture that the command line asks for.
-
-    Returns:
-        0, or 2 after a user's mistake.
-    """
+    """Take the picture that the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m tools.portrait", description=__doc__)
     parser.add_argument("task", help="id of the task")
     parser.add_argument("--out", type=Path, required=True, help="PNG to write")

@@ -70,14 +70,7 @@ RATES = ("reached@", "failed")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs ``python -m tools.publish_policy``.
-
-    Args:
-        argv: Arguments without the module's name.
-
-    Returns:
-        Exit status: 0 done, 2 wrong use.
-    """
+    """Run ``python -m tools.publish_policy``."""
     try:
         return _run(argv)
     except UmcError as error:
@@ -111,18 +104,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def ship(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """Writes a policy and its entry.
-
-    Args:
-        checkpoint: What training wrote.
-        options: Flags of the command line.
-
-    Returns:
-        Name and entry of the policy.
-
-    Raises:
-        UmcError: If the policy cannot be shipped; nothing is written then.
-    """
+    """Write a policy and its entry."""
     from umc.utils.naming import library_of
 
     data = read_checkpoint(checkpoint)
@@ -195,19 +177,7 @@ def ship(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[str, 
 
 
 def stripped(data: Mapping[str, Any], info: CheckpointInfo, actor_only: bool = False) -> dict[str, Any]:
-    """What is shipped of a checkpoint.
-
-    Args:
-        data: rsl_rl's dictionary, or what was shipped before.
-        info: What the file shall say about itself.
-        actor_only: Whether to leave the critic out.
-
-    Returns:
-        Networks, weights in half precision, and ``infos``; no optimizer and no state of a run.
-
-    Raises:
-        UmcError: If the critic is missing, or a weight does not fit into half precision.
-    """
+    """What is shipped of a checkpoint."""
     networks = NETWORKS[:1] if actor_only else NETWORKS
     missing = [network for network in networks if network not in data]
     if missing:
@@ -248,7 +218,7 @@ def _packed(content: dict[str, Any]) -> bytes:
 
 
 def _checked(checkpoint: Path, info: CheckpointInfo, content: bytes, folder: Path, name: str) -> float:
-    """Loads the file as a user will, in the folder where no run's settings lie, and compares it with the checkpoint."""
+    """Load the file where no run's settings lie, as a user will, and compare it with the checkpoint."""
     from umc.deploy.io_descriptor import group_widths
     from umc.rl.models import EXPORT_INPUTS
     from umc.rl.policy import load_policy
@@ -272,16 +242,7 @@ def _checked(checkpoint: Path, info: CheckpointInfo, content: bytes, folder: Pat
 
 
 def largest_difference(first: LoadedPolicy, second: LoadedPolicy, widths: Mapping[str, int]) -> float:
-    """Compares two policies over observations and masks of every kind.
-
-    Args:
-        first: A policy.
-        second: Another one.
-        widths: Columns of each observation group.
-
-    Returns:
-        Largest difference of an action; NaN where an action is no number.
-    """
+    """Compare two policies over observations and masks of every kind."""
     import torch
     from tensordict import TensorDict
 
@@ -323,18 +284,7 @@ def _provenance(checkpoint: Path, info: CheckpointInfo, data: Mapping[str, Any])
 
 
 def metrics_of(path: Path, known: set[str]) -> dict[str, Any]:
-    """The figures of a report of scripts/evaluate.py about this policy.
-
-    Args:
-        path: ``report.json`` or ``gait.json``.
-        known: Fingerprints of the checkpoint and of the file that is shipped.
-
-    Returns:
-        ``{"faults": ...}`` or ``{"healthy": ...}`` with the conditions they were measured under.
-
-    Raises:
-        UmcError: If it is no such report, or one of other policies.
-    """
+    """The figures of a report of scripts/evaluate.py about this policy."""
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

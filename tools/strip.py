@@ -33,17 +33,7 @@ GAP, MARGIN, LETTERS = 4, 8, 18
 
 
 def take_strip(argv: Sequence[str]) -> int:
-    """Films a walk and writes its strip.
-
-    Args:
-        argv: Arguments without the program's name.
-
-    Returns:
-        0.
-
-    Raises:
-        UmcError: If a flag makes no sense, or the picture cannot be written.
-    """
+    """Film a walk and writes its strip."""
     from umc.utils.console import quiet
 
     prog, about = "python -m tools.strip", "Show the walk of a healthy robot in a row of stills."
@@ -82,16 +72,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def strip(take: Take, title: str, step_dt: float) -> Frame:
-    """Puts stills in a row.
-
-    Args:
-        take: The walk; all its frames are shown.
-        title: What stands above.
-        step_dt: Duration of an env step [s].
-
-    Returns:
-        One image.
-    """
+    """Put stills in a row."""
     height, width = take.frames[0].shape[:2]
     cut = round(width * (1.0 - KEPT) / 2)
     stills = [frame[:, cut : width - cut] for frame in take.frames]
@@ -113,14 +94,7 @@ def strip(take: Take, title: str, step_dt: float) -> Frame:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Writes the strip that the command line asks for.
-
-    Args:
-        argv: Arguments without the program's name; the process's own if not given.
-
-    Returns:
-        Exit status: 0 done, 2 wrong use, 130 Ctrl-C.
-    """
+    """Write the strip that the command line asks for."""
     try:
         return take_strip(sys.argv[1:] if argv is None else argv)
     except UmcError as error:

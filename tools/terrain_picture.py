@@ -17,11 +17,7 @@ LENGTH, WIDTH = 12.0, 6.4
 
 
 def draw(path: Path) -> None:
-    """Draw the first blocks of the training and of the inference tracks from above, and heights along a track.
-
-    Args:
-        path: PNG to write.
-    """
+    """Draw the first blocks of the training and of the inference tracks from above, and heights along a track."""
     figure, axes = plt.subplots(3, 1, figsize=(9.0, 11.0), height_ratios=(6.4, 6.4, 2.5), layout="constrained")
     light = LightSource(azdeg=315, altdeg=40)
     for axis, table in zip(axes, ("training", "inference"), strict=False):

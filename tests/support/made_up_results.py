@@ -8,7 +8,7 @@ import json
 from dataclasses import replace
 
 from fresh_policy import write_fresh
-from umc.rl import pretrained as shipped
+from umc.rl import pretrained
 from umc.rl.pretrained import MODELS
 from umc.utils.io import sha256
 
@@ -42,24 +42,24 @@ def entry(**changes):
     }
 
 
-def ship_made_up(tmp_path, monkeypatch):
-    """Shipped policies: both stages of A1's MLP, its baseline, a transformer without its Stage 2, and one of G1."""
+def publish_made_up(tmp_path, monkeypatch):
+    """Pretrained policies: both stages of A1's MLP, its baseline, a transformer without its Stage 2, and one of G1."""
     folder = tmp_path / "pretrained"
     folder.mkdir()
     models = {}
-    shipped_agents = (
+    agents = (
         ("a1", "mlp", 1),
         ("a1", "mlp", 2),
         ("a1", "nm_mlp", 1),
         ("a1", "transformer", 1),
         ("g1", "mlp", 2),
     )
-    for robot, agent, stage in shipped_agents:
+    for robot, agent, stage in agents:
         name = f"{robot}_{agent}_stage{stage}"
         fresh = write_fresh(tmp_path / name, f"UMC-{robot.upper()}-Stage{stage}", agent, physics="ovphysx")
         path = fresh.rename(folder / f"{name}.pt")
         models[name] = {"robot": robot, "agent": agent, "stage": stage, "sha256": sha256(path), **entry()}
     (folder / MODELS).write_text(json.dumps({"format": 1, "models": models}))
-    monkeypatch.setattr(shipped, "pretrained_folder", lambda: folder)
+    monkeypatch.setattr(pretrained, "pretrained_folder", lambda: folder)
     monkeypatch.chdir(tmp_path)
     return folder

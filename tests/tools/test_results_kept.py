@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 from fresh_policy import write_fresh
-from made_up_results import made_up, ship_made_up
+from made_up_results import made_up, publish_made_up
 from umc.evaluation.study_file import STUDY, save_study
 from umc.rl.pretrained import MODELS
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 
-from tools.results_page import main as results
+from tools.results_page import __main__ as results
 
 
 def test_one_policy_is_measured_anew_without_the_others(tmp_path, monkeypatch):
     """What was measured lies beside the page, without this machine's paths; a new policy's robots join the others'."""
-    package, calls = ship_made_up(tmp_path, monkeypatch), []
+    package, calls = publish_made_up(tmp_path, monkeypatch), []
 
     def run(_command, arguments):
         calls.append(arguments)
@@ -39,7 +39,7 @@ def test_one_policy_is_measured_anew_without_the_others(tmp_path, monkeypatch):
         save_study(out / STUDY, replace(study, about=about, policies=tuple(policies)))
 
     monkeypatch.setattr(results, "run_umc", run)
-    argv = ["--results", "--robot", "A1", "--engines", "ovphysx", "--device", "cpu"]
+    argv = ["--robot", "A1", "--engines", "ovphysx", "--device", "cpu"]
     made_with = {"members": 10, "commit": "first" * 8}
     assert results.main(argv) == 0
     kept = sorted(Path("docs/results/a1/ovphysx").iterdir())
@@ -60,7 +60,9 @@ def test_one_policy_is_measured_anew_without_the_others(tmp_path, monkeypatch):
     assert call[1 : call.index("--robot")] == [str(package / "a1_mlp_stage2.pt")]
     page = Path("docs/results.md").read_text()
     assert page.count("| otherother |") == page.count("| firstfirst |") == 1
-    assert len(list(Path("docs/results/a1/ovphysx").iterdir())) == 2  # the policy that no longer ships is gone
+    assert (
+        len(list(Path("docs/results/a1/ovphysx").iterdir())) == 2
+    )  # the replaced policy is gone
     calls.clear()
     assert results.main([*argv, "--kept"]) == 0
     assert calls == []

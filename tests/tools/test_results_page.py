@@ -12,20 +12,17 @@ from pathlib import Path
 import pytest
 import torch
 from fresh_policy import write_fresh
-from made_up_results import SHA, entry, made_up, ship_made_up
-from umc.cli.evaluate import main as evaluate
+from made_up_results import SHA, entry, made_up, publish_made_up
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.study_file import STUDY, save_study
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 
-from tools.results_page import bars_of
-from tools.results_page import main as results
-from tools.results_page.bars import only, rate
-from tools.results_page.ends import ends
+from tools.results_page import __main__ as results
+from tools.results_page.acceptance import bars_of, ends, only, rate
 from tools.results_page.page import RobotResults, results_page
 
-ABOUT = {"command": "evaluate --results", "time": "2026-11-21", "commit": "abc"}
+ABOUT = {"command": "tools.results_page", "time": "2026-11-21", "commit": "abc"}
 
 
 def with_outcomes(study, failed, reached):
@@ -185,7 +182,7 @@ def test_without_a_pair_no_bar_is_claimed():
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    return ship_made_up(tmp_path, monkeypatch)
+    return publish_made_up(tmp_path, monkeypatch)
 
 
 def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, capsys):
@@ -207,7 +204,6 @@ def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, 
 
     monkeypatch.setattr(results, "run_umc", run)
     argv = [
-        "--results",
         "--robot",
         "A1",
         "--engines",
@@ -228,9 +224,9 @@ def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, 
     assert first[first.index("--labels") + 1 :][:2] == ["mlp", "nm_mlp"]
     page = Path("docs/results.md").read_text()
     assert "results: docs/results.md" in capsys.readouterr().out
-    assert "--results --robot A1" in page
+    assert "-m tools.results_page --robot A1" in page
     assert "| A1 | mlp | 2 | a1_mlp_cpu |" in page
-    # made again without simulation, and without the folder of the evaluations
+    # regenerated without simulation, and without the folder of the evaluations
     shutil.rmtree("logs")
     before = len(calls)
     assert results.main([*argv, "--report_only"]) == 0
@@ -269,7 +265,7 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
 
     monkeypatch.setattr(results, "run_umc", run)
     checkpoints = [f"{label}/model_0.pt" for label in trained]
-    argv = ["--results", "--checkpoint", *checkpoints, "--engines", "ovphysx", "--device", "cpu"]
+    argv = ["--checkpoint", *checkpoints, "--engines", "ovphysx", "--device", "cpu"]
     assert results.main(argv) == 0
     tracks, flat = calls
     assert tracks[1:3] == ["mlp/model_0.pt", "nm_mlp/model_0.pt"]
@@ -288,7 +284,7 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
     # a ground that is named wins
     calls.clear()
     # wherever it stands
-    argv = ["--results", "--checkpoint", *checkpoints, "--device", "cpu", "--engines", "ovphysx"]
+    argv = ["--checkpoint", *checkpoints, "--device", "cpu", "--engines", "ovphysx"]
     assert results.main([*argv, "env.scene.terrain=perlin"]) == 0
     assert [call[1:4] for call in calls] == [checkpoints]
 
@@ -296,7 +292,7 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--robot", "h1"], "no policy of h1; ship one"),
+        (["--robot", "h1"], "no policy of h1; publish one"),
         (["--robot", "a2"], "unknown robot a2"),
         (["--num_envs", "0"], "--num_envs is 0"),
         (["physics=ovphysx"], "give the engines with --engines"),
@@ -313,14 +309,9 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
 )
 def test_a_mistake_is_one_line(package, arguments, words):
     with pytest.raises(UmcError) as error:
-        results.main(["--results", *arguments])
+        results.main(arguments)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_evaluate_py_takes_the_flag(package, capsys):
-    assert evaluate(["--results", "--robot", "a2"]) == 2
-    assert capsys.readouterr().err.startswith("error: unknown robot a2;")
 
 
 def test_what_people_say_is_read_from_a_file(tmp_path):

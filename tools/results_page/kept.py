@@ -28,30 +28,12 @@ OWN = ("command_line", "git", "time", "versions", "batches", "num_envs")
 
 
 def kept_path(folder: Path, engine: str, checkpoint: str) -> Path:
-    """Where the robots of one policy on one engine are kept.
-
-    Args:
-        folder: Folder of the section.
-        engine: The engine.
-        checkpoint: SHA-256 of the checkpoint.
-
-    Returns:
-        The path.
-    """
+    """Where the robots of one policy on one engine are kept."""
     return folder / engine / f"{checkpoint[:NAME_LENGTH]}{SUFFIX}"
 
 
 def keep(study: Study, folder: Path, engine: str) -> None:
-    """Keep every policy of a study in a file of its own, without the paths of the machine that simulated it.
-
-    Args:
-        study: What was measured.
-        folder: Folder of the section.
-        engine: The engine.
-
-    Raises:
-        UmcError: If a file cannot be written.
-    """
+    """Keep every policy of a study in a file of its own, without the paths of the machine that simulated it."""
     about = {name: value for name, value in study.about.items() if name != "command_line"}
     for one in study.policies:
         said = {**one.about, "path": Path(str(one.about.get("path", ""))).name}
@@ -61,33 +43,12 @@ def keep(study: Study, folder: Path, engine: str) -> None:
 
 
 def missing(folder: Path, engine: str, checkpoints: Iterable[str]) -> list[str]:
-    """Policies of which nothing is kept.
-
-    Args:
-        folder: Folder of the section.
-        engine: The engine.
-        checkpoints: SHA-256 of each.
-
-    Returns:
-        Those without a file, in their order.
-    """
+    """Policies of which nothing is kept."""
     return [one for one in checkpoints if not kept_path(folder, engine, one).is_file()]
 
 
 def kept_study(folder: Path, engine: str, policies: Sequence[tuple[str, str]]) -> Study:
-    """Read policies and set them side by side.
-
-    Args:
-        folder: Folder of the section.
-        engine: The engine.
-        policies: Label and SHA-256 of each.
-
-    Returns:
-        One study of all of them; its own facts are those of the first.
-
-    Raises:
-        UmcError: If one is missing, or met other robots or faults than the first.
-    """
+    """Read policies and set them side by side."""
     gone = [label for label, checkpoint in policies if missing(folder, engine, [checkpoint])]
     if gone:
         raise UmcError(f"nothing of {gone[0]} on {engine} is kept in {folder}; run without --report_only to measure it")
@@ -107,13 +68,7 @@ def kept_study(folder: Path, engine: str, policies: Sequence[tuple[str, str]]) -
 
 
 def prune(folder: Path, engine: str, checkpoints: Iterable[str]) -> None:
-    """Remove the policies that are no longer shown.
-
-    Args:
-        folder: Folder of the section.
-        engine: The engine.
-        checkpoints: SHA-256 of those that are.
-    """
+    """Remove the policies that are no longer shown."""
     shown = {kept_path(folder, engine, one) for one in checkpoints}
     for path in (folder / engine).glob(f"*{SUFFIX}"):
         if path not in shown:

@@ -1,22 +1,25 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page itself, as Markdown."""
+"""Data of the results page; its text is results.md.jinja."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.report.paper import departures
 from umc.evaluation.report.tables import left_out_table, main_table, scenario_table
+from umc.evaluation.statistics import Interval
 from umc.evaluation.study import PolicyResult, Study
 from umc.faults import paper_settings
 from umc.rl.agents import STAGE_ITERATIONS, agent_spec
 
-from tools.results_page.bars import DEFAULT_RADIUS, HARD, RADIUS, Bar, bars_of, percent, rate
-from tools.results_page.ends import ENDS, ends
+from tools.results_page.acceptance import ENDS, HARD, bars_of, ends, percent, radius_of, rate
+from tools.results_page.kept import NAME_LENGTH
 
 STANDING_HEIGHT = {"a1": 0.28, "h1": 1.01, "g1": 0.80, "solo8": 0.21}
 """Trunk height at the default pose [m], with zero action (docs/robots.md); G1 falls then: its height at reset."""
@@ -44,15 +47,15 @@ MEANING = {
 
 @dataclass(frozen=True)
 class RobotResults:
-    """Everything that the page says of one robot."""
+    """Results of one robot on one ground: a section of the page."""
 
     robot: str
-    home: str
+    engine: str
     """Engine of the main tables."""
     studies: Mapping[str, Study]
     """Evaluations of all policies, by engine."""
     mujoco: Sequence[Study] = ()
-    """One for each policy that met plain MuJoCo."""
+    """One for each policy that was evaluated in plain MuJoCo."""
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What ``models.json`` says, by SHA-256."""
     curves: Mapping[str, str] = field(default_factory=dict)
@@ -65,249 +68,151 @@ class RobotResults:
         """Heading of the section."""
         return display(self.robot) + (f", {GROUNDS.get(self.ground, self.ground)}" if self.ground else "")
 
-    def at_home(self, result: PolicyResult) -> bool:
-        """Whether a policy was trained on the ground of this section.
-
-        Args:
-            result: The policy.
-
-        Returns:
-            True if so or if nobody knows, and where there is only one ground.
-        """
-        return not self.ground or (result.about.get("terrain") or "flat") == self.ground
+    @property
+    def trained_here(self) -> list[PolicyResult]:
+        """Policies that were trained on the ground of this section; all where nobody knows or there is only one."""
+        return [
+            one for one in self.study.policies if not self.ground or (one.about.get("terrain") or "flat") == self.ground
+        ]
 
     @property
     def study(self) -> Study:
         """The evaluation of the main tables."""
-        return self.studies[self.home]
+        return self.studies[self.engine]
+
+    def entry(self, result: PolicyResult) -> Mapping[str, Any]:
+        """What ``models.json`` says of a policy; empty where it is not in the package."""
+        return self.entries.get(str(result.about.get("sha256")), {})
 
 
 def section_name(robot: str, ground: str) -> str:
-    """Name of a section's folder and of its notes.
-
-    Args:
-        robot: The robot.
-        ground: Its ground, empty where there is only one.
-
-    Returns:
-        The robot's name, with the ground if that is not flat.
-    """
+    """Name of a section's folder and of its notes."""
     return robot if ground in ("", "flat") else f"{robot}_{ground}"
 
 
 def results_page(results: Sequence[RobotResults], about: Mapping[str, str], notes: Mapping[str, str]) -> str:
-    """Writes the page.
+    """Render the page.
 
     Args:
         results: One for each robot, and for each ground where its policies were trained on several.
         about: ``command``, ``time`` and ``commit``.
-        notes: What a person has to say, by section (:func:`section_name`); explanations of misses belong there.
-
-    Returns:
-        Markdown.
+        notes: Explanations of misses and of training by section (:func:`section_name`).
     """
-    studies = [one.study for one in results]
-    made_up = sorted({str(study.about["note"]) for study in studies if study.about.get("note")})
     bars = [(one.title, bar) for one in results for bar in bars_of(one.study)]
-    parts = [
-        "# Results",
-        "",
-        f"Made by `{about['command']}` at commit {about['commit']}, {about['time']}. Not edited by hand: what people "
-        "have to say stands in `config/results_notes.yaml`.",
-        "",
-        *(f"**{note}**\n" for note in made_up),
-        "What the words mean, and how sure a figure is: [evaluation.md](evaluation.md). Figures in brackets are 95% "
-        "intervals. All policies of a robot act by their mean action and meet the same robots, starts and faults. "
-        "`transformer` is the paper's Trf-UMC, `mlp` its MLP-UMC, `nm_` before a name its normal training (NM: no "
-        "faults, no mask, no flag), `body_transformer` its BodyTrf.",
-        "",
-        "## Where the bars stand",
-        "",
-        *_bars(bars),
-        "",
-        "## What was evaluated",
-        "",
-        *_policies(results),
-        "",
-    ]
-    for one in results:
-        parts += _robot(one, notes.get(section_name(one.robot, one.ground), ""))
-    parts += ["## What has not been run", "", *_missing(results), ""]
-    return "\n".join(parts).rstrip("\n") + "\n"
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True, undefined=StrictUndefined,
+    )  # fmt: skip
+    return environment.get_template("results.md.jinja").render(
+        **about,
+        made_up=sorted({str(one.study.about["note"]) for one in results if one.study.about.get("note")}),
+        bars=bars,
+        met=sum(bar.met is True for _, bar in bars),
+        known=sum(bar.met is not None for _, bar in bars),
+        sections=[_section(one, notes.get(section_name(one.robot, one.ground), "")) for one in results],
+        hard=HARD,
+        ends=ENDS,
+        gaps=_gaps(results),
+    )
 
 
-def _bars(bars: Sequence[tuple[str, Bar]]) -> list[str]:
-    if not bars:
-        return [
-            "No pair of a UMC policy of Stage 2 and its baseline was evaluated: there is nothing to hold against them."
-        ]
-    met, known = sum(bar.met is True for _, bar in bars), sum(bar.met is not None for _, bar in bars)
-    lines = [
-        f"UMC against normal training (NM) of the same network, and against the paper: {met} of {known} bars are met.",
-        "",
-        "| robot | pair | bar | UMC | compared with | |",
-        "|---|---|---|---:|---:|---|",
-    ]
-    return lines + [
-        f"| {title} | {bar.pair} | {bar.demand} | {bar.first} | {bar.second} | {bar.verdict} |" for title, bar in bars
-    ]
-
-
-def _policies(results: Sequence[RobotResults]) -> list[str]:
-    lines = [
-        "| robot | policy | stage | recipe | seed | iterations | envs | trained on | commit | SHA-256 | simulated at |",
-        "|---|---|---:|---|---:|---:|---:|---|---|---|---|",
-    ]
-    for one in results:
-        for result in filter(one.at_home, one.study.policies):
-            entry = one.entries.get(str(result.about.get("sha256")), {})
-            trained = entry.get("trained") or {}
-            about = result.about
-            place = ", ".join(
-                filter(
-                    None, [_engine(str(about.get("physics", ""))), str(about.get("terrain", "")), trained.get("device")]
-                )
-            )
-            iterations = about["iteration"] + 1 if isinstance(about.get("iteration"), int) else "-"
-            cells = [
-                display(one.robot), result.label, about.get("stage", "-"), entry.get("recipe") or "-",
-                about.get("seed", "-"), iterations, trained.get("num_envs") or "-", place or "-",
-                str(entry.get("commit") or "-")[:10], str(about.get("sha256", "-"))[:12],
-                str(about.get("simulated") or "-")[:10],
-            ]  # fmt: skip
-            lines.append(f"| {' | '.join(map(str, cells))} |")
-    return lines
-
-
-def _robot(one: RobotResults, note: str) -> list[str]:
+def _section(one: RobotResults, note: str) -> dict[str, Any]:
     study = one.study
     estimates = Estimates(study)
-    about = study.about
-    ground = "on tracks of Perlin noise" if study.protocol.track else "on flat ground"
-    lines = [
-        f"## {one.title}",
-        "",
-        f"Protocol {study.protocol.name} on {_engine(str(about.get('physics', '')))}, {ground}, "
-        f"{about.get('robots_per_cell', '?')} robots of each scenario and setting.",
-        "",
-        *([note.strip(), ""] if note else []),
-        main_table(estimates).markdown(),
-        *(scenario_table(estimates, group).markdown() for group in estimates.groups),
-        left_out_table(estimates).markdown(),
-    ]
-    lines += [*_ends(one), *_gaits(one)]
-    if one.curves:
-        lines += ["### Learning curves", ""]
-        for label, picture in one.curves.items():
-            lines += [f"![{label}: reward, episode length and action noise over the iterations]({picture})", ""]
-    return [*lines, *_engines(one), *_differences(one)]
+    low = (1.0 - HEIGHT_BAND) * STANDING_HEIGHT.get(one.robot, 0.0)
+    return {
+        "title": one.title,
+        "policies": [_origin(one, result) for result in one.trained_here],
+        "protocol": study.protocol.name,
+        "engine": _engine(str(study.about.get("physics", ""))),
+        "ground": "on tracks of Perlin noise" if study.protocol.track else "on flat ground",
+        "robots": study.about.get("robots_per_cell", "?"),
+        "note": note.strip(),
+        "tables": [
+            main_table(estimates),
+            *(scenario_table(estimates, group) for group in estimates.groups),
+            left_out_table(estimates),
+        ],
+        "low": f"{low:.2f}",
+        "radius": f"{study.protocol.radii[0]:g}",
+        "ends": [
+            [result.label, *(f"{shares[name]:.0%}" for name in ENDS)]
+            for result in study.policies
+            if low and (shares := ends(study, result, HARD, low)) is not None
+        ],
+        "gaits": [row for result in one.trained_here if (row := _gait(one, result))],
+        "curves": one.curves,
+        "reached": f"reached@{radius_of(one.robot):g}",
+        "flat_only": bool(one.mujoco and study.protocol.track),
+        "engines": _engines(one) if len(one.studies) > 1 or one.mujoco else [],
+        "differences": _differences(one),
+    }
 
 
-def _ends(one: RobotResults) -> list[str]:
-    study, standing = one.study, STANDING_HEIGHT.get(one.robot)
-    if standing is None:
-        return []
-    low = (1.0 - HEIGHT_BAND) * standing
-    rows = []
-    for result in study.policies:
-        shares = ends(study, result, HARD, low)
-        if shares is not None:
-            rows.append(f"| {result.label} | {' | '.join(f'{shares[name]:.0%}' for name in ENDS)} |")
-    if not rows:
-        return []
+def _origin(one: RobotResults, result: PolicyResult) -> list[Any]:
+    """Where a policy comes from: the cells of its row."""
+    about, entry = result.about, one.entry(result)
+    trained = entry.get("trained") or {}
+    place = [_engine(str(about.get("physics", ""))), str(about.get("terrain", "")), trained.get("device")]
     return [
-        f"### How they end in scenarios {HARD[0]} to {HARD[-1]}",
-        "",
-        f"*Sunk*: not failed, but its trunk was on average below {low:.2f} m after the fault, {1.0 - HEIGHT_BAND:.0%} "
-        "of standing height: it kneels or lies on its legs. *Stayed*: on its feet, and not "
-        f"{study.protocol.radii[0]:g} m further.",
-        "",
-        f"| policy | {' | '.join(ENDS)} |",
-        "|---|---:|---:|---:|---:|",
-        *rows,
-        "",
-    ]
+        display(one.robot), result.label, about.get("stage", "-"), entry.get("recipe") or "-", about.get("seed", "-"),
+        about["iteration"] + 1 if isinstance(about.get("iteration"), int) else "-", trained.get("num_envs") or "-",
+        ", ".join(filter(None, place)) or "-", str(entry.get("commit") or "-")[:10],
+        str(about.get("sha256", "-"))[:NAME_LENGTH], str(about.get("simulated") or "-")[:10],
+    ]  # fmt: skip
 
 
-def _gaits(one: RobotResults) -> list[str]:
-    rows = []
-    standing = STANDING_HEIGHT.get(one.robot)
-    for result in filter(one.at_home, one.study.policies):
-        entry = one.entries.get(str(result.about.get("sha256")), {})
-        gait = (entry.get("metrics") or {}).get("healthy")
-        if not gait:
-            continue
-        height = gait["trunk_height"]
-        share = height / standing if standing else float("nan")
-        verdict = "yes" if abs(share - 1.0) <= HEIGHT_BAND else "**no**"
-        rows.append(
-            f"| {result.label} | {gait['forward_speed']:.2f} / {gait['command']:.2f} | {height:.3f} | {share:.0%} | "
-            f"{verdict} | {gait['falls']} of {gait['robots']} | {gait['standing']} | "
-            f"{gait['mean_feet_in_contact']:.2f} |"
-        )
-    if not rows:
+def _gait(one: RobotResults, result: PolicyResult) -> list[Any]:
+    """Cells of a policy's row; none where its healthy gait was not measured."""
+    gait = (one.entry(result).get("metrics") or {}).get("healthy")
+    if not gait:
         return []
+    height = gait["trunk_height"]
+    share = height / STANDING_HEIGHT.get(one.robot, float("nan"))
     return [
-        "### Healthy gaits",
-        "",
-        "| policy | speed / command [m/s] | trunk height [m] | of standing height | within 20% | falls | stood still "
-        "| feet on the ground |",
-        "|---|---:|---:|---:|---|---:|---:|---:|",
-        *rows,
-        "",
-    ]
+        result.label, f"{gait['forward_speed']:.2f} / {gait['command']:.2f}", f"{height:.3f}", f"{share:.0%}",
+        "yes" if abs(share - 1.0) <= HEIGHT_BAND else "**no**", f"{gait['falls']} of {gait['robots']}",
+        gait["standing"], f"{gait['mean_feet_in_contact']:.2f}",
+    ]  # fmt: skip
 
 
-def _engines(one: RobotResults) -> list[str]:
-    others = [engine for engine in one.studies if engine != one.home]
-    if not others and not one.mujoco:
-        return []
-    reached = f"reached@{RADIUS.get(one.robot, DEFAULT_RADIUS):g}"
-    lines = [
-        "### The same policies on other engines",
-        "",
-        f"Averages over all scenarios. The drop is that of {reached} against the engine that a policy was trained on, "
-        "in points; below zero it does better there."
-        + (" Plain MuJoCo knows flat ground only." if one.mujoco and one.study.protocol.track else ""),
-        "",
-        f"| policy | engine | {reached} | failed | drop | simulated at |",
-        "|---|---|---:|---:|---:|---|",
-    ]
+def _engines(one: RobotResults) -> list[list[Any]]:
+    """Cells of every policy on every engine that it was evaluated on."""
+    reached = f"reached@{radius_of(one.robot):g}"
+    rows = []
     for result in one.study.policies:
-        found = [(engine, study, _same(study, result)) for engine, study in one.studies.items()]
-        found += [("mujoco", study, _same(study, result)) for study in one.mujoco]
-        measured = {engine: (study, same) for engine, study, same in found if same is not None}
-        trained = str(result.about.get("physics") or one.home)
-        base = None if trained not in measured else rate(*measured[trained], reached, _all(measured[trained][0]))
-        for engine, (study, same) in measured.items():
-            here = rate(study, same, reached, _all(study))
-            failed = rate(study, same, "failed", _all(study))
-            own = engine == trained
+        found = [*one.studies.items(), *(("mujoco", study) for study in one.mujoco)]
+        measured = {
+            engine: (study, same)
+            for engine, study in found
+            for same in study.policies
+            if same.about.get("sha256") == result.about.get("sha256")
+        }
+
+        def figure(engine: str, metric: str, measured: dict[str, Any] = measured) -> Interval | None:
+            study, same = measured.get(engine, (None, None))
+            return None if study is None else rate(study, same, metric, study.protocol.scenarios)
+
+        trained = str(result.about.get("physics") or one.engine)
+        base = figure(trained, reached)
+        for engine, (_, same) in measured.items():
+            here, own = figure(engine, reached), engine == trained
             drop = "-" if own or base is None or here is None else f"{round(100 * (base.value - here.value)):+d}"
             name = f"{_engine(engine)}{' (trained on it)' if own else ''}"
             commit = str(same.about.get("simulated") or "-")[:10]
-            lines.append(f"| {result.label} | {name} | {percent(here)} | {percent(failed)} | {drop} | {commit} |")
-    return [*lines, ""]
-
-
-def _all(study: Study) -> tuple[Any, ...]:
-    return study.protocol.scenarios
-
-
-def _same(study: Study, result: PolicyResult) -> PolicyResult | None:
-    wanted = result.about.get("sha256")
-    return next((one for one in study.policies if one.about.get("sha256") == wanted), None)
+            rows.append([result.label, name, percent(here), percent(figure(engine, "failed")), drop, commit])
+    return rows
 
 
 def _differences(one: RobotResults) -> list[str]:
-    lines = ["### What differs from the paper", ""]
+    """Departures of evaluation and training from the paper."""
+    lines = []
     for text in departures(one.study):
         meaning = next((words for start, words in MEANING.items() if text.startswith(start)), "")
-        lines.append(f"- Evaluation: {text}. {meaning}".rstrip())
+        lines.append(f"Evaluation: {text}. {meaning}".rstrip())
     paper = paper_settings(one.robot, "training")
-    for result in filter(one.at_home, one.study.policies):
-        entry = one.entries.get(str(result.about.get("sha256")), {})
-        trained = entry.get("trained") or {}
+    for result in one.trained_here:
+        trained = one.entry(result).get("trained") or {}
         said = []
         iteration = result.about.get("iteration")
         if isinstance(iteration, int) and iteration + 1 != STAGE_ITERATIONS:
@@ -317,31 +222,29 @@ def _differences(one: RobotResults) -> list[str]:
         if one.robot == "a1" and result.about.get("terrain") == "flat":
             said.append("flat ground instead of tracks")
         if said:
-            lines.append(f"- Training of {result.label}: {'; '.join(said)}.")
-    lines.append(
-        "- Robots are built from public descriptions, rewards from public tasks; what differs there stands in "
-        "[tasks.md](tasks.md)."
-    )
-    return [*lines, ""]
+            lines.append(f"Training of {result.label}: {'; '.join(said)}.")
+    return lines
 
 
-def _missing(results: Sequence[RobotResults]) -> list[str]:
-    lines = []
-    for robot in dict.fromkeys(one.robot for one in results):
-        there = set()
-        for result in (result for one in results if one.robot == robot for result in one.study.policies):
+def _gaps(results: Sequence[RobotResults]) -> list[str]:
+    """What of the paper's main tables and ablations was not run."""
+    lines, purposes = [], []
+    found: dict[str, set[str]] = {one.robot: set() for one in results}
+    for one in results:
+        for result in one.study.policies:
             spec = agent_spec(str(result.about.get("agent", "")))
-            if spec is not None and result.about.get("stage") == spec.stages[-1]:
-                there.add(spec.name)
+            if spec is not None:
+                purposes.append(spec.purpose)
+                if result.about.get("stage") == spec.stages[-1]:
+                    found[one.robot].add(spec.name)
+    for robot, there in found.items():
         gone = [agent for agent in PAPERS_AGENTS if agent not in there]
         if gone:
-            lines.append(f"- {display(robot)}: the paper's {', '.join(gone)}.")
-    known = {one.robot for one in results}
-    lines += [f"- {display(robot)}: nothing." for robot in STANDING_HEIGHT if robot not in known]
-    specs = [agent_spec(str(result.about.get("agent", ""))) for one in results for result in one.study.policies]
-    if not any(spec is not None and spec.purpose.startswith("ablation") for spec in specs):
-        lines.append("- The paper's ablations stand in [ablations.md](ablations.md): of A1's MLP, one run each.")
-    return lines or ["Everything of the paper's main tables was run."]
+            lines.append(f"{display(robot)}: the paper's {', '.join(gone)}.")
+    lines += [f"{display(robot)}: nothing." for robot in STANDING_HEIGHT if robot not in found]
+    if not any(purpose.startswith("ablation") for purpose in purposes):
+        lines.append("The paper's ablations stand in [ablations.md](ablations.md): of A1's MLP, one run each.")
+    return lines
 
 
 def _engine(name: str) -> str:

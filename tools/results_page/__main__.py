@@ -1,12 +1,11 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ``scripts/evaluate.py --results`` does: evaluates pretrained policies on every engine, writes the page."""
+"""Evaluate pretrained policies on every engine, write docs/results.md: ``./isaaclab.sh -p -m tools.results_page``."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,16 +20,16 @@ from umc.rl.agents import agent_spec
 from umc.rl.checkpoint import TERRAIN_KEY, CheckpointInfo, checkpoint_info, read_checkpoint, trained_terrain
 from umc.rl.pretrained import find_pretrained, is_last_stage, is_pretrained, read_models, verified_file
 from umc.tasks.registry import checked_checkpoint, checked_robot
-from umc.utils.cli import Parser, at_least_one
+from umc.utils.cli import Parser, at_least_one, run_main
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, sha256
-from umc.utils.process import check_code, run_umc, signals_passed_to
+from umc.utils.process import run_umc
 
 from tools.results_page.kept import NAME_LENGTH, keep, kept_study, missing, prune
 from tools.results_page.page import RobotResults, results_page, section_name
 
 ENGINES = ("newton_mjwarp", "ovphysx", "mujoco")
-"""Engines that a policy meets without ``--engines``."""
+"""Engines without ``--engines``."""
 
 NUM_ENVS = 240
 """Robots of an evaluation without ``--num_envs``: ten of each scenario and setting of A1."""
@@ -41,59 +40,48 @@ MUJOCO_EPISODES = 4
 OVERRIDES = ("env.", "agent.", "protocol.", "physics=")
 """What overrides begin with."""
 
-NOTES = Path(__file__).resolve().parents[2] / "config" / "results_notes.yaml"
-"""What people have to say, by robot."""
+NOTES = Path(__file__).with_name("notes.yaml")
+"""Explanations by section of the page."""
 
 IMAGES = "images"
 """Folder of pictures beside the page."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs ``scripts/evaluate.py --results``.
-
-    Args:
-        argv: Arguments without the script's name.
-
-    Returns:
-        0.
-
-    Raises:
-        UmcError: If something is wrong with the command line or nothing is shipped.
-        ChildFailed: If an evaluation did not end with 0.
-    """
+    """Evaluate what is to be evaluated, and write the page."""
     options, overrides = _parse(argv)
     kept = options.out.with_suffix("")
     results = []
     for robot, paths in find_policies(options).items():
         for ground, there in by_ground(paths, overrides).items():
-            home = _home(options.engines, [info.physics for info in there.values()])
+            engine = _main_engine(options.engines, [info.physics for info in there.values()])
             # plain MuJoCo knows flat ground only
             engines = [one for one in options.engines if one != "mujoco" or ground in ("", "flat")]
-            section = section_name(robot, ground)
+            name = section_name(robot, ground)
             policies = dict(zip(labels(list(there)), there, strict=True))
-            place = Place(robot, ground, home, engines, policies, options.work / section, kept / section)
+            measured = Section(robot, ground, engine, engines, policies, options.work / name, kept / name)
             if not options.report_only:
-                _measure(options, overrides, place)
-            results.append(collect(place, dict(_curves(options, place, there))))
+                _measure(options, overrides, measured)
+            results.append(collect(measured, dict(_curves(options, measured, there))))
     # the command that simulates: the figures are its, whoever writes the page again
     simulated = [token for token in argv if token not in ("--report_only", "--report-only", "--kept")]
-    command = shlex.join(["python", "scripts/evaluate.py", *simulated])
+    command = shlex.join(["./isaaclab.sh", "-p", "-m", "tools.results_page", *simulated])
     write_page(options.out, results, command)
     print(f"results: {options.out}", flush=True)
     return 0
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the policies of one section are measured."""
+class Section:
+    """What one section of the page is about, and the folders of its evaluations."""
 
     robot: str
     ground: str
     """Empty for a robot whose policies were all trained on the same."""
-    home: str
+    engine: str
     """Engine of the main tables."""
     engines: Sequence[str]
-    """All engines that they meet."""
+    """All engines."""
     policies: Mapping[str, Path]
     """Checkpoints by label."""
     work: Path
@@ -107,15 +95,7 @@ class Place:
 
 
 def by_ground(paths: Mapping[Path, CheckpointInfo], overrides: Sequence[str]) -> dict[str, dict[Path, CheckpointInfo]]:
-    """Policies by the ground they are to meet: the one they were trained on, and flat ground, as all of their robot.
-
-    Args:
-        paths: Policies of one robot, with what they say about themselves.
-        overrides: Overrides of the evaluation; one that names a ground wins.
-
-    Returns:
-        Policies by ground, tracks first; all under an empty name where there is no choice.
-    """
+    """Policies by the ground they are to meet: the one they were trained on, and flat ground, as all of their robot."""
     trained = {path: trained_terrain(path, info) for path, info in paths.items()}
     grounds = sorted({ground for ground in trained.values() if ground}, key=lambda ground: (ground == "flat", ground))
     if len(grounds) < 2 or names_ground(overrides):
@@ -128,17 +108,20 @@ def by_ground(paths: Mapping[Path, CheckpointInfo], overrides: Sequence[str]) ->
 
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     description = "Evaluate the pretrained policies and write the results page."
-    parser = Parser(prog="evaluate.py --results", description=description, allow_abbrev=False)
+    parser = Parser(prog="python -m tools.results_page", description=description, allow_abbrev=False)
     add = parser.add_argument
-    add("--results", action="store_true")
-    add("--robot", nargs="+", help="robots; all of which something is shipped without it")
-    add("--checkpoint", nargs="+", help="policies, shipped or not; the last stage of every shipped agent without it")
+    add("--robot", nargs="+", help="robots; all with a pretrained policy without it")
+    add(
+        "--checkpoint",
+        nargs="+",
+        help="policies; the last stage of every pretrained agent without it",
+    )
     add(
         "--engines",
         nargs="+",
         choices=ENGINES,
         default=list(ENGINES),
-        help="engines that the policies meet; all without",
+        help="engines; all without it",
     )
     add("--num_envs", type=int, default=NUM_ENVS, help=f"robots of an evaluation ({NUM_ENVS})")
     add(
@@ -176,17 +159,7 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def find_policies(options: argparse.Namespace) -> dict[str, dict[Path, CheckpointInfo]]:
-    """The policies that the page is about.
-
-    Args:
-        options: Flags ``checkpoint`` and ``robot``.
-
-    Returns:
-        Checkpoints by robot, with what they say about themselves.
-
-    Raises:
-        UmcError: If there is none, or a robot or checkpoint does not exist.
-    """
+    """The policies that the page is about."""
     robots = None if options.robot is None else [checked_robot(robot) for robot in options.robot]
     paths = _last_stages() if options.checkpoint is None else [_path(text) for text in options.checkpoint]
     found: dict[str, dict[Path, CheckpointInfo]] = {}
@@ -197,7 +170,7 @@ def find_policies(options: argparse.Namespace) -> dict[str, dict[Path, Checkpoin
     missing = [robot for robot in robots or () if robot not in found]
     if missing or not found:
         raise UmcError(
-            f"no policy of {missing[0] if missing else 'any robot'}; ship one (docs/recipes.md) or give --checkpoint"
+            f"no policy of {missing[0] if missing else 'any robot'}; publish one (docs/recipes.md) or give --checkpoint"
         )
     return dict(sorted(found.items()))
 
@@ -217,45 +190,45 @@ def _path(text: str) -> Path:
     return path
 
 
-def _home(engines: Sequence[str], trained: Sequence[str]) -> str:
-    """Engine of the main tables: the one that all were trained on, else the first that they meet."""
+def _main_engine(engines: Sequence[str], trained: Sequence[str]) -> str:
+    """Engine of the main tables: the one that all were trained on, else the first."""
     simulated = [engine for engine in engines if engine != "mujoco"]
     return trained[0] if len(set(trained)) == 1 and trained[0] in simulated else simulated[0]
 
 
-def _measure(options: argparse.Namespace, overrides: Sequence[str], place: Place) -> None:
-    where = f"{place.robot} on {place.ground} ground," if place.ground else place.robot
-    for engine in sorted(place.engines, key=lambda one: (one == "mujoco", one != place.home)):
-        policies = place.unkept(engine) if options.kept else place.policies
+def _measure(options: argparse.Namespace, overrides: Sequence[str], section: Section) -> None:
+    where = f"{section.robot} on {section.ground} ground," if section.ground else section.robot
+    for engine in sorted(section.engines, key=lambda one: (one == "mujoco", one != section.engine)):
+        policies = section.unkept(engine) if options.kept else section.policies
         if not policies:
-            print(f"{where} on {engine}: all {len(place.policies)} policies are kept", flush=True)
+            print(f"{where} on {engine}: all {len(section.policies)} policies are kept", flush=True)
         elif engine == "mujoco":
-            _measure_in_mujoco(options, overrides, place, policies)
+            _measure_in_mujoco(options, overrides, section, policies)
         else:
             print(f"{where} on {engine}: {len(policies)} policies", flush=True)
-            argv = ["--checkpoint", *map(str, policies.values()), "--robot", place.robot]
+            argv = ["--checkpoint", *map(str, policies.values()), "--robot", section.robot]
             argv += ["--num_envs", str(options.num_envs), "--labels", *policies]
             argv += ["--device", options.device] if options.device else []
-            argv += ["--out", str(place.work / engine), f"physics={engine}"]
-            argv += [f"{TERRAIN_KEY}={place.ground}"] if place.ground else []
+            argv += ["--out", str(section.work / engine), f"physics={engine}"]
+            argv += [f"{TERRAIN_KEY}={section.ground}"] if section.ground else []
             run_umc("evaluate", [*argv, *overrides])
-            keep(load_study(place.work / engine / STUDY), place.kept, engine)
+            keep(load_study(section.work / engine / STUDY), section.kept, engine)
         if options.checkpoint is None:
-            prune(place.kept, engine, map(sha256, place.policies.values()))
+            prune(section.kept, engine, map(sha256, section.policies.values()))
 
 
 def _measure_in_mujoco(
-    options: argparse.Namespace, overrides: Sequence[str], place: Place, policies: Mapping[str, Path]
+    options: argparse.Namespace, overrides: Sequence[str], section: Section, policies: Mapping[str, Path]
 ) -> None:
     steps = [token.split("=", 1)[1] for token in overrides if token.startswith("protocol.steps=")]
     for label, path in policies.items():
-        print(f"{place.robot} in plain MuJoCo: {label}", flush=True)
-        exported = place.work / "mujoco" / sha256(path)[:NAME_LENGTH]
-        _export(path, exported)
+        print(f"{section.robot} in plain MuJoCo: {label}", flush=True)
+        exported = section.work / "mujoco" / sha256(path)[:NAME_LENGTH]
+        run_umc("export", ["--checkpoint", str(path), "--out", str(exported)])
         more = ["--episodes", str(options.mujoco_episodes), "--out", str(exported)]
         more += ["--steps", steps[-1]] if steps else []
-        _run_module("umc.cli.sim2sim", ["--policy", str(exported), *more])
-        keep(load_study(exported / STUDY), place.kept, "mujoco")
+        run_umc("sim2sim", ["--policy", str(exported), *more])
+        keep(load_study(exported / STUDY), section.kept, "mujoco")
 
 
 def labels(paths: Sequence[Path]) -> list[str]:
@@ -272,57 +245,31 @@ def labels(paths: Sequence[Path]) -> list[str]:
     return found
 
 
-def _export(path: Path, out: Path) -> None:
-    from umc.cli.export import main as export
-    from umc.utils.console import quiet
-
-    with quiet():
-        status = export(["--checkpoint", str(path), "--out", str(out)])
-    if status:
-        raise UmcError(f"{path} could not be exported; see the message above")
-
-
-def _run_module(module: str, arguments: Sequence[str]) -> None:
-    child = subprocess.Popen([sys.executable, "-m", module, *arguments], process_group=0)
-    with signals_passed_to(child):
-        code = child.wait()
-    check_code(module, code)
-
-
-def collect(place: Place, curves: dict[str, str]) -> RobotResults:
-    """Reads what was measured.
-
-    Args:
-        place: Robot, policies, engines and folders.
-        curves: Pictures of learning curves by policy.
-
-    Returns:
-        Everything that a section of the page needs.
-
-    Raises:
-        UmcError: If an evaluation is missing.
-    """
-    policies = [(label, sha256(path)) for label, path in place.policies.items()]
-    studies = {engine: kept_study(place.kept, engine, policies) for engine in place.engines if engine != "mujoco"}
+def collect(section: Section, curves: dict[str, str]) -> RobotResults:
+    """Read what was measured."""
+    policies = [(label, sha256(path)) for label, path in section.policies.items()]
+    studies = {engine: kept_study(section.kept, engine, policies) for engine in section.engines if engine != "mujoco"}
     mujoco: list[Study] = []
-    if "mujoco" in place.engines:
-        mujoco = [kept_study(place.kept, "mujoco", [policy]) for policy in policies]
+    if "mujoco" in section.engines:
+        mujoco = [kept_study(section.kept, "mujoco", [policy]) for policy in policies]
     entries = {str(entry["sha256"]): entry for entry in read_models().values()}
     entries |= {str(entry["source_sha256"]): entry for entry in read_models().values() if entry.get("source_sha256")}
-    return RobotResults(place.robot, place.home, studies, mujoco, entries, curves, place.ground)
+    return RobotResults(section.robot, section.engine, studies, mujoco, entries, curves, section.ground)
 
 
-def _curves(options: argparse.Namespace, place: Place, paths: Mapping[Path, CheckpointInfo]) -> list[tuple[str, str]]:
-    """Draws the learning curves that were asked for; pictures of earlier ones stay. Each stands with its own ground."""
+def _curves(
+    options: argparse.Namespace, section: Section, paths: Mapping[Path, CheckpointInfo]
+) -> list[tuple[str, str]]:
+    """Draw the learning curves that were asked for; pictures of earlier ones stay. Each stands with its own ground."""
     from tools.curves import plot_run
 
     runs = dict(token.split("=", 1) for token in options.curves if "=" in token)
     wrong = [token for token in options.curves if "=" not in token or not Path(token.split("=", 1)[1]).is_dir()]
     if wrong:
         raise UmcError(f"--curves {wrong[0]} names no run folder; give POLICY=RUN, such as mlp=logs/rsl_rl/<...>/<run>")
-    found, robot = [], place.robot
+    found, robot = [], section.robot
     for label, (path, info) in zip(labels(list(paths)), paths.items(), strict=True):
-        if place.ground and trained_terrain(path, info) != place.ground:
+        if section.ground and trained_terrain(path, info) != section.ground:
             continue
         name = f"results_{robot}_{label.replace(' ', '_')}.png"
         picture = options.out.parent / IMAGES / name
@@ -334,17 +281,7 @@ def _curves(options: argparse.Namespace, place: Place, paths: Mapping[Path, Chec
 
 
 def write_page(out: Path, results: Sequence[RobotResults], command: str, notes: Path = NOTES) -> None:
-    """Writes the page, whole or not at all.
-
-    Args:
-        out: The page.
-        results: One for each robot.
-        command: Command that makes it.
-        notes: YAML file with what people have to say, by robot.
-
-    Raises:
-        UmcError: If the notes cannot be read, or the page cannot be written.
-    """
+    """Write the page, whole or not at all."""
     from umc.utils.provenance import git_state, now
 
     try:
@@ -359,3 +296,7 @@ def write_page(out: Path, results: Sequence[RobotResults], command: str, notes: 
             file.write(text.encode())
     except OSError as error:
         raise UmcError(f"cannot write {out}: {error.strerror}; choose another --out") from error
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(main, sys.argv[1:]))

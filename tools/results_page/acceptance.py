@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 import torch
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.fault_run import FaultRun
-from umc.evaluation.metrics import Episodes
+from umc.evaluation.metrics import Episodes, Outcome
 from umc.evaluation.protocol import Scenario
 from umc.evaluation.report.paper import paper_tables
 from umc.evaluation.statistics import Interval
@@ -29,17 +29,15 @@ POINTS = 0.20
 HEALTHY_POINTS = 0.03
 """By how much UMC's rates may be worse where nothing breaks [-]."""
 
-RADIUS = {"solo8": 1.5}
-"""Radius of the bars [m], for robots whose protocol has half the paper's radii."""
-
-DEFAULT_RADIUS = 3.0
-"""The same for all others [m]."""
-
 PAPERS_ROWS = {"transformer": "Trf-UMC (Ours)"}
 """Agents that have to meet a row of the paper's main table."""
 
 RESAMPLES = 200
 """Bootstrap resamples: the bars need rates alone, whose intervals are Wilson's."""
+
+
+ENDS = ("failed", "sunk", "stayed", "walked")
+"""What :func:`ends` tells apart."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +62,13 @@ class Bar:
         return {True: "met", False: "**missed**", None: "not measured"}[self.met]
 
 
+def radius_of(robot: str) -> float:
+    """Radius of the bars [m]; Solo8's protocol has half the paper's radii."""
+    return 1.5 if robot == "solo8" else 3.0
+
+
 def bars_of(study: Study) -> list[Bar]:
-    """Holds a study against the bars.
-
-    Args:
-        study: An evaluation that holds UMC's policies and their baselines.
-
-    Returns:
-        Four bars for each pair of a UMC policy of Stage 2 and its baseline, and one for each policy that has to meet a
-        row of the paper; empty where there is no pair.
-    """
+    """Hold a study against the bars."""
     found: list[Bar] = []
     for first, second in pairs(study):
         found += _against(study, first, second)
@@ -84,14 +79,7 @@ def bars_of(study: Study) -> list[Bar]:
 
 
 def pairs(study: Study) -> list[tuple[PolicyResult, PolicyResult]]:
-    """UMC's policies of Stage 2 with the baseline of the same network.
-
-    Args:
-        study: The evaluation.
-
-    Returns:
-        Pairs of policies; with several training seeds, each with the baseline of its seed, or the only one there is.
-    """
+    """UMC's policies of Stage 2 with the baseline of the same network."""
     found = []
     for result in study.policies:
         baselines = [one for one in study.policies if _agent(one).name == f"nm_{_agent(result).name}"]
@@ -102,15 +90,7 @@ def pairs(study: Study) -> list[tuple[PolicyResult, PolicyResult]]:
 
 
 def only(study: Study, scenarios: Sequence[Scenario]) -> Study:
-    """A part of a study.
-
-    Args:
-        study: The study.
-        scenarios: Scenarios that are kept, all of the study's protocol.
-
-    Returns:
-        The robots that met them.
-    """
+    """A part of a study."""
     before, kept = study.protocol.scenarios, list(scenarios)
     place = torch.full((len(before),), -1)
     for number, scenario in enumerate(kept):
@@ -133,17 +113,7 @@ def only(study: Study, scenarios: Sequence[Scenario]) -> Study:
 
 
 def rate(study: Study, result: PolicyResult, metric: str, scenarios: Sequence[Scenario]) -> Interval | None:
-    """A rate of one policy, averaged over scenarios.
-
-    Args:
-        study: The study.
-        result: The policy.
-        metric: ``failed`` or ``reached@3``.
-        scenarios: The scenarios.
-
-    Returns:
-        Rate and interval [-]; None where the study has none of it.
-    """
+    """A rate of one policy, averaged over scenarios."""
     if any(scenario not in study.protocol.scenarios for scenario in scenarios):
         return None
     if metric != "failed" and metric not in {f"reached@{radius:g}" for radius in study.protocol.radii}:
@@ -152,9 +122,27 @@ def rate(study: Study, result: PolicyResult, metric: str, scenarios: Sequence[Sc
     return Estimates(part, RESAMPLES).policy(0, metric)
 
 
+def ends(study: Study, result: PolicyResult, scenarios: Sequence[Scenario], low: float) -> dict[str, float] | None:
+    """Shares of the robots that stood at onset, averaged over scenarios; they sum up to 1."""
+    episodes = result.run.episodes
+    up, failed = episodes.outcome == Outcome.UP, episodes.outcome == Outcome.FAILED
+    sunk = up & (episodes.height_after_onset < low)
+    walked = up & ~sunk & (episodes.distance > study.protocol.radii[0])
+    groups = (failed, sunk, up & ~sunk & ~walked, walked)
+    shares = []
+    for scenario in scenarios:
+        if scenario not in study.protocol.scenarios:
+            return None
+        rows = study.scenario_rows(result, scenario) & (up | failed)
+        if not rows.any():
+            return None
+        shares.append([float(group[rows].double().mean()) for group in groups])
+    return {name: sum(column) / len(shares) for name, column in zip(ENDS, zip(*shares, strict=True), strict=True)}
+
+
 def _against(study: Study, first: PolicyResult, second: PolicyResult) -> list[Bar]:
     robot, pair = study.protocol.robot, f"{first.label} against {second.label}"
-    reached = f"reached@{RADIUS.get(robot, DEFAULT_RADIUS):g}"
+    reached = f"reached@{radius_of(robot):g}"
 
     def bar(demand: str, metric: str, scenarios: Sequence[Scenario], test: Callable[..., bool]) -> Bar:
         ours, theirs = (rate(study, one, metric, scenarios) for one in (first, second))
@@ -189,7 +177,7 @@ def _against(study: Study, first: PolicyResult, second: PolicyResult) -> list[Ba
 
 def _paper_bar(study: Study, result: PolicyResult, row: str) -> list[Bar]:
     protocol = study.protocol
-    reached = f"reached@{RADIUS.get(protocol.robot, DEFAULT_RADIUS):g}"
+    reached = f"reached@{radius_of(protocol.robot):g}"
     for table in paper_tables(protocol):
         if row not in table.rows:
             continue
