@@ -60,9 +60,7 @@ def test_one_policy_is_measured_anew_without_the_others(tmp_path, monkeypatch):
     assert call[1 : call.index("--robot")] == [str(package / "a1_mlp_stage2.pt")]
     page = Path("docs/results.md").read_text()
     assert page.count("| otherother |") == page.count("| firstfirst |") == 1
-    assert (
-        len(list(Path("docs/results/a1/ovphysx").iterdir())) == 2
-    )  # the replaced policy is gone
+    assert len(list(Path("docs/results/a1/ovphysx").iterdir())) == 2  # the replaced policy is gone
     calls.clear()
     assert results.main([*argv, "--kept"]) == 0
     assert calls == []
