@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 import torch
 from isaaclab.envs import mdp as lab
-from umc.evaluation.starts import RowsOfTheirOwn, SeededStarts
+from umc.evaluation.starts import PerEnvRandom, SeededStarts
 from umc.utils.errors import UmcError
 
 SEEDS = [3, 1, 4, 1, 5, 9, 2, 6]
@@ -29,7 +29,7 @@ def test_every_env_draws_as_if_it_were_alone(draws):
         alone.append(draws(1))
     torch.manual_seed(7)
     state = torch.get_rng_state()
-    with RowsOfTheirOwn(SEEDS):
+    with PerEnvRandom(SEEDS):
         together = draws(len(SEEDS))
     for number, numbers in enumerate(together):
         assert torch.equal(numbers, torch.cat([one[number] for one in alone]))
@@ -37,7 +37,7 @@ def test_every_env_draws_as_if_it_were_alone(draws):
 
 
 def test_a_draw_that_belongs_to_no_env_is_refused():
-    with RowsOfTheirOwn(SEEDS), pytest.raises(UmcError, match="draws 9 rows of numbers for 8 envs"):
+    with PerEnvRandom(SEEDS), pytest.raises(UmcError, match="draws 9 rows of numbers for 8 envs"):
         torch.rand(9, 2)
 
 

@@ -122,11 +122,11 @@ def start_together(env: ManagerBasedEnv, seeds: Sequence[int]) -> None:
         env: The environment.
         seeds: A seed for each env.
     """
-    with RowsOfTheirOwn(seeds):
+    with PerEnvRandom(seeds):
         env.event_manager.apply(mode=START, env_ids=torch.arange(env.num_envs, device=env.device))
 
 
-class RowsOfTheirOwn(TorchFunctionMode):
+class PerEnvRandom(TorchFunctionMode):
     """While it is on, random numbers are drawn row by row, each env's from a generator of its own.
 
     Args:

@@ -41,17 +41,9 @@ def self_attention(
 
 
 def attention_weights(x: Tensor, qkv_weight: Tensor, qkv_offset: Tensor, bias: Tensor | None, num_heads: int) -> Tensor:
-    """Compute how much of each token self_attention mixes into each other one, which it does not tell itself.
+    """Compute the shares (B, heads, T, T) that self_attention mixes: row reads column, a row adds up to 1.
 
-    Args:
-        x: Tokens (B, T, D).
-        qkv_weight: Projection (3 D, D) to queries, keys and values.
-        qkv_offset: Its bias (3 D).
-        bias: Added to the scores, broadcastable to (B, heads, T, T); every query needs a key that is not -inf.
-        num_heads: Attention heads, a divisor of D.
-
-    Returns:
-        Shares (B, heads, T, T): rows are the tokens that read, columns those that are read; a row adds up to 1.
+    Arguments as of self_attention.
     """
     batch, tokens, width = x.shape
     q, k, _ = F.linear(x, qkv_weight, qkv_offset).view(batch, tokens, 3, num_heads, width // num_heads).unbind(2)
@@ -96,7 +88,7 @@ def _eager(
 
 
 def is_eager_cpu(x: Tensor) -> bool:
-    """Tell whether a batch is computed on a CPU as it is: not compiled, exported, traced or in lower precision."""
+    """Whether a batch is computed on a CPU as it is: not compiled, exported, traced or in lower precision."""
     return (
         x.device.type == "cpu"
         and not torch.compiler.is_compiling()
@@ -107,12 +99,12 @@ def is_eager_cpu(x: Tensor) -> bool:
 
 
 class ShortRowAttention(torch.autograd.Function):
-    """self_attention for rows that are shorter than a vector register's reach.
+    """self_attention for rows that are shorter than a vector register.
 
     torch's softmax and its fused attention handle one row of scores after the other, which for 13 tokens takes longer
     than the matrix products. Here whole batches go through each elementwise step, the gradients of the three
-    projections are added up inside their matrix products, and the mixed values are made again in the backward pass
-    instead of kept (a tenth of what training holds in memory for a fiftieth of its time). The bias gets no gradient.
+    projections are summed inside their matrix products, and the mixed values are computed again in the backward pass
+    instead of kept (a tenth of the training's memory for a fiftieth of its time). The bias gets no gradient.
     """
 
     @staticmethod

@@ -22,30 +22,14 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 
 def make_activation(name: str) -> nn.Module:
-    """Make an activation function from its name.
-
-    Args:
-        name: A key of ACTIVATIONS.
-
-    Returns:
-        The activation module.
-
-    Raises:
-        UmcError: When the name is unknown.
-    """
+    """Make an activation function from its name in ACTIVATIONS; raise UmcError for an unknown one."""
     if name not in ACTIVATIONS:
         raise UmcError(f"unknown activation {name!r}, choose one of: {', '.join(sorted(ACTIVATIONS))}")
     return ACTIVATIONS[name]()
 
 
 class PerTokenLinear(nn.Module):
-    """T linear layers, one for each token, in one batched product.
-
-    Args:
-        num_tokens: Number of tokens T.
-        in_dim: Values a token comes in with.
-        out_dim: Values a token leaves with.
-    """
+    """T linear layers from in_dim to out_dim, one for each token, in one batched product."""
 
     def __init__(self, num_tokens: int, in_dim: int, out_dim: int) -> None:
         super().__init__()
@@ -61,13 +45,7 @@ class PerTokenLinear(nn.Module):
 
 
 class PerTokenHead(nn.Module):
-    """T linear layers to one number each.
-
-    Args:
-        num_tokens: Number of tokens T.
-        in_dim: Values a token comes in with.
-        weight_std: Standard deviation of the initial weights; biases start at 0.
-    """
+    """T linear layers to one number each; weights start with a standard deviation of weight_std, biases at 0."""
 
     def __init__(self, num_tokens: int, in_dim: int, weight_std: float) -> None:
         super().__init__()
@@ -83,13 +61,10 @@ class EncoderBlock(nn.Module):
     """Post-norm transformer block, the same function as nn.TransformerEncoderLayer without dropout.
 
     Args:
-        embed_dim: Width of a token.
-        num_heads: Attention heads, a divisor of embed_dim.
+        embed_dim: Width of a token, a multiple of num_heads.
+        num_heads: Attention heads.
         feedforward_dim: Hidden width of the feed-forward network.
         activation: Activation of the feed-forward network, a key of ACTIVATIONS.
-
-    Raises:
-        UmcError: When num_heads does not divide embed_dim.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, feedforward_dim: int, activation: str = "relu") -> None:
@@ -110,14 +85,9 @@ class EncoderBlock(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Let tokens attend to each other.
+        """Map tokens (B, T, embed_dim) to the same shape.
 
-        Args:
-            x: Tokens (B, T, embed_dim).
-            bias: Added to the attention scores, broadcastable to (B, heads, T, T); None adds nothing.
-
-        Returns:
-            Tokens (B, T, embed_dim).
+        The bias is added to the attention scores and broadcastable to (B, heads, T, T).
         """
         # Rows of one matrix, since in-place steps on views of one would copy in the backward pass.
         rows = x.flatten(0, 1)
@@ -126,15 +96,7 @@ class EncoderBlock(nn.Module):
         return self.norm2(_add(self.linear2(self.activation(self.linear1(rows))), rows)).view_as(x)
 
     def attention(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Tell who reads whom in forward(x, bias).
-
-        Args:
-            x: Tokens (B, T, embed_dim).
-            bias: As in forward.
-
-        Returns:
-            Shares (B, heads, T, T); see attention_weights.
-        """
+        """Return who reads whom in forward(x, bias): shares (B, heads, T, T), see attention_weights."""
         return attention_weights(x, self.qkv.weight, self.qkv.bias, bias, self.num_heads)
 
 

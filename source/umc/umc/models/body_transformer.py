@@ -18,24 +18,15 @@ INIT_STD = 0.02
 class BodyTransformer(MaskedTransformer):
     """The public BodyTransformer for A1 as one more setting of the core: same functions, tokens in another order.
 
-    It knows no faults: no joint is blanked, no key is masked, no flag is read. A token reads itself and its
-    neighbours in the joint graph and nobody else, the base's token too. The defaults are those of the public A1
+    It reads no faults: no joint is blanked, no key is masked, no flag is read. A token reads itself and its
+    neighbours in the joint graph only, the base's token too. The defaults are those of the public A1
     configuration: 64 wide, 8 blocks, the mask in all of them, tanh over the mean action. Other robots have the same
     layout: the base's token carries all columns that belong to no joint.
 
     Args:
-        layout: Columns of the flat observation and the joint graph.
-        output: "action" for one number for each joint, "value" for the mean of one number for each token.
-        embed_dim: Width of a token.
-        num_heads: Attention heads.
-        feedforward_dim: Hidden width of the feed-forward networks.
-        num_layers: Encoder blocks.
-        activation: Activation of the feed-forward networks.
-        attention: "body" (published as BoT-Hard) or "body_mix" (BoT-Mix: masked and unmasked blocks take turns).
+        layout, output, embed_dim, num_heads, feedforward_dim, num_layers, activation: As of MaskedTransformer.
+        attention: "body" (published as BoT-Hard) or "body_mix" (BoT-Mix: masked and unmasked blocks alternate).
         output_activation: Activation over the mean action; None for none. A value has none.
-
-    Raises:
-        UmcError: When an option is unknown or out of range.
     """
 
     reads_context = False

@@ -15,17 +15,14 @@ OUTPUTS = ("action", "value")
 
 
 class MaskedCore(nn.Module):
-    """Takes (observation, joint mask, fault flag), checks them and blanks dead joints.
+    """A network of (observation, joint mask, fault flag): checks them and blanks masked joints.
 
     Args:
         layout: Columns of the flat observation.
         output: "action" for one number for each joint, "value" for one number.
-        masked: Whether dead joints are blanked; else the joint mask is unused.
+        masked: Whether masked joints are blanked; else the joint mask is unused.
         flagged: Whether the network reads the fault flag; else it is unused.
-        mask_value: What dead joints read (paper: 0).
-
-    Raises:
-        UmcError: When the output is unknown.
+        mask_value: What masked joints read (paper: 0).
     """
 
     def __init__(self, layout: JointLayout, output: str, masked: bool, flagged: bool, mask_value: float) -> None:
@@ -42,15 +39,12 @@ class MaskedCore(nn.Module):
         self.num_outputs = layout.num_joints if output == "action" else 1
 
     def forward(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
-        """Compute actions or values.
+        """Compute actions (B, J) or values (B, 1).
 
         Args:
             obs: Observations (B, D).
             joint_mask: (B, J) bool or float, True or 1 = masked; needed when masked, else unused.
             fault_flag: (B, 3), -1 or +1; needed when flagged, else unused.
-
-        Returns:
-            Actions (B, J) or values (B, 1).
 
         Raises:
             UmcError: When an input is missing or has another shape.

@@ -83,19 +83,11 @@ class JointLayout:
         joint_start: int,
         neighbours: Sequence[Sequence[int]] = (),
     ) -> JointLayout:
-        """Layout of Isaac Lab's concatenated terms: all positions, then all velocities, then all last actions.
+        """Make the layout of Isaac Lab's concatenated terms: all positions, all velocities, all last actions.
 
-        Args:
-            joint_names: J joint names in the order of observations, actions and masks.
-            obs_dim: Width D of the flat observation.
-            joint_start: Column of the first joint's position.
-            neighbours: Who is next to whom, see the class.
-
-        Returns:
-            The layout; columns outside [joint_start, joint_start + 3 J) belong to the base.
-
-        Raises:
-            UmcError: When the 3 J joint columns do not fit into the observation.
+        Columns outside [joint_start, joint_start + 3 J) belong to the base. Arguments as of the class; joint_start is
+        the
+        column of the first joint's position.
         """
         count = len(joint_names)
         columns = tuple(
@@ -121,28 +113,14 @@ class JointLayout:
         return self.obs_dim - len(JOINT_FEATURES) * self.num_joints
 
     def split(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Split a flat observation into base and joints.
-
-        Args:
-            obs: Observations (B, D).
-
-        Returns:
-            Base observations (B, D - 3 J) and joint observations (B, J, 3).
-
-        Raises:
-            UmcError: When the observation has another width.
-        """
+        """Split observations (B, D) into base (B, D - 3 J) and joints (B, J, 3)."""
         if obs.dim() != 2 or obs.shape[1] != self.obs_dim:
             raise UmcError(f"observation has shape {tuple(obs.shape)}, the layout needs (B, {self.obs_dim})")
         return JointColumns(self).to(obs.device).split(obs)
 
 
 class JointColumns(nn.Module):
-    """A layout's indices as buffers: masks and splits batches on any device, in TorchScript and ONNX too.
-
-    Args:
-        layout: Columns of the flat observation.
-    """
+    """A layout's indices as buffers: masks and splits batches on any device, in TorchScript and ONNX too."""
 
     def __init__(self, layout: JointLayout) -> None:
         super().__init__()
@@ -162,14 +140,7 @@ class JointColumns(nn.Module):
         self.register_buffer("base_index", torch.tensor(layout.base_columns, dtype=torch.long), persistent=False)
 
     def dead_tokens(self, joint_mask: Tensor) -> Tensor:
-        """Append a living token to a joint mask.
-
-        Args:
-            joint_mask: (B, J) bool or float, True or 1 = masked.
-
-        Returns:
-            (B, J + 1) bool, True = masked; the last one never is.
-        """
+        """Append a token that is never masked to a joint mask (B, J), True or 1 = masked: (B, J + 1) bool."""
         alive = torch.zeros_like(joint_mask[:, :1], dtype=torch.bool)
         return torch.cat([joint_mask > 0.5, alive], dim=1)
 
@@ -178,15 +149,9 @@ class JointColumns(nn.Module):
         return dead_tokens.index_select(1, self.owner)
 
     def fill_dead(self, obs: Tensor, dead_tokens: Tensor, value: float) -> Tensor:
-        """Replace all that dead joints report, whatever it is: NaN and inf do not survive.
+        """Replace all that masked joints report in observations (B, D) by a value; NaN and inf do not survive.
 
-        Args:
-            obs: Observations (B, D).
-            dead_tokens: (B, J + 1) bool, as from dead_tokens.
-            value: What dead joints read instead.
-
-        Returns:
-            Observations (B, D).
+        dead_tokens is (B, J + 1) bool, as from dead_tokens.
         """
         # A select and not a product: nan * 0 is nan.
         return obs.masked_fill(self.dead_columns(dead_tokens), value)

@@ -19,21 +19,14 @@ HIDDEN_DIMS = (256, 512, 256, 256)
 
 
 class MaskedMlp(MaskedCore):
-    """Blanks what dead joints report, appends the fault flag, and maps all to actions or a value.
+    """Blanks what masked joints report, appends the fault flag, and maps all to actions or a value.
 
     On A1 (48 observations and the flag) the actor has the paper's 345,100 parameters.
 
     Args:
-        layout: Columns of the flat observation.
-        output: "action" for one number for each joint, "value" for one number.
+        layout, output, masked, flagged, mask_value: As of MaskedCore.
         hidden_dims: Hidden widths.
         activation: Activation after each hidden layer.
-        masked: Whether dead joints are blanked.
-        flagged: Whether the fault flag is appended.
-        mask_value: What dead joints read (paper: 0).
-
-    Raises:
-        UmcError: When an option is unknown or out of range.
     """
 
     def __init__(

@@ -12,13 +12,9 @@ EPSILON = 1e-2
 
 
 class MaskedNormalization(nn.Module):
-    """Subtracts the running mean and divides by the running standard deviation, column by column.
+    """Subtracts the running mean and divides by the running standard deviation plus epsilon, column by column.
 
-    Each column keeps its own count, since columns of dead joints and values that are not finite are left out.
-
-    Args:
-        dim: Number of columns D.
-        epsilon: Added to the standard deviation.
+    Each of the dim columns keeps its own count: columns of masked joints and values that are not finite are left out.
     """
 
     def __init__(self, dim: int, epsilon: float = EPSILON) -> None:
@@ -38,13 +34,9 @@ class MaskedNormalization(nn.Module):
     @torch.jit.unused
     @torch.no_grad()
     def update(self, x: Tensor, dead: Tensor | None = None) -> None:
-        """Learn from a batch, in training mode only.
+        """Update the statistics from values (B, D), in training mode only; dead (B, D) bool marks values to leave out.
 
-        Under torch.distributed all ranks learn from all batches and stay equal.
-
-        Args:
-            x: Values (B, D).
-            dead: (B, D) bool, True where a value is to be left out; None leaves none out.
+        Under torch.distributed all ranks use all batches and stay equal.
         """
         if not self.training:
             return

@@ -31,13 +31,14 @@ HEAD_STD = 0.01
 
 
 class MaskedTransformer(MaskedCore):
-    """Joint tokens and one context token through post-norm encoder blocks; dead joints' keys are masked.
+    """Joint tokens and one context token through post-norm encoder blocks; keys of masked joints are masked.
 
-    The context token carries the fault flag and all base observations, and it is never masked: so every query
-    always has a living key. On A1 the actor has 368,804 parameters (the paper prints 366,164).
+    The context token carries the fault flag and all base observations, and it is never masked: every query has a key
+    that is not masked. On A1 the actor has 368,804 parameters (the paper prints 366,164).
 
     Args:
-        layout: Columns of the flat observation, and the joint graph where the attention needs it.
+        layout, masked, flagged, mask_value: As of MaskedCore; the layout needs the joint graph where the attention
+        does.
         output: "action" for one number for each joint, "value" for the mean of one number for each token.
         embed_dim: Width of a token (paper: 120).
         num_heads: Attention heads (paper: 2).
@@ -45,13 +46,8 @@ class MaskedTransformer(MaskedCore):
         num_layers: Encoder blocks (paper: 4).
         activation: Activation of the feed-forward networks.
         attention: One of ATTENTIONS. Along the joint graph a joint reads itself, its neighbours and the context token
-            (so the flag reaches joints whose neighbours are dead), the context token itself and the base's neighbours.
-        masked: Whether dead joints are blanked and their keys masked.
-        flagged: Whether the fault flag joins the context token.
-        mask_value: What dead joints read (paper: 0).
-
-    Raises:
-        UmcError: When an option is unknown or out of range.
+            (so the flag reaches joints whose neighbours are masked), the context token itself and the base's
+            neighbours.
     """
 
     reads_context = True
@@ -105,7 +101,7 @@ class MaskedTransformer(MaskedCore):
 
     @torch.jit.unused
     def _in_parts(self, obs: Tensor, joint_mask: Tensor | None, fault_flag: Tensor | None) -> Tensor:
-        """Compute a batch, on CPUs in parts that stay in their caches: else everything waits for the memory."""
+        """Compute a batch, on CPUs in parts that stay in their caches."""
         if not is_eager_cpu(obs):
             return self._compute(obs, joint_mask, fault_flag)
         rows = ROWS_PER_THREAD * torch.get_num_threads()
@@ -120,12 +116,7 @@ class MaskedTransformer(MaskedCore):
         return torch.cat(parts)
 
     def attention(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
-        """Tell who reads whom; computes what forward does once more, and costs nothing unless it is asked.
-
-        Args:
-            obs: Observations (B, D), as in forward.
-            joint_mask: As in forward.
-            fault_flag: As in forward.
+        """Return who reads whom, in a computation of its own; arguments as of forward.
 
         Returns:
             Shares (blocks, B, heads, J + 1, J + 1): rows are the tokens that read, columns those that are read; a row

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every agent as data: its network, which stages it is trained in, and what it changes in the environment.
+"""All agents as data: network, stages it is trained in, and changes of the environment.
 
 Each robot has all of them (:func:`umc.tasks.registration.register_task`), whichever RL library trains it.
 """
@@ -47,7 +47,7 @@ CURRICULUM: tuple[tuple[float, Ratios], ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class AgentSpec:
-    """What tells one agent from another."""
+    """An agent."""
 
     name: str
     """As ``--agent`` takes it."""
@@ -58,7 +58,7 @@ class AgentSpec:
     stages: tuple[int, ...] = (1, 2)
     """Stages whose tasks it is trained in."""
     stage1: str | None = None
-    """Agent whose Stage 1 its Stage 2 goes on from; None: its training starts from nothing."""
+    """Agent whose Stage 1 its Stage 2 starts from; None: its training starts from scratch."""
     iterations: int = STAGE_ITERATIONS
     """Iterations of one of its stages."""
     mask_value: float = 0.0

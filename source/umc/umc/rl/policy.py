@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a checkpoint to a policy that acts: no runner, no optimizer, and no simulator needed."""
+"""Load a policy from a checkpoint, without runner, optimizer or simulator."""
 
 from __future__ import annotations
 
@@ -53,28 +53,16 @@ class LoadedPolicy:
     """Largest absolute action, as the agent was trained with; None for no bound."""
 
     def __call__(self, obs: TensorDict) -> torch.Tensor:
-        """Mean actions, without exploration noise.
-
-        Args:
-            obs: Observation groups of the environment, each (num_envs, width).
-
-        Returns:
-            Actions. Shape is (num_envs, num_joints).
-        """
+        """Return mean actions (num_envs, num_joints), without exploration noise, for observation groups of the env."""
         with torch.inference_mode():
             actions = self.actor(obs)
         return actions if self.clip is None else actions.clamp(-self.clip, self.clip)
 
 
 def stored_agent(checkpoint: Path, info: CheckpointInfo) -> dict[str, Any]:
-    """The agent cfg a checkpoint was trained with.
+    """Return the agent cfg that a checkpoint was trained with, as a dictionary.
 
-    Args:
-        checkpoint: The checkpoint; its run keeps the cfg in ``params/agent.yaml``.
-        info: What the checkpoint says about itself; names the registered cfg that stands in where the run's is gone.
-
-    Returns:
-        The cfg as a dictionary.
+    The run keeps it in ``params/agent.yaml``; the registered cfg replaces it where that file is missing.
 
     Raises:
         UmcError: If the stored cfg cannot be read, or the task or agent is not registered.
@@ -92,14 +80,7 @@ def stored_agent(checkpoint: Path, info: CheckpointInfo) -> dict[str, Any]:
 
 
 def registered_agent(task: str, agent: str) -> dict[str, Any]:
-    """An agent cfg as it is registered with a task.
-
-    Args:
-        task: Gym id.
-        agent: Entry point name.
-
-    Returns:
-        The cfg as a dictionary.
+    """Return an agent cfg as it is registered with a task (gym id), as a dictionary.
 
     Raises:
         UmcError: If there is no such task or agent.
@@ -116,16 +97,13 @@ def registered_agent(task: str, agent: str) -> dict[str, Any]:
 def build_model(
     agent: Mapping[str, Any], widths: Mapping[str, int], outputs: int, obs_set: str = ACTOR_SET
 ) -> MaskedModel:
-    """Makes an actor or a critic with fresh weights.
+    """Make an actor or a critic with fresh weights.
 
     Args:
         agent: The agent cfg as a dictionary, rsl_rl's or skrl's.
         widths: Columns of each observation group.
         outputs: Number of actions, or 1 for a critic.
         obs_set: :data:`ACTOR_SET` or :data:`CRITIC_SET`.
-
-    Returns:
-        The model.
 
     Raises:
         UmcError: If the cfg names no masked model, or does not fit the observations.
@@ -149,17 +127,14 @@ def load_policy(
     robot: str | None = None,
     joint_names: Sequence[str] | None = None,
 ) -> LoadedPolicy:
-    """Makes a policy from a checkpoint.
+    """Make a policy, in evaluation mode, from a checkpoint.
 
     Args:
         checkpoint: File that training wrote.
-        widths: Columns of each observation group that the environment gives.
+        widths: Columns of each observation group of the environment.
         device: Where the policy computes.
-        robot: Robot of the environment, if the policy is to act there.
-        joint_names: Joints of the environment in the order of its actions, if the policy is to act there.
-
-    Returns:
-        The policy, in evaluation mode.
+        robot: Robot of the environment; None accepts any.
+        joint_names: Joints of the environment in the order of its actions; None accepts any.
 
     Raises:
         UmcError: If the file is no checkpoint, or belongs to another robot, task or model.

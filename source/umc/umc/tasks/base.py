@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every UMC task shares: scene, engine presets, fault terms and the groups that tell the policy of them."""
+"""Scene, engine presets and fault terms that every UMC task shares."""
 
 from dataclasses import MISSING
 
@@ -39,15 +39,12 @@ EPISODE_LENGTH = 20.0
 
 
 def physics_presets(njmax: int, nconmax: int, num_substeps: int = 1) -> PresetCfg:
-    """The three engines, chosen by ``physics=<name>`` on the command line.
+    """Return the three engines, chosen by ``physics=<name>`` on the command line; the default is Newton.
 
     Args:
-        njmax: Constraint rows that Newton's solver keeps per env; too few print a warning in every step.
+        njmax: Constraint rows of Newton's solver per env; with too few it prints a warning in every step.
         nconmax: Contacts per env.
         num_substeps: Newton's substeps per physics step.
-
-    Returns:
-        A preset whose default is Newton.
     """
     newton = NewtonCfg(
         solver_cfg=MJWarpSolverCfg(
@@ -98,13 +95,9 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
         self.sim.render_interval = DECIMATION
 
     def set_robot(self, name: str, robot: ArticulationCfg) -> None:
-        """Put a robot in the scene: as many as the paper trains, with the faults of its training table, all healthy.
+        """Put a robot in the scene, with the paper's number of envs and the faults of its training table, all healthy.
 
         Both stages keep the fault terms, so that they share one layout; Stage 2 changes their odds.
-
-        Args:
-            name: Name of the robot in the paper's tables.
-            robot: Its cfg.
         """
         self.scene.robot = robot
         self.scene.num_envs = paper_settings(name, "training")["num_envs"]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where tasks run unless told otherwise."""
+"""Default device of tasks and agents."""
 
 import torch
 

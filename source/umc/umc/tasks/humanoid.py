@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What unitree_rl_gym's walking humanoids share: terms and figures."""
+"""Terms and figures that unitree_rl_gym's walking humanoids share."""
 
 import math
 from dataclasses import MISSING

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""From the table of agents to cfgs: a robot adds its joints, their columns and its initial action noise."""
+"""Make agent cfgs from the table of agents; a robot adds its joints, their columns and its initial action noise."""
 
 import dataclasses
 import importlib
@@ -21,29 +21,28 @@ CFG_NAME = re.compile(r"(\w+)_stage([12])")
 """Names of the cfgs in a robot's ``agents`` module: agent and stage."""
 
 CRITIC_GROUPS = ["critic"]
-"""What the critic reads: true values and no mask (paper, "Actor Model")."""
+"""Observation groups of the critic: true values and no mask (paper, "Actor Model")."""
 
 AWARE_GROUPS = ["policy", "joint_mask", "fault_flag"]
-"""What an actor of UMC reads."""
+"""Observation groups of a UMC actor."""
 
 UNAWARE_GROUPS = ["policy"]
-"""What the actor of a baseline reads: dead sensors read 0 there, too, but nobody says which are dead."""
+"""Observation groups of a baseline's actor: dead sensors read 0 there, too, but no mask marks them."""
 
 
 @configclass
 class Stage1TransferCfg:
-    """What a run that starts from another stage's checkpoint does beside taking its actor and critic."""
+    """What a run resets when it starts from the actor and critic of Stage 1."""
 
     reset_noise: bool = True
-    """Whether the action noise goes back to the actor's ``init_std``, so that the new stage explores again; else the
-    checkpoint's goes on."""
+    """Whether the action noise is reset to the actor's ``init_std``, so that the new stage explores again."""
 
     reset_optimizer: bool = True
-    """Whether the optimizer and its learning rate start afresh; else the checkpoint's go on."""
+    """Whether the optimizer and its learning rate are reset."""
 
     neutral_flag: bool = True
-    """Whether a raised fault flag does nothing at first. Stage 1 never raises it: what it would do is
-    chance, and throws over a robot that would have walked on."""
+    """Whether a raised fault flag has no effect at first. Stage 1 never raises it: its effect is random, and makes a
+    robot fall that would have kept walking."""
 
 
 @configclass
@@ -69,23 +68,21 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     stage1_transfer: Stage1TransferCfg = Stage1TransferCfg()
 
     critic_sees_faults: bool = False
-    """Whether the critic is told every fault (:mod:`umc.rl.critics`); the paper's is not."""
+    """Whether the critic observes every fault (:mod:`umc.rl.critics`); the paper's does not."""
 
     mlp_critic: bool = False
-    """Whether the critic is an MLP whatever the actor is (:mod:`umc.rl.critics`); the paper's is as the actor."""
+    """Whether the critic is an MLP whatever the actor is (:mod:`umc.rl.critics`); the paper's is like the actor."""
 
     curriculum_iterations: int = 0
-    """Iterations that a curriculum agent's stages are spread over; 0: those of the run. For runs in several phases, of
-    which each goes on to more iterations than the one before."""
+    """Iterations that a curriculum agent's stages are spread over; 0: those of the run. For runs in several phases."""
 
     mirror: bool = False
-    """Whether every sample is learnt from in the mirror, too (:mod:`umc.rl.symmetry`); the paper does not say so."""
+    """Whether mirrored samples are added to every mini-batch (:mod:`umc.rl.symmetry`); the paper does not say so."""
 
     mirror_loss: float = 1.0
-    """Weight of the mean squared difference [-] between what the policy does in the mirror and the mirror image of what
-    it does, with :attr:`mirror`. PPO takes mirrored samples to be as likely as the true ones: without this term a
-    policy that loses its symmetry, as in Stage 2 where masks and flag are new, is drawn ever further apart
-    (docs/learning.md)."""
+    """Weight of the mean squared difference [-] between the actions on mirrored samples and the mirrored actions, with
+    :attr:`mirror`. PPO assumes that mirrored samples are as likely as the true ones: without this term a policy that
+    loses its symmetry, as in Stage 2 where masks and flag are new, diverges (docs/learning.md)."""
 
     def __post_init__(self) -> None:
         """Learn on the first GPU where there is one, so that Isaac Lab's own commands start on any machine."""
@@ -127,7 +124,7 @@ NETWORKS = {
 
 
 def network_of(spec: AgentSpec) -> Network:
-    """The network of an agent, one of UMC's or of the package that registered the agent."""
+    """Return the network of an agent, one of UMC's or of the package that registered the agent."""
     entry = OWN_NETWORKS.get(spec.network)
     if entry is None:
         return NETWORKS[spec.network]
@@ -137,7 +134,7 @@ def network_of(spec: AgentSpec) -> Network:
 
 @dataclasses.dataclass(frozen=True)
 class RobotAgents:
-    """What all agents of a robot have to know of it."""
+    """The robot data that all its agents share."""
 
     robot: str
     """Robot in lower case."""
@@ -153,13 +150,7 @@ class RobotAgents:
     """Standard deviation of the action noise at the start [-]."""
 
     def cfg(self, name: str) -> UmcPpoRunnerCfg:
-        """A new cfg by the name that the tasks' entry points give it.
-
-        Args:
-            name: ``<agent>_stage<1|2>``.
-
-        Returns:
-            The cfg of the RL run.
+        """Return a new cfg by its entry point name, ``<agent>_stage<1|2>``.
 
         Raises:
             AttributeError: If there is no such agent, or it is not trained in that stage.
@@ -178,7 +169,7 @@ class RobotAgents:
         )
 
     def _model(self, spec: AgentSpec, joint_start: int, init_std: float | None, **fields: Any) -> UmcModelCfg:
-        """Cfg of an actor, or of a critic where there is no action noise."""
+        """Return the cfg of an actor, or of a critic if ``init_std`` is None."""
         gaussian = RslRlMLPModelCfg.GaussianDistributionCfg
         network = network_of(spec)
         if network.graph:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the quadrupeds share: the terms and figures of A1-Walk (BodyTransformer's fork of ParkourGym)."""
+"""Terms and figures that the quadrupeds share: those of A1-Walk (BodyTransformer's fork of ParkourGym)."""
 
 import math
 from dataclasses import MISSING
@@ -27,15 +27,7 @@ FEET = [f"{leg}_(calf|LOWER_LEG)" for leg in ("FL", "FR", "[RH]L", "[RH]R")]
 
 
 def friction_event(low: float, high: float) -> EventTerm:
-    """Friction between robot and ground, drawn at start-up for each of the robot's shapes.
-
-    Args:
-        low: Least coefficient [-]; the ground adds nothing to it (``umc.terrains.ground``).
-        high: Greatest coefficient [-].
-
-    Returns:
-        The event.
-    """
+    """Return the event that draws the friction [-] of each shape of the robot at start-up; the ground adds none."""
     return EventTerm(
         func=lab.randomize_rigid_body_material,
         mode="startup",
@@ -51,15 +43,7 @@ def friction_event(low: float, high: float) -> EventTerm:
 
 
 def payload_event(low: float, high: float) -> EventTerm:
-    """Mass that is added to the trunk at start-up.
-
-    Args:
-        low: Least mass [kg].
-        high: Greatest mass [kg].
-
-    Returns:
-        The event.
-    """
+    """Return the event that adds a mass [kg] to the trunk at start-up."""
     return EventTerm(
         func=lab.randomize_rigid_body_mass,
         mode="startup",
@@ -72,16 +56,7 @@ def payload_event(low: float, high: float) -> EventTerm:
 
 
 def forward_command(low: float, high: float, seconds: float) -> lab.UniformVelocityCommandCfg:
-    """A speed straight ahead.
-
-    Args:
-        low: Least speed [m/s].
-        high: Greatest speed [m/s].
-        seconds: How long a command holds [s].
-
-    Returns:
-        The command.
-    """
+    """Return the command of a speed straight ahead [m/s], drawn anew every ``seconds`` [s]."""
     return lab.UniformVelocityCommandCfg(
         asset_name="robot",
         resampling_time_range=(seconds, seconds),

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""One call that registers a robot's task with all its agents, and one that registers an agent with all robots."""
+"""Register a robot's task with all its agents, or an agent with all robots."""
 
 import importlib
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from umc.utils.naming import TASK_NAME, entry_point, task_parts
 
 
 def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:
-    """Registers ``UMC-<robot>-Stage<stage>`` with Isaac Lab's environment class and the agents of that stage.
+    """Register ``UMC-<robot>-Stage<stage>`` with Isaac Lab's environment class and the agents of that stage.
 
     Args:
-        robot: Name of the robot as it stands in the task id.
+        robot: Name of the robot in the task id.
         stage: 1 (no faults) or 2 (all faults).
-        package: Package that holds ``env_cfg`` and ``agents`` modules; imported when the task is made, not before.
+        package: Package with the modules ``env_cfg`` and ``agents``; imported when the task is made, not before.
         env_cfg: Name of the env cfg class.
     """
     agents: dict[str, Any] = {}
@@ -40,21 +40,21 @@ def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:
 
 
 def register_agent(spec: AgentSpec, network: str) -> None:
-    """Adds an agent of your own to every robot: to the tasks that are registered, and to those that will be.
+    """Add an agent of your own to every robot: to the tasks that are registered, and to those that will be.
 
     Args:
         spec: The agent.
         network: ``module:name`` of its :class:`umc.tasks.ppo.Network`; imported when the agent is made, not before.
 
     Raises:
-        UmcError: If its name is taken, or another network has the name of its network.
+        UmcError: If its name, or the name of its network, is taken.
     """
     known = AGENTS.get(spec.name)
     if known not in (None, spec):
         raise UmcError(f"there is an agent named '{spec.name}' already; choose another name")
     own = OWN_NETWORKS.get(spec.network)
-    shipped = own is None and any(other.network == spec.network for other in AGENTS.values())
-    if shipped or own not in (None, network):
+    taken = own is None and any(other.network == spec.network for other in AGENTS.values())
+    if taken or own not in (None, network):
         raise UmcError(f"there is a network named '{spec.network}' already; choose another name")
     AGENTS[spec.name] = spec
     OWN_NETWORKS[spec.network] = network
@@ -65,7 +65,7 @@ def register_agent(spec: AgentSpec, network: str) -> None:
 
 
 def _entries(spec: AgentSpec, stage: int, package: str) -> dict[str, Any]:
-    """What a task registers of an agent: its rsl_rl cfg and the skrl twin, if it is trained in the stage."""
+    """Return what a task registers of an agent: its rsl_rl cfg and the skrl twin, if it is trained in the stage."""
     if stage not in spec.stages:
         return {}
     cfg = f"{package}.agents:{spec.name}_stage{stage}"

@@ -35,9 +35,14 @@ LINE_EVERY_S = 60.0
 DEFAULT_SEED = 42
 """Of the tasks' agents (:class:`isaaclab_rl.rsl_rl.RslRlBaseRunnerCfg`)."""
 
-OURS = {"--resume": "a sweep goes on by itself", "--run_name": "a sweep names its runs", "--quick": "a sweep trains"}
-OURS |= {"--video": "film the runs with scripts/play.py", "--distributed": "a run of a sweep is one process"}
-OURS |= {"--seed": "give sweep.seeds=[1,2,3]"}
+UNSUPPORTED_FLAGS = {
+    "--resume": "a sweep goes on by itself",
+    "--run_name": "a sweep names its runs",
+    "--quick": "a sweep trains",
+    "--video": "film the runs with scripts/play.py",
+    "--distributed": "a run of a sweep is one process",
+    "--seed": "give sweep.seeds=[1,2,3]",
+}
 """Flags of a single training that a sweep does not take, and why."""
 
 LINE = re.compile(r"iteration (\d+)/(\d+): .*?ETA ([\d:]+|\d+ days?, [\d:]+)")
@@ -105,7 +110,7 @@ def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
     add("--ray_address")
     options, rest = parser.parse_known_args(list(argv))
     for token in rest:
-        why = OURS.get(token.split("=")[0])
+        why = UNSUPPORTED_FLAGS.get(token.split("=")[0])
         if why is not None:
             raise UmcError(f"{token.split('=')[0]} does not go with --sweep: {why}")
     at_least_one(options.jobs, "--jobs")

@@ -17,7 +17,7 @@ from typing import Any
 NO_GPU = b"Could not find or load the NVIDIA CUDA driver"
 """Warp's remark on every machine without a GPU, written by native code past ``sys.stderr``."""
 
-NEWS_TO_NOBODY = (
+IGNORED_WARNINGS = (
     (FutureWarning, "Newton shape color replacement is enabled"),
     (UserWarning, "In Newton, body com pose always has unit quaternion"),
     (RuntimeWarning, "ovphysx is in CPU-only mode, but the installed Warp was built with CUDA"),
@@ -41,8 +41,8 @@ class _PhysxNews(logging.Filter):
 
 
 def drop_known_warnings() -> None:
-    """Silence :data:`NEWS_TO_NOBODY`; every other warning stays."""
-    for category, message in NEWS_TO_NOBODY:
+    """Silence :data:`IGNORED_WARNINGS`; every other warning stays."""
+    for category, message in IGNORED_WARNINGS:
         warnings.filterwarnings("ignore", message=message, category=category)
 
 

@@ -16,5 +16,5 @@ ROBOT_AGENTS = RobotAgents(
 
 
 def __getattr__(name: str) -> UmcPpoRunnerCfg:
-    """Makes the cfg that an entry point names, e.g. ``umc.tasks.g1.agents:mlp_stage2``."""
+    """Return the cfg that an entry point names, e.g. ``umc.tasks.g1.agents:mlp_stage2``."""
     return ROBOT_AGENTS.cfg(name)
