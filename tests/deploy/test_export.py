@@ -17,10 +17,10 @@ from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.cli.export import main
 from umc.deploy import export
 from umc.deploy.export import export_checkpoint
-from umc.deploy.io_descriptor import control, fall, feet, start
+from umc.deploy.io_descriptor import control, fall, feet, joint_table, observation_terms, start
 from umc.mdp import CommandFaultsCfg
 from umc.rl.policy import load_policy
-from umc.robots import A1_JOINTS
+from umc.robots import A1_JOINTS, G1_JOINTS
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 
@@ -108,16 +108,17 @@ def test_the_description_says_what_the_public_a1_task_says(a1):
     assert content["normalizer"] is None
 
 
-def test_the_description_tells_g1s_gains_apart(tmp_path):
-    *_, path = export_fresh(tmp_path, "UMC-G1-Stage1", "mlp")
-    content = json.loads(path.read_text())
-    gains = {joint["name"]: (joint["kp_Nm_per_rad"], joint["kd_Nms_per_rad"]) for joint in content["joints"]}
+def test_the_description_tells_g1s_gains_apart():
+    cfg = load_cfg_from_registry("UMC-G1-Stage1", "env_cfg_entry_point")
+    gains = {
+        row["name"]: (row["kp_Nm_per_rad"], row["kd_Nms_per_rad"]) for row in joint_table(cfg.scene.robot, G1_JOINTS)
+    }
     assert gains["left_hip_yaw_joint"] == (100.0, 2.0)
     assert gains["right_knee_joint"] == (150.0, 4.0)
     assert gains["right_ankle_roll_joint"] == (40.0, 2.0)
-    assert content["observations"]["policy"][-1]["columns"] == [45, 47]
-    assert content["observations"]["policy"][-1]["period_s"] == 0.8  # unitree_rl_gym
-    assert content["control"]["action_scale"] == [0.25] * 12
+    clock = observation_terms(cfg.observations.policy, 12)[-1]
+    assert (clock["columns"], clock["period_s"]) == ([45, 47], 0.8)  # unitree_rl_gym
+    assert control(cfg, G1_JOINTS)["action_scale"] == [0.25] * 12
 
 
 HUMANOID = {

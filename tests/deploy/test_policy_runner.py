@@ -153,7 +153,7 @@ def test_a_wrong_file_is_one_clear_error(sheets, tmp_path):
     with pytest.raises(UmcError, match="no exported policy at"):
         PolicyRunner(path)
     path.write_text("{")
-    with pytest.raises(UmcError, match="is no JSON"):
+    with pytest.raises(UmcError, match="is not JSON"):
         PolicyRunner(path)
     path.write_text(json.dumps({**sheet, "format": 1}))
     with pytest.raises(UmcError, match="does not have format 2; export the policy again"):

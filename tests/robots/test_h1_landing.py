@@ -22,15 +22,7 @@ of PhysX's position iterations."""
 
 
 def landings(physics: str, iterations: int = 0) -> dict:
-    """Robots come down hard on locked ankles, and go on flailing.
-
-    Args:
-        physics: Name of the engine.
-        iterations: PhysX's position iterations in place of the cfg's (docs/engines.md compares some).
-
-    Returns:
-        How far the ankles of each env were moved at most [rad]; the greatest force on a foot over the weight [-].
-    """
+    """Robots come down hard on locked ankles, and go on flailing."""
     import torch
     from isaaclab.scene import InteractiveScene, InteractiveSceneCfg
     from isaaclab.sensors import ContactSensorCfg

@@ -19,8 +19,8 @@ from umc.evaluation.study_file import load_study, save_study
 from umc.faults import FaultSchedule, FaultState, LedgerWriter, find_scenario, read_ledger
 from umc.rl.pretrained import pretrained_folder
 from umc.sim2sim.agreement import agreement, agreement_table, pair_up
-from umc.sim2sim.rollout import run_walk
-from umc.sim2sim.study import fault_run, ledger_protocol, ledger_walk, protocol_walk
+from umc.sim2sim.rollout import run_rollout
+from umc.sim2sim.study import fault_run, ledger_protocol, ledger_rollout, protocol_rollout
 from umc.tasks.registry import load_tasks
 from umc.utils.errors import UmcError
 
@@ -47,10 +47,10 @@ def a1(steps, scenarios, onset=10):
     )
 
 
-def test_the_shipped_policy_walks(policy):
+def test_the_pretrained_policy_walks(policy):
     protocol = a1(150, [8], onset=75)
-    walk = protocol_walk(protocol, policy, episodes=4)
-    run = fault_run(walk, run_walk(walk, 1, None), protocol)
+    cfg = protocol_rollout(protocol, policy, episodes=4)
+    run = fault_run(cfg, run_rollout(cfg, 1, None), protocol)
     assert (run.episodes.outcome == Outcome.UP).all()
     # 0.5 m/s are asked for; 0.54 with more robots, at 0.30 m (docs/mujoco.md)
     assert run.episodes.speed_after_onset.mean() == pytest.approx(0.54, abs=0.12)
@@ -60,14 +60,14 @@ def test_the_shipped_policy_walks(policy):
 
 def test_what_a_robot_does_depends_on_nobody_else(policy):
     protocol = a1(40, [2, 4])
-    walk = protocol_walk(protocol, policy, episodes=10)
-    together = run_walk(walk, 1, None)
-    again = run_walk(walk, 2, None)
-    few = run_walk(protocol_walk(protocol, policy, episodes=2), 1, None)
+    cfg = protocol_rollout(protocol, policy, episodes=10)
+    together = run_rollout(cfg, 1, None)
+    again = run_rollout(cfg, 2, None)
+    few = run_rollout(protocol_rollout(protocol, policy, episodes=2), 1, None)
     for name in ("position", "height", "work", "fell", "contact"):
         np.testing.assert_array_equal(getattr(together, name), getattr(again, name))
         np.testing.assert_array_equal(getattr(together, name)[:, :4], getattr(few, name))
-    healthy = run_walk(protocol_walk(a1(40, [8]), policy, episodes=1), 1, None)
+    healthy = run_rollout(protocol_rollout(a1(40, [8]), policy, episodes=1), 1, None)
     np.testing.assert_array_equal(together.position[:9, 0], healthy.position[:9, 0])  # until the onset
     assert (together.position[20:, 0] != healthy.position[20:, 0]).any()
     assert (together.position[20:, 0] != together.position[20:, 1]).any()
@@ -75,8 +75,8 @@ def test_what_a_robot_does_depends_on_nobody_else(policy):
 
 def test_every_robot_has_the_faulty_joints_of_the_isaac_lab_run(policy):
     protocol = a1(12, [1, 5, 8])
-    walk = protocol_walk(protocol, policy, episodes=3)
-    run = fault_run(walk, run_walk(walk, 1, None), protocol)
+    cfg = protocol_rollout(protocol, policy, episodes=3)
+    run = fault_run(cfg, run_rollout(cfg, 1, None), protocol)
     lineup = line_up(protocol, 9)
     assert torch.equal(run.cell, lineup.cell)
     assert torch.equal(run.member, lineup.member)
@@ -113,8 +113,8 @@ def ledger(policy, tmp_path):
 def test_a_ledgers_robots_break_as_recorded(policy, ledger):
     recorded = read_ledger(ledger)
     protocol, scenarios = ledger_protocol(recorded, "a1", "umc_paper")
-    walk = ledger_walk(recorded, protocol, policy)
-    run = fault_run(walk, run_walk(walk, 1, None), protocol, scenarios)
+    cfg = ledger_rollout(recorded, protocol, policy)
+    run = fault_run(cfg, run_rollout(cfg, 1, None), protocol, scenarios)
     assert len(run.cell) == 6
     assert protocol.steps == 60
     broken = torch.tensor([name == "power_loss" for name in scenarios])

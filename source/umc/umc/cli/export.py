@@ -1,40 +1,25 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ``scripts/export.py`` calls."""
+"""Export of a policy as ONNX and TorchScript."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, trained_overrides
 from umc.rl.pretrained import is_pretrained, results_folder
 from umc.tasks.registry import checked_checkpoint, checked_task, pretrained_policy
-from umc.utils.cli import Parser
+from umc.utils.cli import Parser, run_main
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 
-DESCRIPTION = "Write a policy as ONNX and TorchScript, with a JSON that says how to feed it."
-
-USAGE_ERROR = 2
-"""Exit status of a user's mistake."""
+DESCRIPTION = "Write a policy as ONNX and TorchScript, with a JSON that describes inputs, outputs, starts and falls."
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs ``scripts/export.py``.
-
-    Args:
-        argv: Arguments without the script's name.
-
-    Returns:
-        Exit status: 0 done, 2 wrong use.
-    """
-    try:
-        return _run(argv)
-    except UmcError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return USAGE_ERROR
+    """Export a policy; return the exit status."""
+    return run_main(_run, argv)
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -55,7 +40,7 @@ def _run(argv: Sequence[str]) -> int:
     else:
         for flag in ("task", "robot", "agent"):
             if getattr(options, flag) is not None:
-                raise UmcError(f"--{flag} goes with --checkpoint pretrained; a checkpoint says itself whose it is")
+                raise UmcError(f"--{flag} goes with --checkpoint pretrained; a checkpoint has them inside")
         checkpoint = checked_checkpoint(options.checkpoint)
     assert checkpoint is not None
     info = checkpoint_info(read_checkpoint(checkpoint), checkpoint)

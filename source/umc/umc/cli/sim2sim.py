@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A second opinion: ``python -m umc.cli.sim2sim --policy exported``; see docs/mujoco.md."""
+"""Sim-to-sim: ``python -m umc.cli.sim2sim --policy exported``; see docs/mujoco.md."""
 
 from __future__ import annotations
 
@@ -13,14 +13,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from umc.utils.cli import Parser, run_main
 from umc.utils.errors import UmcError
 from umc.utils.io import write_json
-
-USAGE_ERROR = 2
-"""Exit status of a user's mistake."""
-
-INTERRUPTED = 130
-"""Exit status after Ctrl-C."""
 
 EPISODES = 8
 """Robots of each cell without ``--episodes``."""
@@ -41,26 +36,11 @@ DESCRIPTION = "Evaluate an exported policy in plain MuJoCo, on flat ground, unde
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs the second opinion.
-
-    Args:
-        argv: Arguments without the program's name.
-
-    Returns:
-        Exit status: 0 done, 2 wrong use, 130 Ctrl-C.
-    """
-    try:
-        return _run(list(argv))
-    except UmcError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return USAGE_ERROR
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    """Evaluate an exported policy in plain MuJoCo; return the exit status."""
+    return run_main(_run, argv)
 
 
 def _run(argv: list[str]) -> int:
-    from umc.utils.cli import Parser
-
     parser = Parser(prog="python -m umc.cli.sim2sim", description=DESCRIPTION)
     _add_arguments(parser)
     options = parser.parse_args(argv)
@@ -75,17 +55,11 @@ def _run(argv: list[str]) -> int:
     if options.seed is not None and options.seed < 0:
         raise UmcError(f"--seed is {options.seed}; it has to be 0 or more")
     if options.ledger is not None and (options.healthy or options.against is not None or options.scenarios):
-        raise UmcError("--ledger goes without --healthy, --against and --scenarios: the ledger says what is met")
+        raise UmcError("--ledger goes without --healthy, --against and --scenarios: the ledger has the faults")
     if options.healthy and options.against is not None:
         raise UmcError("--healthy walks without faults; --against compares evaluations under faults")
     out = options.out or description.parent / "mujoco"
-    missing = [
-        name
-        for part in ("start", "fall")
-        for key, names in sheet.get(part, {}).items()
-        if key.startswith("other")
-        for name in names
-    ]
+    missing = sheet.get("start", {}).get("other_events", []) + sheet.get("fall", {}).get("other_terminations", [])
     if missing:
         print(f"not reproduced in MuJoCo: {', '.join(missing)} of {sheet['trained']['task']}")
     if options.healthy:
@@ -103,7 +77,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--policy", help="folder that scripts/export.py wrote, or its .json or .onnx")
     add("--robot", help="robot that the policy must be for")
     add("--protocol", default=DEFAULT_PROTOCOL, help=f"file in config/protocols, or path of one ({DEFAULT_PROTOCOL})")
-    add("--ledger", type=Path, help="meet the faults of this ledger instead of a protocol's")
+    add("--ledger", type=Path, help="replay the faults of this ledger instead of a protocol's")
     add("--scenarios", type=scenario, nargs="+", help="scenarios of the protocol; all without it")
     add("--episodes", type=int, help=f"robots of each cell ({EPISODES}); episodes of each env of a ledger (all)")
     add("--steps", type=int, help="length of an episode [env steps]; the protocol's or the ledger's without it")
@@ -118,16 +92,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_sheet(policy: str | None) -> tuple[dict[str, Any], Path]:
-    """Finds the description of an exported policy.
-
-    Args:
-        policy: Folder, JSON or ONNX file, as typed.
-
-    Returns:
-        Content and path of the description.
+    """Find the description of an exported policy: return its content and path.
 
     Raises:
-        UmcError: If there is none, or it is none of this format.
+        UmcError: If there is none, or it has another format.
     """
     from umc.deploy.policy_runner import PolicyRunner
 
@@ -147,17 +115,17 @@ def _healthy(
     from umc.cli.evaluate import GAIT
     from umc.evaluation.protocol import Setting, protocol_for
     from umc.evaluation.report import gait_report, gait_table
-    from umc.sim2sim.rollout import run_walk
-    from umc.sim2sim.study import gait_of, protocol_walk
+    from umc.sim2sim.rollout import run_rollout
+    from umc.sim2sim.study import gait_of, protocol_rollout
 
     step_dt = sheet["control"]["policy_dt_s"]
     steps = options.steps or round(HEALTHY_SECONDS / step_dt)
     setting = Setting(seed=options.seed or 0, onset=1)  # nothing sets in: only where the figures count from
     paper = protocol_for(robot, [HEALTHY], options.radii, name=options.protocol)
     protocol = replace(paper, steps=steps, settings=(setting,))
-    walk = protocol_walk(protocol, description, options.episodes or HEALTHY_ROBOTS, options.substeps)
-    walk = replace(walk, contact_time=options.contact_time)
-    gait = gait_of(run_walk(walk, options.workers), sheet["feet"], protocol.command[0], step_dt)
+    cfg = protocol_rollout(protocol, description, options.episodes or HEALTHY_ROBOTS, options.substeps)
+    cfg = replace(cfg, contact_time=options.contact_time)
+    gait = gait_of(run_rollout(cfg, options.workers), sheet["feet"], protocol.command[0], step_dt)
     print(gait_table(gait))
     write_json(out / GAIT, gait_report(gait, about(options, sheet, argv)), indent=1, allow_nan=False)
     print(f"report: {out / GAIT}")
@@ -168,21 +136,21 @@ def _protocol(
     options: argparse.Namespace, sheet: dict[str, Any], description: Path, robot: str, out: Path, argv: list[str]
 ) -> int:
     from umc.evaluation.protocol import protocol_for
-    from umc.sim2sim.rollout import run_walk
-    from umc.sim2sim.study import fault_run, protocol_walk, study_of
+    from umc.sim2sim.rollout import run_rollout
+    from umc.sim2sim.study import fault_run, protocol_rollout, study_of
 
     overrides = {} if options.steps is None else {"steps": options.steps}
     protocol = protocol_for(
         robot, options.scenarios, options.radii, options.seed, name=options.protocol, overrides=overrides
     )
     other = None if options.against is None else _other(options.against, sheet)
-    walk = protocol_walk(protocol, description, options.episodes or EPISODES, options.substeps)
-    walk = replace(walk, contact_time=options.contact_time)
+    cfg = protocol_rollout(protocol, description, options.episodes or EPISODES, options.substeps)
+    cfg = replace(cfg, contact_time=options.contact_time)
     cells = len(protocol.cells)
     print(
-        f"protocol {protocol.name} of {robot}: {cells} cells x {len(walk.env) // cells} robots, {protocol.steps} steps"
+        f"protocol {protocol.name} of {robot}: {cells} cells x {len(cfg.env) // cells} robots, {protocol.steps} steps"
     )
-    run = fault_run(walk, run_walk(walk, options.workers), protocol)
+    run = fault_run(cfg, run_rollout(cfg, options.workers), protocol)
     study = study_of(protocol, run, sheet, about(options, sheet, argv))
     _report(study, out)
     if other is not None:
@@ -197,8 +165,8 @@ def _ledger(
 
     from umc.faults import read_ledger
     from umc.sim2sim.agreement import agreement_table, ledger_agreement
-    from umc.sim2sim.rollout import run_walk
-    from umc.sim2sim.study import fault_run, ledger_protocol, ledger_walk, study_of
+    from umc.sim2sim.rollout import run_rollout
+    from umc.sim2sim.study import fault_run, ledger_protocol, ledger_rollout, study_of
 
     ledger = read_ledger(options.ledger)
     if ledger.header.robot.lower() != robot:
@@ -208,13 +176,13 @@ def _ledger(
     protocol, scenarios = ledger_protocol(
         ledger, robot, options.protocol, options.steps, options.radii, options.episodes
     )
-    walk = ledger_walk(ledger, protocol, description, options.episodes, options.substeps)
-    walk = replace(walk, contact_time=options.contact_time)
-    print(f"ledger {options.ledger}: {len(walk.env)} episodes of up to {protocol.steps} steps")
-    run = fault_run(walk, run_walk(walk, options.workers), protocol, scenarios)
+    cfg = ledger_rollout(ledger, protocol, description, options.episodes, options.substeps)
+    cfg = replace(cfg, contact_time=options.contact_time)
+    print(f"ledger {options.ledger}: {len(cfg.env)} episodes of up to {protocol.steps} steps")
+    run = fault_run(cfg, run_rollout(cfg, options.workers), protocol, scenarios)
     study = study_of(protocol, run, sheet, about(options, sheet, argv))
     _report(study, out)
-    rows = ledger_agreement(ledger, scenarios, run, np.stack([walk.env, walk.episode], axis=1))
+    rows = ledger_agreement(ledger, scenarios, run, np.stack([cfg.env, cfg.episode], axis=1))
     if rows:
         print("the recording's own policy, which a ledger does not name, beside this one; no agreement if they differ:")
         print(agreement_table(rows, ("the recording", "MuJoCo")))
@@ -223,16 +191,7 @@ def _ledger(
 
 
 def about(options: argparse.Namespace, sheet: dict[str, Any], argv: list[str]) -> dict[str, Any]:
-    """What a report says about how it came to be.
-
-    Args:
-        options: Flags.
-        sheet: The exported policy's description.
-        argv: Arguments as typed.
-
-    Returns:
-        Plain values.
-    """
+    """Describe in plain values how a report was made."""
     import mujoco
 
     from umc.utils.provenance import git_state, now, versions

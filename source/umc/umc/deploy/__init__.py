@@ -1,3 +1,3 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Export of a policy, and what runs it on a robot with numpy and onnxruntime alone."""
+"""Export of a policy, and a runner for robots that needs only numpy and onnxruntime."""

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""An exported policy on a robot: from raw sensor values to joint targets, with NumPy and ONNX Runtime alone."""
+"""An exported policy on a robot: from raw sensor values to joint targets, with NumPy and ONNX Runtime only."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Vector = NDArray[np.float64]
 
 
 class PolicyRunner:
-    """Feeds an exported policy step by step; keeps its last action and its gait clock.
+    """Run an exported policy step by step; keep its last action and its gait clock.
 
     Call it every :attr:`policy_dt` seconds; between two calls, the robot's motors hold the targets with :attr:`kp` and
     :attr:`kd`.
 
     Attributes:
-        joint_names: Order of every joint vector that is given and returned.
+        joint_names: Order of all joint vectors.
         policy_dt: Time between two calls [s].
         default_position: Default pose [rad]. Shape is (J,).
         kp: Stiffness that the policy was trained with [N*m/rad]. Shape is (J,).
@@ -63,13 +63,13 @@ class PolicyRunner:
         self._clip: float = math.inf if control["action_clip"] is None else control["action_clip"]
         self._terms: list[dict[str, Any]] = sheet["observations"]["policy"]
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # a single observation is done before other threads wake up
+        options.intra_op_num_threads = 1  # for a single observation, more threads only cost time
         model = str(path.with_name(sheet["onnx"]["file"]))
         self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self.reset()
 
     def reset(self) -> None:
-        """Starts anew: no last action, the gait clock at 0."""
+        """Start an episode: no last action, the gait clock at 0."""
         self._action: Vector = np.zeros(len(self._names))
         self._steps = 0
 
@@ -83,10 +83,10 @@ class PolicyRunner:
         dead: Collection[str] = (),
         detected: bool = False,
     ) -> Vector:
-        """Chooses the next joint targets.
+        """Return the next joint targets.
 
         Args:
-            joint_position: Joint angles [rad]; what dead joints report is not read. Shape is (J,).
+            joint_position: Joint angles [rad]; those of dead joints are ignored. Shape is (J,).
             joint_velocity: Joint speeds [rad/s], likewise. Shape is (J,).
             angular_velocity: Angular velocity of the trunk in its own frame [rad/s]. Shape is (3,).
             gravity: Direction of gravity in the trunk's frame, (0, 0, -1) when level [-]. Shape is (3,).
@@ -128,7 +128,7 @@ class PolicyRunner:
         return (self._offset + self._scale * self._action)[self._outward]
 
     def _signal(self, term: Mapping[str, Any], signals: Mapping[str, Vector]) -> Vector:
-        """What a term of the observation reads, before its scale."""
+        """Value of an observation term, before its scale."""
         if term["function"] == "zeros":
             first, stop = term["columns"]
             return np.zeros(stop - first)
@@ -142,17 +142,17 @@ _KNOWN = {
     *("zeros", "phase_clock", "joint_pos_rel", "joint_vel_rel", "last_action"),
     *("base_ang_vel", "projected_gravity", "generated_commands"),
 }
-"""Functions of observation terms that a robot can tell by itself."""
+"""Functions of observation terms that a robot can measure."""
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Content of a description, if it is one that can be fed."""
+    """Read a description; UmcError if the runner cannot feed the policy."""
     if not path.is_file():
         raise UmcError(f"no exported policy at {path}; make one with scripts/export.py")
     try:
         sheet = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
-        raise UmcError(f"{path} is no JSON (line {error.lineno}); export the policy again") from error
+        raise UmcError(f"{path} is not JSON (line {error.lineno}); export the policy again") from error
     if not isinstance(sheet, dict) or sheet.get("format") != FORMAT:
         raise UmcError(f"{path} does not have format {FORMAT}; export the policy again")
     unknown = [term["function"] for term in sheet["observations"]["policy"] if term["function"] not in _KNOWN]
@@ -162,7 +162,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _check(name: str, value: Vector, living: NDArray[np.bool_]) -> None:
-    """Refuses another shape, and what is not finite in a living sensor."""
+    """Refuse another shape, and values that are not finite where the sensor is alive."""
     if value.shape != living.shape:
         raise UmcError(f"{name} has shape {value.shape}; the policy needs {living.shape}")
     if not np.isfinite(value[living]).all():

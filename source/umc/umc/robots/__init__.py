@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The robots: USD data, start pose, actuators and the one order of joints and bodies."""
+"""Robots: USD and MJCF files, start pose, actuators, order of joints and bodies."""
 
 from umc.robots.a1 import A1_BODIES, A1_CFG, A1_JOINTS
 from umc.robots.g1 import G1_BODIES, G1_CFG, G1_JOINTS

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which joints are next to each other, read off a robot's kinematic tree."""
+"""The joint graph of a robot, read from its USD file."""
 
 # pxr's stubs declare None where the calls return objects:
 # pyright: reportAttributeAccessIssue=none, reportArgumentType=none, reportOptionalIterable=none, reportGeneralTypeIssues=none
@@ -18,18 +18,10 @@ from umc.utils.errors import UmcError
 
 
 def joint_neighbours(robot: str | Path | ArticulationCfg, joint_names: Sequence[str]) -> list[list[int]]:
-    """Read the joint graph of a robot's USD file, as plain data for umc.models.JointLayout and the agent cfgs.
+    """Return the neighbours of each of the J joints, and last those of the base (index J), as ascending indices.
 
-    A joint stands for the body that it moves, and index J for the base: the body that no named joint moves. Two of
-    them are neighbours where a joint connects their bodies (BodyTransformer's graph: distance 1). So a calf is next to
-    its thigh, a hip to the base, and two hips are not neighbours. Joints that are not named count as welded.
-
-    Args:
-        robot: The USD file, or the cfg of a robot that is spawned from one.
-        joint_names: J joint names in the order of observations, actions and masks.
-
-    Returns:
-        J + 1 ascending lists of indices: the neighbours of each joint, and last those of the base.
+    A joint represents the body that it moves. Two are neighbours where a joint connects their bodies (BodyTransformer's
+    graph: distance 1): a calf and its thigh, a hip and the base, but not two hips. Unnamed joints count as welded.
 
     Raises:
         UmcError: When the file cannot be read, a joint is missing, or the joints are no tree.
@@ -62,7 +54,7 @@ def joint_neighbours(robot: str | Path | ArticulationCfg, joint_names: Sequence[
 
 
 def _usd_path(robot: ArticulationCfg) -> str:
-    """The file that a robot is spawned from."""
+    """Return the USD file of a robot's cfg."""
     path = getattr(robot.spawn, "usd_path", None)
     if not isinstance(path, str):
         raise UmcError("the robot's cfg spawns no USD file: give the path of one")
@@ -84,7 +76,7 @@ def _joints(path: Path) -> dict[str, tuple[str, str]]:
 
 
 def _body(stage: Usd.Stage, relationship: Usd.Relationship) -> str:
-    """Path of the rigid body that a joint's end is fixed to; "" for the world."""
+    """Return the path of the rigid body at a joint's end; "" for the world."""
     targets = relationship.GetTargets()
     prim = stage.GetPrimAtPath(targets[0]) if targets else stage.GetPseudoRoot()
     while not prim.IsPseudoRoot() and not prim.HasAPI(UsdPhysics.RigidBodyAPI):
@@ -93,7 +85,7 @@ def _body(stage: Usd.Stage, relationship: Usd.Relationship) -> str:
 
 
 def _link(body: str, welded: dict[str, str]) -> str:
-    """The body that stands for all that are welded to it."""
+    """Return the body that represents all that are welded to it."""
     while body in welded:
         body = welded[body]
     return body

@@ -27,7 +27,7 @@ ARMATURE = 0.01
 
 POSITION_ITERATIONS = 16
 """PhysX iterations per step. H1 lands with 2 to 5 kN on feet whose joint has hardly any inertia of its own; after 8
-iterations the blow and the end of the ankle's range still disagree, and the ankle gives way (docs/engines.md)."""
+iterations impact and joint limit have not converged, and the ankle leaves its range (docs/engines.md)."""
 
 H1_CFG = ArticulationCfg(
     prim_path="{ENV_REGEX_NS}/Robot",

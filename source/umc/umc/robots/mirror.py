@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A robot in the mirror: which joint of the other side each joint becomes, and whether it turns the other way."""
+"""Left-right mirror image of a robot: the partner and the sign of each joint."""
 
 from __future__ import annotations
 
@@ -18,20 +18,14 @@ SIDES = (
 """How a side is named (Unitree's and ODRI's robots), and what its mirror image is called."""
 
 TURNED = re.compile(r"_(?:[A-Za-z]*(?:roll|yaw)|HAA)(?:_joint)?$|^[FR][LR]_hip_joint$")
-"""Joints about the forward or the vertical axis: roll, yaw, hip abduction (A1's ``hip``). A mirror turns their angle
-round; pitch joints, about the axis from side to side, keep it."""
+"""Joints about the forward or the vertical axis: roll, yaw, hip abduction (A1's ``hip``). A mirror changes the sign of
+their angle; pitch joints keep it."""
 
 
 def mirrored_joints(joint_names: Sequence[str]) -> tuple[list[int], list[float]]:
-    """Where each joint of the mirror image comes from.
+    """Return J columns and J signs: angle ``j`` in the mirror is ``sign[j] * angle[column[j]]``.
 
-    Both sides have to have joint axes in the same directions, as they have in Unitree's and ODRI's models.
-
-    Args:
-        joint_names: J joint names.
-
-    Returns:
-        J columns and J signs: angle ``j`` in the mirror is ``sign[j] * angle[column[j]]``.
+    Both sides need joint axes in the same directions, as in Unitree's and ODRI's models.
 
     Raises:
         UmcError: If a joint has no partner on the other side.

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far two engines agree about one policy: rates, paired differences, and robots with the same outcome."""
+"""Agreement of two engines about one policy: rates, paired differences, and robots with the same outcome."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from prettytable import PrettyTable
 
 from umc.evaluation.batches import plain_run, run_of
 from umc.evaluation.fault_run import FaultRun
@@ -23,12 +24,12 @@ EVERYTHING = "all"
 """Name of the row that holds all scenarios."""
 
 FREE_TO_DIFFER = ("num_envs", "track", "radii")
-"""What of a protocol does not decide what a robot meets on flat ground."""
+"""Fields of a protocol that do not change a robot's episode on flat ground."""
 
 
 @dataclass(frozen=True)
 class Rate:
-    """One rate in both engines, over the robots that both judged."""
+    """One rate in both engines, over the robots that both evaluated."""
 
     name: str
     """``reached@k`` or ``failed``; ``stood`` where only lengths of episodes are known."""
@@ -44,7 +45,7 @@ class Agreement:
 
     scenario: str
     pairs: int
-    """Robots that both judged."""
+    """Robots that both evaluated."""
     same: Interval
     """Share of the pairs with the same outcome: up to the end in both, or fallen in both."""
     by_chance: float
@@ -53,16 +54,7 @@ class Agreement:
 
 
 def pair_up(first: Study, result: PolicyResult, second: Study, other: PolicyResult) -> tuple[FaultRun, FaultRun]:
-    """The robots that two studies share, in the same order.
-
-    Args:
-        first: A study.
-        result: Its policy.
-        second: Another study.
-        other: Its policy.
-
-    Returns:
-        Both runs, of shared robots only.
+    """Return the runs of the robots that two studies share, in the same order.
 
     Raises:
         UmcError: If the studies' protocols differ, or no robot is in both.
@@ -71,7 +63,7 @@ def pair_up(first: Study, result: PolicyResult, second: Study, other: PolicyResu
     apart = [name for name in here if name not in FREE_TO_DIFFER and _plain(here[name]) != _plain(there[name])]
     if apart or first.joint_names != second.joint_names:
         names = ", ".join(apart) or "joint names"
-        raise UmcError(f"the two evaluations met other conditions ({names}); run one with those of the other")
+        raise UmcError(f"the two evaluations have different conditions ({names}); run one with those of the other")
     runs = (result.run, other.run)
     keys = [np.stack([run.cell.numpy(), run.member.numpy()], axis=1) for run in runs]
     rows = matched(*keys)
@@ -82,21 +74,14 @@ def pair_up(first: Study, result: PolicyResult, second: Study, other: PolicyResu
         for run, row in zip(runs, rows, strict=True)
     )
     if not torch.equal(left.joints, right.joints):
-        raise UmcError("the same robots have other faulty joints in the two evaluations; run both with the same umc")
+        raise UmcError(
+            "the same robots have different faulty joints in the two evaluations; run both with the same umc"
+        )
     return left, right
 
 
 def agreement(study: Study, first: FaultRun, second: FaultRun) -> list[Agreement]:
-    """Compares paired runs.
-
-    Args:
-        study: Either's study.
-        first: A run of :func:`pair_up`.
-        second: The other.
-
-    Returns:
-        A row per scenario that both judged, and one of all.
-    """
+    """Compare paired runs of :func:`pair_up`: a row per scenario, then one of all robots that both evaluated."""
     fine = [np.isin(run.episodes.outcome.numpy(), (Outcome.UP, Outcome.FAILED)) for run in (first, second)]
     judged = fine[0] & fine[1]
     up = [run.episodes.outcome.numpy() == Outcome.UP for run in (first, second)]
@@ -116,17 +101,18 @@ def agreement(study: Study, first: FaultRun, second: FaultRun) -> list[Agreement
 def ledger_agreement(
     ledger: Ledger, scenario: Sequence[str], run: FaultRun, keys: NDArray[np.int64]
 ) -> list[Agreement]:
-    """Compares a run with the lengths of the recorded episodes: engines are compared only where policies are equal.
+    """Compare a run with the lengths of the recorded episodes: of engines, if the policies are the same.
+
+    A recorded episode that is as long as the longest counts as stood, any other as a fall.
 
     Args:
         ledger: The ledger.
         scenario: Scenario of every robot.
-        run: Robots that met its episodes.
+        run: Robots with the faults of its episodes.
         keys: Env and episode of every robot. Shape is (R, 2).
 
     Returns:
-        A row per scenario, and one of all, for robots whose episode the recording saw end. A recorded episode counts as
-        stood if it is as long as the longest; one that the engine broke off counts as a fall.
+        A row per scenario, then one of all, over robots whose recorded episode has ended.
     """
     lengths = [ledger.episodes[env, episode].length for env, episode in keys.tolist()]
     longest = max((length for length in lengths if length is not None), default=0)
@@ -161,7 +147,7 @@ def _rows(
         rates = tuple(_rate(key, left[chosen], right[chosen], unit[chosen]) for key, (left, right) in flags.items())
         p, q = float(first.mean()), float(second.mean())
         chance = p * q + (1.0 - p) * (1.0 - q)
-        if name == EVERYTHING:  # which scenario a robot is in is no chance
+        if name == EVERYTHING:  # a robot's scenario is not chance
             chance = sum(row.pairs * row.by_chance for row in rows) / count
         rows.append(Agreement(name, count, _share(first == second, unit[chosen]), chance, rates))
     return rows
@@ -188,37 +174,26 @@ def _by_unit(flag: NDArray[np.bool_], unit: NDArray[np.int64]) -> NDArray[np.flo
 
 
 def agreement_table(rows: Sequence[Agreement], names: tuple[str, str]) -> str:
-    """Rates for the screen.
-
-    Args:
-        rows: Rows of :func:`agreement`.
-        names: What the two engines are called.
-
-    Returns:
-        Lines of text.
-    """
+    """Format the rows of :func:`agreement` as text; names are those of the two engines."""
     if not rows:
-        return "no robot was judged in both"
+        return "no robot was evaluated in both"
     shown = [rate.name for rate in rows[0].rates]
-    # the middle radius and falls say it; the file has all
+    # the middle radius and falls; the file has all
     chosen = [shown[(len(shown) - 1) // 2], shown[-1]] if len(shown) > 1 else shown
-    table = [["scenario", "pairs", "same outcome [%]", "by chance", *(f"{name} [%]" for name in chosen)]]
+    table = PrettyTable(["scenario", "pairs", "same outcome [%]", "by chance", *(f"{name} [%]" for name in chosen)])
+    table.border, table.align, table.padding_width = False, "r", 1
     for row in rows:
         same = f"{100 * row.same.value:.0f} ({100 * row.same.low:.0f} to {100 * row.same.high:.0f})"
-        cells = [row.scenario, str(row.pairs), same, f"{100 * row.by_chance:.0f}"]
-        for rate in row.rates:
-            if rate.name in chosen:
-                apart = rate.difference
-                span = f"{100 * apart.low:+.0f} to {100 * apart.high:+.0f}"
-                cells.append(f"{100 * rate.first:.0f} / {100 * rate.second:.0f}  ({span})")
-        table.append(cells)
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
-    return "\n".join([f"rates: {names[0]} / {names[1]} (95 % interval of the difference)", *lines])
+        cells = [row.scenario, row.pairs, same, f"{100 * row.by_chance:.0f}"]
+        for rate in (rate for rate in row.rates if rate.name in chosen):
+            span = f"{100 * rate.difference.low:+.0f} to {100 * rate.difference.high:+.0f}"
+            cells.append(f"{100 * rate.first:.0f} / {100 * rate.second:.0f}  ({span})")
+        table.add_row(cells)
+    return f"rates: {names[0]} / {names[1]} (95 % interval of the difference)\n{table.get_string()}"
 
 
 def _plain(value: object) -> object:
-    """Lists and tuples alike, as files make them."""
+    """Tuples as lists, as files store them."""
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
     return [_plain(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Walks robots through faults in plain MuJoCo, over all cores; no Isaac Lab is imported here.
+"""Rollouts of an exported policy under faults in plain MuJoCo, on all cores, without Isaac Lab.
 
-What a robot does depends on its seed, its member and its faults alone: not on the number of processes, nor on who
-shares one with it.
+What a robot does depends on its seed, its member and its faults alone: not on the number of processes, nor on the other
+robots of its process.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from umc.sim2sim.robot import Motors, Robot, RobotType, robot_mjcf
 from umc.utils.errors import UmcError
 
 GROUP = 8
-"""Robots that walk side by side in one process: few enough for a progress bar to move."""
+"""Robots that a process simulates at once: few enough for a progress bar to move."""
 
 HEARTBEAT = 10.0
 """Seconds between progress lines where there is no terminal."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-"""What keeps a worker to one core."""
+"""What limits a worker to one core."""
 
 
 @dataclass(frozen=True)
-class Walk:
-    """All that is walked: one row per robot."""
+class RolloutCfg:
+    """What is simulated: one row per robot."""
 
     description: Path
     """The exported policy's JSON."""
@@ -56,7 +56,7 @@ class Walk:
     steps: int
     """Longest episode [env steps]."""
     env: NDArray[np.int64]
-    """Env whose faults each robot meets. Shape is (R,)."""
+    """Env whose faults each robot has. Shape is (R,)."""
     episode: NDArray[np.int64]
     """Which of its episodes, counted from 0. Shape is (R,)."""
     seed: NDArray[np.int64]
@@ -64,11 +64,11 @@ class Walk:
     member: NDArray[np.int64]
     """Which robot of this seed it is. Shape is (R,)."""
     cases: Sequence[dict[str, Any]] = field(default_factory=tuple)
-    """What :class:`umc.faults.FaultCases` deals out; empty where a ledger is replayed."""
+    """Cases of :class:`umc.faults.FaultCases`; empty where a ledger is replayed."""
     case: NDArray[np.int64] | None = None
     """Case of each env. Shape is (R,)."""
     ledger: Path | None = None
-    """Ledger whose faults are met."""
+    """Ledger that is replayed."""
     substeps: int = 1
     """MuJoCo's steps in the time that a torque is held."""
     contact_time: float | None = None
@@ -76,13 +76,13 @@ class Walk:
 
     @property
     def num_envs(self) -> int:
-        """Envs that the plans are for."""
+        """Number of envs that faults are planned for."""
         return int(self.env.max()) + 1
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What robots did, step by step; T steps, R robots, F feet. A robot that has ended stays at 0."""
+    """What robots did, step by step; T steps, R robots, F feet. Rows are 0 after an episode has ended."""
 
     position: NDArray[np.float32]
     """Horizontal position [m]. Shape is (T, R, 2)."""
@@ -93,100 +93,74 @@ class Trace:
     velocity_error: NDArray[np.float32]
     """Error of the planar velocity [m/s]. Shape is (T, R)."""
     work: NDArray[np.float32]
-    """Of the motors in this step, negative power left out [J]. Shape is (T, R)."""
+    """Positive work of the motors in this step [J]. Shape is (T, R)."""
     fell: NDArray[np.bool_]
     """Robots that fell in this step. Shape is (T, R)."""
     non_finite: NDArray[np.bool_]
-    """Robots whose physics broke in this step. Shape is (T, R)."""
+    """Robots whose state is not finite in this step. Shape is (T, R)."""
     contact: NDArray[np.bool_]
     """Feet on the ground. Shape is (T, R, F)."""
 
     @classmethod
     def empty(cls, steps: int, robots: int, feet: int) -> Trace:
-        """A trace in which nothing has happened.
-
-        Args:
-            steps: Number of steps.
-            robots: Number of robots.
-            feet: Number of feet.
-
-        Returns:
-            The trace.
-        """
-        return cls(
-            position=np.zeros((steps, robots, 2), dtype=np.float32),
-            forward_velocity=np.zeros((steps, robots), dtype=np.float32),
-            height=np.zeros((steps, robots), dtype=np.float32),
-            velocity_error=np.zeros((steps, robots), dtype=np.float32),
-            work=np.zeros((steps, robots), dtype=np.float32),
-            fell=np.zeros((steps, robots), dtype=np.bool_),
-            non_finite=np.zeros((steps, robots), dtype=np.bool_),
-            contact=np.zeros((steps, robots, feet), dtype=np.bool_),
-        )
+        """Return a trace in which nothing has happened."""
+        shapes = {"position": (steps, robots, 2), "contact": (steps, robots, feet)}
+        flags = ("fell", "non_finite", "contact")
+        return cls(**{
+            one.name: np.zeros(shapes.get(one.name, (steps, robots)), np.bool_ if one.name in flags else np.float32)
+            for one in fields(cls)
+        })  # fmt: skip
 
 
-class World:
-    """What the robots of a walk share.
-
-    Args:
-        walk: The walk.
+class Simulation:
+    """Policy, robots and faults of one process.
 
     Raises:
-        UmcError: If the policy cannot be read or belongs to another robot, or the faults make no sense.
+        UmcError: If the policy cannot be read or belongs to another robot, or the faults are invalid.
     """
 
-    def __init__(self, walk: Walk) -> None:
-        self.walk = walk
-        self.runner = PolicyRunner(walk.description)
-        description = json.loads(walk.description.read_text(encoding="utf-8"))
+    def __init__(self, cfg: RolloutCfg) -> None:
+        self.cfg = cfg
+        self.runners = [PolicyRunner(cfg.description)]
+        description = json.loads(cfg.description.read_text(encoding="utf-8"))
         trained = description["trained"]["robot"]
-        if trained.lower() != walk.robot.lower():
-            raise UmcError(f"{walk.description} was trained for robot {trained}, not {walk.robot}")
+        if trained.lower() != cfg.robot.lower():
+            raise UmcError(f"{cfg.description} was trained for robot {trained}, not {cfg.robot}")
         motors, conditions = Motors.from_description(description), Conditions.from_description(description)
-        self.kind = RobotType(robot_mjcf(walk.robot), motors, conditions, walk.substeps, walk.contact_time)
+        self.kind = RobotType(robot_mjcf(cfg.robot), motors, conditions, cfg.substeps, cfg.contact_time)
         self.step_dt = motors.physics_dt * motors.decimation
         self.source = self._plans()
         self.robots: list[Robot] = []
-        self.runners: list[PolicyRunner] = [self.runner]
 
     def _plans(self) -> PlanSource:
-        walk, names = self.walk, self.kind.motors.names
-        if walk.ledger is not None:
-            # an onset beyond the walk does not come; robots that fell early had theirs planned later
-            return FaultReplay(walk.ledger, names, step_dt=self.step_dt)
+        cfg, names = self.cfg, self.kind.motors.names
+        if cfg.ledger is not None:
+            return FaultReplay(cfg.ledger, names, step_dt=self.step_dt)
         nominal = JointLimits(*(value[0] for value in vars(joint_limits(self.kind.bounds)).values()))
-        source = FaultCases(names, walk.cases, walk.num_envs, episode_length=walk.steps, nominal=nominal)
-        case = np.zeros_like(walk.env) if walk.case is None else walk.case
-        source.assign(torch.as_tensor(case), torch.as_tensor(walk.member))
+        source = FaultCases(names, cfg.cases, cfg.num_envs, episode_length=cfg.steps, nominal=nominal)
+        case = np.zeros_like(cfg.env) if cfg.case is None else cfg.case
+        source.assign(torch.as_tensor(case), torch.as_tensor(cfg.member))
         return source
 
     def run(self, rows: NDArray[np.int64]) -> Trace:
-        """Walks some robots, all in the same of their episodes.
-
-        Args:
-            rows: Their rows in the walk. Shape is (R,).
-
-        Returns:
-            What they did.
-        """
-        walk, kind = self.walk, self.kind
-        while len(self.robots) < len(rows):
+        """Simulate the robots of some rows of the cfg, all in the same of their episodes."""
+        cfg, kind, count = self.cfg, self.kind, len(rows)
+        while len(self.robots) < count:
             self.robots.append(Robot(kind))
-        while len(self.runners) < len(rows):
-            self.runners.append(PolicyRunner(walk.description))
-        robots, runners = self.robots[: len(rows)], self.runners[: len(rows)]
-        joints = len(kind.motors.names)
+        while len(self.runners) < count:
+            self.runners.append(PolicyRunner(cfg.description))
+        robots, runners, names = self.robots[:count], self.runners[:count], kind.motors.names
         for robot, runner, row in zip(robots, runners, rows, strict=True):
-            robot.reset(draw_start(kind.conditions, int(walk.seed[row]), int(walk.member[row]), joints))
+            robot.reset(draw_start(kind.conditions, int(cfg.seed[row]), int(cfg.member[row]), len(names)))
             runner.reset()
-        faults = Faults(self.source, walk.env[rows], walk.num_envs, kind.motors.pose, kind.bounds, self.step_dt)
-        faults.begin(int(walk.episode[rows[0]]))
-        trace = Trace.empty(walk.steps, len(rows), len(kind.feet))
-        up = np.ones(len(rows), dtype=bool)
+        faults = Faults(self.source, cfg.env[rows], cfg.num_envs, kind.motors.pose, kind.bounds, self.step_dt)
+        faults.begin(int(cfg.episode[rows[0]]))
+        trace = Trace.empty(cfg.steps, count, len(kind.feet))
+        up = np.ones(count, dtype=bool)
         self._switch(faults, 0)
-        for number in range(walk.steps):
-            senses = faults.sense(*self._joints(len(rows)))
-            targets = np.tile(kind.motors.pose, (len(rows), 1))
+        for step in range(cfg.steps):
+            senses = faults.sense(*self._joints(count))
+            targets = np.tile(kind.motors.pose, (count, 1))
             for index in np.flatnonzero(up):
                 robot, dead = robots[index], senses.dead[index]
                 targets[index] = runners[index](
@@ -194,94 +168,91 @@ class World:
                     senses.velocity[index],
                     robot.angular_velocity,
                     robot.gravity,
-                    walk.command,
-                    dead=[name for name, is_dead in zip(kind.motors.names, dead, strict=True) if is_dead],
+                    cfg.command,
+                    dead=[name for name, is_dead in zip(names, dead, strict=True) if is_dead],
                     detected=bool(senses.detected[index]),
                 )
             arriving = faults.deliver(targets)
             for index in np.flatnonzero(up):
                 robots[index].step(arriving[index])
-                up[index] = self._note(trace, number, int(index), robots[index])
+                up[index] = self._record(trace, step, int(index))
             if not up.any():
                 break
-            self._switch(faults, number + 1)
+            self._switch(faults, step + 1)
         return trace
 
     def _joints(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Angles and speeds of all joints; those of a robot that has ended are its last finite ones, or 0."""
+        """Angles and speeds of all joints; 0 where they are not finite."""
         robots = self.robots[:count]
         position = np.stack([robot.joint_position for robot in robots])
         velocity = np.stack([robot.joint_velocity for robot in robots])
         return np.nan_to_num(position), np.nan_to_num(velocity)
 
     def _switch(self, faults: Faults, step: int) -> None:
-        robots = self.robots[: faults.count]
         position, _ = self._joints(faults.count)
         if faults.advance(step, position):
-            for robot, bounds in zip(robots, faults.bounds(), strict=True):
+            for robot, bounds in zip(self.robots[: faults.count], faults.bounds(), strict=True):
                 robot.limit(bounds)
 
-    def _note(self, trace: Trace, number: int, index: int, robot: Robot) -> bool:
-        """Writes down what a robot has done; returns whether it goes on."""
-        if not robot.finite:
-            trace.non_finite[number, index] = True
-            return False
-        if robot.fallen:
-            trace.fell[number, index] = True
+    def _record(self, trace: Trace, step: int, index: int) -> bool:
+        """Record a robot's step; return whether its episode continues."""
+        robot = self.robots[index]
+        if not robot.finite or robot.fallen:
+            (trace.fell if robot.finite else trace.non_finite)[step, index] = True
             return False
         velocity = robot.velocity
-        trace.position[number, index] = robot.data.qpos[:2]
-        trace.forward_velocity[number, index] = velocity[0]
-        trace.height[number, index] = robot.data.qpos[2]
-        trace.velocity_error[number, index] = np.linalg.norm(np.array(self.walk.command[:2]) - velocity[:2])
-        trace.work[number, index] = robot.power * self.step_dt
-        trace.contact[number, index] = robot.stance
+        trace.position[step, index] = robot.data.qpos[:2]
+        trace.forward_velocity[step, index] = velocity[0]
+        trace.height[step, index] = robot.data.qpos[2]
+        trace.velocity_error[step, index] = np.linalg.norm(np.array(self.cfg.command[:2]) - velocity[:2])
+        trace.work[step, index] = robot.power * self.step_dt
+        trace.contact[step, index] = robot.stance
         return True
 
 
-def run_walk(walk: Walk, workers: int | None = None, title: str | None = "MuJoCo") -> Trace:
-    """Walks all robots.
+def run_rollout(cfg: RolloutCfg, workers: int | None = None, title: str | None = "MuJoCo") -> Trace:
+    """Simulate all robots of the cfg.
 
     Args:
-        walk: The walk.
-        workers: Number of processes; as many as there are cores without it, and this one alone for 1.
-        title: What the progress bar says; None for no bar.
-
-    Returns:
-        What they did.
+        cfg: What is simulated.
+        workers: Number of processes; one per core if None, this one alone for 1.
+        title: Label of the progress bar; None for no bar.
 
     Raises:
-        UmcError: If the policy cannot be read or belongs to another robot, the faults make no sense, or a process dies.
+        UmcError: If the policy cannot be read or belongs to another robot, faults are invalid, or a process dies.
     """
-    world = World(walk)  # refuses in this process what the others would refuse one by one
+    simulation = Simulation(cfg)  # refuses here what each process would refuse
     groups = [
-        chunk
-        for episode in np.unique(walk.episode)
-        for rows in [np.flatnonzero(walk.episode == episode)]
-        for chunk in np.array_split(rows, -(-len(rows) // GROUP))
+        group
+        for episode in np.unique(cfg.episode)
+        for rows in [np.flatnonzero(cfg.episode == episode)]
+        for group in np.array_split(rows, -(-len(rows) // GROUP))
     ]
-    whole = Trace.empty(walk.steps, len(walk.env), len(world.kind.feet))
+    every = Trace.empty(cfg.steps, len(cfg.env), len(simulation.kind.feet))
     count = min(workers or os.cpu_count() or 1, len(groups))
-    with _progress(len(walk.env), title) as bar:
-        for rows, trace in _results(world, groups, count):
+    interval = 0.2 if sys.stderr.isatty() else HEARTBEAT
+    with tqdm(
+        total=len(cfg.env), desc=title, unit="robot", mininterval=interval, maxinterval=HEARTBEAT, dynamic_ncols=True,
+        disable=title is None,
+    ) as bar:  # fmt: skip
+        for rows, trace in _results(simulation, groups, count):
             for one in fields(Trace):
-                getattr(whole, one.name)[:, rows] = getattr(trace, one.name)
+                getattr(every, one.name)[:, rows] = getattr(trace, one.name)
             bar.update(len(rows))
-    return whole
+    return every
 
 
 def _results(
-    world: World, groups: Sequence[NDArray[np.int64]], workers: int
+    simulation: Simulation, groups: Sequence[NDArray[np.int64]], workers: int
 ) -> Iterator[tuple[NDArray[np.int64], Trace]]:
-    """Groups of robots as they come home."""
+    """Yield groups of robots as they finish."""
     if workers == 1:
-        for rows in groups:
-            yield rows, world.run(rows)
+        yield from ((rows, simulation.run(rows)) for rows in groups)
         return
-    # fresh processes: torch and ONNX Runtime have threads, which a fork would not copy
+    # spawned: torch and ONNX Runtime have threads, which a fork would not copy; each inherits the limit of one core
     with (
         _single_threaded(),
-        ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker, (world.walk,)) as pool,
+        ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker, (simulation.cfg,)) as pool,
     ):
         waiting = {pool.submit(_work, rows): rows for rows in groups}
         try:
@@ -289,45 +260,36 @@ def _results(
                 yield waiting[done], done.result()
         except BrokenProcessPool as error:
             raise UmcError(
-                "a process of the walk was killed, perhaps for want of memory (each takes 0.7 GB); start again with"
-                f" fewer --workers than {workers}"
+                "a process was killed, perhaps because memory ran out (each takes 0.7 GB); start again with fewer"
+                f" --workers than {workers}"
             ) from error
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-_world: World | None = None
+_simulation: Simulation | None = None
 
 
-def _begin_worker(walk: Walk) -> None:
-    global _world
+def _begin_worker(cfg: RolloutCfg) -> None:
+    global _simulation
     torch.set_num_threads(1)
-    _world = World(walk)
+    _simulation = Simulation(cfg)
 
 
 def _work(rows: NDArray[np.int64]) -> Trace:
-    assert _world is not None
-    return _world.run(rows)
+    assert _simulation is not None
+    return _simulation.run(rows)
 
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Lets processes that are started here use one core each."""
+    """Limit processes that are started here to one core each."""
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     try:
         yield
     finally:
         for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
+            del os.environ[name]
+            if value is not None:
                 os.environ[name] = value
-
-
-def _progress(robots: int, title: str | None) -> tqdm:
-    interval = 0.2 if sys.stderr.isatty() else HEARTBEAT
-    return tqdm(
-        total=robots, desc=title, unit="robot", mininterval=interval, maxinterval=HEARTBEAT, dynamic_ncols=True,
-        disable=title is None,
-    )  # fmt: skip

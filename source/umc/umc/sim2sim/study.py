@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Turns protocols and ledgers into walks in plain MuJoCo, and walks into what reports are made of."""
+"""Rollouts of protocols and ledgers in plain MuJoCo, and their results in the form that reports read."""
 
 from __future__ import annotations
 
@@ -19,26 +19,16 @@ from umc.evaluation.protocol import Protocol, Setting, protocol_for
 from umc.evaluation.study import PolicyResult, Study
 from umc.faults import FaultState, Ledger, find_scenario
 from umc.faults.plan import NEVER
-from umc.sim2sim.rollout import Trace, Walk, World
+from umc.sim2sim.rollout import RolloutCfg, Simulation, Trace
 from umc.utils.errors import UmcError
 
 
-def protocol_walk(protocol: Protocol, description: Path, episodes: int, substeps: int = 1) -> Walk:
-    """The robots of a protocol: the same cells and members, with the same faults, as in Isaac Lab.
-
-    Args:
-        protocol: The conditions.
-        description: The exported policy's JSON.
-        episodes: Robots of each cell.
-        substeps: MuJoCo's steps in the time that a torque is held.
-
-    Returns:
-        The walk.
-    """
+def protocol_rollout(protocol: Protocol, description: Path, episodes: int, substeps: int = 1) -> RolloutCfg:
+    """Configure the cells and members of a protocol, with the same faults as in Isaac Lab."""
     cell, member = protocol.deal(episodes * len(protocol.cells))
     seeds = np.array([setting.seed for setting, _ in protocol.cells])
     count = len(cell)
-    return Walk(
+    return RolloutCfg(
         description=description,
         robot=protocol.robot,
         command=protocol.command,
@@ -61,18 +51,18 @@ def ledger_protocol(
     radii: Sequence[float] | None = None,
     episodes: int | None = None,
 ) -> tuple[Protocol, list[str]]:
-    """What a ledger holds, in the words of a protocol: its scenarios, with one setting.
+    """Describe a ledger as a protocol with one setting.
 
     Args:
         ledger: The ledger.
         robot: Name of the robot.
-        base: Protocol that command and radii come from.
-        steps: Length of an episode [env steps]; the longest recorded one if not given.
+        base: Protocol that has the command and the radii.
+        steps: Length of an episode [env steps]; the longest recorded one if None.
         radii: Radii instead of the protocol's [m].
-        episodes: Episodes of each env; all if not given.
+        episodes: Episodes of each env; all if None.
 
     Returns:
-        The protocol, and the scenario of every robot of :func:`ledger_walk`.
+        The protocol, and the scenario of every robot of :func:`ledger_rollout`.
 
     Raises:
         UmcError: If the ledger holds no episode, or none has ended and no steps are given.
@@ -83,7 +73,7 @@ def ledger_protocol(
     longest = max((one.length or 0 for one in kept), default=0)
     if steps is None and longest == 0:
         raise UmcError(f"no episode of the ledger {ledger.path} has ended; say how long they are with --steps")
-    # a scenario with a name of its own is known by its kinds
+    # a user's own scenario is described by its kinds
     names = [one.faults[0].scenario.name for one in kept]
     scenarios = {one.faults[0].scenario.name: one.faults[0].scenario for one in kept}
     known = {name: _known(name, scenario.kinds) for name, scenario in scenarios.items()}
@@ -103,24 +93,13 @@ def ledger_protocol(
     return protocol, [known[name] for name in names]
 
 
-def ledger_walk(
+def ledger_rollout(
     ledger: Ledger, protocol: Protocol, description: Path, episodes: int | None = None, substeps: int = 1
-) -> Walk:
-    """The robots of a ledger, one for each episode.
-
-    Args:
-        ledger: The ledger.
-        protocol: What :func:`ledger_protocol` made of it.
-        description: The exported policy's JSON.
-        episodes: Episodes of each env; all if not given.
-        substeps: MuJoCo's steps in the time that a torque is held.
-
-    Returns:
-        The walk.
-    """
+) -> RolloutCfg:
+    """Configure the robots of a ledger, one for each episode (of the first ``episodes`` of each env)."""
     keys = np.array([key for key in ledger.episodes if episodes is None or key[1] < episodes])
     env, episode = keys[:, 0], keys[:, 1]
-    return Walk(
+    return RolloutCfg(
         description=description,
         robot=protocol.robot,
         command=protocol.command,
@@ -134,27 +113,24 @@ def ledger_walk(
     )
 
 
-def fault_run(walk: Walk, trace: Trace, protocol: Protocol, scenarios: Sequence[str] | None = None) -> FaultRun:
-    """What a walk brings home, judged by the recorder that judges Isaac Lab's robots.
+def fault_run(cfg: RolloutCfg, trace: Trace, protocol: Protocol, scenarios: Sequence[str] | None = None) -> FaultRun:
+    """Evaluate a trace by the recorder that evaluates Isaac Lab's robots.
 
     Args:
-        walk: The walk.
+        cfg: What was simulated.
         trace: What its robots did.
-        protocol: The conditions.
-        scenarios: Scenario of every robot of a ledger; the protocol's cells count without it.
-
-    Returns:
-        The run.
+        protocol: The protocol.
+        scenarios: Scenario of every robot of a ledger; the protocol's cells if None.
     """
-    count = len(walk.env)
-    source = World(walk).source
-    state = FaultState(source, walk.num_envs)
+    count = len(cfg.env)
+    source = Simulation(cfg).source
+    state = FaultState(source, cfg.num_envs)
     joints = torch.zeros(count, len(source.joint_names), dtype=torch.bool)
     severity = {kind.name: torch.full((count,), torch.nan) for kind in source.kinds}
     onset = torch.full((count,), NEVER)
-    for episode in np.unique(walk.episode):
-        rows = np.flatnonzero(walk.episode == episode)
-        envs, at = torch.as_tensor(walk.env[rows]), torch.as_tensor(rows)
+    for episode in np.unique(cfg.episode):
+        rows = np.flatnonzero(cfg.episode == episode)
+        envs, at = torch.as_tensor(cfg.env[rows]), torch.as_tensor(rows)
         state.episode[envs] = int(episode) - 1
         state.begin_episode(envs)
         joints[at], onset[at] = state.joints[envs], state.onset[envs]
@@ -162,15 +138,15 @@ def fault_run(walk: Walk, trace: Trace, protocol: Protocol, scenarios: Sequence[
             severity[kind][at] = values[envs].to(severity[kind].dtype)
     setting = protocol.settings[0]
     if scenarios is None:
-        cell = torch.as_tensor(walk.case)
+        cell = torch.as_tensor(cfg.case)
         onset = torch.tensor([one.onset for one, _ in protocol.cells])[cell]
-        member = torch.as_tensor(walk.member)
+        member = torch.as_tensor(cfg.member)
     else:
         cell = torch.tensor([protocol.scenarios.index(name) for name in scenarios])
         onset = torch.where(onset == NEVER, setting.onset, onset)
         member = torch.stack([(cell[:row] == cell[row]).sum() for row in range(count)])
     recorder = EpisodeRecorder(onset)
-    for number in range(walk.steps):
+    for number in range(cfg.steps):
         recorder.record(
             torch.as_tensor(trace.position[number]),
             torch.as_tensor(trace.forward_velocity[number]),
@@ -182,22 +158,12 @@ def fault_run(walk: Walk, trace: Trace, protocol: Protocol, scenarios: Sequence[
             torch.as_tensor(trace.work[number]),
         )
     contact = torch.as_tensor(trace.contact)
-    stance = contact[(onset - 1).clamp(0, walk.steps - 1), torch.arange(count)]
+    stance = contact[(onset - 1).clamp(0, cfg.steps - 1), torch.arange(count)]
     return FaultRun(recorder.episodes(), cell, member, onset, joints, severity, stance)
 
 
 def gait_of(trace: Trace, feet: Sequence[str], command: float, step_dt: float) -> GaitReport:
-    """How healthy robots walked.
-
-    Args:
-        trace: What they did.
-        feet: Names of the feet.
-        command: Commanded forward speed [m/s].
-        step_dt: Duration of an env step [s].
-
-    Returns:
-        The figures.
-    """
+    """Measure the gait of healthy robots; command is the forward speed [m/s], step_dt an env step [s]."""
     steps, count = trace.fell.shape
     recorder = GaitRecorder(count, feet)
     for number in range(steps):
@@ -208,16 +174,13 @@ def gait_of(trace: Trace, feet: Sequence[str], command: float, step_dt: float) -
 
 
 def study_of(protocol: Protocol, run: FaultRun, sheet: Mapping[str, Any], about: Mapping[str, Any]) -> Study:
-    """A study of one policy, as scripts/evaluate.py writes them.
+    """Make a study of one policy, as scripts/evaluate.py does.
 
     Args:
-        protocol: The conditions.
-        run: What its robots met and did.
+        protocol: The protocol.
+        run: Faults and episodes of its robots.
         sheet: The exported policy's description.
         about: Engine, versions, command line, in plain values.
-
-    Returns:
-        The study.
     """
     name = Path(sheet["checkpoint"]["file"]).stem
     policy = {"path": sheet["checkpoint"]["file"], "sha256": sheet["checkpoint"]["sha256"], **sheet["trained"]}
@@ -232,7 +195,7 @@ def study_of(protocol: Protocol, run: FaultRun, sheet: Mapping[str, Any], about:
 
 
 def _known(name: str, kinds: Sequence[str]) -> str:
-    """A scenario's name as a protocol takes it."""
+    """Return a scenario's name as a protocol reads it."""
     try:
         find_scenario(name)
     except UmcError:
