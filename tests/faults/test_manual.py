@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 import torch
 from umc.faults import (
-    MADE_BY_HAND,
+    MANUAL_FAULT,
     FaultCases,
     FaultPlan,
     FaultReplay,
@@ -229,18 +229,18 @@ def test_a_reset_heals_and_what_is_drawn_later_is_what_it_would_have_been():
         assert not touched.state.plan.joints[:, touched.state.source.num_faults :].any()
 
 
-def play(run: Run, by_hand: bool) -> list:
+def play(run: Run, manual: bool) -> list:
     """Three short episodes, in which somebody plays or not."""
     seen = []
     for episode in range(3):
         seen += run.go(4)
-        if by_hand and episode < 2:
+        if manual and episode < 2:
             run.hit(0, 1, "rom", 0.5)
             run.hit(0, 1, "dead")
             run.hit(1, 3, "noise", 0.1)
             run.heal(2, run.state.joints[2].nonzero().flatten().tolist()[0])
         seen += run.go(3)
-        if by_hand and episode < 2:
+        if manual and episode < 2:
             run.hit(0, 1, "rom", 0.9)
             run.heal(1, 3)
             run.heal(2)
@@ -254,13 +254,13 @@ def recorded(tmp_path):
     """A ledger in which somebody played, and what came of it."""
     path = tmp_path / "ledger.jsonl"
     run = Run(path, scenario="effort", num_joints=(2, 2), onset=2)
-    return path, play(run, by_hand=True)
+    return path, play(run, manual=True)
 
 
-def test_the_ledger_tells_what_was_made_by_hand(recorded):
+def test_the_ledger_tells_manual_faults(recorded):
     ledger = read_ledger(recorded[0])
     first = ledger.episodes[0, 0]
-    made = [fault for fault in first.faults if fault.scenario.name == MADE_BY_HAND]
+    made = [fault for fault in first.faults if fault.scenario.name == MANUAL_FAULT]
     assert [(f.joints, f.severity, f.onset, f.end, f.detected) for f in made] == [
         (("joint_1",), {"rom": {"joint_1": 0.5}}, 5, 8, False),
         (("joint_1",), {"dead": {"joint_1": 0.0}}, 5, None, True),
@@ -271,24 +271,24 @@ def test_the_ledger_tells_what_was_made_by_hand(recorded):
     assert {"rom", "dead", "noise"} == set(ledger.more_kinds)
     assert ledger.more_kinds["noise"] == "[rad]"
     assert "joint_1" in first.limits_at(9)
-    rows = [row for row in ledger.rows() if row["scenario"] == MADE_BY_HAND and (row["env"], row["episode"]) == (0, 0)]
+    rows = [row for row in ledger.rows() if row["scenario"] == MANUAL_FAULT and (row["env"], row["episode"]) == (0, 0)]
     assert [(row["kind"], row["set_in"]) for row in rows] == [("rom", 5), ("dead", 5), ("rom", 8)]
     assert first.drawn == first.faults[:1]
     assert ledger.episodes[0, 2].drawn is None
 
 
-def test_a_replay_meets_what_was_made_by_hand(recorded, tmp_path):
+def test_a_replay_meets_manual_faults(recorded, tmp_path):
     path, seen = recorded
     replay = FaultReplay(path, JOINTS)
-    assert play(Run(source=replay), by_hand=False) == seen
+    assert play(Run(source=replay), manual=False) == seen
     # the replay's own ledger tells the same, and so does a replay of it
     again = tmp_path / "again.jsonl"
     run = Run(source=replay)
     run.writer = LedgerWriter(again, run.state, replay.schedule, step_dt=0.02)
     run.state.episode.fill_(-1)
     run.reset()
-    assert play(run, by_hand=False) == seen
-    assert play(Run(source=FaultReplay(again, JOINTS)), by_hand=False) == seen
+    assert play(run, manual=False) == seen
+    assert play(Run(source=FaultReplay(again, JOINTS)), manual=False) == seen
 
 
 def test_a_replay_still_draws_what_the_ledger_does_not_hold(recorded):

@@ -3,7 +3,7 @@
 """The fault board breaks and heals joints of running envs on both engines: physics, mask, flag and ledger follow."""
 
 import pytest
-from umc.faults import KINDS, MADE_BY_HAND, find_kind, read_ledger
+from umc.faults import KINDS, MANUAL_FAULT, find_kind, read_ledger
 
 pytestmark = pytest.mark.engine
 
@@ -225,7 +225,7 @@ def test_the_ledger_says_who_broke_and_healed_what(run):
     made = {(fault.joints[0], *fault.severity): fault for fault in ledger.episodes[1, 0].faults if fault.joints}
     assert set(made) == {(KNEE, "effort"), (HIP, "locked"), (HIP, "dead"), ("RR_hip_joint", "dropped")}
     for fault in made.values():
-        assert fault.scenario.name == MADE_BY_HAND
+        assert fault.scenario.name == MANUAL_FAULT
     episode = ledger.episodes[1, 0]
     first = [fault for fault in episode.faults if fault.onset == BROKEN_AT + 1]
     assert [fault.end for fault in first] == [HEALED_AT + 1] * 4

@@ -5,7 +5,7 @@
 import pytest
 from fresh_policy import write_fresh
 from live_page import browser_page, dark_pixels, find_chromium, red_pixels, viewer
-from umc.faults import MADE_BY_HAND, read_ledger
+from umc.faults import MANUAL_FAULT, read_ledger
 
 pytestmark = pytest.mark.engine
 
@@ -91,7 +91,7 @@ def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_e
         assert "Traceback" not in running.said()
 
     episode = read_ledger(ledger).episodes[0, 0]
-    made = [fault for fault in episode.faults if fault.scenario.name == MADE_BY_HAND]
+    made = [fault for fault in episode.faults if fault.scenario.name == MANUAL_FAULT]
     assert [(fault.joints, fault.severity) for fault in made] == [
         ((JOINT,), {"effort": {JOINT: WEAK}}),
         ((JOINT,), {"effort": {JOINT: WEAKER}}),

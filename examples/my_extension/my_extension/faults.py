@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import override
 
 import torch
 from umc.faults import JointLimits
@@ -21,8 +22,8 @@ class Coarse(SensorKind):
     smallest = 0.0  # and lies above 0
     concerns = (POSITION,)  # speed and last action are not its business
 
+    @override
     def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
-        """See the base class."""
         step = torch.where(reading.on, reading.severity, 1.0)  # sound joints have no severity to divide by
         return torch.where(reading.on, (signal / step).round() * step, signal)
 
@@ -33,7 +34,7 @@ class Ratchet(JointKind):
 
     name = "ratchet"
 
+    @override
     def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
-        """See the base class."""
         lowest = torch.minimum(torch.maximum(onset.position, limits.lower), limits.upper)
         return replace(limits, lower=torch.where(on, lowest, limits.lower))

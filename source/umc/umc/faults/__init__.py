@@ -6,7 +6,7 @@ from umc.faults.cases import FaultCases
 from umc.faults.cfg import ONSET_RANGE, FaultsCfg
 from umc.faults.kinds import KINDS, CommandKind, FaultKind, JointKind, JointLimits, SensorKind, find_kind, register_kind
 from umc.faults.ledger import (
-    MADE_BY_HAND,
+    MANUAL_FAULT,
     JointRange,
     Ledger,
     LedgerEpisode,
@@ -27,7 +27,7 @@ from umc.faults.state import FAULT_FLAG_WIDTH, FaultState, LiveFault, PlanSource
 __all__ = [
     "FAULT_FLAG_WIDTH",
     "KINDS",
-    "MADE_BY_HAND",
+    "MANUAL_FAULT",
     "NEVER",
     "ONSET_RANGE",
     "PAPER",

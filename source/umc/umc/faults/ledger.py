@@ -14,12 +14,12 @@ from typing import Any
 from umc.faults.cfg import check_path
 from umc.faults.kinds import NO_LIMIT
 from umc.faults.ledger_writer import FORMAT, VERSION
-from umc.faults.plan import BY_HAND
+from umc.faults.plan import NO_SCENARIO
 from umc.faults.scenarios import Scenario
 from umc.utils.errors import UmcError
 
-MADE_BY_HAND = "by_hand"
-"""Name of the scenario of a fault that nobody drew."""
+MANUAL_FAULT = "manual"
+"""Name of the scenario of a manual fault."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class LedgerHeader:
     kinds: dict[str, str]
     """Kinds in use, and the unit of their severity."""
     scenarios: tuple[Scenario, ...]
-    """Scenarios that could be met."""
+    """Scenarios that could be drawn."""
     num_faults: int
     """Most faults of an episode."""
     seed: int
@@ -53,9 +53,9 @@ class LedgerFault:
     """One fault of a plan."""
 
     scenario: Scenario
-    """What it was drawn from; one that is named :data:`MADE_BY_HAND` if nobody drew it."""
+    """What it was drawn from; one named :data:`MANUAL_FAULT` for a manual fault."""
     detected: bool = False
-    """Whether the policy is told."""
+    """Whether the policy gets the fault flag."""
     joints: tuple[str, ...] = ()
     """Joints that fail; none in a healthy episode."""
     severity: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class LedgerFault:
 
 @dataclass(frozen=True)
 class JointRange:
-    """What physics was told that a joint can do."""
+    """Limits of a joint that were written into physics."""
 
     lower: float
     """Lowest position [rad]."""
@@ -107,25 +107,18 @@ class LedgerEpisode:
     episode: int
     """Which of its episodes, counted from 0."""
     faults: tuple[LedgerFault, ...]
-    """The plan, with all that was changed by hand while it ran; further faults follow those that were drawn."""
+    """The plan with its manual changes; manual faults follow those that were drawn."""
     switches: list[LedgerSwitch] = field(default_factory=list)
     """What came of it."""
     length: int | None = None
     """Env steps that it took; None if the recording ended before it."""
     drawn: tuple[LedgerFault, ...] | None = None
-    """The plan before it was changed by hand; None if it was not."""
+    """The plan before manual changes; None without any."""
     draws: tuple[int, int, int] | None = None
     """Seed, env and episode that its random numbers were drawn for; None for the header's seed and its own."""
 
     def limits_at(self, step: int) -> dict[str, JointRange]:
-        """What joints with a joint fault could do.
-
-        Args:
-            step: Env step of the episode.
-
-        Returns:
-            Their limits since the last switch up to this step, by joint.
-        """
+        """Return the limits of the joints that have a joint fault in an env step, by joint."""
         past = [switch for switch in self.switches if switch.step <= step]
         return past[-1].limits if past else {}
 
@@ -143,7 +136,7 @@ class Ledger:
     changes: int = 0
     """How often a curriculum changed what is drawn."""
     more_kinds: dict[str, str] = field(default_factory=dict)
-    """Kinds that came by hand and were not in use before, and the unit of their severity."""
+    """Kinds that only manual faults have, and the unit of their severity."""
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The ledger as a table, e.g. for ``pandas.DataFrame(ledger.rows())``.
@@ -158,10 +151,10 @@ class Ledger:
             for number, fault in hits:
                 set_in = next((switch.step for switch in episode.switches if number in switch.on), None)
                 times = {name: getattr(fault, name) for name in ("onset", "end", "period", "on")} | {"set_in": set_in}
-                told = {"fault": number, "scenario": fault.scenario.name, "detected": fault.detected}
+                about = {"fault": number, "scenario": fault.scenario.name, "detected": fault.detected}
                 for kind, severity in fault.severity.items():
                     for joint, value in severity.items():
-                        yield {**row, **told, **times, "joint": joint, "kind": kind, "severity": value}
+                        yield {**row, **about, **times, "joint": joint, "kind": kind, "severity": value}
             if not hits:
                 name = episode.faults[0].scenario.name
                 nothing = dict.fromkeys(("onset", "end", "period", "on", "set_in", "joint", "kind", "severity"))
@@ -286,7 +279,7 @@ def _draws(words: Any) -> tuple[int, int, int] | None:
 
 
 def _amend(ledger: Ledger, episode: LedgerEpisode, faults: dict[str, Any]) -> None:
-    """Takes in what somebody changed of a plan."""
+    """Apply manual changes to a plan."""
     if episode.drawn is None:
         episode.drawn = episode.faults
     plan = list(episode.faults)
@@ -299,10 +292,10 @@ def _amend(ledger: Ledger, episode: LedgerEpisode, faults: dict[str, Any]) -> No
 
 def _fault(ledger: Ledger, fault: dict[str, Any]) -> LedgerFault:
     header, number = ledger.header, fault["scenario"]
-    scenario = Scenario(MADE_BY_HAND) if number == BY_HAND else header.scenarios[number]
+    scenario = Scenario(MANUAL_FAULT) if number == NO_SCENARIO else header.scenarios[number]
     if "joints" not in fault:
         return LedgerFault(scenario)
-    if number == BY_HAND:
+    if number == NO_SCENARIO:
         scenario = replace(scenario, kinds=tuple(fault["kinds"]), detected=fault["detected"])
     joints = tuple(header.joint_names[joint] for joint in fault["joints"])
     unknown = set(fault["kinds"]) - set(header.kinds) - set(ledger.more_kinds)

@@ -88,11 +88,9 @@ class LedgerWriter:
         self._write([header])
 
     def begin(self, env_ids: torch.Tensor, length: torch.Tensor) -> None:
-        """Records the plans of episodes that have just begun, and the ends of those before them.
+        """Record the plans of episodes that have just begun, and the lengths [env steps] of those before.
 
-        Args:
-            env_ids: The envs, dtype int64. Shape is (N,).
-            length: Env steps that their last episode took; of no meaning in their first. Shape is (N,).
+        Both int64 of (N,).
         """
         lines: list[dict[str, Any]] = []
         schedule = self._schedule
@@ -121,12 +119,7 @@ class LedgerWriter:
         self._write(lines)
 
     def amend(self, env: int, faults: Sequence[int]) -> None:
-        """Records that somebody has changed the plan of a running episode.
-
-        Args:
-            env: The env.
-            faults: Numbers of the faults that are others than before, or new.
-        """
+        """Record the faults, by number, that were changed manually in the plan of a running episode."""
         state = self._state
         line: dict[str, Any] = {"amend": [env, int(state.episode[env]), int(state.step[env])]}
         new = {kind.name: kind.unit for kind in state.kinds if kind.name not in self._told}
@@ -141,12 +134,7 @@ class LedgerWriter:
         self._write([line])
 
     def switch(self, envs: torch.Tensor, limits: JointLimits | None) -> None:
-        """Records which faults are on now.
-
-        Args:
-            envs: Envs in which this has changed. Shape is (E,).
-            limits: What physics was told that joints can do; None if it was told nothing. Shapes are (E, J).
-        """
+        """Record which faults are on in the envs of a mask, shape (E,), and the limits written into physics."""
         ids = envs.nonzero().squeeze(1)
         state = self._state
         rows = zip(
@@ -176,7 +164,7 @@ class LedgerWriter:
         return list(zip(seeds, env.tolist(), episode.tolist(), strict=True))
 
     def close(self) -> None:
-        """Closes the file; nothing is lost without it."""
+        """Close the file; nothing is lost without it."""
         self._file.close()
 
     def _fault(self, fault: dict[str, Any]) -> dict[str, Any]:

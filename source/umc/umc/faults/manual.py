@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Breaks and heals single joints of a running episode by hand, by amending its plan.
+"""Breaks and heals single joints of a running episode manually, by amending its plan.
 
 What is amended is a plan like any other: everybody who follows :class:`~umc.faults.FaultState` follows it, a ledger
 that is told of it can be replayed. It holds until the episode ends; the next one is planned as if nothing had been
@@ -10,18 +10,18 @@ touched, since plans are drawn from (seed, env, episode) and nothing else.
 from __future__ import annotations
 
 from umc.faults.kinds import FaultKind, JointKind, SensorKind
-from umc.faults.plan import BY_HAND, NEVER
+from umc.faults.plan import NEVER, NO_SCENARIO
 from umc.faults.state import FaultState
 from umc.utils.errors import UmcError
 
 PLACEMENT = 0.5
-"""Where a range-of-motion window made by hand lies between its two extreme positions [-]: in the middle."""
+"""Where a manual range-of-motion window lies between its two extreme positions [-]: in the middle."""
 
 
 def break_joint(
     state: FaultState, env: int, joint: int, kind: FaultKind, severity: float, detected: bool | None = None
 ) -> list[int]:
-    """Lets a joint fail from the next env step on; a second fault of one kind takes the place of the first.
+    """Let a joint fail from the next env step on; a second fault of one kind takes the place of the first.
 
     Args:
         state: The faults.
@@ -29,7 +29,7 @@ def break_joint(
         joint: Number of the joint.
         kind: How it fails.
         severity: How hard, in the kind's unit.
-        detected: Whether the policy is told; if not said, when one of the joint's faults is a joint fault and another
+        detected: Whether the fault is detected; if None, when one of the joint's faults is a joint fault and another
             blinds its sensor (the paper's rule).
 
     Returns:
@@ -70,7 +70,7 @@ def break_joint(
 
 
 def heal_joint(state: FaultState, env: int, joint: int | None = None) -> list[int]:
-    """Ends faults from the next env step on, drawn or made by hand; those that have yet to set in stay planned.
+    """End faults from the next env step on, drawn or manual; those that have yet to set in stay planned.
 
     Args:
         state: The faults.
@@ -117,7 +117,7 @@ def _check(state: FaultState, env: int, joint: int | None) -> None:
 
 
 def _open(state: FaultState, env: int, joint: int | None) -> list[int]:
-    """Faults that concern a joint, have set in or were made by hand, and are not over in the next step."""
+    """Faults that concern a joint, have set in or are manual, and are not over in the next step."""
     plan, now = state.plan, int(state.step[env])
     concerns = plan.joints[env].any(dim=1) if joint is None else plan.joints[env, :, joint]
     begun = plan.onset[env] <= now
@@ -137,8 +137,8 @@ def _end(state: FaultState, env: int, number: int, now: int) -> None:
 
 def _new(state: FaultState, env: int) -> int:
     """Number of a fault that has not been used in this episode."""
-    number = state.source.num_faults + state.by_hand[env]
+    number = state.source.num_faults + state.num_manual[env]
     state.make_room(number + 1)
-    state.by_hand[env] += 1
-    state.plan.scenario[env, number] = BY_HAND
+    state.num_manual[env] += 1
+    state.plan.scenario[env, number] = NO_SCENARIO
     return number

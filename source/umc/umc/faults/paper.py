@@ -16,17 +16,9 @@ PAPER: dict[str, Any] = yaml.safe_load((files(__package__) / "data" / "umc_paper
 
 
 def paper_settings(robot: str, table: str) -> dict[str, Any]:
-    """One of the paper's tables of malfunction settings.
+    """Return the rows of a robot's ``training``, ``inference`` or ``ablation`` table.
 
-    Args:
-        robot: ``a1``, ``h1``, ``g1`` or ``solo8``.
-        table: ``training``, ``inference`` or, for A1, ``ablation``.
-
-    Returns:
-        Its rows.
-
-    Raises:
-        UmcError: If the paper has no such table.
+    Raises UmcError if there is none.
     """
     tables = PAPER["robots"].get(robot)
     if tables is None or table not in tables:
@@ -36,13 +28,9 @@ def paper_settings(robot: str, table: str) -> dict[str, Any]:
 
 
 def training_faults(robot: str) -> dict[str, Any]:
-    """What the paper's training breaks, as parameters of :class:`umc.mdp.joint_faults`.
+    """Return the faults of the paper's training as fields of :class:`umc.faults.FaultsCfg`.
 
-    Args:
-        robot: Name of the robot.
-
-    Returns:
-        Faulty joints, severities and seed.
+    Joints, severities, seed.
     """
     rows = paper_settings(robot, "training")
     return {

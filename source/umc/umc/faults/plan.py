@@ -12,8 +12,8 @@ import torch
 NEVER = 2**62
 """A step that no episode reaches."""
 
-BY_HAND = -1
-"""Stands for the scenario of a fault that nobody drew."""
+NO_SCENARIO = -1
+"""Index of the scenario of a manual fault."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class FaultPlan:
     kinds: torch.Tensor
     """Kinds that each faulty joint gets, dtype bool. Shape is (N, M, K)."""
     detected: torch.Tensor
-    """Whether the policy is told, dtype bool. Shape is (N, M)."""
+    """Whether the fault is detected, dtype bool. Shape is (N, M)."""
     onset: torch.Tensor
     """First env step whose observation shows the fault, dtype int64; :data:`NEVER` if none. Shape is (N, M)."""
     end: torch.Tensor
@@ -45,30 +45,12 @@ class FaultPlan:
     """Where a range-of-motion window lies between its two extreme positions, in [0, 1). Shape is (N, M, J)."""
 
     def is_on(self, step: torch.Tensor) -> torch.Tensor:
-        """Which faults are on.
-
-        Args:
-            step: Env steps since the episode began, dtype int64. Shape is (N,).
-
-        Returns:
-            True where on. Shape is (N, M).
-        """
+        """Which faults are on, shape (N, M), at an env step of the episode, int64 of shape (N,)."""
         return is_on(step, self.onset, self.end, self.period, self.on)
 
 
 def empty_plan(rows: int, faults: int, kinds: int, joints: int, device: torch.device) -> FaultPlan:
-    """Plans in which nothing breaks.
-
-    Args:
-        rows: Number of plans N.
-        faults: Most faults of an episode M.
-        kinds: Number of kinds K.
-        joints: Number of joints J.
-        device: Where they are made.
-
-    Returns:
-        The plans.
-    """
+    """Make plans without faults: N rows, M faults, K kinds and J joints."""
 
     def full(value: float, *shape: int) -> torch.Tensor:
         return torch.full((rows, faults, *shape), value, device=device)
@@ -86,16 +68,9 @@ def empty_plan(rows: int, faults: int, kinds: int, joints: int, device: torch.de
 
 
 def widen_plan(plan: FaultPlan, faults: int, kinds: int, places: Sequence[int]) -> FaultPlan:
-    """Plans with room for more faults and more kinds.
+    """Make room for more faults and kinds; ``places`` are the new indices of the plan's kinds.
 
-    Args:
-        plan: The plans.
-        faults: Most faults of an episode; no fewer than there are.
-        kinds: Number of kinds; no fewer than there are.
-        places: Where each of the plan's kinds stands among them.
-
-    Returns:
-        The same plans; the further faults never set in.
+    Added faults never set in.
     """
     rows, old, joints = plan.joints.shape
     wide = empty_plan(rows, faults, kinds, joints, plan.joints.device)
@@ -111,17 +86,6 @@ def widen_plan(plan: FaultPlan, faults: int, kinds: int, places: Sequence[int]) 
 def is_on(
     step: torch.Tensor, onset: torch.Tensor, end: torch.Tensor, period: torch.Tensor, on: torch.Tensor
 ) -> torch.Tensor:
-    """Which faults are on.
-
-    Args:
-        step: Env steps since the episode began, dtype int64. Shape is (N,).
-        onset: See :class:`FaultPlan`, as for the others. Shape is (N, M).
-        end: First step that is healthy again.
-        period: From one return to the next.
-        on: Steps on in each period.
-
-    Returns:
-        True where on. Shape is (N, M).
-    """
+    """Which faults are on, shape (N, M), at an env step, shape (N,), given columns of a :class:`FaultPlan`."""
     since = step.unsqueeze(1) - onset
     return (since >= 0) & (step.unsqueeze(1) < end) & (since % period < on)

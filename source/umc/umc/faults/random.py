@@ -21,15 +21,7 @@ Word = torch.Tensor | int
 
 
 def philox(seed: Word, counter: tuple[Word, Word, Word, Word]) -> torch.Tensor:
-    """Scrambles a counter.
-
-    Args:
-        seed: Key; its lowest 64 bits count. A tensor is broadcast against the words of the counter.
-        counter: Four words, broadcast against each other; at least one is a tensor.
-
-    Returns:
-        The first of the four random words, in [0, 2^32), dtype int64. Shape is that of the broadcast counter.
-    """
+    """Return the first of four random words, int64 in [0, 2^32); see :func:`philox_pair`."""
     return philox_pair(seed, counter)[0]
 
 
@@ -60,38 +52,15 @@ def _multiply(a: Word, b: int) -> tuple[Word, Word]:
 
 
 def seed_word(seed: int) -> int:
-    """Folds a seed into what an int64 tensor can hold.
-
-    Args:
-        seed: Any seed.
-
-    Returns:
-        The number in [-2^63, 2^63) with the same lowest 64 bits, and thus with the same random numbers.
-    """
+    """Return the number in [-2^63, 2^63) that has a seed's lowest 64 bits, and thus its random numbers."""
     return (seed + 2**63) % 2**64 - 2**63
 
 
 def uniform(words: torch.Tensor) -> torch.Tensor:
-    """Turns random words into numbers in [0, 1).
-
-    Args:
-        words: Random words in [0, 2^32), dtype int64.
-
-    Returns:
-        Multiples of 2^-24, which float32 holds exactly. Same shape.
-    """
+    """Turn random words into float32 numbers in [0, 1), exact multiples of 2^-24."""
     return (words >> 8).to(torch.float32) * 2.0**-24
 
 
 def integers(words: torch.Tensor, low: int, high: int) -> torch.Tensor:
-    """Turns random words into integers in [low, high].
-
-    Args:
-        words: Random words in [0, 2^32), dtype int64.
-        low: Smallest integer.
-        high: Largest integer.
-
-    Returns:
-        Integers, dtype int64. Same shape.
-    """
+    """Turn random words into int64 numbers in [low, high]."""
     return low + ((words * (high - low + 1)) >> 32)

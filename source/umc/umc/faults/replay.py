@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plans faults as a ledger says, so that two policies meet the same ones."""
+"""Replays the faults of a ledger, so that two policies encounter the same ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 
 from umc.faults.kinds import FaultKind, find_kind
 from umc.faults.ledger import Ledger, LedgerFault, read_ledger
-from umc.faults.plan import BY_HAND, NEVER, FaultPlan, empty_plan, widen_plan
+from umc.faults.plan import NEVER, NO_SCENARIO, FaultPlan, empty_plan, widen_plan
 from umc.faults.random import seed_word
 from umc.faults.schedule import FaultSchedule, Identity
 from umc.utils.errors import UmcError
@@ -26,14 +26,14 @@ _ROUNDING = 1.0e-5
 
 
 class FaultReplay:
-    """Meets the faults of a ledger: episode k of env i is planned as it was recorded, whatever policy, engine, device.
+    """Replays a ledger: episode k of env i is planned as it was recorded, on any engine and device.
 
     An episode that the ledger does not hold (a policy that falls earlier begins more of them; a run of more envs) is
     drawn as the recording run would have drawn it. Joints are found by name.
 
     Args:
         ledger: The ledger, or its path.
-        joint_names: All joints of the robot that meets the faults, in the order of observations.
+        joint_names: All joints of the robot, in the order of observations.
         step_dt: Length of its env step [s], to be compared with the ledger's.
         episode_length: Longest episode [env steps], to be compared with the ledger's onsets.
         device: Where plans are made.
@@ -134,15 +134,7 @@ class FaultReplay:
         return plan
 
     def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
-        """Says what random numbers are drawn for: what the recording run's were.
-
-        Args:
-            env_ids: The envs, dtype int64. Shape is (N,).
-            episode: Which episode of each env, counted from 0, dtype int64. Shape is (N,).
-
-        Returns:
-            Seed, env and episode.
-        """
+        """Return seed, env and episode that the recording run drew random numbers for, each of shape (N,)."""
         if self._draws is None:
             return self.seed, env_ids, episode
         row = self._rows(env_ids, episode)
@@ -166,7 +158,7 @@ class FaultReplay:
 
         def fill(row: int, number: int, fault: LedgerFault) -> None:
             drawn = fault.scenario in header.scenarios
-            plan.scenario[row, number] = header.scenarios.index(fault.scenario) if drawn else BY_HAND
+            plan.scenario[row, number] = header.scenarios.index(fault.scenario) if drawn else NO_SCENARIO
             if fault.onset is None:
                 return
             joints = [joint[name] for name in fault.joints]
@@ -204,7 +196,7 @@ class FaultReplay:
         return None if same else f"this UMC draws other faults than the one that wrote it ({self.ledger.header.umc})"
 
     def _in_my_terms(self, plan: FaultPlan) -> FaultPlan:
-        """A plan of the schedule, its kinds in the order of this replay, with room for what was done by hand."""
+        """A plan of the schedule, its kinds in the order of this replay, with room for manual faults."""
         assert self.schedule is not None
         names = [kind.name for kind in self.kinds]
         places = [names.index(kind.name) for kind in self.schedule.kinds]
@@ -212,14 +204,7 @@ class FaultReplay:
 
 
 def essence(plan: FaultPlan) -> FaultPlan:
-    """A plan without what has no effect, such as the severity of a healthy joint: all that a ledger keeps of it.
-
-    Args:
-        plan: The plan.
-
-    Returns:
-        The plan, with 0, False and :data:`NEVER` wherever nothing depends on it.
-    """
+    """Return a plan as a ledger keeps it: with 0, False and :data:`NEVER` wherever nothing depends on the value."""
     breaks = plan.joints.any(2) & plan.kinds.any(2)
     joints, kinds = plan.joints & breaks[..., None], plan.kinds & breaks[..., None]
     hit = joints[:, :, None] & kinds[..., None]
@@ -244,16 +229,9 @@ def _with_joints(plan: FaultPlan, joint_ids: torch.Tensor) -> FaultPlan:
 
 
 def ledger_kinds(ledger: Ledger) -> tuple[FaultKind, ...]:
-    """The kinds of faults that a ledger may hold.
+    """Return the kinds of a ledger in the order in which they act.
 
-    Args:
-        ledger: The ledger.
-
-    Returns:
-        Its kinds, those that act first first.
-
-    Raises:
-        UmcError: If this UMC does not know one of them, or in another unit.
+    Raises UmcError for an unknown one or another unit.
     """
     found = []
     for name, unit in (ledger.header.kinds | ledger.more_kinds).items():
@@ -276,7 +254,7 @@ def _schedule(ledger: Ledger, device: torch.device) -> FaultSchedule | None:
         schedule = FaultSchedule.from_settings(header.joint_names, header.schedule, device)
     except (UmcError, TypeError, KeyError) as error:
         raise UmcError(f"the schedule of the ledger {ledger.path} makes no sense: {error}") from error
-    # the ledger of a replay may hold kinds that only came by hand
+    # the ledger of a replay may hold kinds of manual faults only
     if schedule.scenarios != header.scenarios or not {kind.name for kind in schedule.kinds} <= set(header.kinds):
         raise UmcError(f"the schedule of the ledger {ledger.path} has other scenarios or kinds than its header")
     schedule.changes = ledger.changes

@@ -24,7 +24,7 @@ class Scenario:
     kinds: tuple[str, ...] = ()
     """Kinds of faults, all at once."""
     detected: bool = False
-    """Whether the policy is told that there is a fault."""
+    """Whether the policy gets the fault flag."""
 
     @classmethod
     def of(cls, name: str, description: Description) -> Scenario:

@@ -35,14 +35,7 @@ class Distribution:
     """Whether the numbers are parts of the healthy joint's value."""
 
     def sample(self, share: torch.Tensor) -> torch.Tensor:
-        """Turns uniform numbers into severities.
-
-        Args:
-            share: Uniform numbers in [0, 1).
-
-        Returns:
-            Severities. Same shape.
-        """
+        """Turn uniform numbers in [0, 1) into severities of the same shape."""
         if self.shape == "choice":
             # one by one: a list of numbers that goes to a GPU makes the host wait for it
             chosen = torch.full_like(share, self.numbers[0])

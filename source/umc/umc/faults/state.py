@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The one place where the faults of all envs stand; everybody reads it, nobody keeps a copy."""
+"""The faults of all envs: the only copy, which terms, recorders and evaluations read."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class LiveFault:
 class FaultState:
     """Plans and live faults of E envs with J joints, M faults an episode and K kinds.
 
-    A plan is drawn when an episode begins and changes only then, or by hand (:mod:`umc.faults.manual`); live tensors
+    A plan is drawn when an episode begins and changes only then, or manually (:mod:`umc.faults.manual`); live tensors
     follow it step by step. Where several faults bring one kind to one joint, the last of the plan counts.
 
     Args:
@@ -97,11 +97,11 @@ class FaultState:
         self.severity = self._full((envs, kinds, joints), 0.0)
         """Their severities. Shape is (E, K, J)."""
         self.detected = self._full((envs, joints), False)
-        """Faulty joints that the policy is told of. Shape is (E, J)."""
+        """Faulty joints that have been detected. Shape is (E, J)."""
         self.step = self._full((envs,), 0)
         """Env step of the episode up to which faults have been switched. Shape is (E,)."""
-        self.by_hand = [0] * envs
-        """How many faults of each env's plan were made by hand; they follow those that the source planned."""
+        self.num_manual = [0] * envs
+        """Number of manual faults in each env's plan; they follow those that the source planned."""
         self._fault_on = self._full((envs, faults), False)
         self._onset_step = self._full((envs, kinds, joints), 0)
         self._onset_position = self._full((envs, kinds, joints), 0.0)
@@ -152,17 +152,13 @@ class FaultState:
         return LiveFault(self.live[:, index], self.severity[:, index], self.step[:, None], self._onset_step[:, index])
 
     def begin_episode(self, env_ids: torch.Tensor) -> None:
-        """Ends all faults of some envs and plans their next episode.
-
-        Args:
-            env_ids: The envs, dtype int64, each once. Shape is (N,).
-        """
+        """End all faults of some envs, int64 of shape (N,), each once, and plan their next episode."""
         self.episode[env_ids] += 1
         plan = self.source.draw(env_ids + self.first_env, self.episode[env_ids])
         if self._is_wide:
             plan = widen_plan(plan, self.plan.onset.shape[1], len(self.kinds), self._places)
             for env in env_ids.tolist():
-                self.by_hand[env] = 0
+                self.num_manual[env] = 0
         for field in fields(FaultPlan):
             getattr(self.plan, field.name)[env_ids] = getattr(plan, field.name)
         for live in (self.live, self.detected, self._fault_on):
@@ -170,11 +166,9 @@ class FaultState:
         self.step[env_ids] = 0
 
     def make_room(self, num_faults: int, kinds: Iterable[FaultKind] = ()) -> None:
-        """Makes room for faults that nobody drew; what is planned and live stays as it is.
+        """Make room for manual faults: for so many in an episode, and for more kinds.
 
-        Args:
-            num_faults: Most faults of an episode from now on, if it was less.
-            kinds: Kinds that may be met from now on besides those that were.
+        Plans and live faults stay as they are.
         """
         num_faults = max(num_faults, self.plan.onset.shape[1])
         known = {kind.name: kind for kind in (*self.kinds, *kinds)}
@@ -236,14 +230,7 @@ class FaultState:
         return changed
 
     def limits(self, healthy: JointLimits) -> JointLimits:
-        """What the joints can do now.
-
-        Args:
-            healthy: What they can do without faults.
-
-        Returns:
-            What is left of it.
-        """
+        """Return the limits of the joints now, given those without faults."""
         limits = healthy
         for index, kind in enumerate(self.kinds):
             if isinstance(kind, JointKind):
@@ -265,14 +252,7 @@ class FaultState:
         return uniform(philox(*self._key(stream)))
 
     def normal(self, stream: str) -> torch.Tensor:
-        """Random numbers of this step, as :meth:`uniform`.
-
-        Args:
-            stream: Name of the quantity that needs them.
-
-        Returns:
-            Standard normal numbers (Box and Muller's). Shape is (E, J).
-        """
+        """Standard normal numbers of this step (Box and Muller's), as :meth:`uniform`. Shape is (E, J)."""
         words = philox_pair(*self._key(stream))
         distance, angle = uniform(words[0]), uniform(words[1])
         return (-2.0 * (1.0 - distance).log()).sqrt() * (2.0 * math.pi * angle).cos()

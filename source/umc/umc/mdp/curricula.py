@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Curriculum terms: which faults are met, and how hard they hit, as training goes on."""
+"""Curriculum terms: odds and severity of faults over the course of a training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class fault_curriculum(ManagerTermBase):
     """Changes the odds of scenarios and the level of severity with the number of env steps.
 
-    Plans are made at resets: an env meets the new odds in its next episode. The paper's curriculum (no fault,
+    Plans are made at resets: new odds count from an env's next episode on. The paper's curriculum (no fault,
     undetectable, sensor only, detectable) is a list of ratios.
     """
 
@@ -40,7 +40,7 @@ class fault_curriculum(ManagerTermBase):
         stages: Sequence[tuple[int, Sequence[float] | Mapping[str, float]]] = (),
         level_ramp: tuple[int, int] | None = None,
     ) -> dict[str, float]:
-        """Sets the odds and the level of the plans that are made next.
+        """Set the odds and the level of the plans that are made next.
 
         Args:
             env: The environment.
@@ -63,14 +63,7 @@ class fault_curriculum(ManagerTermBase):
 
 
 def has_fault_curriculum(env_cfg: Any) -> bool:
-    """Whether an environment's faults change with training.
-
-    Args:
-        env_cfg: Its cfg.
-
-    Returns:
-        True if there is a :class:`fault_curriculum` term.
-    """
+    """Whether an environment's cfg has a :class:`fault_curriculum` term."""
     terms = vars(env_cfg.curriculum).values() if getattr(env_cfg, "curriculum", None) is not None else ()
     # a cfg that went through Hydra names its functions
     functions = [func for term in terms if (func := getattr(term, "func", None)) is not None]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a person sees of a running env's faults, and how they break and heal joints: one board for all panels."""
+"""Faults of a running env joint by joint, and manual faults: one board for all panels."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class JointRow:
     severity: str
     """How hard they hit, with units; empty if it is healthy or the kinds have no severity."""
     detected: bool
-    """Whether the policy is told of it."""
+    """Whether it has been detected."""
     since: float | None
     """When the oldest of them set in, since the episode began [s]; None if it is healthy."""
     link: str
@@ -76,7 +76,7 @@ class SeveritySpan:
 class FaultBoard:
     """Faults of a running environment with UMC's fault terms, joint by joint, and the handles to change them.
 
-    A fault made by hand sets in with the next env step and ends when it is cleared or when its episode does: a reset
+    A manual fault sets in with the next env step and ends when it is cleared or when its episode does: a reset
     heals the robot, and what is drawn for it later is what it would have been. Ledger, physics, mask and flag follow.
 
     On Newton with a CUDA graph, make the board before the first step.
@@ -120,17 +120,7 @@ class FaultBoard:
         return self._links
 
     def rows(self, env_id: int) -> list[JointRow]:
-        """What is wrong with the joints of an env now.
-
-        Args:
-            env_id: The env.
-
-        Returns:
-            One row per joint, in their order.
-
-        Raises:
-            UmcError: If there is no such env.
-        """
+        """Return one row per joint of an env, in their order; raises UmcError if there is no such env."""
         self._check_env(env_id)
         state = self._state
         live, severity = state.live[env_id].tolist(), state.severity[env_id].tolist()
@@ -159,17 +149,9 @@ class FaultBoard:
         return rows
 
     def span(self, joint: str, kind: str) -> SeveritySpan | None:
-        """What severities make sense for a joint.
+        """Return the severities to offer for a joint and kind; None for a kind that has none.
 
-        Args:
-            joint: The joint.
-            kind: The kind of fault.
-
-        Returns:
-            The span; None for a kind that has no severity.
-
-        Raises:
-            UmcError: If there is no such joint or kind.
+        Raises UmcError for unknown ones.
         """
         column, found = self._column(joint), find_kind(kind)
         if not found.unit:
@@ -193,14 +175,14 @@ class FaultBoard:
     def inject(
         self, env_id: int, joint: str, kind: str, severity: float | None = None, detected: bool | None = None
     ) -> None:
-        """Breaks a joint from the next step on; a second fault of the same kind takes the place of the first.
+        """Break a joint from the next step on; a second fault of the same kind takes the place of the first.
 
         Args:
             env_id: The env.
             joint: The joint.
             kind: How it fails.
             severity: How hard, in the kind's unit; :meth:`span` says with what it starts if not given.
-            detected: Whether the policy is told; if not said, as in the paper: when the joint also has a dead sensor.
+            detected: Whether it is detected; if None, as in the paper: when the joint also has a dead sensor.
 
         Raises:
             UmcError: If there is no such env, joint or kind, or the severity is out of range.
@@ -213,15 +195,7 @@ class FaultBoard:
         self._term.break_joint(env_id, column, kind, float(severity), detected)
 
     def clear(self, env_id: int, joint: str | None = None) -> None:
-        """Heals a joint from the next step on, whoever broke it; faults that have yet to set in stay planned.
-
-        Args:
-            env_id: The env.
-            joint: The joint; all joints if not given.
-
-        Raises:
-            UmcError: If there is no such env or joint.
-        """
+        """Heal a joint, or all, from the next step on; faults that have yet to set in stay planned."""
         self._check_env(env_id)
         self._term.heal_joint(env_id, None if joint is None else self._column(joint))
 
@@ -241,25 +215,13 @@ class FaultBoard:
 
 
 def running_board() -> FaultBoard | None:
-    """A board of the environment that was made last.
-
-    Returns:
-        The board; None if there is no environment with fault terms, or it has been closed or forgotten.
-    """
+    """Return a board of the environment that was made last; None if it has no fault terms or has been closed."""
     env = newest_env()
     return None if env is None else FaultBoard(env)
 
 
 def severity_text(kind: FaultKind, severity: float) -> str:
-    """A severity in words.
-
-    Args:
-        kind: The kind of fault.
-        severity: How hard it hits, in the kind's unit.
-
-    Returns:
-        Number and unit; nothing for a kind that has no severity.
-    """
+    """Return a severity with its unit; empty for a kind that has none."""
     if not kind.unit:
         return ""
     unit = kind.unit.strip("[]")

@@ -17,14 +17,9 @@ if TYPE_CHECKING:
 
 
 def height_above_ground(env: ManagerBasedEnv, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")) -> torch.Tensor:
-    """Height of the robot's root above the ground under it; on flat ground, its height in the world.
+    """Height [m] of the robot's root above the ground under it, shape (num_envs,).
 
-    Args:
-        env: The environment.
-        asset_cfg: The robot.
-
-    Returns:
-        Height [m]. Shape is (num_envs,).
+    On flat ground, its height in the world.
     """
     asset: Articulation = env.scene[asset_cfg.name]
     position = asset.data.root_pos_w.torch
@@ -35,30 +30,12 @@ def height_above_ground(env: ManagerBasedEnv, asset_cfg: SceneEntityCfg = SceneE
 def height_error_l2(
     env: ManagerBasedEnv, target_height: float, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
 ) -> torch.Tensor:
-    """Squared distance of the root's height above the ground from a target.
-
-    Args:
-        env: The environment.
-        target_height: Height that is asked for [m].
-        asset_cfg: The robot.
-
-    Returns:
-        Squared error [m^2]. Shape is (num_envs,).
-    """
+    """Squared distance [m^2] of the root's height above the ground from a target [m]. Shape is (num_envs,)."""
     return (height_above_ground(env, asset_cfg) - target_height).square()
 
 
 def lower_than(
     env: ManagerBasedEnv, minimum_height: float, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
 ) -> torch.Tensor:
-    """Ends an episode when the root is too close to the ground.
-
-    Args:
-        env: The environment.
-        minimum_height: Least height [m].
-        asset_cfg: The robot.
-
-    Returns:
-        True where it is lower. Shape is (num_envs,).
-    """
+    """End an episode when the root is less than a height [m] above the ground."""
     return height_above_ground(env, asset_cfg) < minimum_height

@@ -19,28 +19,12 @@ if TYPE_CHECKING:
 
 
 def zeros(env: ManagerBasedEnv, width: int) -> torch.Tensor:
-    """A signal the policy keeps a place for but never sees.
-
-    Args:
-        env: The environment.
-        width: Number of columns.
-
-    Returns:
-        Zeros. Shape is (num_envs, width).
-    """
+    """Zeros for a signal that the policy has columns for but never sees. Shape is (num_envs, width)."""
     return torch.zeros(env.num_envs, width, device=env.device)
 
 
 def phase_clock(env: ManagerBasedRLEnv, period: float) -> torch.Tensor:
-    """Sine and cosine of the gait clock.
-
-    Args:
-        env: The environment.
-        period: Duration of one stride [s].
-
-    Returns:
-        Sine and cosine. Shape is (num_envs, 2).
-    """
+    """Sine and cosine of the gait clock with a stride of ``period`` [s]. Shape is (num_envs, 2)."""
     angle = 2.0 * math.pi * gait_phase(env, period)
     return torch.stack((angle.sin(), angle.cos()), dim=1)
 

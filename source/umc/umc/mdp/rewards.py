@@ -22,16 +22,7 @@ CONTACT_THRESHOLD = 1.0
 
 
 def gait_phase(env: ManagerBasedRLEnv, period: float, offset: float = 0.0) -> torch.Tensor:
-    """Phase of a fixed gait clock that starts with the episode.
-
-    Args:
-        env: The environment.
-        period: Duration of one stride [s].
-        offset: Shift of the phase, as a fraction of the stride.
-
-    Returns:
-        Phase in [0, 1). Shape is (num_envs,).
-    """
+    """Phase in [0, 1) of a gait clock that starts with the episode: stride ``period`` [s], ``offset`` a share of it."""
     # the buffer does not exist yet when the observation manager measures its terms
     steps = getattr(env, "episode_length_buf", None)
     if steps is None:
@@ -40,15 +31,7 @@ def gait_phase(env: ManagerBasedRLEnv, period: float, offset: float = 0.0) -> to
 
 
 def foot_contact(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg) -> torch.Tensor:
-    """Which feet stand on the ground.
-
-    Args:
-        env: The environment.
-        sensor_cfg: Contact sensor and the feet's body names.
-
-    Returns:
-        True for a standing foot. Shape is (num_envs, num_feet).
-    """
+    """Which feet stand on the ground. Shape is (num_envs, num_feet)."""
     sensor = cast("ContactSensor", env.scene.sensors[sensor_cfg.name])
     forces = cast("ProxyArray", sensor.data.net_normal_forces_w)  # optional by its type only: every engine fills it
     return forces.torch[:, sensor_cfg.body_ids].norm(dim=-1) > CONTACT_THRESHOLD
@@ -57,16 +40,7 @@ def foot_contact(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg) -> torch.Te
 def planar_velocity_error(
     env: ManagerBasedRLEnv, command_name: str, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
 ) -> torch.Tensor:
-    """Distance between the commanded and the world-frame planar velocity.
-
-    Args:
-        env: The environment.
-        command_name: The velocity command.
-        asset_cfg: The robot.
-
-    Returns:
-        Error [m/s]. Shape is (num_envs,).
-    """
+    """Distance [m/s] between the commanded and the world-frame planar velocity. Shape is (num_envs,)."""
     asset: Articulation = env.scene[asset_cfg.name]
     command = env.command_manager.get_command(command_name)[:, :2]
     return (command - asset.data.root_lin_vel_w.torch[:, :2]).norm(dim=1)
@@ -96,15 +70,7 @@ def commanded_progress(
 
 
 def mechanical_power(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")) -> torch.Tensor:
-    """Sum over the joints of the absolute mechanical power.
-
-    Args:
-        env: The environment.
-        asset_cfg: The robot.
-
-    Returns:
-        Power [W]. Shape is (num_envs,).
-    """
+    """Sum over the joints of the absolute mechanical power [W]. Shape is (num_envs,)."""
     asset: Articulation = env.scene[asset_cfg.name]
     return (asset.actuators.applied_effort.torch * asset.data.joint_vel.torch).abs().sum(1)
 
@@ -129,29 +95,15 @@ def effort_beyond(
 
 
 def joint_pos_l2(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg) -> torch.Tensor:
-    """Sum of squared joint positions (keeps hip roll and yaw near zero).
-
-    Args:
-        env: The environment.
-        asset_cfg: The robot and the joints.
-
-    Returns:
-        Sum of squares [rad^2]. Shape is (num_envs,).
-    """
+    """Sum of squared joint positions [rad^2] (keeps hip roll and yaw near zero). Shape is (num_envs,)."""
     asset: Articulation = env.scene[asset_cfg.name]
     return asset.data.joint_pos.torch[:, asset_cfg.joint_ids].square().sum(1)
 
 
 def foot_slip(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, asset_cfg: SceneEntityCfg) -> torch.Tensor:
-    """Sum over standing feet of their squared velocity.
+    """Sum over standing feet of their squared velocity [m^2/s^2]; both cfgs name the same feet.
 
-    Args:
-        env: The environment.
-        sensor_cfg: Contact sensor and the feet's body names.
-        asset_cfg: The robot and the same feet.
-
-    Returns:
-        Sum of squares [m^2/s^2]. Shape is (num_envs,).
+    Shape is (num_envs,).
     """
     asset: Articulation = env.scene[asset_cfg.name]
     speed = asset.data.body_lin_vel_w.torch[:, asset_cfg.body_ids].square().sum(-1)
@@ -161,16 +113,9 @@ def foot_slip(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, asset_cfg: Sce
 def swing_height_error(
     env: ManagerBasedRLEnv, target: float, sensor_cfg: SceneEntityCfg, asset_cfg: SceneEntityCfg
 ) -> torch.Tensor:
-    """Sum over swinging feet of the squared distance from a target height.
+    """Sum over swinging feet of the squared distance [m^2] of the foot's frame from a target height [m].
 
-    Args:
-        env: The environment.
-        target: Height of the foot's frame above the ground while it swings [m].
-        sensor_cfg: Contact sensor and the feet's body names.
-        asset_cfg: The robot and the same feet.
-
-    Returns:
-        Sum of squares [m^2]. Shape is (num_envs,).
+    Shape is (num_envs,).
     """
     asset: Articulation = env.scene[asset_cfg.name]
     height = asset.data.body_pos_w.torch[:, asset_cfg.body_ids, 2] - env.scene.env_origins[:, 2:3]
@@ -232,26 +177,16 @@ class uneven_duty(ManagerTermBase):
         self._started = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
 
     def reset(self, env_ids: torch.Tensor | slice | None = None) -> None:
-        """Forgets the last episode.
-
-        Args:
-            env_ids: The envs that start anew; all without it.
-        """
+        """Forget the last episode of some envs; of all if not given."""
         self._started[slice(None) if env_ids is None else env_ids] = False
 
     def __call__(
         self, env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, time_constant: float, sound_only: bool = False
     ) -> torch.Tensor:
-        """Judges the last moments.
+        """Return the sum of squared differences [-], shape (num_envs,).
 
-        Args:
-            env: The environment.
-            sensor_cfg: Contact sensor and the feet's body names.
-            time_constant: Memory of the average [s].
-            sound_only: Whether robots with a joint fault are left out, since a lame robot cannot walk evenly.
-
-        Returns:
-            Sum of squared differences [-]. Shape is (num_envs,).
+        The average has a memory of ``time_constant`` [s]. With ``sound_only``, robots with a joint fault are left out:
+        they cannot walk evenly.
         """
         contact = foot_contact(env, sensor_cfg).float()
         duty = torch.lerp(self._duty, contact, env.step_dt / time_constant)
@@ -274,11 +209,7 @@ class yaw_drift(ManagerTermBase):
         self._drift = torch.zeros(env.num_envs, device=env.device)
 
     def reset(self, env_ids: torch.Tensor | slice | None = None) -> None:
-        """Forgets the last episode.
-
-        Args:
-            env_ids: The envs that start anew; all without it.
-        """
+        """Forget the last episode of some envs; of all if not given."""
         self._drift[slice(None) if env_ids is None else env_ids] = 0.0
 
     def __call__(

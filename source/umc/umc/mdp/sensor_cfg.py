@@ -27,17 +27,13 @@ JOINT_ACTIONS = (lab.JointActionCfg, lab.JointPositionToLimitsActionCfg)
 """Action terms with one action per joint."""
 
 UNKNOWN = "unknown"
-"""In the place of a quantity: joints are reported, but nobody has said how."""
+"""In place of a quantity: joints are reported in a unit that is not known."""
 
 
 def entries(cfg: Any) -> dict[str, Any]:
-    """What a manager's cfg holds, in its order; changing the mapping changes the cfg.
+    """Return the terms and settings of a configclass or dict by name, in order.
 
-    Args:
-        cfg: A configclass instance or a dict.
-
-    Returns:
-        Its terms and settings by name.
+    Changing the mapping changes the cfg.
     """
     return cfg if isinstance(cfg, dict) else vars(cfg)
 
@@ -80,17 +76,9 @@ class SensorJob:
     """Joints that position and velocity terms report, each selection once; None for all."""
 
     def wrap_group(self, group: Any, name: str) -> Any:
-        """Lets the joint sensors of a group fail.
+        """Return a copy of a group whose joint sensors can fail.
 
-        Args:
-            group: The group's cfg; not changed.
-            name: Its name.
-
-        Returns:
-            A new cfg.
-
-        Raises:
-            UmcError: If it has no joint observation, or one that cannot be made to fail.
+        Raises UmcError if there is none, or one that cannot.
         """
         group = copy.deepcopy(group)
         found = False
@@ -178,17 +166,7 @@ class SensorJob:
 
 
 def action_terms(env_cfg: Any) -> list[tuple[str, ActionTermCfg]]:
-    """All action terms of a task.
-
-    Args:
-        env_cfg: The task's cfg.
-
-    Returns:
-        Their names and cfgs.
-
-    Raises:
-        UmcError: If a preset lets the task have actions of different joints.
-    """
+    """Return all action terms of a task by name; raises UmcError if presets offer actions of different joints."""
     found: list[list[tuple[str, ActionTermCfg]]] = []
     for holder, key in variants(env_cfg, "actions"):
         choices: list[list[tuple[str, ActionTermCfg]]] = [[]]
@@ -208,6 +186,6 @@ def _joints(name: str, term: ActionTermCfg) -> tuple[Any, ...]:
 
 
 def _default_asset(func: Callable[..., Any]) -> SceneEntityCfg | None:
-    """The asset that a function reports if it is not told."""
+    """The asset that a function reports by default."""
     parameter = inspect.signature(func).parameters.get("asset_cfg")
     return parameter.default if parameter is not None and isinstance(parameter.default, SceneEntityCfg) else None

@@ -37,17 +37,7 @@ def non_finite_state(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg = SceneEn
 def roll_pitch_beyond(
     env: ManagerBasedRLEnv, max_roll: float, max_pitch: float, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
 ) -> torch.Tensor:
-    """Ends an episode when the trunk has rolled or pitched too far.
-
-    Args:
-        env: The environment.
-        max_roll: Largest absolute roll [rad].
-        max_pitch: Largest absolute pitch [rad].
-        asset_cfg: The robot.
-
-    Returns:
-        True where either angle is exceeded. Shape is (num_envs,).
-    """
+    """End an episode when the trunk's absolute roll or pitch [rad] exceeds a limit. Shape is (num_envs,)."""
     asset: Articulation = env.scene[asset_cfg.name]
     roll, pitch, _ = euler_xyz_from_quat(asset.data.root_quat_w.torch)
     return (wrap_to_pi(roll).abs() > max_roll) | (wrap_to_pi(pitch).abs() > max_pitch)

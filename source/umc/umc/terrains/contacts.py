@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mends for walking on height fields with Newton, and when they can go."""
+"""Patches for walking on height fields with Newton, and when they can go."""
 
 from __future__ import annotations
 

@@ -109,23 +109,15 @@ class TrackImporter(TerrainImporter):
         self._step = COARSE * grid.block(0, 0)[1].horizontal_scale
 
     def place(self, columns: torch.Tensor) -> None:
-        """Gives every robot a track; takes effect at its next reset.
-
-        Args:
-            columns: Track of every env. Shape is (num_envs,).
-        """
+        """Assign a track to every env, shape (num_envs,), from its next reset on."""
         assert self.terrain_origins is not None  # there always are some with a generator
         self.terrain_types[:] = columns
         self.env_origins[:] = self.terrain_origins[self.terrain_levels, self.terrain_types]
 
     def height_at(self, position: torch.Tensor) -> torch.Tensor:
-        """Mean height of the ground around a place.
+        """Mean height [m] of the ground around places in the world [m], shape (..., 2 or more).
 
-        Args:
-            position: Places in the world [m]. Shape is (..., 2) or more in the last axis.
-
-        Returns:
-            Height [m]; 0 on the border and beyond. Shape is (...).
+        0 on the border and beyond.
         """
         x, y = (((position[..., axis] - self._corner[axis]) / self._step).round().long() for axis in (0, 1))
         rows, columns = self._ground.shape
@@ -141,7 +133,7 @@ def needed_grid(cfg: TrackImporterCfg) -> TrackGeneratorCfg:
 
     Returns:
         The generator with fewer rows and columns, and with its blocks' grid step: Newton's height field takes over the
-        generator's, and Isaac Lab's default of 0.1 m meets the noise where it is the same everywhere.
+        generator's, and Isaac Lab's default of 0.1 m samples the noise only where it is the same.
     """
     grid = cfg.terrain_generator
     scale = grid.block(0, 0)[1].horizontal_scale
@@ -153,14 +145,7 @@ def needed_grid(cfg: TrackImporterCfg) -> TrackGeneratorCfg:
 
 
 def coarse_ground(grid: TrackGeneratorCfg) -> tuple[torch.Tensor, tuple[float, float]]:
-    """Mean heights under robots all over a grid.
-
-    Args:
-        grid: The generator.
-
-    Returns:
-        Heights [m] every :data:`COARSE` grid steps, and the place of the first of them [m].
-    """
+    """Return mean heights [m] every :data:`COARSE` grid steps of a grid, and the first one's place [m]."""
     # each block gives away its last line, which is the next one's first
     blocks = [
         [perlin_heights(*grid.block(row, column))[:-1, :-1] for column in range(grid.num_cols)]
@@ -197,14 +182,7 @@ def perlin_tracks(width: float, block_length: float, border: float, seeds: int |
 
 
 def ground_name(terrain: TerrainImporterCfg) -> str:
-    """What checkpoints and evaluations call a ground.
-
-    Args:
-        terrain: The scene's terrain, its preset resolved.
-
-    Returns:
-        ``"flat"`` or ``"perlin"``, as the tasks' presets are called, else the terrain's own type.
-    """
+    """Return ``"flat"`` or ``"perlin"``, as the tasks' presets are called, else the terrain's own type."""
     if isinstance(terrain, TrackImporterCfg):
         return "perlin"
     flat = terrain.terrain_type == FLAT_GROUND_CFG.terrain_type and terrain.usd_path == FLAT_GROUND_CFG.usd_path

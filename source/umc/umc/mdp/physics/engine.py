@@ -39,38 +39,8 @@ class EngineJoints(ABC):
 
     @abstractmethod
     def write_speeds(self, speed: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
-        """Limits how fast joints of some envs move.
-
-        Args:
-            speed: Largest speed [rad/s]. Shape is (E, J).
-            faulty: Joints whose limit is a fault's. Shape is (E, J).
-            envs: Envs to write. Shape is (E,).
-        """
+        """Write speed limits [rad/s], shape (E, J), of the masked envs, (E,); those of faulty joints are a fault's."""
 
     @abstractmethod
     def write_drive_efforts(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
-        """Limits the torque of the engine's own drives, which implicit actuators use.
-
-        Args:
-            effort: Largest torque [N*m]. Shape is (E, J).
-            envs: Envs to write. Shape is (E,).
-        """
-
-
-def engine_joints(asset: Articulation) -> EngineJoints:
-    """The joints of a robot in the engine that it lives in.
-
-    Args:
-        asset: The robot.
-
-    Returns:
-        Their writer.
-    """
-    # an engine is imported only where it is in use: installations may lack the others
-    if asset.__backend_name__ == "newton":
-        from umc.mdp.physics.newton_joints import NewtonJoints
-
-        return NewtonJoints(asset)
-    from umc.mdp.physics.physx_joints import PhysxJoints
-
-    return PhysxJoints(asset)
+        """Write torque limits [N*m], shape (E, J), of the engine's own drives, which implicit actuators use."""

@@ -46,23 +46,14 @@ class Motors:
         self._has_drives = bool(self._driven.any())
 
     def read(self) -> torch.Tensor:
-        """What stands in the motors now.
-
-        Returns:
-            Largest torque [N*m]. Shape is (E, J).
-        """
+        """Return the largest torques [N*m] now. Shape is (E, J)."""
         efforts = self._asset.data.joint_effort_limits.torch.clone()
         for group, parameter, columns in self._clamps:
             efforts[:, columns] = read_group_parameter(self._asset.actuators, group, "clamping", parameter)
         return efforts
 
     def write(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
-        """Limits the torque of some envs' motors.
-
-        Args:
-            effort: Largest torque [N*m]. Shape is (E, J).
-            envs: Envs to write. Shape is (E,).
-        """
+        """Write the largest torques [N*m], shape (E, J), of the masked envs, (E,)."""
         current = self.read()
         effort = torch.where(envs.unsqueeze(1), effort, current)
         for group, parameter, columns in self._clamps:

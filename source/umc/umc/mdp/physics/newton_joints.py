@@ -14,7 +14,7 @@ constants in all worlds at the next step.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, override
 
 import numpy as np
 import torch
@@ -63,10 +63,10 @@ class NewtonJoints(EngineJoints):
         self._bounding: tuple[Any, Any, wp.Launch] | None = None
         NewtonManager.register_state_force_callback(self._hook)
 
+    @override
     def write_positions(
         self, lower: torch.Tensor, upper: torch.Tensor, soft: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor
     ) -> None:
-        """See the base class."""
         data, solver = cast(Any, self.asset.data), _solver()
         newton_dof = cast(Any, solver.mjc_jnt_to_newton_dof)
         wp.launch(
@@ -92,14 +92,14 @@ class NewtonJoints(EngineJoints):
         _show(data.joint_pos_limits, torch.stack((lower, upper), dim=-1), envs)
         _show(data.soft_joint_pos_limits, soft, envs)
 
+    @override
     def write_speeds(self, speed: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
-        """See the base class."""
         bounds = wp.to_torch(self._speed)
         limited = torch.where(faulty, speed, torch.inf)
         bounds[self._dofs] = torch.where(envs.unsqueeze(1), limited, bounds[self._dofs])
 
+    @override
     def write_drive_efforts(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
-        """See the base class."""
         solver = _solver()
         newton_dof = cast(Any, solver.mjc_jnt_to_newton_dof)
         wp.launch(

@@ -8,6 +8,8 @@ cuts the speed of joints after it has solved for the forces between bodies.
 
 from __future__ import annotations
 
+from typing import override
+
 import torch
 
 from umc.mdp.physics.engine import EngineJoints
@@ -20,10 +22,10 @@ class PhysxJoints(EngineJoints):
     the envs to write.
     """
 
+    @override
     def write_positions(
         self, lower: torch.Tensor, upper: torch.Tensor, soft: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor
     ) -> None:
-        """See the base class."""
         ids = envs.nonzero().squeeze(1)
         if not len(ids):
             return
@@ -36,27 +38,23 @@ class PhysxJoints(EngineJoints):
         data.default_joint_pos.torch[ids] = default
         data.soft_joint_pos_limits.torch[ids] = soft[ids]
 
+    @override
     def write_speeds(self, speed: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
-        """See the base class."""
         ids = envs.nonzero().squeeze(1)
         if len(ids):
             self._slow_down(speed[ids], ids)
             self.asset.write_joint_velocity_limit_to_sim_index(limits=speed[ids], env_ids=ids.int())
 
+    @override
     def write_drive_efforts(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
-        """See the base class."""
         ids = envs.nonzero().squeeze(1)
         if len(ids):
             self.asset.write_joint_effort_limit_to_sim_index(limits=effort[ids], env_ids=ids.int())
 
     def _slow_down(self, limit: torch.Tensor, ids: torch.Tensor) -> None:
-        """Stops joints that are too fast for their new limit, by impulses between their links.
+        """Slow joints down to a new limit [rad/s] by impulses between their links.
 
-        PhysX would cut their speed and leave all else as it is, from which a floating robot gains momentum.
-
-        Args:
-            limit: Largest speed [rad/s]. Shape is (N, J).
-            ids: The envs. Shape is (N,).
+        PhysX would only cut their speed, and a floating robot would gain momentum.
         """
         data = self.asset.data
         joint_speed = data.joint_vel.torch[ids]

@@ -14,13 +14,9 @@ from umc.utils.errors import UmcError
 
 
 def prepare_robot(cfg: ArticulationCfg) -> None:
-    """Gives a robot the PhysX iterations that windows need, and without which its speed limits push it about.
+    """Give a robot, in place, at least the PhysX solver iterations that windows and speed limits need.
 
-    Args:
-        cfg: The robot, changed in place; more iterations than needed are kept. Newton does not read them.
-
-    Raises:
-        UmcError: If the robot is not spawned from a file whose articulation properties can be set.
+    Newton reads none. Raises UmcError if it is not spawned from a file whose articulation properties can be set.
     """
     spawn = cast(Any, cfg.spawn)
     if not hasattr(spawn, "articulation_props"):

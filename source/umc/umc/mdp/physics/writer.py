@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds the joints of a robot to limits, whatever engine it lives in, and takes the limits back to the bit."""
+"""Writes joint limits into any engine, and restores the healthy ones to the bit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from umc.faults.kinds import JointLimits
-from umc.mdp.physics.engine import EngineJoints, engine_joints
+from umc.mdp.physics.engine import EngineJoints
 from umc.mdp.physics.motors import Motors
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class JointLimitWriter:
     """
 
     def __init__(self, asset: Articulation) -> None:
-        engine = engine_joints(asset)
+        engine = _engine_joints(asset)
         self._position = _PositionChannel(asset, engine)
         self._effort = _EffortChannel(asset, engine)
         self._velocity = _VelocityChannel(asset, engine)
@@ -44,12 +44,7 @@ class JointLimitWriter:
         return JointLimits(lower, upper, self._effort.healthy(), self._velocity.healthy())
 
     def write(self, limits: JointLimits, changed: torch.Tensor) -> None:
-        """Brings some envs to limits; what equals the healthy limits is restored.
-
-        Args:
-            limits: Limits, of which other envs' rows are not read.
-            changed: The envs, dtype bool. Shape is (E,).
-        """
+        """Write the limits of the masked envs, shape (E,); what equals the healthy limits is restored."""
         if _none(changed):
             return
         self._position.write(torch.stack((limits.lower, limits.upper), dim=-1), changed)
@@ -57,11 +52,7 @@ class JointLimitWriter:
         self._velocity.write(limits.velocity, changed)
 
     def restore(self, envs: torch.Tensor) -> None:
-        """Takes the limits of some envs back.
-
-        Args:
-            envs: The envs, limited or not, dtype bool. Shape is (E,).
-        """
+        """Restore the limits of the masked envs, limited or not. Shape is (E,)."""
         for channel in self._channels:
             channel.restore(envs)
 
@@ -157,6 +148,17 @@ class _VelocityChannel(_Channel):
 
     def apply(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
         self.engine.write_speeds(values, faulty, envs)
+
+
+def _engine_joints(asset: Articulation) -> EngineJoints:
+    # an engine is imported only where it is in use: installations may lack the others
+    if asset.__backend_name__ == "newton":
+        from umc.mdp.physics.newton_joints import NewtonJoints
+
+        return NewtonJoints(asset)
+    from umc.mdp.physics.physx_joints import PhysxJoints
+
+    return PhysxJoints(asset)
 
 
 def _rows(envs: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
