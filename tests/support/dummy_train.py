@@ -21,7 +21,7 @@ from umc.utils.process import end_with_parent
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("command", choices=["train"])
-    for flag in ("--task", "--agent", "--logs", "--seed", "--run_name", "--max_iterations", "--checkpoint", "--device"):
+    for flag in ("--task", "--agent", "--logs", "--seed", "--run_dir", "--max_iterations", "--checkpoint", "--device"):
         parser.add_argument(flag)
     parser.add_argument("--resume", action="store_true")
     options, overrides = parser.parse_known_args()
@@ -31,9 +31,7 @@ def main() -> int:
         record = json.loads((folder / "run.json").read_text())
         first = int(Path(options.checkpoint).stem.split("_")[1]) + 1
     else:
-        library, _, agent = options.agent.removesuffix("_cfg_entry_point").partition("_rl_")
-        experiment = f"umc_{options.task.lower().split('-')[1]}_{agent}_stage{options.task[-1]}"
-        folder = Path(options.logs) / f"{library}_rl" / experiment / f"2026-01-01_00-00-00_{options.run_name}"
+        folder = Path(options.run_dir)
         folder.mkdir(parents=True)
         record = {"task": options.task, "agent": options.agent, "seed": int(options.seed), "overrides": overrides}
         record |= {"start": options.checkpoint, "starts": 0}

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -16,8 +17,8 @@ from pathlib import Path
 import pytest
 import yaml
 from umc.training import train as launch
-from umc.training.sweep import jobs_of, read_training_sweep
-from umc.training.sweep_runner import parse_sweep, run_sweep, table_of
+from umc.training.sweep import parse_sweep, run_sweep, trainings_of
+from umc.utils.config import read_overrides, read_sweep_file
 from umc.utils.errors import UmcError
 from umc.utils.process import one_at_a_time
 
@@ -28,7 +29,7 @@ STAGE2 = ["--task", "UMC-A1-Stage2", "--agent", "mlp"]
 DRIVER = """
 import sys
 import umc.utils.process
-from umc.training.sweep_runner import run_sweep
+from umc.training.sweep import run_sweep
 umc.utils.process.UMC = (sys.argv[1],)
 sys.exit(run_sweep(sys.argv[2:]))
 """
@@ -61,7 +62,8 @@ def wait_until_one_runs(folder):
 
 
 def jobs(name, *changes, task="UMC-A1-Stage2", agent="mlp", common=(), checkpoint=None):
-    return jobs_of(read_training_sweep(name, changes), task, agent, None, list(common), checkpoint, 42)
+    options = argparse.Namespace(task=task, agent=agent, rl_library=None, checkpoint=checkpoint)
+    return trainings_of(read_sweep_file(name, read_overrides(changes, "sweep")), options, list(common))
 
 
 def test_an_ablation_trains_one_stage_1_for_each_seed():
@@ -94,11 +96,11 @@ def test_overrides_are_combined_and_reach_stage_1_where_they_hold():
 
 def test_a_longer_run_or_another_device_is_the_same_run():
     names = {
-        jobs("seeds", common=common)[-1].run_name
+        jobs("seeds", common=common)[-1].key
         for common in ([], ["--max_iterations", "10"], ["--max_iterations=20", "--device", "cpu"])
     }
     assert len(names) == 1
-    assert jobs("seeds", common=["--num_envs", "8"])[-1].run_name not in names
+    assert jobs("seeds", common=["--num_envs", "8"])[-1].key not in names
 
 
 def test_everything_is_trained_once_and_may_be_prolonged(sweep, tmp_path, capsys):
@@ -165,10 +167,10 @@ def test_ctrl_c_lets_trainings_save_and_the_same_command_goes_on(sweep, tmp_path
         (["--jobs", "2", "--ray", "2"], "give one of them"),
         (["--ray_address", "1.2.3.4:1"], "--ray_address needs --ray"),
         (["--checkpoint", "nowhere.pt"], "no checkpoint at nowhere.pt"),
-        (["sweep.seeds=3"], "seeds of sweep seeds must be a list"),
-        (["sweep.seeds=[1,1]"], "hold one twice"),
-        (["sweep.overrides.agent.x=3"], "must be lists of values"),
-        (["sweep.gird=3"], "unknown gird"),
+        (["sweep.seeds=3"], "sweep seeds: seeds is 3; input should be a valid list"),
+        (["sweep.seeds=[1,1]"], "holds a seed twice"),
+        (["sweep.overrides.agent.x=3"], "overrides.agent.x is 3; input should be a valid list"),
+        (["sweep.gird=3"], "unknown key gird; did you mean grid?"),
         (["sweep.agents=[lstm]"], "unknown agent lstm"),
         (["--task", "UMC-A1-Stage3"], "unknown task UMC-A1-Stage3"),
     ],
@@ -226,10 +228,3 @@ def test_tokens_are_shared_out():
     assert (options.task, options.sweep) == ("UMC-A1-Stage1", "seeds")
     assert common == ["physics=ovphysx", "--num_envs", "8"]
     assert changes == ["sweep.seeds=[1]"]
-
-
-def test_a_table_shows_what_is_missing_as_nothing():
-    assert table_of([{"training": "a", "reward": None}, {"training": "b", "reward": 1.0}]).splitlines()[2:] == [
-        "| a        |        |",
-        "| b        | 1.00   |",
-    ]

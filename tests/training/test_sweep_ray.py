@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from umc.training.sweep_runner import run_sweep
+from umc.training.sweep import run_sweep
 
 DUMMY = Path(__file__).parents[1] / "support" / "dummy_train.py"
 SWEEP = ["--sweep", "seeds", "sweep.seeds=[1,2]", "--task", "UMC-A1-Stage1", "--agent", "mlp", "--ray", "2"]

@@ -1,42 +1,69 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sweeps of trainings as data: agents x seeds x overrides, from files in ``config/sweeps``; others run them.
+"""``train.py --sweep``: trains agents x seeds x overrides of a file in ``config/sweeps``, and ends with a table.
 
-The files are those of :mod:`umc.evaluation.grid`: what names an ablation's agents serves to train them and to compare
-them. Evaluation reads ``grid`` and leaves ``seeds`` and ``overrides`` alone; training does it the other way round.
+The files are those of :mod:`umc.evaluation.grid`: what names an ablation's agents serves to train and to compare them.
+The same command resumes a sweep.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import dataclasses
+import datetime
 import hashlib
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from prettytable import PrettyTable, TableStyle
+
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoints_in
-from umc.tasks.registry import checked_agent, checked_task
+from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task
+from umc.training.arguments import DEFAULT_AGENT
 from umc.training.plan import stage1_overrides
-from umc.utils.config import merged, read_config_file, read_overrides
+from umc.utils import executor, process
+from umc.utils.cli import FAILED, Parser, at_least_one
+from umc.utils.config import SweepFile, read_overrides, read_sweep_file
 from umc.utils.errors import UmcError
-from umc.utils.naming import LIBRARIES, entry_point, stage1_task, task_parts
-from umc.utils.provenance import FINISHED, read_record
+from umc.utils.io import atomic_write, write_json
+from umc.utils.naming import LIBRARIES, entry_point, experiment_folder, experiment_name, stage1_task, task_parts
+from umc.utils.process import one_at_a_time, typed
+from umc.utils.provenance import FINISHED, RUN_FILE, read_progress, read_record
 
-KEYS = ("name", "agents", "network", "seeds", "overrides", "protocol", "scenarios", "episodes", "grid")
-"""Keys of a sweep file; those from ``protocol`` on are the evaluation's."""
-
-VARIED = "overrides."
-"""Before the key of an override in a command line: ``sweep.overrides.agent.algorithm.gamma=[0.98,0.99]``."""
+TABLE = "table.md"
+STATE = "sweep.json"
+"""Files in a sweep's folder under ``logs/sweeps``."""
 
 KEY_LENGTH = 8
 """Hexadecimal digits that tell a run of a sweep from the others."""
 
+LINE_EVERY_S = 60.0
+"""Time between two lines about what runs [s]."""
+
+DEFAULT_SEED = 42
+"""Of the tasks' agents (:class:`isaaclab_rl.rsl_rl.RslRlBaseRunnerCfg`)."""
+
+UNSUPPORTED_FLAGS = {
+    "--resume": "a sweep goes on by itself",
+    "--run_name": "a sweep names its runs",
+    "--run_dir": "a sweep names its runs",
+    "--quick": "a sweep trains",
+    "--video": "film the runs with play.py",
+    "--distributed": "a run of a sweep is one process",
+    "--seed": "give sweep.seeds=[1,2,3]",
+}
+"""Flags of a single training that a sweep does not take, and why."""
+
 
 @dataclasses.dataclass(frozen=True)
-class Job:
+class Training:
     """One training of a sweep."""
 
     sweep: str
@@ -45,17 +72,17 @@ class Job:
     library: str
     seed: int
     varied: Mapping[str, Any]
-    """What this run overrides and others do not, by key."""
+    """Values of the overrides that tell it from the others, by key."""
     common: tuple[str, ...]
     """Flags and overrides of all runs, as typed."""
     checkpoint: str | None = None
-    """Checkpoint that it was told to start from."""
-    after: Job | None = None
-    """Stage 1 that it goes on from."""
+    """Checkpoint to start from, if one was given."""
+    after: Training | None = None
+    """Stage 1 whose weights it loads."""
 
     @property
     def label(self) -> str:
-        """What the table calls it."""
+        """Name in the table."""
         stage = f"Stage {task_parts(self.task)[1]}"
         return ", ".join([self.agent, stage, f"seed {self.seed}", *(f"{k}={v}" for k, v in self.varied.items())])
 
@@ -66,161 +93,311 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Tells it from every other run. How long it is trained and where does not count: a run may be prolonged."""
+        """What tells it from every other run; its length and device do not count: a run may be prolonged."""
         says = [self.task, self.agent, self.library, self.seed, self.tokens, _lasting(self.common), self.checkpoint]
         says.append(None if self.after is None else self.after.key)
         return hashlib.sha256(json.dumps(says).encode()).hexdigest()[:KEY_LENGTH]
 
-    @property
-    def run_name(self) -> str:
-        """End of its run folder's name."""
-        return f"{self.sweep}-{self.key}"
+    def folder(self, logs: Path) -> Path:
+        """Return its run folder, which exists from its first start on."""
+        robot, stage = task_parts(self.task)
+        experiment = experiment_folder(logs, experiment_name(robot, self.agent, stage), self.library)
+        return experiment / f"{self.sweep}-{self.key}"
 
-    def folder(self, logs: Path) -> Path | None:
-        """Its newest run folder; None before its first start."""
-        found = [path.parent for path in logs.glob(f"{self.library}/*/*_{self.run_name}/run.json")]
-        return max(found, key=lambda path: path.name, default=None)
+    def record(self, logs: Path) -> dict[str, Any]:
+        """Return its ``run.json``; empty before its first start."""
+        folder = self.folder(logs)
+        return read_record(folder) if (folder / RUN_FILE).is_file() else {}
 
     def last_checkpoint(self, logs: Path) -> Path | None:
-        """Its last checkpoint; None where there is none yet."""
-        folder = self.folder(logs)
-        return (checkpoints_in(folder) or [None])[-1] if folder else None
+        """Return its last checkpoint; None if there is none yet."""
+        return (checkpoints_in(self.folder(logs)) or [None])[-1]
 
     def iterations(self, logs: Path) -> int | None:
-        """Iterations behind its last checkpoint; None where there is none yet."""
+        """Return the iterations behind its last checkpoint; None if there is none yet."""
         last = self.last_checkpoint(logs)
         return None if last is None else int(last.stem.split("_")[1]) + 1
 
     def done(self, logs: Path) -> bool:
-        """Whether it has been trained to the end that is asked for."""
-        folder = self.folder(logs)
-        if folder is None or self.last_checkpoint(logs) is None:
+        """Return whether it has all the iterations that are asked for."""
+        record, iterations = self.record(logs), self.iterations(logs)
+        if not record or iterations is None:
             return False
-        record = read_record(folder)
         asked, total = _value_of("--max_iterations", self.common), record["max_iterations"]
-        # one that died between its last checkpoint and the last word in its record has nothing left to train
-        ended = record.get("status") == FINISHED or (self.iterations(logs) or 0) >= total
+        # one that died between its last checkpoint and the last change of its record has nothing left to train
+        ended = record.get("status") == FINISHED or iterations >= total
         return ended and total >= int(asked or 0)
 
     def arguments(self, logs: Path) -> list[str]:
-        """Arguments of ``scripts/train.py``, which start it or go on with it."""
+        """Return the arguments of ``train.py`` that start or resume it."""
         same = ["--task", self.task, "--agent", entry_point(self.agent, self.library), "--logs", str(logs)]
         last = self.last_checkpoint(logs)
         if last is not None:
             return [*same, *self.common, "--resume", "--checkpoint", str(last)]
-        own = [*same, "--seed", str(self.seed), "--run_name", self.run_name, *self.common, *self.tokens]
+        own = ["--seed", str(self.seed), "--run_dir", str(self.folder(logs)), *self.common, *self.tokens]
         start = self.checkpoint
         if self.after is not None:
             found = self.after.last_checkpoint(logs)
             if found is None:
                 raise UmcError(f"the Stage 1 of {self.label} has no checkpoint; start the sweep again")
             start = str(found)
-        return own if start is None else [*own, "--checkpoint", start]
+        return [*same, *own, *([] if start is None else ["--checkpoint", start])]
 
 
-def read_training_sweep(name: str, changes: Sequence[str]) -> dict[str, Any]:
-    """Read a sweep file for training.
+def run_sweep(argv: Sequence[str]) -> int:
+    """Run ``train.py --sweep``.
 
     Args:
-        name: Name of a file in ``config/sweeps``, or path of one.
-        changes: Tokens such as ``sweep.seeds=[1,2]``.
+        argv: Arguments without the script's name.
 
     Returns:
-        ``name``, ``agents`` (empty: the command line's), ``seeds``, and ``overrides``, lists of values by key.
+        Exit status: 0 all trained, 1 some failed, 130 Ctrl-C, 143 SIGTERM.
 
     Raises:
-        UmcError: If there is no such file, or it makes no sense.
+        UmcError: If something is wrong with the command line or the sweep.
     """
-    content = read_config_file("sweep", name)
-    if not isinstance(content, dict) or "name" not in content:
-        raise UmcError(f"{name} is no sweep: name is missing")
-    # keys of overrides have dots of their own
-    own = read_overrides(changes, "sweep")
-    varied = {key.removeprefix(VARIED): own.pop(key) for key in list(own) if key.startswith(VARIED)}
-    content = merged(content, own)
-    content["overrides"] = {**(content.get("overrides") or {}), **varied}
-    wrong = sorted(set(content) - set(KEYS))
-    if wrong:
-        raise UmcError(f"sweep {content['name']}: unknown {', '.join(wrong)}; it can have {', '.join(KEYS)}")
-    seeds, overrides = content.get("seeds", [None]), content["overrides"]
-    if not isinstance(seeds, list) or not seeds or not all(seed is None or _is_seed(seed) for seed in seeds):
-        raise UmcError(f"seeds of sweep {content['name']} must be a list of numbers, 0 or more")
-    if len(set(seeds)) != len(seeds):
-        raise UmcError(f"seeds of sweep {content['name']} hold one twice; name each once")
-    if not isinstance(overrides, dict) or not all(isinstance(values, list) and values for values in overrides.values()):
-        raise UmcError(f"overrides of sweep {content['name']} must be lists of values by key")
-    network = content.get("network", "transformer")
-    agents = [agent.replace("NETWORK", network) for agent in content.get("agents") or ()]
-    return {"name": content["name"], "agents": agents, "seeds": seeds, "overrides": overrides}
+    options, common, changes = parse_sweep(argv)
+    sweep = read_sweep_file(options.sweep, read_overrides(changes, "sweep"))
+    trainings = trainings_of(sweep, options, common)
+    folder = options.logs / "sweeps" / f"{sweep.name}_{trainings[-1].task}"
+    device = _value_of("--device", common)
+    with one_at_a_time(folder, f"the sweep in {folder}"), contextlib.ExitStack() as stack:
+        if options.ray is None:
+            workers: executor.Executor = executor.LocalExecutor(options.jobs, device)
+        else:
+            workers = stack.enter_context(executor.ray_executor(options.ray, options.ray_address, device))
+        return Sweep(trainings, options.logs, folder, workers).run()
 
 
-def jobs_of(
-    sweep: Mapping[str, Any],
-    task: str,
-    agent: str,
-    library: str | None,
-    common: Sequence[str],
-    checkpoint: str | None,
-    default_seed: int,
-) -> list[Job]:
-    """All trainings of a sweep, each after the Stage 1 that it needs.
+def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], list[str]]:
+    """Return the sweep's own flags, flags and overrides of all its runs, and the changes of the sweep's file."""
+    parser = Parser(add_help=False, allow_abbrev=False)
+    add = parser.add_argument
+    add("--sweep", required=True)
+    add("--task")
+    add("--agent", default=DEFAULT_AGENT)
+    add("--rl_library", choices=LIBRARIES)
+    add("--checkpoint")
+    add("--logs", type=Path, default=Path("logs"))
+    add("--jobs", type=int)
+    add("--ray", type=int)
+    add("--ray_address")
+    options, rest = parser.parse_known_args(list(argv))
+    for token in rest:
+        why = UNSUPPORTED_FLAGS.get(token.split("=")[0])
+        if why is not None:
+            raise UmcError(f"{token.split('=')[0]} does not go with --sweep: {why}")
+    at_least_one(options.jobs, "--jobs")
+    at_least_one(options.ray, "--ray")
+    if options.ray is not None and options.jobs is not None:
+        raise UmcError("--jobs is for this machine, --ray for a cluster; give one of them")
+    if options.ray_address is not None and options.ray is None:
+        raise UmcError("--ray_address needs --ray WORKERS")
+    if options.checkpoint is not None and not options.checkpoint.startswith("pretrained"):
+        options.checkpoint = str(checked_checkpoint(options.checkpoint))
+    changes = [token for token in rest if token.startswith("sweep.")]
+    return options, [token for token in rest if token not in changes], changes
+
+
+def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence[str]) -> list[Training]:
+    """Return all trainings of a sweep, Stage 1 first.
 
     Every seed gets a Stage 1 of its own, so that seeds are independent of each other from the first step on. Agents
     that have one Stage 1 in common (ablations) share it, seed by seed.
 
     Args:
-        sweep: As from :func:`read_training_sweep`.
-        task: Gym id.
-        agent: Agent where the sweep names none.
-        library: RL library; the default one if None.
+        sweep: The sweep; agents and seeds that it does not name are the command line's and :data:`DEFAULT_SEED`.
+        options: ``task``, ``agent``, ``rl_library`` and ``checkpoint``, with which no Stage 1 is trained.
         common: Flags and overrides of all runs.
-        checkpoint: Checkpoint that all runs start from; no Stage 1 is trained then.
-        default_seed: Seed where the sweep names none.
-
-    Returns:
-        The trainings; Stage 1 first.
 
     Raises:
         UmcError: If task or an agent is unknown.
     """
-    task = checked_task(task)
-    stage = task_parts(task)[1]
-    first: dict[str, Job] = {}
-    rest: list[Job] = []
-    keys, values = list(sweep["overrides"]), list(sweep["overrides"].values())
-    agents: list[str] = sweep["agents"] or [agent]
-    seeds: list[int | None] = sweep["seeds"]
-    combinations: list[tuple[Any, ...]] = list(itertools.product(*values))
-    for name, seed, combination in itertools.product(agents, seeds, combinations):
-        _, spec = checked_agent(name, task, library)
-        seed = default_seed if seed is None else seed
-        varied = dict(zip(keys, combination, strict=True))
-        job = Job(
-            sweep=sweep["name"],
-            task=task,
-            agent=spec.name,
-            library=library or LIBRARIES[0],
-            seed=seed,
-            varied=varied,
-            common=tuple(common),
-            checkpoint=checkpoint,
-        )
-        if stage == 2 and spec.stage1 is not None and checkpoint is None:
-            kept = set(stage1_overrides(job.tokens))
+    task = checked_task(options.task)
+    first: dict[str, Training] = {}
+    rest: list[Training] = []
+    agents, seeds = sweep.agent_names or [options.agent], sweep.seeds or [DEFAULT_SEED]
+    for name, seed, values in itertools.product(agents, seeds, itertools.product(*sweep.overrides.values())):
+        _, spec = checked_agent(name, task, options.rl_library)
+        varied = dict(zip(sweep.overrides, values, strict=True))
+        library = options.rl_library or LIBRARIES[0]
+        training = Training(sweep.name, task, spec.name, library, seed, varied, tuple(common), options.checkpoint)
+        if task_parts(task)[1] == 2 and spec.stage1 is not None and options.checkpoint is None:
+            kept = set(stage1_overrides(training.tokens))
             before = dataclasses.replace(
-                job,
+                training,
                 task=stage1_task(task),
                 agent=AGENTS[spec.stage1].name,
                 varied={key: value for key, value in varied.items() if f"{key}={_written(value)}" in kept},
                 common=tuple(stage1_overrides(list(common))),
             )
-            job = dataclasses.replace(job, after=first.setdefault(before.key, before))
-        rest.append(job)
+            training = dataclasses.replace(training, after=first.setdefault(before.key, before))
+        rest.append(training)
     return [*first.values(), *rest]
 
 
+class Sweep:
+    """Trainings, and how far they are.
+
+    Args:
+        trainings: All of them, each after the one that it needs.
+        logs: Folder of all runs.
+        folder: The sweep's own folder.
+        workers: Where trainings run.
+    """
+
+    def __init__(self, trainings: list[Training], logs: Path, folder: Path, workers: executor.Executor) -> None:
+        self.trainings, self.logs, self.folder, self.workers = trainings, logs, folder, workers
+        self.waiting = [training for training in trainings if not training.done(logs)]
+        self.running: dict[int, tuple[Training, executor.Running]] = {}
+        """By slot."""
+        self.codes: dict[str, int] = {}
+        """How trainings of this start ended, by key."""
+        self.durations: list[float] = []
+        self.started: dict[str, float] = {}
+
+    def run(self) -> int:
+        """Train what is missing, print the table, and return the exit status."""
+        done, total = len(self.trainings) - len(self.waiting), len(self.trainings)
+        there = f", {done} are there already" if done else ""
+        print(f"sweep of {total} trainings{there}; {self.workers.count} at once; logs in {self.folder}", flush=True)
+        with _signals() as signals:
+            self._work(signals)
+            if signals:
+                self._stop()
+        self._finish()
+        if signals:
+            print("stopped; trainings have saved, the same command goes on", flush=True)
+            return 128 + signals[0]
+        return 0 if all(training.done(self.logs) for training in self.trainings) else FAILED
+
+    def _work(self, signals: list[int]) -> None:
+        said = time.monotonic()
+        while (self.waiting or self.running) and not signals:
+            self._collect()
+            self._start()
+            if not self.running:
+                return  # what is left waits for something that failed
+            if time.monotonic() - said >= LINE_EVERY_S:
+                said = time.monotonic()
+                self._say()
+            time.sleep(executor.POLL_S)
+
+    def _start(self) -> None:
+        for slot in range(self.workers.count):
+            training = None if slot in self.running else self._next()
+            if training is None:
+                continue
+            self.waiting.remove(training)
+            verb = "going on with" if training.last_checkpoint(self.logs) else "starting"
+            print(f"{verb} {training.label}", flush=True)
+            work = executor.Job((*process.UMC, "train", *training.arguments(self.logs)), log=self.log(training))
+            self.started[training.key] = time.monotonic()
+            self.running[slot] = (training, self.workers.start(work, slot))
+
+    def _next(self) -> Training | None:
+        """Return the next training that can start."""
+        ending = {
+            training.key for training, _ in self.running.values()
+        }  # the last checkpoint is written before the record is
+        for training in list(self.waiting):
+            if training.after is not None and self.codes.get(training.after.key, 0) != 0:
+                self.waiting.remove(training)
+                self.codes[training.key] = FAILED
+                print(f"left out {training.label}: its Stage 1 failed", flush=True)
+            elif training.after is None or (training.after.key not in ending and training.after.done(self.logs)):
+                return training
+        return None
+
+    def _collect(self) -> None:
+        for slot, (training, child) in list(self.running.items()):
+            if (result := child.poll()) is None:
+                continue
+            del self.running[slot]
+            self.codes[training.key] = result.code
+            seconds = time.monotonic() - self.started[training.key]
+            if result.code == 0:
+                self.durations.append(seconds)
+                print(f"done in {_hours(seconds)}: {training.label}", flush=True)
+            else:
+                print(f"ended with {result.code}: {training.label}: {result.output}", flush=True)
+            self._write()
+
+    def _stop(self) -> None:
+        print("stopping; trainings save first ...", flush=True)
+        for _, child in self.running.values():
+            child.stop()
+        while self.running:
+            self._collect()
+            time.sleep(executor.POLL_S)
+
+    def _say(self) -> None:
+        done = sum(code == 0 for code in self.codes.values())
+        left = len(self.waiting) + len(self.running)
+        eta = ""
+        if self.durations:
+            seconds = left * sum(self.durations) / len(self.durations) / self.workers.count
+            eta = f", ETA about {_hours(seconds)}"
+        print(f"{done} trained, {len(self.running)} running, {len(self.waiting)} waiting{eta}", flush=True)
+        for training, _ in self.running.values():
+            if progress := read_progress(training.folder(self.logs)):
+                of, eta = f"{progress['iteration']}/{progress['iterations']}", _hours(progress["eta_s"])
+                print(f"  {training.label}: iteration {of}, ETA {eta}", flush=True)
+
+    def _finish(self) -> None:
+        self._write()
+        table = table_of(self.rows())
+        with atomic_write(self.folder / TABLE) as file:
+            file.write(f"{table}\n".encode())
+        print(f"{table}\ntable: {self.folder / TABLE}")
+        last = [
+            str(training.last_checkpoint(self.logs))
+            for training in self.trainings
+            if task_parts(training.task)[1] == 2 and training.done(self.logs)
+        ]
+        if last:
+            print("compare them: " + typed("evaluate", ["--checkpoint", *last]), flush=True)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what is known of each training."""
+        return [self._row(training) for training in self.trainings]
+
+    def _row(self, training: Training) -> dict[str, Any]:
+        record = training.record(self.logs)
+        checkpoint = training.last_checkpoint(self.logs)
+        status = record.get("status", "not started")
+        if self.codes.get(training.key, 0) not in (0, 130, 143) and status != FINISHED:
+            status = "failed"
+        return {
+            "training": training.label,
+            "status": status,
+            "iterations": training.iterations(self.logs),
+            **{name: (record.get("result") or {}).get(name) for name in ("reward", "episode_steps")},
+            "checkpoint": None if checkpoint is None else str(checkpoint),
+        }
+
+    def log(self, training: Training) -> Path:
+        """Return the file with a training's output."""
+        return self.folder / f"{training.key}.log"
+
+    def _write(self) -> None:
+        write_json(self.folder / STATE, {"trainings": self.rows()})
+
+
+def table_of(rows: Sequence[dict[str, Any]]) -> str:
+    """Return rows as a Markdown table."""
+
+    def text(value: Any) -> str:
+        return "" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
+
+    table = PrettyTable([name.replace("_", " ") for name in rows[0]], align="l")
+    table.set_style(TableStyle.MARKDOWN)
+    table.add_rows([[text(value) for value in row.values()] for row in rows])
+    return table.get_string()
+
+
 def _lasting(common: Sequence[str]) -> list[str]:
-    """What of the common arguments makes another run of it."""
+    """Return those of the common arguments that make another run of it."""
     skip, kept = False, []
     for token in common:
         if skip:
@@ -233,7 +410,7 @@ def _lasting(common: Sequence[str]) -> list[str]:
 
 
 def _value_of(flag: str, tokens: Sequence[str]) -> str | None:
-    """Value of a flag among tokens."""
+    """Return the value of a flag among tokens."""
     for place, token in enumerate(tokens):
         if token == flag and place + 1 < len(tokens):
             return tokens[place + 1]
@@ -242,10 +419,23 @@ def _value_of(flag: str, tokens: Sequence[str]) -> str | None:
     return None
 
 
-def _is_seed(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
 def _written(value: Any) -> str:
-    """A value as an override token has it."""
+    """Return a value as an override token has it."""
     return value if isinstance(value, str) else json.dumps(value).replace(" ", "")
+
+
+def _hours(seconds: float) -> str:
+    return str(datetime.timedelta(seconds=round(seconds)))
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Collect Ctrl-C and SIGTERM in a list, so that neither interrupts the start of a training."""
+    signals: list[int] = []
+    both = (signal.SIGINT, signal.SIGTERM)
+    before = {signum: signal.signal(signum, lambda number, _frame: signals.append(number)) for signum in both}
+    try:
+        yield signals
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)

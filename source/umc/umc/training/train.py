@@ -60,7 +60,7 @@ def _run(argv: list[str]) -> int:
 
         return run_recipe(argv)
     if any(token.split("=")[0] == "--sweep" for token in argv):
-        from umc.training.sweep_runner import run_sweep
+        from umc.training.sweep import run_sweep
 
         return run_sweep(argv)
     ranks = ranks_from_env()
