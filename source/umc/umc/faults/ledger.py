@@ -162,17 +162,9 @@ class Ledger:
 
 
 def read_ledger(path: str | Path, *, allow_torn: bool = False) -> Ledger:
-    """Reads a ledger.
+    """Read a ledger; ``allow_torn`` leaves out a last line that was not written to its end.
 
-    Args:
-        path: The file.
-        allow_torn: Whether to leave out a last line that was not written to its end (the writer was killed).
-
-    Returns:
-        What it holds.
-
-    Raises:
-        UmcError: If there is no such file, or it is no ledger of this format, or is torn.
+    Raises UmcError if it is missing, torn, or no ledger of this format.
     """
     path = check_path("ledger", path)
     try:
@@ -237,7 +229,7 @@ def _header(path: Path, content: dict[str, Any]) -> LedgerHeader:
 
 
 def _take(ledger: Ledger, line: dict[str, Any]) -> None:
-    """Adds a line to the ledger."""
+    """Add a line to the ledger."""
     if "plan" in line:
         env, episode = line["plan"]
         if (env, episode) in ledger.episodes:

@@ -126,7 +126,7 @@ def _open(state: FaultState, env: int, joint: int | None) -> list[int]:
 
 
 def _end(state: FaultState, env: int, number: int, now: int) -> None:
-    """Ends a fault with the next step, or takes it back if it had been made in this one."""
+    """End a fault with the next step, or take it back if it was made in this one."""
     plan = state.plan
     if int(plan.onset[env, number]) > now:
         plan.joints[env, number] = False

@@ -26,14 +26,9 @@ def philox(seed: Word, counter: tuple[Word, Word, Word, Word]) -> torch.Tensor:
 
 
 def philox_pair(seed: Word, counter: tuple[Word, Word, Word, Word]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scrambles a counter, as :func:`philox`.
+    """Return the first two of four random words, int64 in [0, 2^32), of a key and a counter.
 
-    Args:
-        seed: Key; its lowest 64 bits count. A tensor is broadcast against the words of the counter.
-        counter: Four words, broadcast against each other; at least one is a tensor.
-
-    Returns:
-        The first two of the four random words.
+    Seed (its lowest 64 bits count) and the four words are broadcast; at least one is a tensor.
     """
     c0, c1, c2, c3 = counter
     key0, key1 = seed & _WORD, (seed >> 32) & _WORD

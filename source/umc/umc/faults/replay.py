@@ -103,17 +103,9 @@ class FaultReplay:
         return bool(self._plan.joints.any()) or (self.schedule is not None and self.schedule.has_faults)
 
     def draw(self, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
-        """Plans of some envs.
+        """Return the plans of some envs and episodes, int64 of shape (N,).
 
-        Args:
-            env_ids: The envs, dtype int64. Shape is (N,).
-            episode: Which episode of each env, counted from 0, dtype int64. Shape is (N,).
-
-        Returns:
-            The plans.
-
-        Raises:
-            UmcError: If the ledger does not hold one, and it cannot be drawn again.
+        Raises UmcError if the ledger does not hold one and it cannot be drawn again.
         """
         row = self._rows(env_ids, episode)
         missing = row < 0

@@ -28,18 +28,10 @@ class Scenario:
 
     @classmethod
     def of(cls, name: str, description: Description) -> Scenario:
-        """Reads a scenario.
+        """Read the kinds of a scenario, or a mapping with ``kinds`` and ``detected``.
 
-        Args:
-            name: Its name.
-            description: Names of its kinds, or a mapping with ``kinds`` and ``detected``. If nothing is said, a
-                joint fault whose sensor is dead is detected (the paper's rule).
-
-        Returns:
-            The scenario.
-
-        Raises:
-            UmcError: If a kind is unknown or named twice.
+        Raises UmcError if it makes no sense. Without ``detected``, a joint fault whose sensor is dead is detected (the
+        paper's rule).
         """
         detected = None
         kinds = description
@@ -73,18 +65,9 @@ SUBCATEGORIES: dict[str, Scenario] = {name: Scenario.of(name, kinds) for name, k
 
 
 def find_scenario(name: int | str, own: Mapping[str, Description] | None = None) -> Scenario:
-    """Looks a scenario up.
+    """Return a scenario by the paper's number, a subcategory, an own name, or kinds joined by a plus (``dead+locked``).
 
-    Args:
-        name: Number of the paper's scenario, name of a subcategory, name of an own scenario, or names of kinds joined
-            by a plus, such as ``dead+locked``.
-        own: Further scenarios by name.
-
-    Returns:
-        The scenario.
-
-    Raises:
-        UmcError: If there is none of that name.
+    Raises UmcError if there is none.
     """
     if isinstance(name, int) and not isinstance(name, bool):
         if name not in SCENARIOS:

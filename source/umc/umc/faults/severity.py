@@ -110,15 +110,9 @@ class Severities:
         return self._healthy is not None and bool(self._healthy.isfinite().all())
 
     def sample(self, share: torch.Tensor, level: float) -> torch.Tensor:
-        """Turns uniform numbers into severities.
+        """Turn uniform numbers in [0, 1) into severities, shapes (N, J); 0 for joints that cannot fail.
 
-        Args:
-            share: Uniform numbers in [0, 1). Shape is (N, J).
-            level: 1 for the full severity, 0 for a healthy joint, in between on the way; kinds that know no half
-                measures are at full severity always.
-
-        Returns:
-            Severities; 0 for joints that cannot fail. Shape is (N, J).
+        A level below 1 moves them towards the healthy joint, unless the kind has no mild form.
         """
         severity = torch.zeros_like(share)
         for columns, distribution in self._groups:
@@ -153,7 +147,7 @@ def _per_joint(value: torch.Tensor | float | None, num_joints: int, device: torc
 
 
 def _read(kind: FaultKind, value: Any, fraction: bool = False) -> Distribution:
-    """Reads a number or a distribution."""
+    """Read a number or a distribution."""
     if isinstance(value, Mapping) and _is_distribution(value):
         shape, content = next(iter(value.items()))
         if shape == FRACTION and not fraction:

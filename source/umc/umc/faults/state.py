@@ -239,15 +239,9 @@ class FaultState:
         return limits
 
     def uniform(self, stream: str) -> torch.Tensor:
-        """Random numbers of this step, from (seed, env, episode, step, joint): whoever asks again gets the same.
+        """Uniform numbers in [0, 1) of this step, from (seed, env, episode, step, joint) by the name of a stream.
 
-        The source says which seed, env and episode: those of :class:`FaultCases` are the case's seed and the member.
-
-        Args:
-            stream: Name of the quantity that needs them.
-
-        Returns:
-            Uniform numbers in [0, 1). Shape is (E, J).
+        Shape is (E, J). For :class:`FaultCases`, seed and env are the case's seed and the member.
         """
         return uniform(philox(*self._key(stream)))
 

@@ -40,16 +40,10 @@ class fault_curriculum(ManagerTermBase):
         stages: Sequence[tuple[int, Sequence[float] | Mapping[str, float]]] = (),
         level_ramp: tuple[int, int] | None = None,
     ) -> dict[str, float]:
-        """Set the odds and the level of the plans that are made next.
+        """Set odds and level of the next plans, and return them for the log.
 
-        Args:
-            env: The environment.
-            env_ids: Not used.
-            stages: First env step (``env.common_step_counter``) of each stage, and its ratios.
-            level_ramp: Env steps between which the severity grows from nothing to its full measure.
-
-        Returns:
-            Stage and level, for the log.
+        ``stages`` are first env steps (``env.common_step_counter``) and ratios; ``level_ramp`` are the env steps
+        between which the severity grows from nothing to its full measure.
         """
         step, schedule = env.common_step_counter, joint_faults_of(env).schedule
         stage = sum(step >= first for first, _ in self._stages) - 1

@@ -177,15 +177,9 @@ class FaultBoard:
     ) -> None:
         """Break a joint from the next step on; a second fault of the same kind takes the place of the first.
 
-        Args:
-            env_id: The env.
-            joint: The joint.
-            kind: How it fails.
-            severity: How hard, in the kind's unit; :meth:`span` says with what it starts if not given.
-            detected: Whether it is detected; if None, as in the paper: when the joint also has a dead sensor.
-
-        Raises:
-            UmcError: If there is no such env, joint or kind, or the severity is out of range.
+        ``severity`` is in the kind's unit (default: :meth:`span`'s first); ``detected`` by default follows the paper:
+        when the joint also has a dead sensor. Raises UmcError for an unknown env, joint or kind, or a severity out of
+        range.
         """
         self._check_env(env_id)
         column = self._column(joint)

@@ -18,7 +18,7 @@ class JointTargets(lab.JointPositionAction):
     cfg: "JointTargetsCfg"
 
     def apply_actions(self) -> None:
-        """Sets the targets; the robot submits them right afterwards."""
+        """Set the targets; the robot submits them right afterwards."""
         targets = self._asset.actuators.target_command.position.torch
         targets[:, self._joint_ids] = self.processed_actions
 

@@ -40,7 +40,7 @@ class randomized_physics(ManagerTermBase):
         self._values: torch.Tensor | None = None
 
     def reset(self, env_ids: torch.Tensor | slice | None = None) -> None:
-        """Forgets what was read when all envs are reset at once: the first time, start-up events have just run."""
+        """Forget the values when all envs are reset at once: the first time, start-up events have just run."""
         if env_ids is None or isinstance(env_ids, slice):
             self._values = None
 

@@ -51,15 +51,8 @@ def commanded_progress(
 ) -> torch.Tensor:
     """Share of the commanded speed that the robot makes in the commanded direction.
 
+    1 at the command and beyond, 0 standing or without a command, -1 at the command backwards; shape (num_envs,).
     Linear, where tracking kernels are flat far from the command: a lame robot that can only creep gains by creeping.
-
-    Args:
-        env: The environment.
-        command_name: The velocity command.
-        asset_cfg: The robot.
-
-    Returns:
-        1 at the command and beyond, 0 standing, -1 at the command backwards; 0 without a command. Shape is (num_envs,).
     """
     asset: Articulation = env.scene[asset_cfg.name]
     command = env.command_manager.get_command(command_name)[:, :2]
@@ -78,17 +71,9 @@ def mechanical_power(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg = SceneEn
 def effort_beyond(
     env: ManagerBasedRLEnv, limit: float, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
 ) -> torch.Tensor:
-    """Whether the controller asks any joint for more torque than a limit (ParkourGym's indicator).
+    """Whether the controller asks any joint for more torque than a limit [N*m] (ParkourGym's indicator).
 
-    The torque asked for is taken before it is clipped, since a clipped torque never exceeds its limit.
-
-    Args:
-        env: The environment.
-        limit: Torque that may be asked for [N*m].
-        asset_cfg: The robot.
-
-    Returns:
-        1 where a joint is asked for more, else 0. Shape is (num_envs,).
+    Shape is (num_envs,); the torque before clipping counts, since a clipped one never exceeds its limit.
     """
     asset: Articulation = env.scene[asset_cfg.name]
     return (asset.actuators.computed_effort.torch.abs() > limit).any(1).float()
@@ -144,14 +129,8 @@ def contact_follows_phase(
 def diagonal_support(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, sound_only: bool = False) -> torch.Tensor:
     """Whether a quadruped stands on exactly one diagonal pair of feet, as in a trot.
 
-    Args:
-        env: The environment.
-        sensor_cfg: Contact sensor and the feet front left, front right, rear left, rear right
-            (``preserve_order=True``).
-        sound_only: Whether robots with a joint fault are left out, since a lame robot cannot trot.
-
-    Returns:
-        1 where one diagonal pair stands and the other swings, else 0. Shape is (num_envs,).
+    Shape is (num_envs,). ``sensor_cfg`` names the feet front left, front right, rear left, rear right
+    (``preserve_order=True``); with ``sound_only``, robots with a joint fault are left out: they cannot trot.
     """
     front_left, front_right, rear_left, rear_right = foot_contact(env, sensor_cfg).unbind(1)
     trot = ((front_left == rear_right) & (front_right == rear_left) & (front_left != front_right)).float()
@@ -219,7 +198,7 @@ class yaw_drift(ManagerTermBase):
         time_constant: float,
         asset_cfg: SceneEntityCfg = SceneEntityCfg("robot"),
     ) -> torch.Tensor:
-        """Judges the last strides.
+        """Average over the last strides.
 
         Args:
             env: The environment.
@@ -238,16 +217,10 @@ class yaw_drift(ManagerTermBase):
 
 
 def only_positive(env: ManagerBasedRLEnv) -> torch.Tensor:
-    """Raises a negative total to zero, as the ``only_positive_rewards`` of legged_gym; list it last, with weight 1.
+    """Raise a negative total to zero, as ``only_positive_rewards`` of legged_gym; list it last, with weight 1.
 
     It also zeroes the terms of an env whose physics state is not finite (that env is reset in the same step), since
     one NaN reward would end the training.
-
-    Args:
-        env: The environment.
-
-    Returns:
-        What is missing to zero. Shape is (num_envs,).
     """
     # The manager has no public view of the weighted terms of the running step.
     terms = env.reward_manager._step_reward[:, :-1]

@@ -39,17 +39,10 @@ def entries(cfg: Any) -> dict[str, Any]:
 
 
 def variants(cfg: Any, name: str) -> Iterator[tuple[dict[str, Any], str]]:
-    """Where an entry of a cfg stands: in one place, or in one for each choice of a preset.
+    """Yield a mapping and the key under which it holds each variant of a cfg's entry.
 
-    Args:
-        cfg: The cfg.
-        name: Name of the entry.
-
-    Yields:
-        A mapping and the key under which it holds a variant.
-
-    Raises:
-        UmcError: If a preset keeps its choices where changes would be shared between tasks.
+    One, or one per choice of a preset. Raises UmcError if a preset keeps its choices where changes would be shared
+    between tasks.
     """
     holder = entries(cfg)
     if not isinstance(holder.get(name), PresetCfg):

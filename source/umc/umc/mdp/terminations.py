@@ -16,17 +16,10 @@ if TYPE_CHECKING:
 
 
 def non_finite_state(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")) -> torch.Tensor:
-    """Ends an episode whose physics state is not finite, so that the env is reset before its state is observed.
+    """End an episode whose physics state is not finite, so that the env is reset before its state is observed.
 
     A NaN compares false with every threshold, so no other termination sees it (measured on Newton under violent
     actions). The termination manager counts it in the log under the term's name.
-
-    Args:
-        env: The environment.
-        asset_cfg: The robot.
-
-    Returns:
-        True where a joint or root coordinate is NaN or infinite. Shape is (num_envs,).
     """
     asset: Articulation = env.scene[asset_cfg.name]
     finite = torch.isfinite(asset.data.joint_pos.torch).all(1) & torch.isfinite(asset.data.joint_vel.torch).all(1)

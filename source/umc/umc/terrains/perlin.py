@@ -91,18 +91,9 @@ class PerlinTrackCfg(SubTerrainBaseCfg):
 
 
 def perlin_heights(difficulty: float, cfg: PerlinTrackCfg) -> NDArray[np.float64]:
-    """Heights of one block, drawn from the cfg's seed and the difficulty alone.
+    """Heights [m], 0 or more, of one block on a grid over ``cfg.size``, from the cfg's seed and a difficulty in [0, 1].
 
-    Args:
-        difficulty: Place of the block in ``cfg.z_scale``, in [0, 1].
-        cfg: The block.
-
-    Returns:
-        Heights on a grid from (0, 0) to ``cfg.size`` [m], 0 or more.
-        Shape is (size[0] / horizontal_scale + 1, size[1] / horizontal_scale + 1).
-
-    Raises:
-        UmcError: If the block is no whole number of cells, or a cell no whole number of grid steps.
+    Raises UmcError if the block is no whole number of cells, or a cell no whole number of grid steps.
     """
     points = tuple(_whole(length / cfg.horizontal_scale, f"size {length}", cfg) for length in cfg.size)
     heights = np.zeros((points[0] + 1, points[1] + 1))
@@ -134,15 +125,10 @@ def _whole(number: float, name: str, cfg: PerlinTrackCfg) -> int:
 
 
 def perlin_track(difficulty: float, cfg: PerlinTrackCfg) -> tuple[list[trimesh.Trimesh], NDArray[np.float64]]:
-    """One block, as Isaac Lab's terrain generator asks for it.
+    """Return a block's mesh, from (0, 0) to ``cfg.size``, as Isaac Lab's terrain generator asks for it, and its origin.
 
-    Args:
-        difficulty: Place of the block in ``cfg.z_scale``, in [0, 1].
-        cfg: The block.
-
-    Returns:
-        Its mesh, from (0, 0) to ``cfg.size``, closed towards neighbours of another height; and where robots start, on
-        the highest point within the reach of their feet [m].
+    The mesh is closed towards neighbours of another height; robots start on the highest point within the reach of
+    their feet [m].
     """
     heights = perlin_heights(difficulty, cfg)
     # one more ring of vertices, below the edges

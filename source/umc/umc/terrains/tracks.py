@@ -46,14 +46,9 @@ class TrackGeneratorCfg(TerrainGeneratorCfg):
         return self.seeds[column % len(self.seeds)] if self.seeds else self.seed
 
     def block(self, row: int, column: int) -> tuple[float, PerlinTrackCfg]:
-        """A block, which depends on its seed and on its own place alone: fewer tracks are the first of the whole grid.
+        """Return difficulty, in [0, 1], and cfg of a block.
 
-        Args:
-            row: Its number along the track.
-            column: Its track.
-
-        Returns:
-            Its difficulty in [0, 1], and its cfg.
+        It depends on its seed, row and column alone: fewer tracks are the first of the whole grid.
         """
         (cfg,) = self.sub_terrains.values()
         seed = self.seed_of(column)
@@ -128,12 +123,8 @@ class TrackImporter(TerrainImporter):
 def needed_grid(cfg: TrackImporterCfg) -> TrackGeneratorCfg:
     """Cut the grid down to what robots can reach and engines can keep at full resolution.
 
-    Args:
-        cfg: The importer, with its number of envs.
-
-    Returns:
-        The generator with fewer rows and columns, and with its blocks' grid step: Newton's height field takes over the
-        generator's, and Isaac Lab's default of 0.1 m samples the noise only where it is the same.
+    It gets its blocks' grid step: Newton's height field takes over the generator's, and Isaac Lab's default of 0.1 m
+    samples the noise only where it is the same.
     """
     grid = cfg.terrain_generator
     scale = grid.block(0, 0)[1].horizontal_scale
@@ -158,16 +149,9 @@ def coarse_ground(grid: TrackGeneratorCfg) -> tuple[torch.Tensor, tuple[float, f
 
 
 def perlin_tracks(width: float, block_length: float, border: float, seeds: int | tuple[int, ...]) -> TrackImporterCfg:
-    """Perlin tracks as the paper's tables describe them.
+    """Return Perlin tracks of the paper's tables.
 
-    Args:
-        width: Track Width [m].
-        block_length: Track Block Length [m].
-        border: Border Size [m].
-        seeds: Perlin Noise Seed; with several, tracks have them in turn.
-
-    Returns:
-        The terrain of a scene.
+    Width, block length and border [m], and seeds that tracks have in turn.
     """
     seeds = (seeds,) if isinstance(seeds, int) else tuple(seeds)
     return TrackImporterCfg(

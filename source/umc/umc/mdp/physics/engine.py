@@ -27,15 +27,7 @@ class EngineJoints(ABC):
     def write_positions(
         self, lower: torch.Tensor, upper: torch.Tensor, soft: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor
     ) -> None:
-        """Limits where joints of some envs can go.
-
-        Args:
-            lower: Lowest position [rad]. Shape is (E, J).
-            upper: Highest position [rad]. Shape is (E, J).
-            soft: Soft limits to be shown [rad]. Shape is (E, J, 2).
-            faulty: Joints whose limits are a fault's. Shape is (E, J).
-            envs: Envs to write. Shape is (E,).
-        """
+        """Write lower, upper, shape (E, J), and soft limits to show, (E, J, 2), all [rad], of the masked envs, (E,)."""
 
     @abstractmethod
     def write_speeds(self, speed: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:

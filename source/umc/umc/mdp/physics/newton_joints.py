@@ -174,7 +174,7 @@ def _rows(data: Any) -> Any:
 
 
 def _show(buffer: ProxyArray, value: torch.Tensor, envs: torch.Tensor) -> None:
-    """Lets a buffer of the asset's data say for some envs what stands in the engine."""
+    """Show in a buffer of the asset's data the engine's values of the masked envs."""
     shown = buffer.torch
     shown.copy_(torch.where(envs.view(-1, *(1,) * (value.dim() - 1)), value, shown))
 

@@ -101,7 +101,7 @@ class _Channel(ABC):
 
     @abstractmethod
     def apply(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
-        """Writes the rows of some envs."""
+        """Write the rows of the masked envs."""
 
 
 class _PositionChannel(_Channel):
