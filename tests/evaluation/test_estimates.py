@@ -29,10 +29,7 @@ def test_every_figure_is_that_of_the_metrics():
         scores = [score for _, score in study.scenario_scores(result)]
         for place, score in [*enumerate(scores), (None, average(scores))]:
             for metric in estimates.metrics:
-                name, _, radius = metric.key.partition("@")
-                wanted = getattr(score, name)
-                if radius:
-                    wanted = wanted[study.protocol.radii.index(float(radius))]
+                wanted = score[metric.key]
                 found = estimates.policy(number, metric.key, place)
                 assert (found is None) == (wanted is None), metric.key
                 if found is not None:
@@ -146,7 +143,7 @@ def test_a_scenarios_rate_has_wilsons_interval():
     score = study.score(study.policies[0], study.scenario_rows(study.policies[0], 3))
     found, wanted = (
         Estimates(study, resamples=20).policy(0, "failed", 2),
-        wilson(score.failed * score.judged, score.judged),
+        wilson(score["failed"] * score.judged, score.judged),
     )
     assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high))
 

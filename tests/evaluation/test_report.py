@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from umc.evaluation.metrics import EpisodeRecorder, score
+from umc.evaluation.metrics import EpisodeRecorder, Step, score
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.report import score_table
 from umc.evaluation.rollout import line_up
@@ -42,12 +42,14 @@ def make_scores():
     for step in range(1, 6):
         position = torch.tensor([[0.5 * step, 0.0]] * 4)
         recorder.record(
-            position,
-            torch.full((4,), 0.5),
-            torch.full((4,), 0.3),
-            torch.tensor([step == 4, step == 1, 0, 0]).bool(),
-            no,
-            no,
+            Step(
+                position,
+                torch.full((4,), 0.5),
+                torch.full((4,), 0.3),
+                torch.tensor([step == 4, step == 1, 0, 0]).bool(),
+                no,
+                no,
+            )
         )
     episodes = recorder.episodes()
     return protocol, [score(episodes, protocol.radii, 0.02, lineup.cell == cell) for cell in range(2)]

@@ -101,7 +101,7 @@ def test_the_json_is_versioned_and_holds_figures_intervals_and_differences(files
     first = content["policies"][0]
     score = study.score(study.policies[0], study.scenario_rows(study.policies[0], 2))
     failed = first["scenarios"]["2"]["failed"]
-    assert failed["value"] == pytest.approx(score.failed)
+    assert failed["value"] == pytest.approx(score["failed"])
     assert failed["low"] < failed["value"] < failed["high"]
     assert first["counts"]["all"]["envs"] == 96
     assert first["counts"]["2"]["judged"] == score.judged
@@ -119,7 +119,7 @@ def test_robots_can_be_scored_again_from_the_csv(files, study):
     judged = [row for row in mine if row["outcome"] in ("up", "failed")]
     score = study.score(study.policies[0], study.scenario_rows(study.policies[0], 4))
     assert len(judged) == score.judged
-    assert sum(row["outcome"] == "failed" for row in judged) / len(judged) == pytest.approx(score.failed)
+    assert sum(row["outcome"] == "failed" for row in judged) / len(judged) == pytest.approx(score["failed"])
     far = [row for row in judged if row["outcome"] == "up" and float(row["distance_m"]) > 3.0]
     assert len(far) / len(judged) == pytest.approx(score.reached[2])
     joints = study.policies[0].run.joints

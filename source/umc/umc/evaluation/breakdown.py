@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from umc.evaluation.estimates import average_rate, metrics_of, row_numbers, sums_of
-from umc.evaluation.metrics import Score, average
+from umc.evaluation.estimates import average_rate, row_numbers, sums_of
+from umc.evaluation.metrics import Score, average, metrics_of
 from umc.evaluation.protocol import Scenario
 from umc.evaluation.statistics import Interval
 from umc.evaluation.study import PolicyResult, Study
@@ -87,7 +87,7 @@ def part(study: Study, result: PolicyResult, chosen: Slice, scenario: Scenario |
     wanted = study.protocol.scenarios if scenario is None else (scenario,)
     each = [study.score(result, rows & study.scenario_rows(result, one)) for one in wanted]
     metrics = metrics_of(study.protocol.radii)
-    numerators, denominators = sums_of(result.run.episodes, study.protocol.radii, study.step_dt)
+    numerators, denominators = sums_of(result.run.episodes, metrics, study.step_dt)
     numbers = row_numbers(study, result)
     shape = (len(study.protocol.scenarios), int(numbers["robot"].max(initial=-1)) + 1)
     keep = rows.numpy() & np.isin(numbers["scenario"], [study.protocol.scenarios.index(one) for one in wanted])

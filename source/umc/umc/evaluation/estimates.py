@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
+from umc.evaluation.metrics import Episodes, Metric, metrics_of
 from umc.evaluation.statistics import (
     RESAMPLES,
     Difference,
@@ -38,82 +37,12 @@ from umc.utils.errors import UmcError
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Metric:
-    """One figure."""
-
-    key: str
-    """Name in files."""
-    title: str
-    """Name in tables."""
-    unit: str = ""
-    rate: bool = False
-    """Whether it is a share of robots, printed in percent."""
-    better: int = 0
-    """1 if more is better, -1 if less is, 0 if neither."""
-    digits: int = 2
-    """Digits after the point, in its unit."""
-
-
-def metrics_of(radii: Sequence[float]) -> tuple[Metric, ...]:
-    """All metrics.
-
-    Args:
-        radii: Radii of reached@k [m].
-
-    Returns:
-        The metrics, in the order of :func:`sums_of`.
-    """
-    return (
-        *(Metric(f"reached@{radius:g}", f"reached@{radius:g}", rate=True, better=1) for radius in radii),
-        Metric("failed", "failed", rate=True, better=-1),
-        Metric("recovered", "recovered", rate=True, better=1),
-        Metric("recovery_time", "recovery time", "s", better=-1),
-        Metric("survival", "time up after onset", "s", better=1, digits=1),
-        Metric("distance", "greatest distance", "m", better=1),
-        Metric("speed_before_onset", "speed before", "m/s"),
-        Metric("speed_after_onset", "speed after", "m/s"),
-        Metric("error_before_onset", "tracking error before", "m/s", better=-1),
-        Metric("error_after_onset", "tracking error after", "m/s", better=-1),
-        Metric("energy_per_metre", "energy per metre", "J/m", better=-1, digits=0),
-        Metric("height_after_onset", "trunk height after", "m", digits=3),
-    )
-
-
-def sums_of(episodes: Episodes, radii: Sequence[float], step_dt: float) -> tuple[Floats, Floats]:
-    """What every robot adds to both sums of every metric of :func:`umc.evaluation.metrics.score`.
-
-    Args:
-        episodes: What the robots did.
-        radii: Radii of reached@k [m].
-        step_dt: Duration of an env step [s].
-
-    Returns:
-        Numerators and denominators. Shapes are (num_envs, num_metrics).
-    """
-    up, failed = episodes.outcome == Outcome.UP, episodes.outcome == Outcome.FAILED
-    judged = up | failed
-    moved = judged & (episodes.steps_after_onset > 0)
-    back = judged & (episodes.recovery != NOT_RECOVERED)
-
-    pairs: list[tuple[torch.Tensor, torch.Tensor]] = [(up & (episodes.distance > radius), judged) for radius in radii]
-    pairs += [(failed, judged), (back, judged)]
-    pairs += [
-        (values.double() * scale * among, among)
-        for values, scale, among in (
-            (episodes.recovery, step_dt, back),
-            (episodes.steps_after_onset, step_dt, judged),
-            (episodes.distance, 1.0, judged),
-            (episodes.speed_before_onset, 1.0, judged),
-            (episodes.speed_after_onset, 1.0, moved),
-            (episodes.error_before_onset, 1.0, judged),
-            (episodes.error_after_onset, 1.0, moved),
-        )
-    ]
-    pairs.append((episodes.energy_after_onset.double() * judged, episodes.distance.double() * judged))
-    pairs.append((episodes.height_after_onset.double() * moved, moved))
-    numerators = torch.stack([pair[0].double() for pair in pairs], dim=1)
-    denominators = torch.stack([pair[1].double() for pair in pairs], dim=1)
+def sums_of(episodes: Episodes, metrics: Sequence[Metric], step_dt: float) -> tuple[Floats, Floats]:
+    """Stack what every robot adds to numerator and denominator of every metric; shapes are (num_envs, num_metrics)."""
+    pairs = [metric.terms(episodes) for metric in metrics]
+    scales = [step_dt if metric.in_steps else 1.0 for metric in metrics]
+    numerators = torch.stack([above.double() * scale for (above, _), scale in zip(pairs, scales, strict=True)], dim=1)
+    denominators = torch.stack([below.double() for _, below in pairs], dim=1)
     return np.nan_to_num(numerators.numpy()), np.nan_to_num(denominators.numpy())
 
 
@@ -148,7 +77,7 @@ class Estimates:
         numerators, denominators = np.zeros(shape), np.zeros(shape)
         for policy, result in enumerate(study.policies):
             scenario = (result.run.cell % len(study.protocol.scenarios)).numpy()
-            found = sums_of(result.run.episodes, study.protocol.radii, study.step_dt)
+            found = sums_of(result.run.episodes, self.metrics, study.step_dt)
             # settings of one seed hold the same robots, which then count several times in a scenario
             np.add.at(numerators[policy], (scenario, places[policy]), found[0])
             np.add.at(denominators[policy], (scenario, places[policy]), found[1])

@@ -1,16 +1,22 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a healthy robot walks: speed, falls, height, and which feet stand when; pure torch, no simulator."""
+"""The healthy gait: speed, falls, trunk height, foot contacts, and the load of every joint; pure torch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
+from umc.evaluation.metrics import Step
+
 STANDING_SPEED = 0.1
 """A robot whose mean forward speed is below this is counted as standing still [m/s]."""
+
+SHARE = 0.95
+"""Share of the time in which a joint stays below its high torque and high speed [-]."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +48,15 @@ class GaitReport:
 
 
 class GaitRecorder:
-    """Follows every env until its first fall."""
+    """Follows every env until its first fall.
+
+    Args:
+        num_envs: Number of envs.
+        feet: Names of the feet.
+        device: Device of the tensors.
+    """
 
     def __init__(self, num_envs: int, feet: Sequence[str], device: torch.device | str = "cpu") -> None:
-        """Starts before the first step.
-
-        Args:
-            num_envs: Number of envs.
-            feet: Names of the feet.
-            device: Where the tensors live.
-        """
         self._feet = tuple(feet)
         self._up = torch.ones(num_envs, dtype=torch.bool, device=device)
         self._fell, self._broken = torch.zeros_like(self._up), torch.zeros_like(self._up)
@@ -68,50 +73,24 @@ class GaitRecorder:
         """Robots that have not fallen or broken so far. Shape is (num_envs,)."""
         return self._up
 
-    def record(
-        self,
-        position: torch.Tensor,
-        forward_velocity: torch.Tensor,
-        height: torch.Tensor,
-        contact: torch.Tensor,
-        fell: torch.Tensor,
-        non_finite: torch.Tensor,
-    ) -> None:
-        """Takes the state after one more step; an env that ends in this step is not looked at any more.
-
-        Args:
-            position: Horizontal position of the trunk [m]. Shape is (num_envs, 2).
-            forward_velocity: Velocity along the robot's own forward axis [m/s]. Shape is (num_envs,).
-            height: Height of the trunk [m]. Shape is (num_envs,).
-            contact: Which feet stand. Shape is (num_envs, num_feet).
-            fell: Envs that fell in this step. Shape is (num_envs,).
-            non_finite: Envs whose physics broke in this step; wins over ``fell``. Shape is (num_envs,).
-        """
-        self._broken |= self._up & non_finite
-        self._fell |= self._up & fell & ~non_finite
-        self._up &= ~(fell | non_finite)
+    def record(self, step: Step, contact: torch.Tensor) -> None:
+        """Add one more step; ``contact`` says which feet are on the ground, shape (num_envs, num_feet)."""
+        self._broken |= self._up & step.non_finite
+        self._fell |= self._up & step.fell & ~step.non_finite
+        self._up &= ~(step.fell | step.non_finite)
         up = self._up
         first = up & (self._steps == 0)
-        self._start = torch.where(first[:, None], position, self._start)
-        self._end = torch.where(up[:, None], position, self._end)
+        self._start = torch.where(first[:, None], step.position, self._start)
+        self._end = torch.where(up[:, None], step.position, self._end)
         self._steps += up
-        self._speed += torch.where(up, forward_velocity, 0.0)
-        self._height += torch.where(up, height, 0.0)
+        self._speed += torch.where(up, step.forward_velocity, 0.0)
+        self._height += torch.where(up, step.height, 0.0)
         self._stance += up[:, None] & contact
         self._swings += up[:, None] & self._contact & ~contact
         self._contact = contact.clone()
 
     def report(self, command: float, step_dt: float, steps: int) -> GaitReport:
-        """The figures of everything recorded.
-
-        Args:
-            command: Commanded forward speed [m/s].
-            step_dt: Duration of an env step [s].
-            steps: Number of steps of the measurement.
-
-        Returns:
-            The figures.
-        """
+        """Summarise ``steps`` env steps of ``step_dt`` [s] at the commanded forward speed ``command`` [m/s]."""
         seen = ~self._broken & (self._steps > 0)
         taken = self._steps[seen]
         total = float(taken.sum().clamp(min=1))
@@ -132,4 +111,62 @@ class GaitRecorder:
             duty_factor={foot: float(stance[k]) for k, foot in enumerate(self._feet)},
             swings_per_second={foot: float(swings[k]) for k, foot in enumerate(self._feet)},
             mean_feet_in_contact=float(self._stance[seen].sum()) / total,
+        )
+
+
+@dataclass(frozen=True)
+class JointLoad:
+    """Torque and speed of one joint over all robots, while they were up."""
+
+    joint: str
+    mean_effort: float
+    """Mean absolute torque [N*m]."""
+    high_effort: float
+    """Absolute torque that it stays below in :data:`SHARE` of the time [N*m]."""
+    high_velocity: float
+    """Speed that it stays below in :data:`SHARE` of the time [rad/s]."""
+    beyond_effort: float | None
+    """Part of the time that it gives more than the fault leaves [-]; None where the fault's severity is no number."""
+    beyond_velocity: float | None
+    """Part of the time that it turns faster than the fault allows [-]; None likewise."""
+
+
+class LoadRecorder:
+    """Collects torques and speeds of the named joints while robots are up, one sample an env step."""
+
+    def __init__(self, joints: Sequence[str]) -> None:
+        self._joints = tuple(joints)
+        self._effort: list[torch.Tensor] = []
+        self._velocity: list[torch.Tensor] = []
+
+    def record(self, effort: torch.Tensor, velocity: torch.Tensor, up: torch.Tensor) -> None:
+        """Add one more step; ``effort`` [N*m] and ``velocity`` [rad/s] have the shape (num_envs, num_joints)."""
+        self._effort.append(effort[up].abs().cpu())
+        self._velocity.append(velocity[up].abs().cpu())
+
+    def report(self, severity: Mapping[str, Any]) -> tuple[JointLoad, ...]:
+        """Summarise each joint against a protocol's severities by kind of fault; empty if no robot was ever up."""
+        efforts, velocities = (torch.cat(samples or [torch.empty(0, 0)]) for samples in (self._effort, self._velocity))
+        if not len(efforts):
+            return ()
+        caps = {kind: severity.get(kind) for kind in ("effort", "velocity")}
+
+        def beyond(samples: torch.Tensor, kind: str) -> float | None:
+            cap = caps[kind]
+            return float((samples > cap).float().mean()) if isinstance(cap, int | float) else None
+
+        def high(samples: torch.Tensor) -> float:
+            # kthvalue, since torch.quantile refuses more than 16 million samples
+            return float(samples.kthvalue(max(1, round(SHARE * len(samples)))).values)
+
+        return tuple(
+            JointLoad(
+                joint=name,
+                mean_effort=float(effort.mean()),
+                high_effort=high(effort),
+                high_velocity=high(velocity),
+                beyond_effort=beyond(effort, "effort"),
+                beyond_velocity=beyond(velocity, "velocity"),
+            )
+            for name, effort, velocity in zip(self._joints, efforts.T, velocities.T, strict=True)
         )

@@ -1,17 +1,19 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's metrics, from what robots did step by step; pure torch, no simulator.
+"""The metrics of an evaluation, computed from what robots did step by step; pure torch, no simulator.
 
-The definition (paper, section "Evaluation Metrics"): when the fault sets in, the robot's position is recorded.
-*reached@k* counts the robots that get further than ``k`` metres from that position and do not fall before the episode
-ends; *failed* counts those that fall. Both are shares of the robots that stood when the fault set in, so that
-``reached@k + failed <= 1``, as in the paper's tables. Robots that fell before onset, and robots whose physics became
-non-finite, say nothing about the policy under faults: they are left out and counted on lines of their own.
+The definition (paper, section "Evaluation Metrics"): the robot's position at fault onset is recorded. *reached@k*
+counts the robots that get further than ``k`` metres from that position and do not fall before the episode ends;
+*failed* counts those that fall. Both are shares of the robots that stood at onset, so that ``reached@k + failed <= 1``,
+as in the paper's tables. Robots that fell before onset, and robots whose physics became non-finite, say nothing about
+the policy under faults: they are excluded and counted separately.
+
+:data:`METRICS` is the only table of metrics: scores, estimates and reports read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from itertools import pairwise
@@ -22,7 +24,7 @@ import torch
 from umc.utils.errors import UmcError
 
 RECOVERED = 0.8
-"""Part of its speed before onset at which a robot has recovered [-]."""
+"""Share of its speed before onset at which a robot has recovered [-]."""
 
 RECOVERY_WINDOW = 25
 """Env steps over which the speed is averaged (exponentially) for it: 0.5 s, about a gait cycle, at 50 Hz."""
@@ -39,11 +41,42 @@ class Outcome(IntEnum):
     FAILED = 1
     """Fell after onset."""
     FELL_BEFORE_ONSET = 2
-    """Fell while healthy; left out."""
+    """Fell while healthy; excluded."""
     NON_FINITE = 3
-    """The physics state became NaN or infinite; left out."""
+    """The physics state became NaN or infinite; excluded."""
     NO_ONSET = 4
-    """Ended, without a fall, before the fault set in; left out."""
+    """Ended, without a fall, before the fault set in; excluded."""
+
+
+_ZERO = torch.zeros(())
+
+
+@dataclass(frozen=True)
+class Step:
+    """State of all envs after one env step; envs that ended have been reset already."""
+
+    position: torch.Tensor
+    """Horizontal position of the trunk [m]. Shape is (num_envs, 2)."""
+    forward_velocity: torch.Tensor
+    """Velocity along the robot's own forward axis [m/s]. Shape is (num_envs,)."""
+    height: torch.Tensor
+    """Height of the trunk above the ground under it [m]. Shape is (num_envs,)."""
+    fell: torch.Tensor
+    """Envs that ended other than by time or broken physics. Shape is (num_envs,)."""
+    non_finite: torch.Tensor
+    """Envs whose physics broke; wins over ``fell``. Shape is (num_envs,)."""
+    timed_out: torch.Tensor
+    """Envs whose time ran out; not a fall. Shape is (num_envs,)."""
+    velocity_error: torch.Tensor = _ZERO
+    """Error of the planar velocity [m/s]. Shape is (num_envs,)."""
+    work: torch.Tensor = _ZERO
+    """Work of the motors in this step, without negative power [J]. Shape is (num_envs,)."""
+    effort: torch.Tensor = _ZERO
+    """Torques of the motors [N*m]. Shape is (num_envs, num_joints)."""
+    joint_velocity: torch.Tensor = _ZERO
+    """Velocities of the joints [rad/s]. Shape is (num_envs, num_joints)."""
+    number: int = 0
+    """Counted from 1."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +86,7 @@ class Episodes:
     outcome: torch.Tensor
     """:class:`Outcome` values."""
     distance: torch.Tensor
-    """Greatest horizontal distance from the position at onset [m]; 0 where there was no onset."""
+    """Greatest horizontal distance from the position at onset [m]; 0 if there was no onset."""
     steps_after_onset: torch.Tensor
     """Steps from onset to the fall or to the end."""
     speed_before_onset: torch.Tensor
@@ -67,68 +100,176 @@ class Episodes:
     error_after_onset: torch.Tensor
     """Mean error of the planar velocity from onset to the fall or the end [m/s]."""
     energy_after_onset: torch.Tensor
-    """Mechanical work of the motors, negative power left out, from onset to the fall or the end [J]."""
+    """Mechanical work of the motors, without negative power, from onset to the fall or the end [J]."""
     recovery: torch.Tensor
-    """Steps from onset until the robot is back at :data:`RECOVERED` of its own speed for good; 0 if it never lost it,
-    :data:`NOT_RECOVERED` if it never was."""
+    """Steps from onset until the robot keeps :data:`RECOVERED` of its own speed; 0 if it never lost it,
+    :data:`NOT_RECOVERED` if it did not recover."""
 
     def cpu(self) -> Episodes:
-        """The same on the CPU.
-
-        Returns:
-            The episodes.
-        """
+        """Copy to the CPU."""
         return Episodes(**{field.name: getattr(self, field.name).cpu() for field in fields(self)})
+
+    @property
+    def failed(self) -> torch.Tensor:
+        """Robots that fell after onset."""
+        return self.outcome == Outcome.FAILED
+
+    @property
+    def judged(self) -> torch.Tensor:
+        """Robots that stood at onset: the denominator of every rate."""
+        return (self.outcome == Outcome.UP) | self.failed
+
+    @property
+    def moved(self) -> torch.Tensor:
+        """Judged robots with a step after onset; one that falls at once has no height or speed after onset."""
+        return self.judged & (self.steps_after_onset > 0)
+
+    @property
+    def recovered(self) -> torch.Tensor:
+        """Judged robots that returned to their speed for good."""
+        return self.judged & (self.recovery != NOT_RECOVERED)
+
+
+EPISODE_COLUMNS = {
+    "distance_m": "distance",
+    "speed_before_onset_m_s": "speed_before_onset",
+    "speed_after_onset_m_s": "speed_after_onset",
+    "error_before_onset_m_s": "error_before_onset",
+    "error_after_onset_m_s": "error_after_onset",
+    "energy_after_onset_j": "energy_after_onset",
+    "height_after_onset_m": "height_after_onset",
+    "steps_after_onset": "steps_after_onset",
+    "recovery_steps": "recovery",
+}
+"""Columns of ``robots.csv`` and the fields of :class:`Episodes` that they hold."""
+
+Terms = Callable[[Episodes], tuple[torch.Tensor, torch.Tensor]]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A sum over robots divided by another, such as falls by judged robots, or metres by judged robots."""
+
+    key: str
+    """Name in files."""
+    title: str
+    """Name in tables."""
+    terms: Terms
+    """What each robot adds to numerator and denominator. Shapes are (num_envs,)."""
+    unit: str = ""
+    rate: bool = False
+    """Whether it is a share of robots, printed in percent."""
+    better: int = 0
+    """1 if more is better, -1 if less is, 0 if neither."""
+    digits: int = 2
+    """Digits after the point, in its unit."""
+    in_steps: bool = False
+    """Whether the numerator counts env steps; the metric is in seconds."""
+
+    def describe(self) -> dict[str, Any]:
+        """What reports say about it, in plain values."""
+        return {name: getattr(self, name) for name in ("key", "title", "unit", "rate", "better", "digits")}
+
+    def value(self, episodes: Episodes, step_dt: float) -> float | None:
+        """Value over all robots of ``episodes``; None if nobody counts."""
+        above, below = self.terms(episodes)
+        counted = (above != 0) | (below != 0)
+        total = float(below[counted].double().sum())
+        scale = step_dt if self.in_steps else 1.0
+        return float(above[counted].double().sum()) / total * scale if total > 0.0 else None
+
+
+def _reached(radius: float) -> Metric:
+    def terms(episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
+        return (episodes.outcome == Outcome.UP) & (episodes.distance > radius), episodes.judged
+
+    name = f"reached@{radius:g}"
+    return Metric(name, name, terms, rate=True, better=1)
+
+
+def _mean(field: str, among: str) -> Terms:
+    """Mean of a field of :class:`Episodes` over ``judged``, ``moved`` or ``recovered`` robots."""
+
+    def terms(episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
+        counted = getattr(episodes, among)
+        return torch.where(counted, getattr(episodes, field).double(), 0.0), counted
+
+    return terms
+
+
+def _energy_per_metre(episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
+    joules, metres = episodes.energy_after_onset.double(), episodes.distance.double()
+    return torch.where(episodes.judged, joules, 0.0), torch.where(episodes.judged, metres, 0.0)
+
+
+METRICS = (
+    Metric("failed", "failed", lambda one: (one.failed, one.judged), rate=True, better=-1),
+    Metric("recovered", "recovered", lambda one: (one.recovered, one.judged), rate=True, better=1),
+    Metric("recovery_time", "recovery time", _mean("recovery", "recovered"), "s", better=-1, in_steps=True),
+    Metric(
+        "survival", "time up after onset", _mean("steps_after_onset", "judged"), "s", better=1, digits=1, in_steps=True
+    ),
+    Metric("distance", "greatest distance", _mean("distance", "judged"), "m", better=1),
+    Metric("speed_before_onset", "speed before", _mean("speed_before_onset", "judged"), "m/s"),
+    Metric("speed_after_onset", "speed after", _mean("speed_after_onset", "moved"), "m/s"),
+    Metric("error_before_onset", "tracking error before", _mean("error_before_onset", "judged"), "m/s", better=-1),
+    Metric("error_after_onset", "tracking error after", _mean("error_after_onset", "moved"), "m/s", better=-1),
+    Metric("energy_per_metre", "energy per metre", _energy_per_metre, "J/m", better=-1, digits=0),
+    Metric("height_after_onset", "trunk height after", _mean("height_after_onset", "moved"), "m", digits=3),
+)
+"""All metrics but reached@k, which depends on the protocol's radii; to add a metric, add a line."""
+
+
+def metrics_of(radii: Sequence[float]) -> tuple[Metric, ...]:
+    """All metrics in the order of tables, with reached@k for each of the ``radii`` [m]."""
+    return (*map(_reached, radii), *METRICS)
 
 
 @dataclass(frozen=True)
 class Score:
-    """The metrics of a set of robots; rates are None where nobody was judged."""
+    """The metrics of a set of robots, by key: ``score["failed"]``; None if no robot counts."""
 
-    envs: int
-    judged: int
-    """Robots that stood at onset: the denominator of every rate."""
-    fell_before_onset: int
-    non_finite: int
-    no_onset: int
-    reached: tuple[float | None, ...]
-    """Shares that went beyond each radius and did not fall."""
-    failed: float | None
-    """Share that fell after onset."""
-    speed_before_onset: float | None
-    """Mean over the judged [m/s]."""
-    survival: float | None
-    """Mean time from onset to the fall or the end, over the judged [s]."""
-    height_after_onset: float | None
-    """Mean over the judged [m]."""
-    distance: float | None
-    """Mean of the greatest distance from the position at onset, over the judged [m]."""
-    speed_after_onset: float | None
-    """Mean over the judged [m/s]."""
-    error_before_onset: float | None
-    """Mean error of the planar velocity over the judged [m/s]."""
-    error_after_onset: float | None
-    """The same after onset."""
-    energy_per_metre: float | None
-    """Work of all judged after onset over all their distance [J/m]."""
-    recovered: float | None
-    """Share of the judged that came back to their speed for good."""
-    recovery_time: float | None
-    """Mean time that those took [s]."""
+    counts: Mapping[str, int]
+    """Robots by :data:`COUNTS`."""
+    values: Mapping[str, float | None]
+    """Metrics by key."""
+
+    def __getitem__(self, key: str) -> float | None:
+        return self.values[key]
+
+    @property
+    def envs(self) -> int:
+        """All robots."""
+        return self.counts["envs"]
+
+    @property
+    def judged(self) -> int:
+        """Robots that stood at onset."""
+        return self.counts["judged"]
+
+    @property
+    def reached(self) -> tuple[float | None, ...]:
+        """Shares that got beyond each radius without a fall."""
+        return tuple(value for key, value in self.values.items() if key.startswith("reached@"))
+
+    def describe(self) -> dict[str, Any]:
+        """Plain values, as ``report.json`` holds them."""
+        others = {key: value for key, value in self.values.items() if not key.startswith("reached@")}
+        return {**self.counts, "reached": list(self.reached), **others}
+
+
+COUNTS: dict[str, Callable[[Episodes], torch.Tensor]] = {
+    "envs": lambda one: torch.ones_like(one.outcome, dtype=torch.bool),
+    "judged": lambda one: one.judged,
+    "fell_before_onset": lambda one: one.outcome == Outcome.FELL_BEFORE_ONSET,
+    "non_finite": lambda one: one.outcome == Outcome.NON_FINITE,
+    "no_onset": lambda one: one.outcome == Outcome.NO_ONSET,
+}
+"""Numbers of robots that tables show beside the metrics."""
 
 
 def check_radii(radii: Sequence[float]) -> tuple[float, ...]:
-    """Checks a list of radii.
-
-    Args:
-        radii: Radii [m].
-
-    Returns:
-        The radii as floats.
-
-    Raises:
-        UmcError: If the list is empty or not positive and increasing.
-    """
+    """Return the radii [m] as floats; raise UmcError if they are not positive and increasing."""
     values = tuple(float(radius) for radius in radii)
     increasing = all(inner < outer for inner, outer in pairwise(values))
     if not values or not values[0] > 0.0 or not increasing:
@@ -137,14 +278,13 @@ def check_radii(radii: Sequence[float]) -> tuple[float, ...]:
 
 
 class EpisodeRecorder:
-    """Follows one episode of every env, step by step, and keeps only what the metrics need."""
+    """Follows one episode of every env, step by step, and keeps only what the metrics need.
+
+    Args:
+        onset: Step after which each env's fault is on, counted from 1. Shape is (num_envs,).
+    """
 
     def __init__(self, onset: torch.Tensor) -> None:
-        """Starts before the first step.
-
-        Args:
-            onset: Step after which each env's fault is on, counted from 1. Shape is (num_envs,).
-        """
         self._onset = onset.clone()
         self._step = 0
         self._open = torch.ones_like(onset, dtype=torch.bool)
@@ -160,73 +300,44 @@ class EpisodeRecorder:
 
     @property
     def open(self) -> torch.Tensor:
-        """Envs whose episode is still going on. Shape is (num_envs,)."""
+        """Envs whose episode has not ended. Shape is (num_envs,)."""
         return self._open
 
-    def record(
-        self,
-        position: torch.Tensor,
-        forward_velocity: torch.Tensor,
-        height: torch.Tensor,
-        fell: torch.Tensor,
-        non_finite: torch.Tensor,
-        timed_out: torch.Tensor,
-        velocity_error: torch.Tensor | None = None,
-        work: torch.Tensor | None = None,
-    ) -> None:
-        """Takes the state after one more step.
-
-        An env that ends in this step has been reset by the environment already, so its state is not looked at.
-
-        Args:
-            position: Horizontal position of the trunk [m]. Shape is (num_envs, 2).
-            forward_velocity: Velocity along the robot's own forward axis [m/s]. Shape is (num_envs,).
-            height: Height of the trunk [m]. Shape is (num_envs,).
-            fell: Envs that fell in this step. Shape is (num_envs,).
-            non_finite: Envs whose physics broke in this step; wins over ``fell``. Shape is (num_envs,).
-            timed_out: Envs whose time ran out in this step; not a fall. Shape is (num_envs,).
-            velocity_error: Error of the planar velocity [m/s]; 0 if not given. Shape is (num_envs,).
-            work: Work of the motors in this step [J]; 0 if not given. Shape is (num_envs,).
-        """
-        velocity_error = torch.zeros_like(height) if velocity_error is None else velocity_error
-        work = torch.zeros_like(height) if work is None else work
+    def record(self, step: Step) -> None:
+        """Add one more step; an env that ends in it has been reset already, so its state is not read."""
         self._step += 1
         after = self._step > self._onset
         fall = torch.where(after, int(Outcome.FAILED), int(Outcome.FELL_BEFORE_ONSET))
-        end = torch.where(non_finite, int(Outcome.NON_FINITE), torch.where(fell, fall, int(Outcome.UP)))
-        end = torch.where(timed_out & ~fell & ~non_finite & ~after, int(Outcome.NO_ONSET), end)
-        closing = self._open & (fell | non_finite | timed_out)
+        end = torch.where(step.non_finite, int(Outcome.NON_FINITE), torch.where(step.fell, fall, int(Outcome.UP)))
+        end = torch.where(step.timed_out & ~step.fell & ~step.non_finite & ~after, int(Outcome.NO_ONSET), end)
+        closing = self._open & (step.fell | step.non_finite | step.timed_out)
         self._outcome = torch.where(closing, end, self._outcome)
         self._open = self._open & ~closing
 
         before = self._open & ~after
         self._steps_before += before
-        self._speed_sum += torch.where(before, forward_velocity, 0.0)
-        self._error_before += torch.where(before, velocity_error, 0.0)
-        going = self._open & torch.isfinite(forward_velocity)
-        share = (forward_velocity - self._average_speed) / min(self._step, RECOVERY_WINDOW)
+        self._speed_sum += torch.where(before, step.forward_velocity, 0.0)
+        self._error_before += torch.where(before, step.velocity_error, 0.0)
+        going = self._open & torch.isfinite(step.forward_velocity)
+        share = (step.forward_velocity - self._average_speed) / min(self._step, RECOVERY_WINDOW)
         self._average_speed = torch.where(going, self._average_speed + share, self._average_speed)
         starts = self._open & (self._step == self._onset)
-        self._origin = torch.where(starts[:, None], position, self._origin)
+        self._origin = torch.where(starts[:, None], step.position, self._origin)
         self._outcome = torch.where(starts, int(Outcome.UP), self._outcome)
 
         walks = self._open & after
         self._steps_after += walks
-        away = (position - self._origin).norm(dim=1)
+        away = (step.position - self._origin).norm(dim=1)
         self._distance = torch.where(walks, torch.maximum(self._distance, away), self._distance)
-        self._height_sum += torch.where(walks, height, 0.0)
-        self._speed_after += torch.where(walks, forward_velocity, 0.0)
-        self._error_after += torch.where(walks, velocity_error, 0.0)
-        self._energy += torch.where(walks, work, 0.0)
+        self._height_sum += torch.where(walks, step.height, 0.0)
+        self._speed_after += torch.where(walks, step.forward_velocity, 0.0)
+        self._error_after += torch.where(walks, step.velocity_error, 0.0)
+        self._energy += torch.where(walks, step.work, 0.0)
         slow = self._average_speed < RECOVERED * self._speed_sum / self._steps_before.clamp(min=1)
         self._last_slow = torch.where(walks & slow, self._steps_after, self._last_slow)
 
     def episodes(self) -> Episodes:
-        """What has been recorded so far; envs that are still going count as up.
-
-        Returns:
-            The episodes.
-        """
+        """Return what has been recorded so far; envs that have not ended count as up."""
         recovered = (self._outcome == Outcome.UP) & (self._last_slow < self._steps_after)
         return Episodes(
             outcome=self._outcome.clone(),
@@ -243,76 +354,34 @@ class EpisodeRecorder:
 
 
 def score(episodes: Episodes, radii: Sequence[float], step_dt: float, select: torch.Tensor | None = None) -> Score:
-    """The metrics of some robots.
+    """Compute the metrics of some robots.
 
     Args:
         episodes: What the robots did.
         radii: Radii of reached@k, positive and increasing [m].
         step_dt: Duration of an env step [s].
-        select: Which robots count; all without it. Shape is (num_envs,).
-
-    Returns:
-        The score.
+        select: Which robots count; None for all. Shape is (num_envs,).
     """
-    radii = check_radii(radii)
-    chosen = torch.ones_like(episodes.outcome, dtype=torch.bool) if select is None else select
-    outcome = episodes.outcome[chosen]
-    up, failed = outcome == Outcome.UP, outcome == Outcome.FAILED
-    judged = up | failed
-    count = int(judged.sum())
-
-    def share(flags: torch.Tensor) -> float | None:
-        return int(flags.sum()) / count if count else None
-
-    def mean(values: torch.Tensor, flags: torch.Tensor) -> float | None:
-        return float(values[chosen][flags].double().mean()) if bool(flags.any()) else None
-
-    moved = judged & (episodes.steps_after_onset[chosen] > 0)  # a robot that falls at once has no height after onset
-    survived = mean(episodes.steps_after_onset, judged)
-    back = judged & (episodes.recovery[chosen] != NOT_RECOVERED)
-    recovery = mean(episodes.recovery, back)
-    path = float(episodes.distance[chosen][judged].double().sum())
-    work = float(episodes.energy_after_onset[chosen][judged].double().sum())
-
+    metrics = metrics_of(check_radii(radii))
+    if select is not None:
+        episodes = Episodes(**{field.name: getattr(episodes, field.name)[select] for field in fields(Episodes)})
     return Score(
-        envs=len(outcome),
-        judged=count,
-        fell_before_onset=int((outcome == Outcome.FELL_BEFORE_ONSET).sum()),
-        non_finite=int((outcome == Outcome.NON_FINITE).sum()),
-        no_onset=int((outcome == Outcome.NO_ONSET).sum()),
-        reached=tuple(share(up & (episodes.distance[chosen] > radius)) for radius in radii),
-        failed=share(failed),
-        speed_before_onset=mean(episodes.speed_before_onset, judged),
-        survival=None if survived is None else survived * step_dt,
-        height_after_onset=mean(episodes.height_after_onset, moved),
-        distance=mean(episodes.distance, judged),
-        speed_after_onset=mean(episodes.speed_after_onset, moved),
-        error_before_onset=mean(episodes.error_before_onset, judged),
-        error_after_onset=mean(episodes.error_after_onset, moved),
-        energy_per_metre=work / path if path > 0.0 else None,
-        recovered=share(back),
-        recovery_time=None if recovery is None else recovery * step_dt,
+        {name: int(rows(episodes).sum()) for name, rows in COUNTS.items()},
+        {metric.key: metric.value(episodes, step_dt) for metric in metrics},
     )
 
 
 def average(scores: Sequence[Score]) -> Score:
-    """The paper's average: every scenario weighs the same, however many robots were judged in it.
+    """Average as the paper does: every scenario weighs the same, however many robots were judged in it.
 
-    Args:
-        scores: One score per scenario, with the same radii.
-
-    Returns:
-        Counts summed, rates and means averaged over the scenarios in which somebody was judged.
+    Counts are summed; metrics are averaged over the scenarios in which somebody was judged.
     """
 
     def mean(values: list[float | None]) -> float | None:
         known = [value for value in values if value is not None]
         return sum(known) / len(known) if known else None
 
-    counts = ("envs", "judged", "fell_before_onset", "non_finite", "no_onset")
-    values: dict[str, Any] = {name: sum(getattr(one, name) for one in scores) for name in counts}
-    values["reached"] = tuple(mean([one.reached[k] for one in scores]) for k in range(len(scores[0].reached)))
-    for field in fields(Score):
-        if field.name not in values:
-            values[field.name] = mean([getattr(one, field.name) for one in scores])
-    return Score(**values)
+    return Score(
+        {name: sum(one.counts[name] for one in scores) for name in scores[0].counts},
+        {key: mean([one[key] for one in scores]) for key in scores[0].values},
+    )

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -16,9 +15,8 @@ from tqdm import tqdm
 
 from umc.evaluation.conditions import tracks_of
 from umc.evaluation.fault_run import FaultRun, Lineup, line_up, severities
-from umc.evaluation.gait import GaitRecorder, GaitReport
-from umc.evaluation.joint_load import JointLoad, LoadRecorder
-from umc.evaluation.metrics import EpisodeRecorder
+from umc.evaluation.gait import GaitRecorder, GaitReport, JointLoad, LoadRecorder
+from umc.evaluation.metrics import EpisodeRecorder, Step
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.starts import starts_of
 from umc.faults import FaultCases
@@ -44,34 +42,6 @@ HEARTBEAT = 10.0
 
 Policy = Callable[[TensorDict], torch.Tensor]
 """From observation groups to actions."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """State of all envs after one env step; envs that ended have been reset already."""
-
-    number: int
-    """Counted from 1."""
-    position: torch.Tensor
-    """Horizontal position of the trunk [m]. Shape is (num_envs, 2)."""
-    forward_velocity: torch.Tensor
-    """Velocity along the robot's own forward axis [m/s]. Shape is (num_envs,)."""
-    height: torch.Tensor
-    """Height of the trunk above the ground under it [m]. Shape is (num_envs,)."""
-    fell: torch.Tensor
-    """Envs that ended other than by time or broken physics. Shape is (num_envs,)."""
-    non_finite: torch.Tensor
-    """Envs whose physics broke. Shape is (num_envs,)."""
-    timed_out: torch.Tensor
-    """Envs whose time ran out. Shape is (num_envs,)."""
-    velocity_error: torch.Tensor
-    """Error of the planar velocity [m/s]. Shape is (num_envs,)."""
-    effort: torch.Tensor
-    """Torques of the motors [N*m]. Shape is (num_envs, num_joints)."""
-    joint_velocity: torch.Tensor
-    """Velocities of the joints [rad/s]. Shape is (num_envs, num_joints)."""
-    work: torch.Tensor
-    """Work of the motors in this step, negative power left out [J]. Shape is (num_envs,)."""
 
 
 def drive(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, title: str | None) -> Iterator[Step]:
@@ -203,16 +173,7 @@ def run_faults(
             bar.update()
         if sensor_cfg is not None and step.number in onsets:
             stance = torch.where((onset == step.number)[:, None], foot_contact(env, sensor_cfg), stance)
-        recorder.record(
-            step.position,
-            step.forward_velocity,
-            step.height,
-            step.fell,
-            step.non_finite,
-            step.timed_out,
-            step.velocity_error,
-            step.work,
-        )
+        recorder.record(step)
         if not recorder.open.any():
             if bar is not None:
                 bar.update(protocol.steps - step.number)
@@ -284,7 +245,6 @@ def run_healthy(
     recorder = GaitRecorder(env.num_envs, names, env.device)
     loads = LoadRecorder(env.scene["robot"].joint_names)
     for step in drive(env, policy, obs, steps, "walking"):
-        contact = foot_contact(env, sensor_cfg)
-        recorder.record(step.position, step.forward_velocity, step.height, contact, step.fell, step.non_finite)
+        recorder.record(step, foot_contact(env, sensor_cfg))
         loads.record(step.effort, step.joint_velocity, recorder.up)
     return recorder.report(protocol.command[0], env.step_dt, steps), loads.report(protocol.severity)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from umc.evaluation.conditions import make_calm, set_faults
 from umc.evaluation.labels import labels_of
+from umc.evaluation.metrics import Step
 from umc.evaluation.protocol import Protocol
-from umc.evaluation.rollout import Step, begin, drive, progress
+from umc.evaluation.rollout import begin, drive, progress
 from umc.evaluation.session import Session, running_all
 from umc.faults import JointKind, find_kind, find_scenario
 from umc.rendering.film_cfg import FILM_SUFFIXES, FilmCfg, film_files

@@ -14,7 +14,7 @@ import torch
 
 from umc.evaluation.fault_run import FaultRun, severities
 from umc.evaluation.gait import GaitRecorder, GaitReport
-from umc.evaluation.metrics import EpisodeRecorder
+from umc.evaluation.metrics import EpisodeRecorder, Step
 from umc.evaluation.protocol import Protocol, Setting, protocol_for
 from umc.evaluation.study import PolicyResult, Study
 from umc.faults import FaultState, Ledger, find_scenario
@@ -147,16 +147,7 @@ def fault_run(cfg: RolloutCfg, trace: Trace, protocol: Protocol, scenarios: Sequ
         member = torch.stack([(cell[:row] == cell[row]).sum() for row in range(count)])
     recorder = EpisodeRecorder(onset)
     for number in range(cfg.steps):
-        recorder.record(
-            torch.as_tensor(trace.position[number]),
-            torch.as_tensor(trace.forward_velocity[number]),
-            torch.as_tensor(trace.height[number]),
-            torch.as_tensor(trace.fell[number]),
-            torch.as_tensor(trace.non_finite[number]),
-            torch.zeros(count, dtype=torch.bool),
-            torch.as_tensor(trace.velocity_error[number]),
-            torch.as_tensor(trace.work[number]),
-        )
+        recorder.record(_step(trace, number))
     contact = torch.as_tensor(trace.contact)
     stance = contact[(onset - 1).clamp(0, cfg.steps - 1), torch.arange(count)]
     return FaultRun(recorder.episodes(), cell, member, onset, joints, severity, stance)
@@ -167,10 +158,15 @@ def gait_of(trace: Trace, feet: Sequence[str], command: float, step_dt: float) -
     steps, count = trace.fell.shape
     recorder = GaitRecorder(count, feet)
     for number in range(steps):
-        flags = (trace.contact[number], trace.fell[number], trace.non_finite[number])
-        motion = (trace.position[number], trace.forward_velocity[number], trace.height[number])
-        recorder.record(*(torch.as_tensor(value) for value in (*motion, *flags)))
+        recorder.record(_step(trace, number), torch.as_tensor(trace.contact[number]))
     return recorder.report(command, step_dt, steps)
+
+
+def _step(trace: Trace, number: int) -> Step:
+    """State after env step ``number``, counted from 0."""
+    names = ("position", "forward_velocity", "height", "fell", "non_finite", "velocity_error", "work")
+    values = {name: torch.as_tensor(getattr(trace, name)[number]) for name in names}
+    return Step(**values, timed_out=torch.zeros_like(values["fell"]), number=number + 1)
 
 
 def study_of(protocol: Protocol, run: FaultRun, sheet: Mapping[str, Any], about: Mapping[str, Any]) -> Study:

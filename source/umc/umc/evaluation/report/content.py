@@ -13,7 +13,7 @@ from typing import Any
 
 from umc.evaluation.breakdown import Part
 from umc.evaluation.estimates import Estimates
-from umc.evaluation.metrics import Outcome
+from umc.evaluation.metrics import COUNTS, EPISODE_COLUMNS, Outcome, metrics_of
 from umc.evaluation.report.paper import departures, paper_tables, read_paper
 from umc.evaluation.statistics import LEVEL, wilson
 from umc.evaluation.study import Study
@@ -30,19 +30,6 @@ DEFINITION = (
 
 DIGITS = 6
 """Digits that CSV files keep."""
-
-ROBOT_COLUMNS = (
-    ("distance_m", "distance"),
-    ("speed_before_onset_m_s", "speed_before_onset"),
-    ("speed_after_onset_m_s", "speed_after_onset"),
-    ("error_before_onset_m_s", "error_before_onset"),
-    ("error_after_onset_m_s", "error_after_onset"),
-    ("energy_after_onset_j", "energy_after_onset"),
-    ("height_after_onset_m", "height_after_onset"),
-    ("steps_after_onset", "steps_after_onset"),
-    ("recovery_steps", "recovery"),
-)
-"""Columns of ``robots.csv`` and the fields of :class:`umc.evaluation.metrics.Episodes` that they hold."""
 
 
 def study_content(estimates: Estimates, parts: Mapping[str, Sequence[Part]]) -> dict[str, Any]:
@@ -76,7 +63,7 @@ def study_content(estimates: Estimates, parts: Mapping[str, Sequence[Part]]) -> 
             "seed": estimates.seed,
             "robots": estimates.num_robots,
         },
-        "metrics": {metric.key: asdict(metric) for metric in estimates.metrics},
+        "metrics": {metric.key: metric.describe() for metric in estimates.metrics},
         "policies": policies,
         "groups": [
             {
@@ -107,13 +94,13 @@ def robots_csv(study: Study) -> str:
     kinds = sorted({kind for result in study.policies for kind in result.run.severity or {}})
     head = ["policy", "group", "scenario", "setting", "seed", "onset_step", "member", "outcome", "faulty_joints"]
     head += ["feet_at_onset"]
-    rows: list[list[Any]] = [head + [name for name, _ in ROBOT_COLUMNS] + [f"severity_{kind}" for kind in kinds]]
+    rows: list[list[Any]] = [head + [*EPISODE_COLUMNS] + [f"severity_{kind}" for kind in kinds]]
     cells = study.protocol.cells
     for result in study.policies:
         run, episodes = result.run, result.run.episodes
         joints = [_names(study.joint_names, row) for row in run.joints.tolist()]
         stances = [""] * len(joints) if run.stance is None else [_names(study.feet, row) for row in run.stance.tolist()]
-        columns = [getattr(episodes, field).tolist() for _, field in ROBOT_COLUMNS]
+        columns = [getattr(episodes, field).tolist() for field in EPISODE_COLUMNS.values()]
         columns += [
             run.severity[kind].tolist() if run.severity and kind in run.severity else [None] * len(joints)
             for kind in kinds
@@ -137,23 +124,23 @@ def robots_csv(study: Study) -> str:
 
 def cells_csv(study: Study) -> str:
     """One line per policy, setting and scenario."""
-    radii = [f"reached_{radius:g}" for radius in study.protocol.radii]
-    rates = [*radii, "failed", "recovered"]
-    counts = ["envs", "judged", "fell_before_onset", "non_finite", "no_onset"]
-    means = ["recovery_time", "survival", "distance", "speed_before_onset", "speed_after_onset", "error_before_onset"]
-    means += ["error_after_onset", "energy_per_metre", "height_after_onset"]
-    head = ["policy", "group", "scenario", "setting", "seed", "onset_step", "perlin_seed", *counts]
-    rows: list[list[Any]] = [head + [f"{name}{end}" for name in rates for end in ("", "_low", "_high")] + means]
+    metrics = metrics_of(study.protocol.radii)
+    rates = [metric.key for metric in metrics if metric.rate]
+    means = [metric.key for metric in metrics if not metric.rate]
+    head = ["policy", "group", "scenario", "setting", "seed", "onset_step", "perlin_seed", *COUNTS]
+    rows: list[list[Any]] = [
+        head + [f"{key.replace('@', '_')}{end}" for key in rates for end in ("", "_low", "_high")] + means
+    ]
     for result in study.policies:
         for cell, (setting, scenario) in enumerate(study.protocol.cells):
             score = study.score(result, result.run.cell == cell)
             row: list[Any] = [result.label, result.group, scenario, setting.name, setting.seed, setting.onset]
             row += ["" if setting.perlin_seed is None else setting.perlin_seed]
-            row += [getattr(score, name) for name in counts]
-            for share in (*score.reached, score.failed, score.recovered):
+            row += score.counts.values()
+            for share in (score[key] for key in rates):
                 found = None if share is None else wilson(round(share * score.judged), score.judged)
                 row += ["", "", ""] if found is None else [_number(one) for one in (found.value, found.low, found.high)]
-            rows.append(row + [_number(getattr(score, name)) for name in means])
+            rows.append(row + [_number(score[key]) for key in means])
     return _csv(rows)
 
 
@@ -170,8 +157,7 @@ def _figures(estimates: Estimates, figure: Any) -> dict[str, Any]:
 
 def _counts(study: Study, number: int, scenario: int | str) -> dict[str, int]:
     result = study.policies[number]
-    score = study.score(result, None if scenario == "all" else study.scenario_rows(result, scenario))
-    return {name: getattr(score, name) for name in ("envs", "judged", "fell_before_onset", "non_finite", "no_onset")}
+    return dict(study.score(result, None if scenario == "all" else study.scenario_rows(result, scenario)).counts)
 
 
 def _part(one: Part) -> dict[str, Any]:
@@ -182,7 +168,7 @@ def _part(one: Part) -> dict[str, Any]:
         "kind": slice_.kind or None,
         "value": slice_.value,
         "scenario": one.scenario,
-        "score": asdict(one.score),
+        "score": one.score.describe(),
         "rates": {key: None if rate is None else asdict(rate) for key, rate in one.rates.items()},
     }
 

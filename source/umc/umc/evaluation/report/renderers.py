@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from umc.evaluation.estimates import Metric
+from umc.evaluation.metrics import Metric
 from umc.evaluation.statistics import Interval
 
 NOTHING = "-"

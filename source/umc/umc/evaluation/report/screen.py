@@ -10,8 +10,7 @@ from typing import Any
 
 from prettytable import HRuleStyle, PrettyTable, VRuleStyle
 
-from umc.evaluation.gait import GaitReport
-from umc.evaluation.joint_load import SHARE, JointLoad
+from umc.evaluation.gait import SHARE, GaitReport, JointLoad
 from umc.evaluation.metrics import Score, average
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.report.renderers import NOTHING
@@ -44,9 +43,9 @@ def score_table(protocol: Protocol, scores: Sequence[Score]) -> str:
     named = [*zip(map(str, protocol.scenarios), scores, strict=True), ("average", average(scores))]
     for number, (name, one) in enumerate(named, 1):
         table.add_row(
-            [name, one.judged, *(_cell(share, 100, 0) for share in one.reached), _cell(one.failed, 100, 0),
-             one.fell_before_onset, one.non_finite, _cell(one.speed_before_onset, 1, 2), _cell(one.survival, 1, 1),
-             _cell(one.height_after_onset, 1, 3)],
+            [name, one.judged, *(_cell(share, 100, 0) for share in one.reached), _cell(one["failed"], 100, 0),
+             one.counts["fell_before_onset"], one.counts["non_finite"], _cell(one["speed_before_onset"], 1, 2), _cell(one["survival"], 1, 1),
+             _cell(one["height_after_onset"], 1, 3)],
             divider=number == len(scores),
         )  # fmt: skip
     words = "@k and failed in % of the robots that stood at onset; @k: beyond k m from there, without a fall"

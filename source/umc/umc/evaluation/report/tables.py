@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from umc.evaluation.breakdown import Part, scenario_name
-from umc.evaluation.estimates import Estimates, Metric
-from umc.evaluation.metrics import Outcome
+from umc.evaluation.estimates import Estimates
+from umc.evaluation.metrics import Metric, Outcome
 from umc.evaluation.report.paper import PaperTable, departures, paper_tables
 from umc.evaluation.report.plots import middle
 from umc.evaluation.report.renderers import NOTHING, Cell, Row, Table, figure_cell, printed, ranks
