@@ -44,8 +44,8 @@ def score_table(protocol: Protocol, scores: Sequence[Score]) -> str:
     for number, (name, one) in enumerate(named, 1):
         table.add_row(
             [name, one.judged, *(_cell(share, 100, 0) for share in one.reached), _cell(one["failed"], 100, 0),
-             one.counts["fell_before_onset"], one.counts["non_finite"], _cell(one["speed_before_onset"], 1, 2), _cell(one["survival"], 1, 1),
-             _cell(one["height_after_onset"], 1, 3)],
+             one.counts["fell_before_onset"], one.counts["non_finite"], _cell(one["speed_before_onset"], 1, 2),
+             _cell(one["survival"], 1, 1), _cell(one["height_after_onset"], 1, 3)],
             divider=number == len(scores),
         )  # fmt: skip
     words = "@k and failed in % of the robots that stood at onset; @k: beyond k m from there, without a fall"
