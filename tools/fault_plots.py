@@ -95,9 +95,9 @@ def roll_out(checkpoint: Path, physics: str) -> Rollout:
     from umc.mdp.fault_terms import joint_faults_of
     from umc.rl.policy import load_policy
     from umc.robots import A1_JOINTS
-    from umc.utils import patches as compat
+    from umc.utils import patches
 
-    compat.apply()
+    patches.apply()
     torch.set_num_threads(1)
     kinds = [*EXAMPLES, "healthy"]
     env: Any = ManagerBasedRLEnv(env_cfg(kinds, physics))

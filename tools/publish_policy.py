@@ -24,7 +24,7 @@ from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, 
 from umc.rl.pretrained import FORMAT, MODELS, model_name, pretrained_folder, read_models
 from umc.tasks.registry import checked_checkpoint
 from umc.training.recipe import recipe_names
-from umc.utils.cli import Parser, did_you_mean
+from umc.utils.cli import Parser, did_you_mean, run_main
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, sha256, write_json
@@ -51,16 +51,13 @@ MASKED_SHARE = 0.3
 """Share of masked joints in the comparison [-]."""
 
 NO_RECIPE = "none"
-"""What ``--recipe`` says of a policy that was trained by hand."""
+"""What ``--recipe`` says of a policy that was trained without one."""
 
 LICENCE = "BSD-3-Clause"
-"""Licence of shipped weights, the package's."""
+"""Licence of published weights, the package's."""
 
 NETWORKS = ("actor_state_dict", "critic_state_dict")
 """What is kept; Stage 2 goes on from both."""
-
-USAGE_ERROR = 2
-"""Exit status of a user's mistake."""
 
 DIGITS = 4
 """Digits of the figures in ``models.json``."""
@@ -70,19 +67,15 @@ RATES = ("reached@", "failed")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run ``python -m tools.publish_policy``."""
-    try:
-        return _run(argv)
-    except UmcError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return USAGE_ERROR
+    """Publish the policy that the command line names; return the exit status."""
+    return run_main(_run, argv)
 
 
 def _run(argv: Sequence[str]) -> int:
     parser = Parser(prog="python -m tools.publish_policy", description="Put a trained policy into the package.")
     add = parser.add_argument
-    add("checkpoint", help="model_<iteration>.pt, a run folder, or a shipped file whose entry is to be changed")
-    add("--recipe", help="recipe it was trained by (config/recipes); 'none' where it was trained by hand")
+    add("checkpoint", help="model_<iteration>.pt, a run folder, or a pretrained file whose entry is to be changed")
+    add("--recipe", help="recipe it was trained by (config/recipes); 'none' where it was trained without one")
     add("--metrics", type=Path, nargs="*", default=[], help="report.json and gait.json of scripts/evaluate.py about it")
     add("--commit", help="commit it was trained at; the one in the run's run.json without it")
     add("--note", help="anything else that a reader should know")
@@ -96,15 +89,16 @@ def _run(argv: Sequence[str]) -> int:
         from umc.tasks.registry import load_tasks
 
         load_tasks()
-        name, entry = ship(checkpoint, options)
+        name, entry = publish(checkpoint, options)
     difference = f"actions differ by {entry['largest_difference']:.2g} at most"
     print(f"{options.out / name}.pt: {entry['bytes']:,} bytes, {difference}")
     print(f"{options.out / MODELS}: {name} is one of {len(read_models(options.out))} policies")
     return 0
 
 
-def ship(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+def publish(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """Write a policy and its entry."""
+    import torch
     from umc.utils.naming import library_of
 
     data = read_checkpoint(checkpoint)
@@ -139,10 +133,12 @@ def ship(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[str, 
         terrain=provenance["trained"]["terrain"],
         env_overrides=trained_overrides(checkpoint, info),
     )
-    content = _packed(stripped(data, info, options.actor_only))
+    buffer = io.BytesIO()
+    torch.save(stripped(data, info, options.actor_only), buffer)
+    content = buffer.getvalue()
     if len(content) > LARGEST_FILE:
-        mend = "leave the critic out with --actor_only" if not options.actor_only else "train a smaller network"
-        raise UmcError(f"{name}.pt would have {len(content):,} bytes, more than {LARGEST_FILE:,}; {mend}")
+        fix = "leave the critic out with --actor_only" if not options.actor_only else "train a smaller network"
+        raise UmcError(f"{name}.pt would have {len(content):,} bytes, more than {LARGEST_FILE:,}; {fix}")
     folder.mkdir(parents=True, exist_ok=True)
     difference = _checked(checkpoint, info, content, folder, name)
     if again and before is not None:  # that to what was trained, not to itself
@@ -177,11 +173,11 @@ def ship(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[str, 
 
 
 def stripped(data: Mapping[str, Any], info: CheckpointInfo, actor_only: bool = False) -> dict[str, Any]:
-    """What is shipped of a checkpoint."""
+    """Return what is published of a checkpoint: networks with half-precision weights, no optimizer."""
     networks = NETWORKS[:1] if actor_only else NETWORKS
     missing = [network for network in networks if network not in data]
     if missing:
-        raise UmcError(f"the checkpoint has no {missing[0]}; ship the actor alone with --actor_only")
+        raise UmcError(f"the checkpoint has no {missing[0]}; publish the actor alone with --actor_only")
     return {
         **{network: {name: _half(name, tensor) for name, tensor in data[network].items()} for network in networks},
         "iter": data["iter"],
@@ -207,14 +203,6 @@ def _ground(info: CheckpointInfo, overrides: list[str]) -> str:
     from umc.training.task_cfg import resolve_cfgs
 
     return ground_name(resolve_cfgs(info.task, None, overrides)[0].scene.terrain)
-
-
-def _packed(content: dict[str, Any]) -> bytes:
-    import torch
-
-    buffer = io.BytesIO()
-    torch.save(content, buffer)
-    return buffer.getvalue()
 
 
 def _checked(checkpoint: Path, info: CheckpointInfo, content: bytes, folder: Path, name: str) -> float:
@@ -284,7 +272,7 @@ def _provenance(checkpoint: Path, info: CheckpointInfo, data: Mapping[str, Any])
 
 
 def metrics_of(path: Path, known: set[str]) -> dict[str, Any]:
-    """The figures of a report of scripts/evaluate.py about this policy."""
+    """The figures of a report of evaluate.py about this policy."""
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

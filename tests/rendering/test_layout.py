@@ -19,7 +19,7 @@ from umc.rendering.layout import (
     tick_seconds,
 )
 
-from tools.strip import KEPT, strip
+from tools.docs_figures import KEPT, strip
 
 GREEN, VIOLET = (10, 200, 30), (120, 20, 220)
 FRAMES, WIDTH, HEIGHT = 20, 320, 220

@@ -22,7 +22,7 @@ from umc.robots import (
     SOLO8_JOINTS,
 )
 
-from tools import portrait
+from tools import docs_figures
 
 ENGINES = ("newton_mjwarp", "ovphysx")
 ORDER = {
@@ -211,16 +211,15 @@ def test_joint_limits_hold_against_the_motors(run):
 def test_a_robot_is_pictured_without_a_screen(tmp_path):
     """The robot stands out of the light ground: its motors are the only dark pixels."""
     picture = tmp_path / "solo8.png"
-    command = [sys.executable, "-m", "tools.portrait", "UMC-Solo8-Stage1", "--out", str(picture)]
+    command = [sys.executable, "-m", "tools.docs_figures", "portrait", "UMC-Solo8-Stage1", "--out", str(picture)]
     done = subprocess.run([*command, "physics=ovphysx"], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     dark = (np.asarray(Image.open(picture)).max(axis=2) < 70).mean()
     assert 0.005 < dark < 0.1
 
 
-def test_a_picture_of_an_unknown_task_is_one_line(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["portrait", "UMC-Dog-Stage1", "--out", "dog.png"])
-    assert portrait.main() == 2
+def test_a_picture_of_an_unknown_task_is_one_line(capsys):
+    assert docs_figures.main(["portrait", "UMC-Dog-Stage1", "--out", "dog.png"]) == 2
     line = capsys.readouterr().err.splitlines()[-1]  # Warp may have said before that there is no GPU
     assert line.startswith("error: ")
     assert "UMC-Dog-Stage1" in line

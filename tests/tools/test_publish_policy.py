@@ -15,7 +15,7 @@ from umc.rl.policy import load_policy
 from umc.rl.pretrained import MODELS, read_models, verified_file
 from umc.utils.io import sha256
 
-from tools import publish_policy as shipping
+from tools import publish_policy
 from tools.publish_policy import LARGEST_FILE, TOLERANCE, largest_difference, main
 
 RECORD = {
@@ -53,7 +53,7 @@ def change(path, function):
 
 @pytest.fixture
 def out(tmp_path):
-    return tmp_path / "shipped"
+    return tmp_path / "published"
 
 
 def run(path, out, *more, capsys=None):
@@ -61,21 +61,21 @@ def run(path, out, *more, capsys=None):
     return status if capsys is None else (status, capsys.readouterr().err)
 
 
-def test_what_is_shipped_is_light_complete_and_computes_the_same(tmp_path, out):
+def test_what_is_published_is_light_complete_and_computes_the_same(tmp_path, out):
     path = trained(tmp_path / "run", terrain="", model="transformer")
     assert run(path.parent, out) == 0
     models = read_models(out)
-    shipped = verified_file("a1_transformer_stage2", out)
-    assert shipped.stat().st_size <= LARGEST_FILE < path.stat().st_size
-    data = read_checkpoint(shipped)
+    published = verified_file("a1_transformer_stage2", out)
+    assert published.stat().st_size <= LARGEST_FILE < path.stat().st_size
+    data = read_checkpoint(published)
     assert data.keys() == {"actor_state_dict", "critic_state_dict", "iter", "infos"}
     assert data["infos"].keys() == {"umc"}
-    info = checkpoint_info(data, shipped)
+    info = checkpoint_info(data, published)
     assert (info.physics, info.terrain, info.env_overrides) == ("ovphysx", "flat", ["env.scene.terrain=flat"])
-    first, second = (load_policy(one, WIDTHS["a1"]) for one in (path, shipped))
+    first, second = (load_policy(one, WIDTHS["a1"]) for one in (path, published))
     assert 0.0 < largest_difference(first, second, WIDTHS["a1"]) <= TOLERANCE
     entry = models["a1_transformer_stage2"]
-    assert entry["sha256"] == sha256(shipped)
+    assert entry["sha256"] == sha256(published)
     assert entry["source_sha256"] == sha256(path)
     assert (entry["commit"], entry["seed"], entry["recipe"]) == ("b" * 40 + " with changes", 4, None)
     assert entry["trained"]["overrides"] == RECORD["overrides"]
@@ -85,13 +85,13 @@ def test_what_is_shipped_is_light_complete_and_computes_the_same(tmp_path, out):
 def test_a_ground_that_nobody_wrote_down_is_the_tasks_own(tmp_path, out):
     path = trained(tmp_path / "run", {**RECORD, "overrides": ["physics=ovphysx"]})
     assert run(path, out) == 0
-    shipped = verified_file("a1_mlp_stage2", out)
-    assert checkpoint_info(read_checkpoint(shipped), shipped).terrain == "perlin"
+    published = verified_file("a1_mlp_stage2", out)
+    assert checkpoint_info(read_checkpoint(published), published).terrain == "perlin"
     assert read_models(out)["a1_mlp_stage2"]["trained"]["terrain"] == "perlin"
 
 
 def test_statistics_of_observations_keep_their_precision():
-    stripped = shipping.stripped(
+    stripped = publish_policy.stripped(
         {
             "actor_state_dict": {
                 "obs_normalizer._std": torch.tensor([1e-7]),
@@ -126,13 +126,13 @@ def test_nothing_is_written_where_something_is_wrong(tmp_path, out, capsys, monk
 
     refused("--recipe is missing", recipe=())
     refused("no recipe a1_mlp_cup in config/recipes; did you mean a1_mlp_cpu?", recipe=("--recipe", "a1_mlp_cup"))
-    monkeypatch.setattr(shipping, "LARGEST_FILE", 100_000)
+    monkeypatch.setattr(publish_policy, "LARGEST_FILE", 100_000)
     refused("more than 100,000; leave the critic out with --actor_only")
     monkeypatch.undo()
-    monkeypatch.setattr(shipping, "TOLERANCE", 0.0)
+    monkeypatch.setattr(publish_policy, "TOLERANCE", 0.0)
     refused("actions of the file would differ")
     monkeypatch.undo()
-    monkeypatch.setattr(shipping, "largest_difference", lambda *_: float("nan"))
+    monkeypatch.setattr(publish_policy, "largest_difference", lambda *_: float("nan"))
     refused("actions of the file would differ")
     monkeypatch.undo()
     (tmp_path / "other.json").write_text('{"kind": "faults", "policies": [{"about": {"sha256": "0"}}]}')
@@ -142,7 +142,7 @@ def test_nothing_is_written_where_something_is_wrong(tmp_path, out, capsys, monk
     change(path, lambda data: data["actor_state_dict"]["core.layers.0.weight"].fill_(1e6))
     refused("weights that half precision cannot hold")
     change(path, lambda data: data.pop("critic_state_dict"))
-    refused("ship the actor alone with --actor_only")
+    refused("publish the actor alone with --actor_only")
     (tmp_path / "run" / "run.json").unlink()
     change(path, lambda data: data["actor_state_dict"]["core.layers.0.weight"].fill_(0.0))
     refused("says at which commit it was trained; give --commit", "--actor_only")
@@ -159,11 +159,11 @@ def test_a_policy_is_replaced_only_on_purpose_and_its_figures_can_follow(tmp_pat
     assert "--replace" in err
     assert (out / "a1_mlp_stage2.pt").read_bytes() == first
     assert run(path, out, "--replace", "--note", "second") == 0
-    shipped = verified_file("a1_mlp_stage2", out)
-    assert shipped.read_bytes() != first
+    published = verified_file("a1_mlp_stage2", out)
+    assert published.read_bytes() != first
     before = read_models(out)["a1_mlp_stage2"]
 
-    # a report about the shipped file itself is added to its entry; all else stays
+    # a report about the published file itself is added to its entry; all else stays
     figure = {"value": 0.123456, "low": 0.1, "high": 0.2}
     figures = {"reached@3": figure, "failed": None, "survival": figure}
     report = {
@@ -173,19 +173,21 @@ def test_a_policy_is_replaced_only_on_purpose_and_its_figures_can_follow(tmp_pat
         "departures_from_paper": ["simulator"],
         "policies": [
             {"about": {"sha256": "0" * 64}, "average": {}, "scenarios": {}},
-            {"about": {"sha256": sha256(shipped)}, "average": figures, "scenarios": {"1": figures}},
+            {"about": {"sha256": sha256(published)}, "average": figures, "scenarios": {"1": figures}},
         ],
     }
     (tmp_path / "report.json").write_text(json.dumps(report))
-    gait = {"kind": "healthy", "checkpoint": {"path": "p", "sha256": sha256(shipped)}, "num_envs": 64}
+    gait = {"kind": "healthy", "checkpoint": {"path": "p", "sha256": sha256(published)}, "num_envs": 64}
     gait |= {"task": "UMC-A1-Stage1", "physics": "ovphysx", "seed": 1, "gait": {"forward_speed": 0.4678912}}
     (tmp_path / "gait.json").write_text(json.dumps(gait))
     assert (
-        main([str(shipped), "--out", str(out), "--metrics", *(str(tmp_path / f"{n}.json") for n in ("report", "gait"))])
+        main(
+            [str(published), "--out", str(out), "--metrics", *(str(tmp_path / f"{n}.json") for n in ("report", "gait"))]
+        )
         == 0
     )
     after = read_models(out)["a1_mlp_stage2"]
-    assert verified_file("a1_mlp_stage2", out) == shipped
+    assert verified_file("a1_mlp_stage2", out) == published
     metrics = after.pop("metrics")
     assert before.pop("metrics") == {}
     assert after == before
@@ -197,7 +199,7 @@ def test_a_policy_is_replaced_only_on_purpose_and_its_figures_can_follow(tmp_pat
     assert metrics["healthy"]["forward_speed"] == 0.4679
 
 
-def test_an_agent_that_is_not_as_registered_is_not_shipped(tmp_path, out, capsys):
+def test_an_agent_that_is_not_as_registered_is_not_published(tmp_path, out, capsys):
     """Without its run folder the file is loaded with the registered agent, which clips no action."""
     path = trained(tmp_path / "run")
     agent = write_agent(tmp_path / "run", clip_actions=0.001)

@@ -261,7 +261,7 @@ def _curves(
     options: argparse.Namespace, section: Section, paths: Mapping[Path, CheckpointInfo]
 ) -> list[tuple[str, str]]:
     """Draw the learning curves that were asked for; pictures of earlier ones stay. Each stands with its own ground."""
-    from tools.curves import plot_run
+    from tools.docs_figures import plot_run
 
     runs = dict(token.split("=", 1) for token in options.curves if "=" in token)
     wrong = [token for token in options.curves if "=" not in token or not Path(token.split("=", 1)[1]).is_dir()]
