@@ -21,7 +21,7 @@ from umc.rendering.film_cfg import QUICK, FilmCfg, add_film_arguments, check_out
 from umc.rendering.layout import ALARM, SENSOR, Moment, Take
 from umc.utils.errors import UmcError
 
-from tools import strip
+from tools import docs_figures
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 TIMEOUT_S = 500
@@ -86,10 +86,11 @@ def test_a_strip_writes_its_picture_and_refuses_what_it_cannot_show(tmp_path, mo
             take.moments.append(Moment(step, 0.01 * step))
         return [take], 0.02
 
-    monkeypatch.setattr(strip, "film_takes", film)
+    monkeypatch.setattr("umc.rendering.film.film_takes", film)
     out = tmp_path / "walk.png"
     common = ["--checkpoint", checkpoint, "env.scene.terrain=flat"]
-    assert strip.main([*common, "--out", str(out), "--begin", "1", "--apart", "0.1", "--stills", "3"]) == 0
+    stills = ["--begin", "1", "--apart", "0.1", "--stills", "3"]
+    assert docs_figures.main(["strip", *common, "--out", str(out), *stills]) == 0
     assert asked == {"steps": [50, 55, 60], "scenario": (8,), "count": 1}
     assert Image.open(out).size[0] > 3 * 60
     for arguments, words in [
@@ -99,7 +100,7 @@ def test_a_strip_writes_its_picture_and_refuses_what_it_cannot_show(tmp_path, mo
         (["--checkpoint", "nowhere.pt", "--out", str(out)], "no checkpoint at nowhere.pt"),
     ]:
         capsys.readouterr()
-        assert strip.main(arguments) == 2
+        assert docs_figures.main(["strip", *arguments]) == 2
         line = capsys.readouterr().err.splitlines()[-1]
         assert line.startswith("error: ")
         assert words in line
