@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts of the live viewer without a simulator: table, numbers, attention picture, flags, and the mended visualizer."""
+"""Parts of the live viewer without a simulator: table, numbers, attention picture, flags, and the patched visualizer."""
 
 import argparse
 import importlib.util
@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 import warp as wp
 from umc.mdp import JointRow, SeveritySpan
-from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR
+from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR, rgb
 from umc.utils.errors import UmcError
 from umc.viewer import live
-from umc.viewer import patches as mend
 from umc.viewer.attention_map import CELL, DARK, AttentionMap
 from umc.viewer.panel import slider_range, table
-from umc.viewer.plots import CHARTS, SECONDS, History, now
+from umc.viewer.patches import patch_viser_visualizer
+from umc.viewer.plots import CHARTS, SECONDS, History, latest_numbers
 
 JOINTS = ("FL_hip_joint", "FL_calf_joint", "FR_hip_joint")
 
 
 def css(color: tuple[float, float, float]) -> str:
-    return "color:rgb({}, {}, {})".format(*(round(255 * value) for value in color))
+    return "color:rgb({}, {}, {})".format(*rgb(color))
 
 
-def test_the_table_says_what_is_wrong_in_the_colours_of_the_links():
+def test_the_table_says_what_is_wrong_in_the_colors_of_the_links():
     rows = [
         JointRow(JOINTS[0], (), (), "", False, None, "FL_hip"),
         JointRow(JOINTS[1], ("rom", "dead"), (0.3, 0.0), "0.3, <b>", True, 1.5, "FL_calf"),
@@ -54,10 +54,10 @@ def test_a_history_keeps_the_last_seconds_of_all_joints():
     assert np.array_equal(position[1], 10.0 * np.arange(40, length + 40))
     assert np.isnan(speed[3]).all()
     assert torque[3][-1] == 10.0 * (length + 39)
-    assert "<td>torque [N*m]</td>" in now([position, speed, torque])
+    assert "<td>torque [N*m]</td>" in latest_numbers([position, speed, torque])
     history.clear()
     assert [len(curve[0]) for curve in history.of(0)] == [0, 0, 0]
-    assert "torque" not in now(history.of(0))
+    assert "torque" not in latest_numbers(history.of(0))
 
 
 def test_an_attention_picture_is_dark_where_much_is_read_and_white_where_nobody_reads():
@@ -115,11 +115,11 @@ def test_a_missing_viser_is_one_line(monkeypatch):
         live.is_live(options())
 
 
-def test_the_mended_visualizer_reads_warps_arrays():
+def test_the_patched_visualizer_reads_warps_arrays():
     from isaaclab_visualizers.viser.viser_visualizer import NewtonViewerViser
 
-    mend.mend_viser_visualizer()
-    mend.mend_viser_visualizer()
+    patch_viser_visualizer()
+    patch_viser_visualizer()
     array = wp.array([[1.0, 2.0]], dtype=float, device="cpu")
     assert NewtonViewerViser._to_numpy(array).tolist() == [[1.0, 2.0]]
     assert NewtonViewerViser._to_numpy(None) is None

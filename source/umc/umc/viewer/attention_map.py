@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The attention of a transformer policy as a picture: who reads whom, joint by joint."""
+"""The attention of a transformer policy as a picture: which token reads which."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from umc.rendering.colors import FAULT_COLOR
+from umc.rendering.colors import FAULT_COLOR, rgb
 
 CELL = 22
 """Side of a cell [px]."""
@@ -22,14 +22,14 @@ CONTEXT = "context"
 """Name of the last token, which carries base observations and fault flag."""
 
 DARK = (8, 48, 107)
-"""Colour of a token that takes all attention, red-green-blue; one that takes none is white."""
+"""Color of the largest share of attention, red-green-blue; none is white."""
 
-INK, DEAD = (25, 28, 33), tuple(round(255 * value) for value in FAULT_COLOR)
-"""Colours of labels: of living tokens, and of joints that nobody may read."""
+INK, DEAD = (25, 28, 33), rgb(FAULT_COLOR)
+"""Colors of labels: of tokens, and of joints with a dead sensor."""
 
 
 class AttentionMap:
-    """Draws maps of one policy.
+    """Draw the attention maps of one policy.
 
     Args:
         joint_names: Its joints, in order; the context token follows.
@@ -41,14 +41,14 @@ class AttentionMap:
         self._margin = round(max(self._font.getlength(name) for name in self._names)) + FONT
 
     def draw(self, shares: NDArray[np.floating], dead: Sequence[bool]) -> NDArray[np.uint8]:
-        """Makes the picture.
+        """Draw one map.
 
         Args:
-            shares: Which part of its attention each token (row) gives to each (column). Shape is (J + 1, J + 1).
+            shares: Share of its attention that each token (row) gives to each (column). Shape is (J + 1, J + 1).
             dead: Joints whose sensor is dead. Length J.
 
         Returns:
-            The picture; colours run from white to the largest share. Shape is (height, width, 3).
+            The picture; colors run from white to the largest share. Shape is (height, width, 3).
         """
         tokens, margin = len(self._names), self._margin
         most = max(float(shares.max()), 1.0e-6)
@@ -63,7 +63,7 @@ class AttentionMap:
         return np.asarray(canvas)
 
     def _labels(self, dead: Sequence[bool], at: int, anchor: str) -> Image.Image:
-        """Names of all tokens, one below the other."""
+        """Draw the names of all tokens, one below the other."""
         labels = Image.new("RGB", (self._margin, CELL * len(self._names)), "white")
         draw = ImageDraw.Draw(labels)
         for number, name in enumerate(self._names):

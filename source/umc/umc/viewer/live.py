@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ``scripts/play.py --viz viser`` calls: lets a policy walk in real time while somebody breaks its joints."""
+"""What ``scripts/play.py --viz viser`` calls: let a policy walk in real time while a user breaks its joints."""
 
 from __future__ import annotations
 
@@ -28,27 +28,23 @@ VIEWER = "viser"
 """Isaac Lab's name of the visualizer."""
 
 HOST, PORT = "localhost", 8080
-"""Where the page is served without flags: to this machine only, since nobody is asked who they are."""
+"""Default address of the page: this machine only, since there is no login."""
 
 LIVE_STEPS = 30_000
-"""Longest episode on flat ground [env steps]: 10 min, in which a fault made by hand lasts."""
+"""Longest episode on flat ground [env steps]: 10 min, since a reset ends manual faults."""
 
 STANDING_TASK = "UMC-A1-Stage1"
 """Task without ``--checkpoint`` and ``--task``."""
 
 REFRESH = 5
-"""Env steps from one refreshing of table, plots and attention map to the next: ten times a second."""
+"""Env steps between two updates of table, plots and attention map: ten updates a second."""
 
-LATEST = 0.5
-"""Seconds that the picture may be late before it stops catching up."""
+MAX_LAG = 0.5
+"""Lag behind real time that is still caught up [s]."""
 
 
 def add_live_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags that only this viewer reads.
-
-    Args:
-        parser: The parser.
-    """
+    """Add the flags that only this viewer reads."""
     add = parser.add_argument
     add("--port", type=int, help=f"with --viz viser: port of the page; {PORT} without it, or the next that is free")
     add("--host", help=f"with --viz viser: who may see it; {HOST} without it, 0.0.0.0 for everybody in the network")
@@ -56,17 +52,7 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def is_live(options: argparse.Namespace) -> bool:
-    """Whether the flags ask for this viewer.
-
-    Args:
-        options: The flags.
-
-    Returns:
-        True if they do.
-
-    Raises:
-        UmcError: If they contradict each other, or viser is not installed.
-    """
+    """Return whether the flags ask for this viewer; UmcError if they contradict each other or viser is missing."""
     if VIEWER not in (options.visualizer or ()):
         for name in ("port", "host", "ledger"):
             if getattr(options, name) is not None:
@@ -80,15 +66,12 @@ def is_live(options: argparse.Namespace) -> bool:
 
 
 def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -> int:
-    """Serves the page until Ctrl-C, or for as many env steps as ``--steps`` says.
+    """Serve the page until Ctrl-C or for ``--steps`` env steps, and return 0.
 
     Args:
         options: Flags.
         overrides: Presets and overrides as typed.
-        cfg: Scenario and onset that are planned; faults can be made by hand besides.
-
-    Returns:
-        0.
+        cfg: Scenario and onset of the planned fault.
 
     Raises:
         UmcError: If checkpoint, task or an override is wrong, or the page cannot be served.
@@ -96,7 +79,8 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
     from umc.utils.console import quiet
 
     with quiet():
-        session = prepare(options, overrides) if options.checkpoint is not None else standing(options, overrides)
+        make = session_without_policy if options.checkpoint is None else prepare
+        session = make(options, overrides)
     stage2 = bool(session.candidates) and session.info.stage == 2
     if options.scenario is None and stage2:
         cfg = replace(cfg, scenario=STAGE2_SCENARIO)
@@ -113,19 +97,8 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
     return 0
 
 
-def standing(options: argparse.Namespace, overrides: list[str]) -> Session:
-    """A session without a policy: the robot holds its default pose.
-
-    Args:
-        options: Flags.
-        overrides: Presets and overrides as typed.
-
-    Returns:
-        The session, without candidates.
-
-    Raises:
-        UmcError: If the task or an override is unknown.
-    """
+def session_without_policy(options: argparse.Namespace, overrides: list[str]) -> Session:
+    """Return a session without a policy, whose robot holds its default pose; UmcError if the task is unknown."""
     from umc.tasks.registry import checked_task
     from umc.training.task_cfg import check_launch, pick_device, resolve_cfgs
 
@@ -139,13 +112,13 @@ def standing(options: argparse.Namespace, overrides: list[str]) -> Session:
 
 
 def _configure(session: Session, protocol: Protocol) -> None:
-    """Makes a task ready to be shown and broken."""
+    """Prepare a task for the viewer and for manual faults."""
     from umc.evaluation.conditions import FAULT_TERM, make_calm, set_faults
     from umc.mdp import CommandFaultsCfg
-    from umc.viewer.patches import mend_viser_visualizer
+    from umc.viewer.patches import patch_viser_visualizer
     from umc.viewer.scene import visualizer_cfg
 
-    mend_viser_visualizer()
+    patch_viser_visualizer()
     cfg, options = session.env_cfg, session.options
     make_calm(cfg, protocol.command, options.num_envs or 1, protocol.steps, protocol.seed)
     set_faults(cfg, protocol)
@@ -158,14 +131,14 @@ def _configure(session: Session, protocol: Protocol) -> None:
 
 
 @dataclass
-class _Pilot:
-    """Acts; before each action it does what was clicked, since callbacks of the page run in other threads."""
+class _Actor:
+    """Act; do what was clicked before each action, since callbacks of the page run in other threads."""
 
     policy: LoadedPolicy | None
     panel: Panel
     num_actions: int
     seen: TensorDict | None = None
-    """What the last action answers."""
+    """Observations of the last action."""
 
     def __call__(self, obs: TensorDict) -> torch.Tensor:
         import torch
@@ -180,7 +153,7 @@ class _Pilot:
 def _play(
     env: ManagerBasedRLEnv, policy: LoadedPolicy | None, protocol: Protocol, session: Session, endless: bool
 ) -> None:
-    """Walks, episode after episode."""
+    """Step the policy, episode after episode."""
     import torch
 
     from umc.evaluation.rollout import begin, drive
@@ -191,27 +164,27 @@ def _play(
     scene = Scene(env)
     board = FaultBoard(env)
     panel = Panel(scene.server, env, board, title(session), policy)
-    pilot = _Pilot(policy, panel, env.action_manager.total_action_dim)
+    actor = _Actor(policy, panel, env.action_manager.total_action_dim)
     print(f"viewer: {scene.url(session.options.host or HOST)} (press Ctrl-C to end)", flush=True)
     while True:
         obs = begin(env, protocol)
         panel.say("")
         due = time.monotonic()
-        for step in drive(env, pilot, obs, protocol.steps, None):
+        for step in drive(env, actor, obs, protocol.steps, None):
             if panel.follows:
                 scene.follow(panel.env_id)
             panel.record()
             if step.number % REFRESH == 0:
-                scene.paint()
+                scene.painter.paint()
                 with torch.inference_mode():
-                    panel.refresh(pilot.seen)
+                    panel.refresh(actor.seen)
             fell = _fallen(env)
             if bool(fell[panel.env_id]):
-                panel.say("The robot fell: it was set up again, healed.")
-            if bool((step.fell & ~fell).any()):  # the page's Reset Episode, which the env has already obeyed
+                panel.say("The robot fell: it was reset, which heals it.")
+            if bool((step.fell & ~fell).any()):  # the page's Reset Episode, which the env has already done
                 break
             scene.check()
-            due = max(due + env.step_dt, time.monotonic() - LATEST)
+            due = max(due + env.step_dt, time.monotonic() - MAX_LAG)
             time.sleep(max(due - time.monotonic(), 0.0))
         else:
             if not endless:
@@ -219,7 +192,7 @@ def _play(
 
 
 def _fallen(env: ManagerBasedRLEnv) -> torch.Tensor:
-    """Envs whose last step ended an episode by a term that is no time-out. Shape is (E,)."""
+    """Return the envs whose last step ended an episode other than by time-out. Shape is (E,)."""
     import torch
 
     manager = env.termination_manager
@@ -228,14 +201,7 @@ def _fallen(env: ManagerBasedRLEnv) -> torch.Tensor:
 
 
 def title(session: Session) -> str:
-    """Whose joints these are.
-
-    Args:
-        session: What is shown.
-
-    Returns:
-        A few words.
-    """
+    """Return the robot and policy in a few words."""
     if not session.candidates:
         return f"{session.task}, no policy: the robot holds its default pose"
     info = session.info

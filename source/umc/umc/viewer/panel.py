@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The controls of the page: what is wrong with each joint, buttons that break and heal, plots, attention map."""
+"""The controls of the page: faults of each joint, buttons to break and heal it, plots, attention map."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import torch
 
 from umc.faults import JointKind, find_kind
 from umc.mdp import FaultBoard, JointRow, SeveritySpan, fault_state
-from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR
+from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR, rgb
 from umc.utils.errors import UmcError
 from umc.viewer.attention_map import AttentionMap
 from umc.viewer.plots import History, Plots, measure
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from umc.rl.policy import LoadedPolicy
 
 ALL_BLOCKS = "mean of all"
-"""Choice of the attention map that shows no single block."""
+"""Choice of the attention map for the mean over all blocks."""
 
 NO_POLICY = "No policy, no attention: give a --checkpoint."
 NO_ATTENTION = "This policy is an MLP: it has no attention to show."
 
-STEPS_OF_A_SLIDER = 100
-"""Severities that a slider can be set to, about."""
+SLIDER_STEPS = 100
+"""Approximate number of severities that a slider offers."""
 
 ROUNDING = 1e-6
-"""Part of a step by which a number may miss a round one, being a float."""
+"""Part of a step by which a float may miss a round number."""
 
 TABLE_ID = "umc-faults"
 """Id of the table in the page."""
 
-HEADS = ("joint", "fault", "severity", "told", "since")
+HEADS = ("joint", "fault", "severity", "detected", "since")
 """Columns of the table."""
 
 FIRST = -10.0
-"""Place of the first of these controls: before Isaac Lab's own, which are there already."""
+"""Order of the first of these controls: before Isaac Lab's own."""
 
 ASIDE = 340
 """Width of the panel with plots and attention map [px]."""
@@ -58,15 +58,15 @@ WIDTH = "large"
 class Panel:
     """The page's controls, for one env at a time.
 
-    Callbacks of the page run in threads of their own; they only note what to do, and :meth:`do_clicks` does it. The
-    slider is the exception: it is set at once, for who moves it before the next step would lose that move.
+    Callbacks of the page run in threads of their own and only queue what to do; :meth:`do_clicks` does it. The slider
+    is replaced at once: a move before the next step would be lost otherwise.
 
     Args:
         server: viser's server.
         env: The environment.
         board: Its faults.
-        title: Who walks.
-        policy: The policy; None if there is none.
+        title: Name of the robot and policy.
+        policy: The policy, if there is one.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Panel:
     ) -> None:
         self._env, self._board, self._policy = env, board, policy
         self._state = fault_state(env)
-        # found here, in the simulation's own thread
+        # read here, in the simulation's own thread
         self._spans = {(joint, kind): board.span(joint, kind) for joint in board.joint_names for kind in board.kinds}
         self._slider = threading.Lock()
         self._clicks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -82,8 +82,8 @@ class Panel:
         self._table_text = ""
         self._history = History(env.step_dt, len(board.joint_names))
         self.env_id = 0
-        """The env that is shown."""
-        # the page's threads read what the simulation's thread has last seen
+        """Env that is shown."""
+        # what the simulation's thread has last read, for the page's threads
         self._rows = board.rows(self.env_id)
         self.follows = True
         """Whether the camera follows the robot."""
@@ -107,16 +107,12 @@ class Panel:
         aside.set_width(ASIDE)
 
     def say(self, line: str) -> None:
-        """Shows a line above the table.
-
-        Args:
-            line: The line; empty to take the last one away.
-        """
+        """Show a line above the table; an empty one removes the last."""
         self._line.content = f"*{line}*" if line else ""
         self._line.visible = bool(line)
 
     def do_clicks(self) -> None:
-        """Does what has been clicked since the last call; what makes no sense is said in the page."""
+        """Do what has been clicked since the last call; show errors in the page."""
         while True:
             try:
                 click = self._clicks.get_nowait()
@@ -129,16 +125,12 @@ class Panel:
                 self.say(f"{error}")
 
     def record(self) -> None:
-        """Takes the env step that has just been taken into the plots."""
+        """Add the last env step to the plots."""
         self._time += self._env.step_dt
         self._history.add(self._time, measure(self._env, self.env_id))
 
     def refresh(self, obs: TensorDict | None) -> None:
-        """Brings table, plots and attention map up to date.
-
-        Args:
-            obs: What the last action answered; None before the first.
-        """
+        """Update table, plots and, from the observations of the last action, the attention map."""
         self._rows = self._board.rows(self.env_id)
         text = table(self._rows, self._selected.value)
         if text != self._table_text:
@@ -162,14 +154,14 @@ class Panel:
         self._table = gui.add_html("")
         self._selected = gui.add_dropdown("Joint", self._board.joint_names)
         self._kind = gui.add_dropdown("Fault", self._board.kinds)
-        self._severity = gui.add_slider("Severity", 0.0, 1.0, 1.0, 0.0)  # keeps the place
+        self._severity = gui.add_slider("Severity", 0.0, 1.0, 1.0, 0.0)  # a placeholder
         self._hint = gui.add_markdown("")
         break_it = gui.add_button("Break", color="red", hint="The joint has this fault from the next step on")
         heal_it = gui.add_button("Heal this joint", color="green")
         heal_all = gui.add_button("Heal all", color="green")
         self._selected.on_update(lambda _: self._set_slider())
         self._kind.on_update(lambda _: self._set_slider())
-        # what is chosen is read when it is clicked, not when it is done
+        # read the choice at the click, not when it is done
         break_it.on_click(lambda _: self._later(self._break, *self._chosen()))
         heal_it.on_click(lambda _: self._later(self._board.clear, self.env_id, self._selected.value))
         heal_all.on_click(lambda _: self._later(self._board.clear, self.env_id))
@@ -185,7 +177,7 @@ class Panel:
         self._board.inject(self.env_id, joint, kind, severity if find_kind(kind).unit else None)
 
     def _slide(self, event: Any) -> None:
-        """A fault that is on gets harder or milder with the slider; one that is not waits for its button."""
+        """Change the severity of a fault that is on; one that is not waits for its button."""
         if event.target is not self._severity:  # another joint or kind has been chosen since
             return
         joint, kind, severity = self._chosen()
@@ -198,10 +190,10 @@ class Panel:
         self._clicks.put(change)
 
     def _set_slider(self) -> None:
-        """Lets the slider offer what makes sense for the chosen joint and kind; it starts at a fault that is on.
+        """Create the slider for the chosen joint and kind, at the severity of a fault that is on.
 
-        It is a new one each time: the number box that viser 1.1 puts beside a slider forgets the next number that is
-        pasted into it when the slider's ends and decimals change.
+        It is a new one each time: the number box beside a slider of viser 1.1 loses the next number that is pasted
+        into it when the range and decimals of the slider change.
         """
         with self._slider:
             joint, kind = self._selected.value, self._kind.value
@@ -234,7 +226,7 @@ class Panel:
             return
         self._map = AttentionMap(policy.actor.layout.joint_names)
         self._block = gui.add_dropdown("Block", [ALL_BLOCKS, *(str(number + 1) for number in range(blocks))])
-        gui.add_markdown("Each row is a token that reads: the darker a cell, the more it reads of that column's token.")
+        gui.add_markdown("Each row is a token: the darker a cell, the more attention it gives to that column.")
         tokens = policy.actor.layout.num_joints
         blank = torch.zeros(tokens + 1, tokens + 1).numpy()
         self._picture = gui.add_image(self._map.draw(blank, [False] * tokens), format="png")
@@ -251,16 +243,11 @@ class Panel:
 
 
 def slider_range(span: SeveritySpan) -> tuple[float, float, float, float]:
-    """What a slider can be set to: round numbers within a span, for its box shows no others.
+    """Return min, max, step and first value of a slider: round numbers within a span, which its number box can show.
 
-    Args:
-        span: What severities make sense.
-
-    Returns:
-        Least, most, step and first value. The step is a power of ten, of which about :data:`STEPS_OF_A_SLIDER` fit in;
-        1 for a number of env steps.
+    The step is a power of ten, about ``1 / SLIDER_STEPS`` of the span; 1 for a number of env steps.
     """
-    exponent = 0 if span.unit == "env steps" else math.floor(math.log10((span.high - span.low) / STEPS_OF_A_SLIDER))
+    exponent = 0 if span.unit == "env steps" else math.floor(math.log10((span.high - span.low) / SLIDER_STEPS))
     step = 10.0**exponent
 
     def rounded(steps: float) -> float:
@@ -272,20 +259,12 @@ def slider_range(span: SeveritySpan) -> tuple[float, float, float, float]:
 
 
 def table(rows: Sequence[JointRow], selected: str) -> str:
-    """The state of all joints.
-
-    Args:
-        rows: What is wrong with each.
-        selected: The joint that is chosen in the page.
-
-    Returns:
-        HTML.
-    """
+    """Return the faults of all joints as HTML, with the row of the selected joint in bold."""
     heads = "".join(f'<th style="text-align:left">{head}</th>' for head in HEADS)
     body = []
     for row in rows:
         broken = any(isinstance(find_kind(kind), JointKind) for kind in row.kinds)
-        color = _css(FAULT_COLOR if broken else SENSOR_COLOR) if row.kinds else "inherit"
+        color = "rgb({}, {}, {})".format(*rgb(FAULT_COLOR if broken else SENSOR_COLOR)) if row.kinds else "inherit"
         cells = (
             row.joint.removesuffix("_joint"),
             ", ".join(row.kinds) or "healthy",
@@ -300,7 +279,3 @@ def table(rows: Sequence[JointRow], selected: str) -> str:
     return (
         f'<table id="{TABLE_ID}" style="{style}"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table>'
     )
-
-
-def _css(color: tuple[float, float, float]) -> str:
-    return "rgb({}, {}, {})".format(*(round(255 * value) for value in color))

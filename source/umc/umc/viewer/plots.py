@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Position, speed and torque of one joint over the last seconds, against what the joint can do now."""
+"""Position, speed and torque of one joint over the last seconds, and its limits."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
 
 SECONDS = 5.0
-"""What the plots show [s]."""
+"""Length of the plots [s]."""
 
 CHARTS = (("position [rad]", "lower", "upper"), ("speed [rad/s]", "velocity", None), ("torque [N*m]", "effort", None))
-"""What each chart shows, and the limits beside it; one limit holds both ways."""
+"""Quantity of each chart, and its lower and upper limit; a single limit holds in both directions."""
 
 CURVE, LIMIT = "#1f4e9c", "#d22018"
-"""Colours of what the joint does and of its limits."""
+"""Colors of the signal and of its limits."""
 
 NOW_ID = "umc-now"
-"""Id of the newest numbers in the page."""
+"""Id of the table of newest numbers in the page."""
 
 HEIGHT = 130
 """Height of a chart [px]."""
 
 
 class History:
-    """What all joints of one env did in the last seconds, so that another joint can be looked at any time.
+    """Signals of all joints of one env over the last seconds.
 
     Args:
         step_dt: Length of an env step [s].
@@ -45,29 +45,17 @@ class History:
         self._count = 0
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Remove all steps."""
         self._count = 0
 
     def add(self, time: float, values: np.ndarray) -> None:
-        """Takes a step in.
-
-        Args:
-            time: When it was [s].
-            values: Value, lower and upper limit of each chart's quantity. Shape is (charts, 3, J).
-        """
+        """Add a step: time [s]; value, lower and upper limit of each quantity, shape (charts, 3, J)."""
         row = self._count % len(self._time)
         self._time[row], self._values[row] = time, values
         self._count += 1
 
     def of(self, joint: int) -> list[tuple[np.ndarray, ...]]:
-        """What one joint did.
-
-        Args:
-            joint: Its number.
-
-        Returns:
-            For each chart time [s], value, lower and upper limit; a limit that does not exist is NaN.
-        """
+        """Return time [s], value, lower and upper limit of one joint for each chart; a missing limit is NaN."""
         length = len(self._time)
         first = max(self._count - length, 0)
         rows = np.arange(first, self._count) % length
@@ -77,15 +65,7 @@ class History:
 
 
 def measure(env: ManagerBasedRLEnv, env_id: int) -> np.ndarray:
-    """What the joints of an env do, and what they can do.
-
-    Args:
-        env: The environment.
-        env_id: The env.
-
-    Returns:
-        Value, lower and upper limit of each chart's quantity. Shape is (charts, 3, J).
-    """
+    """Return value, lower and upper limit of each quantity in an env. Shape is (charts, 3, J)."""
     robot: Any = env.scene["robot"]
     term = joint_faults_of(env)
     assert term.writer is not None  # a fault board is there
@@ -100,11 +80,7 @@ def measure(env: ManagerBasedRLEnv, env_id: int) -> np.ndarray:
 
 
 class Plots:
-    """The three charts in the page.
-
-    Args:
-        gui: viser's interface.
-    """
+    """The three charts in the page."""
 
     def __init__(self, gui: Any) -> None:
         from viser import uplot
@@ -117,8 +93,8 @@ class Plots:
             series = (
                 uplot.Series(label="time [s]"),
                 uplot.Series(label=name, stroke=CURVE, width=2),
-                uplot.Series(label="least", **limit),
-                uplot.Series(label="most", **limit),
+                uplot.Series(label="min", **limit),
+                uplot.Series(label="max", **limit),
             )
             self._handles.append(
                 gui.add_uplot(
@@ -132,26 +108,15 @@ class Plots:
             )
 
     def show(self, curves: list[tuple[np.ndarray, ...]]) -> None:
-        """Draws anew.
-
-        Args:
-            curves: What :meth:`History.of` gives.
-        """
+        """Redraw from :meth:`History.of`."""
         for handle, curve in zip(self._handles, curves, strict=True):
             if len(curve[0]) > 1:
                 handle.data = curve
-        self._now.content = now(curves)
+        self._now.content = latest_numbers(curves)
 
 
-def now(curves: list[tuple[np.ndarray, ...]]) -> str:
-    """The newest numbers of a joint.
-
-    Args:
-        curves: What :meth:`History.of` gives.
-
-    Returns:
-        HTML.
-    """
+def latest_numbers(curves: list[tuple[np.ndarray, ...]]) -> str:
+    """Return the newest numbers of :meth:`History.of` as HTML."""
     rows = []
     for (name, _, _), (_, value, low, high) in zip(CHARTS, curves, strict=True):
         if len(value):
@@ -159,6 +124,6 @@ def now(curves: list[tuple[np.ndarray, ...]]) -> str:
                 f'<td style="text-align:right">{number:.2f}</td>' for number in (value[-1], low[-1], high[-1])
             )
             rows.append(f'<tr data-quantity="{name.split()[0]}"><td>{name}</td>{numbers}</tr>')
-    heads = "".join(f'<th style="text-align:right">{head}</th>' for head in ("now", "least", "most"))
+    heads = "".join(f'<th style="text-align:right">{head}</th>' for head in ("now", "min", "max"))
     style = "width:100%;font-size:0.75em;line-height:1.25;border-spacing:0"
     return f'<table id="{NOW_ID}" style="{style}"><tr><th></th>{heads}</tr>{"".join(rows)}</table>'
