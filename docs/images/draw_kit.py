@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draw the pictures of the Kit extension without Kit: its icon, and its panel beside a coloured robot.
+"""Draw the pictures of the Kit extension without Kit: its icon, and its panel beside a colored robot.
 
 The panel is what exts/umc builds on the stand-ins of tests/kit, laid out here; the robot is what umc.kit leaves on a
 USD stage. Neither is a screenshot, and the picture says so. Usage: ./isaaclab.sh -p docs/images/draw_kit.py
@@ -56,7 +56,7 @@ def font(size: int) -> ImageFont.FreeTypeFont:
 
 
 def css(packed: int) -> tuple[int, int, int, int]:
-    """A colour of omni.ui, 0xAABBGGRR."""
+    """A color of omni.ui, 0xAABBGGRR."""
     return packed & 255, packed >> 8 & 255, packed >> 16 & 255, packed >> 24
 
 
@@ -141,7 +141,7 @@ def points(shape: UsdGeom.Gprim) -> NDArray[np.float64]:
 
 
 def paint_robot(image: Image.Image, stage: Usd.Stage, middle: tuple[float, float]) -> None:
-    """Paints the facets of all shapes, back to front, in the colours that the stage gives them."""
+    """Paints the facets of all shapes, back to front, in the colors that the stage gives them."""
     yaw, pitch = np.radians(62.0), np.radians(24.0)
     right = np.array((-np.sin(yaw), np.cos(yaw), 0.0))
     forward = -np.array((np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), np.sin(pitch)))

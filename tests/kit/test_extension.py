@@ -125,7 +125,7 @@ def test_mistakes_are_shown_in_red(kit, extension, env):
     assert not env.board.faults[0]
 
 
-def test_env_selector_moves_table_and_colours(kit, extension, env, stage):
+def test_env_selector_moves_table_and_colors(kit, extension, env, stage):
     env.board.inject(2, "hip", "dead")
     field = kit.find(fake_kit.IntField)[0].model
     field._type(2)
@@ -142,7 +142,7 @@ def test_env_selector_moves_table_and_colours(kit, extension, env, stage):
     assert field.get_value_as_int() == 2
 
 
-def test_check_box_switches_colours(kit, extension, env, stage):
+def test_check_box_switches_colors(kit, extension, env, stage):
     box = kit.find(fake_kit.CheckBox)[0].model
     assert box.get_value_as_bool()
     env.board.inject(0, "hip", "dead")
@@ -153,11 +153,11 @@ def test_check_box_switches_colours(kit, extension, env, stage):
     assert "dead" in texts(kit)
 
 
-def test_links_without_colour_are_named(kit, extension, env, stage):
+def test_links_without_color_are_named(kit, extension, env, stage):
     stage.RemovePrim("/World/envs/env_0/Robot/thigh/shape")
     env.board.inject(0, "hip", "dead")
     kit.update()
-    assert any(text.startswith("no colours for thigh") for text in texts(kit))
+    assert any(text.startswith("no colors for thigh") for text in texts(kit))
 
 
 def test_the_table_follows_the_task(kit, extension, env, monkeypatch):
@@ -224,7 +224,7 @@ def test_switching_off_leaves_nothing_behind(kit, extension, env, stage, broken)
     extension.on_shutdown()
 
 
-def test_without_umc_it_names_the_mend_and_does_no_harm(kit, monkeypatch, caplog):
+def test_without_umc_it_names_the_fix_and_does_no_harm(kit, monkeypatch, caplog):
     real = builtins.__import__
 
     def without_umc(name: str, *rest: object, **keywords: object) -> object:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The extension on a running task: a click breaks a joint of the simulated robot and colours its link on the stage."""
+"""The extension on a running task: a click breaks a joint of the simulated robot and colors its link on the stage."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Colours on real USD stages: what is seen, what is left alone, and that nothing stays behind."""
+"""Colors on real USD stages: what is seen, what is left alone, and that nothing stays behind."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_no_prim_is_recomposed(stage):
     assert recomposed == []
 
 
-def test_the_same_colours_again_write_nothing(stage):
+def test_the_same_colors_again_write_nothing(stage):
     colors, notices = LinkColors(), []
     colors.show(stage, ROBOT, {"FL_calf": RED})
     listener = Tf.Notice.Register(Usd.Notice.ObjectsChanged, lambda notice, _: notices.append(notice), stage)
@@ -129,7 +129,7 @@ def test_bound_materials_give_way_and_come_back():
     assert text(stage) == untouched
 
 
-def test_links_nested_below_a_link_keep_their_own_colour():
+def test_links_nested_below_a_link_keep_their_own_color():
     stage = Usd.Stage.CreateInMemory()
     link(stage, "/Robot/thigh")
     link(stage, "/Robot/thigh/shin")
@@ -140,7 +140,7 @@ def test_links_nested_below_a_link_keep_their_own_colour():
     assert display_color(stage, "/Robot/thigh/shin/shape") == (0.5, 0.5, 0.5)
 
 
-def test_colours_by_vertex_become_one():
+def test_colors_by_vertex_become_one():
     stage = Usd.Stage.CreateInMemory()
     link(stage, "/Robot/shin")
     primvar = UsdGeom.Mesh.Define(stage, "/Robot/shin/mesh").CreateDisplayColorPrimvar(UsdGeom.Tokens.vertex)
@@ -155,7 +155,7 @@ def test_colours_by_vertex_become_one():
 
 
 @pytest.mark.parametrize("case", ["instance", "shared", "collection", "no shape", "no link"])
-def test_links_that_cannot_be_coloured_are_named(case):
+def test_links_that_cannot_be_colored_are_named(case):
     stage = Usd.Stage.CreateInMemory()
     stage.DefinePrim("/Robot", "Xform")
     if case != "no link":
@@ -177,14 +177,14 @@ def test_links_that_cannot_be_coloured_are_named(case):
     untouched = text(stage)
     colors = LinkColors()
     note = colors.show(stage, "/Robot", {"shin": RED})
-    assert note.startswith("no colours for shin: ")
+    assert note.startswith("no colors for shin: ")
     assert colors.show(stage, "/Robot", {"shin": RED}) == note  # said as long as it holds
     assert text(stage) == untouched
 
 
 def test_a_robot_that_is_not_on_the_stage_is_named(stage):
     assert LinkColors().show(stage, "/World/envs/env_7/Robot", {"FL_calf": RED}) == (
-        "no colours: the stage has no prim /World/envs/env_7/Robot"
+        "no colors: the stage has no prim /World/envs/env_7/Robot"
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from fake_board import FakeBoard
 from umc.kit import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, FaultPanel, packed
 from umc.kit.colors import color_of
-from umc.kit.find import find_env, task_name
+from umc.kit.panel import find_env, task_name
 from umc.mdp import events
 
 
@@ -72,7 +72,7 @@ def test_env_numbers_past_the_ends_mean_the_last_there(panel, number, shown):
 
 
 @pytest.mark.parametrize("text", ["much", "nan", "inf", "1e400"])
-def test_a_severity_that_is_no_number_is_refused_with_the_mend(panel, env, text):
+def test_a_severity_that_is_no_number_is_refused_with_the_fix(panel, env, text):
     panel.inject("hip", text)
     assert panel.is_error
     assert f"severity '{text}' is not a number; leave it empty" in panel.message
@@ -133,11 +133,11 @@ def test_a_board_that_cannot_be_made_is_said_once_and_not_again(env):
         (("dropped", "bias"), SENSOR_COLOR),
     ],
 )
-def test_the_worst_kind_gives_the_colour(kinds, color):
+def test_the_worst_kind_gives_the_color(kinds, color):
     assert color_of(kinds) == color
 
 
-def test_packed_colour_is_alpha_blue_green_red():
+def test_packed_color_is_alpha_blue_green_red():
     assert packed((1.0, 0.0, 0.2), alpha=1.0) == 0xFF3300FF
 
 

@@ -123,8 +123,9 @@ class LivePage:
         """Choose a kind and wait until its slider is there: at a severity, or hidden if the kind has none."""
         self.choose("Fault", kind)
         self.page.wait_for_function(
-            f"severity => {{ const boxes = [...document.querySelectorAll('{SEVERITY_BOX}')].filter(box => box.offsetParent);"
-            " return severity === null ? boxes.length == 0 : boxes.length == 1 && parseFloat(boxes[0].value) == severity; }",
+            f"severity => {{ const boxes = [...document.querySelectorAll('{SEVERITY_BOX}')]"
+            ".filter(box => box.offsetParent).map(box => parseFloat(box.value));"
+            " return severity === null ? boxes.length == 0 : boxes.length == 1 && boxes[0] == severity; }",
             arg=severity,
         )
 

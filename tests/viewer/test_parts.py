@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts of the live viewer without a simulator: table, numbers, attention picture, flags, and the patched visualizer."""
+"""Parts of the live viewer without a simulator: table, numbers, attention map, flags, and the patched visualizer."""
 
 import argparse
 import importlib.util

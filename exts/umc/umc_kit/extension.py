@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Wires Kit's events, menu and stage to what ``umc.kit`` shows and does; nothing is decided here."""
+"""Connect Kit's events, menu and stage to ``umc.kit``."""
 
 from __future__ import annotations
 
@@ -27,14 +27,10 @@ NOT_INSTALLED = "the package umc is not in this Python; with it activated, run .
 
 
 class UmcExtension(omni.ext.IExt):
-    """Opens the panel when the extension is switched on, and leaves nothing behind when it is switched off."""
+    """Open the panel when the extension is enabled, and restore everything when it is disabled."""
 
     def on_startup(self, ext_id: str) -> None:
-        """Kit calls it when the extension is switched on.
-
-        Args:
-            ext_id: The extension's name and version.
-        """
+        """Open the panel; Kit calls it when the extension with this name and version is enabled."""
         self._ext_id = ext_id
         self._observers: list[Any] = []
         self._menu: list[Any] = []
@@ -62,7 +58,7 @@ class UmcExtension(omni.ext.IExt):
         self._observe("stage closing", closing, self._on_stage_closing)
 
     def on_shutdown(self) -> None:
-        """Kit calls it when the extension is switched off."""
+        """Close the panel; Kit calls it when the extension is disabled."""
         for observer in self._observers:
             observer.reset()
         self._observers = []
@@ -78,7 +74,7 @@ class UmcExtension(omni.ext.IExt):
             self._window = None
 
     def _add_menu(self) -> None:
-        """A closed panel comes back through Kit's Window menu."""
+        """Add the panel to Kit's Window menu, which shows it again."""
         omni.kit.actions.core.get_action_registry().register_action(
             self._ext_id, ACTION, self._toggle, display_name=f"{MENU}->{TITLE}", description="Show or hide the panel."
         )

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws the panel with omni.ui and hands clicks on to it."""
+"""Draw the panel with omni.ui and send clicks to it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,12 @@ COLUMNS = (190, 130, 120, 75, 65)
 """Widths of the table's columns [px]."""
 BUTTON = 56
 ERROR, QUIET = 0xFF5555FF, 0xFFAAAAAA
-"""Colours of messages, 0xAABBGGRR."""
+"""Colors of messages, 0xAABBGGRR."""
 NOTHING = 0x00000000
 
 
 class PanelWindow:
-    """The window of a panel.
-
-    Args:
-        panel: What it shows and calls.
-    """
+    """The window of a panel."""
 
     def __init__(self, panel: FaultPanel) -> None:
         from umc.kit import HEADINGS, LEGEND, packed
@@ -52,7 +48,7 @@ class PanelWindow:
                 box = ui.CheckBox(width=LINE)
                 box.model.set_value(panel.color_links)
                 box.model.add_value_changed_fn(self._on_color_links)
-                ui.Label("colour faulty links:", width=150)
+                ui.Label("color faulty links:", width=150)
                 for text, color in LEGEND:
                     ui.Rectangle(width=SWATCH, style={"background_color": packed(color)})
                     ui.Label(text, width=70)
@@ -69,20 +65,16 @@ class PanelWindow:
         self.update("")
 
     def destroy(self) -> None:
-        """Closes the window for good."""
+        """Close the window for good."""
         self._cells = []
         self._window.destroy()
 
     def toggle(self) -> None:
-        """Shows the window, or hides it."""
+        """Show or hide the window."""
         self._window.visible = not self._window.visible
 
     def update(self, note: str) -> None:
-        """Shows what the panel says now.
-
-        Args:
-            note: What there is to say about colours in the viewport.
-        """
+        """Show the state of the panel and a note about colors in the viewport."""
         panel = self._panel
         if self._built_for != (panel.joints, panel.kinds):
             self._built_for = (panel.joints, panel.kinds)
@@ -100,7 +92,7 @@ class PanelWindow:
         self._note.text = note
 
     def _build(self) -> None:
-        """What depends on the robot: the choice of faults, and the table."""
+        """Build what depends on the robot: the choice of faults, and the table."""
         panel = self._panel
         self._env.model.set_value(panel.env_id)
         self._choices.clear()

@@ -6,8 +6,7 @@ Importing it loads neither Isaac Lab nor torch, so that the extension can be ena
 """
 
 from umc.kit.colors import LEGEND, packed
-from umc.kit.find import find_env, task_name
-from umc.kit.panel import HEADINGS, FaultPanel, PanelRow
+from umc.kit.panel import HEADINGS, FaultPanel, PanelRow, find_env, task_name
 from umc.rendering.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, Color
 
 __all__ = [

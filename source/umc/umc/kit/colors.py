@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which colour shows which fault, in the panel and in the viewport."""
+"""Colors of faults in the panel and in the viewport."""
 
 from __future__ import annotations
 
@@ -13,19 +13,11 @@ LEGEND: tuple[tuple[str, Color], ...] = (
     ("sensor", SENSOR_COLOR),
     ("command", COMMAND_COLOR),
 )
-"""What the colours mean."""
+"""Meaning of the colors."""
 
 
 def color_of(kinds: Sequence[str]) -> Color | None:
-    """What colour shows a joint's faults.
-
-    Args:
-        kinds: Names of the kinds of faults that it has.
-
-    Returns:
-        The colour of the worst of them: a broken joint before a lying sensor before lost commands. None if there is
-        no fault.
-    """
+    """Return the color of the worst kind: a joint fault before a sensor fault before a command fault; None for none."""
     from umc.faults import CommandKind, JointKind, SensorKind, find_kind
 
     found = [find_kind(name) for name in kinds]
@@ -36,14 +28,6 @@ def color_of(kinds: Sequence[str]) -> Color | None:
 
 
 def packed(color: Color, alpha: float = 1.0) -> int:
-    """A colour as styles of omni.ui take it.
-
-    Args:
-        color: The colour.
-        alpha: Opacity in [0, 1].
-
-    Returns:
-        0xAABBGGRR.
-    """
+    """Convert a color and an opacity in [0, 1] to 0xAABBGGRR, as styles of omni.ui expect."""
     red, green, blue, opacity = (round(255 * value) for value in (*color, alpha))
     return opacity << 24 | blue << 16 | green << 8 | red

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Colours links of a running scene on its USD stage and takes every trace of it away again; plain USD, no Kit.
+"""Color links of a running scene on its USD stage, and restore it; plain USD, no Kit.
 
-All colours live in a layer of their own below the session layer. They outweigh what the scene says, are never saved
-with it, and vanish with the layer. Only values of attributes and targets of relationships change: a prim that is
-recomposed (a new binding API, another reference) would make PhysX parse a running robot anew.
+All colors are in a layer of their own below the session layer: they override the scene, are never saved with it, and
+disappear with the layer. Only values of attributes and targets of relationships change: a prim that is recomposed (a
+new binding API, another reference) would make PhysX parse a running robot again.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ LAYER = "umc_fault_colors"
 """Name of the layer."""
 
 MATERIALS = Sdf.Path("/UmcFaultColors")
-"""Where materials of coloured links are made, in that layer only."""
+"""Materials of colored links, in that layer only."""
 
 
 class LinkColors:
-    """Colours links of one env at a time."""
+    """Color links of one env at a time."""
 
     def __init__(self) -> None:
         self._stage: Usd.Stage | None = None
@@ -35,28 +35,17 @@ class LinkColors:
         self._note = ""
 
     def follow(self, stage: Usd.Stage | None, panel: FaultPanel) -> str:
-        """Colours the links behind the faulty joints that a panel shows.
-
-        Args:
-            stage: The stage; None if there is none.
-            panel: The panel.
-
-        Returns:
-            Why some links have no colour; empty if all have.
-        """
+        """Color the links behind the faulty joints of a panel; return why some have no color, empty if all have."""
         colors = panel.link_colors
         return self.show(stage, robot_path(panel.env, panel.env_id) if colors else "", colors)
 
     def show(self, stage: Usd.Stage | None, robot: str, colors: Mapping[str, Color]) -> str:
-        """Gives links their colours, and all others their own back.
+        """Color links by name, restore all others, and return why some have no color.
 
         Args:
             stage: The stage; None if there is none.
             robot: Path of the robot on it.
-            colors: Colours by name of the link.
-
-        Returns:
-            Why some links have no colour; empty if all have.
+            colors: Colors by name of the link.
         """
         if stage != self._stage:
             self.restore()
@@ -68,7 +57,7 @@ class LinkColors:
         return self._note
 
     def restore(self) -> None:
-        """Takes the layer away: the stage is as it was."""
+        """Remove the layer: the stage is as before."""
         if self._layer is not None and self._stage:
             # Emptied first: what USD recomposes when a layer goes depends on what is in it.
             self._layer.Clear()
@@ -76,7 +65,7 @@ class LinkColors:
         self.forget()
 
     def forget(self) -> None:
-        """Lets go of a stage that is being closed, and of the layer with it."""
+        """Drop a stage that is being closed, and its layer."""
         self._stage, self._layer, self._painted, self._note = None, None, (), ""
 
     def _paint(self, robot: str, colors: Mapping[str, Color]) -> str:
@@ -87,18 +76,18 @@ class LinkColors:
         if not colors:
             return ""
         if not self._stage.GetPrimAtPath(robot):
-            return f"no colours: the stage has no prim {robot}"
+            return f"no colors: the stage has no prim {robot}"
         links = links_of(self._stage, robot)
-        # read before the first colour is written: it would be found as the material
-        ways = {name: _ways(links[name]) if name in links else [] for name in colors}
+        # read before the first color is written: it would be found as the material
+        shapes = {name: _colorable_shapes(links[name]) if name in links else [] for name in colors}
         self._make_layer()
         assert self._layer is not None
         with Usd.EditContext(self._stage, self._layer):
-            for name, parts in ways.items():
+            for name, parts in shapes.items():
                 for shape, binding in parts:
                     self._color(shape, colors[name], binding)
-        plain = [name for name, parts in ways.items() if not parts]
-        return f"no colours for {', '.join(plain)}: no shapes, or out of reach in instances" if plain else ""
+        plain = [name for name, parts in shapes.items() if not parts]
+        return f"no colors for {', '.join(plain)}: no shapes, or out of reach in instances" if plain else ""
 
     def _make_layer(self) -> None:
         assert self._stage is not None
@@ -107,7 +96,7 @@ class LinkColors:
             self._stage.GetSessionLayer().subLayerPaths.insert(0, self._layer.identifier)
 
     def _color(self, shape: Usd.Prim, color: Color, binding: Usd.Relationship | None) -> None:
-        """A shape's own colour, which renderers show where no material is bound, and its material where one is."""
+        """Set a shape's own color, which renderers show without a material, and its material where one is bound."""
         primvar: Any = UsdGeom.Gprim(shape).GetDisplayColorPrimvar()
         primvar.Set(Vt.Vec3fArray([Gf.Vec3f(*color)]))
         primvar.SetInterpolation(UsdGeom.Tokens.constant)
@@ -117,7 +106,7 @@ class LinkColors:
             binding.SetTargets([self._material(color)])
 
     def _material(self, color: Color) -> Sdf.Path:
-        """A plain material of a colour."""
+        """Return the path of a plain material of a color."""
         path: Any = MATERIALS.AppendChild("color_" + "".join(f"{round(255 * value):02x}" for value in color))
         if not self._stage.GetPrimAtPath(path):  # pyright: ignore[reportOptionalMemberAccess]
             material: Any = UsdShade.Material.Define(self._stage, path)
@@ -129,16 +118,8 @@ class LinkColors:
 
 
 def robot_path(env: Any, env_id: int) -> str:
-    """Where the robot of an env is on the stage.
-
-    Args:
-        env: The running environment.
-        env_id: The env.
-
-    Returns:
-        Path of its prim.
-    """
-    from umc.mdp.fault_terms import joint_faults_of  # needs Isaac Lab, which whoever made the environment has loaded
+    """Return the path of the robot of an env on the stage."""
+    from umc.mdp.fault_terms import joint_faults_of  # needs Isaac Lab, which the environment has loaded
 
     scene = env.scene
     path = scene[joint_faults_of(env).asset_name].cfg.prim_path
@@ -147,37 +128,29 @@ def robot_path(env: Any, env_id: int) -> str:
 
 
 def links_of(stage: Usd.Stage, robot: str) -> dict[str, Usd.Prim]:
-    """Links of a robot.
-
-    Args:
-        stage: The stage.
-        robot: Path of the robot on it.
-
-    Returns:
-        Prims of its rigid bodies, by name.
-    """
+    """Return the prims of a robot's rigid bodies by name."""
     below = Usd.PrimRange(stage.GetPrimAtPath(robot), Usd.TraverseInstanceProxies())
     return {prim.GetName(): prim for prim in below if prim.HasAPI(UsdPhysics.RigidBodyAPI)}
 
 
-def _ways(link: Usd.Prim) -> list[tuple[Usd.Prim, Usd.Relationship | None]]:
-    """Shapes of a link that can be coloured, with what binds their material; None where nothing does.
+def _colorable_shapes(link: Usd.Prim) -> list[tuple[Usd.Prim, Usd.Relationship | None]]:
+    """Return the shapes of a link that can be colored, with the relationship that binds their material, if any.
 
-    Out of reach are shapes inside instances, and materials that other links or a collection share.
+    Shapes inside instances, and materials that other links or a collection share, cannot be colored.
     """
-    ways = []
+    shapes = []
     for shape in _shapes(link):
         found: Any = UsdShade.MaterialBindingAPI(shape).ComputeBoundMaterial(UsdShade.Tokens.full)
         material, binding = found
         own = bool(material) and len(binding.GetTargets()) == 1  # a collection's binding names the collection too
         own = own and binding.GetPath().HasPrefix(link.GetPath())
         if not shape.IsInstanceProxy() and (own or not material):
-            ways.append((shape, binding if own else None))
-    return ways
+            shapes.append((shape, binding if own else None))
+    return shapes
 
 
 def _shapes(link: Usd.Prim) -> Iterator[Usd.Prim]:
-    """Shapes of a link, without those of links that are nested below it."""
+    """Yield the shapes of a link, without those of links nested below it."""
     below = iter(Usd.PrimRange(link, Usd.TraverseInstanceProxies()))
     for prim in below:
         if prim != link and prim.HasAPI(UsdPhysics.RigidBodyAPI):

@@ -1,57 +1,46 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The panel as data and commands: whoever draws it shows its fields and calls its methods."""
+"""The panel as data and commands; a window shows its fields and calls its methods."""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from umc.kit.colors import Color, color_of
-from umc.kit.find import find_env, task_name
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
-    from umc.mdp.fault_board import JointRow
+    from umc.mdp.fault_board import FaultBoard, JointRow
 
 NO_TASK = "no task with UMC's faults is running"
-"""Title while there is nothing to look at."""
+"""Title without an environment."""
 
 HEADINGS = ("joint", "fault", "severity", "detected", "since")
 """Columns of the table."""
 
 
-class Board(Protocol):
-    """What the panel needs of :class:`umc.mdp.FaultBoard`."""
+LAST_MADE = "curriculum_manager"
+"""Attribute that an environment of Isaac Lab gets last and loses on ``close``: with it, it is ready."""
 
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        """All joints of the robot."""
-        ...
 
-    @property
-    def num_envs(self) -> int:
-        """Number of envs."""
-        ...
+def find_env() -> Any | None:
+    """Return the newest environment with UMC's fault terms; None if there is none, or it is not ready or closed.
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Kinds of faults that can be injected."""
-        ...
+    It does not import ``umc.mdp``, which would load Isaac Lab into every Kit that has the extension enabled.
+    """
+    mdp: Any = sys.modules.get("umc.mdp.events")
+    env = None if mdp is None else mdp.newest_env()
+    return env if hasattr(env, LAST_MADE) else None
 
-    def rows(self, env_id: int) -> Sequence[JointRow]:
-        """What is wrong with the joints of an env now."""
-        ...
 
-    def inject(self, env_id: int, joint: str, kind: str, severity: float | None = None) -> None:
-        """Breaks a joint."""
-        ...
-
-    def clear(self, env_id: int, joint: str | None = None) -> None:
-        """Heals a joint, or all of them."""
-        ...
+def task_name(env: Any) -> str:
+    """Return an environment's Gymnasium id, or the name of its config if it was made without ``gym.make``."""
+    spec = getattr(env, "spec", None)
+    return type(env.cfg).__name__ if spec is None else spec.id
 
 
 @dataclass(frozen=True)
@@ -63,13 +52,13 @@ class PanelRow:
     cells: tuple[str, ...]
     """Texts in the order of :data:`HEADINGS`."""
     color: Color | None
-    """Colour of its fault; None if it is healthy."""
+    """Color of its fault; None if it is healthy."""
 
 
 class FaultPanel:
     """What the panel shows of the running environment, and what its buttons do.
 
-    Mistakes of the user end up in :attr:`message`, not in an exception: Kit would only log it.
+    Errors of the user become a :attr:`message`: Kit would only log an exception.
 
     Args:
         find: Finds the running environment.
@@ -77,24 +66,24 @@ class FaultPanel:
     """
 
     def __init__(
-        self, find: Callable[[], Any | None] = find_env, make_board: Callable[[Any], Board] | None = None
+        self, find: Callable[[], Any | None] = find_env, make_board: Callable[[Any], FaultBoard] | None = None
     ) -> None:
         self._find = find
         self._make_board = make_board or _fault_board
-        self._board: Board | None = None
+        self._board: FaultBoard | None = None
         self._rows: Sequence[JointRow] = ()
         self.env: Any | None = None
-        """The environment that is looked at; None if there is none."""
+        """The environment, if there is one."""
         self.env_id = 0
-        """The env whose joints are listed."""
+        """Env whose joints are listed."""
         self.kind = ""
-        """The kind of fault that :meth:`inject` brings; empty if there is no environment."""
+        """Kind of fault of :meth:`inject`; empty without an environment."""
         self.color_links = True
-        """Whether links of faulty joints are coloured in the viewport."""
+        """Whether links of faulty joints are colored in the viewport."""
         self.message = ""
-        """What the last command did, or why it did not."""
+        """What the last command did, or why it failed."""
         self.is_error = False
-        """Whether it did not."""
+        """Whether it failed."""
 
     @property
     def title(self) -> str:
@@ -123,14 +112,14 @@ class FaultPanel:
 
     @property
     def link_colors(self) -> dict[str, Color]:
-        """Colours of the links behind the faulty joints of the env, by name; none if links are not to be coloured."""
+        """Colors of the links behind the faulty joints by name; none without :attr:`color_links`."""
         if not self.color_links:
             return {}
         colors = {row.link: color_of(row.kinds) for row in self._rows}
         return {link: color for link, color in colors.items() if color is not None}
 
     def refresh(self) -> None:
-        """Looks which environment runs and what is wrong with it now."""
+        """Find the running environment and read its faults."""
         env = self._find()
         if env is not self.env:
             self._look_at(env)
@@ -142,55 +131,35 @@ class FaultPanel:
             self._say(str(error), is_error=True)
 
     def select_env(self, env_id: int) -> None:
-        """Shows another env; numbers past either end mean the last one there.
-
-        Args:
-            env_id: The env.
-        """
+        """Show another env; numbers past either end mean the last one there."""
         self.env_id = max(0, min(env_id, self.num_envs - 1))
         self.refresh()
 
     def select_kind(self, number: int) -> None:
-        """Chooses what kind of fault is injected.
-
-        Args:
-            number: Its place in :attr:`kinds`; other numbers leave the choice as it is.
-        """
+        """Choose the kind of fault to inject by its index in :attr:`kinds`; ignore other numbers."""
         if 0 <= number < len(self.kinds):
             self.kind = self.kinds[number]
 
     def inject(self, joint: str, severity: str = "") -> None:
-        """Breaks a joint of the selected env from the next step on.
-
-        Args:
-            joint: The joint.
-            severity: How hard, in the kind's unit, as typed; empty for what the board starts with.
-        """
-        if self._board is None:
-            self._say(NO_TASK, is_error=True)
-            return
-        try:
-            self._board.inject(self.env_id, joint, self.kind, _number(severity))
-        except UmcError as error:
-            self._say(str(error), is_error=True)
-        else:
-            self._say(f"env {self.env_id}: {joint} gets '{self.kind}' with the next step")
+        """Break a joint of the selected env from the next step on; an empty severity is the board's first one."""
+        done = f"env {self.env_id}: {joint} gets '{self.kind}' with the next step"
+        self._do(lambda board: board.inject(self.env_id, joint, self.kind, _number(severity)), done)
 
     def clear(self, joint: str | None = None) -> None:
-        """Heals a joint of the selected env from the next step on.
+        """Heal a joint of the selected env, or all of them, from the next step on."""
+        done = f"env {self.env_id}: {joint or 'every joint'} is healed with the next step"
+        self._do(lambda board: board.clear(self.env_id, joint), done)
 
-        Args:
-            joint: The joint; all joints if not given.
-        """
+    def _do(self, command: Callable[[FaultBoard], None], done: str) -> None:
         if self._board is None:
             self._say(NO_TASK, is_error=True)
             return
         try:
-            self._board.clear(self.env_id, joint)
+            command(self._board)
         except UmcError as error:
             self._say(str(error), is_error=True)
         else:
-            self._say(f"env {self.env_id}: {joint or 'every joint'} is healed with the next step")
+            self._say(done)
 
     def _look_at(self, env: Any | None) -> None:
         self.env, self._board, self._rows, self.kind = env, None, (), ""
@@ -209,8 +178,8 @@ class FaultPanel:
         self.message, self.is_error = message, is_error
 
 
-def _fault_board(env: Any) -> Board:
-    """Imported late: it needs Isaac Lab, which whoever made the environment has loaded."""
+def _fault_board(env: Any) -> FaultBoard:
+    """Import Isaac Lab late, when the environment has loaded it."""
     from umc.mdp.fault_board import FaultBoard
 
     return FaultBoard(env)
@@ -224,7 +193,7 @@ def _cells(row: JointRow) -> tuple[str, ...]:
 
 
 def _number(text: str) -> float | None:
-    """A severity as typed; None if nothing was."""
+    """Convert a severity as typed; None if empty."""
     if not text.strip():
         return None
     try:
