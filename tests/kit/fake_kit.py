@@ -60,7 +60,7 @@ class AbstractValueModel:
             fn(self)
 
     def _type(self, value: Any) -> None:
-        """What a person does: type a value and press Enter."""
+        """Type a value and press Enter."""
         self.set_value(value)
         for fn in self._ended:
             fn(self)
@@ -144,15 +144,12 @@ class Rectangle(Widget):
         self._style = style
 
 
-class Label(Widget):
+class Label(Rectangle):
     text = ""
 
     def __init__(self, text: str, **keywords: Any) -> None:
         super().__init__(**keywords)
         self.text = text
-
-    def set_style(self, style: dict[str, int]) -> None:
-        self._style = style
 
 
 class Button(Widget):
@@ -170,26 +167,19 @@ class Button(Widget):
 
 class CheckBox(Widget):
     model: Any = None
+    _kind: ClassVar[type] = bool
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(**keywords)
-        self.model = AbstractValueModel(False, bool)
+        self.model = AbstractValueModel("" if self._kind is str else 0, self._kind)
 
 
-class IntField(Widget):
-    model: Any = None
-
-    def __init__(self, **keywords: Any) -> None:
-        super().__init__(**keywords)
-        self.model = AbstractValueModel(0, int)
+class IntField(CheckBox):
+    _kind: ClassVar[type] = int
 
 
-class StringField(Widget):
-    model: Any = None
-
-    def __init__(self, **keywords: Any) -> None:
-        super().__init__(**keywords)
-        self.model = AbstractValueModel("", str)
+class StringField(CheckBox):
+    _kind: ClassVar[type] = str
 
 
 class ComboBox(Widget):
@@ -227,27 +217,23 @@ class ObserverGuard:
         self._kit.observers.pop(self._key, None)
 
 
-class IEventDispatcher:
+class _OfKit:
     def __init__(self, kit: FakeKit) -> None:
         self._kit = kit
 
+
+class IEventDispatcher(_OfKit):
     def observe_event(self, *, observer_name: str, event_name: str, on_event: Callable[[Any], None]) -> ObserverGuard:
         self._kit.observers[observer_name, event_name] = on_event
         return ObserverGuard(self._kit, (observer_name, event_name))
 
 
-class ISettings:
-    def __init__(self, kit: FakeKit) -> None:
-        self._kit = kit
-
+class ISettings(_OfKit):
     def get(self, path: str) -> Any:
         return self._kit.settings[path]
 
 
-class IActionRegistry:
-    def __init__(self, kit: FakeKit) -> None:
-        self._kit = kit
-
+class IActionRegistry(_OfKit):
     def register_action(
         self, extension_id: str, action_id: str, fn: Callable[[], None], *, display_name: str, description: str
     ) -> None:
@@ -264,10 +250,7 @@ class MenuItemDescription:
         self._name, self._action = name, onclick_action
 
 
-class UsdContext:
-    def __init__(self, kit: FakeKit) -> None:
-        self._kit = kit
-
+class UsdContext(_OfKit):
     def get_stage(self) -> Any:
         return self._kit.stage
 
@@ -287,12 +270,7 @@ WIDGETS = (Button, CheckBox, ComboBox, HStack, IntField, Label, Rectangle, Scrol
 
 
 class FakeKit:
-    """A Kit, as far as exts/umc can tell.
-
-    Args:
-        settings: The settings of extension.toml by path.
-        stage: The open stage.
-    """
+    """A Kit, as far as exts/umc can tell, with the settings of extension.toml by path and an open stage."""
 
     def __init__(self, settings: dict[str, Any], stage: Any = None) -> None:
         self.settings, self.stage = settings, stage
@@ -309,7 +287,7 @@ class FakeKit:
             setattr(self._modules[module], last, value)
 
     def names(self) -> dict[str, Any]:
-        """What there is, by full name."""
+        """Return all names."""
         return {
             "carb.eventdispatcher.get_eventdispatcher": lambda: IEventDispatcher(self),
             "carb.settings.get_settings": lambda: ISettings(self),
@@ -326,26 +304,22 @@ class FakeKit:
         }
 
     def install(self, put: Callable[[dict[str, Any], str, Any], None]) -> None:
-        """Makes the fakes importable.
-
-        Args:
-            put: Puts a value into a dict, as pytest's `monkeypatch.setitem`.
-        """
+        """Make the stand-ins importable; ``put`` is pytest's `monkeypatch.setitem` or `dict.__setitem__`."""
         for name, module in self._modules.items():
             put(sys.modules, name, module)
 
     def dispatch(self, event_name: str) -> None:
-        """Lets Kit send an event."""
+        """Send an event."""
         for (_, name), on_event in list(self.observers.items()):
             if name == event_name:
                 on_event(None)
 
     def update(self) -> None:
-        """Lets Kit draw a frame."""
+        """Draw a frame."""
         self.dispatch("omni.kit.app:update")
 
     def close_stage(self) -> None:
-        """Lets a person open another file."""
+        """Open another file."""
         self.dispatch("omni.usd::stage:closing")
         self.stage = None
 
@@ -356,12 +330,7 @@ class FakeKit:
         return window
 
     def find(self, kind: type, text: str = "") -> list[Any]:
-        """Widgets of the window.
-
-        Args:
-            kind: Their class.
-            text: What is written on them.
-        """
+        """Return the widgets of a class in the window, with a text if given."""
         found = [widget for widget in self.window.frame._all() if type(widget) is kind]
         return [widget for widget in found if not text or text in (vars(widget).get("_text"), vars(widget).get("text"))]
 

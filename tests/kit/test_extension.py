@@ -78,13 +78,10 @@ def color(stage: Usd.Stage, number: int, link: str) -> tuple[float, ...]:
     return tuple(shape.GetDisplayColorAttr().Get()[0])
 
 
-def test_kit_finds_one_extension_class_in_the_module(kit):
+def test_kit_finds_one_extension_which_shows_the_running_task(kit, extension):
     module = importlib.import_module("umc_kit")
     found = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, fake_kit.IExt)]
     assert [value.__name__ for value in found] == ["UmcExtension"]
-
-
-def test_shows_the_running_task(kit, extension):
     assert texts(kit)[0] == "UMC-A1-Stage2"
     assert {"joint", "fault", "severity", "detected", "since", "hip", "knee", "of 4"} <= set(texts(kit))
     assert kit.find(fake_kit.ComboBox)[0]._items == ("dead", "rom", "dropped")
@@ -108,15 +105,12 @@ def test_break_shows_in_table_and_viewport_until_heal(kit, extension, env, stage
     assert color(stage, 0, "shin") == (0.5, 0.5, 0.5)
 
 
-def test_heal_all_joints(kit, extension, env):
+def test_heal_all_joints_and_mistakes_in_red(kit, extension, env):
     for button in kit.find(fake_kit.Button, "break"):
         button._click()
     assert len(env.board.faults[0]) == 2
     kit.find(fake_kit.Button, "heal all joints")[0]._click()
     assert not env.board.faults[0]
-
-
-def test_mistakes_are_shown_in_red(kit, extension, env):
     kit.find(fake_kit.StringField)[0].model._type("much")
     kit.find(fake_kit.Button, "break")[0]._click()
     kit.update()
@@ -142,7 +136,7 @@ def test_env_selector_moves_table_and_colors(kit, extension, env, stage):
     assert field.get_value_as_int() == 2
 
 
-def test_check_box_switches_colors(kit, extension, env, stage):
+def test_check_box_switches_colors_and_links_without_color_are_named(kit, extension, env, stage):
     box = kit.find(fake_kit.CheckBox)[0].model
     assert box.get_value_as_bool()
     env.board.inject(0, "hip", "dead")
@@ -151,13 +145,15 @@ def test_check_box_switches_colors(kit, extension, env, stage):
     kit.update()
     assert color(stage, 0, "thigh") == (0.5, 0.5, 0.5)
     assert "dead" in texts(kit)
-
-
-def test_links_without_color_are_named(kit, extension, env, stage):
     stage.RemovePrim("/World/envs/env_0/Robot/thigh/shape")
-    env.board.inject(0, "hip", "dead")
+    box._type(True)
     kit.update()
     assert any(text.startswith("no colors for thigh") for text in texts(kit))
+    kit.close_stage()  # another file is opened
+    kit.update()
+    kit.stage = Usd.Stage.CreateInMemory()
+    kit.update()
+    assert any("the stage has no prim" in text for text in texts(kit))
 
 
 def test_the_table_follows_the_task(kit, extension, env, monkeypatch):
@@ -188,20 +184,9 @@ def test_looks_no_more_often_than_the_setting_says(kit, extension, monkeypatch):
 
 def test_window_menu_hides_and_shows_the_panel(kit, extension):
     (item,) = kit.menus["Window"]
-    kit.actions[item._action]()
-    assert not kit.window.visible
-    kit.actions[item._action]()
-    assert kit.window.visible
-
-
-def test_another_file_is_opened(kit, extension, env, stage):
-    env.board.inject(0, "hip", "dead")
-    kit.update()
-    kit.close_stage()
-    kit.update()
-    kit.stage = Usd.Stage.CreateInMemory()
-    kit.update()
-    assert any("the stage has no prim" in text for text in texts(kit))
+    for visible in (False, True):
+        kit.actions[item._action]()
+        assert kit.window.visible == visible
 
 
 @pytest.mark.parametrize("broken", [False, True])

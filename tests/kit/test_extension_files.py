@@ -81,19 +81,15 @@ def members(value: Any) -> set[str]:
     return {name for name in dir(value) if not name.startswith("_")}
 
 
-def test_names_of_kit_are_found_through_aliases(tmp_path):
-    (tmp_path / "a.py").write_text(
-        "import omni.ui as ui\nimport omni.usd\nfrom carb.settings import get_settings\nimport json\n"
-        "ui.Label(json.x)\nomni.usd.get_context().a.b\nget_settings()\n"
-    )
-    assert kit_names(tmp_path) == {"omni.ui.Label", "omni.usd.get_context", "carb.settings.get_settings"}
-
-
 def test_every_name_of_kit_is_in_the_table_of_the_docs(extension_folder, table):
     # a member of a class that is named in full belongs to the class's line
     found = {re.sub(r"(\.[A-Z][a-z]\w*)\.\w+$", r"\1", name) for name in kit_names(extension_folder / "umc_kit")}
     returned = {name for name in table if name.rpartition(".")[2] in RETURNED}
     assert found == set(table) - returned
+    assert kit_names(Path(umc.__file__).parent / "kit") == set()  # Kit is imported nowhere else
+    for name, (_, pages) in table.items():
+        assert pages, name
+        assert all(page.split("/")[:3] in [["https:", "", host] for host in PUBLIC_HOSTS] for page in pages), name
 
 
 RETURNED = {
@@ -118,17 +114,6 @@ def test_fakes_have_what_the_table_lists_and_the_extension_uses(extension_folder
     assert set().union(*listed.values()) <= attributes(extension_folder / "umc_kit")
 
 
-def test_sources_are_pages_of_the_public_documentation(table):
-    for name, (_, pages) in table.items():
-        assert pages, name
-        assert all(page.split("/")[:3] in [["https:", "", host] for host in PUBLIC_HOSTS] for page in pages), name
-
-
-def test_kit_is_imported_nowhere_else():
-    package = Path(umc.__file__).parent
-    assert kit_names(package / "kit") == set()
-
-
 def test_named_files_exist(toml, extension_folder):
     package = toml["package"]
     for key in ("changelog", "readme", "icon", "preview_image"):
@@ -147,17 +132,11 @@ def test_modules_exist_and_hide_nothing_of_others(toml, extension_folder):
     assert list(extension_folder.glob("*.py")) == []
 
 
-def test_versions_agree(toml, extension_folder):
+def test_versions_dependencies_and_settings_agree_with_what_is_used(toml, extension_folder, table):
     changelog = (extension_folder / "docs/CHANGELOG.md").read_text()
     assert re.findall(r"^## \[(.*?)\]", changelog, re.MULTILINE)[0] == toml["package"]["version"] == umc.__version__
-
-
-def test_dependencies_are_those_of_the_names_in_use(toml, table):
     modules = {name.rpartition(".")[0] for name in table}
     extensions = {name for name in modules if not any(name == k or name.startswith(f"{k}.") for k in NOT_OF_EXTENSIONS)}
     assert extensions == set(toml["dependencies"])
-
-
-def test_settings_in_use_are_declared_and_no_others(toml, extension_folder):
     text = (extension_folder / "umc_kit/extension.py").read_text()
     assert set(re.findall(r'SETTINGS \+ "(\w+)"', text)) == set(toml["settings"]["exts"]["umc"])

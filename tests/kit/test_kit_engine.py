@@ -18,16 +18,7 @@ WEAK = 4.0
 
 
 def click(physics: str, tests: str, extension: str) -> dict:
-    """What a person does in Isaac Sim, on the stand-ins of Kit.
-
-    Args:
-        physics: Name of the engine.
-        tests: Folder of the stand-ins.
-        extension: Folder of the extension.
-
-    Returns:
-        What was seen.
-    """
+    """Do what a user does in Isaac Sim, on the stand-ins of Kit, and return what was seen."""
     import sys
 
     import torch
