@@ -119,13 +119,13 @@ class LivePage:
         self.page.get_by_label(label, exact=True).click()
         self.page.get_by_role("option", name=option, exact=True).click()
 
-    def choose_fault(self, kind: str, severity: float | None) -> None:
-        """Choose a kind and wait until its slider is there: at a severity, or hidden if the kind has none."""
+    def choose_fault(self, kind: str, severity: float) -> None:
+        """Choose a kind and wait until its slider is there, at a severity."""
         self.choose("Fault", kind)
         self.page.wait_for_function(
             f"severity => {{ const boxes = [...document.querySelectorAll('{SEVERITY_BOX}')]"
             ".filter(box => box.offsetParent).map(box => parseFloat(box.value));"
-            " return severity === null ? boxes.length == 0 : boxes.length == 1 && boxes[0] == severity; }",
+            " return boxes.length == 1 && boxes[0] == severity; }",
             arg=severity,
         )
 

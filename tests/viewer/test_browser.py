@@ -53,7 +53,7 @@ def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_e
         live.wait_for_row(JOINT, "2 N*m")
         live.wait_for_limit("torque", WEAKER)  # the joint carries the robot no longer
 
-        live.choose_fault("dead", None)
+        live.choose_fault("dead", 0.0)
         live.press("Break")
         live.wait_for_row(JOINT, "dead")
         assert live.row(JOINT)[3] == "yes"  # the paper's rule
