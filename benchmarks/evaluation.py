@@ -150,10 +150,11 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
     from tensordict import TensorDict
     from umc.evaluation.conditions import make_calm, set_faults
     from umc.evaluation.protocol import protocol_for
-    from umc.evaluation.session import parse, prepare, running
+    from umc.evaluation.session import prepare, running
+    from umc.training.command_line import parse
 
     arguments = ["--checkpoint", str(options.checkpoint), GROUND, f"physics={options.physics}", "--device", "cpu"]
-    session = prepare(*parse(arguments, "", "", lambda _: None), stage=2)
+    session = prepare(*parse(arguments, lambda _: None), stage=2)
     settings = {"seed": [1, 800, 50], "onset": list(ONSETS)}
     protocol = protocol_for("a1", overrides={"steps": options.steps, "settings": settings})
     make_calm(session.env_cfg, protocol.command, options.num_envs, protocol.steps, protocol.seed)

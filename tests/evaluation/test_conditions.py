@@ -22,11 +22,12 @@ def evaluate_g1(physics, folder):
     from umc.evaluation.conditions import make_calm, set_faults
     from umc.evaluation.protocol import Setting, protocol_for
     from umc.evaluation.rollout import Lineup, begin, drive, line_up, run_faults
-    from umc.evaluation.session import parse, prepare, running
+    from umc.evaluation.session import prepare, running
     from umc.mdp import fault_state
+    from umc.training.command_line import parse
 
     checkpoint = write_fresh(Path(folder), task="UMC-G1-Stage2", model="mlp")
-    options, overrides = parse(["--checkpoint", str(checkpoint), f"physics={physics}"], "", "", lambda _: None)
+    options, overrides = parse(["--checkpoint", str(checkpoint), f"physics={physics}"], lambda _: None)
     session = prepare(options, overrides)
     protocol = replace(protocol_for("g1"), settings=tuple(Setting(3, onset) for onset in ONSETS), steps=STEPS)
     make_calm(session.env_cfg, (0.5, 0.0, 0.0), ENVS, STEPS, 3)

@@ -148,9 +148,10 @@ from pathlib import Path
 from umc.evaluation.batches import Batches
 from umc.evaluation import compare, ray_cluster
 from umc.cli import evaluate as main
-from umc.evaluation.session import parse, prepare
+from umc.evaluation.session import prepare
+from umc.training.command_line import parse
 argv = sys.argv[1:]
-options, overrides = parse(argv, "", "", main.add_arguments, ("protocol", "sweep"))
+options, overrides = parse(argv, main.add_arguments, ("protocol", "sweep"))
 session = prepare(options, ["physics=ovphysx", "env.scene.terrain=flat"], 2)
 protocol = main._protocol(session, None, {})
 comparison = compare.Comparison(session, protocol, options.num_envs, options.episodes, options.out)

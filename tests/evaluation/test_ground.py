@@ -7,13 +7,14 @@ import json
 import pytest
 from fresh_policy import write_fresh
 from umc.evaluation.ray_cluster import worker_arguments
-from umc.evaluation.session import parse, prepare
+from umc.evaluation.session import prepare
 from umc.terrains import ground_name
+from umc.training.command_line import parse
 from umc.utils.errors import UmcError
 
 
 def prepared(*argv):
-    options, overrides = parse(["--device", "cpu", *map(str, argv)], "evaluate.py", "", lambda _: None)
+    options, overrides = parse(["--device", "cpu", *map(str, argv)], lambda _: None)
     return prepare(options, overrides, stage=2)
 
 

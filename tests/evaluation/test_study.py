@@ -17,10 +17,11 @@ from umc.evaluation.fault_run import FaultRun
 from umc.evaluation.metrics import Episodes
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.rollout import Lineup
-from umc.evaluation.session import parse, prepare
+from umc.evaluation.session import prepare
 from umc.evaluation.study_file import load_study, save_study
 from umc.terrains import FLAT_GROUND_CFG, perlin_tracks
 from umc.terrains.tracks import needed_grid
+from umc.training.command_line import parse
 from umc.utils.errors import UmcError
 from umc.utils.io import write_torch
 
@@ -126,7 +127,7 @@ def test_shares_of_one_machines_gpus_have_the_same_names(tmp_path):
     names = {}
     for device in ("cpu", "cuda:0", "cuda:1"):
         argv = ["--device", "cpu", "--checkpoint", str(checkpoint)]
-        session = prepare(*parse(argv, "evaluate.py", "", lambda _: None), stage=2)
+        session = prepare(*parse(argv, lambda _: None), stage=2)
         session.device = session.env_cfg.sim.device = device
         names[device] = [unit.path for unit in Comparison(session, protocol_for("a1"), 24, None, tmp_path).units]
     assert names["cuda:0"] == names["cuda:1"] != names["cpu"]

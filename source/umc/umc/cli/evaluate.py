@@ -1,30 +1,29 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ``scripts/evaluate.py`` calls."""
+"""``umc evaluate``, ``umc gait`` and ``umc report``."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import signal
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from umc.evaluation.grid import Sweep, read_sweep
-from umc.evaluation.protocol import DEFAULT_PROTOCOL, Protocol, protocol_for, read_protocol_file
-from umc.evaluation.session import INTERRUPTED, TERMINATED, USAGE_ERROR, Session, parse, prepare
 from umc.rl.pretrained import results_folder
-from umc.utils.cli import at_least_one
+from umc.training.command_line import add_policy_arguments, asks_for_help, parse, show_help
+from umc.utils.cli import at_least_one, run_main
 from umc.utils.config import merged, read_overrides
+from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import write_json
-from umc.utils.process import ChildFailed
 
 if TYPE_CHECKING:
     from umc.evaluation.compare import Comparison
+    from umc.evaluation.grid import Sweep
+    from umc.evaluation.protocol import Protocol
+    from umc.evaluation.session import Session
     from umc.evaluation.study import Study
 
 CPU_ENVS = 256
@@ -44,94 +43,54 @@ GAIT = "gait.json"
 DESCRIPTION = "Evaluate policies under the paper's faults: all scenarios and settings side by side in one simulation."
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a run as Ctrl-C does: what is finished is kept."""
+EXAMPLES = (
+    "--checkpoint pretrained:a1_mlp_stage2",
+    "--checkpoint logs/rsl_rl/umc_a1_mlp_stage2/RUN pretrained:a1_nm_mlp_stage1 --episodes 100",
+    "--checkpoint pretrained:g1_mlp_stage2 --healthy",
+)
 
 
 def scenario(text: str) -> int | str:
-    """Reads a scenario: a number of the paper's table, or a name.
-
-    Args:
-        text: As typed.
-
-    Returns:
-        Number or name.
-    """
+    """Read a scenario: a number of the paper's table, or a name."""
     return int(text) if text.lstrip("-").isdigit() else text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags of ``scripts/evaluate.py``.
-
-    Args:
-        parser: The parser.
-    """
-    add = parser.add_argument
-    add(
-        "--protocol",
-        help=f"file in config/protocols, or path of one ({DEFAULT_PROTOCOL}); protocol.steps=300 changes it",
-    )
-    add(
-        "--episodes", type=int, help="robots of each cell (scenario x setting), in batches where needed; else one batch"
-    )
-    add("--labels", nargs="+", help="names of the policies in the report")
-    add(
-        "--scenarios",
-        type=scenario,
-        nargs="+",
-        help="scenarios, 1 to 8 of the paper or by name; the protocol's without",
-    )
+    """Add the flags of ``umc evaluate``."""
+    add = parser.add_argument_group("conditions").add_argument
+    add("--protocol", help="file in config/protocols, or path of one (umc_paper); protocol.steps=300 changes it")
+    add("--scenarios", type=scenario, nargs="+", help="scenarios, 1 to 8 of the paper or by name; else the protocol's")
+    add("--episodes", type=int, help="robots of each cell (scenario x setting), in batches if needed; else one batch")
     add("--radii", type=float, nargs="+", help="radii of reached@k [m]; the protocol's without it")
     add("--sweep", help="file in config/sweeps, or path of one: a grid of conditions, or the policies of an ablation")
+    add("--healthy", action="store_true", help="measure the gait of the healthy robot instead, for 10 s (umc gait)")
+    add("--quick", action="store_true", help="a few envs and steps: proves that everything works, no figures")
+    add = parser.add_argument_group("reports").add_argument
+    add("--labels", nargs="+", help="names of the policies in the report")
+    add("--report_only", "--report-only", type=Path, help="write the reports of an --out folder anew (umc report)")
     add("--logs", type=Path, default=Path("logs"), help="folder of all runs, where sweeps find policies (logs)")
-    add("--report_only", "--report-only", type=Path, help="make the reports of an --out folder again; no simulation")
+    add = parser.add_argument_group("several machines").add_argument
     add("--share", help="2/8: simulate the second eighth and write no report; the command without it collects them")
     add("--ray", type=int, metavar="WORKERS", help="simulate on so many workers of a Ray cluster")
     add("--ray_address", help="address of the cluster; without it one is started on this machine")
     add("--plan", type=Path, help=argparse.SUPPRESS)  # conditions that another process has settled
-    add("--quick", action="store_true", help="a few envs and steps: proves that everything works, no figures")
-    add("--healthy", action="store_true", help="measure the gait of the healthy robot instead, for 10 s")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs ``scripts/evaluate.py``.
-
-    Args:
-        argv: Arguments without the script's name.
-
-    Returns:
-        Exit status: 0 done, 2 wrong use, 130 Ctrl-C, 143 SIGTERM.
-    """
-
-    def terminate(*_: Any) -> NoReturn:
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, terminate)
-    try:
-        return _run(list(argv))
-    except UmcError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return USAGE_ERROR
-    except ChildFailed as error:
-        print(error.line, file=sys.stderr)
-        return error.code
-    except KeyboardInterrupt as stop:
-        print("stopped; finished batches are kept, the same command goes on from there", file=sys.stderr)
-        return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    """Run ``umc evaluate``; return its exit status."""
+    return run_main(_run, argv, "stopped; finished batches are kept, the same command goes on from there")
 
 
 def _run(argv: list[str]) -> int:
-    from umc.utils.console import quiet
-
     own = ("protocol", "sweep")
-    if "-h" in argv or "--help" in argv:
-        parse(argv, "evaluate.py", DESCRIPTION, add_arguments, own)
+    if asks_for_help(argv):
+        return show_help(argv, "evaluate", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
     with quiet():
-        options, overrides = parse(argv, "evaluate.py", DESCRIPTION, add_arguments, own)
+        options, overrides = parse(argv, add_arguments, own)
     if options.report_only is not None:
         return _report_again(options.report_only)
+    from umc.evaluation.session import prepare
+
     changes = {section: read_overrides(overrides, section) for section in own}
     with quiet():
         sweep = _sweep(options, changes["sweep"])
@@ -152,6 +111,8 @@ def _sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Sweep | N
         if changes:
             raise UmcError(f"sweep.{next(iter(changes))}: there is no --sweep to change")
         return None
+    from umc.evaluation.grid import read_sweep
+
     sweep = read_sweep(options.sweep, changes)
     if options.checkpoint is None and sweep.agents:
         if options.robot is None:
@@ -162,6 +123,7 @@ def _sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Sweep | N
 
 def _protocol(session: Session, sweep: Sweep | None, changes: Mapping[str, Any]) -> Protocol:
     from umc.evaluation.conditions import on_tracks
+    from umc.evaluation.protocol import DEFAULT_PROTOCOL, protocol_for, read_protocol_file
     from umc.evaluation.study_file import protocol_of
 
     options, robot = session.options, session.info.robot
@@ -191,7 +153,6 @@ def _default_out(session: Session, protocol: Protocol) -> Path:
 def _faults(session: Session, protocol: Protocol, sweep: Sweep | None, out: Path, argv: list[str]) -> int:
     from umc.evaluation.compare import Comparison, read_share
     from umc.evaluation.study_file import STUDY, save_study
-    from umc.utils.console import quiet
 
     options = session.options
     num_envs = options.num_envs or _default_envs(session, protocol)

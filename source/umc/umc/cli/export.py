@@ -1,35 +1,51 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Export of a policy as ONNX and TorchScript."""
+"""``umc export``."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, trained_overrides
 from umc.rl.pretrained import is_pretrained, results_folder
-from umc.tasks.registry import checked_checkpoint, checked_task, pretrained_policy
+from umc.training.command_line import asks_for_help, show_help
 from umc.utils.cli import Parser, run_main
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 
 DESCRIPTION = "Write a policy as ONNX and TorchScript, with a JSON that describes inputs, outputs, starts and falls."
 
+EXAMPLES = (
+    "--checkpoint pretrained:a1_mlp_stage2 --out exported",
+    "--checkpoint pretrained --robot g1",
+    "--checkpoint logs/rsl_rl/umc_a1_mlp_stage2/RUN",
+)
 
-def main(argv: Sequence[str]) -> int:
-    """Export a policy; return the exit status."""
-    return run_main(_run, argv)
 
-
-def _run(argv: Sequence[str]) -> int:
-    parser = Parser(prog="export.py", description=DESCRIPTION)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``umc export``."""
     add = parser.add_argument
     add("--checkpoint", help="model_<iteration>.pt, a run folder, which stands for its last one, or 'pretrained'")
     add("--task", help="gym id that 'pretrained' is looked up for")
     add("--robot", help="robot that 'pretrained' is looked up for")
     add("--agent", help="agent that 'pretrained' is looked up for")
     add("--out", type=Path, help="folder to write to; 'exported' beside the checkpoint without it")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run ``umc export``; return its exit status."""
+    return run_main(_run, argv)
+
+
+def _run(argv: list[str]) -> int:
+    if asks_for_help(argv):
+        return show_help(argv, "export", DESCRIPTION, EXAMPLES, [add_arguments], launcher=False)
+    from umc.tasks.registry import checked_checkpoint, checked_task, pretrained_policy
+
+    parser = Parser(add_help=False)
+    add_arguments(parser)
     options = parser.parse_args(argv)
     if options.checkpoint is None:
         raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")

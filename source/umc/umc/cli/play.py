@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ``scripts/play.py`` calls: film policies, or show one in a visualizer."""
+"""``umc play``: film policies, or show one in a visualizer."""
 
 from __future__ import annotations
 
@@ -8,33 +8,50 @@ import argparse
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from umc.evaluation.protocol import Protocol
-from umc.evaluation.session import Session, parse, prepare
 from umc.rendering.film_cfg import STAGE2_SCENARIO, add_film_arguments, check_output, film_cfg
+from umc.training.command_line import add_policy_arguments, asks_for_help, parse, show_help
 from umc.utils.cli import run_main
+from umc.utils.console import quiet
 from umc.utils.errors import UmcError
-from umc.viewer.live import add_live_arguments, is_live, play_live
+
+if TYPE_CHECKING:
+    from umc.evaluation.protocol import Protocol
+    from umc.evaluation.session import Session
+
+DESCRIPTION = "Film policies, or show one in a visualizer."
+
+EXAMPLES = (
+    "--checkpoint pretrained:a1_mlp_stage2 --scenario 6",
+    "--checkpoint pretrained:a1_mlp_stage2 pretrained:a1_nm_mlp_stage1 --names UMC baseline --scenario 2",
+    "--checkpoint pretrained:g1_mlp_stage2 --viz viser",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of ``scripts/play.py``."""
-    add_film_arguments(parser)
-    add_live_arguments(parser)
+    """Add the flags of ``umc play``."""
+    add_film_arguments(parser.add_argument_group("film"))
+    add = parser.add_argument_group("page in the browser, with --viz viser").add_argument
+    add("--port", type=int, help="port of the page; 8080 without it, or the next that is free")
+    add("--host", help="who may see it; localhost without it, 0.0.0.0 for everybody in the network")
+    add("--ledger", type=Path, help="file that records what breaks and heals (docs/ledger.md)")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run ``scripts/play.py`` and return its exit status: 0 done, 2 wrong use, 130 Ctrl-C."""
+    """Run ``umc play``; return its exit status."""
     return run_main(_run, argv)
 
 
 def _run(argv: list[str]) -> int:
-    from umc.utils.console import quiet
+    if asks_for_help(argv):
+        return show_help(argv, "play", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
+    from umc.evaluation.session import prepare
+    from umc.viewer.live import is_live, play_live
 
-    if "-h" in argv or "--help" in argv:
-        parse(argv, "play.py", "Film a policy, or show it in a visualizer.", add_arguments)
     with quiet():
-        options, overrides = parse(argv, "play.py", "", add_arguments)
+        options, overrides = parse(argv, add_arguments)
         cfg = film_cfg(options)
         several = len(options.checkpoint or ()) > 1
         shown = bool(set(options.visualizer or ()) - {"none"})

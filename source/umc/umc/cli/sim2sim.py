@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sim-to-sim: ``python -m umc.cli.sim2sim --policy exported``; see docs/mujoco.md."""
+"""``umc sim2sim --policy exported``: the same evaluation in another engine; see docs/mujoco.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from umc.utils.cli import Parser, run_main
+from umc.training.command_line import asks_for_help, show_help
+from umc.utils.cli import Parser, at_least_one, run_main
 from umc.utils.errors import UmcError
 from umc.utils.io import write_json
 
@@ -35,13 +36,22 @@ AGREEMENT = "agreement.json"
 DESCRIPTION = "Evaluate an exported policy in plain MuJoCo, on flat ground, under the faults of an Isaac Lab run."
 
 
+EXAMPLES = (
+    "--policy exported",
+    "--policy exported --healthy",
+    "--policy exported --against logs/pretrained/a1_mlp_stage2/evaluation/a1_mlp_stage2",
+)
+
+
 def main(argv: Sequence[str]) -> int:
-    """Evaluate an exported policy in plain MuJoCo; return the exit status."""
+    """Run ``umc sim2sim``; return its exit status."""
     return run_main(_run, argv)
 
 
 def _run(argv: list[str]) -> int:
-    parser = Parser(prog="python -m umc.cli.sim2sim", description=DESCRIPTION)
+    if asks_for_help(argv):
+        return show_help(argv, "sim2sim", DESCRIPTION, EXAMPLES, [_add_arguments], launcher=False)
+    parser = Parser(add_help=False)
     _add_arguments(parser)
     options = parser.parse_args(argv)
     sheet, description = read_sheet(options.policy)
@@ -49,9 +59,7 @@ def _run(argv: list[str]) -> int:
     if options.robot is not None and options.robot.lower() != robot:
         raise UmcError(f"{description} was trained for robot {robot}, not {options.robot}; choose one of its own")
     for flag in ("episodes", "steps", "workers", "substeps"):
-        value = getattr(options, flag)
-        if value is not None and value < 1:
-            raise UmcError(f"--{flag} is {value}; it has to be at least 1")
+        at_least_one(getattr(options, flag), f"--{flag}")
     if options.seed is not None and options.seed < 0:
         raise UmcError(f"--seed is {options.seed}; it has to be 0 or more")
     if options.ledger is not None and (options.healthy or options.against is not None or options.scenarios):
@@ -71,19 +79,18 @@ def _run(argv: list[str]) -> int:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     from umc.cli.evaluate import scenario
-    from umc.evaluation.protocol import DEFAULT_PROTOCOL
 
     add = parser.add_argument
-    add("--policy", help="folder that scripts/export.py wrote, or its .json or .onnx")
+    add("--policy", help="folder that umc export wrote, or its .json or .onnx")
     add("--robot", help="robot that the policy must be for")
-    add("--protocol", default=DEFAULT_PROTOCOL, help=f"file in config/protocols, or path of one ({DEFAULT_PROTOCOL})")
+    add("--protocol", default="umc_paper", help="file in config/protocols, or path of one (umc_paper)")
     add("--ledger", type=Path, help="replay the faults of this ledger instead of a protocol's")
     add("--scenarios", type=scenario, nargs="+", help="scenarios of the protocol; all without it")
     add("--episodes", type=int, help=f"robots of each cell ({EPISODES}); episodes of each env of a ledger (all)")
     add("--steps", type=int, help="length of an episode [env steps]; the protocol's or the ledger's without it")
     add("--seed", type=int, help="one seed for all settings; the protocol's without it")
     add("--radii", type=float, nargs="+", help="radii of reached@k [m]; the protocol's without it")
-    add("--against", type=Path, help="folder of scripts/evaluate.py's report, or its study.pt: report the agreement")
+    add("--against", type=Path, help="folder of an evaluation's report, or its study.pt: report the agreement")
     add("--healthy", action="store_true", help="measure the gait of healthy robots instead, for 10 s")
     add("--substeps", type=int, default=1, help="MuJoCo's steps in the time that a torque is held (1)")
     add("--contact_time", type=float, help="time constant of contacts [s], two of MuJoCo's steps or more (0.02)")
@@ -208,7 +215,7 @@ def about(options: argparse.Namespace, sheet: dict[str, Any], argv: list[str]) -
         "pushes": "off",
         "randomised": "starts and physics, from the ranges of training, drawn by another generator",
         "ledger": None if options.ledger is None else str(options.ledger),
-        "command_line": shlex.join(["python", "-m", "umc.cli.sim2sim", *argv]),
+        "command_line": shlex.join(["umc", "sim2sim", *argv]),
         "time": now(),
         "git": git_state(),
         "versions": {**versions(), "mujoco": mujoco.__version__},

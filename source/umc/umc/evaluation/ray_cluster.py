@@ -121,7 +121,7 @@ def launcher_arguments(argv: Sequence[str]) -> list[str]:
         Those of them, and ``--device`` and ``--task``.
     """
     from umc.cli.evaluate import add_arguments
-    from umc.evaluation.session import OWN_SECTIONS, overrides_first
+    from umc.training.command_line import OWN_SECTIONS, overrides_first
 
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     add_arguments(parser)

@@ -6,18 +6,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umc.evaluation.ground import ground_override
 from umc.evaluation.interface import interface_overrides
-from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
+from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match, trained_engine
 from umc.rl.pretrained import is_pretrained
 from umc.tasks.registry import checked_checkpoint, checked_robot, checked_task, pretrained_policy
-from umc.utils.cli import Parser
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 
@@ -25,22 +23,6 @@ if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
 
     from umc.rl.policy import LoadedPolicy
-
-USAGE_ERROR = 2
-"""Exit status of a user's mistake."""
-
-INTERRUPTED = 130
-"""Exit status after Ctrl-C."""
-
-
-OVERRIDE = re.compile(r"[~+]*[A-Za-z_][\w./@]*=")
-"""What presets and overrides look like."""
-
-OWN_SECTIONS = ("protocol", "sweep")
-"""Sections of overrides that some scripts read themselves."""
-
-TERMINATED = 143
-"""Exit status after SIGTERM."""
 
 
 @dataclass(frozen=True)
@@ -79,85 +61,6 @@ class Session:
     def info(self) -> CheckpointInfo:
         """What the first checkpoint says about itself."""
         return self.candidates[0].info
-
-
-def parse(
-    argv: list[str],
-    prog: str,
-    description: str,
-    add_arguments: Callable[[argparse.ArgumentParser], None],
-    own: tuple[str, ...] = (),
-) -> tuple[argparse.Namespace, list[str]]:
-    """Reads a command line: the script's flags, Isaac Lab's launcher flags, presets and ``env.`` overrides.
-
-    Args:
-        argv: Arguments without the script's name.
-        prog: Name of the script.
-        description: What it does, for the help.
-        add_arguments: Adds the script's own flags.
-        own: Sections of overrides besides ``env.`` that the script reads itself.
-
-    Returns:
-        The flags, and presets and overrides as typed.
-
-    Raises:
-        UmcError: If a token makes no sense.
-    """
-    from isaaclab.app import add_launcher_args
-    from isaaclab.app.sim_launcher import fuse_kit_args
-    from isaaclab_tasks.utils import setup_preset_cli
-
-    parser = Parser(prog=prog, description=description, conflict_handler="resolve", allow_abbrev=False)
-    add_launcher_args(parser)
-    add = parser.add_argument
-    add(
-        "--checkpoint",
-        nargs="*",
-        help="model_<iteration>.pt, a run folder, which stands for its last one, or 'pretrained', or 'pretrained:NAME'",
-    )
-    add("--task", help="gym id; the checkpoint's own without it")
-    add("--robot", help="robot that the checkpoints must be for; the first checkpoint's without it")
-    add("--agent", help="agent of 'pretrained'; the first that the robot has without it")
-    add("--num_envs", type=int, help="envs simulated at once")
-    add("--seed", type=int, help="seed of faults and starts")
-    add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
-    add("--out", type=Path, help="folder for what is written; beside the checkpoint without it")
-    add_arguments(parser)
-    options, overrides = setup_preset_cli(parser, fuse_kit_args(overrides_first(argv)))
-    for token in overrides:
-        if token.startswith("-"):
-            raise UmcError(f"unknown flag {token.split('=')[0]}; --help lists all flags")
-        if "=" not in token:
-            raise UmcError(f"cannot read {token}; overrides look like env.decimation=4 or physics=ovphysx")
-        section = token.split(".")[0]
-        if section == "agent" or (section in OWN_SECTIONS and section not in own):
-            allowed = ", ".join(f"{name}." for name in ("env", *own))
-            raise UmcError(f"{token}: the agent comes with the checkpoint; only {allowed} overrides can be given")
-    if options.num_envs is not None and options.num_envs < 1:
-        raise UmcError(f"--num_envs is {options.num_envs}; it has to be at least 1")
-    if options.seed is not None and options.seed < 0:
-        raise UmcError(f"--seed is {options.seed}; it has to be 0 or more")
-    return options, overrides
-
-
-def overrides_first(argv: Sequence[str]) -> list[str]:
-    """Moves presets and overrides to the front, where no flag with a list of values takes them for one of its own.
-
-    Args:
-        argv: Arguments without the script's name.
-
-    Returns:
-        The same arguments.
-    """
-
-    def moves(number: int) -> bool:
-        token = argv[number]
-        # right behind a flag stands its value, whatever it looks like
-        value = number > 0 and argv[number - 1].startswith("-") and "=" not in argv[number - 1]
-        return OVERRIDE.match(token) is not None and not value and not Path(token).exists()
-
-    first = [number for number in range(len(argv)) if moves(number)]
-    return [argv[number] for number in first] + [argv[number] for number in range(len(argv)) if number not in first]
 
 
 def read_candidates(texts: Sequence[str] | None, robot: str | None = None, once: bool = True) -> tuple[Candidate, ...]:
@@ -225,7 +128,9 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     task = checked_task(options.task or own)
     require_match(info, checkpoint, task_parts(task)[0])
     device = pick_device(options.device)
+    engine, chosen = engine_override(candidates, overrides, device)
     repeated, about = interface_overrides(candidates, overrides)
+    repeated, about = [*engine, *repeated], [*chosen, *about]
     env_cfg, _ = resolve_cfgs(task, None, [*repeated, *overrides])
     token, more = ground_override(candidates, env_cfg, overrides)
     if token is not None:
@@ -235,6 +140,40 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     env_cfg.sim.device = device
     options.device = device
     return Session(options, candidates, task, env_cfg, device, (*remarks, *about, *more), tuple(repeated))
+
+
+def engine_override(
+    candidates: Sequence[Candidate], overrides: Sequence[str], device: str
+) -> tuple[list[str], list[str]]:
+    """Put policies on the engine they were trained on, where the user names none.
+
+    Args:
+        candidates: The policies; none where a robot stands without one.
+        overrides: Presets and overrides as typed.
+        device: Device of the simulation, which decides where no policy says an engine.
+
+    Returns:
+        The override that chooses the engine, if there is to be one, and a line about it.
+
+    Raises:
+        UmcError: If they were trained on different engines.
+    """
+    from umc.training.task_cfg import default_engine, names_engine
+
+    if names_engine(overrides):
+        return [], []
+    engines = {one.path: trained_engine(one.path, one.info) for one in candidates}
+    known = sorted({engine for engine in engines.values() if engine})
+    if len(known) > 1:
+        which = ", ".join(f"{path}: {engine or 'unknown'}" for path, engine in engines.items())
+        raise UmcError(
+            f"the policies were trained on different engines ({which}); choose one with "
+            + " or ".join(f"physics={engine}" for engine in known)
+        )
+    if not known:
+        engine, line = default_engine(device)
+        return [f"physics={engine}"], [line]
+    return [f"physics={known[0]}"], [f"engine: {known[0]}, which the policy was trained on"]
 
 
 def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str]]:

@@ -80,7 +80,7 @@ QUICK = FilmCfg(steps=32, onset=12, size=(160, 110))
 """Settings of ``--quick``."""
 
 
-def add_film_arguments(parser: argparse.ArgumentParser) -> None:
+def add_film_arguments(parser: argparse._ActionsContainer) -> None:
     """Add the flags that :func:`film_cfg` reads."""
     cfg, add = FilmCfg(), parser.add_argument
     add("--steps", type=int, help=f"length [env steps]; default {cfg.steps}; with --viz: until Ctrl-C")

@@ -167,6 +167,13 @@ def trained_overrides(checkpoint: Path, info: CheckpointInfo) -> list[str]:
     return env_overrides(read_record(checkpoint.parent)["overrides"])
 
 
+def trained_engine(checkpoint: Path, info: CheckpointInfo) -> str:
+    """Name of the engine a checkpoint was trained on; empty if neither it nor its run folder says."""
+    if info.physics or not (checkpoint.parent / RUN_FILE).is_file():
+        return info.physics
+    return read_record(checkpoint.parent).get("physics", "")
+
+
 def trained_terrain(checkpoint: Path, info: CheckpointInfo) -> str:
     """Return the ground a checkpoint was trained on, as :func:`umc.terrains.ground_name` does; empty if unknown.
 

@@ -21,6 +21,17 @@ LARGEST_RANDOM_SEED = 10_000
 """``--seed -1`` draws up to this number, as Isaac Lab does."""
 
 
+DESCRIPTION = (
+    "Train a UMC policy. Stage 2 starts from the newest Stage 1 checkpoint of the same robot and model; where there is "
+    "none, Stage 1 is trained first."
+)
+
+EXAMPLES = (
+    "--task UMC-G1-Stage2 --quick",
+    "--task UMC-A1-Stage2 --agent mlp --num_envs 1024 env.scene.terrain=flat",
+    "--recipe a1_mlp_cpu",
+)
+
 RECIPE_FLAGS = ("restart", "evaluate", "show")
 """Flags that mean something with ``--recipe`` only."""
 
@@ -45,6 +56,8 @@ class TrainRequest:
     """All flags, Isaac Lab's launcher flags included."""
     checkpoint: Path | None
     """Checkpoint to start from or to go on with."""
+    engine: str = ""
+    """Which engine was chosen and why, where the user named none."""
 
     @property
     def model(self) -> str:
@@ -63,8 +76,8 @@ class TrainRequest:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of ``scripts/train.py`` to ``parser``."""
-    add = parser.add_argument
+    """Add the flags of ``umc train``."""
+    add = parser.add_argument_group("what to train").add_argument
     add("--task", help="gym id, e.g. UMC-A1-Stage2")
     add("--agent", default=DEFAULT_AGENT, help="transformer (default), mlp, ... (docs/agents.md), or an entry point")
     add("--rl_library", choices=LIBRARIES, help="who trains: rsl_rl (default) or skrl; the networks are the same")
@@ -72,23 +85,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, help="seed of envs and networks; -1 draws one")
     add("--max_iterations", type=int, help="iterations of the whole run, those before --resume included")
     add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
+    add("--distributed", action="store_true", help="one of the processes that torchrun starts (docs/distributed.md)")
+    add = parser.add_argument_group("where it starts from").add_argument
     add("--checkpoint", help="model_*.pt, run folder or 'pretrained' to start from; with --resume: to go on with")
     add("--no_pretrained", action="store_true", help="train a missing Stage 1 even where one comes with the package")
     add("--resume", action="store_true", help="go on with the newest run of this task and agent, in its folder")
-    add("--video", action="store_true", help="record the trained policy at the end (scripts/play.py)")
-    add("--run_name", default="", help="appended to the name of the run folder")
+    add = parser.add_argument_group("where it goes to").add_argument
+    add("--logs", type=Path, default=Path("logs"), help="folder of all runs (logs)")
     add("--run_dir", type=Path, help="run folder; without it a new one named by date and time, under --logs")
-    add("--distributed", action="store_true", help="one of the processes that torchrun starts (docs/distributed.md)")
+    add("--run_name", default="", help="appended to the name of the run folder")
+    add("--video", action="store_true", help="film the trained policy at the end (umc play)")
+    add = parser.add_argument_group("several trainings by one command").add_argument
+    add("--quick", action="store_true", help="both stages, evaluation and video in minutes: proves plumbing only")
     add("--recipe", help="train all phases of a recipe, or go on with it; it says all the rest (docs/recipes.md)")
     add("--restart", action="store_true", help="with --recipe: forget what is done and start anew")
     add("--evaluate", action="store_true", help="with --recipe: evaluate the policy at the end")
     add("--show", action="store_true", help="with --recipe: print the commands of its phases instead of running them")
-    add("--quick", action="store_true", help="both stages, evaluation and video in minutes: proves plumbing only")
     add("--sweep", help="train all runs of a file in config/sweeps: agents x seeds x overrides (docs/distributed.md)")
     add("--jobs", type=int, help="trainings of a sweep at once; one for each GPU without it")
     add("--ray", type=int, metavar="WORKERS", help="train a sweep on so many workers of a Ray cluster")
     add("--ray_address", help="address of the cluster; without it one is started on this machine")
-    add("--logs", type=Path, default=Path("logs"), help="folder of all runs (logs)")
 
 
 def parse(argv: list[str]) -> TrainRequest:

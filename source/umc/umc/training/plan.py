@@ -139,7 +139,7 @@ def make_plan(request: TrainRequest) -> Plan:
     typed = request.overrides
     request.overrides = merged_overrides(request.spec.tokens(request.stage), typed)
     env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
-    remarks: list[str] = []
+    remarks: list[str] = [request.engine] if request.engine else []
     if request.options.resume:
         start_from, record = _resumed(request, agent_cfg)
         request.overrides = merged_overrides(record.fields["overrides"], typed)

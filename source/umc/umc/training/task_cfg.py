@@ -11,11 +11,12 @@ import importlib.util
 import inspect
 import numbers
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from umc.rl.critics import LIVE_GROUP
 from umc.training.arguments import TrainRequest, add_arguments
+from umc.training.command_line import parse_all
 from umc.utils.cli import at_least_one, did_you_mean
 from umc.utils.config import override_key
 from umc.utils.distributed import Ranks, ranks_from_env
@@ -46,34 +47,6 @@ ENGINES = {"ovphysx": ("ovphysx", "newton_mjwarp"), "newton_mjwarp": ("newton", 
 """Python package of each engine that needs no Isaac Sim, and the other one."""
 
 
-def full_parser() -> argparse.ArgumentParser:
-    """Parser of all flags: Isaac Lab's launcher flags, then UMC's own, which win where both name one."""
-    from isaaclab.app import add_launcher_args
-
-    from umc.utils.cli import Parser
-
-    parser = Parser(
-        prog="train.py",
-        conflict_handler="resolve",
-        allow_abbrev=False,
-        description="Train a UMC policy. Stage 2 starts from the newest Stage 1 checkpoint of the same robot and "
-        "model; where there is none, Stage 1 is trained first.",
-    )
-    add_launcher_args(parser)
-    add_arguments(parser)
-    return parser
-
-
-def show_help(argv: list[str]) -> None:
-    """Print the help, with the presets of the task where ``argv`` names one; ends the process."""
-    from isaaclab_tasks.utils import setup_preset_cli
-
-    from umc.tasks.registry import load_tasks
-
-    load_tasks()
-    setup_preset_cli(full_parser(), argv)
-
-
 def add_launcher_options(request: TrainRequest, argv: list[str]) -> None:
     """Parse Isaac Lab's launcher flags too; what is left over are presets and Hydra overrides.
 
@@ -84,16 +57,29 @@ def add_launcher_options(request: TrainRequest, argv: list[str]) -> None:
     Raises:
         UmcError: If a token is neither.
     """
-    from isaaclab.app.sim_launcher import fuse_kit_args
-
-    options, overrides = full_parser().parse_known_args(fuse_kit_args(argv))
+    options, overrides = parse_all(argv, [add_arguments])
     options.seed = request.options.seed  # -1 has been drawn already
-    for token in overrides:
-        if token.startswith("-"):
-            raise UmcError(f"unknown flag {token.split('=')[0]}; --help lists all flags")
-        if "=" not in token:
-            raise UmcError(f"cannot read {token}; overrides look like env.scene.num_envs=64 or physics=ovphysx")
     request.options, request.overrides = options, overrides
+    if not options.resume and not names_engine(overrides):  # a run that goes on stays on its engine
+        engine, request.engine = default_engine(pick_device(options.device))
+        request.overrides = [f"physics={engine}", *overrides]
+
+
+def names_engine(overrides: Sequence[str]) -> bool:
+    """Whether an override or a preset chooses the engine."""
+    presets = {name for token in overrides if override_key(token) == "presets" for name in token[8:].split(",")}
+    return bool(presets & {*ENGINES, "isaacsim_physx"}) or any(
+        override_key(token).lstrip("+~") == "physics" or override_key(token).startswith("env.sim.physics")
+        for token in overrides
+    )
+
+
+def default_engine(device: str) -> tuple[str, str]:
+    """Faster engine of a device (ovphysx on a CPU, Newton on a GPU), and a line that says so."""
+    cpu = device == "cpu" and importlib.util.find_spec("ovphysx") is not None
+    engine = "ovphysx" if cpu else "newton_mjwarp"
+    place = "CPU" if device == "cpu" else "GPU"
+    return engine, f"engine: {engine}, the default on a {place} (physics={ENGINES[engine][1]} for the other)"
 
 
 def resolve_cfgs(task: str, agent: str | None, overrides: list[str]) -> tuple[Any, Any]:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import umc
 from umc.rl.critics import add_privileged_faults, use_mlp_critic
 from umc.rl.transfer import load_stage1_weights
-from umc.training.arguments import TrainRequest, parse
+from umc.training.arguments import DESCRIPTION, EXAMPLES, TrainRequest, add_arguments, parse
+from umc.training.command_line import asks_for_help, show_help
 from umc.training.sizes import cpu_threads, is_large
 from umc.utils.cli import run_main
 from umc.utils.console import drop_known_warnings, drop_physx_news, quiet
@@ -51,10 +52,8 @@ def main(argv: list[str]) -> int:
 
 def _run(argv: list[str]) -> int:
     end_with_parent()
-    if "-h" in argv or "--help" in argv:
-        from umc.training.task_cfg import show_help
-
-        show_help(argv)
+    if asks_for_help(argv):
+        return show_help(argv, "train", DESCRIPTION, EXAMPLES, [add_arguments])
     if any(token.split("=", 1)[0] == "--recipe" for token in argv):
         from umc.training.recipe_runner import run_recipe
 

@@ -8,10 +8,9 @@ import argparse
 import importlib.util
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from umc.evaluation.session import Session, prepare, running_all
+from umc.evaluation.session import Session, engine_override, prepare, running_all
 from umc.rendering.film_cfg import STAGE2_SCENARIO, FilmCfg
 from umc.utils.errors import UmcError
 
@@ -41,14 +40,6 @@ REFRESH = 5
 
 MAX_LAG = 0.5
 """Lag behind real time that is still caught up [s]."""
-
-
-def add_live_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that only this viewer reads."""
-    add = parser.add_argument
-    add("--port", type=int, help=f"with --viz viser: port of the page; {PORT} without it, or the next that is free")
-    add("--host", help=f"with --viz viser: who may see it; {HOST} without it, 0.0.0.0 for everybody in the network")
-    add("--ledger", type=Path, help="with --viz viser: file that records what breaks and heals (docs/ledger.md)")
 
 
 def is_live(options: argparse.Namespace) -> bool:
@@ -104,11 +95,12 @@ def session_without_policy(options: argparse.Namespace, overrides: list[str]) ->
 
     task = checked_task(options.task or STANDING_TASK)
     device = pick_device(options.device)
-    env_cfg, _ = resolve_cfgs(task, None, overrides)
+    engine, chosen = engine_override((), overrides, device)
+    env_cfg, _ = resolve_cfgs(task, None, [*engine, *overrides])
     check_launch(env_cfg, options)
     env_cfg.sim.device = options.device = device
     line = f"no --checkpoint: the robot of {task} holds its default pose; --checkpoint pretrained lets one walk"
-    return Session(options, (), task, env_cfg, device, (line,))
+    return Session(options, (), task, env_cfg, device, (line, *chosen))
 
 
 def _configure(session: Session, protocol: Protocol) -> None:

@@ -1,0 +1,188 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Flags of a command together with Isaac Lab's: their help without importing it, and their parsing."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from umc.utils.cli import Parser
+from umc.utils.errors import UmcError
+from umc.utils.process import program
+
+LAUNCHER_FLAGS: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
+    (("--visualizer", "--viz"), "NAMES", "visualizers, comma-separated: kit, newton, rerun, viser; none without it"),
+    (("--deterministic",), None, "reproducible rendering"),
+    (("--verbose",), None, "messages of the simulation app, verbose"),
+    (("--info",), None, "messages of the simulation app, informative"),
+    (("--max_visible_envs",), "COUNT", "envs that a visualizer shows at most"),
+    (("--livestream",), "{0,1,2}", "stream the app of Isaac Sim (environment variable LIVESTREAM)"),
+    (("--xr",), None, "XR mode of Isaac Sim"),
+    (("--experience",), "FILE", "experience file of Isaac Sim"),
+    (("--kit_args",), "ARGS", "arguments of Omniverse Kit, in quotes"),
+    (("--anim_recording_enabled",), None, "record USD animations of Isaac Sim's PhysX"),
+    (("--anim_recording_start_time",), "SECONDS", "begin of that recording (0)"),
+    (("--anim_recording_stop_time",), "SECONDS", "end of that recording (10)"),
+)
+"""Isaac Lab's launcher flags but ``--device``, for the help; tests compare them with Isaac Lab's own parser."""
+
+OVERRIDE = re.compile(r"[~+]*[A-Za-z_][\w./@]*=")
+"""What presets and overrides look like."""
+
+OWN_SECTIONS = ("protocol", "sweep")
+"""Sections of overrides that some commands read themselves."""
+
+PRESETS = """\
+physics=ovphysx or physics=newton_mjwarp chooses the engine; without it a policy is trained on ovphysx on a CPU and on
+Newton on a GPU, and runs later on the engine that it was trained on. env.KEY=VALUE and agent.KEY=VALUE change any field
+of the task. --task TASK --help lists the presets of a task."""
+
+AddArguments = Callable[[argparse.ArgumentParser], None]
+
+
+def asks_for_help(argv: Sequence[str]) -> bool:
+    """Whether a command line asks for the help."""
+    return "-h" in argv or "--help" in argv
+
+
+def show_help(
+    argv: Sequence[str],
+    command: str,
+    description: str,
+    examples: Sequence[str],
+    add_arguments: Sequence[AddArguments],
+    launcher: bool = True,
+) -> int:
+    """Print the help of a command, and the presets of the task that ``argv`` names; return 0.
+
+    Args:
+        argv: Arguments of the command.
+        command: Its name.
+        description: What it does.
+        examples: Arguments of some calls.
+        add_arguments: Add its flags.
+        launcher: Whether it takes Isaac Lab's launcher flags and overrides, too.
+    """
+    words = program(command)
+    prog = f"umc {command}" if words[0] == "-m" else Path(words[0]).name
+    parser = Parser(prog=prog, description=description, usage=f"{prog} [flags]{' [overrides]' if launcher else ''}")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    lines = ["examples:", *(f"  {prog} {example}" for example in examples)]
+    for add in add_arguments:
+        add(parser)
+    task = any(token.split("=")[0] == "--task" for token in argv)
+    if launcher:
+        group = parser.add_argument_group("Isaac Lab's launcher flags")
+        group.add_argument("--headless", action="store_true", help="taken and ignored: only --viz opens a window")
+        for flags, metavar, text in LAUNCHER_FLAGS:
+            group.add_argument(*flags, help=text, **({"metavar": metavar} if metavar else {"action": "store_true"}))
+        if not task:
+            lines = ["overrides:", *(f"  {line}" for line in PRESETS.splitlines()), "", *lines]
+    parser.epilog = "\n".join(lines)
+    if launcher and task:
+        from isaaclab_tasks.utils import setup_preset_cli
+
+        from umc.tasks.registry import load_tasks
+
+        load_tasks()
+        typed, sys.argv = sys.argv, [sys.argv[0], *argv]  # where it looks for the task
+        try:
+            setup_preset_cli(parser, list(argv))
+        finally:
+            sys.argv = typed
+    parser.print_help()
+    return 0
+
+
+def parse_all(argv: Sequence[str], add_arguments: Sequence[AddArguments]) -> tuple[argparse.Namespace, list[str]]:
+    """Parse Isaac Lab's launcher flags and a command's own, which win where both name one.
+
+    Args:
+        argv: Arguments of the command.
+        add_arguments: Add its flags.
+
+    Returns:
+        The flags; presets and overrides as typed.
+
+    Raises:
+        UmcError: If a token is neither.
+    """
+    from isaaclab.app import add_launcher_args
+    from isaaclab.app.sim_launcher import fuse_kit_args
+
+    parser = Parser(conflict_handler="resolve", allow_abbrev=False, add_help=False)
+    add_launcher_args(parser)
+    parser.add_argument("--headless", action="store_true")
+    for add in add_arguments:
+        add(parser)
+    options, overrides = parser.parse_known_args(fuse_kit_args(list(argv)))
+    for token in overrides:
+        if token.startswith("-"):
+            raise UmcError(f"unknown flag {token.split('=')[0]}; --help lists all flags")
+        if "=" not in token:
+            raise UmcError(f"cannot read {token}; overrides look like env.decimation=4 or physics=ovphysx")
+    return options, overrides
+
+
+def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags by which evaluations and films name policies, a task and a place."""
+    add = parser.add_argument_group("policies and task").add_argument
+    add(
+        "--checkpoint",
+        nargs="*",
+        help="model_<iteration>.pt, a run folder, which stands for its last one, or a pretrained policy: 'pretrained' "
+        "or 'pretrained:NAME'",
+    )
+    add("--task", help="gym id; the checkpoint's own without it")
+    add("--robot", help="robot that the checkpoints must be for; the first checkpoint's without it")
+    add("--agent", help="agent whose pretrained policy is meant; the first that the robot has without it")
+    add("--num_envs", type=int, help="envs simulated at once")
+    add("--seed", type=int, help="seed of faults and starts")
+    add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
+    add("--out", type=Path, help="folder for what is written; beside the checkpoint without it")
+
+
+def parse(
+    argv: Sequence[str], add_arguments: AddArguments, own: tuple[str, ...] = ()
+) -> tuple[argparse.Namespace, list[str]]:
+    """Parse the command line of an evaluation or a film.
+
+    Args:
+        argv: Arguments of the command.
+        add_arguments: Adds its flags beside those of :func:`add_policy_arguments`.
+        own: Sections of overrides besides ``env.`` that it reads itself.
+
+    Returns:
+        The flags; presets and overrides as typed.
+
+    Raises:
+        UmcError: If a token makes no sense.
+    """
+    options, overrides = parse_all(overrides_first(argv), (add_policy_arguments, add_arguments))
+    for token in overrides:
+        section = token.split(".")[0]
+        if section == "agent" or (section in OWN_SECTIONS and section not in own):
+            allowed = ", ".join(f"{name}." for name in ("env", *own))
+            raise UmcError(f"{token}: the agent comes with the checkpoint; only {allowed} overrides can be given")
+    if options.num_envs is not None and options.num_envs < 1:
+        raise UmcError(f"--num_envs is {options.num_envs}; it has to be at least 1")
+    if options.seed is not None and options.seed < 0:
+        raise UmcError(f"--seed is {options.seed}; it has to be 0 or more")
+    return options, overrides
+
+
+def overrides_first(argv: Sequence[str]) -> list[str]:
+    """Move presets and overrides to the front, where no flag with a list of values takes them for one of its own."""
+
+    def moves(number: int) -> bool:
+        token = argv[number]
+        # right behind a flag stands its value, whatever it looks like
+        value = number > 0 and argv[number - 1].startswith("-") and "=" not in argv[number - 1]
+        return OVERRIDE.match(token) is not None and not value and not Path(token).exists()
+
+    first = [number for number in range(len(argv)) if moves(number)]
+    return [argv[number] for number in first] + [argv[number] for number in range(len(argv)) if number not in first]

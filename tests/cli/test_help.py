@@ -1,0 +1,70 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The help of every command: shown without the packages that take seconds to import, Isaac Lab's flags at the end."""
+
+import argparse
+import subprocess
+import sys
+
+import pytest
+from umc.cli.main import COMMANDS, main
+from umc.training.command_line import LAUNCHER_FLAGS
+
+SLOW = ("torch", "isaaclab", "isaaclab_tasks", "gymnasium", "matplotlib", "warp")
+CODE = """
+import sys
+from umc.cli.main import main
+try:
+    status = main(sys.argv[1:])
+except SystemExit as stop:
+    status = stop.code
+print("imported:", *sys.modules.keys() & set({slow!r}))
+sys.exit(status)
+"""
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_imports_nothing_slow(command):
+    words = [word for word in (command, "--help") if word]
+    code = [sys.executable, "-c", CODE.format(slow=SLOW), *words]
+    shown = subprocess.run(code, capture_output=True, text=True, check=True).stdout
+    assert shown.splitlines()[-1] == "imported:"
+    assert shown.startswith("usage: umc")
+    if command not in ("", "list"):
+        assert shown.count("\n  umc ") == 3  # examples
+
+
+def test_own_flags_come_first_and_headless_is_taken(capsys):
+    assert main(["train", "--help"]) == 0
+    shown = capsys.readouterr().out
+    order = [shown.index(word) for word in ("--task TASK", "--recipe", "--headless", "--kit_args", "examples:")]
+    assert order == sorted(order)
+
+
+def test_the_help_lists_isaac_labs_launcher_flags():
+    from isaaclab.app import add_launcher_args
+
+    parser = argparse.ArgumentParser(add_help=False)
+    add_launcher_args(parser)
+    theirs = {flag: action.nargs == 0 for action in parser._actions for flag in action.option_strings}
+    ours = {flag: metavar is None for flags, metavar, _ in LAUNCHER_FLAGS for flag in flags}
+    assert ours == {flag: switch for flag, switch in theirs.items() if flag != "--device"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "words"),
+    [([], 2, "usage: umc COMMAND"), (["trian"], 2, "did you mean train?"), (["--version"], 0, "umc ")],
+)
+def test_umc_itself(argv, status, words, capsys):
+    assert main(argv) == status
+    assert words in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [("tasks", "UMC-A1-Stage2"), ("robots", "g1"), ("agents", "mlp "), ("pretrained", "pretrained:a1_mlp_stage2 (")],
+)
+def test_list(kind, line, capsys):
+    assert main(["list", kind]) == 0
+    assert any(one.startswith(line) for one in capsys.readouterr().out.splitlines())
+    assert main(["list", "task"]) == 2
