@@ -25,7 +25,7 @@ PARTIAL = "partial"
 """Folder, inside that of the report, of what finished batches brought."""
 
 DECIDING = (
-    *("compat.py", "faults", "mdp", "models", "robots", "tasks", "terrains", "rl/models.py", "rl/policy.py"),
+    *("utils/patches.py", "faults", "mdp", "models", "robots", "tasks", "terrains", "rl/models.py", "rl/policy.py"),
     *(f"evaluation/{name}.py" for name in ("batches", "conditions", "fault_run", "metrics", "rollout", "starts")),
 )
 """Files and folders of this package without which a batch would have another result; reports are not among them."""
