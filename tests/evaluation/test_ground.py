@@ -10,12 +10,15 @@ from umc.evaluation.ray_cluster import worker_arguments
 from umc.evaluation.session import prepare
 from umc.terrains import ground_name
 from umc.training.command_line import parse
+from umc.training.task_cfg import physics_name
 from umc.utils.errors import UmcError
 
+NEWTON = "physics=newton_mjwarp"
 
-def prepared(*argv):
+
+def prepared(*argv, engine=NEWTON):
     options, overrides = parse(["--device", "cpu", *map(str, argv)], lambda _: None)
-    return prepare(options, overrides, stage=2)
+    return prepare(options, [*([engine] if engine else []), *overrides], stage=2)
 
 
 def ground(session):
@@ -50,8 +53,8 @@ def test_workers_of_a_cluster_walk_where_their_run_folder_says_though_it_stays_a
     record = {"task": "UMC-A1-Stage2", "agent": "a", "seed": 1, "overrides": ["env.scene.terrain=flat"]}
     (path.parent / "run.json").write_text(json.dumps(record))
     argv = ["--checkpoint", str(path), "--ray", "2", "physics=ovphysx"]
-    arguments = worker_arguments(prepared(*argv[:2], argv[-1]), argv)
-    assert ground(prepared(*arguments, "--checkpoint", write_fresh(tmp_path / "worker"))) == "flat"
+    arguments = worker_arguments(prepared(*argv[:2], argv[-1], engine=None), argv)
+    assert ground(prepared(*arguments, "--checkpoint", write_fresh(tmp_path / "worker"), engine=None)) == "flat"
 
 
 def test_workers_get_shipped_policies_as_files():
@@ -84,6 +87,28 @@ def test_what_the_training_changed_in_robot_and_actions_holds_for_the_evaluation
         prepared("--checkpoint", trained, plain)
     said = prepared("--checkpoint", trained, plain, "env.actions.joint_pos.scale=0.3")
     assert (said.env_cfg.actions.joint_pos.scale, said.remarks) == (0.3, ())
+
+
+def test_the_engine_of_the_training_unless_the_user_says_otherwise(tmp_path):
+    on = {
+        name: write_fresh(tmp_path / (name or "unknown"), terrain="perlin", seed=number, physics=name)
+        for number, name in enumerate(("ovphysx", "newton_mjwarp", ""))
+    }
+
+    def engine(*names, typed=None):
+        session = prepared("--checkpoint", *(on[name] for name in names), engine=typed)
+        return physics_name(session.env_cfg), [line for line in session.remarks if "engine" in line]
+
+    for name in ("ovphysx", "newton_mjwarp"):
+        assert engine(name) == (name, [f"engine: {name}, which the policy was trained on"])
+    assert engine("newton_mjwarp", "") == engine("newton_mjwarp")  # who knows nothing follows those who do
+    assert engine("")[0] == "ovphysx"
+    with pytest.raises(UmcError, match=r"different engines .*physics=newton_mjwarp or physics=ovphysx"):
+        engine("ovphysx", "newton_mjwarp")
+    assert engine("ovphysx", "newton_mjwarp", typed=NEWTON) == ("newton_mjwarp", [])
+    record = {"task": "UMC-A1-Stage2", "agent": "a", "seed": 1, "overrides": [], "physics": "newton_mjwarp"}
+    (on[""].parent / "run.json").write_text(json.dumps(record))
+    assert engine("")[0] == "newton_mjwarp"
 
 
 def test_a_task_with_one_ground_has_nothing_to_choose(tmp_path):

@@ -57,7 +57,7 @@ def test_the_odds_of_an_agent_reach_its_env_and_its_record():
     assert tuple(chosen.env_cfg.events.faults.params["ratios"]) == (1.0, 0.0, 1.0, 1.0)
     tokens = ["env.events.faults.params.ratios=(1.0,0.0,1.0,1.0)"]
     assert chosen.record.fields["agent_overrides"] == tokens
-    assert chosen.record.fields["overrides"] == [*tokens, "agent.algorithm.gamma=0.9"]
+    assert chosen.record.fields["overrides"] == [*tokens, "physics=ovphysx", "agent.algorithm.gamma=0.9"]
     assert tuple(planned(*command("mlp")).env_cfg.events.faults.params["ratios"]) == (1.0, 1.0, 1.0, 1.0)
 
 
@@ -83,7 +83,7 @@ def test_an_ablation_starts_from_the_stage_1_of_the_agent_that_it_varies(agent, 
     launch.main(command(agent))
     (arguments,) = calls
     stage1 = parse(arguments)
-    assert (stage1.task, stage1.spec.name, stage1.overrides) == ("UMC-A1-Stage1", "mlp", [])
+    assert (stage1.task, stage1.spec.name, stage1.overrides) == ("UMC-A1-Stage1", "mlp", ["physics=ovphysx"])
     path = put("umc_a1_mlp_stage1")
     chosen = planned(*command(agent))
     assert chosen.start_from == path

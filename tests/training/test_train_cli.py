@@ -180,8 +180,12 @@ def test_a_cpu_gets_sizes_it_can_carry_and_flags_win(tmp_path):
     chosen = planned(*stage1, "--device", "cpu")
     assert chosen.env_cfg.scene.num_envs == CPU_SIZES["mlp"].num_envs
     assert chosen.agent_cfg.max_iterations == CPU_SIZES["mlp"].max_iterations
-    assert "--num_envs" in chosen.remarks[0]
-    assert "--max_iterations" in chosen.remarks[0]
+    engine, sizes, *_ = chosen.remarks
+    assert engine == "engine: ovphysx, the default on a CPU (physics=newton_mjwarp for the other)"
+    assert chosen.physics == "ovphysx"
+    assert "--num_envs" in sizes
+    assert "--max_iterations" in sizes
+    assert planned(*stage1, "--device", "cpu", "physics=newton_mjwarp").physics == "newton_mjwarp"
     flags = planned(*stage1, "--device", "cpu", "--num_envs", "5", "agent.max_iterations=6")
     assert (flags.env_cfg.scene.num_envs, flags.agent_cfg.max_iterations) == (5, 6)
     assert not any("chosen" in remark for remark in flags.remarks)
@@ -191,9 +195,11 @@ def test_a_cpu_gets_sizes_it_can_carry_and_flags_win(tmp_path):
 
 def test_a_gpu_keeps_the_papers_sizes(monkeypatch):
     monkeypatch.setattr(plan, "pick_device", lambda _: "cuda:0")
+    monkeypatch.setattr("umc.training.task_cfg.pick_device", lambda _: "cuda:0")
     chosen = planned("--task", "UMC-A1-Stage1", "--agent", "mlp")
     assert chosen.env_cfg.scene.num_envs == 7400  # paper, A1 training parameters
     assert chosen.agent_cfg.max_iterations == 2500
+    assert chosen.physics == "newton_mjwarp"
     assert chosen.env_cfg.sim.device == chosen.agent_cfg.device == "cuda:0"
 
 

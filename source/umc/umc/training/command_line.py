@@ -124,7 +124,7 @@ def parse_all(argv: Sequence[str], add_arguments: Sequence[AddArguments]) -> tup
         if token.startswith("-"):
             raise UmcError(f"unknown flag {token.split('=')[0]}; --help lists all flags")
         if "=" not in token:
-            raise UmcError(f"cannot read {token}; overrides look like env.decimation=4 or physics=ovphysx")
+            raise UmcError(f"cannot read {token}; overrides look like env.scene.num_envs=64 or physics=ovphysx")
     return options, overrides
 
 
