@@ -169,17 +169,18 @@ def draw_portrait(task: str, path: Path, overrides: Sequence[str] = ()) -> None:
 
 def write_strip(argv: Sequence[str]) -> int:
     """Film a walk and writes its strip."""
-    from umc.evaluation.session import parse, prepare
+    from umc.evaluation.session import prepare
     from umc.rendering.film import film_takes, robot_title
     from umc.rendering.film_cfg import HEALTHY, FilmCfg
     from umc.rendering.writers import write_png
+    from umc.training.command_line import add_policy_arguments, asks_for_help, parse, show_help
     from umc.utils.console import quiet
 
-    prog, about = "python -m tools.docs_figures strip", "Show the walk of a healthy robot in a row of stills."
-    if "-h" in argv or "--help" in argv:
-        parse(list(argv), prog, about, _strip_arguments)
+    if asks_for_help(argv):
+        about = "Show the walk of a healthy robot in a row of stills."
+        return show_help(argv, "strip", about, [], [add_policy_arguments, _strip_arguments])
     with quiet():
-        options, overrides = parse(list(argv), prog, about, _strip_arguments)
+        options, overrides = parse(argv, _strip_arguments)
         if options.out is None or options.out.suffix.lower() != ".png":
             raise UmcError("--out must name a .png file")
         if len(options.checkpoint or ()) > 1:
