@@ -132,7 +132,7 @@ def test_bodies_and_joints_stand_in_canonical_order(robot, stage):
     )
 
 
-def test_both_engines_are_told_the_same(robot, stage):
+def test_both_engines_have_the_same_figures(robot, stage):
     for prim in of_type(stage, UsdPhysics.RevoluteJoint):
         assert prim.GetAttribute("newton:armature").Get() == prim.GetAttribute("physxJoint:armature").Get() > 0.0
         speed = prim.GetAttribute("newton:velocityLimit").Get()

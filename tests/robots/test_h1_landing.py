@@ -81,6 +81,6 @@ def landings(physics: str, iterations: int = 0) -> dict:
 
 @pytest.mark.engine
 def test_ankles_stay_locked_under_the_blow_of_a_landing(run_engine):
-    told = run_engine(landings, physics="ovphysx")
-    assert told["force"] > 4.0  # it is a blow
-    assert max(told["moved"]) < HOLDS
+    found = run_engine(landings, physics="ovphysx")
+    assert found["force"] > 4.0  # it is an impact
+    assert max(found["moved"]) < HOLDS

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Faults come true for robots in plain MuJoCo as they do in Isaac Lab: sensors, limits, commands, ledgers."""
+"""Faults act on robots in plain MuJoCo as they do in Isaac Lab: sensors, limits, commands, ledgers."""
 
 import numpy as np
 import pytest
@@ -136,7 +136,7 @@ def test_a_new_episode_forgets_the_last():
     np.testing.assert_allclose(read(frozen, 2, lambda _: ANGLES + 5.0)[2].position, ANGLES + 5.0)
 
 
-def test_what_an_exported_policy_cannot_be_told_is_refused():
+def test_faults_that_an_exported_policy_cannot_observe_are_refused():
     with pytest.raises(UmcError, match="must report 0"):
         faults_of("dead", dead=0.5)
 

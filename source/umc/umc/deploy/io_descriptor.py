@@ -52,7 +52,9 @@ EVENTS = {
 }
 """Events that ``start`` describes, and the operation that they must have."""
 
-TERMINATIONS = dict.fromkeys(("time_out", "non_finite_state", "illegal_contact", "roll_pitch_beyond", "lower_than"))
+TERMINATIONS: Mapping[str, str | None] = dict.fromkeys(
+    ("time_out", "non_finite_state", "illegal_contact", "roll_pitch_beyond", "lower_than")
+)
 """Terminations that ``fall`` describes."""
 
 AXES = ("x", "y", "z", "roll", "pitch", "yaw")

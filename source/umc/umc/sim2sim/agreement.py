@@ -83,7 +83,7 @@ def pair_up(first: Study, result: PolicyResult, second: Study, other: PolicyResu
 def agreement(study: Study, first: FaultRun, second: FaultRun) -> list[Agreement]:
     """Compare paired runs of :func:`pair_up`: a row per scenario, then one of all robots that both evaluated."""
     fine = [np.isin(run.episodes.outcome.numpy(), (Outcome.UP, Outcome.FAILED)) for run in (first, second)]
-    judged = fine[0] & fine[1]
+    valid = fine[0] & fine[1]
     up = [run.episodes.outcome.numpy() == Outcome.UP for run in (first, second)]
     flags = {
         f"reached@{radius:g}": [
@@ -95,7 +95,7 @@ def agreement(study: Study, first: FaultRun, second: FaultRun) -> list[Agreement
     cell, member = first.cell.numpy(), first.member.numpy()
     of = np.array([str(scenario) for scenario in scenarios])[cell % len(scenarios)]
     unit = np.unique(np.stack([cell // len(scenarios), member], axis=1), axis=0, return_inverse=True)[1].reshape(-1)
-    return _rows([str(scenario) for scenario in scenarios], of, judged, unit, flags, "failed")
+    return _rows([str(scenario) for scenario in scenarios], of, valid, unit, flags, "failed")
 
 
 def ledger_agreement(
@@ -132,14 +132,14 @@ def ledger_agreement(
 def _rows(
     scenarios: Sequence[str],
     of: NDArray[np.str_],
-    judged: NDArray[np.bool_],
+    valid: NDArray[np.bool_],
     unit: NDArray[np.int64],
     flags: dict[str, list[NDArray[np.bool_]]],
     outcome: str,
 ) -> list[Agreement]:
     rows: list[Agreement] = []
     for name in (*scenarios, EVERYTHING):
-        chosen = judged & ((of == name) | (name == EVERYTHING))
+        chosen = valid & ((of == name) | (name == EVERYTHING))
         count = int(chosen.sum())
         if not count:
             continue

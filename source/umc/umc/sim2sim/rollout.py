@@ -104,12 +104,14 @@ class Trace:
     @classmethod
     def empty(cls, steps: int, robots: int, feet: int) -> Trace:
         """Return a trace in which nothing has happened."""
-        shapes = {"position": (steps, robots, 2), "contact": (steps, robots, feet)}
-        flags = ("fell", "non_finite", "contact")
-        return cls(**{
-            one.name: np.zeros(shapes.get(one.name, (steps, robots)), np.bool_ if one.name in flags else np.float32)
-            for one in fields(cls)
-        })  # fmt: skip
+
+        def zeros(*shape: int) -> NDArray[np.float32]:
+            return np.zeros((steps, robots, *shape), dtype=np.float32)
+
+        def flags(*shape: int) -> NDArray[np.bool_]:
+            return np.zeros((steps, robots, *shape), dtype=np.bool_)
+
+        return cls(zeros(2), zeros(), zeros(), zeros(), zeros(), flags(), flags(), flags(feet))
 
 
 class Simulation:

@@ -33,7 +33,7 @@ G1_BUILD_CFG = BuildCfg(
     },
     shapes=(
         Shape("logo_link|.*_wrist_pitch_link", Fit.DROP),
-        # inside the neighbours' shapes, or no part that meets the ground first: seen, not felt
+        # inside the neighbours' shapes, or never the first to touch the ground: visible only
         Shape(".*_(hip_pitch|hip_roll|wrist_roll)_link", Fit.CAPSULE, collides=False),
         Shape(".*_shoulder_(pitch|roll)_link", Fit.KEEP, collides=False),
         Shape(".*_ankle_pitch_link", Fit.DROP),

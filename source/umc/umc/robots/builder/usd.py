@@ -18,7 +18,7 @@ from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 from umc.robots.builder.cfg import BuildCfg
 
 LIMIT_SOLREF = (0.01, 1.0)
-"""Time constant [s] and damping ratio [-] of a joint limit in MuJoCo. G1's knee, told to go 0.3 rad beyond its limit,
+"""Time constant [s] and damping ratio [-] of a joint limit in MuJoCo. G1's knee, commanded 0.3 rad beyond its limit,
 overshoots 0.03 rad with these and 0.16 rad with Newton's default, which diverges under harder pushes."""
 
 LIMIT_SOLIMP = (0.95, 0.99, 0.001, 0.5, 2.0)
