@@ -18,14 +18,19 @@ from umc.utils.errors import UmcError
 ROBOTS = ("a1", "g1", "h1", "solo8")
 
 
+def both(robot):
+    """The MuJoCo model and the USD stage of a robot."""
+    path = robot_mjcf(robot)
+    return load_robot(path, 0.005), Usd.Stage.Open(str(path.with_suffix(".usda")))
+
+
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_bodies_lie_and_weigh_as_in_the_file(robot):
-    model = load_robot(robot_mjcf(robot), 0.005)
+    model, stage = both(robot)
     data = mujoco.MjData(model)
     data.qpos[:7] = (0, 0, 0, 1, 0, 0, 0)
     mujoco.mj_kinematics(model, data)
     mujoco.mj_comPos(model, data)
-    stage = Usd.Stage.Open(str(robot_mjcf(robot).with_suffix(".usda")))
     bodies = [prim for prim in stage.Traverse() if prim.HasAPI(UsdPhysics.RigidBodyAPI)]
     assert model.nbody == len(bodies) + 1
     for prim in bodies:
@@ -49,8 +54,7 @@ def test_bodies_lie_and_weigh_as_in_the_file(robot):
 
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_joints_turn_and_stop_as_in_the_file(robot):
-    model = load_robot(robot_mjcf(robot), 0.005)
-    stage = Usd.Stage.Open(str(robot_mjcf(robot).with_suffix(".usda")))
+    model, stage = both(robot)
     hinges = [prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.RevoluteJoint)]
     assert model.njnt == len(hinges) + 1
     for prim in hinges:
@@ -101,12 +105,6 @@ def test_self_collision_is_off_and_the_ground_is_not():
     assert (model.geom_bodyid[data.contact.geom] == 0).any(axis=1).all()
 
 
-def test_friction_is_that_of_the_robot_alone():
-    model = load_robot(robot_mjcf("a1"), 0.005)
-    ground = model.geom("ground").id
-    assert (model.geom_priority > model.geom_priority[ground]).sum() == model.ngeom - 1
-
-
 def test_what_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(UmcError, match="choose one of a1, g1, h1, solo8"):
         robot_mjcf("spot")
@@ -116,8 +114,7 @@ def test_what_cannot_be_read_is_refused(tmp_path):
 
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_colliders_are_those_of_the_usd(robot):
-    model = load_robot(robot_mjcf(robot), 0.005)
-    stage = Usd.Stage.Open(str(robot_mjcf(robot).with_suffix(".usda")))
+    model, stage = both(robot)
     shapes = [prim for prim in stage.Traverse() if prim.HasAPI(UsdPhysics.CollisionAPI)]
     assert model.ngeom == len(shapes) + 1
     for prim in shapes:
