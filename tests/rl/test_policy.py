@@ -9,6 +9,7 @@ from fresh_policy import WIDTHS, write_fresh
 from tensordict import TensorDict
 from umc.rl.checkpoint import read_checkpoint
 from umc.rl.policy import load_policy, registered_agent
+from umc.robots import A1_JOINTS
 from umc.utils.errors import UmcError
 
 A1 = WIDTHS["a1"]
@@ -50,34 +51,25 @@ def test_the_agent_cfg_of_the_run_wins_over_the_registered_one(tmp_path):
     assert policy(observations(64)).abs().max() <= 0.01
 
 
+@pytest.mark.parametrize(
+    ("written", "widths", "options", "message"),
+    [
+        ({"task": "UMC-G1-Stage1"}, A1, {"robot": "a1"}, r"trained for robot g1.*UMC-G1-Stage1"),
+        ({}, A1, {"joint_names": list(A1_JOINTS[::-1])}, "joint order"),
+        ({}, {"policy": 48, "fault_flag": 3}, {}, "joint_mask"),
+        ({"agent": "rsl_rl_cnn_cfg_entry_point"}, A1, {}, "rsl_rl_cnn_cfg_entry_point is not registered"),
+    ],
+)
+def test_what_does_not_fit_is_refused(tmp_path, written, widths, options, message):
+    path = write_fresh(tmp_path, **written)
+    with pytest.raises(UmcError, match=message):
+        load_policy(path, widths, **options)
+
+
 def test_an_agent_cfg_that_would_run_code_is_refused(tmp_path):
     path = write_fresh(tmp_path)
+    load_policy(path, A1, joint_names=A1_JOINTS)
     (tmp_path / "params").mkdir()
     (tmp_path / "params" / "agent.yaml").write_text("actor: !!python/object/apply:os.getcwd []\nobs_groups: {}\n")
     with pytest.raises(UmcError, match="damaged"):
-        load_policy(path, A1)
-
-
-def test_another_robots_checkpoint_is_refused_with_the_task_to_use(tmp_path):
-    path = write_fresh(tmp_path, task="UMC-G1-Stage1")
-    with pytest.raises(UmcError, match=r"trained for robot g1.*UMC-G1-Stage1"):
-        load_policy(path, A1, robot="a1")
-
-
-def test_another_joint_order_is_refused(tmp_path):
-    path = write_fresh(tmp_path)
-    names = read_checkpoint(path)["infos"]["umc"]["joint_names"]
-    load_policy(path, A1, joint_names=names)
-    with pytest.raises(UmcError, match="joint order"):
-        load_policy(path, A1, joint_names=names[::-1])
-
-
-def test_a_task_without_the_policys_groups_is_refused(tmp_path):
-    with pytest.raises(UmcError, match="joint_mask"):
-        load_policy(write_fresh(tmp_path), {"policy": 48, "fault_flag": 3})
-
-
-def test_an_agent_that_is_not_registered_is_refused(tmp_path):
-    path = write_fresh(tmp_path, agent="rsl_rl_cnn_cfg_entry_point")
-    with pytest.raises(UmcError, match="rsl_rl_cnn_cfg_entry_point is not registered"):
         load_policy(path, A1)

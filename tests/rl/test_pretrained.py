@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shipped policies: every one loads and is the one described; `--checkpoint pretrained` finds the right one."""
+"""Pretrained policies: every one loads and is the one described; `--checkpoint pretrained` finds the right one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 from fresh_policy import WIDTHS, write_fresh
-from umc.rl import pretrained as shipped
+from umc.rl import pretrained
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.policy import load_policy
@@ -33,7 +33,7 @@ PACKAGE = Path(__file__).parents[2] / "source" / "umc"
 
 
 @pytest.mark.parametrize("name", sorted(read_models()))
-def test_a_shipped_policy_is_the_one_described_and_acts(name):
+def test_a_pretrained_policy_is_the_one_described_and_acts(name):
     entry, path = read_models()[name], verified_file(name)
     info = checkpoint_info(read_checkpoint(path), path)
     assert (info.robot, info.model, info.stage, info.seed) == tuple(
@@ -101,7 +101,7 @@ def package(tmp_path, monkeypatch):
         path = fresh.rename(folder / f"{name}.pt")
         models[name] = {"robot": robot, "agent": agent, "stage": stage, "sha256": sha256(path)}
     (folder / MODELS).write_text(json.dumps({"format": 1, "models": models}))
-    monkeypatch.setattr(shipped, "pretrained_folder", lambda: folder)
+    monkeypatch.setattr(pretrained, "pretrained_folder", lambda: folder)
     return folder
 
 
@@ -182,7 +182,7 @@ def planned(*argv):
     return make_plan(request)
 
 
-def test_stage_2_of_a_fresh_clone_starts_from_the_shipped_stage_1(package, tmp_path, monkeypatch):
+def test_stage_2_of_a_fresh_clone_starts_from_the_pretrained_stage_1(package, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     argv = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu"]
     chosen = planned(*argv)
@@ -196,5 +196,5 @@ def test_stage_2_of_a_fresh_clone_starts_from_the_shipped_stage_1(package, tmp_p
             parse([*argv, "--checkpoint", "pretrained", *more])
 
 
-def test_agents_of_shipped_policies_exist():
+def test_agents_of_pretrained_policies_exist():
     assert {entry["agent"] for entry in read_models().values()} <= AGENTS.keys()

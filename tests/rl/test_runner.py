@@ -141,11 +141,11 @@ def test_a_later_ctrl_c_stops_at_once(tmp_path, monkeypatch):
 
 
 def test_every_iteration_reports_its_duration_to_the_watchdog(tmp_path, monkeypatch):
-    told = []
-    monkeypatch.setattr("umc.rl.watchdog.Watchdog.heartbeat", lambda _, seconds: told.append(seconds))
+    durations = []
+    monkeypatch.setattr("umc.rl.watchdog.Watchdog.heartbeat", lambda _, seconds: durations.append(seconds))
     dummy.build(tmp_path).train(3)
-    assert len(told) == 3
-    assert min(told) > 0.0
+    assert len(durations) == 3
+    assert min(durations) > 0.0
 
 
 def test_timed_saves_replace_each_other_and_keep_the_interval(tmp_path):

@@ -122,7 +122,7 @@ def test_a_run_goes_on_with_the_library_it_began_with(tmp_path, capfd):
         assert planned(*argv, library).start_from == path
 
 
-def test_stage_2_looks_for_its_own_librarys_stage_1_and_takes_the_others_if_told(tmp_path):
+def test_stage_2_looks_for_its_own_librarys_stage_1_and_takes_the_others_if_asked(tmp_path):
     theirs = put_checkpoint(tmp_path / "logs" / "rsl_rl" / "umc_a1_mlp_stage1" / "run", "rsl_rl")
     assert needs_stage1(parse([*STAGE2, *SKRL]))
     chosen = planned(*STAGE2, *SKRL, "--checkpoint", str(theirs))

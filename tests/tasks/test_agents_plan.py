@@ -169,7 +169,7 @@ def built(plan, monkeypatch):
     monkeypatch.setattr("umc.mdp.fault_state", lambda _: SimpleNamespace(episode=None))
     faults = SimpleNamespace(begin_episode=lambda envs: handed.update(drawn_again=envs))
     monkeypatch.setattr("umc.mdp.fault_terms.joint_faults_of", lambda _: faults)
-    monkeypatch.setattr(launch, "_library", lambda _: (wrap, lambda *_, **__: SimpleNamespace(carried={})))
+    monkeypatch.setattr(launch, "_library", lambda _: (wrap, lambda *_, **__: SimpleNamespace(env_counters={})))
     monkeypatch.setattr(launch, "load_start", lambda *_: None)
     launch._build(plan, contextlib.ExitStack())
     return handed

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Critics that are told of faults, and MLPs that learn the values of any actor, on a dummy environment."""
+"""Privileged critics, which observe faults, and MLPs that learn the values of any actor, on a dummy environment."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -20,18 +20,18 @@ from umc.robots import A1_JOINTS
 from umc.utils.errors import UmcError
 
 
-def informed(folder, agent, told, iterations=0, **hand_over_cfg):
-    """A runner whose critic is told 2 kinds of faults, of which every second one is there."""
+def privileged_runner(folder, agent, sees_faults, iterations=0, **resets):
+    """A runner whose critic observes 2 kinds of faults, every second of which is present."""
     cfg = handle_deprecated_rsl_rl_cfg(agent_cfg("A1", agent, 2), "5.5.1")
-    cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.critic_sees_faults = 4, 1, told
+    cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.critic_sees_faults = 4, 1, sees_faults
     env_cfg: Any = SimpleNamespace(observations=SimpleNamespace())
     add_privileged_faults(env_cfg, cfg)
-    assert hasattr(env_cfg.observations, "live_faults") == told
+    assert hasattr(env_cfg.observations, "live_faults") == sees_faults
     env = DummyRobotEnv("A1")
-    if told:
+    if sees_faults:
         env.groups["live_faults"] = (torch.arange(2 * len(A1_JOINTS)) % 2).float().expand(env.num_envs, -1).clone()
     learns = to_dict(cfg)
-    learns["stage1_transfer"] |= hand_over_cfg
+    learns["stage1_transfer"] |= resets
     names = list(A1_JOINTS)
     runner = dummy.build(folder, env, learns, robot="a1", model=AGENTS[agent].network, joint_names=names)
     del runner.env_counters["fault_episode"]
@@ -46,24 +46,26 @@ def values(runner, **groups):
 
 
 @pytest.mark.parametrize("agent", ["mlp", "transformer_small32"])
-def test_a_critic_that_is_told_of_faults_begins_as_the_one_that_was_not(tmp_path, agent):
-    first = informed(tmp_path / "one", agent, told=False, iterations=1)
-    second = informed(tmp_path / "two", agent, told=True)
+def test_a_privileged_critic_starts_as_the_one_of_stage_1(tmp_path, agent):
+    first = privileged_runner(tmp_path / "one", agent, sees_faults=False, iterations=1)
+    second = privileged_runner(tmp_path / "two", agent, sees_faults=True)
     load_stage1_weights(second, tmp_path / "one" / "model_0.pt", "a1", AGENTS[agent].network)
     none = torch.zeros_like(second.env.get_observations()["live_faults"])
     assert torch.allclose(values(second), values(first), atol=1e-5)
     assert torch.equal(values(second), values(second, live_faults=none))
     second.train(1)
     assert (values(second) - values(second, live_faults=none)).abs().max() > 1e-5
-    # what it is told is not for the actor
+    # the actor does not read it
     assert torch.equal(mean_action(second), mean_action(second, live_faults=none))
 
 
-def test_a_critic_that_is_told_of_faults_refuses_what_does_not_fit(tmp_path):
-    informed(tmp_path / "one", "mlp", told=False, iterations=1)
+def test_a_privileged_critic_refuses_what_does_not_fit(tmp_path):
+    privileged_runner(tmp_path / "one", "mlp", sees_faults=False, iterations=1)
     path = tmp_path / "one" / "model_0.pt"
     with pytest.raises(UmcError, match="needs a new optimizer"):
-        load_stage1_weights(informed(tmp_path / "two", "mlp", told=True, reset_optimizer=False), path, "a1", "mlp")
+        load_stage1_weights(
+            privileged_runner(tmp_path / "two", "mlp", sees_faults=True, reset_optimizer=False), path, "a1", "mlp"
+        )
     other = {"layers.0.weight": torch.zeros(5, 3), "layers.0.bias": torch.zeros(5)}
     with pytest.raises(UmcError, match="needs a Stage 1 of the same sizes"):
         widen_critic(other, {**other, "layers.0.weight": torch.zeros(6, 4)})
