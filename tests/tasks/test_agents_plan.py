@@ -16,8 +16,7 @@ from umc import mdp
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.training import train as launch
 from umc.training.arguments import parse
-from umc.training.plan import make_plan, needs_stage1
-from umc.training.sizes import CPU_SIZES
+from umc.training.plan import CPU_SIZES, make_plan, needs_stage1
 from umc.training.task_cfg import add_launcher_options
 from umc.utils.errors import UmcError
 from umc.utils.process import ChildFailed

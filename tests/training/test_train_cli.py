@@ -16,12 +16,11 @@ import torch
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.tasks.registry import load_tasks
-from umc.training import plan, sizes
+from umc.training import plan
 from umc.training import smoke_test as quick
 from umc.training import train as launch
 from umc.training.arguments import parse
-from umc.training.plan import make_plan, needs_stage1
-from umc.training.sizes import CPU_SIZES
+from umc.training.plan import CPU_SIZES, make_plan, needs_stage1
 from umc.training.task_cfg import add_launcher_options, resolve_cfgs
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
@@ -380,10 +379,10 @@ def test_quick_lays_flat_ground_where_tracks_are_slow(argv, flat, capsys):
 def test_a_large_network_learns_on_all_cores_of_a_small_machine(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    chosen = {name: sizes.cpu_threads(sizes.is_large(AGENTS[name])) for name in ("mlp", "nm_mlp", "nm_transformer")}
+    chosen = {name: plan.cpu_threads(plan.is_large(AGENTS[name])) for name in ("mlp", "nm_mlp", "nm_transformer")}
     assert chosen == {"mlp": 1, "nm_mlp": 1, "nm_transformer": None}
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    assert sizes.cpu_threads() is None
+    assert plan.cpu_threads() is None
 
 
 def test_a_stage_2_has_the_kind_of_critic_that_its_stage_1_had(tmp_path):

@@ -222,7 +222,7 @@ def running_all(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Load
     from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
 
     from umc.rl.policy import load_policy
-    from umc.training.sizes import cpu_threads
+    from umc.training.plan import cpu_threads
     from umc.utils.console import drop_known_warnings, drop_physx_news, quiet
 
     drop_known_warnings()

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from umc.rl.agents import STAGE_ITERATIONS, AgentSpec, agent_spec
 from umc.rl.checkpoint import (
     TERRAIN_KEY,
     CheckpointInfo,
@@ -25,8 +28,6 @@ from umc.rl.critics import MLP_CRITIC_KEY, needs_mlp_critic
 from umc.rl.pretrained import describe, pretrained_folder, read_models
 from umc.rl.transfer import find_stage1
 from umc.training.arguments import TrainRequest
-from umc.training.resume import require_remembered, require_same_run
-from umc.training.sizes import Sizes, cpu_sizes
 from umc.training.task_cfg import (
     check_groups,
     check_launch,
@@ -38,11 +39,45 @@ from umc.training.task_cfg import (
 from umc.utils.config import merged_overrides, override_key
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
-from umc.utils.naming import experiment_folder
+from umc.utils.naming import experiment_folder, library_of
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, parent, read_record
 
 STAGE2_KEYS = ("env.events.faults", "env.events.begin_faults", "agent.experiment_name")
 """Overrides that a Stage 1 trained on the way must not take over: it has no faults, and its own folder."""
+
+
+REMEMBERED = ("num_envs", "max_iterations")
+"""Fields of ``run.json`` that a run goes on with, beside those that every record has."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """How big a run is."""
+
+    num_envs: int
+    """Envs simulated at once."""
+    max_iterations: int
+    """Learning iterations."""
+
+
+CPU_SIZES = {
+    "mlp": Sizes(num_envs=256, max_iterations=1000),
+    "transformer_small32": Sizes(num_envs=256, max_iterations=1000),
+    "transformer_small64": Sizes(num_envs=256, max_iterations=1000),
+}
+"""What one to two CPU cores carry in one stage, by network. MLP: 256 envs learned more per minute than 512, and A1
+walked after 700 iterations (37 min, ovphysx, measured on two shared cores). Of the small transformers, which learn from
+about 3,500 and 2,000 samples/s, an iteration of as many envs learns for 9 s and 15 s."""
+
+CPU_SIZES_LARGE_MODEL = Sizes(num_envs=256, max_iterations=300)
+"""The same for every other model. The transformer and its critic learn from about 1,900 samples/s on two threads
+(``benchmarks/learning.py``): 256 envs x 24 steps x 5 epochs are 16 s an iteration; A1 walked after 282."""
+
+QUICK_SIZES = Sizes(num_envs=16, max_iterations=3)
+"""Of ``--quick``, for each stage: enough to pass through every part, far too little to learn."""
+
+SMALL_MACHINE_CORES = 4
+"""Up to this many cores one thread of torch was faster than more (measured with 2)."""
 
 
 @dataclasses.dataclass
@@ -85,7 +120,7 @@ class Plan:
 
 
 def needs_stage1(request: TrainRequest) -> bool:
-    """Whether Stage 1 has to be trained before this run can start."""
+    """Return whether Stage 1 has to be trained before this run can start."""
     if request.checkpoint is not None or request.options.resume:
         return False
     agent = stage1_agent(request)
@@ -96,17 +131,17 @@ def needs_stage1(request: TrainRequest) -> bool:
 
 
 def stage1_agent(request: TrainRequest) -> str | None:
-    """Agent whose Stage 1 this run goes on from; None where it starts from nothing."""
+    """Return the agent whose Stage 1 weights this run loads; None if it starts from nothing."""
     return request.spec.stage1 if request.stage == 2 else None
 
 
 def stage1_overrides(overrides: list[str]) -> list[str]:
-    """The overrides that also hold for a Stage 1 trained on the way."""
+    """Return the overrides that also hold for a Stage 1 trained on the way."""
     return [token for token in overrides if not override_key(token).startswith(STAGE2_KEYS)]
 
 
 def common_flags(request: TrainRequest, agent: str) -> list[str]:
-    """The flags of a training that its child processes take over, for training ``agent``."""
+    """Return the flags that a child process which trains ``agent`` takes over."""
     options = request.options
     flags = ["--agent", agent, "--logs", str(options.logs)]
     for name in ("num_envs", "seed", "max_iterations", "device", "run_name"):
@@ -117,17 +152,7 @@ def common_flags(request: TrainRequest, agent: str) -> list[str]:
 
 
 def make_plan(request: TrainRequest) -> Plan:
-    """Decide everything about a run.
-
-    Args:
-        request: Checked command line.
-
-    Returns:
-        The plan.
-
-    Raises:
-        UmcError: If something is wrong with it.
-    """
+    """Decide everything about a run; raise UmcError if something is wrong with it."""
     ranks = ranks_from_env()
     if request.library == "skrl" and ranks.several:
         raise UmcError("skrl learns in one process here; start it without torchrun, or give --rl_library rsl_rl")
@@ -200,14 +225,7 @@ def make_plan(request: TrainRequest) -> Plan:
 
 
 def share_plan(plan: Plan) -> None:
-    """Give the plans of all processes that train together the folder and the first checkpoint of process 0's.
-
-    Args:
-        plan: This process's plan; changed in place.
-
-    Raises:
-        UmcError: If a process does not see the checkpoint, or two share a GPU.
-    """
+    """Give the plans of all ranks rank 0's run folder and checkpoint; raise UmcError if a rank does not see it."""
     if not ranks_from_env().several:
         return
     from umc.utils.distributed import broadcast_object, check_gpus, run_on_all_ranks
@@ -242,11 +260,7 @@ def claim_folder(plan: Plan) -> None:
 
 
 def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:
-    """What a checkpoint says about itself, if this run can use it.
-
-    Raises:
-        UmcError: If it belongs to another robot, model or (with ``--resume``) task, RL library or agent.
-    """
+    """Return what a checkpoint says about itself; raise UmcError if this run cannot use it."""
     data = read_checkpoint(path)
     info = checkpoint_info(data, path)
     if request.options.resume:
@@ -313,7 +327,7 @@ def _start(request: TrainRequest) -> Path | None:
 
 
 def _about_start(path: Path, env_cfg: Any) -> list[str]:
-    """What the user should know about the checkpoint that a run starts from."""
+    """Return remarks about the checkpoint that a run starts from."""
     from umc.terrains import ground_name
 
     lines = [f"starting from {path}"]
@@ -363,3 +377,50 @@ def _new_folder(request: TrainRequest, agent_cfg: Any) -> Path:
     if agent_cfg.run_name:
         name += f"_{agent_cfg.run_name}"
     return experiment_folder(request.logs, agent_cfg.experiment_name, request.library) / name
+
+
+def require_same_run(request: TrainRequest, info: CheckpointInfo, path: Path) -> None:
+    """Raise UmcError if a checkpoint is of a run of another task, RL library or agent, for ``--resume``."""
+    if info.task != request.task:
+        raise UmcError(f"{path} is a run of {info.task}; --resume goes on with the same task: give --task {info.task}")
+    library = library_of(info.agent)
+    if library != request.library:
+        raise UmcError(
+            f"{path} is a run of {library}; --resume goes on with the same library: give --rl_library {library}"
+        )
+    # by their name: networks of several agents are alike, and what tells them apart would change half way
+    spec = agent_spec(info.agent)
+    if spec is not None and spec.name != request.spec.name:
+        raise UmcError(
+            f"{path} is a run of agent {spec.name}; --resume goes on with the same agent: give --agent {spec.name}"
+        )
+
+
+def require_remembered(fields: Mapping[str, Any], path: Path) -> None:
+    """Raise UmcError if a ``run.json`` lacks the sizes of its run."""
+    missing = [name for name in REMEMBERED if fields.get(name) is None]
+    if missing:
+        raise UmcError(f"{path} does not say {' and '.join(missing)}; start a new run without --resume")
+
+
+def cpu_sizes(spec: AgentSpec) -> Sizes:
+    """Return what a CPU carries; an agent with the iterations of both stages in one gets as many times more."""
+    sizes = CPU_SIZES_LARGE_MODEL if is_large(spec) else CPU_SIZES[spec.network.removeprefix("nm_")]
+    return dataclasses.replace(sizes, max_iterations=sizes.max_iterations * spec.iterations // STAGE_ITERATIONS)
+
+
+def is_large(spec: AgentSpec) -> bool:
+    """Whether an agent's network is one of those whose products are worth several threads."""
+    return spec.network.removeprefix("nm_") not in CPU_SIZES
+
+
+def cpu_threads(large_model: bool = False) -> int | None:
+    """Return the threads that torch should use on a CPU; None to leave its own choice (or ``OMP_NUM_THREADS``) alone.
+
+    Args:
+        large_model: Whether a large network learns: the transformer learns 1.6 times as fast on two threads as on one
+            (``benchmarks/models.py``).
+    """
+    if large_model or "OMP_NUM_THREADS" in os.environ:
+        return None
+    return 1 if (os.cpu_count() or 1) <= SMALL_MACHINE_CORES else None

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from umc.rl.checkpoint import TERRAIN_KEY, newest_checkpoint
 from umc.training.arguments import TrainRequest
-from umc.training.plan import common_flags, stage1_agent, stage1_overrides
-from umc.training.sizes import QUICK_SIZES
+from umc.training.plan import QUICK_SIZES, common_flags, stage1_agent, stage1_overrides
 from umc.training.task_cfg import SELECTORS, physics_name, pick_device, resolve_cfgs
 from umc.utils.config import override_key
 from umc.utils.console import quiet

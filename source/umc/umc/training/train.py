@@ -17,7 +17,6 @@ from umc.rl.critics import add_privileged_faults, use_mlp_critic
 from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import DESCRIPTION, EXAMPLES, TrainRequest, add_arguments, parse
 from umc.training.command_line import asks_for_help, show_help
-from umc.training.sizes import cpu_threads, is_large
 from umc.utils.cli import run_main
 from umc.utils.console import drop_known_warnings, drop_physx_news, quiet
 from umc.utils.distributed import (
@@ -204,10 +203,12 @@ def _simulate(plan: Plan) -> Path:
 
     drop_known_warnings()
     drop_physx_news(plan.env_cfg, plan.device)
+    from umc.training.plan import cpu_threads, is_large
+    from umc.utils.matmul import training_products
+
     threads = cpu_threads(is_large(plan.request.spec)) if plan.device == "cpu" else None
     if threads is not None:
         torch.set_num_threads(threads)
-    from umc.utils.matmul import training_products
 
     failure: UmcError | RankLostError | None = None
     checkpoint: Path | None = None
