@@ -101,7 +101,7 @@ def test_an_ablation_finds_the_last_run_of_every_seed(tmp_path):
     ("content", "words"),
     [
         ({"grid": {}}, "name is missing"),
-        ({"name": "x", "gird": {}}, "unknown gird"),
+        ({"name": "x", "gird": {}}, "unknown key gird; did you mean grid"),
         ({"name": "x", "grid": {"joint": []}}, r"unknown grid\.joint"),
         ({"name": "x", "grid": {"joints": "all"}}, "'each' or a list"),
         ({"name": "x", "grid": {"joints": ["FL_knee"]}}, "no joint FL_knee"),

@@ -40,7 +40,7 @@ def test_rounded_products_are_not_taken(product, monkeypatch):
 @pytest.mark.parametrize(("device", "mode"), [("cuda:0", None), ("cpu", "max-autotune-no-cudagraphs")])
 def test_a_gpu_and_the_compiler_find_torchs_switches_as_they_are(device, mode, monkeypatch):
     monkeypatch.setattr(products, "onednn_is_exact", lambda: True)
-    monkeypatch.setattr(products, "mkl_is_at_home", lambda: False)
+    monkeypatch.setattr(products, "is_intel_cpu", lambda: False)
     before = torch.get_float32_matmul_precision()
     with training_products(device, mode):
         assert torch.get_float32_matmul_precision() == before  # raises where the switches are mixed

@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from umc.evaluation.protocol import DEFAULT_PROTOCOL, Protocol, Setting
-from umc.utils.config import merged, read_config_file
+from umc.utils.config import read_sweep_file
 from umc.utils.errors import UmcError
 
 EACH = "each"
 """Stands in ``grid.joints`` for every joint of the robot, one at a time."""
 
-_KEYS = {"name", "protocol", "scenarios", "episodes", "grid", "agents", "network", "seeds", "overrides"}
-"""``seeds`` and ``overrides`` are for training (:mod:`umc.training.sweep`)."""
 _GRID_KEYS = {"seed", "onset", "joints", "severity"}
 
 
@@ -135,36 +133,24 @@ def _trained(agent: str, robot: str, logs: Path) -> list[Path]:
 
 
 def read_sweep(name: str, overrides: Mapping[str, Any] | None = None) -> Sweep:
-    """Reads a sweep file.
+    """Read a sweep for evaluation.
 
     Args:
         name: Name of a file in ``config/sweeps``, or path of a YAML file.
         overrides: Values by dotted path, such as ``grid.onset``, in place of the file's.
 
-    Returns:
-        The sweep.
-
     Raises:
         UmcError: If there is no such file, it is no sweep, or an override names nothing.
     """
-    content = read_config_file("sweep", name)
-    if not isinstance(content, dict) or "name" not in content:
-        raise UmcError(f"{name} is no sweep: name is missing")
-    content = merged(content, overrides or {})
-    grid = content.get("grid")
-    wrong = sorted(set(content) - _KEYS) + [f"grid.{key}" for key in sorted(set(grid or {}) - _GRID_KEYS)]
-    if wrong:
-        raise UmcError(
-            f"sweep {content['name']}: unknown {', '.join(wrong)}; it can have {', '.join(sorted(_KEYS))}, and its"
-            f" grid {', '.join(sorted(_GRID_KEYS))}"
-        )
-    network = content.get("network", "transformer")
-    scenarios = content.get("scenarios")
+    file = read_sweep_file(name, overrides or {})
+    if wrong := sorted(set(file.grid or {}) - _GRID_KEYS):
+        known = ", ".join(sorted(_GRID_KEYS))
+        raise UmcError(f"sweep {file.name}: unknown grid.{', grid.'.join(wrong)}; its grid can have {known}")
     return Sweep(
-        name=content["name"],
-        protocol=content.get("protocol", DEFAULT_PROTOCOL),
-        scenarios=None if scenarios is None else tuple(scenarios),
-        episodes=content.get("episodes"),
-        grid=grid,
-        agents=tuple(agent.replace("NETWORK", network) for agent in content.get("agents", ())),
+        name=file.name,
+        protocol=file.protocol or DEFAULT_PROTOCOL,
+        scenarios=None if file.scenarios is None else tuple(file.scenarios),
+        episodes=file.episodes,
+        grid=file.grid,
+        agents=tuple(file.agent_names),
     )

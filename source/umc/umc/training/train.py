@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ``scripts/train.py`` calls: trains one stage, and the one before it where that is missing."""
+"""``umc train``: trains one stage, and the one before it if that is missing."""
 
 from __future__ import annotations
 
@@ -105,15 +105,7 @@ def _work(argv: list[str]) -> int:
 
 
 def train_stage1(request: TrainRequest) -> None:
-    """Train Stage 1 for a Stage 2 that has nothing to start from.
-
-    Args:
-        request: Command line of Stage 2.
-
-    Raises:
-        UmcError: If the Stage 2 command line is wrong in a way that would only show after Stage 1.
-        ChildFailed: If Stage 1 did not end with 0.
-    """
+    """Train Stage 1 for a Stage 2 that has nothing to start from; raise UmcError if that Stage 2 could not start."""
     from umc.training.plan import common_flags, stage1_agent, stage1_overrides
     from umc.training.task_cfg import check_launch, check_sizes, pick_device, resolve_cfgs
 
@@ -131,19 +123,7 @@ def train_stage1(request: TrainRequest) -> None:
 
 
 def train(plan: Plan, argv: list[str]) -> Path:
-    """Simulate and learn.
-
-    Args:
-        plan: What to do.
-        argv: Command line, for ``run.json`` and for the line that says how to resume.
-
-    Returns:
-        The last checkpoint.
-
-    Raises:
-        TrainingInterrupted: On Ctrl-C or SIGTERM; the checkpoint is written.
-        UmcError: If the checkpoint's weights do not fit.
-    """
+    """Simulate, learn and record how it ended; return the last checkpoint. ``argv`` goes into ``run.json``."""
     from umc.rl.runner import TrainingInterrupted
 
     say_what_comes(plan)
@@ -180,7 +160,7 @@ def say_what_comes(plan: Plan) -> None:
 
 
 def resume_command(plan: Plan, checkpoint: Path) -> str:
-    """The command that goes on with a run; everything else stands in its ``run.json``."""
+    """Return the command that resumes a run; everything else stands in its ``run.json``."""
     request = plan.request
     library = [] if request.library == LIBRARIES[0] else ["--rl_library", request.library]
     agent = [*library, "--agent", request.spec.name]
@@ -277,7 +257,7 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
 
 
 def _library(library: str) -> tuple[Callable[[Any, dict[str, Any]], Any], Callable[..., TrainingRun]]:
-    """What wraps an env for an RL library, given the agent cfg, and the library's runner."""
+    """Return what wraps an env for an RL library, given the agent cfg, and the library's runner."""
     if library == "skrl":
         from umc.rl.skrl.packing import PackedEnv
         from umc.rl.skrl.runner import SkrlRunner
@@ -291,18 +271,9 @@ def _library(library: str) -> tuple[Callable[[Any, dict[str, Any]], Any], Callab
 
 
 def begin(plan: Plan, runner: TrainingRun, env_cfg: Any, agent_cfg: Any) -> None:
-    """Load what a run starts from, then write down its cfgs.
+    """Load what a run starts from, then write its cfgs.
 
-    In this order: a run whose checkpoint does not fit what was typed stays as it was, and can still be gone on with.
-
-    Args:
-        plan: What to do.
-        runner: The run's runner.
-        env_cfg: Env cfg, as the env was made.
-        agent_cfg: Agent cfg, as the runner was made.
-
-    Raises:
-        UmcError: If the checkpoint does not fit.
+    In this order: a run whose checkpoint does not fit what was typed stays as it was, and can still be resumed.
     """
     from isaaclab_rl.entrypoints.common import dump_train_configs
 

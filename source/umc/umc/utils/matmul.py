@@ -37,11 +37,7 @@ MKL_MAKER = "GenuineIntel"
 
 @contextlib.contextmanager
 def fast_products() -> Iterator[bool]:
-    """Let oneDNN multiply float32 matrices on the CPU, unless it would round them.
-
-    Yields:
-        Whether it does.
-    """
+    """Let oneDNN multiply float32 matrices on the CPU, unless it would round them; yield whether it does."""
     matmul = torch.backends.mkldnn.matmul
     before = matmul.fp32_precision
     if fast := onednn_is_exact():
@@ -53,30 +49,26 @@ def fast_products() -> Iterator[bool]:
 
 
 def training_products(device: str, compile_mode: str | None) -> contextlib.AbstractContextManager[object]:
-    """The products of a training: oneDNN's where they help.
+    """Return a context with oneDNN's products where they help: not on a GPU, nor on an Intel CPU.
 
-    A GPU has no use for them, nor has a CPU of Intel's. While they are on, ``torch.get_float32_matmul_precision``
-    raises over a mix of old and new switches, and torch.compile asks it.
+    Meanwhile ``torch.get_float32_matmul_precision``, which torch.compile asks, raises over old and new switches.
 
     Args:
         device: Device of the learning.
-        compile_mode: Mode of torch.compile for the networks; None leaves them as they are.
-
-    Returns:
-        What to train in.
+        compile_mode: Mode of torch.compile for the networks; None does not compile them.
     """
-    helps = device == "cpu" and compile_mode is None and not mkl_is_at_home()
+    helps = device == "cpu" and compile_mode is None and not is_intel_cpu()
     return fast_products() if helps else contextlib.nullcontext()
 
 
-def mkl_is_at_home() -> bool:
-    """Whether this is a CPU of Intel's, as far as the system tells."""
+def is_intel_cpu() -> bool:
+    """Return whether this is an Intel CPU, as far as the system tells."""
     return CPU_INFO.is_file() and MKL_MAKER in CPU_INFO.read_text()
 
 
 @functools.cache
 def onednn_is_exact() -> bool:
-    """Whether oneDNN, once it is let, multiplies float32 matrices in float32 on this CPU; tried once per process."""
+    """Return whether oneDNN multiplies float32 matrices in float32 on this CPU; tried once per process."""
     matmul = torch.backends.mkldnn.matmul
     before = matmul.fp32_precision
     exact = _probe()
@@ -89,7 +81,7 @@ def onednn_is_exact() -> bool:
 
 
 def _probe() -> torch.Tensor:
-    """The same product every time, without touching the generators."""
+    """Return the same product every time, without random numbers."""
     numbers = torch.arange(PROBE_SIZE * PROBE_SIZE, dtype=torch.float32)
     factor = torch.sin(numbers).reshape(PROBE_SIZE, PROBE_SIZE)
     return factor @ factor.T

@@ -47,7 +47,7 @@ def now() -> str:
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of what a run depends on; None where a package is missing."""
+    """Return the versions of what a run depends on; None where a package is missing."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for name, distribution in PACKAGES.items():
         try:
@@ -58,7 +58,7 @@ def versions() -> dict[str, str | None]:
 
 
 def git_state() -> dict[str, Any] | None:
-    """Commit of this package's checkout and whether it has changes; None where it is no checkout or git is missing."""
+    """Return the commit of this package's checkout and whether it has changes; None without a checkout or git."""
     folder = Path(umc.__file__).parent
 
     def git(*arguments: str) -> str:
@@ -81,12 +81,7 @@ class RunRecord:
     """The file ``run.json`` of one run folder, rewritten atomically whenever something changes."""
 
     def __init__(self, folder: Path, fields: dict[str, Any]) -> None:
-        """Hold a record; nothing is written before :meth:`write`.
-
-        Args:
-            folder: Run folder.
-            fields: What to record.
-        """
+        """Hold the fields of a run; nothing is written before :meth:`write`."""
         self.path = folder / RUN_FILE
         self.fields = fields
         self.writes = True
@@ -119,18 +114,9 @@ class RunRecord:
 
 
 def new_record(folder: Path, task: str, agent: str, **fields: Any) -> RunRecord:
-    """Start the record of a new run.
+    """Return the record of a new run, not written yet.
 
     Its first five fields are Isaac Lab's run manifest, so that ``isaaclab play --checkpoint latest`` finds the run.
-
-    Args:
-        folder: Run folder.
-        task: Gym id.
-        agent: Agent entry point.
-        **fields: What else to record.
-
-    Returns:
-        The record, not written yet.
     """
     manifest = {
         "version": 1,

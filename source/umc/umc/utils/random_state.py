@@ -12,14 +12,7 @@ import torch
 
 
 def random_states(device: str) -> dict[str, Any]:
-    """States of the random number generators, as tensors and plain values.
-
-    Args:
-        device: Device of the learning.
-
-    Returns:
-        The states by generator.
-    """
+    """Return the states of the random number generators, as tensors and plain values; ``device`` learns."""
     _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
     return {
         "python": random.getstate(),
@@ -30,23 +23,14 @@ def random_states(device: str) -> dict[str, Any]:
 
 
 def seed_all(seed: int) -> None:
-    """Start all random number generators anew.
-
-    Args:
-        seed: Seed of each.
-    """
+    """Seed all random number generators."""
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
 
 
 def set_random_states(states: dict[str, Any], device: str) -> None:
-    """Give the random number generators back what :func:`random_states` took.
-
-    Args:
-        states: The states by generator.
-        device: Device of the learning.
-    """
+    """Restore what :func:`random_states` returned; ``device`` learns."""
     random.setstate(states["python"])
     keys, position, has_gauss, gauss = states["numpy"]
     np.random.set_state(("MT19937", keys.cpu().numpy().astype(np.uint32), position, has_gauss, gauss))
