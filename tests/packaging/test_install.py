@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,3 +63,37 @@ def test_install_script_makes_an_environment_that_passes_tests(clone: Path):
     where = run(clone, "./isaaclab.sh", "-p", "-c", "import umc, sys; print(umc.__file__, sys.prefix)")
     assert where.stdout.split() == [str(clone / "source/umc/umc/__init__.py"), str(clone / ".venv")]
     assert run(clone, "docker/health.sh").returncode == 0
+
+
+@pytest.mark.install
+@pytest.mark.timeout(TIMEOUT_S)
+def test_a_wheel_works_outside_the_repository(tmp_path: Path):
+    """The package alone, beside the environment's other packages: names, helps and an evaluation of a policy of it."""
+    site, place = tmp_path / "site", tmp_path / "place"
+    place.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(site), "COLUMNS": "120"}
+
+    def python(*arguments: str, cwd: Path = place) -> str:
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout
+
+    source = tmp_path / "source"
+    unwanted = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
+    shutil.copytree(REPOSITORY / "source/umc", source, ignore=unwanted)
+    build = "from setuptools.build_meta import build_wheel; print(build_wheel('..'))"
+    wheel = tmp_path / python("-c", build, cwd=source).splitlines()[-1]
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    assert Path(python("-c", "import umc; print(umc.__file__)").strip()).is_relative_to(site)
+    listed = python("-m", "umc", "list")
+    for name in ("UMC-G1-Stage2", "pretrained:a1_mlp_stage2", "umc_paper", "a1_mlp_cpu"):
+        assert name in listed
+    for command in ("train", "evaluate", "play", "export", "sim2sim"):
+        assert python("-m", "umc", command, "--help").startswith(f"usage: umc {command}")
+    assert "umc train --task UMC-A1-Stage1" in python("-m", "umc", "recipe", "a1_mlp_cpu", "--show")
+    sizes = ("--quick", "--num_envs", "8", "--device", "cpu", "env.scene.terrain=flat")
+    out = python("-m", "umc", "evaluate", "--checkpoint", "pretrained:a1_mlp_stage2", *sizes, "--out", "out")
+    assert "engine: ovphysx, which the policy was trained on" in out
+    assert (place / "out/report.html").is_file()
