@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 import torch
 from umc import mdp
-from umc.mdp.joint_targets import JointTargets
+from umc.mdp.actions import JointTargets
 
 ACTIONS = torch.arange(8.0).reshape(2, 4)
 

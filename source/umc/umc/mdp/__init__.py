@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Isaac Lab terms: events inject faults, observations zero and mask, rewards and terminations judge."""
 
-from umc.mdp.actions import CommandFaults, CommandFaultsCfg
+from umc.mdp.actions import CommandFaults, CommandFaultsCfg, JointTargets, JointTargetsCfg
 from umc.mdp.add_faults import FaultFlagCfg, JointMaskCfg, LiveFaultsCfg, add_faults
 from umc.mdp.curricula import fault_curriculum
 from umc.mdp.events import begin_fault_episode, joint_faults
 from umc.mdp.fault_board import FaultBoard, JointRow, SeveritySpan, running_board
 from umc.mdp.fault_terms import fault_state
 from umc.mdp.ground import height_above_ground, height_error_l2, lower_than
-from umc.mdp.joint_targets import JointTargets, JointTargetsCfg
 from umc.mdp.observations import fault_flag, joint_mask, joint_sensor, live_faults
 from umc.mdp.privileged import phase_clock, randomized_physics, zeros
 from umc.mdp.rewards import (

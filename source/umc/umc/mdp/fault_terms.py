@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from umc.utils.errors import UmcError
 
@@ -12,18 +12,17 @@ if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedEnv
 
     from umc.faults import FaultState
-    from umc.mdp.events import joint_faults
 
 FAULTS_TERM = "faults"
 """Name of the :class:`~umc.mdp.joint_faults` term in every task's events."""
 
 
-def joint_faults_of(env: ManagerBasedEnv) -> joint_faults:
-    """Return the ``faults`` event term of an environment; raises UmcError if it has none."""
+def joint_faults_of(env: ManagerBasedEnv) -> Any:
+    """Return the :class:`~umc.mdp.joint_faults` term of an environment; raises UmcError if it has none."""
     manager = env.event_manager
     if FAULTS_TERM not in manager.active_terms.get("interval", ()):
         raise UmcError(f"the environment has no '{FAULTS_TERM}' interval event; add umc.mdp.joint_faults to its events")
-    return cast("joint_faults", manager.get_term_cfg(FAULTS_TERM).func)
+    return manager.get_term_cfg(FAULTS_TERM).func
 
 
 def fault_state(env: ManagerBasedEnv) -> FaultState:
