@@ -8,9 +8,9 @@ healthy twin that does the same up to this moment.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from umc.faults.kinds import KINDS, CommandKind, FaultKind, JointKind, SensorKind
 from umc.rl.pretrained import pretrained_folder
+from umc.utils.cli import Parser, run_main
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -243,31 +244,31 @@ def save(figure: Any, path: Path) -> None:
     Image.open(buffer).convert("RGB").quantize(64).save(path, optimize=True)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(
+def main(argv: Sequence[str]) -> int:
+    """Draw the three pictures; return the exit status."""
+    return run_main(_run, argv)
+
+
+def _run(argv: Sequence[str]) -> int:
+    parser = Parser(
         prog="python -m tools.fault_plots", description="Draw what every kind of fault does to a walking A1."
     )
     parser.add_argument("--out", type=Path, default=Path("docs/images"), help="folder for the pictures")
     parser.add_argument("--checkpoint", type=Path, default=CHECKPOINT, help="policy of A1 (default: %(default)s)")
     parser.add_argument("--physics", default="newton_mjwarp", choices=("newton_mjwarp", "ovphysx"), help="engine")
-    args = parser.parse_args(argv)
-    try:
-        if not args.checkpoint.is_file():
-            raise UmcError(f"there is no checkpoint {args.checkpoint}; name one by --checkpoint")
-        rollout = roll_out(args.checkpoint, args.physics)
-    except UmcError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    options = parser.parse_args(argv)
+    if not options.checkpoint.is_file():
+        raise UmcError(f"there is no checkpoint {options.checkpoint}; name one by --checkpoint")
+    rollout = roll_out(options.checkpoint, options.physics)
     for layer in LAYERS:
-        path = args.out / f"fault_{layer}.png"
+        path = options.out / f"fault_{layer}.png"
         save(draw(rollout, layer), path)
         print(f"{path} ({path.stat().st_size / 1000:.0f} kB)")
     return 0
 
 
 if __name__ == "__main__":
-    code = main()
+    code = main(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # the teardown of an engine may hang

@@ -54,7 +54,7 @@ class Part:
 
 
 def scenario_name(scenario: Scenario) -> str:
-    """What happens in a scenario, in a few words."""
+    """Name a scenario by its kinds of faults, such as ``range + blind``; ``healthy`` if it has none."""
     kinds = list(find_scenario(scenario).kinds)
     blind = "dead" in kinds
     words = [{"rom": "range", "effort": "torque", "velocity": "speed"}.get(kind, kind) for kind in kinds]
@@ -63,7 +63,7 @@ def scenario_name(scenario: Scenario) -> str:
 
 
 def slices(study: Study, result: PolicyResult) -> Iterator[Slice]:
-    """All slices of a policy's robots, scenarios left out."""
+    """Yield settings, onsets, joints, and severities and stances where they were recorded and vary."""
     run, settings = result.run, study.protocol.settings
     if len(settings) > 1:
         for setting in settings:
@@ -81,72 +81,72 @@ def slices(study: Study, result: PolicyResult) -> Iterator[Slice]:
         yield from _stances(study.feet, run.stance, broken)
 
 
-def part(study: Study, result: PolicyResult, chosen: Slice, scenario: Scenario | None = None) -> Part:
-    """Figures of a slice."""
-    rows = chosen.rows
-    wanted = study.protocol.scenarios if scenario is None else (scenario,)
-    each = [study.score(result, rows & study.scenario_rows(result, one)) for one in wanted]
-    metrics = metrics_of(study.protocol.radii)
-    numerators, denominators = sums_of(result.run.episodes, metrics, study.step_dt)
-    numbers = row_numbers(study, result)
-    shape = (len(study.protocol.scenarios), int(numbers["robot"].max(initial=-1)) + 1)
-    keep = rows.numpy() & np.isin(numbers["scenario"], [study.protocol.scenarios.index(one) for one in wanted])
-    place = (numbers["scenario"][keep], numbers["robot"][keep])
-    rates = {}
-    for column, metric in enumerate(metrics):
-        if metric.rate:
-            did, judged = np.zeros(shape), np.zeros(shape)
-            np.add.at(did, place, numerators[keep, column])
-            np.add.at(judged, place, denominators[keep, column])
-            rates[metric.key] = average_rate(did, judged)
-    return Part(chosen, scenario, average(each), rates)
+class RobotTable:
+    """What every row of a policy's run adds to the rates, computed once for all slices."""
+
+    def __init__(self, study: Study, result: PolicyResult) -> None:
+        self.study, self.result = study, result
+        self.metrics = metrics_of(study.protocol.radii)
+        self.numerators, self.denominators = sums_of(result.run.episodes, self.metrics, study.step_dt)
+        self.numbers = row_numbers(study, result)
+        self.scenario_rows = {one: study.scenario_rows(result, one) for one in study.protocol.scenarios}
+
+    def part(self, chosen: Slice, scenario: Scenario | None = None) -> Part | None:
+        """Evaluate a slice in a scenario, or averaged over those that have such robots; None if there are none."""
+        scenarios = self.study.protocol.scenarios
+        wanted = scenarios if scenario is None else (scenario,)
+        rows = {one: chosen.rows & self.scenario_rows[one] for one in wanted}
+        if not any(bool(one.any()) for one in rows.values()):
+            return None
+        keep = torch.stack(list(rows.values())).any(dim=0).numpy()
+        place = (self.numbers["scenario"][keep], self.numbers["robot"][keep])
+        shape = (len(scenarios), int(self.numbers["robot"].max(initial=-1)) + 1)
+        rates = {}
+        for column, metric in enumerate(self.metrics):
+            if metric.rate:
+                did, judged = np.zeros(shape), np.zeros(shape)
+                np.add.at(did, place, self.numerators[keep, column])
+                np.add.at(judged, place, self.denominators[keep, column])
+                rates[metric.key] = average_rate(did, judged)
+        return Part(chosen, scenario, average([self.study.score(self.result, one) for one in rows.values()]), rates)
 
 
 def break_down(study: Study, result: PolicyResult) -> list[Part]:
-    """Figures of every slice, averaged as the paper does, and of joints in every scenario."""
-    found = []
+    """Evaluate every slice, averaged as the paper does; joints and severities in every scenario, too."""
+    table, found = RobotTable(study, result), []
     for chosen in slices(study, result):
-        if not bool(chosen.rows.any()):
-            continue
-        found.append(part(study, result, chosen))
-        if chosen.by in ("joint", "severity"):
-            for scenario in study.protocol.scenarios:
-                if bool((chosen.rows & study.scenario_rows(result, scenario)).any()):
-                    found.append(part(study, result, chosen, scenario))
+        apart = study.protocol.scenarios if chosen.by in ("joint", "severity") else ()
+        found += [part for scenario in (None, *apart) if (part := table.part(chosen, scenario)) is not None]
     return found
 
 
 def _broken(study: Study, result: PolicyResult) -> torch.Tensor:
-    """Robots whose scenario has faults: a healthy one may have joints dealt to it that never fail."""
+    """Robots whose scenario has faults: a healthy one may have joints assigned that never fail."""
     faulty = torch.tensor([bool(find_scenario(scenario).kinds) for scenario in study.protocol.scenarios])
     return faulty[result.run.cell % len(study.protocol.scenarios)]
 
 
 def _severities(kind: str, severity: torch.Tensor) -> Iterator[Slice]:
-    known = severity[severity.isfinite()].double()
-    if not len(known) or float(known.max() - known.min()) <= SAME * float(known.abs().max()):
+    """One slice for each of few values, else bins that hold about as many robots each."""
+    severity = severity.double()
+    known = severity[severity.isfinite()]
+    slack = SAME * float(known.abs().max()) if len(known) else 0.0
+    distinct: list[float] = []
+    for value in known.unique().tolist():
+        if not distinct or value - distinct[-1] > slack:
+            distinct.append(value)
+    if len(distinct) < 2:
         return
-    distinct = _merged(known.unique(), SAME * float(known.abs().max()))
     if len(distinct) <= SEVERITY_BINS:
-        slack = SAME * float(known.abs().max())
         edges = [(value - slack, value + slack, f"{value:.3g}") for value in distinct]
     else:
         cuts = torch.quantile(known, torch.linspace(0.0, 1.0, SEVERITY_BINS + 1, dtype=torch.float64)).tolist()
         edges = [(low, high, f"{low:.3g} to {high:.3g}") for low, high in pairwise(cuts)]
-    for number, (low, high, name) in enumerate(edges):
-        last = number == len(edges) - 1 or len(distinct) <= SEVERITY_BINS
-        rows = (severity.double() >= low) & ((severity.double() <= high) if last else (severity.double() < high))
+    for low, high, name in edges:
+        closed = len(distinct) <= SEVERITY_BINS or high == edges[-1][1]
+        rows = (severity >= low) & ((severity <= high) if closed else (severity < high))
         if bool(rows.any()):
-            yield Slice("severity", name, rows, float(severity[rows].double().mean()), kind)
-
-
-def _merged(values: torch.Tensor, slack: float) -> list[float]:
-    """Sorted values without those that differ by rounding only."""
-    found: list[float] = []
-    for value in values.tolist():
-        if not found or value - found[-1] > slack:
-            found.append(value)
-    return found
+            yield Slice("severity", name, rows, float(severity[rows].mean()), kind)
 
 
 def _stances(feet: tuple[str, ...], stance: torch.Tensor, broken: torch.Tensor) -> Iterator[Slice]:
