@@ -56,6 +56,7 @@ def site(tmp_path_factory) -> Path:
     return folder / "html"
 
 
+@pytest.mark.slow
 def test_every_page_is_built_and_no_link_is_dead(site):
     pages = {path.relative_to(DOCS).with_suffix("") for path in DOCS.rglob("*.md") if "_build" not in path.parts}
     built = {path.relative_to(site).with_suffix("") for path in site.rglob("*.html")}
@@ -63,6 +64,7 @@ def test_every_page_is_built_and_no_link_is_dead(site):
     assert dead_links(site) == []
 
 
+@pytest.mark.slow
 def test_the_api_reference_has_what_people_call(site):
     for page, name in (
         ("faults", "umc.faults.FaultSchedule"),

@@ -269,6 +269,7 @@ def test_the_report_is_made_again_to_the_byte(study, files):
     assert study_files(study, resamples=60) == files
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_report(tmp_path, monkeypatch, study):
     write_all(tmp_path, {"report.json": b"old", "figures/scenarios.svg": b"old"})
     calls = []
@@ -292,6 +293,7 @@ def test_figures_of_an_earlier_report_do_not_stay(tmp_path):
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["joints_1.svg", "own.svg"]
 
 
+@pytest.mark.slow
 def test_the_demo_writes_a_report(tmp_path, capsys):
     assert demo.main(["--out", str(tmp_path / "out"), "--members", "1"]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "out" / "report.html")

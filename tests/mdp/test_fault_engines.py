@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.core]
 
 ENGINES = ("newton_mjwarp", "ovphysx")
 

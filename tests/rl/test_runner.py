@@ -50,6 +50,7 @@ def interrupted_at(folder, step, signals=(signal.SIGINT,), **options):
     return dummy.build(folder, dummy.DummyEnv(on_step=on_step), **options)
 
 
+@pytest.mark.slow
 def test_kill_9_loses_at_most_one_save_interval(tmp_path):
     child = subprocess.Popen([sys.executable, dummy.__file__, str(tmp_path)], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 300

@@ -58,6 +58,7 @@ def test_the_envs_rewards_stay_as_they_are(tmp_path):
     assert all(torch.equal(now, then) for now, then in seen)
 
 
+@pytest.mark.slow
 def test_it_learns(tmp_path):
     """The dummy pays for actions near 0.5."""
     runner = dummy.build(tmp_path, cfg=dummy.skrl_agent(dummy.rsl_rl_ppo(learning_rate=3e-3, entropy_coef=0.0)))

@@ -58,6 +58,7 @@ def test_the_pretrained_policy_walks(policy):
     assert 0.2 < run.stance.float().mean() < 0.8  # a trot stands on two feet
 
 
+@pytest.mark.slow
 def test_what_a_robot_does_depends_on_nobody_else(policy):
     protocol = a1(40, [2, 4])
     cfg = protocol_rollout(protocol, policy, episodes=10)
@@ -124,6 +125,7 @@ def test_a_ledgers_robots_break_as_recorded(policy, ledger):
     assert torch.equal(run.joints.all(1), broken)
 
 
+@pytest.mark.slow
 def test_the_program_writes_a_study_and_compares(policy, tmp_path, capsys):
     out = tmp_path / "out"
     flags = ["--policy", str(policy.parent), "--scenarios", "3", "8", "--episodes", "1", "--workers", "1"]

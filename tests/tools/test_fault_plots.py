@@ -62,6 +62,7 @@ def test_every_kind_is_shown():
     assert set(EXAMPLES) == {name for name, kind in KINDS.items() if type(kind).__module__.startswith("umc.")}
 
 
+@pytest.mark.slow
 def test_pictures_are_small_and_can_be_read(rollout, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(fault_plots, "roll_out", lambda checkpoint, physics: rollout)
     checkpoint = tmp_path / "policy.pt"

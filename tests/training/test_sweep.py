@@ -194,6 +194,7 @@ def test_a_run_that_died_after_its_last_checkpoint_is_not_trained_for_ever(sweep
     assert json.loads(record.read_text())["starts"] == 1
 
 
+@pytest.mark.slow
 def test_killed_it_leaves_no_training_behind_and_the_same_command_goes_on(sweep, tmp_path, capsys):
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", "seeds": [1]}))
     argv = ["--sweep", "mine.yaml", *STAGE1, "agent.wait=1"]

@@ -24,6 +24,7 @@ def statuses(folder):
     return [json.loads(path.read_text())["status"] for path in folder.glob("logs/*/*/*/run.json")]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_two_workers_train_stop_and_go_on(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)

@@ -38,6 +38,7 @@ def weights(path):
 
 
 @pytest.mark.engine
+@pytest.mark.core
 def test_both_stages_then_resume_then_ctrl_c(tmp_path):
     sizes = ("--num_envs", str(ENVS), "--max_iterations", str(ITERATIONS))
     process = start(tmp_path, *sizes, "--seed", "3", "--no_pretrained")  # whatever Stage 1 comes with the package

@@ -73,6 +73,7 @@ def names(folder):
     return [path.name for path in checkpoints_in(folder)]
 
 
+@pytest.mark.slow
 def test_two_processes_learn_what_one_learns_from_all_envs(trained, tmp_path):
     dummy.train(tmp_path, "alike")
     two = last(trained[0] / "alike")
@@ -88,12 +89,14 @@ def test_two_processes_learn_what_one_learns_from_all_envs(trained, tmp_path):
     assert state["timesteps"] == dummy.ITERATIONS * 4 * dummy.ENVS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["alike", "whole", "halves", "stop"])
 def test_the_networks_of_both_are_equal_bit_by_bit(trained, what):
     mine, other = last(trained[0] / what)["infos"]["resume"]["weights"]
     assert mine == other
 
 
+@pytest.mark.slow
 def test_two_processes_go_on_as_if_nothing_had_happened(trained):
     folder, texts = trained
     state = read_checkpoint(folder / "halves" / f"model_{dummy.ITERATIONS - 1}.pt")["infos"]["resume"]
@@ -107,6 +110,7 @@ def test_two_processes_go_on_as_if_nothing_had_happened(trained):
         assert torch.equal(halves[name], weight), name
 
 
+@pytest.mark.slow
 def test_one_process_goes_on_with_the_run_of_two(trained, tmp_path):
     runner = dummy.runner_of(tmp_path, "whole")
     runner.env_counters["fault_episode"] += 100
@@ -114,12 +118,14 @@ def test_one_process_goes_on_with_the_run_of_two(trained, tmp_path):
     assert runner.env_counters["fault_episode"].tolist() == list(range(dummy.ENVS))
 
 
+@pytest.mark.slow
 def test_a_signal_to_one_process_stops_all_with_one_checkpoint(trained):
     folder, texts = trained
     assert all(f"stopped: {int(signal.SIGTERM)} model_2.pt" in text for text in texts)
     assert names(folder / "stop") == ["model_0.pt", "model_1.pt", "model_2.pt"]
 
 
+@pytest.mark.slow
 def test_only_the_first_process_writes(trained):
     folder, texts = trained
     assert all(len(list((folder / what).glob("events.*"))) == 1 for what in ("alike", "whole", "stop"))
@@ -127,6 +133,7 @@ def test_only_the_first_process_writes(trained):
     assert "saved" not in texts[1]
 
 
+@pytest.mark.slow
 def test_the_death_of_one_process_ends_the_others_and_keeps_the_checkpoint(tmp_path):
     codes, texts = run(tmp_path, "die")  # ends long before distributed.TIMEOUT is at its end
     assert codes == [1, -signal.SIGKILL], texts

@@ -66,7 +66,7 @@ class Conditions:
             start, fall = description["start"], description["fall"]
         except KeyError as error:
             raise UmcError(
-                "policy.json has no start and fall figures (an export of UMC 1.0 or older); export the checkpoint again"
+                "policy.json has no start and fall figures (an export of an older UMC); export the checkpoint again"
             ) from error
         return cls(
             height=start["base_height_m"],
