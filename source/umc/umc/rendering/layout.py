@@ -142,9 +142,9 @@ def storyboard(takes: Sequence[Take], heading: Heading, still_width: int = STORY
             top = header.height + sizes.line + number * row
             still = Image.fromarray(take.frames[index]).resize((still_width, still_height), Image.Resampling.LANCZOS)
             page.paste(still, (left, top + sizes.line))
-            words, color = _state_words(take, heading, index, short=True)
+            state = _state_words(take, heading, index, short=True)
             name = take.name if column == 0 else ""
-            _caption(draw, (left, top), still_width, name, words, color, sizes, sizes.small)
+            _caption(draw, (left, top, still_width), name, state, sizes, sizes.small)
     return np.asarray(page)
 
 
@@ -204,16 +204,14 @@ def _state_words(take: Take, heading: Heading, index: int, short: bool = False) 
 
 def _caption(
     draw: ImageDraw.ImageDraw,
-    place: tuple[int, int],
-    width: int,
+    place: tuple[int, int, int],
     name: str,
-    words: str,
-    color: Color,
+    state: tuple[str, Color],
     sizes: _Sizes,
     letters: int,
 ) -> None:
-    """Write a name to the left, shortened if need be, and words to the right."""
-    left, top = place
+    """Write a name, shortened if need be, and a state right-aligned; the place is left, top and width [px]."""
+    (left, top, width), (words, color) = place, state
     free = width - 3 * sizes.margin - _width(words, letters)
     draw.text((left + sizes.margin, top), _fit(name, free, sizes.text), fill=INK, font=_font(sizes.text))
     right = (left + width - sizes.margin, top + sizes.text - letters)
@@ -224,8 +222,8 @@ def _panel(take: Take, heading: Heading, index: int, sizes: _Sizes) -> Image.Ima
     """Draw the caption and picture of one policy."""
     picture = Image.fromarray(take.frames[index])
     panel = Image.new("RGB", (picture.width, sizes.line + picture.height), PAPER)
-    words, color = _state_words(take, heading, index)
-    _caption(ImageDraw.Draw(panel), (0, 0), picture.width, take.name, words, color, sizes, sizes.text)
+    state = _state_words(take, heading, index)
+    _caption(ImageDraw.Draw(panel), (0, 0, picture.width), take.name, state, sizes, sizes.text)
     panel.paste(picture, (0, sizes.line))
     return panel
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import imageio_ffmpeg
 import numpy as np
@@ -85,11 +86,12 @@ def write_png(path: Path, frame: Frame) -> None:
 
 def _encode(path: Path, frames: Iterable[Frame], fps: float, codec: str, pixels: str, *options: str) -> None:
     """Send frames through ffmpeg."""
+    write_frames: Any = imageio_ffmpeg.write_frames  # its types allow neither fractional fps nor no quality
     encoder = None
     try:
         for frame in frames:
             if encoder is None:
-                encoder = imageio_ffmpeg.write_frames(
+                encoder = write_frames(
                     path,
                     (frame.shape[1], frame.shape[0]),
                     fps=fps,

@@ -26,7 +26,7 @@ CAMERA_DIRECTION = (0.70, -0.70, 0.38)
 """From the robot towards the camera of a new page: ahead of it, to its right, above."""
 
 CAMERA_BASE, CAMERA_PER_HEIGHT = 0.5, 2.8
-"""Distance of this camera [m]: the base, and more for each metre that the robot is high."""
+"""Distance of this camera [m]: the base, and more for each meter that the robot is high."""
 
 
 def visualizer_cfg(host: str, port: int, height: float) -> ViserVisualizerCfg:
