@@ -139,6 +139,6 @@ def test_play_films_the_robot_and_colors_faulty_joints_from_onset_on(tmp_path):
     # frames of steps 2, 4, 6 are healthy, those from step 8 on are not
     assert [red_pixels(frame) > 100 for frame in frames] == [False] * 3 + [True] * 5
     picture = np.asarray(Image.open(still).convert("RGB"))
-    # sky, ground and a dark robot: no blank picture
+    # sky, ground and a dark robot below the captions: no blank picture
     assert picture.std() > 25
-    assert (picture.max(axis=-1) < 80).mean() > 0.02
+    assert (picture[-200:].max(axis=-1) < 80).mean() > 0.01
