@@ -78,7 +78,7 @@ def typed(command: str, arguments: Sequence[str]) -> str:
 
 def spawn(
     command: Sequence[str], log: Path | None = None, cwd: Path | None = None, alone: bool = False
-) -> subprocess.Popen[bytes]:
+) -> subprocess.Popen[Any]:
     """Start a child that may call :func:`end_with_parent` and that inherits the locks of :func:`one_at_a_time`.
 
     Args:
