@@ -189,14 +189,7 @@ def _faults(session: Session, protocol: Protocol, sweep: Sweep | None, out: Path
 
 
 def describe(comparison: Comparison) -> list[str]:
-    """What is about to be measured, for the screen.
-
-    Args:
-        comparison: The evaluation.
-
-    Returns:
-        Lines of text.
-    """
+    """What is about to be measured, for the screen."""
     protocol, batches = comparison.protocol, comparison.batches
     settings = [setting.name for setting in protocol.settings]
     more = f" ... ({len(settings)} in all)" if len(settings) > 6 else ""

@@ -28,11 +28,7 @@ COMMANDS: dict[str, tuple[str, list[str], str]] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a subcommand; return its exit status.
-
-    Args:
-        argv: Subcommand and its arguments; those of this process without it.
-    """
+    """Run a subcommand; return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help"):
         print(usage())

@@ -74,13 +74,7 @@ def _run(argv: list[str]) -> int:
 
 
 def show(session: Session, protocol: Protocol, endless: bool) -> int:
-    """Show the policy in one of Isaac Lab's visualizers, in real time, until Ctrl-C or the end; return 0.
-
-    Args:
-        session: Checkpoint and task; ``--viz`` names the visualizer.
-        protocol: Faults and command.
-        endless: Whether to go on, episode after episode.
-    """
+    """Show the policy in one of Isaac Lab's visualizers, in real time, until Ctrl-C or the end; return 0."""
     from umc.evaluation.conditions import make_calm, set_faults
     from umc.evaluation.rollout import begin, drive
     from umc.evaluation.session import running

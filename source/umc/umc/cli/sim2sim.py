@@ -99,11 +99,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_sheet(policy: str | None) -> tuple[dict[str, Any], Path]:
-    """Find the description of an exported policy: return its content and path.
-
-    Raises:
-        UmcError: If there is none, or it has another format.
-    """
+    """Find the description of an exported policy: return its content and path."""
     from umc.deploy.policy_runner import PolicyRunner
 
     if policy is None:

@@ -40,15 +40,7 @@ class Progress:
         stream: TextIO | None = None,
         run_folder: Path | None = None,
     ) -> None:
-        """Open the bar.
-
-        Args:
-            total: Iterations of the whole run.
-            done: Iterations completed before.
-            steps_per_iteration: Environment steps of one iteration, over all envs.
-            stream: Where to write; standard output by default.
-            run_folder: Run folder whose progress file is kept up to date; none by default.
-        """
+        """Open the bar."""
         self.total = total
         self.done = done
         self.steps_per_iteration = steps_per_iteration

@@ -99,12 +99,6 @@ def build_model(
 ) -> MaskedModel:
     """Make an actor or a critic with fresh weights.
 
-    Args:
-        agent: The agent cfg as a dictionary, rsl_rl's or skrl's.
-        widths: Columns of each observation group.
-        outputs: Number of actions, or 1 for a critic.
-        obs_set: :data:`ACTOR_SET` or :data:`CRITIC_SET`.
-
     Raises:
         UmcError: If the cfg names no masked model, or does not fit the observations.
     """
@@ -128,13 +122,6 @@ def load_policy(
     joint_names: Sequence[str] | None = None,
 ) -> LoadedPolicy:
     """Make a policy, in evaluation mode, from a checkpoint.
-
-    Args:
-        checkpoint: File that training wrote.
-        widths: Columns of each observation group of the environment.
-        device: Where the policy computes.
-        robot: Robot of the environment; None accepts any.
-        joint_names: Joints of the environment in the order of its actions; None accepts any.
 
     Raises:
         UmcError: If the file is no checkpoint, or belongs to another robot, task or model.

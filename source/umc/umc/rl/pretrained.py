@@ -40,11 +40,7 @@ def model_name(robot: str, agent: str, stage: int) -> str:
 
 
 def read_models(folder: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Read ``models.json`` of a folder (default: the package's): entries by policy name, empty if there are none.
-
-    Raises:
-        UmcError: If the file is damaged or of another version.
-    """
+    """Read ``models.json`` of a folder (default: the package's): entries by policy name, empty if there are none."""
     path = (folder or pretrained_folder()) / MODELS
     if not path.is_file():
         return {}
@@ -61,11 +57,7 @@ def read_models(folder: Path | None = None) -> dict[str, dict[str, Any]]:
 
 
 def verified_file(name: str, folder: Path | None = None) -> Path:
-    """Return the file of a pretrained policy after checking its SHA-256; ``folder`` defaults to the package's.
-
-    Raises:
-        UmcError: If there is no such policy, or its file is missing or another one.
-    """
+    """Return the file of a pretrained policy after checking its SHA-256; ``folder`` defaults to the package's."""
     folder = folder or pretrained_folder()
     models = read_models(folder)
     if name not in models:
@@ -96,20 +88,9 @@ def is_pretrained(text: str | None) -> bool:
 def find_pretrained(
     text: str, robot: str | None = None, agent: str | None = None, stage: int | None = None
 ) -> tuple[Path, str]:
-    """Find the pretrained policy that was asked for.
+    """Find the policy that ``pretrained`` or ``pretrained:NAME`` asks for: its file, and a line that describes it.
 
-    Args:
-        text: ``pretrained``, or ``pretrained:NAME``, which needs nothing else.
-        robot: Robot in lower case.
-        agent: Agent or its entry point; by default the first of :data:`umc.rl.agents.AGENTS` that the robot has, agents
-            of which only Stage 1 is trained last.
-        stage: Its stage; by default the last one there is.
-
-    Returns:
-        Its file, and a line that describes it.
-
-    Raises:
-        UmcError: If nothing fits, or the file is not the one that its entry describes.
+    By default it is the last stage of the robot's first agent in :data:`umc.rl.agents.AGENTS`.
     """
     models = read_models()
     if text != PRETRAINED:

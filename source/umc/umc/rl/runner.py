@@ -135,16 +135,7 @@ class TrainingRun:
         raise NotImplementedError
 
     def train(self, max_iterations: int, init_at_random_ep_len: bool = False) -> Path:
-        """Train until the run has completed ``max_iterations``, those before a resume included; return the checkpoint.
-
-        Args:
-            max_iterations: Iterations of the whole run.
-            init_at_random_ep_len: Whether envs start at random points of their episodes.
-
-        Raises:
-            TrainingInterrupted: On Ctrl-C or SIGTERM; the checkpoint is written.
-            UmcError: If no iteration is left.
-        """
+        """Train until the whole run has ``max_iterations`` behind it; return the checkpoint."""
         done = self.current_learning_iteration
         require_iterations_left(done, max_iterations)
         self._total = max_iterations
@@ -203,18 +194,7 @@ class TrainingRun:
         map_location: str | None = None,
         data: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Load a checkpoint as rsl_rl does, without running code from the file; return its infos.
-
-        Args:
-            path: File to read.
-            load_cfg: What to load; None loads everything.
-            strict: Whether weights must fit exactly.
-            map_location: Device for the tensors; by default the CPU, from which the model copies them.
-            data: Content to load in place of the file's.
-
-        Raises:
-            UmcError: If the file is missing or damaged, or its weights do not fit the model.
-        """
+        """Load a checkpoint as rsl_rl does, without running code from the file; return its infos."""
         data = data or read_checkpoint(path, map_location or "cpu")
         try:
             load_iteration = self.alg.load(data, load_cfg, strict)
@@ -232,9 +212,6 @@ class TrainingRun:
 
         The state of the simulation is not stored: envs start new episodes. Each of several processes restores its own
         random numbers; where their number has changed, they are seeded anew.
-
-        Raises:
-            UmcError: If the file is missing or damaged, lacks what a resume needs, or does not fit the model.
         """
         data = read_checkpoint(path)  # to the CPU: on a GPU every read of Adam's step counters would wait for it
         require_resumable(data, path)
@@ -336,9 +313,6 @@ class UmcRunner(TrainingRun, OnPolicyRunner):
             device: Device of the learning.
             info: What checkpoints say about themselves; needed to save any.
             save_every_s: Longest time between two checkpoints [s].
-
-        Raises:
-            UmcError: If the task has no mirror image, or the mirror loss is negative.
         """
         symmetry: dict[str, Any] = {}
         if train_cfg.get("mirror"):

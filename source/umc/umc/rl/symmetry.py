@@ -170,13 +170,7 @@ class OnePassSymmetry(Symmetry):
     """
 
     def compute_loss(self, actor: MLPModel, batch: RolloutStorage.Batch, original_batch_size: int) -> Tensor:
-        """Return the mean squared difference [-] between the actions on mirrored samples and the mirrored actions.
-
-        Args:
-            actor: The actor, after its pass over the augmented mini-batch.
-            batch: The augmented mini-batch.
-            original_batch_size: Number of its samples that are not mirror images.
-        """
+        """Return the mean squared difference [-] between the actions on mirrored samples and the mirrored actions."""
         if not self.use_data_augmentation:
             return super().compute_loss(actor, batch, original_batch_size)
         means = actor.output_mean

@@ -49,18 +49,7 @@ BASELINE_PREFIX = "nm_"
 def find_stage1(
     logs: Path, robot: str, agent: str, library: str = LIBRARIES[0], pretrained: bool = True
 ) -> Path | None:
-    """Return the checkpoint that Stage 2 starts from: the newest of Stage 1 under ``logs``, else the pretrained one.
-
-    Args:
-        logs: Folder of all runs.
-        robot: Robot in lower case.
-        agent: Agent whose Stage 1 it is (:attr:`umc.rl.agents.AgentSpec.stage1`).
-        library: RL library of Stage 2; checkpoints of the other one have to be given with ``--checkpoint``.
-        pretrained: Whether a pretrained policy may be used.
-
-    Returns:
-        The checkpoint; None where Stage 1 has to be trained first.
-    """
+    """Return the checkpoint that Stage 2 starts from: the newest of Stage 1 under ``logs``, else the pretrained one."""
     own = newest_checkpoint(experiment_folder(logs, experiment_name(robot, agent, 1), library))
     return own or (pretrained_file(robot, agent, 1) if pretrained else None)
 
@@ -71,12 +60,6 @@ def load_stage1_weights(runner: TrainingRun, path: Path, robot: str, model: str)
     Actor and critic take the weights bit by bit. The agent's ``stage1_transfer``
     (:class:`umc.tasks.ppo.Stage1TransferCfg`) says what else is reset: by default the optimizer with its learning rate,
     the action noise (to the actor's ``init_std``), and the weights of the fault flag.
-
-    Args:
-        runner: Runner of the new stage.
-        path: Checkpoint to start from.
-        robot: Robot of the new stage's task.
-        model: Model of the new stage's agent.
 
     Raises:
         UmcError: If the checkpoint belongs to another robot or model, its weights or joints do not fit, or it lacks a
@@ -118,13 +101,6 @@ def load_stage1_weights(runner: TrainingRun, path: Path, robot: str, model: str)
 
 def fold_flag_into_bias(data: Mapping[str, Any], path: Path | str) -> dict[str, Any]:
     """Turn a Stage 1 checkpoint into the baseline's: without mask and flag, same outputs on healthy robots.
-
-    Args:
-        data: What :func:`umc.rl.checkpoint.read_checkpoint` returned.
-        path: Its file, for the error.
-
-    Returns:
-        The baseline's checkpoint, without the optimizer's state.
 
     Raises:
         UmcError: If it is not of Stage 1, or its network has no baseline.

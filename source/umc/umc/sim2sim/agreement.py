@@ -54,11 +54,7 @@ class Agreement:
 
 
 def pair_up(first: Study, result: PolicyResult, second: Study, other: PolicyResult) -> tuple[FaultRun, FaultRun]:
-    """Return the runs of the robots that two studies share, in the same order.
-
-    Raises:
-        UmcError: If the studies' protocols differ, or no robot is in both.
-    """
+    """Return the runs of the robots that two studies share, in the same order."""
     here, there = first.protocol.describe(), second.protocol.describe()
     apart = [name for name in here if name not in FREE_TO_DIFFER and _plain(here[name]) != _plain(there[name])]
     if apart or first.joint_names != second.joint_names:
@@ -110,9 +106,6 @@ def ledger_agreement(
         scenario: Scenario of every robot.
         run: Robots with the faults of its episodes.
         keys: Env and episode of every robot. Shape is (R, 2).
-
-    Returns:
-        A row per scenario, then one of all, over robots whose recorded episode has ended.
     """
     lengths = [ledger.episodes[env, episode].length for env, episode in keys.tolist()]
     longest = max((length for length in lengths if length is not None), default=0)

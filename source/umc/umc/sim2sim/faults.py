@@ -71,12 +71,7 @@ class Faults:
         self._arrived = torch.zeros(3, len(envs), len(pose))
 
     def begin(self, episode: int) -> None:
-        """Plan an episode of each env, counted from 0.
-
-        Raises:
-            UmcError: If the exported policy cannot be shown a fault: dead sensors that do not read 0, wrong last
-                actions.
-        """
+        """Plan an episode of each env, counted from 0."""
         state = self._state
         state.episode[self._envs] = episode - 1
         state.begin_episode(self._envs)
@@ -98,9 +93,6 @@ class Faults:
         Args:
             step: Env steps since the episode began.
             position: Joint angles [rad]. Shape is (R, J).
-
-        Returns:
-            Whether any robot's faults have changed.
         """
         state = self._state
         everywhere = torch.zeros(state.num_envs, position.shape[1])

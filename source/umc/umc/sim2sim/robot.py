@@ -119,9 +119,6 @@ def load_robot(path: Path, timestep: float, contact_time: float | None = None) -
         path: What ``python -m umc.robots.builder`` wrote.
         timestep: Length of a step [s].
         contact_time: Time constant of contacts [s]; MuJoCo's 0.02 if None.
-
-    Raises:
-        UmcError: If the file cannot be read, or contacts are too short for the step.
     """
     if contact_time is not None and not contact_time >= STEPS_PER_CONTACT * timestep:  # refuses NaN, too
         raise UmcError(

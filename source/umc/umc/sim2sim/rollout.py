@@ -213,16 +213,7 @@ class Simulation:
 
 
 def run_rollout(cfg: RolloutCfg, workers: int | None = None, title: str | None = "MuJoCo") -> Trace:
-    """Simulate all robots of the cfg.
-
-    Args:
-        cfg: What is simulated.
-        workers: Number of processes; one per core if None, this one alone for 1.
-        title: Label of the progress bar; None for no bar.
-
-    Raises:
-        UmcError: If the policy cannot be read or belongs to another robot, faults are invalid, or a process dies.
-    """
+    """Simulate all robots of the cfg."""
     simulation = Simulation(cfg)  # refuses here what each process would refuse
     groups = [
         group

@@ -60,12 +60,6 @@ def ledger_protocol(
         steps: Length of an episode [env steps]; the longest recorded one if None.
         radii: Radii instead of the protocol's [m].
         episodes: Episodes of each env; all if None.
-
-    Returns:
-        The protocol, and the scenario of every robot of :func:`ledger_rollout`.
-
-    Raises:
-        UmcError: If the ledger holds no episode, or none has ended and no steps are given.
     """
     kept = [one for key, one in ledger.episodes.items() if episodes is None or key[1] < episodes]
     if not kept:
@@ -114,14 +108,7 @@ def ledger_rollout(
 
 
 def fault_run(cfg: RolloutCfg, trace: Trace, protocol: Protocol, scenarios: Sequence[str] | None = None) -> FaultRun:
-    """Evaluate a trace by the recorder that evaluates Isaac Lab's robots.
-
-    Args:
-        cfg: What was simulated.
-        trace: What its robots did.
-        protocol: The protocol.
-        scenarios: Scenario of every robot of a ledger; the protocol's cells if None.
-    """
+    """Evaluate a trace by the recorder that evaluates Isaac Lab's robots."""
     count = len(cfg.env)
     source = Simulation(cfg).source
     state = FaultState(source, cfg.num_envs)
@@ -170,14 +157,7 @@ def _step(trace: Trace, number: int) -> Step:
 
 
 def study_of(protocol: Protocol, run: FaultRun, sheet: Mapping[str, Any], about: Mapping[str, Any]) -> Study:
-    """Make a study of one policy, as scripts/evaluate.py does.
-
-    Args:
-        protocol: The protocol.
-        run: Faults and episodes of its robots.
-        sheet: The exported policy's description.
-        about: Engine, versions, command line, in plain values.
-    """
+    """Make a study of one policy, as scripts/evaluate.py does."""
     name = Path(sheet["checkpoint"]["file"]).stem
     policy = {"path": sheet["checkpoint"]["file"], "sha256": sheet["checkpoint"]["sha256"], **sheet["trained"]}
     return Study(

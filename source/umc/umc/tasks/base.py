@@ -39,13 +39,7 @@ EPISODE_LENGTH = 20.0
 
 
 def physics_presets(njmax: int, nconmax: int, num_substeps: int = 1) -> PresetCfg:
-    """Return the three engines, chosen by ``physics=<name>`` on the command line; the default is Newton.
-
-    Args:
-        njmax: Constraint rows of Newton's solver per env; with too few it prints a warning in every step.
-        nconmax: Contacts per env.
-        num_substeps: Newton's substeps per physics step.
-    """
+    """Return the three engines, chosen by ``physics=<name>`` on the command line; the default is Newton."""
     newton = NewtonCfg(
         solver_cfg=MJWarpSolverCfg(
             njmax=njmax, nconmax=nconmax, cone="pyramidal", impratio=1.0, integrator="implicitfast"

@@ -14,14 +14,7 @@ from umc.utils.naming import TASK_NAME, entry_point, task_parts
 
 
 def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:
-    """Register ``UMC-<robot>-Stage<stage>`` with Isaac Lab's environment class and the agents of that stage.
-
-    Args:
-        robot: Name of the robot in the task id.
-        stage: 1 (no faults) or 2 (all faults).
-        package: Package with the modules ``env_cfg`` and ``agents``; imported when the task is made, not before.
-        env_cfg: Name of the env cfg class.
-    """
+    """Register ``UMC-<robot>-Stage<stage>`` with Isaac Lab's environment class and the agents of that stage."""
     agents: dict[str, Any] = {}
     for spec in AGENTS.values():
         agents |= _entries(spec, stage, package)
@@ -41,10 +34,6 @@ def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:
 
 def register_agent(spec: AgentSpec, network: str) -> None:
     """Add an agent of your own to every robot: to the tasks that are registered, and to those that will be.
-
-    Args:
-        spec: The agent.
-        network: ``module:name`` of its :class:`umc.tasks.ppo.Network`; imported when the agent is made, not before.
 
     Raises:
         UmcError: If its name, or the name of its network, is taken.

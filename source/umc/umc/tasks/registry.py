@@ -55,16 +55,7 @@ def checked_task(task: str | None) -> str:
 
 
 def checked_agent(agent: str, task: str, library: str | None = None) -> tuple[str, AgentSpec]:
-    """Agent entry point of a task, and the agent.
-
-    Args:
-        agent: Entry point, or short the agent's name.
-        task: Gym id.
-        library: RL library that trains it; without one the entry point's own, else the default.
-
-    Raises:
-        UmcError: If there is no such agent, it is the other library's, or the task is not one that it is trained in.
-    """
+    """Agent entry point of a task, and the agent."""
     own = library_of(agent)
     if library is not None and own not in (None, library):
         raise UmcError(f"agent {agent} is {own}'s, --rl_library is {library}; leave one of the two out")
@@ -106,17 +97,7 @@ def checked_checkpoint(text: str | None) -> Path | None:
 
 
 def pretrained_policy(text: str, task: str | None, robot: str | None, agent: str | None) -> tuple[Path, str]:
-    """The pretrained policy that an evaluation, a film or an export is asked for, and a line that says which it is.
-
-    Args:
-        text: ``pretrained`` or ``pretrained:NAME``.
-        task: Gym id as typed; says robot and stage.
-        robot: Robot as typed.
-        agent: Agent as typed; the first that there is a policy of without it.
-
-    Raises:
-        UmcError: If there is no such task, robot, agent or policy.
-    """
+    """The pretrained policy that an evaluation, a film or an export is asked for, and a line that says which it is."""
     stage, spec = None, None
     if task is not None:
         of_task, stage = task_parts(checked_task(task))

@@ -59,9 +59,6 @@ def skrl_cfg(agent: RslRlOnPolicyRunnerCfg) -> Any:
     """Return the skrl twin of an rsl_rl agent: a copy whose ``algorithm`` is a :class:`UmcSkrlPpoCfg`.
 
     All other fields have the same values, so ``agent.`` overrides outside the algorithm hold for both libraries.
-
-    Raises:
-        UmcError: If the agent asks for something that skrl's PPO does not have.
     """
     twin: Any = copy.deepcopy(agent)
     twin.algorithm = skrl_ppo(agent.algorithm)

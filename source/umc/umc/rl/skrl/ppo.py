@@ -170,15 +170,7 @@ class SkrlAlgorithm:
 
 
 def make_agent(env: PackedEnv, cfg: Mapping[str, Any]) -> MaskedPpo:
-    """Make an agent with new networks, ready to learn.
-
-    Args:
-        env: Environment, packed.
-        cfg: Agent cfg as a dictionary (:func:`umc.rl.skrl.cfg.skrl_cfg`).
-
-    Raises:
-        UmcError: If the cfg does not fit the environment, or names something unknown.
-    """
+    """Make an agent with new networks, ready to learn."""
     actions = env.action_space.shape[0]
     # in this order and with nothing random between: so a seed gives the same weights as with rsl_rl
     actor = build_model(cfg, env.actor_packing.widths, actions, ACTOR_SET)
@@ -202,15 +194,7 @@ def make_agent(env: PackedEnv, cfg: Mapping[str, Any]) -> MaskedPpo:
 
 
 def ppo_cfg(algorithm: Mapping[str, Any], rollouts: int) -> PPO_CFG:
-    """Return skrl's own cfg, which writes no files, for a :class:`umc.rl.skrl.cfg.UmcSkrlPpoCfg` as a dictionary.
-
-    Args:
-        algorithm: The cfg.
-        rollouts: Steps between two updates.
-
-    Raises:
-        UmcError: If the learning rate scheduler is unknown.
-    """
+    """Return skrl's own cfg, which writes no files, for a :class:`umc.rl.skrl.cfg.UmcSkrlPpoCfg` as a dictionary."""
     name = algorithm["learning_rate_scheduler"]
     if name is not None and name not in SCHEDULERS:
         raise UmcError(f"unknown learning_rate_scheduler {name}; choose one of {', '.join(SCHEDULERS)}, None")

@@ -35,11 +35,7 @@ class SkrlRunner(TrainingRun):
         info: CheckpointInfo | None = None,
         save_every_s: float = SAVE_EVERY_S,
     ) -> None:
-        """Build agent and logger; arguments as of :class:`umc.rl.runner.UmcRunner`, with a packed environment.
-
-        Raises:
-            UmcError: If the cfg does not fit, or the device is not the environment's.
-        """
+        """Build agent and logger; arguments as of :class:`umc.rl.runner.UmcRunner`, with a packed environment."""
         if torch.device(device) != env.device:
             raise UmcError(f"skrl learns where the environment is, on {env.device}, not on {device}; give one device")
         if train_cfg.get("mirror"):
