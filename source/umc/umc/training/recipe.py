@@ -203,7 +203,10 @@ def read_recipe(text: str, seed: int | None = None, device: str | None = None) -
 
 def _phases(file: RecipeFile, where: str) -> list[Phase]:
     spec = AGENTS[file.agent]
-    trained = {1: spec.stage1 if 2 in spec.stages else spec.name, 2: spec.name if 2 in spec.stages else None}
+    trained: dict[Literal[1, 2], str | None] = {
+        1: spec.stage1 if 2 in spec.stages else spec.name,
+        2: spec.name if 2 in spec.stages else None,
+    }
     found: list[Phase] = []
     for stage, agent in trained.items():
         listed = file.stages.get(stage)

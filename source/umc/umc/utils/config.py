@@ -50,7 +50,7 @@ def validated[Model: FileModel](model: type[Model], content: Any, where: str) ->
         if first["type"] == "missing":
             raise UmcError(f"{where}: {path} is missing; add it") from error
         if first["type"] == "value_error":  # one of our own, which says it all
-            text = str(first["ctx"]["error"])
+            text = str(first.get("ctx", {})["error"])
             raise UmcError(f"{where}: {f'{path}: ' if path else ''}{text}") from error
         text = first["msg"][0].lower() + first["msg"][1:]
         raise UmcError(f"{where}: {path or 'it'} is {first['input']!r}; {text}") from error
