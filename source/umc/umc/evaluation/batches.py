@@ -52,19 +52,7 @@ class Batches:
 
     @classmethod
     def plan(cls, protocol: Protocol, num_envs: int, episodes: int | None = None) -> Batches:
-        """Chooses batches of nearly the wanted size.
-
-        Args:
-            protocol: The conditions.
-            num_envs: Most envs of a batch.
-            episodes: Robots of each cell; as many as fit in one batch if not given.
-
-        Returns:
-            The batches.
-
-        Raises:
-            UmcError: If a cell would stay empty.
-        """
+        """Choose batches of nearly the wanted size."""
         if episodes is None:
             protocol.deal(num_envs)  # refuses too few
             episodes = num_envs // len(protocol.cells)
@@ -78,14 +66,7 @@ class Batches:
         return self.episodes * len(self.protocol.cells)
 
     def lineup(self, batch: int) -> Lineup:
-        """Who takes part in a batch.
-
-        Args:
-            batch: Its number.
-
-        Returns:
-            One robot per env.
-        """
+        """Who takes part in a batch."""
         number = batch * self.num_envs + torch.arange(self.num_envs)
         cells = len(self.protocol.cells)
         cell = number % cells
@@ -93,28 +74,13 @@ class Batches:
         return Lineup(cell, number // cells, onset[cell])
 
     def wanted(self, batch: int, run: FaultRun) -> FaultRun:
-        """Leaves out robots beyond the wanted ones.
-
-        Args:
-            batch: Number of the batch.
-            run: What it brought.
-
-        Returns:
-            The wanted robots, which are the first of the batch.
-        """
+        """Leave out robots beyond the wanted ones."""
         count = min(self.num_envs, self.robots - batch * self.num_envs)
         return run_of({name: value[:count] for name, value in plain_run(run).items()})
 
 
 def plain_run(run: FaultRun) -> dict[str, torch.Tensor]:
-    """A run as nothing but named tensors, for a file that is read without running code from it.
-
-    Args:
-        run: The run.
-
-    Returns:
-        Tensors by name; the first axis of each is the robot.
-    """
+    """A run as nothing but named tensors, for a file that is read without running code from it."""
     plain = {f"episodes.{field.name}": getattr(run.episodes, field.name) for field in fields(Episodes)}
     plain |= {name: getattr(run, name) for name in ("cell", "member", "onset", "joints")}
     plain |= {f"severity.{kind}": value for kind, value in (run.severity or {}).items()}
@@ -124,14 +90,7 @@ def plain_run(run: FaultRun) -> dict[str, torch.Tensor]:
 
 
 def run_of(plain: Mapping[str, torch.Tensor]) -> FaultRun:
-    """The reverse of :func:`plain_run`.
-
-    Args:
-        plain: Tensors by name.
-
-    Returns:
-        The run.
-    """
+    """The reverse of :func:`plain_run`."""
     severity = {name.removeprefix("severity."): value for name, value in plain.items() if name.startswith("severity.")}
     return FaultRun(
         Episodes(**{field.name: plain[f"episodes.{field.name}"] for field in fields(Episodes)}),
@@ -154,16 +113,7 @@ class Parts:
         self.conditions = dict(conditions)
 
     def path(self, policy: str, batches: Batches, batch: int) -> Path:
-        """File of one batch of one policy.
-
-        Args:
-            policy: Fingerprint of the policy.
-            batches: The batches.
-            batch: Number of the batch.
-
-        Returns:
-            Its path.
-        """
+        """File of one batch of one policy."""
         decides = {
             **self.conditions,
             "policy": policy,
@@ -174,43 +124,17 @@ class Parts:
         return self.folder / f"{fingerprint(decides)[:KEY_LENGTH]}.pt"
 
     def load(self, path: Path) -> tuple[FaultRun, tuple[str, ...]]:
-        """Reads a finished batch.
-
-        Args:
-            path: Its file.
-
-        Returns:
-            What it brought, and the names of the feet.
-
-        Raises:
-            UmcError: If the file is damaged.
-        """
+        """Read a finished batch."""
         content = read_plain(path)
         return run_of(content["run"]), tuple(content["feet"])
 
     def save(self, path: Path, run: FaultRun, feet: Sequence[str]) -> None:
-        """Keeps a finished batch.
-
-        Args:
-            path: Its file.
-            run: What it brought.
-            feet: Names of the feet, in the order of ``run.stance``.
-        """
+        """Keep a finished batch."""
         write_torch(path, {"run": plain_run(run), "feet": list(feet)})
 
 
 def read_plain(path: Path) -> dict[str, Any]:
-    """Reads what :func:`umc.utils.io.write_torch` wrote, without running code from the file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its content.
-
-    Raises:
-        UmcError: If it is missing or damaged.
-    """
+    """Read what :func:`umc.utils.io.write_torch` wrote, without running code from the file."""
     if not zipfile.is_zipfile(path):
         raise UmcError(f"{path} is missing or damaged; delete it and start again")
     try:
@@ -220,26 +144,12 @@ def read_plain(path: Path) -> dict[str, Any]:
 
 
 def fingerprint(content: Any) -> str:
-    """SHA-256 of plain values.
-
-    Args:
-        content: Plain values; anything else counts as its text.
-
-    Returns:
-        Hexadecimal digits.
-    """
+    """SHA-256 of plain values."""
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def code_fingerprint(folder: Path) -> str:
-    """SHA-256 of the source and data that decide results: results of other code are other results.
-
-    Args:
-        folder: Folder of the package.
-
-    Returns:
-        Hexadecimal digits.
-    """
+    """SHA-256 of the source and data that decide results: results of other code are other results."""
     digest = hashlib.sha256()
     for name in DECIDING:
         path = folder / name

@@ -63,33 +63,15 @@ class Comparison:
         ]
 
     def named(self, units: Sequence[Sequence[int]]) -> list[Unit]:
-        """Units for another process, which looks for them under plain names.
-
-        Args:
-            units: Number of policy and batch of each.
-
-        Returns:
-            The units.
-        """
+        """Units for another process, which looks for them under plain names."""
         return [Unit(policy, batch, self.parts.folder / f"{policy}_{batch}.pt") for policy, batch in units]
 
     def missing(self) -> list[Unit]:
-        """Units whose result is not there yet.
-
-        Returns:
-            The units, one policy after the other.
-        """
+        """Units whose result is not there yet."""
         return [unit for unit in self.units if not unit.path.is_file()]
 
     def simulate(self, units: list[Unit]) -> None:
-        """Runs units and keeps the result of each.
-
-        Args:
-            units: What to run; one policy after the other.
-
-        Raises:
-            UmcError: If a policy does not fit the environment, or a result cannot be written.
-        """
+        """Run units and keep the result of each."""
         from umc.evaluation.rollout import feet_of, feet_sensor, progress, run_faults
 
         names = self._names()
@@ -108,14 +90,7 @@ class Comparison:
                     self.parts.save(unit.path, self.batches.wanted(unit.batch, run), found)
 
     def study(self) -> Study:
-        """Puts all results together.
-
-        Returns:
-            The study.
-
-        Raises:
-            UmcError: If a result is damaged.
-        """
+        """Put all results together."""
         from umc.evaluation.fault_run import FaultRun
         from umc.evaluation.study import PolicyResult, Study
 
@@ -197,17 +172,7 @@ def _policy_fingerprint(one: Candidate) -> str:
 
 
 def read_share(text: str) -> tuple[int, int]:
-    """Reads which part of the work is this process's.
-
-    Args:
-        text: ``2/8`` is the second of eight.
-
-    Returns:
-        Number counted from 0, and of how many.
-
-    Raises:
-        UmcError: If it is no share.
-    """
+    """Read which part of the work is this process's."""
     number, slash, count = text.partition("/")
     if not (slash and number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
         raise UmcError(f"--share {text} is no share; 2/8 is the second of eight")

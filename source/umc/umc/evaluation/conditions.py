@@ -39,7 +39,7 @@ SPARE_STEPS = 10
 
 
 def make_calm(env_cfg: Any, command: tuple[float, float, float], num_envs: int, steps: int, seed: int) -> None:
-    """Switches off what training adds to the task itself; physics and starts stay randomised.
+    """Switch off what training adds to the task itself; physics and starts stay randomised.
 
     Args:
         env_cfg: Env cfg with its presets resolved; changed in place.
@@ -67,15 +67,7 @@ def make_calm(env_cfg: Any, command: tuple[float, float, float], num_envs: int, 
 
 
 def set_faults(env_cfg: Any, protocol: Protocol) -> None:
-    """Lets the protocol choose the faults.
-
-    Args:
-        env_cfg: Env cfg; changed in place.
-        protocol: The conditions.
-
-    Raises:
-        UmcError: If the task has no fault terms.
-    """
+    """Let the protocol choose the faults."""
     term = getattr(env_cfg.events, FAULT_TERM, None)
     if term is None:
         raise UmcError("the task has no fault terms; choose a task of UMC")
@@ -88,31 +80,17 @@ def set_faults(env_cfg: Any, protocol: Protocol) -> None:
 
 
 def on_tracks(env_cfg: Any) -> bool:
-    """Whether a task walks on Perlin tracks.
-
-    Args:
-        env_cfg: Env cfg with its presets resolved.
-
-    Returns:
-        False on flat ground.
-    """
+    """Whether a task walks on Perlin tracks."""
     from umc.terrains import TrackImporterCfg
 
     return isinstance(env_cfg.scene.terrain, TrackImporterCfg)
 
 
 def set_track(env_cfg: Any, protocol: Protocol) -> None:
-    """Lays the protocol's tracks where the task walks on tracks; on other ground there is nothing to do.
+    """Lay the protocol's tracks where the task walks on tracks; on other ground there is nothing to do.
 
     There are up to :data:`TRACKS`, as many of every terrain seed and however many envs there are, so that the ground
     under a robot depends on its setting and member only.
-
-    Args:
-        env_cfg: Env cfg; changed in place.
-        protocol: The conditions.
-
-    Raises:
-        UmcError: If there are more terrain seeds than tracks.
     """
     from umc.terrains import perlin_tracks
 
@@ -131,10 +109,6 @@ def set_track(env_cfg: Any, protocol: Protocol) -> None:
 def tracks_of(protocol: Protocol, lineup: Lineup) -> torch.Tensor:
     """Track of every robot among those of :func:`set_track`.
 
-    Args:
-        protocol: The conditions.
-        lineup: Who takes part.
-
     Returns:
         Columns of the terrain. Shape is (num_envs,).
     """
@@ -145,10 +119,6 @@ def tracks_of(protocol: Protocol, lineup: Lineup) -> torch.Tensor:
 
 
 def set_healthy(env_cfg: Any) -> None:
-    """Lets nothing break.
-
-    Args:
-        env_cfg: Env cfg; changed in place.
-    """
+    """Let nothing break."""
     # the onset plays no part, but training's may lie beyond the end of a short episode
     getattr(env_cfg.events, FAULT_TERM).params.update(scenario=HEALTHY, onset=1)

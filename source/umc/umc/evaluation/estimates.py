@@ -100,16 +100,7 @@ class Estimates:
         return found
 
     def policy(self, number: int, metric: str, scenario: int | None = None) -> Interval | None:
-        """A figure of one policy.
-
-        Args:
-            number: Which policy.
-            metric: Its key.
-            scenario: Place of the scenario in the protocol; the paper's average over all without it.
-
-        Returns:
-            Figure and interval; None where nobody was judged.
-        """
+        """A figure of one policy."""
         column, place = self._index[metric], -1 if scenario is None else scenario
         value = float(self._values[number, place, column])
         if not np.isfinite(value):
@@ -120,16 +111,7 @@ class Estimates:
         return average_rate(self._numerators[number, rows, :, column], self._denominators[number, rows, :, column])
 
     def group(self, name: str, metric: str, scenario: int | None = None) -> Interval | None:
-        """A figure of a group: the mean over its training seeds.
-
-        Args:
-            name: The group.
-            metric: Its key.
-            scenario: Place of the scenario in the protocol; the paper's average over all without it.
-
-        Returns:
-            Figure and interval over seeds and robots; the policy's own where it is alone. None where nobody was judged.
-        """
+        """A figure of a group: the mean over its training seeds."""
         members = self.groups[name]
         if len(members) == 1:
             return self.policy(members[0], metric, scenario)
@@ -143,18 +125,7 @@ class Estimates:
         return Interval(found.value, max(found.low, 0.0), min(found.high, 1.0))
 
     def difference(self, first: str, second: str, metric: str, scenario: int | None = None) -> Difference | None:
-        """By how much a group's figure exceeds another's, over the robots that both met.
-
-        Args:
-            first: Group that is compared with.
-            second: Group that is compared.
-            metric: Key of the metric.
-            scenario: Place of the scenario in the protocol; the paper's average over all without it.
-
-        Returns:
-            Second minus first, interval over robots (and over seeds, where a group has several) and p; None where
-            nobody was judged under one of them.
-        """
+        """By how much a group's figure exceeds another's, over the robots that both met."""
         column, place = self._index[metric], -1 if scenario is None else scenario
         figures, replicates = [], []
         for number, name in enumerate((first, second)):
@@ -168,14 +139,7 @@ class Estimates:
 
 
 def group_names(study: Study) -> list[str]:
-    """What reports call the group of every policy: its group, or its own label where it is alone.
-
-    Args:
-        study: The study.
-
-    Returns:
-        One name per policy.
-    """
+    """What reports call the group of every policy: its group, or its own label where it is alone."""
     size = Counter(result.group for result in study.policies)
     several = {group for group, count in size.items() if count > 1}
     return [one.label if size[one.group] == 1 and one.label not in several else one.group for one in study.policies]
@@ -187,10 +151,6 @@ def average_rate(numerators: Floats, denominators: Floats) -> Interval | None:
     Args:
         numerators: Robots that did it. Shape is (num_scenarios, num_robots).
         denominators: Robots that were judged. Shape is (num_scenarios, num_robots).
-
-    Returns:
-        Average and interval, over the scenarios in which somebody was judged; None if there is none. The variance is
-        that of the linearised ratios, summed within each robot before it is squared.
     """
     judged = denominators.sum(axis=1)
     numerators, denominators, judged = numerators[judged > 0], denominators[judged > 0], judged[judged > 0]
@@ -204,10 +164,6 @@ def average_rate(numerators: Floats, denominators: Floats) -> Interval | None:
 
 def row_numbers(study: Study, result: PolicyResult) -> Mapping[str, Array]:
     """Scenario and robot of every row of a run.
-
-    Args:
-        study: The study.
-        result: The policy.
 
     Returns:
         ``scenario``: its place in the protocol; ``robot``: a number that is the same in all scenarios and in settings
@@ -224,7 +180,7 @@ def _robots(study: Study, result: PolicyResult) -> Array:
 
 
 def _check_pairs(study: Study) -> None:
-    """Makes sure that all policies met the same robots in the same scenarios."""
+    """Make sure that all policies met the same robots in the same scenarios."""
     keys = [torch.stack([result.run.cell, result.run.member], dim=1).numpy() for result in study.policies]
     for result, key in zip(study.policies, keys, strict=True):
         both, _ = matched(keys[0], key)
@@ -254,5 +210,5 @@ def _mean(values: Floats, axis: int = 0) -> Floats:
 
 
 def _with_average(values: Floats) -> Floats:
-    """Adds the average over scenarios, the second axis, as one more of them."""
+    """Add the average over scenarios, the second axis, as one more of them."""
     return np.concatenate([values, _mean(values, axis=1)[:, None]], axis=1)

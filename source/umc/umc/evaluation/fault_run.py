@@ -35,14 +35,7 @@ class FaultRun:
 
     @classmethod
     def join(cls, runs: Sequence[FaultRun]) -> FaultRun:
-        """Puts batches together.
-
-        Args:
-            runs: The batches.
-
-        Returns:
-            All their robots.
-        """
+        """Put batches together."""
         episodes = {
             field.name: torch.cat([getattr(run.episodes, field.name) for run in runs]) for field in fields(Episodes)
         }
@@ -71,25 +64,13 @@ class Lineup:
 
 
 def line_up(protocol: Protocol, num_envs: int, first_member: int = 0) -> Lineup:
-    """Deals the cells of a protocol out.
-
-    Args:
-        protocol: The conditions.
-        num_envs: Number of envs.
-        first_member: Robots of each cell that other batches hold.
-
-    Returns:
-        Who takes part in the batch.
-    """
+    """Deal the cells of a protocol out."""
     cell, member = protocol.deal(num_envs, first_member)
     return Lineup(cell, member, torch.tensor([setting.onset for setting, _ in protocol.cells])[cell])
 
 
 def severities(state: FaultState) -> dict[str, torch.Tensor]:
     """How bad the faults of this episode are.
-
-    Args:
-        state: Faults of an environment that has been reset.
 
     Returns:
         By kind: the mean over an env's faulty joints, NaN where it has no such fault. Shapes are (num_envs,).

@@ -37,19 +37,7 @@ class Sweep:
     """Agents whose trained policies are compared where no checkpoint is given."""
 
     def apply(self, protocol: Protocol, joint_names: Sequence[str], quick: bool = False) -> Protocol:
-        """Puts the grid into a protocol.
-
-        Args:
-            protocol: What the grid does not say.
-            joint_names: All joints of the robot.
-            quick: Whether to take the first two values of each axis only, and the protocol's onset.
-
-        Returns:
-            A protocol with one setting for every combination.
-
-        Raises:
-            UmcError: If the grid makes no sense.
-        """
+        """Put the grid into a protocol."""
         named = replace(protocol, name=self.name)
         if self.grid is None:
             return named
@@ -92,18 +80,7 @@ class Sweep:
         return list(groups)
 
     def checkpoints(self, robot: str, logs: Path) -> list[str]:
-        """Trained policies of the sweep's agents: of each training seed the run that was written last.
-
-        Args:
-            robot: Robot in lower case.
-            logs: Folder of all runs.
-
-        Returns:
-            Their files.
-
-        Raises:
-            UmcError: If the sweep names no agents, or one has not been trained.
-        """
+        """Trained policies of the sweep's agents: of each training seed the run that was written last."""
         if not self.agents:
             raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
         return [str(path) for agent in self.agents for path in _trained(agent, robot, logs)]
@@ -133,15 +110,7 @@ def _trained(agent: str, robot: str, logs: Path) -> list[Path]:
 
 
 def read_sweep(name: str, overrides: Mapping[str, Any] | None = None) -> Sweep:
-    """Read a sweep for evaluation.
-
-    Args:
-        name: Name of a file in ``config/sweeps``, or path of a YAML file.
-        overrides: Values by dotted path, such as ``grid.onset``, in place of the file's.
-
-    Raises:
-        UmcError: If there is no such file, it is no sweep, or an override names nothing.
-    """
+    """Read a sweep for evaluation."""
     file = read_sweep_file(name, overrides or {})
     if wrong := sorted(set(file.grid or {}) - _GRID_KEYS):
         known = ", ".join(sorted(_GRID_KEYS))

@@ -20,19 +20,7 @@ GROUND_PRESETS = ("flat", "perlin")
 def ground_override(
     candidates: Sequence[Candidate], env_cfg: Any, overrides: Sequence[str]
 ) -> tuple[str | None, list[str]]:
-    """Puts policies on the ground they were trained on, where the user names none.
-
-    Args:
-        candidates: The policies.
-        env_cfg: Env cfg with presets and overrides applied.
-        overrides: Presets and overrides as typed.
-
-    Returns:
-        Override that changes the ground, or None where nothing is to change; and what the user should know.
-
-    Raises:
-        UmcError: If they were trained on different grounds.
-    """
+    """Put policies on the ground they were trained on, where the user names none."""
     from umc.terrains import ground_name
 
     here = ground_name(env_cfg.scene.terrain)
@@ -53,14 +41,7 @@ def ground_override(
 
 
 def names_ground(overrides: Sequence[str]) -> bool:
-    """Whether an override or a preset says which ground.
-
-    Args:
-        overrides: Presets and overrides as typed.
-
-    Returns:
-        True if one does.
-    """
+    """Whether an override or a preset says which ground."""
     from umc.utils.config import override_key
 
     chosen = [token.partition("=")[2].split(",") for token in overrides if override_key(token) == "presets"]

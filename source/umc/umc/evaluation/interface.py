@@ -21,18 +21,7 @@ CRITIC = "env.observations.critic."
 
 
 def interface_overrides(candidates: Sequence[Candidate], overrides: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Repeats what the policies' training changed in their robot, actions and observations, where the user does not.
-
-    Args:
-        candidates: The policies.
-        overrides: Presets and overrides as typed.
-
-    Returns:
-        Overrides that have to be repeated, and what the user should know.
-
-    Raises:
-        UmcError: If the policies were trained with different ones.
-    """
+    """Repeat what the policies' training changed in their robot, actions and observations, where the user does not."""
     from umc.utils.config import override_key
 
     typed = {override_key(token) for token in overrides}

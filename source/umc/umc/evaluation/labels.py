@@ -21,31 +21,13 @@ _SEED = re.compile(r"[_-]?seed[_-]?\d+")
 
 
 def agent_of(info: CheckpointInfo) -> tuple[str, str]:
-    """Agent and RL library of a checkpoint.
-
-    Args:
-        info: What it says about itself.
-
-    Returns:
-        The two names.
-    """
+    """Agent and RL library of a checkpoint."""
     match = ENTRY_POINT.fullmatch(info.agent)
     return (match[2], match[1]) if match else (info.model, LIBRARIES[0])
 
 
 def labels_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]], own: Sequence[str] | None = None) -> list[str]:
-    """What tables call the policies: the agent, and as much more as tells them apart.
-
-    Args:
-        checkpoints: Files and what they say about themselves.
-        own: The user's choice.
-
-    Returns:
-        One label each, all different.
-
-    Raises:
-        UmcError: If the user's choice does not fit.
-    """
+    """What tables call the policies: the agent, and as much more as tells them apart."""
     if own is not None:
         if len(own) != len(checkpoints):
             raise UmcError(f"--labels has {len(own)} names for {len(checkpoints)} checkpoints; give one for each")
@@ -67,12 +49,6 @@ def groups_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]]) -> list[str]:
 
     The recipe is agent, library, stage, number of iterations, what the agent changes in its task, and the name of the
     run without its seed. Runs that share all that and the seed, too, are no sample over seeds: each stays alone.
-
-    Args:
-        checkpoints: Files and what they say about themselves.
-
-    Returns:
-        Name of each one's group.
     """
     recipes, seeds = [], Counter()
     for path, info in checkpoints:

@@ -82,7 +82,7 @@ class Protocol:
     """Width, block length and border of the terrain's tracks [m]; empty on flat ground."""
 
     def __post_init__(self) -> None:
-        """Checks the values.
+        """Check the values.
 
         Raises:
             UmcError: If a scenario is unknown or named twice, an onset lies outside the episode, or radii do not grow.
@@ -121,11 +121,7 @@ class Protocol:
         return [(setting, scenario) for setting in self.settings for scenario in self.scenarios]
 
     def cases(self) -> list[dict[str, Any]]:
-        """The cells as cases of :class:`umc.faults.FaultCases`.
-
-        Returns:
-            One mapping per cell.
-        """
+        """The cells as cases of :class:`umc.faults.FaultCases`."""
         return [
             {
                 "scenario": scenario,
@@ -142,11 +138,7 @@ class Protocol:
         ]
 
     def deal(self, num_envs: int, first_member: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-        """Says which cell each env belongs to, and which of its robots it is.
-
-        Args:
-            num_envs: Number of envs.
-            first_member: Robots of each cell that other batches hold.
+        """Say which cell each env belongs to, and which of its robots it is.
 
         Returns:
             Cell and member of every env, dtype int64. Shapes are (num_envs,).
@@ -164,11 +156,7 @@ class Protocol:
         return number % cells, first_member + number // cells
 
     def describe(self) -> dict[str, Any]:
-        """The protocol in plain values, as reports print it.
-
-        Returns:
-            All fields.
-        """
+        """The protocol in plain values, as reports print it."""
         return asdict(self)
 
 
@@ -191,9 +179,6 @@ def protocol_for(
         quick: Whether to cut the episode down to a check that everything works.
         name: Name of a file in ``config/protocols``, or path of a YAML file.
         overrides: Other fields of the robot's entry, as the file would hold them.
-
-    Returns:
-        The protocol.
 
     Raises:
         UmcError: If there is no such file, the robot has no entry, or a choice makes no sense.
@@ -220,13 +205,7 @@ def protocol_for(
 
 
 def read_protocol_file(name: str) -> dict[str, Any]:
-    """Reads a protocol file.
-
-    Args:
-        name: Name of a file in ``config/protocols``, or path of a YAML file.
-
-    Returns:
-        Its content, with ``name``, ``scenarios`` and ``robots``.
+    """Read a protocol file.
 
     Raises:
         UmcError: If there is no such file or it is no protocol.
@@ -242,7 +221,7 @@ def read_protocol_file(name: str) -> dict[str, Any]:
 
 
 def _protocol(name: str, robot: str, entry: Mapping[str, Any]) -> Protocol:
-    """Turns a robot's entry of a file into a protocol."""
+    """Turn a robot's entry of a file into a protocol."""
     wrong = sorted(set(entry) - ENTRY_KEYS)
     missing = sorted({"num_envs", "steps", "num_joints", "severity", "settings"} - set(entry))
     if wrong or missing:

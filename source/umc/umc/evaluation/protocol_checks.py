@@ -16,15 +16,7 @@ TRACK = ("width", "block_length", "border")
 
 
 def check_entry(where: str, entry: Mapping[str, Any]) -> None:
-    """Checks a robot's entry of a protocol, as a file or a command line gives it.
-
-    Args:
-        where: What the entry is called.
-        entry: The entry; no key is unknown.
-
-    Raises:
-        UmcError: If a value is of the wrong kind.
-    """
+    """Check a robot's entry of a protocol, as a file or a command line gives it."""
     for key, value in entry.items():
         wanted, fits = _ENTRY[key]
         if not fits(value):

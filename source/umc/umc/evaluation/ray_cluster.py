@@ -38,16 +38,7 @@ LAST_LINES = 5
 
 
 def simulate_on_ray(comparison: Comparison, units: Sequence[Unit], argv: Sequence[str]) -> None:
-    """Simulates batches on a cluster; each is kept as soon as its share is back.
-
-    Args:
-        comparison: The evaluation.
-        units: What is missing of it.
-        argv: Command line of this process, whose presets, overrides and launcher flags the workers take over.
-
-    Raises:
-        UmcError: If Ray is missing, the workers have other code, or a share failed.
-    """
+    """Simulate batches on a cluster; each is kept as soon as its share is back."""
     if importlib.util.find_spec("ray") is None:
         raise UmcError(f"--ray needs Ray, which is not installed; pip install '{RAY_PACKAGE}', or leave --ray out")
     address = comparison.session.options.ray_address
@@ -99,27 +90,12 @@ def _job(comparison: Comparison, argv: Sequence[str]) -> dict[str, Any]:
 
 
 def worker_arguments(session: Session, argv: Sequence[str]) -> list[str]:
-    """What a worker is told beside its checkpoints and its plan.
-
-    Args:
-        session: The evaluation's session.
-        argv: Command line of this process, without the script's name.
-
-    Returns:
-        Arguments. What repeats the training is among them: run folders, which may say it, do not travel.
-    """
+    """What a worker is told beside its checkpoints and its plan."""
     return [*launcher_arguments(argv), *session.repeated]
 
 
 def launcher_arguments(argv: Sequence[str]) -> list[str]:
-    """What of a command line does not belong to the evaluation itself: Isaac Lab's flags, presets, ``env.`` overrides.
-
-    Args:
-        argv: Arguments without the script's name.
-
-    Returns:
-        Those of them, and ``--device`` and ``--task``.
-    """
+    """What of a command line is not the evaluation itself: launcher flags, presets, ``env.`` overrides."""
     from umc.cli.evaluate import add_arguments
     from umc.training.command_line import OWN_SECTIONS, overrides_first
 
@@ -133,14 +109,7 @@ def launcher_arguments(argv: Sequence[str]) -> list[str]:
 
 
 def run_share(job: dict[str, Any]) -> dict[str, Any]:
-    """What a worker does: a process of its own simulates the units.
-
-    Args:
-        job: As :func:`simulate_on_ray` packs it.
-
-    Returns:
-        ``parts``, the files in the order of the units; or ``error``, why there are none.
-    """
+    """What a worker does: a process of its own simulates the units."""
     if code_fingerprint(Path(umc.__file__).parent) != job["code"]:
         return {"error": "a worker has another version of umc; install the same one on all machines"}
     with tempfile.TemporaryDirectory(prefix="umc_evaluation_") as name:
@@ -167,7 +136,7 @@ def run_share(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _collect(units: Sequence[Unit], result: dict[str, Any]) -> None:
-    """Keeps what a worker brought."""
+    """Keep what a worker brought."""
     from umc.utils.io import atomic_write
 
     if "error" in result:

@@ -45,34 +45,13 @@ Policy = Callable[[TensorDict], torch.Tensor]
 
 
 def drive(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, title: str | None) -> Iterator[Step]:
-    """Steps an environment that has just been reset.
-
-    Args:
-        env: The environment.
-        policy: Chooses the actions.
-        obs: Observations of the reset.
-        steps: Number of env steps.
-        title: What the progress bar says; None for no bar.
-
-    Yields:
-        The state after every step.
-    """
+    """Step an environment that has just been reset."""
     with progress(steps, title or "", disable=title is None) as bar:
         yield from _steps(env, policy, obs, steps, bar)
 
 
 def progress(steps: int, title: str, done: int = 0, disable: bool = False) -> tqdm:
-    """A progress bar with rate and time left, which keeps quiet in log files.
-
-    Args:
-        steps: Number of env steps.
-        title: What it says.
-        done: Steps of an earlier run.
-        disable: Whether to show nothing.
-
-    Returns:
-        The bar.
-    """
+    """A progress bar with rate and time left, which keeps quiet in log files."""
     interval = 0.2 if sys.stderr.isatty() else HEARTBEAT
     return tqdm(
         total=steps,
@@ -115,16 +94,7 @@ def _steps(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, bar: tq
 
 
 def begin(env: ManagerBasedRLEnv, protocol: Protocol, lineup: Lineup | None = None) -> Any:
-    """Starts the robots of a batch.
-
-    Args:
-        env: The environment, made with :func:`umc.evaluation.conditions.set_faults`.
-        protocol: The conditions.
-        lineup: Who takes part; the first robots of each cell if not given.
-
-    Returns:
-        First observations.
-    """
+    """Start the robots of a batch."""
     lineup = lineup or line_up(protocol, env.num_envs)
     source = joint_faults_of(env).source
     assert isinstance(source, FaultCases)
@@ -146,19 +116,7 @@ def run_faults(
     feet: Sequence[str] = (),
     bar: tqdm | None = None,
 ) -> FaultRun:
-    """One episode of every env, all cells of the protocol side by side.
-
-    Args:
-        env: The environment, made with :func:`umc.evaluation.conditions.set_faults`.
-        policy: Chooses the actions.
-        protocol: The conditions.
-        lineup: Who takes part; the first robots of each cell if not given.
-        feet: Bodies whose contact with the ground at onset is recorded.
-        bar: Progress of the whole evaluation; one of its own if not given.
-
-    Returns:
-        What happened.
-    """
+    """One episode of every env, all cells of the protocol side by side."""
     lineup = lineup or line_up(protocol, env.num_envs)
     obs = begin(env, protocol, lineup)
     state = joint_faults_of(env).state
@@ -190,32 +148,14 @@ def run_faults(
 
 
 def feet_sensor(env: ManagerBasedRLEnv, feet: Sequence[str]) -> SceneEntityCfg:
-    """Contact sensor of the feet.
-
-    Args:
-        env: The environment.
-        feet: Bodies that carry the feet.
-
-    Returns:
-        The sensor with its bodies found.
-    """
+    """Contact sensor of the feet."""
     sensor_cfg = SceneEntityCfg(CONTACT_SENSOR, body_names=list(feet), preserve_order=True)
     sensor_cfg.resolve(env.scene)
     return sensor_cfg
 
 
 def feet_of(env_cfg: Any) -> tuple[str, ...]:
-    """Bodies that carry a robot's feet.
-
-    Args:
-        env_cfg: Env cfg of its task.
-
-    Returns:
-        Their name patterns: ``FEET`` of the first module that has one, along the cfg's base classes.
-
-    Raises:
-        UmcError: If there is none.
-    """
+    """Bodies that carry a robot's feet."""
     for base in type(env_cfg).__mro__:
         found = getattr(sys.modules[base.__module__], "FEET", None)
         if found is not None:
@@ -226,18 +166,7 @@ def feet_of(env_cfg: Any) -> tuple[str, ...]:
 def run_healthy(
     env: ManagerBasedRLEnv, policy: Policy, feet: tuple[str, ...], protocol: Protocol, steps: int
 ) -> tuple[GaitReport, tuple[JointLoad, ...]]:
-    """How the healthy robots walk.
-
-    Args:
-        env: The environment, made with :func:`umc.evaluation.conditions.set_healthy`.
-        policy: Chooses the actions.
-        feet: Name patterns of the bodies that carry the feet.
-        protocol: Whose command is given and whose severities the joints' loads are measured against.
-        steps: Number of env steps.
-
-    Returns:
-        The gait, and the load of each joint.
-    """
+    """How the healthy robots walk."""
     obs, _ = env.reset()
     sensor_cfg = feet_sensor(env, feet)
     bodies = env.scene[CONTACT_SENSOR].body_names

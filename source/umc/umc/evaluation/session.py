@@ -64,19 +64,7 @@ class Session:
 
 
 def read_candidates(texts: Sequence[str] | None, robot: str | None = None, once: bool = True) -> tuple[Candidate, ...]:
-    """Reads the checkpoints that are going to be evaluated.
-
-    Args:
-        texts: Paths as typed.
-        robot: Robot that all of them must be for; the first one's if not given.
-        once: Whether to refuse one that is named twice.
-
-    Returns:
-        The checkpoints.
-
-    Raises:
-        UmcError: If there is none, one is no checkpoint, two are the same, or they belong to different robots.
-    """
+    """Read the checkpoints that are going to be evaluated."""
     if texts is None:
         raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
     if not texts:
@@ -104,20 +92,7 @@ def read_candidates(texts: Sequence[str] | None, robot: str | None = None, once:
 
 
 def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None = None, once: bool = True) -> Session:
-    """Reads the checkpoints and resolves their task.
-
-    Args:
-        options: Flags.
-        overrides: Presets and overrides as typed.
-        stage: Stage of the task where the user names none; the checkpoint's own without it.
-        once: Whether to refuse a checkpoint that is named twice.
-
-    Returns:
-        The session.
-
-    Raises:
-        UmcError: If a file is no checkpoint or belongs to another robot, or the task or an override is unknown.
-    """
+    """Read the checkpoints and resolve their task."""
     from umc.training.task_cfg import check_launch, pick_device, resolve_cfgs
     from umc.utils.naming import task_parts
 
@@ -145,19 +120,7 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
 def engine_override(
     candidates: Sequence[Candidate], overrides: Sequence[str], device: str
 ) -> tuple[list[str], list[str]]:
-    """Put policies on the engine they were trained on, where the user names none.
-
-    Args:
-        candidates: The policies; none where a robot stands without one.
-        overrides: Presets and overrides as typed.
-        device: Device of the simulation, which decides where no policy says an engine.
-
-    Returns:
-        The override that chooses the engine, if there is to be one, and a line about it.
-
-    Raises:
-        UmcError: If they were trained on different engines.
-    """
+    """Put policies on the engine they were trained on, where the user names none."""
     from umc.training.task_cfg import default_engine, names_engine
 
     if names_engine(overrides):
@@ -189,34 +152,14 @@ def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str
 
 @contextlib.contextmanager
 def running(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, LoadedPolicy]]:
-    """Starts the environment and loads the first policy into it.
-
-    Args:
-        session: What to start; its env cfg is used as it is now.
-
-    Yields:
-        Environment and policy.
-
-    Raises:
-        UmcError: If the policy does not fit the environment.
-    """
+    """Start the environment and load the first policy into it."""
     with running_all(session) as (env, policies):
         yield env, policies[0]
 
 
 @contextlib.contextmanager
 def running_all(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[LoadedPolicy]]]:
-    """Starts the environment and loads all policies, so that one that does not fit is refused before any has run.
-
-    Args:
-        session: What to start; its env cfg is used as it is now.
-
-    Yields:
-        Environment and policies.
-
-    Raises:
-        UmcError: If a policy does not fit the environment.
-    """
+    """Start the environment and load all policies, so that one that does not fit is refused before any has run."""
     import torch
     from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
@@ -257,7 +200,7 @@ def running_all(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Load
 
 
 def _make(session: Session) -> Any:
-    """Makes the environment; a visualizer that is not installed is the user's mistake."""
+    """Make the environment; a visualizer that is not installed is the user's mistake."""
     import gymnasium as gym
 
     try:
@@ -271,15 +214,7 @@ def _make(session: Session) -> Any:
 
 
 def describe_run(session: Session, policy: LoadedPolicy) -> dict[str, Any]:
-    """What a report says about how it came to be.
-
-    Args:
-        session: What ran.
-        policy: The policy that acted.
-
-    Returns:
-        Plain values.
-    """
+    """What a report says about how it came to be."""
     from dataclasses import asdict
 
     from umc.training.task_cfg import physics_name

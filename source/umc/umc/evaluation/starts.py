@@ -43,13 +43,10 @@ DRAWS = (torch.rand, torch.randn, torch.randint)
 
 
 def seed_starts(events: Any) -> None:
-    """Moves all randomisation of an env cfg into the start of an evaluation.
+    """Move all randomisation of an env cfg into the start of an evaluation.
 
     Isaac Lab draws physics and starts for all envs at once from one generator, so that a robot's friction depends on
     its neighbours. Here every env draws with the seed of its robot, as if it were alone.
-
-    Args:
-        events: Events of an env cfg; changed in place.
     """
     for name, term in vars(events).items():
         if getattr(term, "mode", None) in ("startup", "reset") and name != "begin_faults":
@@ -66,7 +63,7 @@ class SeededStarts(ManagerTermBase):
         self._seeds: list[int] | None = None
 
     def prepare(self, seed: torch.Tensor, member: torch.Tensor) -> None:
-        """Says how the robots start at the next reset of all envs.
+        """Say how the robots start at the next reset of all envs.
 
         Args:
             seed: Seed of each env, dtype int64. Shape is (num_envs,).
@@ -75,12 +72,7 @@ class SeededStarts(ManagerTermBase):
         self._seeds = ((seed * _ODD + member) % 2**31).tolist()
 
     def __call__(self, env: ManagerBasedEnv, env_ids: torch.Tensor | slice) -> None:
-        """Resets some envs.
-
-        Args:
-            env: The environment.
-            env_ids: The envs.
-        """
+        """Reset some envs."""
         lab.reset_scene_to_default(env, torch.arange(env.num_envs, device=env.device)[env_ids])
         if self._seeds is None:
             return
@@ -91,24 +83,12 @@ class SeededStarts(ManagerTermBase):
 
 
 def kind_of(term: Any) -> Any:
-    """What an event term is made of.
-
-    Args:
-        term: A function, a class, or an instance of one.
-
-    Returns:
-        The function or the class.
-    """
+    """What an event term is made of."""
     return term if inspect.isfunction(term) or inspect.isclass(term) else type(term)
 
 
 def start_one_by_one(env: ManagerBasedEnv, seeds: Sequence[int]) -> None:
-    """Runs the terms of the start for one env after the other.
-
-    Args:
-        env: The environment.
-        seeds: A seed for each env.
-    """
+    """Run the terms of the start for one env after the other."""
     with torch.random.fork_rng():
         for number, seed in enumerate(seeds):
             torch.manual_seed(seed)
@@ -116,12 +96,7 @@ def start_one_by_one(env: ManagerBasedEnv, seeds: Sequence[int]) -> None:
 
 
 def start_together(env: ManagerBasedEnv, seeds: Sequence[int]) -> None:
-    """Runs the terms of the start once for all envs, which gives the bits of :func:`start_one_by_one`.
-
-    Args:
-        env: The environment.
-        seeds: A seed for each env.
-    """
+    """Run the terms of the start once for all envs, which gives the bits of :func:`start_one_by_one`."""
     with PerEnvRandom(seeds):
         env.event_manager.apply(mode=START, env_ids=torch.arange(env.num_envs, device=env.device))
 
@@ -165,14 +140,7 @@ class PerEnvRandom(TorchFunctionMode):
 
 
 def starts_of(env: ManagerBasedEnv) -> SeededStarts:
-    """The term that starts an evaluation's robots.
-
-    Args:
-        env: An environment made with :func:`seed_starts`.
-
-    Returns:
-        The term.
-    """
+    """The term that starts an evaluation's robots."""
     term = env.event_manager.get_term_cfg(STARTS_TERM).func
     assert isinstance(term, SeededStarts)
     return term

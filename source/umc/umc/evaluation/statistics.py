@@ -61,14 +61,6 @@ class Difference:
 def wilson(successes: float, count: float, level: float = LEVEL) -> Interval | None:
     """Wilson's score interval of a rate; honest for few robots and for rates of 0 and 1.
 
-    Args:
-        successes: How many did it; need not be whole for an effective count.
-        count: Of how many.
-        level: Part of the intervals that hold the true rate.
-
-    Returns:
-        Rate and interval; None if ``count`` is 0 (Wilson 1927; Brown, Cai and DasGupta 2001 recommend it).
-
     Raises:
         UmcError: If there are more successes than robots, or fewer than none.
     """
@@ -89,15 +81,6 @@ def wilson_of_mean(rate: float, variance: float, units: int, level: float = LEVE
 
     The same robot, with the same faulty joints, goes through all scenarios. The variance says how much the average
     scatters; the number of independent robots that would scatter as much takes the place of the count.
-
-    Args:
-        rate: The average.
-        variance: Variance of the average, robots that repeat counted once.
-        units: Robots; the effective count where the average does not scatter at all (rates of 0 and 1).
-        level: Part of the intervals that hold the true rate.
-
-    Returns:
-        Rate and interval.
     """
     effective = rate * (1.0 - rate) / variance if variance > 0.0 and 0.0 < rate < 1.0 else float(units)
     found = wilson(rate * effective, effective, level)
@@ -106,16 +89,7 @@ def wilson_of_mean(rate: float, variance: float, units: int, level: float = LEVE
 
 
 def percentiles(value: float, replicates: Floats, level: float = LEVEL) -> Interval:
-    """The percentile interval of a bootstrap.
-
-    Args:
-        value: The figure itself.
-        replicates: The figure of every resample; NaN where a resample has none.
-        level: Part of the intervals that hold the true value.
-
-    Returns:
-        Figure and interval.
-    """
+    """The percentile interval of a bootstrap."""
     known = replicates[np.isfinite(replicates)]
     if not len(known):
         return Interval(value, value, value)
@@ -124,19 +98,7 @@ def percentiles(value: float, replicates: Floats, level: float = LEVEL) -> Inter
 
 
 def difference(first: float, second: float, replicates: Floats, count: int, level: float = LEVEL) -> Difference:
-    """What a bootstrap says about a difference.
-
-    Args:
-        first: First figure.
-        second: Second figure.
-        replicates: Second minus first of every resample; NaN where a resample has none.
-        count: Robots that both met.
-        level: Part of the intervals that hold the true difference.
-
-    Returns:
-        Difference, interval and p. p is twice the part of the resamples on the other side of 0, with one added to both
-        counts, so that it is never 0 (Davison and Hinkley 1997, section 4.2).
-    """
+    """What a bootstrap says about a difference."""
     known = replicates[np.isfinite(replicates)]
     found = percentiles(second - first, known, level)
     beyond = min(int((known <= 0.0).sum()), int((known >= 0.0).sum()))
@@ -173,7 +135,7 @@ def draws(
 
 
 def resampled(sums: ArrayLike, strata: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
-    """Sums over the robots of every resample; all columns see the same robots.
+    """Sum over the robots of every resample; all columns see the same robots.
 
     Args:
         sums: What every robot adds to each sum. Shape is (U, K).
@@ -198,9 +160,6 @@ def bootstrap_mean(
         level: Part of the intervals that hold the true mean.
         resamples: How many resamples.
         seed: Seed.
-
-    Returns:
-        Mean and interval; None without robots.
     """
     numbers = np.asarray(values, dtype=np.float64)
     if not len(numbers):
@@ -211,17 +170,7 @@ def bootstrap_mean(
 def bootstrap_seeds(
     policies: Sequence[ArrayLike], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
 ) -> Interval | None:
-    """Mean over training seeds, with an interval over seeds and robots.
-
-    Args:
-        policies: One value per robot for the policy of every training seed.
-        level: Part of the intervals that hold the true mean.
-        resamples: How many resamples.
-        seed: Seed.
-
-    Returns:
-        Mean of the policies' means, with its interval; None if no policy has a robot.
-    """
+    """Mean over training seeds, with an interval over seeds and robots."""
     numbers = [found for found in (np.asarray(values, dtype=np.float64) for values in policies) if len(found)]
     if not numbers:
         return None
@@ -231,7 +180,7 @@ def bootstrap_seeds(
 
 
 def over_seeds(replicates: Floats, seed: int = 0, level: float = LEVEL) -> Floats:
-    """Lets a bootstrap over robots be one over training seeds, too.
+    """Let a bootstrap over robots be one over training seeds, too.
 
     One policy fewer is drawn than there are, which makes the scatter between policies come out right on average (Rao
     and Wu 1988). It is then widened as Student's t is against the normal distribution: a handful of policies does not
@@ -267,14 +216,11 @@ def over_seeds(replicates: Floats, seed: int = 0, level: float = LEVEL) -> Float
 
 
 def matched(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Finds the robots that two runs share.
+    """Find the robots that two runs share.
 
     Args:
         first: Cell and member of the first run's robots. Shape is (n, 2).
         second: The same of the second run. Shape is (m, 2).
-
-    Returns:
-        Rows of the first and of the second run that hold the same robot, in the order of cell and member.
 
     Raises:
         UmcError: If a run holds a robot twice.
@@ -300,9 +246,6 @@ def paired_bootstrap(
         level: Part of the intervals that hold the true difference.
         resamples: How many resamples.
         seed: Seed.
-
-    Returns:
-        Mean difference, interval and p; None without robots.
 
     Raises:
         UmcError: If the numbers of robots differ.

@@ -47,10 +47,6 @@ class Study:
     def scenario_rows(self, result: PolicyResult, scenario: Scenario) -> torch.Tensor:
         """Robots that met a scenario, in any setting.
 
-        Args:
-            result: The policy.
-            scenario: The scenario.
-
         Returns:
             True where they did. Shape is (num_robots,).
         """
@@ -58,10 +54,6 @@ class Study:
 
     def setting_rows(self, result: PolicyResult, setting: Setting) -> torch.Tensor:
         """Robots that met a setting, in any scenario.
-
-        Args:
-            result: The policy.
-            setting: The setting.
 
         Returns:
             True where they did. Shape is (num_robots,).
@@ -74,20 +66,10 @@ class Study:
         Args:
             result: The policy.
             select: Which robots count; all without it. Shape is (num_robots,).
-
-        Returns:
-            The score.
         """
         return score(result.run.episodes, self.protocol.radii, self.step_dt, select)
 
     def scenario_scores(self, result: PolicyResult) -> Iterator[tuple[Scenario, Score]]:
-        """The metrics by scenario.
-
-        Args:
-            result: The policy.
-
-        Yields:
-            Every scenario of the protocol with its score.
-        """
+        """The metrics by scenario."""
         for scenario in self.protocol.scenarios:
             yield scenario, self.score(result, self.scenario_rows(result, scenario))

@@ -23,11 +23,7 @@ FORMAT = 1
 
 
 def save_study(path: Path, study: Study) -> None:
-    """Writes a study as tensors and plain values, whole or not at all.
-
-    Args:
-        path: Where to write.
-        study: The study.
+    """Write a study as tensors and plain values, whole or not at all.
 
     Raises:
         UmcError: If it cannot be written.
@@ -48,13 +44,7 @@ def save_study(path: Path, study: Study) -> None:
 
 
 def load_study(path: Path) -> Study:
-    """Reads a study.
-
-    Args:
-        path: What :func:`save_study` wrote.
-
-    Returns:
-        The study.
+    """Read a study.
 
     Raises:
         UmcError: If there is no such file, or it is no study of this version.
@@ -77,14 +67,7 @@ def load_study(path: Path) -> Study:
 
 
 def protocol_of(described: Mapping[str, Any]) -> Protocol:
-    """The reverse of :meth:`Protocol.describe`.
-
-    Args:
-        described: Plain values, lists in place of tuples where a file had them.
-
-    Returns:
-        The protocol.
-    """
+    """The reverse of :meth:`Protocol.describe`."""
     values = dict(described)
     values["settings"] = tuple(
         Setting(**{**setting, "joints": None if setting["joints"] is None else tuple(setting["joints"])})

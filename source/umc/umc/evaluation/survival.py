@@ -40,10 +40,6 @@ def kaplan_meier(
         step_dt: Duration of an env step [s].
         select: Which robots count; all without it. Shape is (num_envs,).
         level: Part of the intervals that hold the true share.
-
-    Returns:
-        The curve, with intervals by Greenwood's variance of log(-log S) (Kalbfleisch and Prentice 2002, section 1.4);
-        None if nobody was judged.
     """
     outcome = episodes.outcome
     judged = (outcome == Outcome.UP) | (outcome == Outcome.FAILED)

@@ -40,13 +40,7 @@ class LinkColors:
         return self.show(stage, robot_path(panel.env, panel.env_id) if colors else "", colors)
 
     def show(self, stage: Usd.Stage | None, robot: str, colors: Mapping[str, Color]) -> str:
-        """Color links by name, restore all others, and return why some have no color.
-
-        Args:
-            stage: The stage; None if there is none.
-            robot: Path of the robot on it.
-            colors: Colors by name of the link.
-        """
+        """Color links by name, restore all others, and return why some have no color."""
         if stage != self._stage:
             self.restore()
             self._stage = stage

@@ -109,12 +109,6 @@ def film_takes(
 ) -> tuple[list[Take], float]:
     """Film every policy of a session from the same start under the same fault.
 
-    Args:
-        session: Checkpoints and task; its env cfg is changed in place.
-        protocol: Faults and command, one cell.
-        cfg: What to film.
-        steps: Env steps of the frames; each ``cfg.every``-th if not given.
-
     Returns:
         One take for each policy, and the duration of an env step [s].
     """

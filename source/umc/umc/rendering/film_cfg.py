@@ -108,11 +108,7 @@ def film_cfg(options: argparse.Namespace) -> FilmCfg:
 
 
 def check_output(options: argparse.Namespace) -> None:
-    """Refuse, before anything is filmed, names and files that a film cannot have.
-
-    Raises:
-        UmcError: If the flags contradict each other, or the film could not be written.
-    """
+    """Refuse, before anything is filmed, names and files that a film cannot have."""
     suffix, count = options.out.suffix.lower() if options.out is not None else "", len(options.checkpoint or ())
     if suffix in OTHER_SUFFIXES:
         raise UmcError(f"--out {options.out}: cannot write {suffix}; choose {', '.join(FILM_SUFFIXES)} or a folder")

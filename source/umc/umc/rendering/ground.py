@@ -145,9 +145,6 @@ def crossings(along: NDArray[np.float64], ground: NDArray[np.bool_]) -> Sequence
     Args:
         along: Distance along the track at each pixel [m]. Shape is (width,).
         ground: Pixels that show the ground. Shape is (width,).
-
-    Returns:
-        Meter and column of each crossing, at most one for each meter.
     """
     found: dict[int, int] = {}
     cell = np.floor(np.where(ground, along, np.nan))

@@ -27,11 +27,7 @@ GIF_QUALITIES = ((2, 128, 1.0), (2, 64, 1.0), (3, 64, 1.0), (3, 32, 1.0), (3, 32
 
 
 def require_ffmpeg() -> None:
-    """Make sure, before anything is filmed, that films can be written.
-
-    Raises:
-        UmcError: If there is no ffmpeg.
-    """
+    """Make sure, before anything is filmed, that films can be written."""
     try:
         imageio_ffmpeg.get_ffmpeg_exe()
     except RuntimeError as error:
@@ -57,12 +53,6 @@ def write_gif(
         fps: Frames per second.
         width: Wanted width [px].
         max_bytes: Size that leads to the next of :data:`GIF_QUALITIES` [byte].
-
-    Returns:
-        The quality taken.
-
-    Raises:
-        UmcError: If the file cannot be written.
     """
     with atomic_path(path, sync=False) as part:
         for quality in GIF_QUALITIES:

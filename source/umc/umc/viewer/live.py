@@ -57,16 +57,7 @@ def is_live(options: argparse.Namespace) -> bool:
 
 
 def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -> int:
-    """Serve the page until Ctrl-C or for ``--steps`` env steps, and return 0.
-
-    Args:
-        options: Flags.
-        overrides: Presets and overrides as typed.
-        cfg: Scenario and onset of the planned fault.
-
-    Raises:
-        UmcError: If checkpoint, task or an override is wrong, or the page cannot be served.
-    """
+    """Serve the page until Ctrl-C or for ``--steps`` env steps, and return 0."""
     from umc.utils.console import quiet
 
     with quiet():

@@ -109,14 +109,7 @@ def html_page(
     pictures: Sequence[tuple[str, bytes, str]],
     files: Mapping[str, str],
 ) -> str:
-    """Render the page.
-
-    Args:
-        estimates: The figures.
-        tables: All tables, the main one first.
-        pictures: Name, SVG and caption of every picture.
-        files: SHA-256 of the files beside the page.
-    """
+    """Render the page."""
     study = estimates.study
     protocol, about = study.protocol, study.about
     findings, cautions = summary(estimates)
