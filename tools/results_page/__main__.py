@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from umc.evaluation.ground import names_ground
+from umc.evaluation.candidates import names_ground
 from umc.evaluation.study import Study
 from umc.evaluation.study_file import STUDY, load_study
 from umc.rl.agents import agent_spec

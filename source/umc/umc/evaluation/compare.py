@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import umc
 from umc.evaluation.batches import PARTIAL, Batches, Parts, code_fingerprint, fingerprint
+from umc.evaluation.candidates import Candidate
 from umc.evaluation.labels import groups_of, labels_of
 from umc.evaluation.protocol import Protocol
-from umc.evaluation.session import Candidate, Session, running_all
+from umc.evaluation.session import Session, running_all
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:

@@ -1,23 +1,27 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What evaluate.py and play.py share: command line, checkpoint, env cfg, and a running environment."""
+"""What evaluate and play share: checkpoints, env cfg, and a running environment."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.evaluation.ground import ground_override
-from umc.evaluation.interface import interface_overrides
-from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match, trained_engine
+from umc.evaluation.candidates import (
+    Candidate,
+    engine_override,
+    ground_override,
+    interface_overrides,
+    read_candidates,
+)
+from umc.rl.checkpoint import CheckpointInfo, require_match
 from umc.rl.pretrained import is_pretrained
-from umc.tasks.registry import checked_checkpoint, checked_robot, checked_task, pretrained_policy
+from umc.tasks.registry import checked_task, pretrained_policy
 from umc.utils.errors import UmcError
-from umc.utils.io import sha256
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -25,19 +29,9 @@ if TYPE_CHECKING:
     from umc.rl.policy import LoadedPolicy
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A checkpoint that is going to be evaluated."""
-
-    path: Path
-    info: CheckpointInfo
-    sha256: str
-    """Fingerprint of the file."""
-
-
 @dataclass
 class Session:
-    """Checkpoints and the task they are going to meet; nothing runs yet."""
+    """Checkpoints and the task they run in; nothing runs yet."""
 
     options: argparse.Namespace
     candidates: tuple[Candidate, ...]
@@ -63,34 +57,6 @@ class Session:
         return self.candidates[0].info
 
 
-def read_candidates(texts: Sequence[str] | None, robot: str | None = None, once: bool = True) -> tuple[Candidate, ...]:
-    """Read the checkpoints that are going to be evaluated."""
-    if texts is None:
-        raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
-    if not texts:
-        raise UmcError("--checkpoint is empty; give one or several model_<iteration>.pt or run folders")
-    if robot is not None:
-        robot = checked_robot(robot)
-    found: list[Candidate] = []
-    for text in texts:
-        path = checked_checkpoint(text)
-        assert path is not None
-        info = checkpoint_info(read_checkpoint(path), path)
-        if robot is not None:
-            require_match(info, path, robot)
-        elif found and info.robot != found[0].info.robot:
-            raise UmcError(
-                f"{path} was trained for robot {info.robot}, {found[0].path} for {found[0].info.robot}; "
-                "take each robot on its own"
-            )
-        fingerprint = sha256(path)
-        for other in found:
-            if once and other.sha256 == fingerprint:
-                raise UmcError(f"{path} is the same checkpoint as {other.path}; give each once")
-        found.append(Candidate(path, info, fingerprint))
-    return tuple(found)
-
-
 def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None = None, once: bool = True) -> Session:
     """Read the checkpoints and resolve their task."""
     from umc.training.task_cfg import check_launch, pick_device, resolve_cfgs
@@ -103,40 +69,19 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     task = checked_task(options.task or own)
     require_match(info, checkpoint, task_parts(task)[0])
     device = pick_device(options.device)
-    engine, chosen = engine_override(candidates, overrides, device)
-    repeated, about = interface_overrides(candidates, overrides)
-    repeated, about = [*engine, *repeated], [*chosen, *about]
+    engine, about_engine = engine_override(candidates, overrides, device)
+    interface, about_interface = interface_overrides(candidates, overrides)
+    repeated = [*engine, *interface]
     env_cfg, _ = resolve_cfgs(task, None, [*repeated, *overrides])
-    token, more = ground_override(candidates, env_cfg, overrides)
-    if token is not None:
-        repeated.append(token)
+    ground, about_ground = ground_override(candidates, env_cfg, overrides)
+    if ground:
+        repeated += ground
         env_cfg, _ = resolve_cfgs(task, None, [*repeated, *overrides])
     check_launch(env_cfg, options)
     env_cfg.sim.device = device
     options.device = device
-    return Session(options, candidates, task, env_cfg, device, (*remarks, *about, *more), tuple(repeated))
-
-
-def engine_override(
-    candidates: Sequence[Candidate], overrides: Sequence[str], device: str
-) -> tuple[list[str], list[str]]:
-    """Put policies on the engine they were trained on, where the user names none."""
-    from umc.training.task_cfg import default_engine, names_engine
-
-    if names_engine(overrides):
-        return [], []
-    engines = {one.path: trained_engine(one.path, one.info) for one in candidates}
-    known = sorted({engine for engine in engines.values() if engine})
-    if len(known) > 1:
-        which = ", ".join(f"{path}: {engine or 'unknown'}" for path, engine in engines.items())
-        raise UmcError(
-            f"the policies were trained on different engines ({which}); choose one with "
-            + " or ".join(f"physics={engine}" for engine in known)
-        )
-    if not known:
-        engine, line = default_engine(device)
-        return [f"physics={engine}"], [line]
-    return [f"physics={known[0]}"], [f"engine: {known[0]}, which the policy was trained on"]
+    about = (*remarks, *about_engine, *about_interface, *about_ground)
+    return Session(options, candidates, task, env_cfg, device, about, tuple(repeated))
 
 
 def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str]]:

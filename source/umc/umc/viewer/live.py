@@ -10,7 +10,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from umc.evaluation.session import Session, engine_override, prepare, running_all
+from umc.evaluation.candidates import engine_override
+from umc.evaluation.session import Session, prepare, running_all
 from umc.rendering.film_cfg import STAGE2_SCENARIO, FilmCfg
 from umc.utils.errors import UmcError
 
