@@ -52,7 +52,7 @@ def test_both_stages_then_resume_then_ctrl_c(tmp_path):
     assert (parent.name, child.name) == ("model_1.pt", "model_1.pt")
     record = json.loads((stage2 / "run.json").read_text())
     assert record["parent"] == {"path": str(parent), "sha256": sha256(parent)}
-    assert (record["status"], record["physics"], record["num_envs"]) == ("finished", "newton_mjwarp", ENVS)
+    assert (record["status"], record["physics"], record["num_envs"]) == ("finished", "ovphysx", ENVS)
     assert "Observation Manager" in (stage2 / "startup.log").read_text()
     assert list(stage2.glob("events.out.tfevents.*"))
 
