@@ -71,6 +71,13 @@ def test_a_file_of_ones_own_extends_a_recipe(tmp_path):
     assert {phase.num_envs for phase in recipe.phases} == {64}
     assert all("env.scene.terrain=perlin" in phase.overrides for phase in recipe.phases)
     assert not any("env.scene.terrain=flat" in phase.overrides for phase in recipe.phases)
+    path.write_text("extends: a1_mlp_cpu\nevaluation: { overrides: [protocol.steps=100, protocol.seed=3] }\n")
+    (tmp_path / "next.yaml").write_text(f"extends: {path}\nevaluation: {{ overrides: [protocol.steps=50] }}\n")
+    evaluation = read_recipe(str(tmp_path / "next.yaml")).evaluation
+    assert (evaluation.num_envs, evaluation.overrides) == (240, ["protocol.seed=3", "protocol.steps=50"])
+    (tmp_path / "next.yaml").write_text(f"extends: {path}\nevaluation: null\noverrides: null\n")
+    evaluation = read_recipe(str(tmp_path / "next.yaml")).evaluation
+    assert (evaluation.num_envs, evaluation.overrides) == (None, [])
     (tmp_path / "loop.yaml").write_text(f"extends: {tmp_path / 'loop.yaml'}\n")
     with pytest.raises(UmcError, match="recipe loop extends itself"):
         read_recipe(str(tmp_path / "loop.yaml"))

@@ -38,7 +38,18 @@ def _override(token: str) -> str:
 Overrides = list[Annotated[str, AfterValidator(_override)]]
 
 
-class Source(FileModel):
+class Section(FileModel):
+    """Section of a recipe; a key without a value is as good as left out."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, content: Any) -> Any:
+        if not isinstance(content, Mapping):
+            return content
+        return {key: value for key, value in content.items() if value is not None or key not in cls.model_fields}
+
+
+class Source(Section):
     """Weights that a phase starts from, if they are not those of the phase before it."""
 
     path: str | None = None
@@ -59,7 +70,7 @@ class Source(FileModel):
         return self
 
 
-class PhaseFile(FileModel):
+class PhaseFile(Section):
     """A phase as the file has it."""
 
     name: str | int | None = None
@@ -76,14 +87,14 @@ class PhaseFile(FileModel):
         return {"path": source} if isinstance(source, str) else source
 
 
-class EvaluationFile(FileModel):
+class EvaluationFile(Section):
     """The evaluation at the end."""
 
     num_envs: PositiveInt | None = None
     overrides: Overrides = []
 
 
-class RecipeFile(FileModel):
+class RecipeFile(Section):
     """A recipe as the file has it."""
 
     note: Any = None
@@ -304,6 +315,9 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     old, new = below.get("overrides"), above.get("overrides")
     if isinstance(old, list) and isinstance(new, list):
         result["overrides"] = merged_overrides(old, new)
+    old, new = below.get("evaluation"), above.get("evaluation")
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        result["evaluation"] = _merged(old, new)
     return result
 
 
