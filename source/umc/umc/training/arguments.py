@@ -108,17 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def parse(argv: list[str]) -> TrainRequest:
-    """Check a command line as far as that is quick; nothing is simulated, torch is not imported.
-
-    Args:
-        argv: Arguments without the script's name.
-
-    Returns:
-        The request; its launcher flags are added by :func:`umc.training.task_cfg.add_launcher_options`.
-
-    Raises:
-        UmcError: If something is wrong with it.
-    """
+    """Check what needs no import of torch; ``task_cfg.add_launcher_options`` completes the request."""
     from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task  # registers the tasks
 
     parser = Parser(add_help=False, allow_abbrev=False)

@@ -57,16 +57,7 @@ def show_help(
     add_arguments: Sequence[AddArguments],
     launcher: bool = True,
 ) -> int:
-    """Print the help of a command, and the presets of the task that ``argv`` names; return 0.
-
-    Args:
-        argv: Arguments of the command.
-        command: Its name.
-        description: What it does.
-        examples: Arguments of some calls.
-        add_arguments: Add its flags.
-        launcher: Whether it takes Isaac Lab's launcher flags and overrides, too.
-    """
+    """Print the help of a command, and the presets of the task that ``argv`` names; return 0."""
     words = program(command)
     prog = f"umc {command}" if words[0] == "-m" else Path(words[0]).name
     parser = Parser(prog=prog, description=description, usage=f"{prog} [flags]{' [overrides]' if launcher else ''}")
@@ -99,18 +90,7 @@ def show_help(
 
 
 def parse_all(argv: Sequence[str], add_arguments: Sequence[AddArguments]) -> tuple[argparse.Namespace, list[str]]:
-    """Parse Isaac Lab's launcher flags and a command's own, which win where both name one.
-
-    Args:
-        argv: Arguments of the command.
-        add_arguments: Add its flags.
-
-    Returns:
-        The flags; presets and overrides as typed.
-
-    Raises:
-        UmcError: If a token is neither.
-    """
+    """Return Isaac Lab's launcher flags with a command's own, which win where both name one, and the overrides."""
     from isaaclab.app import add_launcher_args
     from isaaclab.app.sim_launcher import fuse_kit_args
 
@@ -149,19 +129,7 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
 def parse(
     argv: Sequence[str], add_arguments: AddArguments, own: tuple[str, ...] = ()
 ) -> tuple[argparse.Namespace, list[str]]:
-    """Parse the command line of an evaluation or a film.
-
-    Args:
-        argv: Arguments of the command.
-        add_arguments: Adds its flags beside those of :func:`add_policy_arguments`.
-        own: Sections of overrides besides ``env.`` that it reads itself.
-
-    Returns:
-        The flags; presets and overrides as typed.
-
-    Raises:
-        UmcError: If a token makes no sense.
-    """
+    """Return flags and overrides of an evaluation or a film, which reads the sections ``own`` besides ``env.``."""
     options, overrides = parse_all(overrides_first(argv), (add_policy_arguments, add_arguments))
     for token in overrides:
         section = token.split(".")[0]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gives an environment the fault curriculum of its agent."""
+"""Fault curricula: the odds of faults change while an agent trains."""
 
 from dataclasses import MISSING
 from typing import Any
@@ -21,19 +21,7 @@ class FaultCurriculumCfg:
 
 
 def curriculum_stages(spec: AgentSpec, iterations: int, num_steps_per_env: int) -> list[tuple[int, Ratios]]:
-    """An agent's curriculum in env steps.
-
-    Args:
-        spec: The agent.
-        iterations: Iterations that it is spread over, at least one a stage.
-        num_steps_per_env: Env steps of an iteration.
-
-    Returns:
-        First env step of each stage, and its odds.
-
-    Raises:
-        UmcError: If they are too few to have every stage.
-    """
+    """Return the first env step and the odds of each curriculum stage; raise UmcError for too few iterations."""
     if iterations < len(spec.curriculum):
         raise UmcError(
             f"{iterations} iterations cannot hold the {len(spec.curriculum)} stages of {spec.name}; "
@@ -43,15 +31,7 @@ def curriculum_stages(spec: AgentSpec, iterations: int, num_steps_per_env: int) 
 
 
 def add_curriculum(env_cfg: Any, stages: list[tuple[int, Ratios]]) -> None:
-    """Lets the odds of an environment's faults change while it trains.
-
-    Args:
-        env_cfg: Env cfg; changed in place.
-        stages: As from :func:`curriculum_stages`.
-
-    Raises:
-        UmcError: If the environment has a curriculum of its own.
-    """
+    """Give an env cfg the stages of :func:`curriculum_stages`; raise UmcError if it has a curriculum of its own."""
     if env_cfg.curriculum is not None:
         raise UmcError("the task has a curriculum of its own; choose an agent without one")
     term: Any = mdp.fault_curriculum  # Isaac Lab takes a class here and does not declare it

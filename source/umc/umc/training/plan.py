@@ -278,15 +278,7 @@ def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:
 def apply_sizes(
     request: TrainRequest, env_cfg: Any, agent_cfg: Any, remembered: Sizes | None, typed: list[str]
 ) -> None:
-    """Write the sizes into the cfgs: flags win, then overrides, then what a resumed run remembers.
-
-    Args:
-        request: Checked command line.
-        env_cfg: Env cfg to write to.
-        agent_cfg: Agent cfg to write to.
-        remembered: Sizes of the run that goes on.
-        typed: The overrides of this command; what the run remembers is newer than the overrides it began with.
-    """
+    """Write the sizes into the cfgs: flags win, then overrides of this command, then what a resumed run remembers."""
     options, keys = request.options, {override_key(token) for token in typed}
     if options.num_envs is not None:
         env_cfg.scene.num_envs = options.num_envs
@@ -417,9 +409,7 @@ def is_large(spec: AgentSpec) -> bool:
 def cpu_threads(large_model: bool = False) -> int | None:
     """Return the threads that torch should use on a CPU; None to leave its own choice (or ``OMP_NUM_THREADS``) alone.
 
-    Args:
-        large_model: Whether a large network learns: the transformer learns 1.6 times as fast on two threads as on one
-            (``benchmarks/models.py``).
+    The transformer learns 1.6 times as fast on two threads as on one (``benchmarks/models.py``).
     """
     if large_model or "OMP_NUM_THREADS" in os.environ:
         return None

@@ -192,16 +192,7 @@ def recipe_names() -> list[str]:
 
 
 def read_recipe(text: str, seed: int | None = None, device: str | None = None) -> Recipe:
-    """Read and check a recipe.
-
-    Args:
-        text: Its name, or the path of a YAML file; ``config/recipes/<name>.yaml`` stands for the name.
-        seed: Seed in place of the recipe's.
-        device: Device in place of the recipe's.
-
-    Raises:
-        UmcError: If there is no such recipe, or something is wrong with it.
-    """
+    """Read and check a recipe, given by name or path, with seed and device in place of its own; raise UmcError."""
     name, content = _inherited(text)
     if seed is not None:
         content["seed"] = seed

@@ -42,15 +42,7 @@ LINE_EVERY_S = 60.0
 
 
 def run_recipe(argv: list[str]) -> int:
-    """Run a recipe from start to finish, or resume it.
-
-    Args:
-        argv: Arguments of ``train.py``.
-
-    Raises:
-        UmcError: If the command line or the recipe is wrong.
-        ChildFailed: If a phase did not end with 0.
-    """
+    """Run a recipe from start to finish, or resume it."""
     options = _options(argv)
     with quiet():
         recipe = read_recipe(options.recipe, options.seed, options.device)
@@ -138,13 +130,7 @@ class RecipeRun:
         return state
 
     def train(self) -> None:
-        """Train what is not done yet.
-
-        Raises:
-            UmcError: If the recipe was changed in a phase that is done, or a phase has nothing to start from.
-            ChildFailed: If a phase did not end with 0; the next start resumes it. One whose simulation hung
-                (:mod:`umc.rl.watchdog`) is resumed at once, unless it makes no progress.
-        """
+        """Train what is not done yet; a phase whose simulation hung is resumed at once, any other failure is raised."""
         self._check_done()
         phases = self.recipe.phases
         print(f"recipe {self.recipe.name}: {len(phases)} phases, seed {self.recipe.seed}; state in {self.folder}")
@@ -219,15 +205,7 @@ class RecipeRun:
         return f"whole recipe {done / sum(work):.0%}, ETA {_duration(left)}"
 
     def arguments(self, number: int, resumed: Path | None) -> list[str]:
-        """Return the arguments of ``train.py`` for a phase.
-
-        Args:
-            number: Its place, counted from 0.
-            resumed: Checkpoint of its run, if that has one already.
-
-        Raises:
-            UmcError: If it has nothing to start from.
-        """
+        """Return the arguments of ``train.py`` for a phase whose run has the checkpoint ``resumed``, if any."""
         recipe, phase = self.recipe, self.recipe.phases[number]
         flags = ["--task", phase.task, "--agent", entry_point(phase.agent, recipe.library), "--logs", str(self.logs)]
         flags += ["--max_iterations", str(phase.last_iteration), "--seed", str(phase.seed)]

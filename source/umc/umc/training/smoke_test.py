@@ -21,18 +21,7 @@ from umc.utils.process import run_umc
 
 
 def run_quick(request: TrainRequest) -> int:
-    """Pass once through everything, small.
-
-    Args:
-        request: Checked command line; its sizes win over those of ``--quick``.
-
-    Returns:
-        0.
-
-    Raises:
-        ChildFailed: If a phase did not end with 0.
-        UmcError: If a phase left nothing behind.
-    """
+    """Train, evaluate and film with few envs and iterations; sizes of the command line win."""
     options = request.options
     name = f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}_{request.task}_{request.spec.name}"
     folder = (options.logs / "quick" / name).resolve()
@@ -87,14 +76,7 @@ def run_quick(request: TrainRequest) -> int:
 
 
 def quick_ground(request: TrainRequest) -> list[str]:
-    """Flat ground where tracks would make a quick pass slow: Newton on a CPU takes six times as long on them.
-
-    Args:
-        request: Checked command line.
-
-    Returns:
-        Override that lays flat ground; none where the ground is flat already, or the user names one.
-    """
+    """Return the override for flat ground if the task has tracks, on which Newton on a CPU takes six times as long."""
     from umc.terrains import ground_name
 
     named = any(override_key(token).startswith((TERRAIN_KEY, "presets")) for token in request.overrides)
@@ -110,11 +92,7 @@ def quick_ground(request: TrainRequest) -> list[str]:
 
 
 def one_of(folder: Path, pattern: str) -> Path:
-    """The first file of a kind.
-
-    Raises:
-        UmcError: If there is none.
-    """
+    """Return the first file that matches; raise UmcError if there is none."""
     found = sorted(folder.rglob(pattern))
     if not found:
         raise UmcError(f"no {pattern} in {folder}, although the script that writes it ended with 0")

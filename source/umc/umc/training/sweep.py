@@ -145,17 +145,7 @@ class Training:
 
 
 def run_sweep(argv: Sequence[str]) -> int:
-    """Run ``train.py --sweep``.
-
-    Args:
-        argv: Arguments without the script's name.
-
-    Returns:
-        Exit status: 0 all trained, 1 some failed, 130 Ctrl-C, 143 SIGTERM.
-
-    Raises:
-        UmcError: If something is wrong with the command line or the sweep.
-    """
+    """Run ``train.py --sweep``; return 0 if all are trained, 1 if some failed, 130 after Ctrl-C, 143 after SIGTERM."""
     options, common, changes = parse_sweep(argv)
     sweep = read_sweep_file(options.sweep, read_overrides(changes, "sweep"))
     trainings = trainings_of(sweep, options, common)
@@ -204,14 +194,6 @@ def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence
 
     Every seed gets a Stage 1 of its own, so that seeds are independent of each other from the first step on. Agents
     that have one Stage 1 in common (ablations) share it, seed by seed.
-
-    Args:
-        sweep: The sweep; agents and seeds that it does not name are the command line's and :data:`DEFAULT_SEED`.
-        options: ``task``, ``agent``, ``rl_library`` and ``checkpoint``, with which no Stage 1 is trained.
-        common: Flags and overrides of all runs.
-
-    Raises:
-        UmcError: If task or an agent is unknown.
     """
     task = checked_task(options.task)
     first: dict[str, Training] = {}

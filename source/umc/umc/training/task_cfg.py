@@ -48,15 +48,7 @@ ENGINES = {"ovphysx": ("ovphysx", "newton_mjwarp"), "newton_mjwarp": ("newton", 
 
 
 def add_launcher_options(request: TrainRequest, argv: list[str]) -> None:
-    """Parse Isaac Lab's launcher flags too; what is left over are presets and Hydra overrides.
-
-    Args:
-        request: What :func:`umc.training.arguments.parse` returned; its options and overrides are completed.
-        argv: Arguments without the script's name.
-
-    Raises:
-        UmcError: If a token is neither.
-    """
+    """Complete a request with Isaac Lab's launcher flags, the overrides and, if none is named, the default engine."""
     options, overrides = parse_all(argv, [add_arguments])
     options.seed = request.options.seed  # -1 has been drawn already
     request.options, request.overrides = options, overrides
@@ -66,7 +58,7 @@ def add_launcher_options(request: TrainRequest, argv: list[str]) -> None:
 
 
 def names_engine(overrides: Sequence[str]) -> bool:
-    """Whether an override or a preset chooses the engine."""
+    """Return whether an override or a preset chooses the engine."""
     presets = {name for token in overrides if override_key(token) == "presets" for name in token[8:].split(",")}
     return bool(presets & {*ENGINES, "isaacsim_physx"}) or any(
         override_key(token).lstrip("+~") == "physics" or override_key(token).startswith("env.sim.physics")
@@ -75,7 +67,7 @@ def names_engine(overrides: Sequence[str]) -> bool:
 
 
 def default_engine(device: str) -> tuple[str, str]:
-    """Faster engine of a device (ovphysx on a CPU, Newton on a GPU), and a line that says so."""
+    """Return the faster engine of a device (ovphysx on a CPU, Newton on a GPU), and a line that says so."""
     cpu = device == "cpu" and importlib.util.find_spec("ovphysx") is not None
     engine = "ovphysx" if cpu else "newton_mjwarp"
     place = "CPU" if device == "cpu" else "GPU"
@@ -83,21 +75,10 @@ def default_engine(device: str) -> tuple[str, str]:
 
 
 def resolve_cfgs(task: str, agent: str | None, overrides: list[str]) -> tuple[Any, Any]:
-    """Env and agent cfg of a task with presets and overrides applied.
+    """Return env and agent cfg (None: no agent) of a task with presets and overrides; raise UmcError for a wrong one.
 
     Isaac Lab applies ``env.`` and ``agent.`` overrides without asking whether the field exists: a misspelt one would be
     ignored in silence. They are checked here first.
-
-    Args:
-        task: Gym id.
-        agent: Agent entry point; None where a checkpoint brings its own.
-        overrides: Presets and Hydra overrides.
-
-    Returns:
-        Env cfg and agent cfg.
-
-    Raises:
-        UmcError: If a preset, a key or a value is wrong.
     """
     with one_line_errors():
         from isaaclab_tasks.utils import resolve_task_config
@@ -132,15 +113,7 @@ def one_line_errors() -> Iterator[None]:
 
 
 def check_overrides(sections: dict[str, Any], overrides: list[str]) -> None:
-    """Refuse ``env.`` and ``agent.`` overrides of no field, of one that a flag decides, or of a number by another type.
-
-    Args:
-        sections: ``"env"`` and ``"agent"`` cfg before the overrides.
-        overrides: Tokens as typed.
-
-    Raises:
-        UmcError: If one is wrong, or would be ignored.
-    """
+    """Raise UmcError for an override of an unknown field, of one that a flag sets, or of a number by another type."""
     from isaaclab_tasks.utils.hydra import _parse_val
 
     keys = [override_key(token) for token in overrides]
@@ -160,7 +133,7 @@ def check_overrides(sections: dict[str, Any], overrides: list[str]) -> None:
 
 
 def _field(cfg: Any, where: str, path: list[str]) -> Any:
-    """Value of a field that an override names; None for a term's parameter that its cfg leaves at the default."""
+    """Return the value of a field that an override names; None for a term's parameter left at its default."""
     for name in path:
         known = _names(cfg)
         if name not in known:
@@ -183,17 +156,13 @@ def _names(cfg: Any) -> list[str]:
 
 
 def _parameters(term: Any) -> list[str]:
-    """Parameters of a manager's term, a function or a class with ``__call__``."""
+    """Return the parameters of a manager's term, a function or a class with ``__call__``."""
     function = term.__call__ if isinstance(term, type) else term
     return list(inspect.signature(function).parameters)
 
 
 def check_sizes(env_cfg: Any, agent_cfg: Any) -> None:
-    """Refuse counts below 1, whichever way they were given.
-
-    Raises:
-        UmcError: If there is one.
-    """
+    """Raise UmcError for counts below 1, however they were given."""
     at_least_one(env_cfg.scene.num_envs, "env.scene.num_envs")
     at_least_one(agent_cfg.max_iterations, "agent.max_iterations")
     at_least_one(agent_cfg.num_steps_per_env, "agent.num_steps_per_env")
@@ -201,11 +170,7 @@ def check_sizes(env_cfg: Any, agent_cfg: Any) -> None:
 
 
 def check_groups(env_cfg: Any, agent_cfg: Any) -> None:
-    """Refuse observation groups that the task does not have, before the simulation starts.
-
-    Raises:
-        UmcError: If the agent reads one, or none at all.
-    """
+    """Raise UmcError for observation groups that the task does not have."""
     groups = [name for name in _names(env_cfg.observations) if getattr(env_cfg.observations, name) is not None]
     known = [*groups, LIVE_GROUP] if getattr(agent_cfg, "critic_sees_faults", False) else groups
     if not isinstance(agent_cfg.obs_groups, Mapping):
@@ -219,11 +184,7 @@ def check_groups(env_cfg: Any, agent_cfg: Any) -> None:
 
 
 def check_launch(env_cfg: Any, options: argparse.Namespace) -> None:
-    """Refuse combinations that cannot start here: an engine that is not installed, and the like.
-
-    Raises:
-        UmcError: If the combination cannot start.
-    """
+    """Raise UmcError for what cannot start here, such as an engine that is not installed."""
     from isaaclab.app import validate_launch
 
     with one_line_errors():
@@ -242,11 +203,7 @@ def check_launch(env_cfg: Any, options: argparse.Namespace) -> None:
 
 
 def pick_device(device: str | None) -> str:
-    """Device to train on: what was asked for, else the first GPU, else the CPU; of several processes each gets a GPU.
-
-    Raises:
-        UmcError: If there is no such device.
-    """
+    """Return the device asked for, else the first GPU, else the CPU; each of several ranks gets a GPU of its own."""
     import torch
 
     ranks = ranks_from_env()
@@ -269,7 +226,7 @@ def pick_device(device: str | None) -> str:
 
 
 def _device_of(ranks: Ranks, device: str | None) -> str:
-    """Device of one of several processes: the GPU with its number, or the one that it can see, or the CPU."""
+    """Return the device of a rank: the GPU with its number, or the one that it can see, or the CPU."""
     import torch
 
     if device not in (None, "cpu", "cuda"):
@@ -290,7 +247,7 @@ def _device_of(ranks: Ranks, device: str | None) -> str:
 
 
 def physics_name(env_cfg: Any) -> str:
-    """Name of the engine preset that a resolved env cfg stands for."""
+    """Return the name of the engine preset that a resolved env cfg stands for."""
     from isaaclab_rl.entrypoints.common import _physics_backend_name
 
     return _physics_backend_name(env_cfg.sim.physics)

@@ -47,14 +47,8 @@ class Parser(argparse.ArgumentParser):
 def run_main(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str = "stopped") -> int:
     """Run a command; every error of a user, of a child or of another process becomes one line and an exit status.
 
-    Args:
-        work: The command; takes its arguments and returns its exit status.
-        argv: Arguments without the command's name.
-        stopped: Line after Ctrl-C or SIGTERM, where the command has not said more itself.
-
-    Returns:
-        Exit status: the command's own or its child's, 1 if another process of the run is gone, 2 after a user's
-        mistake, 130 after Ctrl-C, 143 after SIGTERM.
+    The status is the command's own or its child's, 1 if another process of the run is gone, 2 after a user's mistake,
+    130 after Ctrl-C and 143 after SIGTERM. ``stopped`` is the line after these two, unless the command printed its own.
     """
     handles = threading.current_thread() is threading.main_thread()
     # one of several processes may wait for the others in native code, where only the default action ends it
@@ -90,13 +84,13 @@ def _say(line: str, status: int) -> int:
 
 
 def _process() -> str:
-    """Which process speaks, where it is not the one that speaks for all."""
+    """Return a prefix that names the rank; empty for rank 0."""
     rank = os.environ.get("RANK", "0")
     return "" if rank == "0" else f"process {rank}: "
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint at the closest of ``known``, or an empty string."""
+    """Return a hint at the closest of ``known``, or an empty string."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f" did you mean {close[0]}?" if close else ""
 

@@ -32,16 +32,7 @@ class FileModel(BaseModel):
 
 
 def validated[Model: FileModel](model: type[Model], content: Any, where: str) -> Model:
-    """Check the content of a file.
-
-    Args:
-        model: What it has to be.
-        content: As read from YAML.
-        where: What it is, for the message, e.g. ``recipe a1_mlp_cpu``.
-
-    Raises:
-        UmcError: If it is wrong; one line about the first mistake.
-    """
+    """Check the content of a file, named ``where`` in messages; raise a one-line UmcError about the first mistake."""
     try:
         return model.model_validate(content)
     except ValidationError as error:
@@ -76,11 +67,7 @@ def config_names(kind: str) -> list[str]:
 
 
 def read_config_file(kind: str, name: str) -> Any:
-    """Read a YAML file of a kind (``protocol``, ``sweep``) by its name in the package or by its path.
-
-    Raises:
-        UmcError: If there is no such file, or it is not YAML.
-    """
+    """Read a YAML file of a kind (``protocol``, ``sweep``) by its name in the package or its path; raise UmcError."""
     packaged = config_folder(kind) / f"{name}.yaml"
     if packaged.is_file():
         return read_yaml(packaged.read_text(encoding="utf-8"), name)
@@ -102,15 +89,7 @@ def merged_overrides(old: Iterable[str], new: Sequence[str]) -> list[str]:
 
 
 def read_overrides(tokens: Sequence[str], section: str) -> dict[str, Any]:
-    """Return the values of tokens such as ``protocol.steps=300`` by dotted path without their section.
-
-    Args:
-        tokens: Override tokens; those of other sections are passed over.
-        section: ``protocol`` or ``sweep``.
-
-    Raises:
-        UmcError: If a value is not YAML.
-    """
+    """Return the values of a section's tokens, such as ``protocol.steps=300``, by dotted path without the section."""
     found = {}
     for token in tokens:
         key, _, value = token.partition("=")
@@ -124,11 +103,7 @@ def read_overrides(tokens: Sequence[str], section: str) -> dict[str, Any]:
 
 
 def merged(tree: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of a tree of mappings with values put in by dotted path.
-
-    Raises:
-        UmcError: If a path leads through something that is not a mapping.
-    """
+    """Return a copy of a tree of mappings with values set by dotted path."""
     result = {**tree}
     for path, value in overrides.items():
         here, names = result, path.split(".")
@@ -187,15 +162,7 @@ VARIED = "overrides."
 
 
 def read_sweep_file(name: str, changes: Mapping[str, Any]) -> SweepFile:
-    """Read a sweep for training or evaluation.
-
-    Args:
-        name: Name of a file in ``config/sweeps``, or path of one.
-        changes: Values in place of the file's by dotted path, as from :func:`read_overrides`.
-
-    Raises:
-        UmcError: If there is no such file, or something is wrong with it.
-    """
+    """Read a sweep by name or path, with the changes of :func:`read_overrides`; raise UmcError if it is wrong."""
     content = read_config_file("sweep", name)
     if not isinstance(content, dict) or "name" not in content:
         raise UmcError(f"{name} is no sweep: name is missing")

@@ -47,12 +47,7 @@ def drop_known_warnings() -> None:
 
 
 def drop_physx_news(env_cfg: Any, device: str) -> None:
-    """Send PhysX's messages through Python's logging and silence :data:`PHYSX_NEWS` there; every other one stays.
-
-    Args:
-        env_cfg: The env that is about to be made; one for another engine is left alone.
-        device: Where it runs; a GPU is left alone.
-    """
+    """Send PhysX's messages through Python's logging and silence :data:`PHYSX_NEWS` there; every other one stays."""
     from isaaclab_ov.physics import OvPhysxCfg
 
     if not isinstance(env_cfg.sim.physics, OvPhysxCfg) or device != "cpu":
@@ -65,12 +60,9 @@ def drop_physx_news(env_cfg: Any, device: str) -> None:
 
 
 def physx_logger() -> logging.Logger:
-    """Set up the logger that PhysX's messages go to: all but :data:`PHYSX_NEWS` reach standard error.
-
-    Returns:
-        The logger. It has a handler of its own, since the package's logger ``ovphysx`` has one that drops everything.
-    """
+    """Set up the logger that PhysX's messages go to: all but :data:`PHYSX_NEWS` reach standard error."""
     logger = logging.getLogger("umc.physx")
+    # a handler of its own: the package's logger has one that drops everything
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("[PhysX] %(levelname)s: %(message)s"))
     handler.addFilter(_PhysxNews())
@@ -81,11 +73,7 @@ def physx_logger() -> logging.Logger:
 
 @contextlib.contextmanager
 def quiet(log: io.StringIO | None = None) -> Iterator[None]:
-    """Take Isaac Lab's prints off the console; it has no option for them. Standard error stays.
-
-    Args:
-        log: Keeps them; else they are dropped.
-    """
+    """Keep Isaac Lab's prints, for which it has no option, in ``log`` or drop them; standard error stays."""
     with contextlib.redirect_stdout(io.StringIO() if log is None else log):
         yield
 

@@ -91,11 +91,7 @@ class Ranks:
 
 
 def ranks_from_env(variables: Mapping[str, str] | None = None) -> Ranks:
-    """Read torchrun's environment variables; without them this process is the only one.
-
-    Raises:
-        UmcError: If a variable is not a number, or they contradict each other.
-    """
+    """Read torchrun's environment variables; without them this process is the only one."""
     variables = os.environ if variables is None else variables
     numbers = {}
     for name, default in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1")):
@@ -140,13 +136,7 @@ def connected() -> bool:
 def connect(ranks: Ranks, purpose: str) -> None:
     """Connect the ranks; a single one does nothing.
 
-    Args:
-        ranks: This process among the others.
-        purpose: Name of the meeting. A Stage 1 that is trained on the way meets at the address of the run that waits
-            for it, under another name.
-
-    Raises:
-        RankLostError: If the others do not come.
+    A Stage 1 that is trained first connects at the same address under another ``purpose``.
     """
     if not ranks.several or connected():
         return
@@ -253,14 +243,7 @@ def all_reduce_max(*numbers: int) -> list[int]:
 
 
 def run_on_all_ranks[T](step: Callable[[], T]) -> T:
-    """Call a function on every rank, and fail on every rank if it fails on one, so that none waits for another.
-
-    Args:
-        step: The function; nothing in it may wait for other ranks.
-
-    Raises:
-        SharedError: If it raised an UmcError on any of several ranks.
-    """
+    """Call a function on every rank, raising SharedError on all if it fails on one; it must not wait for others."""
     if not connected():
         return step()
     result, mine = None, None
@@ -294,12 +277,6 @@ def configure_rsl_rl(runner: Any) -> None:
     Why: rsl_rl 5.5.1 demands the device ``cuda:<local rank>`` and NCCL, and opens the process group itself, when the
     run's folder and its first checkpoint have to be agreed upon long before.
     When it can go: once rsl_rl takes the process group that is there.
-
-    Args:
-        runner: The runner under construction; ``device`` and ``cfg`` are set.
-
-    Raises:
-        UmcError: If there are other ranks, but :func:`connect` has not been called.
     """
     ranks = ranks_from_env()
     runner.gpu_world_size = ranks.world_size

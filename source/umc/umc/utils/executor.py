@@ -217,16 +217,7 @@ class RayExecutor:
 
 @contextlib.contextmanager
 def ray_executor(count: int, address: str | None = None, device: str | None = None) -> Iterator[RayExecutor]:
-    """Connect to a Ray cluster, or start one on this machine.
-
-    Args:
-        count: Jobs at once.
-        address: Address of the cluster; None starts one.
-        device: Device of all jobs, if it was given; a job on a GPU sees only its own.
-
-    Raises:
-        UmcError: If Ray is missing or does not answer, or a GPU was chosen by its number.
-    """
+    """Connect to a Ray cluster for ``count`` jobs at once; without an address, start one on this machine."""
     if device is not None and device.startswith("cuda:"):
         raise UmcError(f"--ray gives each process a GPU of its own; give --device cuda or cpu instead of {device}")
     if importlib.util.find_spec("ray") is None:

@@ -22,15 +22,7 @@ def temporary_name(path: Path) -> Path:
 
 @contextlib.contextmanager
 def atomic_path(path: Path, sync: bool = True) -> Iterator[Path]:
-    """Yield a path to write to that becomes ``path`` only if the block succeeds; else ``path`` stays as it was.
-
-    Args:
-        path: The file; its folder is created if missing.
-        sync: Whether the file must survive a power cut, too.
-
-    Raises:
-        UmcError: If it cannot be written.
-    """
+    """Yield a path to write to that becomes ``path`` if the block succeeds; with ``sync`` it survives a power cut."""
     part = temporary_name(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

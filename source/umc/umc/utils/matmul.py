@@ -52,10 +52,6 @@ def training_products(device: str, compile_mode: str | None) -> contextlib.Abstr
     """Return a context with oneDNN's products where they help: not on a GPU, nor on an Intel CPU.
 
     Meanwhile ``torch.get_float32_matmul_precision``, which torch.compile asks, raises over old and new switches.
-
-    Args:
-        device: Device of the learning.
-        compile_mode: Mode of torch.compile for the networks; None does not compile them.
     """
     helps = device == "cpu" and compile_mode is None and not is_intel_cpu()
     return fast_products() if helps else contextlib.nullcontext()

@@ -79,13 +79,9 @@ def typed(command: str, arguments: Sequence[str]) -> str:
 def spawn(
     command: Sequence[str], log: Path | None = None, cwd: Path | None = None, alone: bool = False
 ) -> subprocess.Popen[Any]:
-    """Start a child that may call :func:`end_with_parent` and that inherits the locks of :func:`one_at_a_time`.
+    """Start a child that inherits the locks of :func:`one_at_a_time`; ``alone``: it is no rank of torchrun.
 
-    Args:
-        command: Program and arguments.
-        log: File to append its output to; a file, not a pipe, so that an orphan can still print. None: our own output.
-        cwd: Working directory; our own if None.
-        alone: Whether the child is no rank of torchrun even if this process is one.
+    Its output is appended to ``log``, a file and not a pipe, so that an orphan can still print.
     """
     # a group of its own: Ctrl-C in a terminal must reach it once, through this process; torchrun signals whole groups
     group = None if ranks_from_env().several and not alone else 0
@@ -109,15 +105,7 @@ def run_umc(
 ) -> None:
     """Run a command of ``umc`` in a child and wait for it; Ctrl-C and SIGTERM are passed on once, so that it can save.
 
-    Args:
-        command: Its name, such as ``train``.
-        arguments: Its arguments.
-        alone: Whether the child is no rank of torchrun even if this process is one.
-        log: File that keeps its output, which is printed, too.
-        on_poll: Called several times a second while it runs, and once after it has ended; only with ``log``.
-
-    Raises:
-        ChildFailed: If it did not end with 0.
+    With ``log``, its output is kept there, too, and ``on_poll`` is called several times a second and at its end.
     """
     words = [sys.executable, *UMC, command, *arguments]
     if log is None:
@@ -185,15 +173,7 @@ def end_with_parent() -> None:
 
 @contextlib.contextmanager
 def one_at_a_time(folder: Path, what: str) -> Iterator[None]:
-    """Lock a folder; children inherit the lock, so that the child of a killed process keeps it until it has saved.
-
-    Args:
-        folder: The folder; created if missing.
-        what: What is worked on, for the messages.
-
-    Raises:
-        UmcError: If another process holds the lock for longer than :data:`LOCK_TIMEOUT_S`.
-    """
+    """Lock a folder; children inherit the lock, so that the child of a killed process keeps it until it has saved."""
     folder.mkdir(parents=True, exist_ok=True)
     # not filelock: that unlocks explicitly, which would take the lock from the children, too
     with (folder / LOCK).open("w") as lock:

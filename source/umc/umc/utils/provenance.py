@@ -42,7 +42,7 @@ PACKAGES = {
 
 
 def now() -> str:
-    """Time in UTC, ISO 8601."""
+    """Return the time in UTC, ISO 8601."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
@@ -73,7 +73,7 @@ def git_state() -> dict[str, Any] | None:
 
 
 def parent(path: Path, **more: Any) -> dict[str, Any]:
-    """Where a run's first weights came from."""
+    """Return where a run's first weights came from."""
     return {"path": str(path.resolve()), "sha256": sha256(path), **more}
 
 
@@ -129,11 +129,7 @@ def new_record(folder: Path, task: str, agent: str, **fields: Any) -> RunRecord:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """Read the ``run.json`` of a run folder.
-
-    Raises:
-        UmcError: If there is none, or it is no JSON.
-    """
+    """Read the ``run.json`` of a run folder; raise UmcError if there is none or it is invalid."""
     path = folder / RUN_FILE
     try:
         fields = json.loads(path.read_text())
