@@ -103,16 +103,6 @@ def edit(path, number: int, change) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def test_replayed_plans_equal_the_recorded_ones_to_the_bit(path):
-    plans = record(path)
-    replay = FaultReplay(path, JOINTS)
-    assert any((plan.kinds.any(1).any(0)).all() for plan in plans)  # every kind is there
-    for number, plan in enumerate(plans):
-        assert differing(episode_of(replay, number), essence(plan)) == []
-    order = torch.randperm(ENVS).tolist()
-    assert torch.equal(episode_of(replay, 1, order).severity, essence(plans[1]).severity[order])
-
-
 def test_a_replay_does_to_joints_and_sensors_what_the_recording_did(path):
     plans = record(path)
     recorded = FaultState(FaultSchedule(JOINTS, **EVERYTHING), ENVS)
@@ -156,6 +146,9 @@ def test_joints_in_another_order_are_found_by_name(path):
     order = list(reversed(range(12)))
     names = [JOINTS[index] for index in order]
     replay = FaultReplay(path, names)
+    assert any((plan.kinds.any(1).any(0)).all() for plan in plans)  # every kind occurs
+    envs = torch.randperm(ENVS).tolist()
+    assert torch.equal(episode_of(FaultReplay(path, JOINTS), 1, envs).severity, essence(plans[1]).severity[envs])
     assert differing(episode_of(replay, 1), columns(essence(plans[1]), order)) == []
     beyond = episode_of(FaultSchedule(JOINTS, **EVERYTHING), 9)
     assert differing(episode_of(replay, 9), columns(beyond, order)) == []
@@ -190,9 +183,9 @@ def test_the_ledger_says_what_happened(path):
                 episode = ledger.episodes[env, number]
                 on = [switch.on for switch in episode.switches if switch.step <= step]
                 assert (on[-1] if on else ()) == tuple(state.faults_on[env].nonzero().flatten().tolist())
-                told = episode.limits_at(step)
-                assert set(told) == {JOINTS[joint] for joint in state.broken[env].nonzero().flatten().tolist()}
-                for name, able in told.items():
+                limited = episode.limits_at(step)
+                assert set(limited) == {JOINTS[joint] for joint in state.broken[env].nonzero().flatten().tolist()}
+                for name, able in limited.items():
                     joint = JOINTS.index(name)
                     for what, limit in vars(limits).items():
                         assert torch.tensor(getattr(able, what)) == limit[env, joint]
@@ -252,7 +245,7 @@ def test_a_recorded_curriculum_is_replayed_but_not_drawn_on(path, change):
         episode_of(replay, 3)
 
 
-def test_faults_that_nothing_drew_are_not_drawn_on(path):
+def test_faults_without_a_schedule_are_not_drawn_on(path):
     state = FaultState(FaultSchedule(JOINTS, **EVERYTHING), ENVS)
     writer = LedgerWriter(path, state)
     state.begin_episode(torch.arange(4))
@@ -272,7 +265,7 @@ def test_a_schedule_that_draws_otherwise_than_the_records_is_not_trusted(path):
         episode_of(replay, EPISODES)
 
 
-def test_a_killed_writer_leaves_whole_lines(tmp_path):
+def test_a_killed_writer_leaves_complete_lines(tmp_path):
     """A process that is killed without a word has lost nothing of the steps before."""
     path = tmp_path / "ledger.jsonl"
     code = f"""
@@ -300,11 +293,11 @@ while True:
 
 def test_a_half_line_is_refused_or_left_out(path):
     record(path)
-    whole = read_ledger(path)
+    complete = read_ledger(path)
     path.write_bytes(path.read_bytes()[:-7])
     with pytest.raises(UmcError, match=r"ends in half a line \(line \d+\): its writer was killed"):
         read_ledger(path)
-    assert list(read_ledger(path, allow_torn=True).episodes) == list(whole.episodes)
+    assert list(read_ledger(path, allow_torn=True).episodes) == list(complete.episodes)
 
 
 def test_a_ledger_is_never_written_over(path):
@@ -315,7 +308,7 @@ def test_a_ledger_is_never_written_over(path):
     assert path.read_bytes() == before
 
 
-def test_a_full_disk_is_told_in_one_line(path):
+def test_a_full_disk_is_one_error_line(path):
     writer = LedgerWriter(path, FaultState(FaultSchedule(["a", "b"], scenario="dead", num_joints=(1, 2)), 4))
     # what is left in its buffer cannot be written when it is closed, either
     with (
@@ -340,48 +333,50 @@ def test_an_env_episode_takes_few_bytes(path):
     assert (path.stat().st_size - header) / (20 * ENVS) < 400
 
 
+EDITS = [
+    (lambda path: path.unlink(), "cannot read the ledger .*: No such file"),
+    (lambda path: path.write_text(""), "is empty"),
+    (lambda path: path.write_bytes(b"\xff\xfe\x00\n"), "it is no text"),
+    (lambda path: path.write_text("hello\n"), "cannot be read in line 1"),
+    (lambda path: path.write_text('{"a": 1}\n'), "is no fault ledger"),
+    (lambda path: path.write_text(path.read_text() + '{"switch":[99,0,1],"on":[]}\n'), r"no \(99, 0\)"),
+    (lambda path: path.write_text(path.read_text() + '{"strange":1}\n'), "unknown entry strange"),
+]
+"""Damages of the file, and how they are refused."""
+LINES = [
+    (0, lambda line: line.update(umc_fault_ledger=99), "has format version 99"),
+    (0, lambda line: line.__delitem__("joints"), r"header .* \(no 'joints'\)"),
+    (0, lambda line: line["kinds"].update(rust="[-]"), "unknown kind of fault 'rust'"),
+    (0, lambda line: line["kinds"].update(rom="[rad]"), r"gives 'rom' in \[rad\]"),
+    (0, lambda line: line["schedule"].update(duty=7), "schedule .* makes no sense: duty"),
+    (5, lambda line: line.update(faults=[]), r"makes no sense in line 6 \(0 faults"),
+    (5, lambda line: line.update(plan=[0, 0]), "line 6 .*planned twice"),
+    (5, lambda line: line.update(draws=[1]), "line 6 .*no seed, env and episode"),
+]
+"""Lines, what is changed in them, and how it is refused."""
+OTHERS = [
+    (JOINTS[:8], {}, r"another robot \('a1', 12 joints; this one has 8\): not both have RL_calf_joint"),
+    ([*JOINTS[:11], "tail"], {}, "another robot"),
+    (JOINTS, {"step_dt": 0.01}, r"counts env steps of 0\.02 s, this environment takes 0\.01 s"),
+    (JOINTS, {"episode_length": 15}, "has an onset at step 20, but episodes end at step 15"),
+]
+"""Joints and settings of another environment, and how they are refused."""
+
+
 @pytest.mark.parametrize(
-    ("damage", "message"),
+    ("damage", "names", "kwargs", "message"),
     [
-        (lambda path: path.unlink(), "cannot read the ledger .*: No such file"),
-        (lambda path: path.write_text(""), "is empty"),
-        (lambda path: path.write_bytes(b"\xff\xfe\x00\n"), "it is no text"),
-        (lambda path: path.write_text("hello\n"), "cannot be read in line 1"),
-        (lambda path: path.write_text('{"a": 1}\n'), "is no fault ledger"),
-        (lambda path: edit(path, 0, lambda header: header.update(umc_fault_ledger=99)), "has format version 99"),
-        (lambda path: edit(path, 0, lambda header: header.__delitem__("joints")), r"header .* \(no 'joints'\)"),
-        (lambda path: edit(path, 5, lambda line: line.update(faults=[])), r"makes no sense in line 6 \(0 faults"),
-        (lambda path: edit(path, 5, lambda line: line.update(plan=[0, 0])), "line 6 .*planned twice"),
-        (lambda path: edit(path, 5, lambda line: line.update(draws=[1])), "line 6 .*no seed, env and episode"),
-        (lambda path: path.write_text(path.read_text() + '{"switch":[99,0,1],"on":[]}\n'), r"no \(99, 0\)"),
-        (lambda path: path.write_text(path.read_text() + '{"strange":1}\n'), "unknown entry strange"),
-        (lambda path: edit(path, 0, lambda header: header["kinds"].update(rust="[-]")), "unknown kind of fault 'rust'"),
-        (lambda path: edit(path, 0, lambda header: header["kinds"].update(rom="[rad]")), r"gives 'rom' in \[rad\]"),
-        (
-            lambda path: edit(path, 0, lambda header: header["schedule"].update(duty=7)),
-            "schedule .* makes no sense: duty",
+        *((damage, JOINTS, {}, message) for damage, message in EDITS),
+        *(
+            (lambda path, n=n, change=change: edit(path, n, change), JOINTS, {}, message)
+            for n, change, message in LINES
         ),
+        *((lambda path: None, *other) for other in OTHERS),
     ],
 )
-def test_a_ledger_that_cannot_be_used_is_refused_in_one_line(path, damage, message):
+def test_an_unusable_ledger_is_refused_in_one_line(path, damage, names, kwargs, message):
     record(path)
     damage(path)
-    with pytest.raises(UmcError, match=message) as error:
-        FaultReplay(path, JOINTS)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("names", "kwargs", "message"),
-    [
-        (JOINTS[:8], {}, r"another robot \('a1', 12 joints; this one has 8\): not both have RL_calf_joint"),
-        ([*JOINTS[:11], "tail"], {}, "another robot"),
-        (JOINTS, {"step_dt": 0.01}, r"counts env steps of 0\.02 s, this environment takes 0\.01 s"),
-        (JOINTS, {"episode_length": 15}, "has an onset at step 20, but episodes end at step 15"),
-    ],
-)
-def test_a_ledger_of_something_else_is_refused_in_one_line(path, names, kwargs, message):
-    record(path)
     with pytest.raises(UmcError, match=message) as error:
         FaultReplay(path, names, **kwargs)
     assert "\n" not in str(error.value)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Faults made by hand come and go when asked, are recorded and replayed, and leave what is drawn later as it was."""
+"""Manual faults start and end on request, are recorded and replayed, and change no drawn fault."""
 
 from dataclasses import fields
 
@@ -73,12 +73,12 @@ def snapshot(state: FaultState) -> dict:
     live = {kind.name: state.of(kind.name).on.tolist() for kind in state.kinds if state.of(kind.name).on.any()}
     severity = {name: (state.of(name).severity * state.of(name).on).tolist() for name in live}
     age = {name: state.of(name).age.tolist() for name in live}
-    told = {"mask": state.joint_mask.tolist(), "flag": state.fault_flag.tolist()}
-    return {"live": live, "severity": severity, "age": age, **told, **{k: v.tolist() for k, v in vars(limits).items()}}
+    seen = {"mask": state.joint_mask.tolist(), "flag": state.fault_flag.tolist()}
+    return {"live": live, "severity": severity, "age": age, **seen, **{k: v.tolist() for k, v in vars(limits).items()}}
 
 
 def plan_of(state: FaultState) -> dict:
-    """What was drawn, without what was made by hand."""
+    """The drawn faults, without the manual ones."""
     drawn = state.source.num_faults
     return {field.name: getattr(state.plan, field.name)[:, :drawn] for field in fields(FaultPlan)}
 
@@ -103,7 +103,7 @@ def test_a_joint_breaks_with_the_next_step_and_heals_with_the_next():
 
 
 @pytest.mark.parametrize("order", [("dead", "rom"), ("rom", "dead")])
-def test_mask_and_flag_follow_the_papers_rule_whatever_comes_first(order):
+def test_mask_and_flag_follow_the_papers_rule_in_any_order_of_faults_unless_given(order):
     run = Run()
     run.go()
     run.hit(0, 1, order[0], 0.5)
@@ -111,18 +111,14 @@ def test_mask_and_flag_follow_the_papers_rule_whatever_comes_first(order):
     assert run.state.joint_mask.any() == (order[0] == "dead")
     assert (run.state.fault_flag == -1).all()
     run.hit(0, 1, order[1], 0.5)
-    run.hit(0, 3, "rom", 0.5)  # another joint's fault is nobody's clue
+    run.hit(0, 3, "rom", 0.5)  # a fault of another joint changes nothing
     run.go()
     assert run.state.joint_mask.nonzero().tolist() == [[0, 1]]
     assert run.state.fault_flag[:, 0].tolist() == [1.0, -1.0, -1.0]
     assert run.state.detected.nonzero().tolist() == [[0, 1]]
-
-
-def test_who_says_whether_the_policy_is_told_is_heard():
-    run = Run()
-    run.hit(0, 1, "rom", 0.5, detected=True)
+    run.hit(1, 1, "rom", 0.5, detected=True)  # the caller decides
     run.go()
-    assert run.state.fault_flag[0, 0] == 1.0
+    assert run.state.fault_flag[1, 0] == 1.0
 
 
 def test_a_second_fault_of_a_kind_takes_the_place_of_the_first():
@@ -156,7 +152,7 @@ def test_a_tighter_window_lies_around_where_the_joint_is_now():
     assert torch.equal(run.state.limits(HEALTHY).lower, narrow.lower)
 
 
-def test_kinds_act_in_their_order_whenever_they_came():
+def test_kinds_act_in_their_own_order():
     run = Run(scenario="rom", num_joints=(5, 5), onset=1)
     run.go()
     run.hit(0, 0, "locked")
@@ -189,7 +185,7 @@ def test_one_joint_of_a_drawn_fault_heals_and_the_others_stay_broken():
     assert run.state.joint_mask.sum(1).tolist() == [3, 2, 3]
 
 
-def test_healing_everything_leaves_what_has_yet_to_come():
+def test_healing_all_joints_keeps_later_faults():
     run = Run(ratios={"dead": 1}, num_joints=(1, 1), num_faults=(2, 2), onset=(3, 30))
     both = run.state.plan.onset.tolist()
     env = next(index for index, onsets in enumerate(both) if sorted(onsets) == [3, 30])
@@ -203,7 +199,7 @@ def test_healing_everything_leaves_what_has_yet_to_come():
     assert run.state.joint_mask[env].sum() == 1
 
 
-def test_a_reset_heals_and_what_is_drawn_later_is_what_it_would_have_been():
+def test_a_reset_heals_and_manual_faults_change_no_later_draw():
     settings = {"ratios": (1, 1, 1, 1), "num_faults": (1, 2), "onset_range": (1, 9)}
     touched, alone = Run(**settings), Run(**settings)
     for episode in range(4):
@@ -230,7 +226,7 @@ def test_a_reset_heals_and_what_is_drawn_later_is_what_it_would_have_been():
 
 
 def play(run: Run, manual: bool) -> list:
-    """Three short episodes, in which somebody plays or not."""
+    """Run three short episodes, with manual faults or without."""
     seen = []
     for episode in range(3):
         seen += run.go(4)
@@ -251,13 +247,13 @@ def play(run: Run, manual: bool) -> list:
 
 @pytest.fixture
 def recorded(tmp_path):
-    """A ledger in which somebody played, and what came of it."""
+    """A ledger with manual faults, and what was seen in its run."""
     path = tmp_path / "ledger.jsonl"
     run = Run(path, scenario="effort", num_joints=(2, 2), onset=2)
     return path, play(run, manual=True)
 
 
-def test_the_ledger_tells_manual_faults(recorded):
+def test_the_ledger_records_manual_faults(recorded):
     ledger = read_ledger(recorded[0])
     first = ledger.episodes[0, 0]
     made = [fault for fault in first.faults if fault.scenario.name == MANUAL_FAULT]
@@ -277,11 +273,11 @@ def test_the_ledger_tells_manual_faults(recorded):
     assert ledger.episodes[0, 2].drawn is None
 
 
-def test_a_replay_meets_manual_faults(recorded, tmp_path):
+def test_a_replay_repeats_manual_faults(recorded, tmp_path):
     path, seen = recorded
     replay = FaultReplay(path, JOINTS)
     assert play(Run(source=replay), manual=False) == seen
-    # the replay's own ledger tells the same, and so does a replay of it
+    # the replay's own ledger is the same, and so is a replay of it
     again = tmp_path / "again.jsonl"
     run = Run(source=replay)
     run.writer = LedgerWriter(again, run.state, replay.schedule, step_dt=0.02)
@@ -301,7 +297,7 @@ def test_a_replay_still_draws_what_the_ledger_does_not_hold(recorded):
     assert not found.joints[:, 1:].any()
 
 
-def test_a_panel_learns_what_is_typical_of_a_joint():
+def test_the_typical_severity_of_a_joint_is_the_middle_of_its_range():
     severity = {"effort": {"joint_[01]": {"uniform": [2.0, 6.0]}, ".*": 9.0}, "rom": 0.3}
     schedule = FaultSchedule(JOINTS, severity=severity, scenario="effort", joint_names=JOINTS[1:])
     typical = [schedule.typical_severity("effort", joint) for joint in range(5)]
@@ -314,7 +310,7 @@ def test_a_panel_learns_what_is_typical_of_a_joint():
     assert cases.typical_severity("rom", 1) is None
 
 
-def test_what_makes_no_sense_is_one_line_and_changes_nothing():
+def test_invalid_faults_are_refused_and_change_nothing():
     run = Run()
     run.go()
     for arguments, line in (

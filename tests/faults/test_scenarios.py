@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scenarios are the paper's, and whoever needs others can name them."""
+"""Scenarios are the paper's, and users can name others."""
 
 import pytest
 from umc.faults import KINDS, SCENARIOS, SUBCATEGORIES, find_scenario, paper_settings
@@ -78,18 +78,15 @@ def test_the_track_and_the_ablation_of_a1_are_the_papers():
     assert ablation == {name: first.get(name, inference[name]) for name in ablation}
 
 
-def test_kinds_are_named_once_and_joined_by_a_plus():
+def test_scenarios_are_found_by_kinds_number_or_own_name():
     scenario = find_scenario("locked+dead")
     assert scenario.kinds == ("locked", "dead")
     assert scenario.detected
     assert not find_scenario("power_loss").detected
-    assert find_scenario("scenario_3") == SCENARIOS[3] == find_scenario(3)
-
-
-def test_own_scenarios_say_who_is_told():
     own = {"quiet": {"kinds": ["dead", "locked"], "detected": False}, "loud": {"kinds": ["bias"], "detected": True}}
-    assert not find_scenario("quiet", own).detected
-    assert find_scenario("loud", own).detected
+    assert [find_scenario(name, own).detected for name in own] == [False, True]
+    assert Scenario.of("x", []) == Scenario("x")
+    assert find_scenario("scenario_3") == SCENARIOS[3] == find_scenario(3)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +104,3 @@ def test_unknown_scenarios_are_refused(name, own, message):
     with pytest.raises(UmcError, match=r"^[^\n]*$") as error:
         find_scenario(name, own)
     assert message in str(error.value)
-
-
-def test_a_scenario_without_faults_is_healthy():
-    assert Scenario.of("x", []) == Scenario("x")
