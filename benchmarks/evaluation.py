@@ -148,7 +148,7 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
 
     import umc.evaluation.rollout as rollout
     from tensordict import TensorDict
-    from umc.evaluation.conditions import make_calm, set_faults
+    from umc.evaluation.conditions import disable_training_randomization, set_faults
     from umc.evaluation.protocol import protocol_for
     from umc.evaluation.session import prepare, running
     from umc.training.command_line import parse
@@ -157,7 +157,7 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
     session = prepare(*parse(arguments, lambda _: None), stage=2)
     settings = {"seed": [1, 800, 50], "onset": list(ONSETS)}
     protocol = protocol_for("a1", overrides={"steps": options.steps, "settings": settings})
-    make_calm(session.env_cfg, protocol.command, options.num_envs, protocol.steps, protocol.seed)
+    disable_training_randomization(session.env_cfg, protocol.command, options.num_envs, protocol.steps, protocol.seed)
     set_faults(session.env_cfg, protocol)
     rounds = []
     with running(session) as (env, policy):
@@ -165,7 +165,7 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
         rollout.run_faults(env, policy, protocol, feet=feet)  # compiles what is compiled at first use
         for _ in range(options.rounds):
             clock = time.process_time()
-            obs = rollout.begin(env, protocol)
+            obs = rollout.reset_batch(env, protocol)
             start = time.process_time() - clock
             clock = time.process_time()
             for _ in range(protocol.steps):

@@ -138,7 +138,7 @@ def draw_portrait(task: str, path: Path, overrides: Sequence[str] = ()) -> None:
     """Let the robot of a task stand on its default pose and write a picture of it."""
     import torch
     from isaaclab.envs import ManagerBasedRLEnv
-    from umc.evaluation.conditions import make_calm, set_healthy
+    from umc.evaluation.conditions import disable_training_randomization, set_healthy
     from umc.mdp import fault_state
     from umc.rendering.camera import CAMERA, FollowCamera, camera_cfg
     from umc.rendering.writers import write_png
@@ -148,7 +148,7 @@ def draw_portrait(task: str, path: Path, overrides: Sequence[str] = ()) -> None:
     torch.set_num_threads(1)
     env_cfg, _ = resolve_cfgs(checked_task(task), None, list(overrides))
     env_cfg.sim.device = "cpu"
-    make_calm(env_cfg, (0.0, 0.0, 0.0), 1, SETTLED, seed=1)
+    disable_training_randomization(env_cfg, (0.0, 0.0, 0.0), 1, SETTLED, seed=1)
     set_healthy(env_cfg)
     for name, term in vars(env_cfg.terminations).items():
         if hasattr(term, "func"):

@@ -19,9 +19,9 @@ def evaluate_g1(physics, folder):
     sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
     import torch
     from fresh_policy import write_fresh
-    from umc.evaluation.conditions import make_calm, set_faults
+    from umc.evaluation.conditions import disable_training_randomization, set_faults
     from umc.evaluation.protocol import Setting, protocol_for
-    from umc.evaluation.rollout import Lineup, begin, drive, line_up, run_faults
+    from umc.evaluation.rollout import Lineup, line_up, reset_batch, run_faults, step_policy
     from umc.evaluation.session import prepare, running
     from umc.mdp import fault_state
     from umc.training.command_line import parse
@@ -30,11 +30,11 @@ def evaluate_g1(physics, folder):
     options, overrides = parse(["--checkpoint", str(checkpoint), f"physics={physics}"], lambda _: None)
     session = prepare(options, overrides)
     protocol = replace(protocol_for("g1"), settings=tuple(Setting(3, onset) for onset in ONSETS), steps=STEPS)
-    make_calm(session.env_cfg, (0.5, 0.0, 0.0), ENVS, STEPS, 3)
+    disable_training_randomization(session.env_cfg, (0.5, 0.0, 0.0), ENVS, STEPS, 3)
     set_faults(session.env_cfg, protocol)
     with running(session) as (env, policy):
         lineup = line_up(protocol, ENVS)
-        obs = begin(env, protocol, lineup)
+        obs = reset_batch(env, protocol, lineup)
         state = fault_state(env)
         again = [env.observation_manager.compute()["policy"].clone() for _ in range(2)]
         result = {
@@ -49,7 +49,7 @@ def evaluate_g1(physics, folder):
             "flag": [],
             "seen_mask": [],
         }
-        for _ in drive(env, policy, obs, STEPS, "test"):
+        for _ in step_policy(env, policy, obs, STEPS, "test"):
             result["commands"].append(env.command_manager.get_command("base_velocity").tolist())
             result["dead"].append(state.joint_mask.sum(1).tolist())
             result["flag"].append(env.obs_buf["fault_flag"].tolist())

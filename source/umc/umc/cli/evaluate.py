@@ -221,7 +221,7 @@ def _report_again(out: Path) -> int:
 
 
 def _healthy(session: Session, protocol: Protocol, out: Path) -> int:
-    from umc.evaluation.conditions import make_calm, set_healthy
+    from umc.evaluation.conditions import disable_training_randomization, set_healthy
     from umc.evaluation.report import gait_report, gait_table, load_table
     from umc.evaluation.rollout import feet_of, run_healthy
     from umc.evaluation.session import describe_run, running
@@ -229,7 +229,7 @@ def _healthy(session: Session, protocol: Protocol, out: Path) -> int:
     num_envs = session.options.num_envs or (QUICK_ENVS if session.options.quick else HEALTHY_ENVS)
     step_dt = session.env_cfg.sim.dt * session.env_cfg.decimation
     steps = protocol.steps if session.options.quick else round(HEALTHY_SECONDS / step_dt)
-    make_calm(session.env_cfg, protocol.command, num_envs, steps, protocol.seed)
+    disable_training_randomization(session.env_cfg, protocol.command, num_envs, steps, protocol.seed)
     set_healthy(session.env_cfg)
     with running(session) as (env, policy):
         gait, loads = run_healthy(env, policy, feet_of(session.env_cfg), protocol, steps)

@@ -47,13 +47,15 @@ class Comparison:
     """
 
     def __init__(self, session: Session, protocol: Protocol, num_envs: int, episodes: int | None, out: Path) -> None:
-        from umc.evaluation.conditions import make_calm, set_faults
+        from umc.evaluation.conditions import disable_training_randomization, set_faults
 
         self.session, self.protocol, self.out = session, protocol, out
         self.batches = Batches.plan(protocol, num_envs, episodes)
         # a batch may be smaller than what was asked for, and Isaac Lab reads the flag once more when the env is made
         session.options.num_envs = self.batches.num_envs
-        make_calm(session.env_cfg, protocol.command, self.batches.num_envs, protocol.steps, protocol.seed)
+        disable_training_randomization(
+            session.env_cfg, protocol.command, self.batches.num_envs, protocol.steps, protocol.seed
+        )
         set_faults(session.env_cfg, protocol)
         self.parts = Parts(out / PARTIAL, self._conditions())
         policies = [_policy_fingerprint(one) for one in session.candidates]

@@ -38,7 +38,9 @@ SPARE_STEPS = 10
 """Env steps that an episode lasts beyond the measured ones, so that no time-out resets an env inside them."""
 
 
-def make_calm(env_cfg: Any, command: tuple[float, float, float], num_envs: int, steps: int, seed: int) -> None:
+def disable_training_randomization(
+    env_cfg: Any, command: tuple[float, float, float], num_envs: int, steps: int, seed: int
+) -> None:
     """Switch off what training adds to the task itself; physics and starts stay randomised.
 
     Args:

@@ -44,7 +44,7 @@ Policy = Callable[[TensorDict], torch.Tensor]
 """From observation groups to actions."""
 
 
-def drive(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, title: str | None) -> Iterator[Step]:
+def step_policy(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, title: str | None) -> Iterator[Step]:
     """Step an environment that has just been reset."""
     with progress(steps, title or "", disable=title is None) as bar:
         yield from _steps(env, policy, obs, steps, bar)
@@ -93,7 +93,7 @@ def _steps(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, bar: tq
         bar.update()
 
 
-def begin(env: ManagerBasedRLEnv, protocol: Protocol, lineup: Lineup | None = None) -> Any:
+def reset_batch(env: ManagerBasedRLEnv, protocol: Protocol, lineup: Lineup | None = None) -> Any:
     """Start the robots of a batch."""
     lineup = lineup or line_up(protocol, env.num_envs)
     source = joint_faults_of(env).source
@@ -118,7 +118,7 @@ def run_faults(
 ) -> FaultRun:
     """One episode of every env, all cells of the protocol side by side."""
     lineup = lineup or line_up(protocol, env.num_envs)
-    obs = begin(env, protocol, lineup)
+    obs = reset_batch(env, protocol, lineup)
     state = joint_faults_of(env).state
     joints, severity = state.joints.cpu(), severities(state)
     onset = lineup.onset.to(env.device)
@@ -126,7 +126,7 @@ def run_faults(
     sensor_cfg = feet_sensor(env, feet) if feet else None
     stance = torch.zeros(env.num_envs, len(feet), dtype=torch.bool, device=env.device)
     onsets = set(lineup.onset.tolist())
-    for step in drive(env, policy, obs, protocol.steps, None if bar is not None else "evaluating"):
+    for step in step_policy(env, policy, obs, protocol.steps, None if bar is not None else "evaluating"):
         if bar is not None:
             bar.update()
         if sensor_cfg is not None and step.number in onsets:
@@ -173,7 +173,7 @@ def run_healthy(
     names = [bodies[index] for index in cast(list[int], sensor_cfg.body_ids)]
     recorder = GaitRecorder(env.num_envs, names, env.device)
     loads = LoadRecorder(env.scene["robot"].joint_names)
-    for step in drive(env, policy, obs, steps, "walking"):
+    for step in step_policy(env, policy, obs, steps, "walking"):
         recorder.record(step, foot_contact(env, sensor_cfg))
         loads.record(step.effort, step.joint_velocity, recorder.up)
     return recorder.report(protocol.command[0], env.step_dt, steps), loads.report(protocol.severity)

@@ -8,11 +8,11 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.evaluation.conditions import make_calm, set_faults
+from umc.evaluation.conditions import disable_training_randomization, set_faults
 from umc.evaluation.labels import labels_of
 from umc.evaluation.metrics import Step
 from umc.evaluation.protocol import Protocol
-from umc.evaluation.rollout import begin, drive, progress
+from umc.evaluation.rollout import progress, reset_batch, step_policy
 from umc.evaluation.session import Session, running_all
 from umc.faults import JointKind, find_kind, find_scenario
 from umc.rendering.film_cfg import FILM_SUFFIXES, FilmCfg, film_files
@@ -115,7 +115,7 @@ def film_takes(
     from umc.mdp import fault_state
     from umc.rendering.camera import CAMERA, FollowCamera, camera_cfg
 
-    make_calm(session.env_cfg, protocol.command, 1, protocol.steps, protocol.seed)
+    disable_training_randomization(session.env_cfg, protocol.command, 1, protocol.steps, protocol.seed)
     set_faults(session.env_cfg, protocol)
     setattr(session.env_cfg.scene, CAMERA, camera_cfg(*cfg.size))
     falls = FallDetector(session.env_cfg)
@@ -126,7 +126,7 @@ def film_takes(
 
     def record(name: str, policy: LoadedPolicy) -> Take:
         nonlocal camera
-        obs = begin(env, protocol)
+        obs = reset_batch(env, protocol)
         state = fault_state(env)
         if camera is None:
             falls.resolve(env)
@@ -134,7 +134,7 @@ def film_takes(
         camera.restart()
         take = Take(name)
         start, distance = (env.scene["robot"].data.root_pos_w.torch - env.scene.env_origins)[0, :2].clone(), 0.0
-        for step in drive(env, policy, obs, cfg.steps, None):
+        for step in step_policy(env, policy, obs, cfg.steps, None):
             bar.update()
             _note_events(take, step, state, falls.fallen(env))
             if take.failed is None and step.number == cfg.onset and cfg.has_faults:

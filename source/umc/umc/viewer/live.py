@@ -97,14 +97,14 @@ def session_without_policy(options: argparse.Namespace, overrides: list[str]) ->
 
 def _configure(session: Session, protocol: Protocol) -> None:
     """Prepare a task for the viewer and for manual faults."""
-    from umc.evaluation.conditions import FAULT_TERM, make_calm, set_faults
+    from umc.evaluation.conditions import FAULT_TERM, disable_training_randomization, set_faults
     from umc.mdp import CommandFaultsCfg
     from umc.viewer.patches import patch_viser_visualizer
     from umc.viewer.scene import visualizer_cfg
 
     patch_viser_visualizer()
     cfg, options = session.env_cfg, session.options
-    make_calm(cfg, protocol.command, options.num_envs or 1, protocol.steps, protocol.seed)
+    disable_training_randomization(cfg, protocol.command, options.num_envs or 1, protocol.steps, protocol.seed)
     set_faults(cfg, protocol)
     if options.ledger is not None:
         getattr(cfg.events, FAULT_TERM).params["ledger"] = str(options.ledger)
@@ -140,7 +140,7 @@ def _play(
     """Step the policy, episode after episode."""
     import torch
 
-    from umc.evaluation.rollout import begin, drive
+    from umc.evaluation.rollout import reset_batch, step_policy
     from umc.mdp import FaultBoard
     from umc.viewer.panel import Panel
     from umc.viewer.scene import Scene
@@ -151,10 +151,10 @@ def _play(
     actor = _Actor(policy, panel, env.action_manager.total_action_dim)
     print(f"viewer: {scene.url(session.options.host or HOST)} (press Ctrl-C to end)", flush=True)
     while True:
-        obs = begin(env, protocol)
+        obs = reset_batch(env, protocol)
         panel.say("")
         due = time.monotonic()
-        for step in drive(env, actor, obs, protocol.steps, None):
+        for step in step_policy(env, actor, obs, protocol.steps, None):
             if panel.follows:
                 scene.follow(panel.env_id)
             panel.record()
