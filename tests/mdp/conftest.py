@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A robot that UMC does not ship."""
+"""A robot that is not part of UMC."""
 
 import pytest
 from pxr import Gf, Usd, UsdGeom, UsdPhysics

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What add_faults makes of the cfgs of other people's tasks, before there is a simulation."""
+"""`add_faults` changes the cfgs of tasks outside UMC, before there is a simulation."""
 
 import copy
 from types import SimpleNamespace
@@ -115,7 +115,7 @@ def test_the_mask_has_the_joints_of_the_observations():
     assert "asset_cfg" not in add(cfg).observations.joint_mask.mask.params
 
 
-def test_a_critic_goes_on_seeing_the_truth_even_where_it_shared_the_policys_cfg():
+def test_a_critic_reads_true_values_even_if_it_shared_the_policys_cfg():
     cfg = go2()
     cfg.observations.critic = cfg.observations.policy
     add(cfg)
@@ -182,17 +182,6 @@ def test_presets_are_changed_in_every_variant_whether_hydra_has_chosen_or_not():
     assert late.to_dict() == add(early).to_dict()
 
 
-def test_a_cfg_that_goes_through_hydra_keeps_order_and_faults():
-    cfg = add(UnitreeGo2FlatEnvCfg(), num_joints=(1, 3))
-    values = cfg.to_dict()
-    values["events"]["faults"]["params"]["num_joints"] = [1, 1]
-    cfg.from_dict(values)
-    assert next(iter(vars(cfg.events))) == "begin_faults"
-    assert tuple(cfg.events.faults.params["num_joints"]) == (1, 1)
-    with pytest.raises(UmcError, match="already"):  # its functions are names now
-        add(cfg)
-
-
 class FaultyGo2EnvCfg(UnitreeGo2FlatEnvCfg):
     """What a user writes: a subclass of the task's cfg."""
 
@@ -211,11 +200,13 @@ def test_isaac_labs_commands_resolve_such_a_task(monkeypatch):
     try:
         overrides = ["physics=ovphysx", "env.events.faults.params.num_joints=[1,3]", "env.events.faults.params.seed=5"]
         plain, _ = resolve_task_config("Faulty-Go2", None, overrides=overrides)
-        # an override that only Hydra itself understands sends the whole cfg through text
+        # an override that only Hydra itself understands sends the complete cfg through text
         through_text, _ = resolve_task_config("Faulty-Go2", None, overrides=[*overrides, *HYDRA_QUIET])
     finally:
         del gym.registry["Faulty-Go2"]
     assert isinstance(through_text.observations.policy.joint_pos.params["func"], str)
+    with pytest.raises(UmcError, match="already"):  # its functions are names now
+        add(through_text)
     for cfg in (plain, through_text):
         assert (type(cfg.sim.physics).__name__, next(iter(vars(cfg.events)))) == ("OvPhysxCfg", "begin_faults")
         assert list(cfg.events.faults.params["num_joints"]) == [1, 3]
@@ -256,7 +247,7 @@ def test_commands_that_fail_get_the_term_that_lets_them():
     assert "asset_cfg" not in cfg.observations.policy.actions.params  # it has no action of its own
 
 
-def test_umcs_own_task_is_what_add_faults_makes_of_its_healthy_twin():
+def test_add_faults_makes_umcs_own_task_of_its_healthy_cfg():
     own, cfg = A1Stage2EnvCfg(), A1Stage2EnvCfg()
     for name, func in (("joint_pos", lab.joint_pos_rel), ("joint_vel", lab.joint_vel_rel), ("last_action", None)):
         term = vars(cfg.observations.policy)[name]
@@ -342,7 +333,7 @@ def with_policy(**terms):
         (lambda: preset(default=go2()), {}, "not _Preset; choose with resolve_presets first"),
     ],
 )
-def test_a_mistake_is_one_line_and_changes_nothing(cfg, parameters, message):
+def test_invalid_input_is_refused_in_one_line_and_changes_nothing(cfg, parameters, message):
     cfg = cfg()
     before = repr(cfg)
     with pytest.raises(UmcError, match=message) as error:
@@ -351,7 +342,7 @@ def test_a_mistake_is_one_line_and_changes_nothing(cfg, parameters, message):
     assert repr(cfg) == before
 
 
-def test_what_shall_tell_the_truth_is_left_alone():
+def test_terms_without_a_quantity_stay_true():
     cfg = with_policy(effort=ObservationTermCfg(func=lab.joint_effort), heat=ObservationTermCfg(func=joint_heat))
     add(cfg, quantities={lab.joint_effort: None, lab.last_action: None})
     policy = cfg.observations.policy

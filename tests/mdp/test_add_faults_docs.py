@@ -41,7 +41,7 @@ def test_five_lines_are_five_lines():
     assert run("num_joints=(1, 3)")["cfg"].events.faults.params["num_joints"] == (1, 3)
 
 
-def test_everything_that_can_be_said_makes_a_task():
+def test_the_block_with_all_parameters_makes_a_task():
     cfg = run('scenarios={"stiff"')["cfg"]
     assert cfg.events.faults.params["asset_cfg"].joint_names == [".*_calf_joint", ".*_thigh_joint"]
     assert list(vars(cfg.actions))[-1] == "command_faults"

@@ -10,23 +10,16 @@ from umc.utils.errors import UmcError
 
 SCENARIOS = ("dropped", "delayed", "dropped+delayed", "normal", "normal", "normal", "normal")
 TWINS = {0: 3, 1: 4, 2: 5}
-"""Envs with faults, and the healthy envs that are told what should arrive there."""
+"""Envs with faults, and the healthy envs that are sent what should arrive there."""
 HEALTHY = 6
-"""Is told what env 0 is told."""
+"""Is sent the same commands as env 0."""
 
 ONSETS, DURATION, EPISODE, STEPS = (1, 9), 14, 32, 64
 """First env steps that show the faults, their length, that of an episode, and of the run: two episodes."""
 
 
 def commands_that_fail(physics: str) -> dict:
-    """Robots in the air get position, velocity and effort targets, some of which do not arrive.
-
-    Args:
-        physics: Name of the engine.
-
-    Returns:
-        What was measured.
-    """
+    """Robots in the air get position, velocity and effort targets, some of which do not arrive."""
     import torch
     import umc.tasks  # noqa: F401
     from isaaclab.envs import ManagerBasedRLEnv
@@ -143,7 +136,7 @@ def said(request, run_engine):
 
 
 @pytest.mark.engine
-def test_robots_move_as_what_arrives_tells_them(said):
+def test_robots_follow_the_commands_that_arrive(said):
     assert said["finite"]
     assert 0.4 < said["lost"] < 0.95
     assert {1, 2, 3, 10} <= set(said["late"])
@@ -154,12 +147,8 @@ def test_robots_move_as_what_arrives_tells_them(said):
 @pytest.mark.engine
 def test_the_first_command_that_fails_answers_the_first_observation_that_shows_the_fault(said):
     assert {onset for episode in said["onsets"] for onset in episode} == set(ONSETS)
-    assert said["first effect"][0] == [onset + 1 for onset in said["onsets"][0]]
-    assert said["first effect"][1] == [onset + 1 for onset in said["onsets"][1]]
-
-
-@pytest.mark.engine
-def test_policies_and_descriptions_know_nothing_of_the_term(said):
+    assert said["first effect"] == [[onset + 1 for onset in episode] for episode in said["onsets"]]
+    # policies and descriptions do not see the action term of the faults
     assert said["widths"] == [36, 36, 36]
     assert said["shown"] == [12, 12, 12, 0]
     assert said["described"] == ["joint_position_action", "joint_velocity_action", "joint_effort_action"]
@@ -185,19 +174,13 @@ def joint_targets():
     return lab.JointPositionActionCfg(asset_name="robot", joint_names=[".*"])
 
 
-@pytest.mark.parametrize("before", [False, True])
-def test_command_faults_without_their_action_term_are_refused(before):
-    actions = {"command_faults": mdp.CommandFaultsCfg(), "joint_pos": joint_targets()}
-    if not before:
-        del actions["command_faults"]
-    with pytest.raises(
-        UmcError, match=r"commands of 'robot' can fail \(dropped\).*add as the last one: command_faults"
-    ):
-        start(actions, scenario="dropped")
-    assert [kind.name for kind in start(actions, scenario="dead").state.kinds] == ["dead"]
-
-
-def test_command_faults_with_their_action_term_are_accepted():
-    other = joint_targets().replace(asset_name="gripper")
-    actions = {"joint_pos": joint_targets(), "command_faults": mdp.CommandFaultsCfg(), "gripper": other, "none": None}
+def test_command_faults_need_their_action_term_as_the_last_of_their_robot():
+    faults, joint_pos = mdp.CommandFaultsCfg(), joint_targets()
+    for actions in ({"joint_pos": joint_pos}, {"command_faults": faults, "joint_pos": joint_pos}):
+        message = r"commands of 'robot' can fail \(dropped\).*add as the last one: command_faults"
+        with pytest.raises(UmcError, match=message):
+            start(actions, scenario="dropped")
+        assert [kind.name for kind in start(actions, scenario="dead").state.kinds] == ["dead"]
+    other = joint_pos.replace(asset_name="gripper")
+    actions = {"joint_pos": joint_pos, "command_faults": faults, "gripper": other, "none": None}
     assert [kind.name for kind in start(actions, scenario="dropped").state.kinds] == ["dropped"]

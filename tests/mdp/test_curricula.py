@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A curriculum changes which faults are planned from its steps on and how hard they hit, and tells the log."""
+"""A curriculum changes which faults are planned from its steps on and their severity, and logs both."""
 
 from types import SimpleNamespace
 
@@ -61,7 +61,7 @@ def test_stages_change_the_plans_of_the_next_episode_and_the_log():
     assert training.planned() == {"dead"}
 
 
-def test_the_level_makes_faults_mild_first():
+def test_the_level_starts_with_mild_faults():
     training = Training(scenario="rom", level_ramp=(100, 200))
     logged, left = [], []
     for step in (0, 100, 150, 200, 1000):
@@ -72,7 +72,7 @@ def test_the_level_makes_faults_mild_first():
     assert left == pytest.approx([1.0, 1.0, 0.65, 0.3, 0.3])
 
 
-def test_a_curriculum_that_makes_no_sense_is_refused():
+def test_an_invalid_curriculum_is_refused():
     with pytest.raises(UmcError, match=r"begin one after another.*\[100, 100\]"):
         Training(stages=[(100, (1, 0, 0, 0)), (100, (0, 1, 0, 0))])
     with pytest.raises(UmcError, match="a first and a later last env step"):

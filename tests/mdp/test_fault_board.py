@@ -8,7 +8,7 @@ from umc.faults import KINDS, MANUAL_FAULT, find_kind, read_ledger
 pytestmark = pytest.mark.engine
 
 ENVS = 3
-"""Env 0 stays healthy, env 1 is broken by hand, env 2 has drawn faults, one of which is healed."""
+"""Env 0 stays healthy, env 1 has manual faults, env 2 has drawn faults, one of which is healed."""
 
 KNEE, HIP = "FL_calf_joint", "FR_hip_joint"
 WEAK = 4.0
@@ -20,15 +20,7 @@ DRAWN_ONSET, BROKEN_AT, HEALED_AT, END = 3, 8, 20, 30
 
 
 def walk(physics: str, ledger: str) -> dict:
-    """A1 under random actions while somebody plays with the board.
-
-    Args:
-        physics: Name of the engine.
-        ledger: What the run writes.
-
-    Returns:
-        What was seen.
-    """
+    """A1 under random actions while the board injects and clears faults."""
     import torch
     import umc.tasks  # noqa: F401
     from isaaclab.envs import ManagerBasedRLEnv
@@ -118,7 +110,7 @@ def run(request, run_engine, tmp_path_factory):
 
 
 def during(seen: dict, name: str) -> list:
-    """What was seen while the joints were broken by hand: physics is told at the end of the step that begins it."""
+    """What was seen while manual faults were on: physics changes at the end of the step that begins them."""
     return seen[name][BROKEN_AT + 1 : HEALED_AT]
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What faults do to A1 on real engines: one run per engine, in which every env has a part to play."""
+"""What faults do to A1 on real engines: one run per engine, in which every env has its own fault."""
 
 import math
 
@@ -17,12 +17,12 @@ AGAIN = 22
 
 EFFORT_LIMIT, VELOCITY_LIMIT, ROM_FRACTION = 1.0, 3.0, 0.3
 
-SLOW, TWIN = 0, 4
-"""Healthy, moving slowly in the air; and its twin with a speed limit it never meets and dead sensors."""
+TWIN = 4
+"""Moving slowly in the air with a speed limit that it never reaches and dead sensors."""
 FAST, WEAK, BASELINE = 1, 2, 7
 """Swinging in the air with less speed; with less torque; healthy."""
 SHORT = 3
-"""Less range of motion in the air: slow like SLOW until STIR, then a sine over the full range."""
+"""Less range of motion in the air: slow until STIR, then a sine over the full range."""
 RUNNER, STUMBLER = 5, 6
 """On the ground under random actions: less speed; less range of motion and dead sensors."""
 SCENARIOS = (8, 7, 6, 5, 4, 7, 2, 8)
@@ -30,14 +30,7 @@ STIR = ONSET + 20
 
 
 def a_day_with_faults(physics: str) -> dict:
-    """Eight A1 live through one episode and the start of the next.
-
-    Args:
-        physics: Name of the engine.
-
-    Returns:
-        What was measured.
-    """
+    """Eight A1 live through one episode and the start of the next."""
     import torch
     import umc.utils.patches
     from isaaclab.assets import ArticulationCfg
@@ -103,7 +96,7 @@ def a_day_with_faults(physics: str) -> dict:
         action = ObservationTermCfg(func=mdp.joint_sensor, params={"func": lab.last_action})
 
     @configclass
-    class Told(ObservationGroupCfg):
+    class Detection(ObservationGroupCfg):
         mask = ObservationTermCfg(func=mdp.joint_mask)
         flag = ObservationTermCfg(func=mdp.fault_flag)
 
@@ -111,7 +104,7 @@ def a_day_with_faults(physics: str) -> dict:
     class Observations:
         sensed: Sensed = Sensed()
         clean: Clean = Clean()
-        told: Told = Told()
+        detection: Detection = Detection()
 
     @configclass
     class Rewards:
@@ -172,9 +165,9 @@ def a_day_with_faults(physics: str) -> dict:
     generator = torch.Generator().manual_seed(0)
     healthy, limits = properties(), data.joint_pos_limits.torch.clone()
     middle, half = limits.mean(-1), (limits[..., 1] - limits[..., 0]) / 2
-    default, mass = data.default_joint_pos.torch.clone(), data.body_mass.torch
+    default = data.default_joint_pos.torch.clone()
     wander = torch.zeros(len(SCENARIOS), 12)
-    names = ("q", "v", "torque", "sensed", "vel", "action", "mask", "flag", "active", "limits", "momentum")
+    names = ("q", "v", "torque", "sensed", "vel", "action", "mask", "flag", "active", "limits")
     log = {name: [] for name in names}
     said = {}
     for number in range(EPISODE + AGAIN):
@@ -193,11 +186,10 @@ def a_day_with_faults(physics: str) -> dict:
         log["sensed"].append(observed["sensed"].clone())
         log["vel"].append(observed["clean"][:, :12].clone())
         log["action"].append(observed["clean"][:, 12:].clone())
-        log["mask"].append(observed["told"][:, :12].clone())
-        log["flag"].append(observed["told"][:, 12:].clone())
+        log["mask"].append(observed["detection"][:, :12].clone())
+        log["flag"].append(observed["detection"][:, 12:].clone())
         log["active"].append(state.active.clone())
         log["limits"].append(data.joint_pos_limits.torch.clone())
-        log["momentum"].append((data.body_com_lin_vel_w.torch * mass.unsqueeze(-1)).sum(1) / mass.sum(1, keepdim=True))
         if number == ONSET:
             said["faulty joints"] = state.joints.tolist()
             said["broken"] = {name: not torch.equal(was, healthy[name]) for name, was in properties().items()}
@@ -218,11 +210,6 @@ def a_day_with_faults(physics: str) -> dict:
     said["torque"] = {str(e): float(log["torque"][after][:, e, joints[e]].abs().max()) for e in (WEAK, FAST, RUNNER)}
     said["torque"]["healthy"] = float(log["torque"][after][:, BASELINE, joints[WEAK]].abs().max())
     said["torque"]["healthy joints"] = float(log["torque"][after][:, WEAK, ~joints[WEAK]].abs().max())
-    acceleration = log["v"].diff(dim=0)[after] / step
-    said["acceleration"] = {
-        "weak": float(acceleration[:, WEAK, joints[WEAK]].abs().median()),
-        "healthy": float(acceleration[:, BASELINE, joints[WEAK]].abs().median()),
-    }
 
     def beyond(e):
         over = torch.maximum(q[:, e] - log["limits"][after][:, e, :, 1], log["limits"][after][:, e, :, 0] - q[:, e])
@@ -233,9 +220,6 @@ def a_day_with_faults(physics: str) -> dict:
     width = (left[:, 1] - left[:, 0]) / (limits[SHORT, :, 1] - limits[SHORT, :, 0])
     said["window"] = width[joints[SHORT]].tolist()
     said["swing"] = float((q[:, SHORT].amax(0) - q[:, SHORT].amin(0))[joints[SHORT]].min())
-    first = slice(ONSET - 1, ONSET + 1)
-    kick = log["v"][first].diff(dim=0)[0]
-    said["kick"] = float((kick[SHORT] - kick[SLOW]).abs().max())
 
     def speed(e):
         faulty = v[:, e, joints[e]].abs()
@@ -247,14 +231,6 @@ def a_day_with_faults(physics: str) -> dict:
 
     said["speed"] = {"air": speed(FAST), "ground": speed(RUNNER)}
     said["speed"]["healthy"] = float(v[:, BASELINE, joints[FAST]].abs().amax(0).min())
-    said["twins apart"] = float((q[:, SLOW] - q[:, TWIN]).abs().max())
-
-    seconds = torch.arange(len(log["momentum"])).view(-1, 1, 1) * step
-    drift = log["momentum"] - torch.tensor([0.0, 0.0, -9.81]) * seconds
-    said["drift"] = {
-        name: float((drift[after][:, e] - drift[ONSET, e]).norm(dim=-1).max())
-        for name, e in (("fast", FAST), ("healthy", BASELINE))
-    }
 
     # sensors: newest frame of the history is the last; entry ONSET - 1 is the first with the fault
     dead = {e: log["sensed"][:, e, :, joints[e]] for e in (TWIN, STUMBLER)}
@@ -274,7 +250,7 @@ def a_day_with_faults(physics: str) -> dict:
         "mask": max(float(log["mask"][:, e].max()) for e in unseen),
         "flag": max(float(log["flag"][:, e].max()) for e in unseen),
     }
-    said["told"] = {
+    said["detected"] = {
         "mask": all(torch.equal(log["mask"][i, e].bool(), joints[e]) for e in dead for i in (ONSET - 1, EPISODE - 2)),
         "mask before": float(log["mask"][: ONSET - 1].max()),
         "flag": [float(log["flag"][ONSET - 2, TWIN].max()), float(log["flag"][ONSET - 1, TWIN].min())],
@@ -292,11 +268,8 @@ def said(request, measured):
     return {"engine": request.param, **measured[request.param]}
 
 
-def test_physics_stays_finite(said):
-    assert said["finite"]
-
-
 def test_engines_break_the_same_joints(measured):
+    assert all(seen["finite"] for seen in measured.values())
     newton, physx = (measured[physics]["faulty joints"] for physics in ENGINES)
     assert newton == physx
     assert [sum(joints) for joints in newton] == [0 if scenario == 8 else 4 for scenario in SCENARIOS]
@@ -310,47 +283,25 @@ def test_faults_set_in_at_their_step_and_again_in_the_next_episode(said):
     assert said["active again"] == broken
 
 
-def test_torque_never_exceeds_what_is_left(said):
+def test_torque_stays_below_the_fault_limit(said):
     assert said["torque"][str(WEAK)] <= EFFORT_LIMIT * 1.001
     assert said["torque"]["healthy"] > 1.5 * EFFORT_LIMIT
     assert said["torque"]["healthy joints"] > 1.5 * EFFORT_LIMIT
 
 
-def test_a_weak_joint_really_accelerates_less(said):
-    assert said["acceleration"]["weak"] < 0.8 * said["acceleration"]["healthy"]
-
-
-def test_a_joint_stays_inside_what_is_left_of_its_range(said):
+def test_a_joint_stays_inside_its_reduced_range(said):
     assert said["window"] == pytest.approx([ROM_FRACTION] * 4, rel=1e-4)
     assert said["overshoot"]["air"] < (0.05 if said["engine"] == "newton_mjwarp" else 0.005)
     assert said["overshoot"]["ground"] < (0.05 if said["engine"] == "newton_mjwarp" else 0.005)
     assert said["swing"] > 0.2  # it does move
 
 
-def test_a_window_sets_in_without_a_kick(said):
-    assert said["kick"] < 1.0
-
-
 def test_speed_stays_below_its_limit(said):
-    air = said["speed"]["air"]
     assert said["speed"]["healthy"] > 1.5 * VELOCITY_LIMIT  # the same motion without the fault
-    assert air["above 1.1"] < 0.01
-    assert air["max"] < 1.5 * VELOCITY_LIMIT
-    assert air["median of the fast"] > 0.85 * VELOCITY_LIMIT  # it limits, it does not stop
-
-
-def test_speed_is_held_on_the_ground(said):
-    assert said["speed"]["ground"]["above 1.1"] < 0.01
-    assert said["speed"]["ground"]["max"] < 1.5 * VELOCITY_LIMIT
-
-
-def test_motion_below_the_limit_is_unchanged(said):
-    assert said["twins apart"] < 1e-4
-
-
-def test_the_speed_limit_is_no_rocket(said):
-    assert said["drift"]["healthy"] < 0.02
-    assert said["drift"]["fast"] < 0.02  # in free fall for 1 s
+    for place in ("air", "ground"):
+        assert said["speed"][place]["above 1.1"] < 0.01
+        assert said["speed"][place]["max"] < 1.5 * VELOCITY_LIMIT
+    assert said["speed"]["air"]["median of the fast"] > 0.85 * VELOCITY_LIMIT  # it limits, it does not stop
 
 
 def test_a_dead_sensor_reads_exactly_0_from_onset_on(said):
@@ -366,13 +317,10 @@ def test_noise_follows_the_group(said):
     assert said["unseen"]["rows"] == 0.0  # clean group, same noise in its parameters
 
 
-def test_undetected_faults_are_not_told(said):
+def test_mask_and_flag_show_detected_faults_from_their_onset_and_no_others(said):
     assert said["unseen"]["mask"] == 0.0
     assert said["unseen"]["flag"] == -1.0
-
-
-def test_detected_faults_are_told_at_onset(said):
-    assert said["told"] == {"mask": True, "mask before": 0.0, "flag": [-1.0, 1.0]}
+    assert said["detected"] == {"mask": True, "mask before": 0.0, "flag": [-1.0, 1.0]}
 
 
 def test_reset_restores_to_the_bit(said):

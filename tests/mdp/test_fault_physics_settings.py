@@ -12,34 +12,21 @@ from umc.utils.errors import UmcError
 ENOUGH = (SOLVER_POSITION_ITERATIONS, SOLVER_VELOCITY_ITERATIONS)
 
 
-def prepared(articulation_props) -> list[tuple[int, int]]:
-    spawn = sim_utils.UsdFileCfg(usd_path="robot.usd", articulation_props=articulation_props)
+def properties(position: int, velocity: int) -> sim_utils.ArticulationRootPropertiesCfg:
+    return sim_utils.ArticulationRootPropertiesCfg(
+        solver_position_iteration_count=position, solver_velocity_iteration_count=velocity
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(properties(4, 0), ENOUGH), (None, ENOUGH), ([properties(20, 40)], (20, 40))]
+)
+def test_a_robot_has_enough_iterations_and_keeps_more(before, after):
+    spawn = sim_utils.UsdFileCfg(usd_path="robot.usd", articulation_props=before)
     cfg = ArticulationCfg(prim_path="/World/Robot", spawn=spawn)
     prepare_robot(cfg)
-    properties = cfg.spawn.articulation_props
-    entries = properties if isinstance(properties, list) else [properties]
-    return [(entry.solver_position_iteration_count, entry.solver_velocity_iteration_count) for entry in entries]
-
-
-def test_isaac_labs_own_robots_have_none():
-    legacy = sim_utils.ArticulationRootPropertiesCfg(
-        solver_position_iteration_count=4, solver_velocity_iteration_count=0
-    )
-    assert prepared(legacy) == [ENOUGH]
-
-
-def test_a_robot_without_properties_gets_some():
-    assert prepared(None) == [ENOUGH]
-
-
-def test_more_are_kept():
-    more = sim_utils.ArticulationRootPropertiesCfg(
-        solver_position_iteration_count=20, solver_velocity_iteration_count=40
-    )
-    assert prepared([more]) == [(20, 40)]
-
-
-def test_a_robot_that_is_not_from_a_file_is_refused():
-    cfg = ArticulationCfg(prim_path="/World/Robot", spawn=None)
+    found = cfg.spawn.articulation_props
+    (found,) = found if isinstance(found, list) else [found]
+    assert (found.solver_position_iteration_count, found.solver_velocity_iteration_count) == after
     with pytest.raises(UmcError, match="spawn it from a file"):
-        prepare_robot(cfg)
+        prepare_robot(ArticulationCfg(prim_path="/World/Robot", spawn=None))

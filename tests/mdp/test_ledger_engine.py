@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two policies meet the same faults: a run on Newton is recorded, and replayed with other actions on both engines."""
+"""Two policies encounter the same faults: a Newton run is recorded and replayed with other actions on both engines."""
 
 import pytest
 from umc.faults import Ledger, read_ledger
@@ -14,18 +14,7 @@ KINDS = {"rom", "locked", "effort", "power_loss", "velocity", "dead", "frozen", 
 
 
 def run_with_faults(physics: str, ledger: str, replay: str | None, actions: int, size: float) -> dict:
-    """Random actions on A1 under every kind of joint and sensor fault.
-
-    Args:
-        physics: Name of the engine.
-        ledger: What the run writes.
-        replay: What it meets; None to draw faults.
-        actions: Seed of the actions.
-        size: Standard deviation of the actions.
-
-    Returns:
-        What physics was told at every switch, read back from it.
-    """
+    """Random actions on A1 under every kind of joint and sensor fault."""
     import torch
     import umc.tasks  # noqa: F401
     from isaaclab.actuators.newton import read_group_parameter
@@ -64,20 +53,20 @@ def run_with_faults(physics: str, ledger: str, replay: str | None, actions: int,
     robot = env.scene["robot"]
     state = mdp.fault_state(env)
     generator = torch.Generator().manual_seed(actions)
-    told, was_on = [], state.faults_on.clone()
+    applied, was_on = [], state.faults_on.clone()
     for _ in range(STEPS):
         env.step(size * torch.randn(ENVS, 12, generator=generator))
         effort = read_group_parameter(robot.actuators, "legs", "clamping", "max_effort")
         for number in range(ENVS):
             if not torch.equal(state.faults_on[number], was_on[number]) and state.step[number] > 0:
-                told.append([number, int(state.episode[number]), int(state.step[number]), effort[number].tolist()])
+                applied.append([number, int(state.episode[number]), int(state.step[number]), effort[number].tolist()])
         was_on = state.faults_on.clone()
-    return {"told": told, "joints": list(robot.joint_names)}
+    return {"applied": applied, "joints": list(robot.joint_names)}
 
 
 @pytest.fixture(scope="module")
 def runs(run_engine, tmp_path_factory):
-    """The recording, and the replays by engine; each is a ledger and what physics was told."""
+    """The recording, and the replays by engine; each is a ledger and the efforts read back from physics."""
     folder = tmp_path_factory.mktemp("ledgers")
 
     def run(name: str, physics: str, replay: str | None, actions: int, size: float) -> tuple[Ledger, dict]:
@@ -101,7 +90,7 @@ def recorded(runs) -> Ledger:
     return runs[0][0]
 
 
-def test_another_policy_meets_the_same_plans(recorded, replayed):
+def test_another_policy_encounters_the_same_plans(recorded, replayed):
     shared = recorded.episodes.keys() & replayed.episodes.keys()
     assert len(shared) >= 2 * ENVS
     assert {kind for key in shared for fault in recorded.episodes[key].faults for kind in fault.severity} == KINDS
@@ -141,16 +130,16 @@ def test_limits_of_joints_are_the_same_but_for_where_their_window_lies(runs, rec
     assert moved > 0.3 * compared  # another policy held the joint elsewhere
 
 
-def test_the_ledger_holds_what_physics_was_told(runs):
+def test_the_ledger_holds_the_effort_limits_of_physics(runs):
     for ledger, said in (runs[0], *runs[1].values()):
-        assert len(said["told"]) > 20
-        for env, episode, step, effort in said["told"]:
+        assert len(said["applied"]) > 20
+        for env, episode, step, effort in said["applied"]:
             limits = ledger.episodes[env, episode].limits_at(step)
             for joint, able in limits.items():
                 assert effort[said["joints"].index(joint)] == pytest.approx(able.effort, rel=1e-6)
 
 
-def test_a_policy_that_falls_meets_further_episodes_and_lengths_are_written(recorded, replayed):
+def test_a_policy_that_falls_has_further_episodes_and_lengths_are_written(recorded, replayed):
     ended = [episode for episode in replayed.episodes.values() if episode.length is not None]
     assert all(1 <= episode.length <= EPISODE for episode in ended)
     beyond = [replayed.episodes[key] for key in replayed.episodes.keys() - recorded.episodes.keys()]

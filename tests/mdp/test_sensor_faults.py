@@ -38,14 +38,7 @@ MASK_VALUES, BIAS_BY, DRIFT_BY, NOISE_STD = [0.0, 0.7], 0.2, 0.5, 0.05
 
 
 def what_sensors_say(physics: str) -> dict:
-    """A1 stand on the ground and move a little, under the eyes of a recorder.
-
-    Args:
-        physics: Name of the engine.
-
-    Returns:
-        What was measured.
-    """
+    """A1 stand on the ground and move a little, while a recorder reads their observations."""
     import copy
 
     import torch
@@ -254,11 +247,8 @@ def said(run_engine):
     return run_engine(what_sensors_say)
 
 
-def test_faults_come_go_and_end(said):
+def test_faults_are_on_in_their_steps_and_a_clean_group_reads_the_true_values(said):
     assert said["on"] == {key: [] if key == str(NORMAL) else list(ON) for key in said["on"]}
-
-
-def test_working_sensors_say_the_truth_to_a_clean_group(said):
     assert said["healthy error"] < 1e-6
     assert said["healthy columns"] < 1e-6
 
@@ -272,18 +262,18 @@ def test_a_dead_sensor_reads_its_mask_value_in_every_group_and_frame(said):
     }
 
 
-def test_a_frozen_sensor_repeats_what_it_said_before_noise_included(said):
+def test_a_frozen_sensor_repeats_its_last_noisy_reading(said):
     missed = said["frozen"].pop("what it misses")
     assert said["frozen"] == dict.fromkeys(said["frozen"], True)
     assert missed > 1e-3  # the joints do move
 
 
-def test_bias_and_drift_are_as_large_as_they_say(said):
+def test_bias_and_drift_have_their_severity(said):
     assert max(said["bias"].values()) < 1e-5
     assert max(said["drift"].values()) < 1e-4
 
 
-def test_noise_has_the_standard_deviation_it_says(said):
+def test_noise_has_its_standard_deviation(said):
     noise = said["noise"]
     assert noise["count"] == 4 * 5 * len(ON)
     # 300 numbers: 4 % is one standard error of the standard deviation, 6 % of the mean and of the correlation
@@ -302,7 +292,7 @@ def test_the_terminal_observation_shows_a_fault_that_sets_in_with_it(said):
     assert said["terminal, before"] == {"dead": False, "mask": False, "next": False}
 
 
-def test_broken_physics_heals_and_its_faults_begin_anew(said):
+def test_non_finite_physics_is_reset_and_its_faults_start_again(said):
     assert said["finite"]
     assert said["final finite"]
     assert said["broken"] == {

@@ -22,15 +22,7 @@ SETTLE, SLIDE = 10, 30
 
 
 def slide(physics: str, terrain: str) -> list[float]:
-    """A1 stands on slippery feet on flat ground, or on the flat border of the tracks.
-
-    Args:
-        physics: Name of the engine.
-        terrain: Name of the ground.
-
-    Returns:
-        Acceleration of each robot down the slope [m/s^2].
-    """
+    """A1 stands on slippery feet on flat ground, or on the flat border of the tracks."""
     import torch
     import umc.utils.patches
     from isaaclab.envs import ManagerBasedRLEnv

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rewards and terminations against small cases worked out by hand; no simulator."""
+"""Rewards, terminations and privileged observations on small examples; no simulator."""
 
 import math
 from types import SimpleNamespace
@@ -36,7 +36,7 @@ def feet(count):
     return SimpleNamespace(name="contact_forces", body_ids=list(range(count)))
 
 
-def test_a_slow_turn_counts_and_swinging_does_not():
+def test_yaw_drift_counts_slow_turns_and_no_swinging():
     env = robot_env(root_ang_vel_b=[[0.0, 0.0, 0.0]] * 3)
     env.num_envs, env.step_dt = 3, 0.02
     env.command_manager = SimpleNamespace(get_command=lambda name: torch.tensor([[0.5, 0.0, 0.1]] * 3))
@@ -62,7 +62,7 @@ def test_a_slow_turn_counts_and_swinging_does_not():
         ([0.5, 0.0, 0.0], [0.8, 0.0, 0.0], 1.0),  # faster is not better
         ([0.5, 0.0, 0.0], [-2.0, 0.0, 0.0], -1.0),
         ([0.0, -0.4, 0.0], [0.5, -0.2, 0.0], 0.5),
-        ([0.0, 0.0, 1.0], [0.5, 0.5, 0.0], 0.0),  # told to stand
+        ([0.0, 0.0, 1.0], [0.5, 0.5, 0.0], 0.0),  # the command is to stand
     ],
 )
 def test_progress_is_the_share_of_the_command(command, velocity, share):
@@ -87,7 +87,7 @@ def test_trot_is_exactly_one_diagonal(forces, reward):
     assert mdp.diagonal_support(ContactEnv([forces]), feet(4)).item() == reward
 
 
-def test_gait_terms_leave_robots_with_a_joint_fault_out(monkeypatch):
+def test_gait_terms_can_skip_robots_with_a_joint_fault(monkeypatch):
     state = SimpleNamespace(broken=torch.tensor([[False, False], [False, True]]))  # a dead sensor alone breaks nothing
     monkeypatch.setattr("umc.mdp.rewards.fault_state", lambda env: state)
     env = ContactEnv([[50.0, 0.0, 0.0, 50.0]] * 2, step_dt=0.02)
@@ -115,13 +115,13 @@ def duty_after(*phases, time_constant=0.5):
     return term, env, value[0].item()
 
 
-def test_leaning_on_one_diagonal_is_uneven_and_standing_is_not():
+def test_standing_on_one_diagonal_is_uneven_and_standing_on_four_feet_is_not():
     assert duty_after([1.0, 1.0, 1.0, 1.0])[2] == pytest.approx(0.0)
     assert duty_after([1.0, 1.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0])[2] > 0.7
     assert duty_after([1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0], time_constant=50.0)[2] < 0.01
 
 
-def test_an_uneven_episode_does_not_burden_the_next_one():
+def test_a_reset_clears_uneven_duty():
     term, env, before = duty_after([1.0, 0.0, 0.0, 1.0])
     assert before > 0.5
     term.reset(torch.tensor([0]))
@@ -161,20 +161,16 @@ def test_only_swinging_feet_are_held_to_a_height_and_only_standing_ones_must_not
     assert mdp.foot_slip(env, feet(2), asset_cfg).item() == pytest.approx(4.0)
 
 
-def test_negative_totals_are_raised_to_zero_and_positive_ones_left_alone():
+def test_totals_that_are_negative_or_not_finite_become_zero():
     terms = torch.tensor([[1.0, -3.0, 9.0], [2.0, -0.5, 9.0]])  # the last column is the term itself, from the last step
     env = SimpleNamespace(reward_manager=SimpleNamespace(_step_reward=terms))
     assert mdp.only_positive(env).tolist() == [2.0, 0.0]
-
-
-def test_a_reward_of_broken_physics_does_not_reach_the_learner():
-    terms = torch.tensor([[NAN, -3.0, 0.0], [math.inf, 1.0, 0.0]])
-    env = SimpleNamespace(reward_manager=SimpleNamespace(_step_reward=terms))
+    terms[:] = torch.tensor([[NAN, -3.0, 0.0], [math.inf, 1.0, 0.0]])
     terms[:, 2] = mdp.only_positive(env)
     assert terms.sum(1).tolist() == [0.0, 1.0]
 
 
-def test_torque_asked_for_counts_even_where_it_is_clipped():
+def test_effort_beyond_counts_commanded_torque_before_clipping():
     actuators = SimpleNamespace(
         computed_effort=proxy([[30.0, 0.0], [-26.0, 3.0], [25.0, -25.0]]),
         applied_effort=proxy([[25.0, 0.0], [-25.0, 3.0], [25.0, -25.0]]),
@@ -199,29 +195,23 @@ def test_any_coordinate_that_is_not_finite_ends_the_episode(broken, value):
 
 
 @pytest.mark.parametrize(
-    ("roll", "pitch", "ends"),
+    ("roll", "pitch", "max_pitch", "ends"),
     [
-        (0.0, 0.0, False),
-        (0.79, 0.0, False),
-        (0.81, 0.0, True),
-        (-0.81, 0.0, True),
-        (0.0, 1.4, False),
-        (0.0, -1.0, False),
+        (0.0, 0.0, 1.6, False),
+        (0.79, 0.0, 1.6, False),
+        (0.81, 0.0, 1.6, True),
+        (-0.81, 0.0, 1.6, True),
+        (0.0, 1.4, 1.6, False),
+        (0.0, -1.0, 1.6, False),
+        (0.0, 1.1, 1.0, True),
     ],
 )
-def test_tilt_is_judged_by_roll_and_pitch_apart(roll, pitch, ends):
+def test_roll_and_pitch_have_limits_of_their_own(roll, pitch, max_pitch, ends):
     from isaaclab.utils.math import quat_from_euler_xyz
 
     quat = quat_from_euler_xyz(torch.tensor([roll]), torch.tensor([pitch]), torch.tensor([2.0]))
     env = robot_env(root_quat_w=quat.tolist())
-    assert mdp.roll_pitch_beyond(env, max_roll=0.8, max_pitch=1.6).item() is ends
-
-
-def test_pitch_limit_is_used():
-    from isaaclab.utils.math import quat_from_euler_xyz
-
-    quat = quat_from_euler_xyz(torch.tensor([0.0]), torch.tensor([1.1]), torch.tensor([0.0]))
-    assert mdp.roll_pitch_beyond(robot_env(root_quat_w=quat.tolist()), max_roll=0.8, max_pitch=1.0).item()
+    assert mdp.roll_pitch_beyond(env, max_roll=0.8, max_pitch=max_pitch).item() is ends
 
 
 def test_the_velocity_error_is_that_in_the_plane_of_the_world():
@@ -230,7 +220,7 @@ def test_the_velocity_error_is_that_in_the_plane_of_the_world():
     assert mdp.planar_velocity_error(env, "base_velocity").tolist() == pytest.approx([0.3, 0.5])
 
 
-def test_power_counts_whichever_way_a_motor_works_and_only_what_it_gives():
+def test_power_is_the_sum_of_absolute_applied_power():
     actuators = SimpleNamespace(applied_effort=proxy([[10.0, -4.0]]), computed_effort=proxy([[99.0, 99.0]]))
     robot = SimpleNamespace(actuators=actuators, data=SimpleNamespace(joint_vel=proxy([[2.0, 3.0]])))
     assert mdp.mechanical_power(SimpleNamespace(scene={"robot": robot})).tolist() == [32.0]
@@ -241,7 +231,7 @@ def test_only_the_named_joints_are_held_to_zero():
     assert mdp.joint_pos_l2(env, SimpleNamespace(name="robot", joint_ids=[0, 2])).tolist() == [4.25]
 
 
-def test_the_critic_is_told_what_start_up_drew_and_again_after_a_reset_of_all(monkeypatch):
+def test_privileged_physics_is_read_at_start_up_and_after_a_reset_of_all_envs(monkeypatch):
     gains = torch.tensor([[50.0, 40.0], [50.0, 60.0]])
     monkeypatch.setattr("umc.mdp.privileged.read_group_parameter", lambda *_: gains)
     data = SimpleNamespace(
@@ -250,10 +240,10 @@ def test_the_critic_is_told_what_start_up_drew_and_again_after_a_reset_of_all(mo
     )
     env = SimpleNamespace(scene={"robot": SimpleNamespace(data=data, actuators=None)}, num_envs=2, device="cpu")
     term, trunk = mdp.randomized_physics(SimpleNamespace(params={}), env), SimpleNamespace(name="robot", body_ids=[1])
-    told = torch.tensor([[0.75, 0.1, 0.2, 0.3, 1.0, 0.8], [1.25, 0.0, 0.0, -0.1, 1.0, 1.2]])
-    torch.testing.assert_close(term(env, trunk, "legs"), told)
+    expected = torch.tensor([[0.75, 0.1, 0.2, 0.3, 1.0, 0.8], [1.25, 0.0, 0.0, -0.1, 1.0, 1.2]])
+    torch.testing.assert_close(term(env, trunk, "legs"), expected)
     data.body_mass.torch[:, 1] = 8.0
     term.reset(torch.tensor([0]))  # one robot that falls changes nothing
-    torch.testing.assert_close(term(env, trunk, "legs"), told)
+    torch.testing.assert_close(term(env, trunk, "legs"), expected)
     term.reset(slice(None))
     assert term(env, trunk, "legs")[:, 0].tolist() == [1.0, 1.0]
