@@ -126,7 +126,7 @@ def test_a_resumed_run_knows_how_far_its_curriculum_is():
     record = planned(*command("mlp_curriculum"), "--max_iterations", "8").record.fields
     put("umc_a1_mlp_curriculum_stage2", "model_5.pt", record, task="UMC-A1-Stage2", stage=2)
     resumed = planned(*command("mlp_curriculum"), "--resume")
-    assert resumed.iterations_behind == 6  # those of numbers 0 to 5
+    assert resumed.iterations_done == 6  # those of numbers 0 to 5
     assert resumed.env_cfg.curriculum.faults.params["stages"] == record["fault_curriculum"]
 
 
@@ -168,9 +168,10 @@ def built(plan, monkeypatch):
     monkeypatch.setattr("umc.mdp.fault_state", lambda _: SimpleNamespace(episode=None))
     faults = SimpleNamespace(begin_episode=lambda envs: handed.update(drawn_again=envs))
     monkeypatch.setattr("umc.mdp.fault_terms.joint_faults_of", lambda _: faults)
-    monkeypatch.setattr(launch, "_library", lambda _: (wrap, lambda *_, **__: SimpleNamespace(env_counters={})))
+    runner = SimpleNamespace(env=env, env_counters={})
+    monkeypatch.setattr(launch, "_library", lambda _: (wrap, lambda *_, **__: runner))
     monkeypatch.setattr(launch, "load_start", lambda *_: None)
-    launch._build(plan, contextlib.ExitStack())
+    launch._load(plan, launch._build(plan, contextlib.ExitStack()))
     return handed
 
 

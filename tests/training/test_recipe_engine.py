@@ -49,7 +49,7 @@ def test_a_killed_recipe_goes_on_where_it_was(tmp_path):
     out = second.stdout + second.stderr
     assert second.returncode == 0, out
     assert "[1/2] Stage 1, 1: done before" in out
-    assert "[2/2] Stage 2, 1: going on after iteration " in out
+    assert "[2/2] Stage 2, 1: resuming after iteration " in out
     assert "recipe tiny is through" in out
     assert "[Warning]" not in out  # PhysX has three at every start
     assert "[PhysX]" not in out

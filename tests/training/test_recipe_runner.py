@@ -201,7 +201,7 @@ def test_killed_at_any_point_it_goes_on_from_there(place):
     assert "--resume" in resumed
     number = int(Path(flag(resumed, "checkpoint")).stem.removeprefix("model_"))
     assert 2 <= number < 400
-    assert f"going on after iteration {number + 1}, {400 - number - 1} iterations" in second.stdout
+    assert f"resuming after iteration {number + 1}, {400 - number - 1} iterations" in second.stdout
     assert len(list(place.glob("logs/rsl_rl/umc_a1_mlp_stage2/*"))) == 1
     assert second.stdout.count("done before") == 1
 

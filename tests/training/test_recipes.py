@@ -53,7 +53,7 @@ def test_a_recipe_lies_over_its_family():
     own = read_recipe("a1_mlp_cpu")
     assert "env.scene.terrain=flat" in own.phases[0].overrides  # by the family's entry of the robot
     # Stage 2 begins with the third
-    assert [phase.goes_on for phase in own.phases] == [False, True, False]
+    assert [phase.resumes for phase in own.phases] == [False, True, False]
     assert own.phases[1].last_iteration == own.phases[0].iterations + own.phases[1].iterations
     # what a phase sets stays for those that follow, unless they set it themselves
     first, second = (dict(token.split("=", 1) for token in phase.overrides) for phase in own.phases[:2])
@@ -130,7 +130,7 @@ def test_an_ablation_is_the_unchanged_recipe_from_its_stage_1_on():
     # who names no other recipe is varied itself
     assert read_recipe("g1_mlp_ratio_1110_cpu").phases[0].source == Source(recipe="g1_mlp_cpu", stage=1)
     as_unchanged = [dataclasses.replace(phase, agent="mlp", source=None) for phase in varied.phases]
-    assert as_unchanged == [dataclasses.replace(phase, behind=0) for phase in unchanged]
+    assert as_unchanged == [dataclasses.replace(phase, iterations_before=0) for phase in unchanged]
     # one that starts from nothing cannot borrow the settings of a Stage 2
     with pytest.raises(UmcError, match="no recipe g1_mlp_one_stage_cpu"):
         read_recipe("g1_mlp_one_stage_cpu")

@@ -8,6 +8,7 @@ import contextlib
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import dummy_training as dummy
 import pytest
@@ -49,11 +50,13 @@ def no_simulator(monkeypatch, cfg=None):
 
     def build(plan, _cleanup):
         runner = dummy.build(plan.folder, cfg=cfg)
-        launch.begin(plan, runner, plan.env_cfg, plan.agent_cfg)
+        runner.env.unwrapped = None
         return runner
 
     monkeypatch.setattr("isaaclab.app.launch_simulation", lambda *_: contextlib.nullcontext())
     monkeypatch.setattr(launch, "_build", build)
+    faults = SimpleNamespace(begin_episode=lambda _: None)
+    monkeypatch.setattr("umc.mdp.fault_terms.joint_faults_of", lambda _: faults)
 
 
 def test_resume_goes_on_with_what_the_run_began_with(place):

@@ -118,7 +118,7 @@ def test_everything_is_trained_once_and_may_be_prolonged(sweep, tmp_path, capsys
     assert sweep({"seeds": [3, 4]}, *STAGE2, "--num_envs", "8") == 0
     assert "sweep of 4 trainings, 4 are there already" in capsys.readouterr().out
     assert sweep({"seeds": [3, 4, 5]}, *STAGE2, "--num_envs", "8", "--max_iterations", "3") == 0
-    assert "going on with mlp, Stage 1, seed 3" in capsys.readouterr().out
+    assert "resuming mlp, Stage 1, seed 3" in capsys.readouterr().out
     assert [(record["max_iterations"], record["starts"]) for record in records(tmp_path)] == [
         (3, 2),
         (3, 2),
@@ -204,7 +204,7 @@ def test_killed_it_leaves_no_training_behind_and_the_same_command_goes_on(sweep,
     first.wait()
     # waits until the training has saved, by which it gives the sweep's lock back
     assert sweep({"seeds": [1]}, *STAGE1, "agent.wait=1") == 0
-    assert "going on with mlp, Stage 1, seed 1" in capsys.readouterr().out
+    assert "resuming mlp, Stage 1, seed 1" in capsys.readouterr().out
     assert [(record["status"], record["starts"]) for record in records(tmp_path)] == [("finished", 2)]
 
 

@@ -48,5 +48,5 @@ def test_two_workers_train_stop_and_go_on(tmp_path, monkeypatch, capfd):
     assert run_sweep([*SWEEP, "agent.wait=1"]) == 0
     assert statuses(tmp_path) == ["finished"] * 2
     out = capfd.readouterr().out
-    assert out.count("going on with mlp, Stage 1, seed ") == 2
+    assert out.count("resuming mlp, Stage 1, seed ") == 2
     assert "2 at once" in out

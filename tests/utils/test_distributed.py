@@ -21,7 +21,7 @@ from umc.faults import FaultSchedule, FaultState
 from umc.rl.checkpoint import checkpoints_in, read_checkpoint
 from umc.training import task_cfg as resolve
 from umc.training import train as launch
-from umc.training.plan import Plan, share_plan
+from umc.training.plan import Plan, broadcast_plan
 from umc.utils import distributed
 from umc.utils.distributed import Ranks, ranks_from_env, without_ranks
 from umc.utils.errors import UmcError
@@ -229,7 +229,7 @@ def test_processes_that_share_a_gpu_are_refused(monkeypatch, device, others, ref
     chosen.env_cfg = SimpleNamespace()
     expected = pytest.raises(UmcError, match="each needs one of its own") if refused else contextlib.nullcontext()
     with expected:
-        share_plan(cast(Plan, chosen))
+        broadcast_plan(cast(Plan, chosen))
 
 
 def several(monkeypatch, rank):

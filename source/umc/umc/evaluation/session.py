@@ -111,10 +111,10 @@ def running_all(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Load
 
     from umc.rl.policy import load_policy
     from umc.training.plan import cpu_threads
-    from umc.utils.console import drop_known_warnings, drop_physx_news, quiet
+    from umc.utils.console import drop_known_warnings, filter_physx_messages, quiet
 
     drop_known_warnings()
-    drop_physx_news(session.env_cfg, session.device)
+    filter_physx_messages(session.env_cfg, session.device)
     threads = cpu_threads() if session.device == "cpu" else None
     if threads is not None:
         torch.set_num_threads(threads)

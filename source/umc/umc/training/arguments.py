@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line of ``scripts/train.py``, and what can be told wrong about it before anything slow is imported."""
+"""The command line of ``scripts/train.py``, and its checks before anything slow is imported."""
 
 from __future__ import annotations
 
@@ -130,9 +130,9 @@ def parse(argv: list[str]) -> TrainRequest:
         if options.checkpoint is not None:
             raise UmcError("--resume goes on in the folder of its checkpoint; leave out --run_dir or --checkpoint")
         options.checkpoint = str(options.run_dir)
-    shipped = is_pretrained(options.checkpoint)
-    checkpoint = None if shipped else checked_checkpoint(options.checkpoint)
-    if shipped and (options.resume or options.no_pretrained):
+    pretrained = is_pretrained(options.checkpoint)
+    checkpoint = None if pretrained else checked_checkpoint(options.checkpoint)
+    if pretrained and (options.resume or options.no_pretrained):
         other = "--resume" if options.resume else "--no_pretrained"
         raise UmcError(f"--checkpoint {PRETRAINED} starts from a pretrained policy; leave out {other}")
     if options.quick and (options.resume or options.checkpoint):
@@ -145,6 +145,6 @@ def parse(argv: list[str]) -> TrainRequest:
     task = checked_task(options.task)
     robot, stage = task_parts(task)
     agent, spec = checked_agent(options.agent, task, options.rl_library)
-    if shipped:
+    if pretrained:
         checkpoint, _ = find_pretrained(options.checkpoint, robot, spec.stage1 or spec.name, 1)
     return TrainRequest(task, robot, stage, agent, spec, overrides, options, checkpoint)

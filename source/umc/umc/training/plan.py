@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a training run is going to do, decided and checked before the simulation starts."""
+"""Decide and check what a training run does before the simulation starts."""
 
 from __future__ import annotations
 
@@ -43,11 +43,10 @@ from umc.utils.naming import experiment_folder, library_of
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, parent, read_record
 
 STAGE2_KEYS = ("env.events.faults", "env.events.begin_faults", "agent.experiment_name")
-"""Overrides that a Stage 1 trained on the way must not take over: it has no faults, and its own folder."""
-
+"""Overrides that do not hold for a Stage 1 trained first: it has no faults, and its own folder."""
 
 REMEMBERED = ("num_envs", "max_iterations")
-"""Fields of ``run.json`` that a run goes on with, beside those that every record has."""
+"""Fields of ``run.json`` that ``--resume`` needs beside those that every record has."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +64,7 @@ CPU_SIZES = {
     "transformer_small32": Sizes(num_envs=256, max_iterations=1000),
     "transformer_small64": Sizes(num_envs=256, max_iterations=1000),
 }
-"""What one to two CPU cores carry in one stage, by network. MLP: 256 envs learned more per minute than 512, and A1
+"""Sizes of one stage for one to two CPU cores, by network. MLP: 256 envs learned more per minute than 512, and A1
 walked after 700 iterations (37 min, ovphysx, measured on two shared cores). Of the small transformers, which learn from
 about 3,500 and 2,000 samples/s, an iteration of as many envs learns for 9 s and 15 s."""
 
@@ -95,11 +94,11 @@ class Plan:
     physics: str
     """Name of the engine preset."""
     start_from: Path | None
-    """Checkpoint whose weights the run starts from, or that it goes on with; None starts from nothing."""
+    """Checkpoint whose weights the run loads, or that it resumes; None starts from nothing."""
     record: RunRecord
     """The run's ``run.json``; not written yet."""
     remarks: list[str]
-    """What the user should know."""
+    """Lines for the user."""
 
     @property
     def folder(self) -> Path:
@@ -108,12 +107,12 @@ class Plan:
 
     @property
     def resume(self) -> bool:
-        """Whether the run goes on in its folder."""
+        """Whether the run resumes in its folder."""
         return self.request.options.resume
 
     @property
-    def iterations_behind(self) -> int:
-        """Iterations that a run that goes on has behind it."""
+    def iterations_done(self) -> int:
+        """Iterations of a resumed run so far."""
         if not self.resume or self.start_from is None:
             return 0
         return checkpoint_info(read_checkpoint(self.start_from), self.start_from).iteration + 1
@@ -136,7 +135,7 @@ def stage1_agent(request: TrainRequest) -> str | None:
 
 
 def stage1_overrides(overrides: list[str]) -> list[str]:
-    """Return the overrides that also hold for a Stage 1 trained on the way."""
+    """Return the overrides that also hold for a Stage 1 trained first."""
     return [token for token in overrides if not override_key(token).startswith(STAGE2_KEYS)]
 
 
@@ -172,7 +171,7 @@ def make_plan(request: TrainRequest) -> Plan:
         seed = record.fields["seed"] if request.options.seed is None else request.options.seed
         remembered = Sizes(record.fields["num_envs"], record.fields["max_iterations"])
         apply_sizes(request, env_cfg, agent_cfg, remembered, typed)
-        remarks.append(f"going on with {start_from}")
+        remarks.append(f"resuming {start_from}")
         if record.fields.get("device", device) != device:
             remarks.append(f"it ran on {record.fields['device']} so far (--device)")
     else:
@@ -220,11 +219,11 @@ def make_plan(request: TrainRequest) -> Plan:
     env_cfg.log_dir = str(record.path.parent)
     plan = Plan(request, env_cfg, agent_cfg, device, facts["physics"], start_from, record, remarks)
     if plan.resume:
-        require_iterations_left(plan.iterations_behind, agent_cfg.max_iterations)
+        require_iterations_left(plan.iterations_done, agent_cfg.max_iterations)
     return plan
 
 
-def share_plan(plan: Plan) -> None:
+def broadcast_plan(plan: Plan) -> None:
     """Give the plans of all ranks rank 0's run folder and checkpoint; raise UmcError if a rank does not see it."""
     if not ranks_from_env().several:
         return
@@ -291,7 +290,7 @@ def apply_sizes(
 
 
 def _cpu_sizes(request: TrainRequest, env_cfg: Any, agent_cfg: Any) -> list[str]:
-    """Write what a CPU carries into the cfgs where the user said nothing, and say so."""
+    """Write the sizes for a CPU into the cfgs where the user gave none; return a remark about them."""
     options, keys = request.options, {override_key(token) for token in request.overrides}
     sizes, chosen = cpu_sizes(request.spec), []
     if options.num_envs is None and "env.scene.num_envs" not in keys:
@@ -309,8 +308,8 @@ def _start(request: TrainRequest) -> Path | None:
     agent = stage1_agent(request)
     if request.checkpoint is not None or agent is None:
         return request.checkpoint
-    shipped = not request.options.no_pretrained
-    path = find_stage1(request.logs, request.robot, agent, request.library, shipped)
+    pretrained = not request.options.no_pretrained
+    path = find_stage1(request.logs, request.robot, agent, request.library, pretrained)
     if path is None:
         raise UmcError(f"no Stage 1 checkpoint of {request.robot} and {agent}; train Stage 1 or give --checkpoint")
     info = checkpoint_info(read_checkpoint(path), path)
@@ -340,9 +339,9 @@ def _about_start(path: Path, env_cfg: Any) -> list[str]:
 
 
 def _adopt_critic(request: TrainRequest, path: Path, agent_cfg: Any) -> list[str]:
-    """Learn values by an MLP where the checkpoint's critic is one and the user said nothing, and say so."""
-    told = any(override_key(token) == MLP_CRITIC_KEY for token in request.overrides)
-    if told or not needs_mlp_critic(read_checkpoint(path).get("critic_state_dict", ()), agent_cfg):
+    """Use an MLP critic if the checkpoint has one and the user did not choose; return a remark about it."""
+    given = any(override_key(token) == MLP_CRITIC_KEY for token in request.overrides)
+    if given or not needs_mlp_critic(read_checkpoint(path).get("critic_state_dict", ()), agent_cfg):
         return []
     agent_cfg.mlp_critic = True
     request.overrides = [*request.overrides, f"{MLP_CRITIC_KEY}=true"]  # kept, so that --resume has it
@@ -396,13 +395,13 @@ def require_remembered(fields: Mapping[str, Any], path: Path) -> None:
 
 
 def cpu_sizes(spec: AgentSpec) -> Sizes:
-    """Return what a CPU carries; an agent with the iterations of both stages in one gets as many times more."""
+    """Return the sizes for a CPU; an agent that has the iterations of both stages in one gets twice as many."""
     sizes = CPU_SIZES_LARGE_MODEL if is_large(spec) else CPU_SIZES[spec.network.removeprefix("nm_")]
     return dataclasses.replace(sizes, max_iterations=sizes.max_iterations * spec.iterations // STAGE_ITERATIONS)
 
 
 def is_large(spec: AgentSpec) -> bool:
-    """Whether an agent's network is one of those whose products are worth several threads."""
+    """Return whether an agent's network is large enough for several threads."""
     return spec.network.removeprefix("nm_") not in CPU_SIZES
 
 

@@ -39,7 +39,7 @@ Overrides = list[Annotated[str, AfterValidator(_override)]]
 
 
 class Section(FileModel):
-    """Section of a recipe; a key without a value is as good as left out."""
+    """Section of a recipe; a key without a value is treated as left out."""
 
     @model_validator(mode="before")
     @classmethod
@@ -145,20 +145,20 @@ class Phase:
     """All that hold in it, the engine preset included."""
     source: Source | None = None
     """Where its weights come from; None: from the phase before it, or from nothing."""
-    goes_on: bool = False
+    resumes: bool = False
     """Whether it resumes the run of the phase before it, optimizer and iterations included."""
-    behind: int = 0
-    """Iterations of its run before it."""
+    iterations_before: int = 0
+    """Iterations of the resumed run before it."""
 
     @property
     def title(self) -> str:
-        """Name on the screen."""
+        """Name in messages."""
         return f"Stage {self.stage}, {self.name}"
 
     @property
     def last_iteration(self) -> int:
         """Iterations of its run when it is done."""
-        return self.behind + self.iterations
+        return self.iterations_before + self.iterations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,7 +238,7 @@ def _phase(phase: PhaseFile, file: RecipeFile, agent: str, stage: int, before: P
     if anew and before is None:
         raise UmcError(f"{where}: 'from: {BEFORE}' needs a phase before it in the same stage; leave it out")
     source = None if anew else phase.source
-    goes_on = before is not None and phase.source is None
+    resumes = before is not None and phase.source is None
     inherited = before.overrides if before is not None and source is None else _tokens(file)
     number = 1 if before is None else before.number + 1
     return Phase(
@@ -252,8 +252,8 @@ def _phase(phase: PhaseFile, file: RecipeFile, agent: str, stage: int, before: P
         num_envs=phase.num_envs or file.num_envs,
         overrides=tuple(merged_overrides(inherited, _tokens(phase))),
         source=source,
-        goes_on=goes_on,
-        behind=before.last_iteration if before is not None and goes_on else 0,
+        resumes=resumes,
+        iterations_before=before.last_iteration if before is not None and resumes else 0,
     )
 
 

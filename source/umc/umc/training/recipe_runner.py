@@ -147,8 +147,9 @@ class RecipeRun:
         title = f"[{number + 1}/{len(self.recipe.phases)}] {phase.title}"
         files = checkpoints_in(run)
         while (done := _iterations(files[-1]) if files else 0) < phase.last_iteration:
-            words = f"going on after iteration {done}" if done > phase.behind else "starting"
-            print(f"{title}: {words}, {phase.last_iteration - max(done, phase.behind)} iterations", flush=True)
+            words = f"resuming after iteration {done}" if done > phase.iterations_before else "starting"
+            left = phase.last_iteration - max(done, phase.iterations_before)
+            print(f"{title}: {words}, {left} iterations", flush=True)
             entry["status"] = "running"
             self._write()
             started, before, hung = time.monotonic(), files, False
@@ -199,7 +200,8 @@ class RecipeRun:
         """
         phases = self.recipe.phases
         work = [phase.iterations * (phase.num_envs or record["num_envs"]) for phase in phases]
-        share = min(max(iteration - phases[number].behind, 0), phases[number].iterations) / phases[number].iterations
+        phase = phases[number]
+        share = min(max(iteration - phase.iterations_before, 0), phase.iterations) / phase.iterations
         done = sum(work[:number]) + share * work[number]
         left = (sum(work) - done) * record["num_steps_per_env"] / rate
         return f"whole recipe {done / sum(work):.0%}, ETA {_duration(left)}"
@@ -213,7 +215,7 @@ class RecipeRun:
             flags += ["--num_envs", str(phase.num_envs)]
         if recipe.device is not None:
             flags += ["--device", recipe.device]
-        if resumed is not None or phase.goes_on:
+        if resumed is not None or phase.resumes:
             flags += ["--resume", "--checkpoint", str(resumed or self._start(number))]
         else:
             flags += ["--run_dir", str(self._run_dir(number))]
@@ -226,7 +228,7 @@ class RecipeRun:
         entries, phase = self.state["phases"], self.recipe.phases[number]
         if number < len(entries):
             return Path(entries[number]["run_dir"])
-        if phase.goes_on:
+        if phase.resumes:
             return self._run_dir(number - 1)
         experiment = experiment_name(self.recipe.robot, phase.agent, phase.stage)
         place = experiment_folder(self.logs, experiment, self.recipe.library)

@@ -271,7 +271,7 @@ class Sweep:
             if training is None:
                 continue
             self.waiting.remove(training)
-            verb = "going on with" if training.last_checkpoint(self.logs) else "starting"
+            verb = "resuming" if training.last_checkpoint(self.logs) else "starting"
             print(f"{verb} {training.label}", flush=True)
             work = executor.Job((*process.UMC, "train", *training.arguments(self.logs)), log=self.log(training))
             self.started[training.key] = time.monotonic()

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""``umc train``: trains one stage, and the one before it if that is missing."""
+"""``umc train``: train one stage, and the one before it if that is missing: parse, plan, build, load, learn, record."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import DESCRIPTION, EXAMPLES, TrainRequest, add_arguments, parse
 from umc.training.command_line import asks_for_help, show_help
 from umc.utils.cli import run_main
-from umc.utils.console import drop_known_warnings, drop_physx_news, quiet
+from umc.utils.console import drop_known_warnings, filter_physx_messages, quiet
 from umc.utils.distributed import (
     RankLostError,
     broadcast_object,
     check_flag,
-    check_stage1_on_the_way,
+    check_stage1_possible,
     connect,
     disconnect,
     peers,
@@ -37,6 +37,7 @@ from umc.utils.process import end_with_parent, program, run_umc, typed
 from umc.utils.provenance import FINISHED
 
 if TYPE_CHECKING:
+    from umc.rl.checkpoint import CheckpointInfo
     from umc.rl.runner import TrainingRun
     from umc.training.plan import Plan
 
@@ -63,23 +64,24 @@ def _run(argv: list[str]) -> int:
         return run_sweep(argv)
     ranks = ranks_from_env()
     if not ranks.several and "--distributed" not in argv:
-        return _work(argv)
+        return _train_task(argv)
     check_flag("--distributed" in argv, ranks)
-    with contextlib.ExitStack() as silence:
+    with contextlib.ExitStack() as output:
         if not ranks.first:
-            nowhere = silence.enter_context(open(os.devnull, "w"))
-            silence.enter_context(contextlib.redirect_stdout(nowhere))
+            nowhere = output.enter_context(open(os.devnull, "w"))
+            output.enter_context(contextlib.redirect_stdout(nowhere))
         connect(ranks, shlex.join(argv))
-        status = _work(argv)
-        disconnect()  # after an error nobody may wait for a process that is gone
+        status = _train_task(argv)
+        disconnect()  # not after an error: another process may be gone
         return status
 
 
-def _work(argv: list[str]) -> int:
+def _train_task(argv: list[str]) -> int:
+    """Parse a command line, plan its run and train it; return the exit status."""
     request = run_on_all_ranks(lambda: parse(argv))
 
-    # from here on imports take seconds
-    from umc.training.plan import claim_folder, make_plan, needs_stage1, share_plan
+    # imported late: these take seconds
+    from umc.training.plan import broadcast_plan, claim_folder, make_plan, needs_stage1
     from umc.training.task_cfg import add_launcher_options
 
     request.options.seed = broadcast_object(request.options.seed)  # -1 has been drawn
@@ -90,11 +92,11 @@ def _work(argv: list[str]) -> int:
 
         return run_quick(request)
     if broadcast_object(run_on_all_ranks(lambda: needs_stage1(request))):
-        run_on_all_ranks(lambda: check_stage1_on_the_way(ranks_from_env()))
+        run_on_all_ranks(lambda: check_stage1_possible(ranks_from_env()))
         train_stage1(request)
     with quiet():
         plan = run_on_all_ranks(lambda: make_plan(request))
-    share_plan(plan)
+    broadcast_plan(plan)
     run_on_all_ranks(lambda: claim_folder(plan))
     checkpoint = train(plan, argv)
     print(f"checkpoint: {checkpoint}", flush=True)
@@ -126,7 +128,7 @@ def train(plan: Plan, argv: list[str]) -> Path:
     """Simulate, learn and record how it ended; return the last checkpoint. ``argv`` goes into ``run.json``."""
     from umc.rl.runner import TrainingInterrupted
 
-    say_what_comes(plan)
+    print_plan(plan)
     if plan.resume and plan.record.writes:
         remove_leftovers(plan.folder)
     plan.record.start(argv)
@@ -144,7 +146,7 @@ def train(plan: Plan, argv: list[str]) -> Path:
     return checkpoint
 
 
-def say_what_comes(plan: Plan) -> None:
+def print_plan(plan: Plan) -> None:
     """Print what the run is going to do."""
     request, env_cfg, agent_cfg = plan.request, plan.env_cfg, plan.agent_cfg
     model = f"{request.spec.name} model" + ("" if request.library == LIBRARIES[0] else f" by {request.library}")
@@ -176,13 +178,13 @@ def resume_command(plan: Plan, checkpoint: Path) -> str:
 
 
 def _simulate(plan: Plan) -> Path:
-    """Build env and runner, learn; errors of the user leave Isaac Lab's launcher without its traceback."""
+    """Start the simulation, build, load and learn; return the last checkpoint."""
     import torch
     from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import scoped_torch_backend_flags
 
     drop_known_warnings()
-    drop_physx_news(plan.env_cfg, plan.device)
+    filter_physx_messages(plan.env_cfg, plan.device)
     from umc.training.plan import cpu_threads, is_large
     from umc.utils.matmul import training_products
 
@@ -190,6 +192,7 @@ def _simulate(plan: Plan) -> Path:
     if threads is not None:
         torch.set_num_threads(threads)
 
+    # raised outside of Isaac Lab's launcher, which would print a traceback
     failure: UmcError | RankLostError | None = None
     checkpoint: Path | None = None
     fast = {"cuda_matmul_allow_tf32": True, "cudnn_allow_tf32": True}  # as Isaac Lab trains
@@ -200,6 +203,7 @@ def _simulate(plan: Plan) -> Path:
                 try:
                     with contextlib.nullcontext() if _verbose(plan) else quiet(startup):
                         runner = _build(plan, cleanup)
+                        _load(plan, runner)
                 finally:
                     if plan.record.writes:
                         plan.folder.mkdir(parents=True, exist_ok=True)
@@ -222,7 +226,7 @@ def _verbose(plan: Plan) -> bool:
 
 
 def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
-    """Make env and runner, and load what the run starts from."""
+    """Return the runner of a new env; ``cleanup`` closes the env."""
     import gymnasium as gym
     import torch
     from isaaclab.utils import to_dict
@@ -230,29 +234,25 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
     from isaaclab_rl.rsl_rl.utils import check_rsl_rl_version, handle_deprecated_rsl_rl_cfg
 
     from umc.mdp import fault_state
-    from umc.mdp.fault_terms import joint_faults_of
 
     request, env_cfg = plan.request, plan.env_cfg
     apply_env_overrides(request.options, env_cfg)
     add_privileged_faults(env_cfg, plan.agent_cfg)
     use_mlp_critic(plan.agent_cfg)
-    agent_cfg = handle_deprecated_rsl_rl_cfg(plan.agent_cfg, check_rsl_rl_version())
+    plan.agent_cfg = agent_cfg = handle_deprecated_rsl_rl_cfg(plan.agent_cfg, check_rsl_rl_version())
     env: Any = gym.make(request.task, cfg=env_cfg)
     cleanup.callback(close_env, env)
-    if plan.resume:  # before the first reset, which draws by it: a curriculum goes on where it was
-        env.unwrapped.common_step_counter = plan.iterations_behind * agent_cfg.num_steps_per_env
+    if plan.resume:  # before the first reset, whose fault draw depends on the curriculum
+        env.unwrapped.common_step_counter = plan.iterations_done * agent_cfg.num_steps_per_env
     wrap, runner_class = _library(request.library)
     train_cfg = to_dict(agent_cfg)
     wrapped = wrap(env, train_cfg)
-    # first weights must not depend on how much the engine drew; processes get those of the first and noise of their own
+    # initial weights must not depend on what the engine drew; ranks get those of rank 0 and action noise of their own
     torch.manual_seed(ranks_from_env().seed(agent_cfg.seed))
     info = _info(plan, env.unwrapped)
     runner = runner_class(wrapped, train_cfg, str(plan.folder), agent_cfg.device, info=info)
-    # a plan is drawn from (seed, env, episode): counted from 0 again, a resumed run would repeat its faults
+    # faults are drawn from (seed, env, episode): a resumed run that counts from 0 would repeat its faults
     runner.env_counters["fault_episode"] = fault_state(env.unwrapped).episode
-    begin(plan, runner, env_cfg, agent_cfg)
-    if plan.resume:  # the wrapper's reset has drawn episode 0, whose faults the run has met
-        joint_faults_of(env.unwrapped).begin_episode(slice(None))
     return runner
 
 
@@ -270,28 +270,32 @@ def _library(library: str) -> tuple[Callable[[Any, dict[str, Any]], Any], Callab
     return lambda env, cfg: RslRlVecEnvWrapper(env, cfg["clip_actions"]), UmcRunner
 
 
-def begin(plan: Plan, runner: TrainingRun, env_cfg: Any, agent_cfg: Any) -> None:
-    """Load what a run starts from, then write its cfgs.
-
-    In this order: a run whose checkpoint does not fit what was typed stays as it was, and can still be resumed.
-    """
+def _load(plan: Plan, runner: TrainingRun) -> None:
+    """Load what a run starts from or resumes, then write its cfgs."""
     from isaaclab_rl.entrypoints.common import dump_train_configs
 
+    from umc.mdp.fault_terms import joint_faults_of
+
     load_start(plan, runner)
+    # only now: a run whose checkpoint does not fit stays as it was, and can still be resumed
     plan.record.release()
     if plan.record.writes:
-        dump_train_configs(str(plan.folder), env_cfg, agent_cfg)
+        dump_train_configs(str(plan.folder), plan.env_cfg, plan.agent_cfg)
+    if plan.resume:  # the first reset has drawn episode 0, whose faults the run has encountered before
+        env: Any = runner.env
+        joint_faults_of(env.unwrapped).begin_episode(slice(None))
 
 
 def load_start(plan: Plan, runner: TrainingRun) -> None:
-    """Load what a run starts from, or what it goes on with."""
+    """Load the checkpoint of a resumed run with optimizer and counters, or the Stage 1 weights of a new one."""
     if plan.resume:
         runner.resume(str(plan.start_from))
     elif plan.start_from is not None:
         load_stage1_weights(runner, plan.start_from, plan.request.robot, plan.request.model)
 
 
-def _info(plan: Plan, env: Any) -> Any:
+def _info(plan: Plan, env: Any) -> CheckpointInfo:
+    """Return what the checkpoints of a run say about it."""
     from umc.rl.checkpoint import CheckpointInfo, env_overrides
     from umc.terrains import ground_name
 

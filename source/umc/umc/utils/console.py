@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keeps the console for what a user wants to read; warnings and errors always stay."""
+"""Keep messages off the console that no user can act on; all other warnings and errors stay."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ IGNORED_WARNINGS = (
 )
 """Warnings of Isaac Lab 3.0.0 and ovphysx 0.6.4, printed at every start, that no user can act on."""
 
-PHYSX_NEWS = (
-    "is not resident in UsdUtilsStageCache",  # how Isaac Lab hands its stage over
+IGNORED_PHYSX_WARNINGS = (
+    "is not resident in UsdUtilsStageCache",  # how Isaac Lab passes its stage
     "GPU broadphase requires a CUDA context manager",  # on the CPU there is none
     "with more than 4 velocity iterations being added to a TGS scene",  # chosen: docs/engines.md
 )
 """Parts of warnings that PhysX on a CPU gives at every start, and that no user can act on."""
 
 
-class _PhysxNews(logging.Filter):
-    """Lets every record pass but :data:`PHYSX_NEWS`."""
+class _PhysxFilter(logging.Filter):
+    """Drop :data:`IGNORED_PHYSX_WARNINGS`."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Tell whether a record passes."""
-        return not any(part in record.getMessage() for part in PHYSX_NEWS)
+        return not any(part in record.getMessage() for part in IGNORED_PHYSX_WARNINGS)
 
 
 def drop_known_warnings() -> None:
@@ -46,8 +46,8 @@ def drop_known_warnings() -> None:
         warnings.filterwarnings("ignore", message=message, category=category)
 
 
-def drop_physx_news(env_cfg: Any, device: str) -> None:
-    """Send PhysX's messages through Python's logging and silence :data:`PHYSX_NEWS` there; every other one stays."""
+def filter_physx_messages(env_cfg: Any, device: str) -> None:
+    """Send the messages of PhysX on a CPU through a logger that drops :data:`IGNORED_PHYSX_WARNINGS`."""
     from isaaclab_ov.physics import OvPhysxCfg
 
     if not isinstance(env_cfg.sim.physics, OvPhysxCfg) or device != "cpu":
@@ -60,12 +60,12 @@ def drop_physx_news(env_cfg: Any, device: str) -> None:
 
 
 def physx_logger() -> logging.Logger:
-    """Set up the logger that PhysX's messages go to: all but :data:`PHYSX_NEWS` reach standard error."""
+    """Set up the logger that PhysX's messages go to: all but :data:`IGNORED_PHYSX_WARNINGS` reach standard error."""
     logger = logging.getLogger("umc.physx")
     # a handler of its own: the package's logger has one that drops everything
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("[PhysX] %(levelname)s: %(message)s"))
-    handler.addFilter(_PhysxNews())
+    handler.addFilter(_PhysxFilter())
     logger.handlers, logger.propagate, logger.disabled = [handler], False, False
     logger.setLevel(logging.WARNING)  # else the root's counts, which Hydra's composition leaves at ERROR
     return logger

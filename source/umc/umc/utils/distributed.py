@@ -160,7 +160,7 @@ def disconnect() -> None:
         dist.destroy_process_group()
 
 
-def check_stage1_on_the_way(ranks: Ranks) -> None:
+def check_stage1_possible(ranks: Ranks) -> None:
     """Raise UmcError where the processes of a Stage 1 that is trained on the way could not meet.
 
     torchrun itself keeps the address at which processes meet. Of processes that others started (srun, mpirun) the first
