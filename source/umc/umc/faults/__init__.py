@@ -13,14 +13,21 @@ from umc.faults.ledger import (
     LedgerFault,
     LedgerHeader,
     LedgerSwitch,
+    LedgerWriter,
     read_ledger,
 )
-from umc.faults.ledger_writer import LedgerWriter
 from umc.faults.manual import break_joint, heal_joint
-from umc.faults.paper import PAPER, paper_settings, training_faults
 from umc.faults.plan import NEVER, FaultPlan
 from umc.faults.replay import FaultReplay
-from umc.faults.scenarios import SCENARIOS, SUBCATEGORIES, Scenario, find_scenario
+from umc.faults.scenarios import (
+    PAPER,
+    SCENARIOS,
+    SUBCATEGORIES,
+    Scenario,
+    find_scenario,
+    paper_settings,
+    training_faults,
+)
 from umc.faults.schedule import FaultSchedule
 from umc.faults.state import FAULT_FLAG_WIDTH, FaultState, LiveFault, PlanSource
 

@@ -9,7 +9,7 @@ touched, since plans are drawn from (seed, env, episode) and nothing else.
 
 from __future__ import annotations
 
-from umc.faults.kinds import FaultKind, JointKind, SensorKind
+from umc.faults.kinds import FaultKind, is_detected
 from umc.faults.plan import NEVER, NO_SCENARIO
 from umc.faults.state import FaultState
 from umc.utils.errors import UmcError
@@ -29,8 +29,7 @@ def break_joint(
         joint: Number of the joint.
         kind: How it fails.
         severity: How hard, in the kind's unit.
-        detected: Whether the fault is detected; if None, when one of the joint's faults is a joint fault and another
-            blinds its sensor (the paper's rule).
+        detected: Whether the fault is detected; if None, as :func:`umc.faults.kinds.is_detected` finds.
 
     Returns:
         Numbers of the faults of the env's plan that have changed.
@@ -42,22 +41,17 @@ def break_joint(
     kind.check(severity)
     state.make_room(0, [kind])
     now = int(state.step[env])
-    names = [one.name for one in state.kinds]
-    column = names.index(kind.name)
-    changed = []
-    present: set[int] = {column}
+    column = [one.name for one in state.kinds].index(kind.name)
+    changed, present = [], {column}
     for number in _open(state, env, joint):
         kinds = state.plan.kinds[env, number].nonzero().flatten().tolist()
-        mine = number >= state.source.num_faults and kinds == [column]
-        if not mine:
-            present.update(kinds)
-        else:
+        if number >= state.source.num_faults and kinds == [column]:  # replaced by the new one
             _end(state, env, number, now)
             changed.append(number)
+        else:
+            present.update(kinds)
     if detected is None:
-        kinds = [state.kinds[index] for index in present]
-        blind = any(isinstance(one, SensorKind) and one.blinds for one in kinds)
-        detected = blind and any(isinstance(one, JointKind) for one in kinds)
+        detected = is_detected(state.kinds[index] for index in present)
     number = _new(state, env)
     plan = state.plan
     plan.joints[env, number, joint] = True
@@ -70,18 +64,10 @@ def break_joint(
 
 
 def heal_joint(state: FaultState, env: int, joint: int | None = None) -> list[int]:
-    """End faults from the next env step on, drawn or manual; those that have yet to set in stay planned.
+    """End a joint's faults, drawn or manual, from the next env step on; all joints' if none is given.
 
-    Args:
-        state: The faults.
-        env: The env.
-        joint: Number of the joint; all joints if not given.
-
-    Returns:
-        Numbers of the faults of the env's plan that have changed.
-
-    Raises:
-        UmcError: If the env has not been reset yet.
+    Those that have yet to set in stay planned. Returns the numbers of the plan's faults that have changed; raises
+    UmcError if the env has not been reset yet.
     """
     _check(state, env, joint)
     now = int(state.step[env])

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import torch
@@ -46,7 +46,12 @@ class FaultPlan:
 
     def is_on(self, step: torch.Tensor) -> torch.Tensor:
         """Which faults are on, shape (N, M), at an env step of the episode, int64 of shape (N,)."""
-        return is_on(step, self.onset, self.end, self.period, self.on)
+        since = step.unsqueeze(1) - self.onset
+        return (since >= 0) & (step.unsqueeze(1) < self.end) & (since % self.period < self.on)
+
+    def map(self, change: Callable[[torch.Tensor], torch.Tensor]) -> FaultPlan:
+        """Apply a function, such as a choice of rows, to every column."""
+        return FaultPlan(**{column.name: change(getattr(self, column.name)) for column in fields(self)})
 
 
 def empty_plan(rows: int, faults: int, kinds: int, joints: int, device: torch.device) -> FaultPlan:
@@ -81,11 +86,3 @@ def widen_plan(plan: FaultPlan, faults: int, kinds: int, places: Sequence[int]) 
         else:
             target.copy_(value)
     return wide
-
-
-def is_on(
-    step: torch.Tensor, onset: torch.Tensor, end: torch.Tensor, period: torch.Tensor, on: torch.Tensor
-) -> torch.Tensor:
-    """Which faults are on, shape (N, M), at an env step, shape (N,), given columns of a :class:`FaultPlan`."""
-    since = step.unsqueeze(1) - onset
-    return (since >= 0) & (step.unsqueeze(1) < end) & (since % period < on)

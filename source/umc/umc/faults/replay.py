@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import torch
@@ -17,9 +17,6 @@ from umc.faults.plan import NEVER, NO_SCENARIO, FaultPlan, empty_plan, widen_pla
 from umc.faults.random import seed_word
 from umc.faults.schedule import FaultSchedule, Identity
 from umc.utils.errors import UmcError
-
-_PER_JOINT = ("joints", "severity", "placement")
-"""Entries of a plan whose last dimension is joints."""
 
 _ROUNDING = 1.0e-5
 """Relative difference that the same draw may have on another device [-]."""
@@ -109,8 +106,7 @@ class FaultReplay:
         """
         row = self._rows(env_ids, episode)
         missing = row < 0
-        names = [field.name for field in fields(FaultPlan)]
-        plan = FaultPlan(**{name: getattr(self._plan, name)[row.clamp(min=0)] for name in names})
+        plan = self._plan.map(lambda column: column[row.clamp(min=0)])
         if not missing.any():
             return plan
         if self.schedule is None or self._why_not is not None:
@@ -121,8 +117,8 @@ class FaultReplay:
             )
         drawn = self._in_my_terms(self.schedule.draw(env_ids[missing], episode[missing]))
         drawn = _with_joints(drawn, self.joint_ids)
-        for name in names:
-            getattr(plan, name)[missing] = getattr(drawn, name)
+        for column in fields(plan):
+            getattr(plan, column.name)[missing] = getattr(drawn, column.name)
         return plan
 
     def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
@@ -168,7 +164,7 @@ class FaultReplay:
         for row, faults in enumerate(plans):
             for number, fault in enumerate(faults):
                 fill(row, number, fault)
-        return FaultPlan(**{field.name: getattr(plan, field.name).to(self.device) for field in fields(FaultPlan)})
+        return plan.map(lambda column: column.to(self.device))
 
     def _compare(self, keys: torch.Tensor) -> str | None:
         """Why further episodes cannot be drawn; None if they can."""
@@ -216,8 +212,8 @@ def essence(plan: FaultPlan) -> FaultPlan:
 
 def _with_joints(plan: FaultPlan, joint_ids: torch.Tensor) -> FaultPlan:
     """A plan with its joints in another order."""
-    values = {field.name: getattr(plan, field.name) for field in fields(FaultPlan)}
-    return FaultPlan(**{**values, **{name: values[name][..., joint_ids] for name in _PER_JOINT}})
+    changes = {name: getattr(plan, name)[..., joint_ids] for name in ("joints", "severity", "placement")}
+    return replace(plan, **changes)
 
 
 def ledger_kinds(ledger: Ledger) -> tuple[FaultKind, ...]:

@@ -1,15 +1,21 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can fail together: named sets of kinds, the paper's among them."""
+"""What can fail together: named sets of kinds; and the paper's tables about faults."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
 
-from umc.faults.kinds import KINDS, JointKind, SensorKind, find_kind
-from umc.faults.paper import PAPER
+import yaml
+
+from umc.faults.kinds import KINDS, find_kind, is_detected
 from umc.utils.errors import UmcError
+
+PAPER: dict[str, Any] = yaml.safe_load((files(__package__) / "data" / "umc_paper.yaml").read_text(encoding="utf-8"))
+"""The paper's tables; see the file's comments."""
 
 Description = Sequence[str] | Mapping[str, object]
 """How configs describe a scenario: names of kinds, or ``{"kinds": [...], "detected": true}``."""
@@ -30,8 +36,7 @@ class Scenario:
     def of(cls, name: str, description: Description) -> Scenario:
         """Read the kinds of a scenario, or a mapping with ``kinds`` and ``detected``.
 
-        Raises UmcError if it makes no sense. Without ``detected``, a joint fault whose sensor is dead is detected (the
-        paper's rule).
+        Raises UmcError if it makes no sense. Without ``detected``, :func:`umc.faults.kinds.is_detected` decides.
         """
         detected = None
         kinds = description
@@ -49,10 +54,7 @@ class Scenario:
         if len(set(kinds)) != len(kinds):
             raise UmcError(f"scenario '{name}' names a kind twice: {', '.join(kinds)}")
         found = [find_kind(kind) for kind in kinds]
-        if detected is None:
-            blind = any(isinstance(kind, SensorKind) and kind.blinds for kind in found)
-            detected = blind and any(isinstance(kind, JointKind) for kind in found)
-        return cls(name, tuple(kinds), bool(detected))
+        return cls(name, tuple(kinds), is_detected(found) if detected is None else bool(detected))
 
 
 SCENARIOS: dict[int, Scenario] = {
@@ -87,3 +89,22 @@ def find_scenario(name: int | str, own: Mapping[str, Description] | None = None)
     raise UmcError(
         f"unknown scenario '{name}'; choose 1 to {max(SCENARIOS)}, or from {', '.join(choices)}, joined by +"
     )
+
+
+def paper_settings(robot: str, table: str) -> dict[str, Any]:
+    """Return a robot's ``training``, ``inference`` or ``ablation`` table; raises UmcError if there is none."""
+    tables = PAPER["robots"].get(robot)
+    if tables is None or table not in tables:
+        known = ", ".join(f"{name} ({'/'.join(rows)})" for name, rows in PAPER["robots"].items())
+        raise UmcError(f"the paper has no {table} table of robot '{robot}'; it has {known}")
+    return dict(tables[table])
+
+
+def training_faults(robot: str) -> dict[str, Any]:
+    """Return joints, severities and seed of the paper's training as fields of :class:`umc.faults.FaultsCfg`."""
+    rows = paper_settings(robot, "training")
+    return {
+        "num_joints": tuple(rows["num_joints"]),
+        "severity": {kind: rows[kind] for kind in ("rom", "effort", "velocity")},
+        "seed": rows["seed"],
+    }

@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 
 from umc.faults.kinds import FaultKind, JointKind, JointLimits, Onset, SensorKind
-from umc.faults.plan import FaultPlan, empty_plan, is_on, widen_plan
+from umc.faults.plan import FaultPlan, empty_plan, widen_plan
 from umc.faults.random import Word, philox, philox_pair, uniform
 from umc.faults.scenarios import Scenario
 from umc.faults.schedule import Identity, named_stream
@@ -102,7 +102,8 @@ class FaultState:
         """Env step of the episode up to which faults have been switched. Shape is (E,)."""
         self.num_manual = [0] * envs
         """Number of manual faults in each env's plan; they follow those that the source planned."""
-        self._fault_on = self._full((envs, faults), False)
+        self.faults_on = self._full((envs, faults), False)
+        """Faults of the plan that are on now. Shape is (E, M)."""
         self._onset_step = self._full((envs, kinds, joints), 0)
         self._onset_position = self._full((envs, kinds, joints), 0.0)
         self._placement = self._full((envs, kinds, joints), 0.0)
@@ -110,12 +111,7 @@ class FaultState:
     @property
     def active(self) -> torch.Tensor:
         """Envs that have a fault now. Shape is (E,)."""
-        return self._fault_on.any(dim=1)
-
-    @property
-    def faults_on(self) -> torch.Tensor:
-        """Faults of the plan that are on now. Shape is (E, M)."""
-        return self._fault_on
+        return self.faults_on.any(dim=1)
 
     @property
     def joints(self) -> torch.Tensor:
@@ -161,7 +157,7 @@ class FaultState:
                 self.num_manual[env] = 0
         for field in fields(FaultPlan):
             getattr(self.plan, field.name)[env_ids] = getattr(plan, field.name)
-        for live in (self.live, self.detected, self._fault_on):
+        for live in (self.live, self.detected, self.faults_on):
             live[env_ids] = False
         self.step[env_ids] = 0
 
@@ -180,9 +176,9 @@ class FaultState:
         places = [self._index[kind.name] for kind in before]
         self._places = [places[place] for place in self._places]
         self.plan = widen_plan(self.plan, num_faults, len(self.kinds), places)
-        fault_on = self._full((rows, num_faults), False)
-        fault_on[:, : self._fault_on.shape[1]] = self._fault_on
-        self._fault_on = fault_on
+        faults_on = self._full((rows, num_faults), False)
+        faults_on[:, : self.faults_on.shape[1]] = self.faults_on
+        self.faults_on = faults_on
         for name in ("live", "severity", "_onset_step", "_onset_position", "_placement"):
             old: torch.Tensor = getattr(self, name)
             new = torch.zeros((rows, len(self.kinds), old.shape[2]), dtype=old.dtype, device=self.device)
@@ -190,7 +186,7 @@ class FaultState:
             setattr(self, name, new)
 
     def advance(self, step: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
-        """Switches faults on and off.
+        """Switch faults on and off.
 
         A fault whose onset passed unseen (rsl_rl starts training in the middle of episodes) sets in at once.
 
@@ -203,16 +199,16 @@ class FaultState:
         """
         self.step.copy_(step)
         plan = self.plan
-        fault_on = is_on(step, plan.onset, plan.end, plan.period, plan.on)
-        changed = (fault_on != self._fault_on).any(dim=1)
+        faults_on = plan.is_on(step)
+        changed = (faults_on != self.faults_on).any(dim=1)
         if self.device.type == "cpu" and not changed.any():
             return changed
-        self._fault_on.copy_(fault_on)
+        self.faults_on.copy_(faults_on)
         live = torch.zeros_like(self.live)
         severity, placement = self.severity, self._placement
         detected = torch.zeros_like(self.detected)
-        for number in range(fault_on.shape[1]):
-            joints = plan.joints[:, number] & fault_on[:, number, None]
+        for number in range(faults_on.shape[1]):
+            joints = plan.joints[:, number] & faults_on[:, number, None]
             hit = joints[:, None, :] & plan.kinds[:, number, :, None]
             live |= hit
             severity = torch.where(hit, plan.severity[:, number], severity)

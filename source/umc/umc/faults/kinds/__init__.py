@@ -17,6 +17,7 @@ from umc.faults.kinds.base import (
     Reading,
     SensorKind,
     find_kind,
+    is_detected,
     register_kind,
 )
 from umc.faults.kinds.command import LONGEST_DELAY, Delayed, Dropped
@@ -52,6 +53,7 @@ __all__ = [
     "SensorKind",
     "Velocity",
     "find_kind",
+    "is_detected",
     "register_kind",
     "rom_window",
 ]

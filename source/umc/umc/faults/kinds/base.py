@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -61,25 +61,14 @@ class FaultKind(ABC):
             raise UmcError(f"severity {value:g} of '{self.name}' must be{bounds} {self.unit}".rstrip())
 
     def healthy(self, nominal: JointLimits | None) -> torch.Tensor | float | None:
-        """Severity of a healthy joint, from which a curriculum starts.
+        """Severity of a healthy joint, from which a curriculum starts; None if the kind has no mild form.
 
-        Args:
-            nominal: Limits of healthy joints, every shape (J,); None if unknown.
-
-        Returns:
-            One number, or one per joint; None if the kind has no mild form.
+        One number, or one per joint. ``nominal`` are the limits of healthy joints, every shape (J,); None if unknown.
         """
         return None
 
     def reference(self, nominal: JointLimits | None) -> torch.Tensor | float | None:
-        """Value that a severity given as a fraction is a fraction of.
-
-        Args:
-            nominal: Limits of healthy joints, every shape (J,); None if unknown.
-
-        Returns:
-            One number, or one per joint; None if the kind takes no fractions.
-        """
+        """Value that a severity given as a fraction is a fraction of, as :meth:`healthy`; None if it takes none."""
         return None
 
 
@@ -98,14 +87,7 @@ class JointKind(FaultKind):
 
     @abstractmethod
     def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
-        """Return the limits with this fault.
-
-        Args:
-            limits: Limits without this fault; not changed.
-            on: Joints that have the fault. Shape is (E, J).
-            severity: Severity. Shape is (E, J).
-            onset: State of the joints when the faults set in.
-        """
+        """Return the limits with this fault, given those without, the joints that have it and its severity (E, J)."""
 
 
 @dataclass
@@ -172,11 +154,7 @@ KINDS: dict[str, FaultKind] = {}
 
 
 def register_kind[Kind: FaultKind](kind: type[Kind]) -> type[Kind]:
-    """Register a kind of fault; a decorator of its class, which takes no arguments.
-
-    Raises:
-        UmcError: If its name is taken or is not an identifier.
-    """
+    """Register a kind of fault, a class without arguments; raises UmcError if its name is taken or no identifier."""
     if not kind.name.isidentifier():
         raise UmcError(f"kind name '{kind.name}' must be letters, digits and underscores")
     known = KINDS.get(kind.name)
@@ -191,3 +169,10 @@ def find_kind(name: str) -> FaultKind:
     if name not in KINDS:
         raise UmcError(f"unknown kind of fault '{name}'; choose from {', '.join(sorted(KINDS))}")
     return KINDS[name]
+
+
+def is_detected(kinds: Iterable[FaultKind]) -> bool:
+    """Whether the paper's policy gets the fault flag: for a joint fault together with a dead sensor."""
+    found = list(kinds)
+    dead = any(isinstance(kind, SensorKind) and kind.blinds for kind in found)
+    return dead and any(isinstance(kind, JointKind) for kind in found)
