@@ -38,7 +38,7 @@ H1 and Solo8 still sway after a second; H1 has fallen after 1.9 s, since its ank
 1.0 s."""
 GRAVITY = 9.81
 PUSH = 0.3
-"""How far beyond its limit a knee of the ghost is told to go [rad]."""
+"""How far beyond its limit a knee of the ghost is commanded to go [rad]."""
 
 
 def scene_of_all_robots(physics: str, ghost: str) -> dict:
@@ -154,19 +154,13 @@ def run(request, runs):
 
 @pytest.mark.engine
 @pytest.mark.parametrize("robot", ORDER)
-def test_order_of_joints_and_bodies_is_canonical(run, robot):
-    joints, bodies = ORDER[robot]
-    assert run["said"][robot]["joints"] == list(joints)
-    assert run["said"][robot]["bodies"] == run["sensor_bodies"][robot] == list(bodies)
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize("robot", ORDER)
-def test_engine_reads_mass_limits_and_armature_of_the_file(run, robot):
+def test_engine_reads_order_mass_limits_and_armature_of_the_file(run, robot):
     stage = Usd.Stage.Open(str(files("umc.robots") / "data" / f"{robot}.usda"))
     prims = {prim.GetName(): prim for prim in stage.Traverse()}
     joints, bodies = ORDER[robot]
     said = run["said"][robot]
+    assert said["joints"] == list(joints)
+    assert said["bodies"] == run["sensor_bodies"][robot] == list(bodies)
 
     def radians(joint, attribute):
         return math.radians(prims[joint].GetAttribute(attribute).Get())
