@@ -97,15 +97,9 @@ class CommandChannel:
             self._num_sent[env_ids] = 0
 
     def send(self, targets: torch.Tensor, last: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """Send the targets of an env step.
+        """Send position, velocity and effort targets, shape (3, E, J); ``last`` are those that arrived a step before.
 
-        Args:
-            targets: Position, velocity and effort targets. Shape is (3, E, J).
-            last: Those that arrived in the env step before; not read in the first of an episode. Shape is (3, E, J).
-
-        Returns:
-            Joints whose command is faulty, shape (E, J), and the targets that arrive, shape (3, E, J); None if none is
-            faulty.
+        Returns the joints whose command is faulty, shape (E, J), and the targets that arrive; None if none is faulty.
         """
         if not self.can_fail:
             return None

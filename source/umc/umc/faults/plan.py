@@ -73,10 +73,7 @@ def empty_plan(rows: int, faults: int, kinds: int, joints: int, device: torch.de
 
 
 def widen_plan(plan: FaultPlan, faults: int, kinds: int, places: Sequence[int]) -> FaultPlan:
-    """Make room for more faults and kinds; ``places`` are the new indices of the plan's kinds.
-
-    Added faults never set in.
-    """
+    """Add faults that never set in, and kinds; ``places`` are the new indices of the plan's kinds."""
     rows, old, joints = plan.joints.shape
     wide = empty_plan(rows, faults, kinds, joints, plan.joints.device)
     for field in fields(FaultPlan):

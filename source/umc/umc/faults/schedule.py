@@ -205,11 +205,7 @@ class FaultSchedule:
         return float(self._severities[kind].sample(middle, 1.0)[0, joint])
 
     def set_ratios(self, ratios: Sequence[float] | Mapping[str, float]) -> None:
-        """Change the odds for all plans from now on (:attr:`FaultsCfg.ratios`).
-
-        Raises:
-            UmcError: If scenarios are assigned, or one is new.
-        """
+        """Change the ratios of all plans from now on; raises UmcError if scenarios are assigned, or one is new."""
         if self._assigned is not None:
             raise UmcError("a schedule that assigns scenarios to envs has no ratios")
         odds = check_ratios(ratios)
@@ -223,8 +219,7 @@ class FaultSchedule:
     def set_level(self, level: float) -> None:
         """Change the share of the full severity, from 0 to 1, for all plans from now on.
 
-        Raises:
-            UmcError: If it is out of range, or no kind in use has a mild form.
+        Raises UmcError if it is out of range, or no kind in use has a mild form.
         """
         if not 0.0 <= level <= 1.0:
             raise UmcError(f"level {level} must be from 0 to 1")

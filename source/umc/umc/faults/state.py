@@ -162,10 +162,7 @@ class FaultState:
         self.step[env_ids] = 0
 
     def make_room(self, num_faults: int, kinds: Iterable[FaultKind] = ()) -> None:
-        """Make room for manual faults: for so many in an episode, and for more kinds.
-
-        Plans and live faults stay as they are.
-        """
+        """Make room for so many faults in an episode and for more kinds; plans and live faults stay as they are."""
         num_faults = max(num_faults, self.plan.onset.shape[1])
         known = {kind.name: kind for kind in (*self.kinds, *kinds)}
         if num_faults == self.plan.onset.shape[1] and len(known) == len(self.kinds):
@@ -186,16 +183,10 @@ class FaultState:
             setattr(self, name, new)
 
     def advance(self, step: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
-        """Switch faults on and off.
+        """Switch faults on and off; return the envs whose live faults have changed, shape (E,).
 
-        A fault whose onset passed unseen (rsl_rl starts training in the middle of episodes) sets in at once.
-
-        Args:
-            step: Env steps since the episode began, dtype int64. Shape is (E,).
-            position: Joint positions [rad]. Shape is (E, J).
-
-        Returns:
-            Envs whose live faults have changed. Shape is (E,).
+        A fault whose onset passed unseen (rsl_rl starts training in the middle of episodes) sets in at once. Takes env
+        steps since the episode began, int64 of shape (E,), and joint positions [rad] of shape (E, J).
         """
         self.step.copy_(step)
         plan = self.plan

@@ -99,13 +99,8 @@ def ledger_agreement(
 ) -> list[Agreement]:
     """Compare a run with the lengths of the recorded episodes: of engines, if the policies are the same.
 
-    A recorded episode that is as long as the longest counts as stood, any other as a fall.
-
-    Args:
-        ledger: The ledger.
-        scenario: Scenario of every robot.
-        run: Robots with the faults of its episodes.
-        keys: Env and episode of every robot. Shape is (R, 2).
+    A recorded episode that is as long as the longest counts as stood, any other as a fall. ``scenario`` is that of
+    every robot, ``keys`` its env and episode, shape (R, 2).
     """
     lengths = [ledger.episodes[env, episode].length for env, episode in keys.tolist()]
     longest = max((length for length in lengths if length is not None), default=0)

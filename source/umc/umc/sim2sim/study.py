@@ -51,15 +51,10 @@ def ledger_protocol(
     radii: Sequence[float] | None = None,
     episodes: int | None = None,
 ) -> tuple[Protocol, list[str]]:
-    """Describe a ledger as a protocol with one setting.
+    """Describe a ledger as a protocol with one setting, and name the scenario of each of its episodes.
 
-    Args:
-        ledger: The ledger.
-        robot: Name of the robot.
-        base: Protocol that has the command and the radii.
-        steps: Length of an episode [env steps]; the longest recorded one if None.
-        radii: Radii instead of the protocol's [m].
-        episodes: Episodes of each env; all if None.
+    Command and radii are those of the protocol ``base``, unless ``radii`` [m] are given; ``steps`` [env steps] is the
+    length of the longest recorded episode if None, ``episodes`` of each env are all if None.
     """
     kept = [one for key, one in ledger.episodes.items() if episodes is None or key[1] < episodes]
     if not kept:
