@@ -279,7 +279,7 @@ def test_changed_requirements_update_the_environment(checkout: Checkout, changed
     assert (checkout.venv / "wandb").exists()
 
 
-def test_environment_whose_python_is_gone_is_made_anew(checkout: Checkout) -> None:
+def test_environment_whose_python_is_gone_is_replaced(checkout: Checkout) -> None:
     checkout.run("-i")
     (checkout.venv / "bin/python").unlink()
     assert checkout.run("-p", "-c", "print('ran')").stdout == "ran\n"
@@ -351,7 +351,7 @@ def test_anything_else_goes_to_the_isaaclab_command(checkout: Checkout, active: 
         (["train", "--rl_library=skrl"], ["train", "--rl_library=skrl"]),
     ],
 )
-def test_isaac_labs_train_and_play_use_rsl_rl_unless_told_otherwise(
+def test_isaac_labs_train_and_play_use_rsl_rl_by_default(
     checkout: Checkout, active: Path, given: list[str], handed_on: list[str]
 ) -> None:
     result = checkout.run(*given, cwd=checkout.home, VIRTUAL_ENV=str(active))

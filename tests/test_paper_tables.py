@@ -170,7 +170,7 @@ def used_by_agent(robot: str, name: str) -> dict[str, Any]:
     }
 
 
-def test_the_transcription_is_read_whole():
+def test_every_row_of_the_transcription_is_read():
     assert len(TABLES) == 11
     assert sum(map(len, TABLES.values())) == PAPER.count("&") == 12 + 12 + 12 + 8 + 8 + 10 + 8 + 8 + 8 + 6 + 6
 

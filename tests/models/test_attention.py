@@ -91,7 +91,7 @@ def test_torch_compile_takes_the_network_in_one_graph(a1_layout):
 
 
 @pytest.mark.parametrize("name", biases())
-def test_the_shares_that_are_told_are_those_that_are_mixed(name):
+def test_attention_weights_are_those_that_self_attention_uses(name):
     x, qkv_weight, qkv_offset, out_weight, out_offset = operands()
     shares = attention_weights(x, qkv_weight, qkv_offset, biases()[name], HEADS)
     values = (x @ qkv_weight[2 * WIDTH :].T + qkv_offset[2 * WIDTH :]).view(B, T, HEADS, -1)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shell scripts, Dockerfiles, Compose files and workflows, read by the linter that knows each best.
+"""Shell scripts, Dockerfiles, Compose files and workflows pass their linters.
 
 The linters come with the environment (requirements.in) as wheels with the program inside; none needs a network.
 """
@@ -24,61 +24,42 @@ SHELL_SCRIPTS = [
     and path.read_bytes()[:30].split(b"\n")[0] in (b"#!/usr/bin/env bash", b"#!/bin/bash", b"#!/bin/sh")
 ]
 DOCKERFILES = sorted((REPOSITORY / "docker").glob("Dockerfile*"))
-JOB = "on: push\njobs:\n  a:\n    runs-on: {}\n    steps: [{{run: {}}}]\n"
 COMPOSE_FILES = sorted((REPOSITORY / "docker").glob("compose*.yaml"))
 
 
-def lint(program: str, *arguments: str | Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Runs a linter of the environment at the root; actionlint finds shellcheck beside itself."""
+def assert_clean(program: str, *arguments: str | Path) -> None:
+    """Run a linter of the environment at the root; actionlint finds shellcheck beside itself."""
     path = PROGRAMS / program
     assert path.exists(), f"{program} is missing; ./isaaclab.sh -i installs it"
     environment = {**os.environ, "PATH": f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
     command = [str(path), *map(str, arguments)]
-    return subprocess.run(
-        command, cwd=REPOSITORY, env=environment, input=stdin, capture_output=True, text=True, check=False, timeout=120
+    result = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False, timeout=120
     )
-
-
-def assert_clean(result: subprocess.CompletedProcess[str]) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_shell_scripts():
     names = {str(path.relative_to(REPOSITORY)) for path in SHELL_SCRIPTS}
     assert names >= {"isaaclab.sh", ".ci/run", ".ci/check", "docker/install.sh", "docker/health.sh", "docker/prove.sh"}
-    assert_clean(lint("shellcheck", *SHELL_SCRIPTS))
+    assert_clean("shellcheck", *SHELL_SCRIPTS)
 
 
 def test_dockerfiles():
     assert {path.name for path in DOCKERFILES} == {"Dockerfile", "Dockerfile.isaacsim"}
-    assert_clean(lint("hadolint", "--no-color", *DOCKERFILES))
+    assert_clean("hadolint", "--no-color", *DOCKERFILES)
 
 
 @pytest.mark.parametrize("path", COMPOSE_FILES, ids=lambda path: path.name)
 def test_compose_files_follow_the_schema_of_the_compose_specification(path: Path):
-    assert_clean(lint("check-jsonschema", "--builtin-schema", "vendor.compose-spec", path))
+    assert_clean("check-jsonschema", "--builtin-schema", "vendor.compose-spec", path)
 
 
 def test_workflows():
-    assert_clean(lint("actionlint", "-no-color"))
+    assert_clean("actionlint", "-no-color")
 
 
 def test_actions():
     actions = sorted((REPOSITORY / ".github/actions").glob("*/action.yml"))
     assert actions
-    assert_clean(lint("check-jsonschema", "--builtin-schema", "vendor.github-actions", *actions))
-
-
-@pytest.mark.parametrize(
-    ("program", "arguments", "text", "finding"),
-    [
-        ("shellcheck", ["-"], "#!/bin/bash\nrm -rf $1/*\n", "SC2086"),
-        ("hadolint", ["--no-color", "-"], "FROM debian\nRUN apt-get install git\n", "DL3006"),
-        ("actionlint", ["-no-color", "-"], JOB.format("moon", "ls"), "moon"),
-        ("actionlint", ["-no-color", "-"], JOB.format("ubuntu-24.04", "rm -rf $1/*"), "shellcheck"),
-    ],
-)
-def test_the_linters_find_mistakes(program: str, arguments: list[str], text: str, finding: str):
-    result = lint(program, *arguments, stdin=text)
-    assert result.returncode != 0
-    assert finding in result.stdout + result.stderr
+    assert_clean("check-jsonschema", "--builtin-schema", "vendor.github-actions", *actions)

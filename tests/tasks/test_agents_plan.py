@@ -152,7 +152,7 @@ def test_a_checkpoint_says_what_its_agent_changed_and_older_ones_changed_nothing
 
 
 def built(plan, monkeypatch):
-    """What `launch` hands over on its way to an env: the env's cfg, and the env steps that it is told lie behind it."""
+    """The cfg that `launch` builds the env from, and the number of env steps that it starts at."""
     handed: dict = {}
     env: Any = SimpleNamespace(common_step_counter=0, scene={"robot": SimpleNamespace(joint_names=dummy.JOINTS)})
     env.unwrapped = env
@@ -185,6 +185,6 @@ def test_the_env_of_a_resumed_run_goes_on_in_its_curriculum(monkeypatch):
     assert (resumed.get("drawn_again"), fresh.get("drawn_again")) == (slice(None), None)
 
 
-def test_the_env_of_a_critic_that_is_told_of_faults_tells_them(monkeypatch):
-    told = built(planned(*command("mlp_one_stage"), "agent.critic_sees_faults=true"), monkeypatch)["cfg"]
-    assert isinstance(told.observations.live_faults, mdp.LiveFaultsCfg)
+def test_the_env_of_a_privileged_critic_observes_faults(monkeypatch):
+    cfg = built(planned(*command("mlp_one_stage"), "agent.critic_sees_faults=true"), monkeypatch)["cfg"]
+    assert isinstance(cfg.observations.live_faults, mdp.LiveFaultsCfg)
