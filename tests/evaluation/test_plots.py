@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pictures of a study hold the figures that they claim to show."""
 
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
+import torch
 from umc.evaluation.breakdown import break_down
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import Outcome
@@ -110,3 +112,13 @@ def test_the_same_study_draws_the_same_file(estimates):
     assert first == second
     ElementTree.fromstring(first)
     assert plots.png(plots.scenario_bars(estimates)).startswith(b"\x89PNG")
+
+
+def test_survival_counts_the_robots_that_were_evaluated_and_the_step_of_their_fall():
+    outcomes = (Outcome.UP, Outcome.FAILED, Outcome.FAILED, Outcome.FELL_BEFORE_ONSET, Outcome.NON_FINITE, Outcome.UP)
+    episodes = SimpleNamespace(
+        outcome=torch.tensor([int(one) for one in outcomes]), steps_after_onset=torch.tensor([10, 4, 0, 0, 0, 7])
+    )
+    steps, fell = plots.steps_standing(episodes, torch.tensor([True] * 5 + [False]))
+    assert (steps.tolist(), fell.tolist()) == ([10, 5, 1], [False, True, True])
+    assert not len(plots.steps_standing(episodes, torch.tensor([False] * 6))[0])

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from umc.evaluation.statistics import (
     bootstrap_mean,
-    bootstrap_seeds,
     difference,
     draws,
+    kaplan_meier,
     matched,
     over_seeds,
     paired_bootstrap,
@@ -88,16 +88,14 @@ def test_bootstrap_holds_the_true_mean_about_as_often_as_it_says():
 @pytest.mark.parametrize("trainings", [3, 8])
 def test_an_interval_over_training_seeds_knows_that_seeds_differ(trainings):
     rng = np.random.default_rng(6)
-    held, too_sure = 0, 0
+    held = 0
     for trial in range(300):
         truths = rng.normal(0.0, 1.0, trainings)  # what training made of each seed
-        policies = [rng.normal(truth, 1.0, 50) for truth in truths]
-        found = bootstrap_seeds(policies, resamples=400, seed=trial)
+        means = truths + rng.normal(0.0, 1.0 / np.sqrt(50), trainings)  # of 50 robots each
+        robots = means[:, None] + rng.normal(0.0, 1.0 / np.sqrt(50), (trainings, 400))
+        found = percentiles(means.mean(), over_seeds(robots, trial))
         held += found.low <= 0.0 <= found.high
-        pooled = bootstrap_mean(np.concatenate(policies), resamples=400, seed=trial)
-        too_sure += not pooled.low <= 0.0 <= pooled.high
     assert 0.92 <= held / 300 <= 0.99
-    assert too_sure / 300 > 0.4  # robots alone say nothing about another training
 
 
 def test_one_training_seed_leaves_only_the_robots():
@@ -207,3 +205,22 @@ def test_a_training_without_a_figure_does_not_make_the_others_sure():
 def test_a_figure_without_resamples_is_its_own_interval():
     found = percentiles(2.0, np.array([np.nan, np.nan]))
     assert (found.value, found.low, found.high) == (2.0, 2.0, 2.0)
+
+
+def test_kaplan_meier_gives_the_published_curve_of_freireich():
+    # Freireich et al. 1963, 6-MP; a minus is a patient still in remission
+    weeks = np.array([6, 6, 6, -6, 7, -9, 10, -10, -11, 13, 16, -17, -19, -20, 22, 23, -25, -32, -32, -34, -35])
+    time, share, low, high = kaplan_meier(abs(weeks), weeks > 0, 1.0)
+    found = dict(zip(time.tolist(), share.tolist(), strict=True))
+    published = {0: 1.0, 6: 0.857, 7: 0.807, 10: 0.753, 13: 0.690, 16: 0.627, 22: 0.538, 23: 0.448, 35: 0.448}
+    assert {week: found[week] for week in published} == pytest.approx(published, abs=6e-4)
+    at = time.tolist().index(6)
+    # log(-log) intervals as R's survfit prints them
+    assert (low[at], high[at]) == pytest.approx((0.620, 0.952), abs=1e-3)
+
+
+@pytest.mark.parametrize("fell", [False, True])
+def test_the_band_of_a_survival_curve_closes_where_all_stand_or_none_does(fell):
+    time, share, low, high = kaplan_meier([5, 5], [fell, fell], 0.5)
+    assert time.tolist() == [0.0, 2.5]
+    assert share.tolist() == low.tolist() == high.tolist() == [1.0, 0.0 if fell else 1.0]

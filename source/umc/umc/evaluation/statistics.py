@@ -9,7 +9,8 @@ the digit.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
+from scipy.stats import CensoredData, ecdf
 
 from umc.utils.errors import UmcError
 
@@ -167,18 +169,6 @@ def bootstrap_mean(
     return percentiles(float(numbers.mean()), _mean_replicates(numbers, resamples, seed), level)
 
 
-def bootstrap_seeds(
-    policies: Sequence[ArrayLike], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
-) -> Interval | None:
-    """Mean over training seeds, with an interval over seeds and robots."""
-    numbers = [found for found in (np.asarray(values, dtype=np.float64) for values in policies) if len(found)]
-    if not numbers:
-        return None
-    replicates = np.stack([_mean_replicates(one, resamples, seed + place) for place, one in enumerate(numbers)])
-    mean = float(np.mean([one.mean() for one in numbers]))
-    return percentiles(mean, over_seeds(replicates, seed, level), level)
-
-
 def over_seeds(replicates: Floats, seed: int = 0, level: float = LEVEL) -> Floats:
     """Let a bootstrap over robots be one over training seeds, too.
 
@@ -213,6 +203,32 @@ def over_seeds(replicates: Floats, seed: int = 0, level: float = LEVEL) -> Float
     widening = float(stdtrit(policies - 1, tail)) / NormalDist().inv_cdf(tail)
     middle = float(np.nanmean(replicates))
     return middle + widening * (drawn - middle)
+
+
+def kaplan_meier(
+    steps: ArrayLike, fell: ArrayLike, step_dt: float, level: float = LEVEL
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Kaplan-Meier curve of the share of robots that still stand, with log-log intervals.
+
+    Args:
+        steps: Env steps after onset that each robot stood, its last one included. Shape is (n,), n > 0.
+        fell: Whether it fell at its last step; else its episode ended while it stood. Shape is (n,).
+        step_dt: Duration of an env step [s].
+        level: Part of the intervals that hold the true share.
+
+    Returns:
+        Time since onset [s], share, and lower and upper end of its interval. Each share holds until the next time.
+        Shapes are (T,).
+    """
+    steps, fell = np.asarray(steps), np.asarray(fell, dtype=bool)
+    curve = ecdf(CensoredData(uncensored=steps[fell], right=steps[~fell])).sf
+    share = curve.probabilities
+    with warnings.catch_warnings():  # there is no interval where all stand or all fell
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = curve.confidence_interval(confidence_level=level, method="log-log")
+    certain = (share == 1.0) | (share == 0.0)
+    ends = [np.where(certain, share, end.probabilities) for end in (found.low, found.high)]
+    return np.append(0.0, curve.quantiles * step_dt), *(np.append(1.0, values) for values in (share, *ends))
 
 
 def matched(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -12,12 +12,14 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 
 from umc.evaluation.breakdown import Part, scenario_name
 from umc.evaluation.estimates import Estimates, group_names
+from umc.evaluation.metrics import Episodes, Outcome
+from umc.evaluation.statistics import kaplan_meier
 from umc.evaluation.study import Study
-from umc.evaluation.survival import kaplan_meier
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Of policies, in their order; told apart by the colour-blind (Okabe and Ito 2008)."""
@@ -127,6 +129,15 @@ def reached_curves(estimates: Estimates, paper: Mapping[str, Sequence[float]]) -
     return figure
 
 
+def steps_standing(episodes: Episodes, select: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the env steps after onset that the evaluated robots of ``select`` stood, and whether they then fell."""
+    outcome = episodes.outcome
+    evaluated = ((outcome == Outcome.UP) | (outcome == Outcome.FAILED)) & select
+    fell = outcome[evaluated] == Outcome.FAILED
+    # the step of the fall counts, so that a robot that falls in the first one after onset is seen to
+    return episodes.steps_after_onset[evaluated] + fell, fell
+
+
 @matplotlib.rc_context(STYLE)
 def survival_curves(study: Study) -> Figure:
     """Shares that still stand, over the time since onset, in every scenario."""
@@ -141,15 +152,14 @@ def survival_curves(study: Study) -> Figure:
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axis, scenario in zip(axes.flat, scenarios, strict=False):
         for name, result in zip(names, study.policies, strict=True):
-            curve = kaplan_meier(result.run.episodes, study.step_dt, study.scenario_rows(result, scenario))
-            if curve is None:
+            steps, fell = steps_standing(result.run.episodes, study.scenario_rows(result, scenario))
+            if not len(steps):
                 continue
+            time, share, low, high = kaplan_meier(steps, fell, study.step_dt)
             colour = looks[name][0]
-            axis.step(curve.time, 100 * curve.standing, where="post", color=colour, linewidth=1.3 if bands else 0.9)
+            axis.step(time, 100 * share, where="post", color=colour, linewidth=1.3 if bands else 0.9)
             if bands:
-                axis.fill_between(
-                    curve.time, 100 * curve.low, 100 * curve.high, step="post", color=colour, alpha=0.15, linewidth=0
-                )
+                axis.fill_between(time, 100 * low, 100 * high, step="post", color=colour, alpha=0.15, linewidth=0)
         axis.set_title(_lines(f"{scenario}: {scenario_name(scenario)}", 26), loc="left", fontsize=8.5)
         axis.set_ylim(0, 104)
         axis.set_xlim(left=0)
