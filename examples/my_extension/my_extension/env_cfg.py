@@ -5,13 +5,12 @@
 from isaaclab.managers import SceneEntityCfg
 from isaaclab.utils import configclass
 from umc.robots.solo8 import EFFORT_LIMIT, RESET_SCALE
-from umc.tasks.base import EQUAL_RATIOS, HEALTHY_RATIOS
+from umc.tasks.base import EQUAL_RATIOS, HEALTHY_RATIOS, friction_event, payload_event
 from umc.tasks.quadruped import (
+    TRUNK,
     QuadrupedEnvCfg,
     QuadrupedEventsCfg,
     forward_command,
-    friction_event,
-    payload_event,
 )
 
 from .robot import LEGS, SOLO12_CFG
@@ -42,7 +41,7 @@ class EventsCfg(QuadrupedEventsCfg):
     """The fault terms come with the base class; friction [-] and payload [kg] are the robot's own."""
 
     friction = friction_event(0.75, 1.125)
-    trunk_mass = payload_event(0.16, 0.48)
+    trunk_mass = payload_event(0.16, 0.48, TRUNK)
 
 
 @configclass

@@ -1,17 +1,21 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scene, engine presets and fault terms that every UMC task shares."""
+"""Scene, engine presets, observation, event and fault terms that every UMC task shares."""
 
 from dataclasses import MISSING
 
 from isaaclab.assets import ArticulationCfg, AssetBaseCfg
 from isaaclab.envs import ManagerBasedRLEnvCfg
-from isaaclab.managers import EventTermCfg, SceneEntityCfg
+from isaaclab.envs import mdp as lab
+from isaaclab.managers import EventTermCfg as EventTerm
+from isaaclab.managers import ObservationGroupCfg, SceneEntityCfg
+from isaaclab.managers import ObservationTermCfg as ObsTerm
 from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.sensors import ContactSensorCfg
-from isaaclab.sim import DomeLightCfg
+from isaaclab.sim import DomeLightCfg, SimulationCfg
 from isaaclab.terrains import TerrainImporterCfg
 from isaaclab.utils import configclass
+from isaaclab.utils.noise import UniformNoiseCfg as Noise
 from isaaclab_newton.physics import MJWarpSolverCfg, NewtonCfg, NewtonShapeCfg
 from isaaclab_ov.physics import OvPhysxCfg
 from isaaclab_physx.physics import PhysxCfg
@@ -50,6 +54,91 @@ def physics_presets(njmax: int, nconmax: int, num_substeps: int = 1) -> PresetCf
     return preset(newton_mjwarp=newton, ovphysx=OvPhysxCfg(), isaacsim_physx=PhysxCfg(), default=newton)
 
 
+def friction_event(low: float, high: float) -> EventTerm:
+    """Return the event that draws the friction [-] of each shape of the robot at start-up; the ground adds none."""
+    return EventTerm(
+        func=lab.randomize_rigid_body_material,
+        mode="startup",
+        params={
+            "asset_cfg": SceneEntityCfg("robot", body_names=".*"),
+            "static_friction_range": (low, high),
+            "dynamic_friction_range": (low, high),
+            "restitution_range": (0.0, 0.0),
+            "num_buckets": 64,
+            "make_consistent": True,
+        },
+    )
+
+
+def payload_event(low: float, high: float, body: str) -> EventTerm:
+    """Return the event that adds a mass [kg] to a body at start-up."""
+    return EventTerm(
+        func=lab.randomize_rigid_body_mass,
+        mode="startup",
+        params={
+            "asset_cfg": SceneEntityCfg("robot", body_names=body),
+            "mass_distribution_params": (low, high),
+            "operation": "add",
+        },
+    )
+
+
+def reset_base_event(yaw: float, speed: float) -> EventTerm:
+    """Return the event that draws the start: heading up to ``yaw`` [rad], velocities up to ``speed`` [m/s], [rad/s]."""
+    return EventTerm(
+        func=lab.reset_root_state_uniform,
+        mode="reset",
+        params={
+            "pose_range": {"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-yaw, yaw)},
+            "velocity_range": dict.fromkeys(("x", "y", "z", "roll", "pitch", "yaw"), (-speed, speed)),
+        },
+    )
+
+
+def reset_joints_event() -> EventTerm:
+    """Return the event that scales the default joint angles at the start."""
+    return EventTerm(
+        func=lab.reset_joints_by_scale,
+        mode="reset",
+        params={"position_range": (0.5, 1.5), "velocity_range": (0.0, 0.0)},
+    )
+
+
+@configclass
+class ActorTermsCfg(ObservationGroupCfg):
+    """What every actor observes of base and joints, with noise."""
+
+    base_ang_vel = ObsTerm(func=lab.base_ang_vel, scale=0.25, noise=Noise(n_min=-0.2, n_max=0.2))
+    projected_gravity = ObsTerm(func=lab.projected_gravity, noise=Noise(n_min=-0.05, n_max=0.05))
+    command = ObsTerm(func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25))
+    joint_pos = ObsTerm(
+        func=mdp.joint_sensor, params={"func": lab.joint_pos_rel, "noise": Noise(n_min=-0.01, n_max=0.01)}
+    )
+    joint_vel = ObsTerm(
+        func=mdp.joint_sensor,
+        params={"func": lab.joint_vel_rel, "noise": Noise(n_min=-1.5, n_max=1.5)},
+        scale=0.05,
+    )
+    last_action = ObsTerm(func=mdp.joint_sensor, params={"func": lab.last_action})
+
+    def __post_init__(self) -> None:
+        """Switch the noise on."""
+        self.enable_corruption = True
+
+
+@configclass
+class CriticTermsCfg(ObservationGroupCfg):
+    """What every critic observes: true values, and the linear velocity of the base."""
+
+    base_lin_vel = ObsTerm(func=lab.base_lin_vel, scale=2.0)
+    base_ang_vel = ObsTerm(func=lab.base_ang_vel, scale=0.25)
+    projected_gravity = ObsTerm(func=lab.projected_gravity)
+    command = ObsTerm(func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25))
+    joint_pos = ObsTerm(func=lab.joint_pos_rel)
+    joint_vel = ObsTerm(func=lab.joint_vel_rel, scale=0.05)
+    last_action = ObsTerm(func=lab.last_action)
+
+
 @configclass
 class LeggedSceneCfg(InteractiveSceneCfg):
     """A robot on a ground, with a contact sensor on every body."""
@@ -67,9 +156,9 @@ class LeggedSceneCfg(InteractiveSceneCfg):
 class FaultEventsCfg:
     """The fault terms; a robot's events follow them, so that ``begin_faults`` restores limits before others reset."""
 
-    begin_faults = EventTermCfg(func=mdp.begin_fault_episode, mode="reset")
+    begin_faults = EventTerm(func=mdp.begin_fault_episode, mode="reset")
     # every step: switches due faults on
-    faults = EventTermCfg(
+    faults = EventTerm(
         func=mdp.joint_faults, mode="interval", interval_range_s=(0.0, 0.0), is_global_time=True, params=MISSING
     )
 
@@ -79,6 +168,7 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
     """Timing and scene of every UMC task."""
 
     scene: LeggedSceneCfg = LeggedSceneCfg(num_envs=4096, env_spacing=2.5)
+    sim: SimulationCfg = SimulationCfg(physics=physics_presets(njmax=200, nconmax=40))
 
     def __post_init__(self) -> None:
         """Set the timing that the public tasks share, and the device."""

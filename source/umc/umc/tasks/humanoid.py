@@ -7,16 +7,23 @@ from dataclasses import MISSING
 
 from isaaclab.envs import mdp as lab
 from isaaclab.managers import EventTermCfg as EventTerm
-from isaaclab.managers import ObservationGroupCfg, SceneEntityCfg
 from isaaclab.managers import ObservationTermCfg as ObsTerm
 from isaaclab.managers import RewardTermCfg as RewTerm
+from isaaclab.managers import SceneEntityCfg
 from isaaclab.managers import TerminationTermCfg as DoneTerm
-from isaaclab.sim import SimulationCfg
 from isaaclab.utils import configclass
-from isaaclab.utils.noise import UniformNoiseCfg as Noise
 
 from umc import mdp
-from umc.tasks.base import FaultEventsCfg, LeggedEnvCfg, physics_presets
+from umc.tasks.base import (
+    ActorTermsCfg,
+    CriticTermsCfg,
+    FaultEventsCfg,
+    LeggedEnvCfg,
+    friction_event,
+    payload_event,
+    reset_base_event,
+    reset_joints_event,
+)
 
 PELVIS = "pelvis"
 FEET = ["left_ankle(_roll)?_link", "right_ankle(_roll)?_link"]
@@ -61,38 +68,15 @@ class HumanoidObservationsCfg:
     """Groups of the actor (``policy``, ``joint_mask``, ``fault_flag``) and of the critic (``critic``)."""
 
     @configclass
-    class PolicyCfg(ObservationGroupCfg):
+    class PolicyCfg(ActorTermsCfg):
         """Base 9, then positions, velocities and last actions of the joints, then the clock 2."""
 
-        base_ang_vel = ObsTerm(func=lab.base_ang_vel, scale=0.25, noise=Noise(n_min=-0.2, n_max=0.2))
-        projected_gravity = ObsTerm(func=lab.projected_gravity, noise=Noise(n_min=-0.05, n_max=0.05))
-        command = ObsTerm(func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25))
-        joint_pos = ObsTerm(
-            func=mdp.joint_sensor, params={"func": lab.joint_pos_rel, "noise": Noise(n_min=-0.01, n_max=0.01)}
-        )
-        joint_vel = ObsTerm(
-            func=mdp.joint_sensor,
-            params={"func": lab.joint_vel_rel, "noise": Noise(n_min=-1.5, n_max=1.5)},
-            scale=0.05,
-        )
-        last_action = ObsTerm(func=mdp.joint_sensor, params={"func": lab.last_action})
         clock = ObsTerm(func=mdp.phase_clock, params={"period": GAIT_PERIOD})
 
-        def __post_init__(self) -> None:
-            """Switch the noise on."""
-            self.enable_corruption = True
-
     @configclass
-    class CriticCfg(ObservationGroupCfg):
+    class CriticCfg(CriticTermsCfg):
         """Linear velocity, then the same columns with true values."""
 
-        base_lin_vel = ObsTerm(func=lab.base_lin_vel, scale=2.0)
-        base_ang_vel = ObsTerm(func=lab.base_ang_vel, scale=0.25)
-        projected_gravity = ObsTerm(func=lab.projected_gravity)
-        command = ObsTerm(func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25))
-        joint_pos = ObsTerm(func=lab.joint_pos_rel)
-        joint_vel = ObsTerm(func=lab.joint_vel_rel, scale=0.05)
-        last_action = ObsTerm(func=lab.last_action)
         clock = ObsTerm(func=mdp.phase_clock, params={"period": GAIT_PERIOD})
 
     policy: PolicyCfg = PolicyCfg()
@@ -106,40 +90,10 @@ class HumanoidEventsCfg(FaultEventsCfg):
     """Faults, then randomisation of physics and of the start, and pushes."""
 
     # unitree_rl_gym draws 0.1..1.25 and IsaacGym averages it with the ground's 1; our ground takes the foot's
-    friction = EventTerm(
-        func=lab.randomize_rigid_body_material,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names=".*"),
-            "static_friction_range": (0.55, 1.125),
-            "dynamic_friction_range": (0.55, 1.125),
-            "restitution_range": (0.0, 0.0),
-            "num_buckets": 64,
-            "make_consistent": True,
-        },
-    )
-    pelvis_mass = EventTerm(
-        func=lab.randomize_rigid_body_mass,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names=PELVIS),
-            "mass_distribution_params": (-1.0, 3.0),
-            "operation": "add",
-        },
-    )
-    reset_base = EventTerm(
-        func=lab.reset_root_state_uniform,
-        mode="reset",
-        params={
-            "pose_range": {"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-math.pi, math.pi)},
-            "velocity_range": dict.fromkeys(("x", "y", "z", "roll", "pitch", "yaw"), (-0.5, 0.5)),
-        },
-    )
-    reset_joints = EventTerm(
-        func=lab.reset_joints_by_scale,
-        mode="reset",
-        params={"position_range": (0.5, 1.5), "velocity_range": (0.0, 0.0)},
-    )
+    friction = friction_event(0.55, 1.125)
+    pelvis_mass = payload_event(-1.0, 3.0, PELVIS)
+    reset_base = reset_base_event(yaw=math.pi, speed=0.5)
+    reset_joints = reset_joints_event()
     push = EventTerm(
         func=lab.push_by_setting_velocity,
         mode="interval",
@@ -225,7 +179,6 @@ class HumanoidTerminationsCfg:
 class HumanoidEnvCfg(LeggedEnvCfg):
     """A task without its robot and rewards."""
 
-    sim: SimulationCfg = SimulationCfg(physics=physics_presets(njmax=200, nconmax=40))
     observations: HumanoidObservationsCfg = HumanoidObservationsCfg()
     actions: HumanoidActionsCfg = HumanoidActionsCfg()
     commands: HumanoidCommandsCfg = HumanoidCommandsCfg()

@@ -11,48 +11,24 @@ from isaaclab.managers import ObservationGroupCfg, SceneEntityCfg
 from isaaclab.managers import ObservationTermCfg as ObsTerm
 from isaaclab.managers import RewardTermCfg as RewTerm
 from isaaclab.managers import TerminationTermCfg as DoneTerm
-from isaaclab.sim import SimulationCfg
 from isaaclab.utils import configclass
-from isaaclab.utils.noise import UniformNoiseCfg as Noise
 from isaaclab_tasks.core.velocity import mdp as velocity
 
 from umc import mdp
-from umc.tasks.base import FaultEventsCfg, LeggedEnvCfg, physics_presets
+from umc.tasks.base import (
+    ActorTermsCfg,
+    CriticTermsCfg,
+    FaultEventsCfg,
+    LeggedEnvCfg,
+    reset_base_event,
+    reset_joints_event,
+)
 
 TRUNK = "trunk|base_link"
 """The body that carries the legs: A1's name and Solo8's."""
 
 FEET = [f"{leg}_(calf|LOWER_LEG)" for leg in ("FL", "FR", "[RH]L", "[RH]R")]
 """The bodies that carry the feet, A1's and Solo8's (a foot is welded to them)."""
-
-
-def friction_event(low: float, high: float) -> EventTerm:
-    """Return the event that draws the friction [-] of each shape of the robot at start-up; the ground adds none."""
-    return EventTerm(
-        func=lab.randomize_rigid_body_material,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names=".*"),
-            "static_friction_range": (low, high),
-            "dynamic_friction_range": (low, high),
-            "restitution_range": (0.0, 0.0),
-            "num_buckets": 64,
-            "make_consistent": True,
-        },
-    )
-
-
-def payload_event(low: float, high: float) -> EventTerm:
-    """Return the event that adds a mass [kg] to the trunk at start-up."""
-    return EventTerm(
-        func=lab.randomize_rigid_body_mass,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names=TRUNK),
-            "mass_distribution_params": (low, high),
-            "operation": "add",
-        },
-    )
 
 
 def forward_command(low: float, high: float, seconds: float) -> lab.UniformVelocityCommandCfg:
@@ -75,42 +51,24 @@ class QuadrupedActionsCfg:
 
 
 @configclass
+class UnseenVelocityCfg(ObservationGroupCfg):
+    """Zeros in place of the base's linear velocity, which the A1-Walk policy does not see."""
+
+    base_lin_vel = ObsTerm(func=mdp.zeros, params={"width": 3})
+
+
+@configclass
 class QuadrupedObservationsCfg:
     """Groups of the actor (``policy``, ``joint_mask``, ``fault_flag``) and of the critic (``critic``)."""
 
     @configclass
-    class PolicyCfg(ObservationGroupCfg):
+    class PolicyCfg(ActorTermsCfg, UnseenVelocityCfg):  # the columns of the last base come first
         """Base 12, then positions, velocities and last actions of the joints."""
 
-        base_lin_vel = ObsTerm(func=mdp.zeros, params={"width": 3})  # the A1-Walk policy does not see it
-        base_ang_vel = ObsTerm(func=lab.base_ang_vel, scale=0.25, noise=Noise(n_min=-0.2, n_max=0.2))
-        projected_gravity = ObsTerm(func=lab.projected_gravity, noise=Noise(n_min=-0.05, n_max=0.05))
-        command = ObsTerm(func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25))
-        joint_pos = ObsTerm(
-            func=mdp.joint_sensor, params={"func": lab.joint_pos_rel, "noise": Noise(n_min=-0.01, n_max=0.01)}
-        )
-        joint_vel = ObsTerm(
-            func=mdp.joint_sensor,
-            params={"func": lab.joint_vel_rel, "noise": Noise(n_min=-1.5, n_max=1.5)},
-            scale=0.05,
-        )
-        last_action = ObsTerm(func=mdp.joint_sensor, params={"func": lab.last_action})
-
-        def __post_init__(self) -> None:
-            """Switch the noise on."""
-            self.enable_corruption = True
-
     @configclass
-    class CriticCfg(ObservationGroupCfg):
+    class CriticCfg(CriticTermsCfg):
         """The same columns with true values, then what start-up randomisation drew."""
 
-        base_lin_vel = ObsTerm(func=lab.base_lin_vel, scale=2.0)
-        base_ang_vel = ObsTerm(func=lab.base_ang_vel, scale=0.25)
-        projected_gravity = ObsTerm(func=lab.projected_gravity)
-        command = ObsTerm(func=lab.generated_commands, params={"command_name": "base_velocity"}, scale=(2.0, 2.0, 0.25))
-        joint_pos = ObsTerm(func=lab.joint_pos_rel)
-        joint_vel = ObsTerm(func=lab.joint_vel_rel, scale=0.05)
-        last_action = ObsTerm(func=lab.last_action)
         physics = ObsTerm(
             func=mdp.randomized_physics,
             params={"asset_cfg": SceneEntityCfg("robot", body_names=TRUNK), "actuator": "legs"},
@@ -146,19 +104,8 @@ class QuadrupedEventsCfg(FaultEventsCfg):
             "operation": "scale",
         },
     )
-    reset_base = EventTerm(
-        func=lab.reset_root_state_uniform,
-        mode="reset",
-        params={
-            "pose_range": {"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-0.1, 0.1)},
-            "velocity_range": dict.fromkeys(("x", "y", "z", "roll", "pitch", "yaw"), (-0.2, 0.2)),
-        },
-    )
-    reset_joints = EventTerm(
-        func=lab.reset_joints_by_scale,
-        mode="reset",
-        params={"position_range": (0.5, 1.5), "velocity_range": (0.0, 0.0)},
-    )
+    reset_base = reset_base_event(yaw=0.1, speed=0.2)
+    reset_joints = reset_joints_event()
 
 
 @configclass
@@ -229,7 +176,6 @@ class QuadrupedTerminationsCfg:
 class QuadrupedEnvCfg(LeggedEnvCfg):
     """A task without its robot, command, friction and payload."""
 
-    sim: SimulationCfg = SimulationCfg(physics=physics_presets(njmax=200, nconmax=40))
     observations: QuadrupedObservationsCfg = QuadrupedObservationsCfg()
     actions: QuadrupedActionsCfg = QuadrupedActionsCfg()
     rewards: QuadrupedRewardsCfg = QuadrupedRewardsCfg()

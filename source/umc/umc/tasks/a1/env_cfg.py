@@ -9,14 +9,13 @@ from isaaclab_tasks.utils import preset
 from umc import mdp
 from umc.faults import paper_settings
 from umc.robots import A1_CFG
-from umc.tasks.base import EQUAL_RATIOS
+from umc.tasks.base import EQUAL_RATIOS, friction_event, payload_event
 from umc.tasks.quadruped import (
+    TRUNK,
     QuadrupedEnvCfg,
     QuadrupedEventsCfg,
     QuadrupedTerminationsCfg,
     forward_command,
-    friction_event,
-    payload_event,
 )
 from umc.terrains import FLAT_GROUND_CFG, TrackImporterCfg, perlin_tracks
 
@@ -49,7 +48,7 @@ class EventsCfg(QuadrupedEventsCfg):
 
     # A1-Walk draws 0..2, IsaacGym averages it with the ground's 1; our ground takes the foot's: (0..2 + 1) / 2 is drawn
     friction = friction_event(0.5, 1.5)
-    trunk_mass = payload_event(1.0, 3.0)
+    trunk_mass = payload_event(1.0, 3.0, TRUNK)
 
 
 @configclass

@@ -3,7 +3,7 @@
 """The agents of Solo8: all of :data:`umc.rl.agents.AGENTS`, for both stages."""
 
 from umc.robots import SOLO8_CFG, SOLO8_JOINTS
-from umc.tasks.ppo import RobotAgents, UmcPpoRunnerCfg
+from umc.tasks.ppo import RobotAgents
 
 ROBOT_AGENTS = RobotAgents(
     robot="solo8",
@@ -14,7 +14,5 @@ ROBOT_AGENTS = RobotAgents(
     init_std=0.5,  # as A1
 )
 
-
-def __getattr__(name: str) -> UmcPpoRunnerCfg:
-    """Return the cfg that an entry point names, e.g. ``umc.tasks.solo8.agents:mlp_stage2``."""
-    return ROBOT_AGENTS.cfg(name)
+# the cfg that an entry point names, e.g. umc.tasks.solo8.agents:mlp_stage2
+__getattr__ = ROBOT_AGENTS.cfg

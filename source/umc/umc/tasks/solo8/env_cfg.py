@@ -7,13 +7,12 @@ from isaaclab.utils import configclass
 
 from umc.robots import SOLO8_CFG
 from umc.robots.solo8 import EFFORT_LIMIT, RESET_SCALE
-from umc.tasks.base import EQUAL_RATIOS
+from umc.tasks.base import EQUAL_RATIOS, friction_event, payload_event
 from umc.tasks.quadruped import (
+    TRUNK,
     QuadrupedEnvCfg,
     QuadrupedEventsCfg,
     forward_command,
-    friction_event,
-    payload_event,
 )
 
 FEET = tuple(f"{leg}_LOWER_LEG" for leg in ("FL", "FR", "HL", "HR"))
@@ -39,7 +38,9 @@ class EventsCfg(QuadrupedEventsCfg):
 
     # legged_gym draws 0.5..1.25 and IsaacGym averages it with the ground's 1; our ground multiplies
     friction = friction_event(0.75, 1.125)
-    trunk_mass = payload_event(0.16, 0.48)  # the same part of its weight (2.18 kg) as A1 carries of its own (13.74 kg)
+    trunk_mass = payload_event(
+        0.16, 0.48, TRUNK
+    )  # the same part of its weight (2.18 kg) as A1 carries of its own (13.74 kg)
 
 
 @configclass
