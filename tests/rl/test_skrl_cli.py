@@ -117,7 +117,7 @@ def test_a_run_goes_on_with_the_library_it_began_with(tmp_path, capfd):
         other = "skrl" if library == "rsl_rl" else "rsl_rl"
         argv = [*STAGE1, "--resume", "--checkpoint", str(path), "--rl_library"]
         assert launch.main([*argv, other]) == 2
-        wanted = f"is a run of {library}; --resume goes on with the same library: give --rl_library {library}"
+        wanted = f"is a run of {library}; --resume needs the same library: give --rl_library {library}"
         assert wanted in capfd.readouterr().err
         assert planned(*argv, library).start_from == path
 

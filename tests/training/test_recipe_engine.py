@@ -50,7 +50,7 @@ def test_a_killed_recipe_goes_on_where_it_was(tmp_path):
     assert second.returncode == 0, out
     assert "[1/2] Stage 1, 1: done before" in out
     assert "[2/2] Stage 2, 1: resuming after iteration " in out
-    assert "recipe tiny is through" in out
+    assert "recipe tiny is done" in out
     assert "[Warning]" not in out  # PhysX has three at every start
     assert "[PhysX]" not in out
     ((stage1,), (stage2,)) = (list((tmp_path / "logs/rsl_rl").glob(f"umc_a1_mlp_stage{k}/*")) for k in (1, 2))

@@ -61,7 +61,7 @@ def test_phases_follow_each_other_and_are_not_repeated(place, capsys):
     assert (flag(faults, "task"), flag(faults, "num_envs")) == ("UMC-A1-Stage2", "16")
     assert faults[-2:] == ["physics=ovphysx", "env.scene.terrain=flat"]
     assert "[3/3] Stage 2, faults: iteration 4/4: 1,000 env-steps/s; whole recipe 100%, ETA 0:00:00" in out
-    assert "recipe tiny is through" in out
+    assert "recipe tiny is done" in out
     assert "evaluate it with: umc evaluate --checkpoint" in out
     state = json.loads((place / "logs" / "recipes" / "tiny_seed3" / "state.json").read_text())
     assert [entry["status"] for entry in state["phases"]] == ["done"] * PHASES
@@ -121,7 +121,7 @@ def test_a_failing_phase_ends_the_recipe_and_says_how_to_go_on(place, capsys, mo
             run_recipe(["--recipe", written(place), "--restart"])
     out = capsys.readouterr().out
     assert "no\n" in out
-    assert "go on with: ./isaaclab.sh -p scripts/train.py --recipe " in out
+    assert "resume with: ./isaaclab.sh -p scripts/train.py --recipe " in out
     assert "--restart" not in out
     assert run_recipe(["--recipe", written(place)]) == 0
 
@@ -131,7 +131,7 @@ def test_a_phase_that_hung_is_gone_on_with_at_once(place, capsys, monkeypatch):
     assert run_recipe(["--recipe", written(place)]) == 0
     assert len(calls(place)) == 2 + 3 + 4  # one for each iteration of the three phases
     assert "--resume" in calls(place)[1]
-    assert "is through" in capsys.readouterr().out
+    assert "is done" in capsys.readouterr().out
 
 
 def test_a_phase_that_hangs_before_it_gets_on_is_given_up(place, capsys, monkeypatch):
@@ -139,7 +139,7 @@ def test_a_phase_that_hangs_before_it_gets_on_is_given_up(place, capsys, monkeyp
     with pytest.raises(ChildFailed, match=str(STALLED)):
         run_recipe(["--recipe", written(place)])
     assert len(calls(place)) == MAX_STALLS
-    assert "go on with: " in capsys.readouterr().out
+    assert "resume with: " in capsys.readouterr().out
 
 
 def test_weights_can_come_from_another_recipe(place):
@@ -222,7 +222,7 @@ def test_two_cannot_work_on_one_recipe(place, monkeypatch):
     first.send_signal(signal.SIGTERM)  # passed on to the child, which saves
     out = first.communicate(timeout=60)[0]
     assert first.returncode != 0
-    assert "go on with: " in out
+    assert "resume with: " in out
     deadline = time.monotonic() + 60
     while not (files := sorted(place.glob("logs/rsl_rl/*/*/model_*.pt"))) and time.monotonic() < deadline:
         time.sleep(0.1)

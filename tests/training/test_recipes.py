@@ -92,7 +92,7 @@ def test_a_file_of_ones_own_extends_a_recipe(tmp_path):
         ({"agent": "mpl"}, "unknown agent mpl; did you mean mlp?"),
         ({"stages": {1: TINY["stages"][1]}}, "stages.2 is missing, and agent mlp is trained in it"),
         ({"stages": {2: TINY["stages"][2]}}, "stages.1 is missing, and agent mlp is trained in it"),
-        ({"stages": {1: [], 2: TINY["stages"][2]}}, "Stage 2 has no Stage 1 to go on from"),
+        ({"stages": {1: [], 2: TINY["stages"][2]}}, "Stage 2 has no Stage 1 to start from"),
         ({"stages": {1: [], 2: []}}, "it has no phase"),
         ({"stages": {1: [{"name": "walk"}], 2: []}}, "stages.1.0.iterations is missing"),
         ({"stages": {1: [{"iterations": 0}], 2: []}}, "stages.1.0.iterations is 0; input should be greater than 0"),

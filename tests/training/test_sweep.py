@@ -148,7 +148,7 @@ def test_ctrl_c_lets_trainings_save_and_the_same_command_goes_on(sweep, tmp_path
     assert sweep({"seeds": [1, 2]}, *STAGE1, "agent.wait=1") == 143
     thread.join()
     assert signal.getsignal(signal.SIGTERM) == before
-    assert "the same command goes on" in capsys.readouterr().out
+    assert "the same command resumes" in capsys.readouterr().out
     assert [record["status"] for record in records(tmp_path)] == ["interrupted"]
     thread = threading.Thread(target=stop)  # the second run waits, too
     thread.start()

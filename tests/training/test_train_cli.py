@@ -169,7 +169,7 @@ def test_strangers_checkpoints_are_refused(tmp_path, capfd):
     resumed = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--resume", "--checkpoint"]
     stage1 = put_checkpoint(tmp_path / "stage1")
     assert launch.main([*resumed, str(stage1)]) == 2
-    assert "is a run of UMC-A1-Stage1; --resume goes on with the same task" in capfd.readouterr().err
+    assert "is a run of UMC-A1-Stage1; --resume needs the same task" in capfd.readouterr().err
     assert launch.main([*resumed, str(stage2)]) == 2
     assert "has no run.json" in capfd.readouterr().err
 

@@ -55,7 +55,7 @@ class TrainRequest:
     options: argparse.Namespace
     """All flags, Isaac Lab's launcher flags included."""
     checkpoint: Path | None
-    """Checkpoint to start from or to go on with."""
+    """Checkpoint to start from or to resume."""
     engine: str = ""
     """Which engine was chosen and why, where the user named none."""
 
@@ -128,7 +128,7 @@ def parse(argv: list[str]) -> TrainRequest:
         raise UmcError(f"--run_dir is the whole name of one run's folder; leave out {other}, or --run_dir")
     if options.resume and options.run_dir is not None:
         if options.checkpoint is not None:
-            raise UmcError("--resume goes on in the folder of its checkpoint; leave out --run_dir or --checkpoint")
+            raise UmcError("--resume continues in the folder of its checkpoint; leave out --run_dir or --checkpoint")
         options.checkpoint = str(options.run_dir)
     pretrained = is_pretrained(options.checkpoint)
     checkpoint = None if pretrained else checked_checkpoint(options.checkpoint)

@@ -148,7 +148,7 @@ def overrides_first(argv: Sequence[str]) -> list[str]:
 
     def moves(number: int) -> bool:
         token = argv[number]
-        # right behind a flag stands its value, whatever it looks like
+        # the token after a flag is its value, whatever it looks like
         value = number > 0 and argv[number - 1].startswith("-") and "=" not in argv[number - 1]
         return OVERRIDE.match(token) is not None and not value and not Path(token).exists()
 

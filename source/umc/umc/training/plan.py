@@ -259,7 +259,7 @@ def claim_folder(plan: Plan) -> None:
 
 
 def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:
-    """Return what a checkpoint says about itself; raise UmcError if this run cannot use it."""
+    """Return the metadata of a checkpoint; raise UmcError if this run cannot use it."""
     data = read_checkpoint(path)
     info = checkpoint_info(data, path)
     if request.options.resume:
@@ -373,17 +373,17 @@ def _new_folder(request: TrainRequest, agent_cfg: Any) -> Path:
 def require_same_run(request: TrainRequest, info: CheckpointInfo, path: Path) -> None:
     """Raise UmcError if a checkpoint is of a run of another task, RL library or agent, for ``--resume``."""
     if info.task != request.task:
-        raise UmcError(f"{path} is a run of {info.task}; --resume goes on with the same task: give --task {info.task}")
+        raise UmcError(f"{path} is a run of {info.task}; --resume needs the same task: give --task {info.task}")
     library = library_of(info.agent)
     if library != request.library:
         raise UmcError(
-            f"{path} is a run of {library}; --resume goes on with the same library: give --rl_library {library}"
+            f"{path} is a run of {library}; --resume needs the same library: give --rl_library {library}"
         )
     # by their name: networks of several agents are alike, and what tells them apart would change half way
     spec = agent_spec(info.agent)
     if spec is not None and spec.name != request.spec.name:
         raise UmcError(
-            f"{path} is a run of agent {spec.name}; --resume goes on with the same agent: give --agent {spec.name}"
+            f"{path} is a run of agent {spec.name}; --resume needs the same agent: give --agent {spec.name}"
         )
 
 

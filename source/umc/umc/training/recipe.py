@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Recipes: YAML files that say how a policy is trained from start to finish; read and checked here."""
+"""Read and check recipes: YAML files that describe the training of a policy from start to finish."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from umc.utils.errors import UmcError
 from umc.utils.naming import LIBRARIES, task_parts
 
 FAMILIES = ("cpu", "gpu")
-"""Files of recipes that differ by robot and agent: ``cpu.yaml`` holds ``<robot>_<agent>_cpu`` of all of them."""
+"""Files with the recipes of all robots and agents: ``cpu.yaml`` holds every ``<robot>_<agent>_cpu``."""
 
 BEFORE = "before"
-"""``from`` of a phase that takes the weights of the one before it, and nothing else."""
+"""``from`` of a phase that loads only the weights of the previous one."""
 
 
 def _override(token: str) -> str:
@@ -50,7 +50,7 @@ class Section(FileModel):
 
 
 class Source(Section):
-    """Weights that a phase starts from, if they are not those of the phase before it."""
+    """Weights that a phase starts from, if not those of the previous phase."""
 
     path: str | None = None
     """Checkpoint, run folder, ``pretrained`` or ``pretrained:NAME``."""
@@ -226,7 +226,7 @@ def _phases(file: RecipeFile, where: str) -> list[Phase]:
             found.append(_phase(phase, file, agent, stage, before, where))
         if stage == 2 and listed and found[0].stage == 2 and found[0].source is None and spec.stage1:
             raise UmcError(
-                f"{where}: Stage 2 has no Stage 1 to go on from; add stages.1, or 'from: pretrained' to its first phase"
+                f"{where}: Stage 2 has no Stage 1 to start from; add stages.1, or 'from: pretrained' to its first phase"
             )
     if not found:
         raise UmcError(f"{where}: it has no phase; add one to stages.1 or stages.2")
@@ -350,5 +350,5 @@ def _packaged(name: str) -> dict[str, Any]:
 def _mapping(text: str, where: str) -> dict[str, Any]:
     content = read_yaml(text, where)
     if not isinstance(content, dict):
-        raise UmcError(f"{where} is no recipe; it has to be a mapping; docs/recipes.md says of what")
+        raise UmcError(f"{where} is no recipe; it has to be a mapping (docs/recipes.md)")
     return content

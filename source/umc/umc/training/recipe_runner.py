@@ -38,7 +38,7 @@ MAX_STALLS = 3
 """How often in a row a phase may hang without a new checkpoint."""
 
 LINE_EVERY_S = 60.0
-"""Time between two lines about the progress of the whole recipe [s]."""
+"""Time between two lines about the progress of a recipe [s]."""
 
 
 def run_recipe(argv: list[str]) -> int:
@@ -78,7 +78,7 @@ def _options(argv: list[str]) -> argparse.Namespace:
     options, rest = parser.parse_known_args(argv)
     if rest:
         raise UmcError(
-            f"{rest[0]} does not go with --recipe, which says it itself: copy the recipe to a file of your own, change "
+            f"{rest[0]} does not go with --recipe, which sets it: copy the recipe to a file of your own, change "
             "it there and give its path (--logs, --device, --seed, --restart, --evaluate and --show do go with it)"
         )
     if options.seed is not None and options.seed < 0:
@@ -102,13 +102,7 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 class RecipeRun:
-    """A recipe with its state on the disk.
-
-    Args:
-        recipe: The recipe.
-        logs: Folder of all runs.
-        command: Command that resumes it, for the screen.
-    """
+    """A recipe with its state on the disk; ``command`` resumes it."""
 
     def __init__(self, recipe: Recipe, logs: Path, command: str) -> None:
         self.recipe, self.logs, self.command = recipe, logs, command
@@ -165,7 +159,7 @@ class RecipeRun:
                 stalls = stalls + 1 if checkpoints_in(run) == before else 1
                 hung = isinstance(failure, ChildFailed) and failure.code == STALLED
                 if not hung or stalls == MAX_STALLS:
-                    print(f"go on with: {self.command}", flush=True)
+                    print(f"resume with: {self.command}", flush=True)
                     raise
             finally:
                 entry["seconds"] = round(entry.get("seconds", 0.0) + time.monotonic() - started, 1)
@@ -177,7 +171,7 @@ class RecipeRun:
         self._write()
 
     def _show_progress(self, number: int, title: str) -> None:
-        """Print the progress of the running phase and of the whole recipe now and then, and at the phase's end."""
+        """Print the progress of phase and recipe every minute and at the end of the phase."""
         run = Path(self.state["phases"][number]["run_dir"])
         progress = read_progress(run)
         if progress is None or progress["iteration"] <= self._last_iteration:
@@ -190,14 +184,7 @@ class RecipeRun:
         print(f"{title}: iteration {iteration}/{total}: {rate:,.0f} env-steps/s; {overall}", flush=True)
 
     def overall(self, number: int, iteration: int, rate: float, record: dict[str, Any]) -> str:
-        """Return the progress of the whole recipe in words.
-
-        Args:
-            number: Place of the running phase, counted from 0.
-            iteration: Iterations of its run.
-            rate: Its speed [env steps/s], taken for that of the phases that follow.
-            record: The ``run.json`` of its run, whose number of envs stands for phases that leave it to their task.
-        """
+        """Return the recipe's progress; later phases are assumed to run at ``rate`` [env steps/s] of this one."""
         phases = self.recipe.phases
         work = [phase.iterations * (phase.num_envs or record["num_envs"]) for phase in phases]
         phase = phases[number]
@@ -224,7 +211,7 @@ class RecipeRun:
         return [*flags, *phase.overrides]
 
     def _run_dir(self, number: int) -> Path:
-        """Return the run folder of a phase: noted before, that of the run it resumes, or a new one."""
+        """Return the run folder of a phase: recorded before, that of the run it resumes, or a new one."""
         entries, phase = self.state["phases"], self.recipe.phases[number]
         if number < len(entries):
             return Path(entries[number]["run_dir"])
@@ -284,7 +271,7 @@ class RecipeRun:
         return number < len(entries) and entries[number]["status"] == "done"
 
     def _entry(self, number: int) -> dict[str, Any]:
-        """Return the state of a phase, which is noted before it starts for the first time."""
+        """Return the state of a phase, which is recorded before its first start."""
         entries: list[dict[str, Any]] = self.state["phases"]
         if number == len(entries):
             run_dir, title = str(self._run_dir(number)), self.recipe.phases[number].title
@@ -313,7 +300,7 @@ class RecipeRun:
 
     def summary(self) -> None:
         """Print what was trained, and how it can be published."""
-        print(f"recipe {self.recipe.name} is through:")
+        print(f"recipe {self.recipe.name} is done:")
         for phase, entry in zip(self.recipe.phases, self.state["phases"], strict=True):
             print(
                 f"  {phase.title}: {phase.iterations} iterations, {_duration(entry['seconds'])}, {entry['checkpoint']}"

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""``--quick``: both stages, evaluation and video in a few minutes, each in a process of its own."""
+"""``--quick``: both stages, evaluation and video in a few minutes, each in its own process."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def run_quick(request: TrainRequest) -> int:
         work()
         times.append(f"{phase} {time.monotonic() - start:.0f} s")
     print(f"times: {', '.join(times)}")
-    print("--quick is through: every part works together; nothing has been learnt.")
+    print("--quick is done: every part works together; nothing has been learnt.")
     print(f"checkpoint: {checkpoint()}")
     print(f"report: {one_of(folder / 'evaluation', 'report.json')}")
     print(f"video: {one_of(folder / 'video', '*.mp4')}", flush=True)

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``train.py --sweep``: trains agents x seeds x overrides of a file in ``config/sweeps``, and ends with a table.
 
-The files are those of :mod:`umc.evaluation.grid`: what names an ablation's agents serves to train and to compare them.
-The same command resumes a sweep.
+``umc evaluate --sweep`` reads the same files (:mod:`umc.evaluation.grid`). The same command resumes a sweep.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ STATE = "sweep.json"
 """Files in a sweep's folder under ``logs/sweeps``."""
 
 KEY_LENGTH = 8
-"""Hexadecimal digits that tell a run of a sweep from the others."""
+"""Hexadecimal digits that identify a run of a sweep."""
 
 LINE_EVERY_S = 60.0
 """Time between two lines about what runs [s]."""
@@ -51,7 +50,7 @@ DEFAULT_SEED = 42
 """Of the tasks' agents (:class:`isaaclab_rl.rsl_rl.RslRlBaseRunnerCfg`)."""
 
 UNSUPPORTED_FLAGS = {
-    "--resume": "a sweep goes on by itself",
+    "--resume": "a sweep resumes by itself",
     "--run_name": "a sweep names its runs",
     "--run_dir": "a sweep names its runs",
     "--quick": "a sweep trains",
@@ -93,10 +92,10 @@ class Training:
 
     @property
     def key(self) -> str:
-        """What tells it from every other run; its length and device do not count: a run may be prolonged."""
-        says = [self.task, self.agent, self.library, self.seed, self.tokens, _lasting(self.common), self.checkpoint]
-        says.append(None if self.after is None else self.after.key)
-        return hashlib.sha256(json.dumps(says).encode()).hexdigest()[:KEY_LENGTH]
+        """Digest that identifies it; iterations and device do not count, since a run may be prolonged."""
+        parts = [self.task, self.agent, self.library, self.seed, self.tokens, _lasting(self.common), self.checkpoint]
+        parts.append(None if self.after is None else self.after.key)
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:KEY_LENGTH]
 
     def folder(self, logs: Path) -> Path:
         """Return its run folder, which exists from its first start on."""
@@ -219,14 +218,7 @@ def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence
 
 
 class Sweep:
-    """Trainings, and how far they are.
-
-    Args:
-        trainings: All of them, each after the one that it needs.
-        logs: Folder of all runs.
-        folder: The sweep's own folder.
-        workers: Where trainings run.
-    """
+    """Trainings, each after the Stage 1 that it needs, their progress, and the workers that run them."""
 
     def __init__(self, trainings: list[Training], logs: Path, folder: Path, workers: executor.Executor) -> None:
         self.trainings, self.logs, self.folder, self.workers = trainings, logs, folder, workers
@@ -249,20 +241,20 @@ class Sweep:
                 self._stop()
         self._finish()
         if signals:
-            print("stopped; trainings have saved, the same command goes on", flush=True)
+            print("stopped; trainings have saved, the same command resumes", flush=True)
             return 128 + signals[0]
         return 0 if all(training.done(self.logs) for training in self.trainings) else FAILED
 
     def _work(self, signals: list[int]) -> None:
-        said = time.monotonic()
+        printed = time.monotonic()
         while (self.waiting or self.running) and not signals:
             self._collect()
             self._start()
             if not self.running:
                 return  # what is left waits for something that failed
-            if time.monotonic() - said >= LINE_EVERY_S:
-                said = time.monotonic()
-                self._say()
+            if time.monotonic() - printed >= LINE_EVERY_S:
+                printed = time.monotonic()
+                self._print_progress()
             time.sleep(executor.POLL_S)
 
     def _start(self) -> None:
@@ -279,9 +271,8 @@ class Sweep:
 
     def _next(self) -> Training | None:
         """Return the next training that can start."""
-        ending = {
-            training.key for training, _ in self.running.values()
-        }  # the last checkpoint is written before the record is
+        # the last checkpoint is written before the record is
+        ending = {training.key for training, _ in self.running.values()}
         for training in list(self.waiting):
             if training.after is not None and self.codes.get(training.after.key, 0) != 0:
                 self.waiting.remove(training)
@@ -313,7 +304,7 @@ class Sweep:
             self._collect()
             time.sleep(executor.POLL_S)
 
-    def _say(self) -> None:
+    def _print_progress(self) -> None:
         done = sum(code == 0 for code in self.codes.values())
         left = len(self.waiting) + len(self.running)
         eta = ""

@@ -52,7 +52,7 @@ def add_launcher_options(request: TrainRequest, argv: list[str]) -> None:
     options, overrides = parse_all(argv, [add_arguments])
     options.seed = request.options.seed  # -1 has been drawn already
     request.options, request.overrides = options, overrides
-    if not options.resume and not names_engine(overrides):  # a run that goes on stays on its engine
+    if not options.resume and not names_engine(overrides):  # a resumed run keeps its engine
         engine, request.engine = default_engine(pick_device(options.device))
         request.overrides = [f"physics={engine}", *overrides]
 
@@ -67,7 +67,7 @@ def names_engine(overrides: Sequence[str]) -> bool:
 
 
 def default_engine(device: str) -> tuple[str, str]:
-    """Return the faster engine of a device (ovphysx on a CPU, Newton on a GPU), and a line that says so."""
+    """Return the faster engine of a device (ovphysx on a CPU, Newton on a GPU), and a line that names it."""
     cpu = device == "cpu" and importlib.util.find_spec("ovphysx") is not None
     engine = "ovphysx" if cpu else "newton_mjwarp"
     place = "CPU" if device == "cpu" else "GPU"

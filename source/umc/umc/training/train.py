@@ -162,7 +162,7 @@ def print_plan(plan: Plan) -> None:
 
 
 def resume_command(plan: Plan, checkpoint: Path) -> str:
-    """Return the command that resumes a run; everything else stands in its ``run.json``."""
+    """Return the command that resumes a run; everything else is in its ``run.json``."""
     request = plan.request
     library = [] if request.library == LIBRARIES[0] else ["--rl_library", request.library]
     agent = [*library, "--agent", request.spec.name]
@@ -295,7 +295,7 @@ def load_start(plan: Plan, runner: TrainingRun) -> None:
 
 
 def _info(plan: Plan, env: Any) -> CheckpointInfo:
-    """Return what the checkpoints of a run say about it."""
+    """Return the metadata of a run's checkpoints."""
     from umc.rl.checkpoint import CheckpointInfo, env_overrides
     from umc.terrains import ground_name
 

@@ -58,7 +58,7 @@ def run_main(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str
     try:
         return work(list(argv))
     except RankLostError as error:
-        return _say(f"error: {_process()}{error}; checkpoints are kept, --resume goes on with the last", FAILED)
+        return _say(f"error: {_process()}{error}; checkpoints are kept, --resume starts from the last", FAILED)
     except SharedError as error:
         return USAGE_ERROR if _process() else _say(f"error: {error}", USAGE_ERROR)
     except UmcError as error:
@@ -66,7 +66,7 @@ def run_main(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str
     except ChildFailed as error:
         return _say(error.line, error.code)
     except KeyboardInterrupt as stop:
-        if type(stop) in (KeyboardInterrupt, Terminated):  # others have said what is kept
+        if type(stop) in (KeyboardInterrupt, Terminated):  # others have printed what is kept
             print(stopped, file=sys.stderr, flush=True)
         return 128 + getattr(stop, "signum", signal.SIGINT)
     finally:

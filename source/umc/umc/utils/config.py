@@ -40,7 +40,7 @@ def validated[Model: FileModel](model: type[Model], content: Any, where: str) ->
         path = ".".join(str(part) for part in first["loc"]).replace(".[key]", "")
         if first["type"] == "missing":
             raise UmcError(f"{where}: {path} is missing; add it") from error
-        if first["type"] == "value_error":  # one of our own, which says it all
+        if first["type"] == "value_error":  # raised by our own validators
             text = str(first.get("ctx", {})["error"])
             raise UmcError(f"{where}: {f'{path}: ' if path else ''}{text}") from error
         text = first["msg"][0].lower() + first["msg"][1:]

@@ -176,7 +176,7 @@ def check_stage1_possible(ranks: Ranks) -> None:
 def check_gpus(device: str) -> None:
     """Raise SharedError if two ranks share a GPU, which NCCL does not connect; all ranks call this at the same moment.
 
-    GPUs are compared by UUID: how many a process sees says nothing where a scheduler shows each its own.
+    GPUs are compared by UUID: their number tells nothing where a scheduler shows each process its own.
     """
     import torch
 

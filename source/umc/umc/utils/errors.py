@@ -4,4 +4,4 @@
 
 
 class UmcError(ValueError):
-    """A mistake in the user's input; its message is one line that names the mend."""
+    """A mistake in the user's input; its message is one line that names the fix."""

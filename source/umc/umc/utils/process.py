@@ -27,13 +27,13 @@ SCRIPTS = ("train", "evaluate", "play", "export")
 """Commands that have a file in ``scripts``, too."""
 
 LAUNCHER = "UMC_LAUNCHER"
-"""Environment variable by which ``isaaclab.sh -p`` says how it was called."""
+"""Environment variable in which ``isaaclab.sh -p`` puts its own name."""
 
 PARENT = "UMC_PARENT"
 """Environment variable with the process id of the parent, with which a child ends."""
 
 STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
-"""Exit statuses of a script that was told to stop."""
+"""Exit statuses of a script that was interrupted or terminated."""
 
 LOCK = ".lock"
 """Lock file in the folder of a recipe or a sweep."""

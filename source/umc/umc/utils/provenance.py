@@ -22,7 +22,7 @@ from umc.utils.naming import library_of
 RUN_FILE = "run.json"
 
 PROGRESS_FILE = "progress.json"
-"""File in a run folder that says how far its training is; rewritten after every iteration."""
+"""File in a run folder with the progress of its training; rewritten after every iteration."""
 
 FINISHED = "finished"
 """Status of a run that has had all its iterations."""

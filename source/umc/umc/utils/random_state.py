@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The random number generators of a process: a checkpoint holds their states, a resumed run goes on with them."""
+"""The random number generators of a process: a checkpoint holds their states, a resumed run restores them."""
 
 from __future__ import annotations
 
