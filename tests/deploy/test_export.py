@@ -79,7 +79,7 @@ def a1(tmp_path_factory):
     return export_fresh(tmp_path_factory.mktemp("a1"), "UMC-A1-Stage2", "mlp")
 
 
-def test_the_description_says_what_the_public_a1_task_says(a1):
+def test_the_description_has_the_figures_of_the_public_a1_task(a1):
     """Figures of A1-Walk (BodyTransformer's fork of ParkourGym), not of our cfg."""
     checkpoint, *_, path = a1
     content = json.loads(path.read_text())
@@ -108,7 +108,7 @@ def test_the_description_says_what_the_public_a1_task_says(a1):
     assert content["normalizer"] is None
 
 
-def test_the_description_tells_g1s_gains_apart():
+def test_the_description_of_g1_has_gains_by_joint():
     cfg = load_cfg_from_registry("UMC-G1-Stage1", "env_cfg_entry_point")
     gains = {
         row["name"]: (row["kp_Nm_per_rad"], row["kd_Nms_per_rad"]) for row in joint_table(cfg.scene.robot, G1_JOINTS)
@@ -174,7 +174,7 @@ def test_starts_and_falls_are_those_of_the_task(robot, starts, falls, legs):
     assert feet(cfg) == legs
 
 
-def test_events_and_terminations_of_an_own_task_are_named():
+def test_events_and_terminations_of_another_task_are_named():
     cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
     cfg.events.trunk_mass.params["operation"] = "scale"
     cfg.terminations.second = cfg.terminations.trunk_contact
@@ -225,27 +225,20 @@ def test_an_action_term_that_breaks_commands_is_no_action_of_the_policy(a1):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "out", "words"),
     [
-        (lambda cfg: setattr(cfg.observations.policy.joint_pos, "clip", (-1.0, 1.0)), "joint_pos has a clip"),
-        (lambda cfg: setattr(cfg.actions.joint_pos, "clip", {".*": (-1.0, 1.0)}), "actions without clip"),
+        (lambda cfg: setattr(cfg.observations.policy.joint_pos, "clip", (-1.0, 1.0)), "out", "joint_pos has a clip"),
+        (lambda cfg: setattr(cfg.actions.joint_pos, "clip", {".*": (-1.0, 1.0)}), "out", "actions without clip"),
+        (lambda cfg: None, "model.pt/out", "choose another --out"),
     ],
 )
-def test_a_task_that_the_description_could_not_tell_is_refused(tmp_path, change, words):
+def test_what_cannot_be_exported_is_refused(tmp_path, change, out, words):
     checkpoint = write_fresh(tmp_path)
     env_cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
     change(env_cfg)
+    out = out.replace("model.pt", checkpoint.name)
     with pytest.raises(UmcError, match=words):
-        export_checkpoint(checkpoint, tmp_path / "out", env_cfg)
-
-
-def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path):
-    (tmp_path / "file").write_text("")
-    checkpoint = write_fresh(tmp_path)
-    with pytest.raises(UmcError, match="choose another --out"):
-        export_checkpoint(
-            checkpoint, tmp_path / "file" / "out", load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
-        )
+        export_checkpoint(checkpoint, tmp_path / out, env_cfg)
 
 
 @pytest.mark.parametrize(

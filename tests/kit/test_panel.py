@@ -60,27 +60,21 @@ def test_commands_concern_the_selected_env(panel, env):
     assert not any(row.color for row in panel.rows)
     panel.clear()
     assert env.board.faults[2]
+    for number, shown in ((-3, 0), (1, 1), (99, 3)):  # numbers past the ends mean the last env there
+        panel.select_env(number)
+        assert panel.env_id == shown
     panel.select_env(2)
     panel.clear()
     assert not env.board.faults[2]
 
 
-@pytest.mark.parametrize(("number", "shown"), [(-3, 0), (1, 1), (99, 3)])
-def test_env_numbers_past_the_ends_mean_the_last_there(panel, number, shown):
-    panel.select_env(number)
-    assert panel.env_id == shown
-
-
 @pytest.mark.parametrize("text", ["much", "nan", "inf", "1e400"])
-def test_a_severity_that_is_no_number_is_refused_with_the_fix(panel, env, text):
+def test_a_severity_that_is_no_number_and_an_unknown_joint_are_refused(panel, env, text):
     panel.inject("hip", text)
     assert panel.is_error
     assert f"severity '{text}' is not a number; leave it empty" in panel.message
     assert not env.board.faults[0]
-
-
-def test_what_the_board_refuses_is_said(panel):
-    panel.inject("wing")
+    panel.inject("wing")  # an error of the board
     assert panel.is_error
     assert "no joint 'wing'" in panel.message
     panel.inject("hip")
@@ -108,7 +102,7 @@ def test_waits_for_a_task_and_lets_go_of_a_closed_one(env):
     assert (panel.env, panel.rows) == (None, [])
 
 
-def test_a_board_that_cannot_be_made_is_said_once_and_not_again(env):
+def test_a_board_that_cannot_be_made_is_reported_once(env):
     tries = []
 
     def refuse(one):
@@ -135,10 +129,7 @@ def test_a_board_that_cannot_be_made_is_said_once_and_not_again(env):
 )
 def test_the_worst_kind_gives_the_color(kinds, color):
     assert color_of(kinds) == color
-
-
-def test_packed_color_is_alpha_blue_green_red():
-    assert packed((1.0, 0.0, 0.2), alpha=1.0) == 0xFF3300FF
+    assert packed((1.0, 0.0, 0.2), alpha=1.0) == 0xFF3300FF  # alpha, blue, green, red
 
 
 def test_finds_the_newest_env_only_while_it_is_ready(monkeypatch):

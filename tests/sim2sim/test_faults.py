@@ -57,7 +57,7 @@ def test_wrong_readings():
     np.testing.assert_allclose(moving[4].position, [[4.4, 1.5, 4.6]])  # b keeps what it read at step 1
 
 
-def test_noise_is_that_of_the_env_whoever_walks_beside_it():
+def test_noise_of_an_env_is_the_same_beside_any_others():
     speeds = np.tile(SPEEDS, (4, 1))
     both = faults_of("noise", envs=(0, 1, 2, 3), num_envs=4, noise=0.1)
     every = read(both, 3, lambda _: np.tile(ANGLES, (4, 1)), lambda _: speeds)[3].position
@@ -68,7 +68,7 @@ def test_noise_is_that_of_the_env_whoever_walks_beside_it():
     assert abs(every[2, 1] - ANGLES[0, 1]) > 1e-4
 
 
-def test_noise_is_that_of_the_member_in_isaac_lab_however_often_its_env_was_reset():
+def test_noise_is_that_of_the_member_in_isaac_lab_after_any_number_of_resets():
     here = read(faults_of("noise", envs=(2,), num_envs=4, noise=0.1), 3)[3].position[0, 1] - ANGLES[0, 1]
     case = {"scenario": "noise", "onset": 2, "num_joints": (1, 1), "joint_names": ["b"], "severity": {"noise": 0.1}}
     cases = FaultCases(NAMES, [{**case, "seed": 8}, {**case, "seed": 3}], 1)
@@ -141,7 +141,7 @@ def test_faults_that_an_exported_policy_cannot_observe_are_refused():
         faults_of("dead", dead=0.5)
 
 
-def test_a_ledger_brings_each_episode_its_own_faults(tmp_path):
+def test_each_episode_has_its_faults_of_the_ledger(tmp_path):
     schedule = FaultSchedule(
         NAMES,
         ratios={"effort": 1.0},

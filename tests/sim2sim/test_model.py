@@ -105,11 +105,13 @@ def test_self_collision_is_off_and_the_ground_is_not():
     assert (model.geom_bodyid[data.contact.geom] == 0).any(axis=1).all()
 
 
-def test_what_cannot_be_read_is_refused(tmp_path):
+def test_unknown_robots_missing_files_and_old_exports_are_refused(tmp_path):
     with pytest.raises(UmcError, match="choose one of a1, g1, h1, solo8"):
         robot_mjcf("spot")
     with pytest.raises(UmcError, match="cannot read"):
         load_robot(tmp_path / "none.xml", 0.005)
+    with pytest.raises(UmcError, match="export the checkpoint again"):
+        Conditions.from_description({"joints": []})
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
@@ -141,11 +143,6 @@ def test_a_start_depends_on_seed_and_member_alone():
     assert first.friction != seed.friction
     drawn = np.array([draw_start(conditions, 5, member, 12).friction for member in range(400)])
     assert drawn.min() < 0.51 < 1.49 < drawn.max()
-
-
-def test_an_export_without_the_figures_of_the_task_is_refused():
-    with pytest.raises(UmcError, match="export the checkpoint again"):
-        Conditions.from_description({"joints": []})
 
 
 def test_it_needs_no_isaac_lab():

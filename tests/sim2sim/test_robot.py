@@ -49,7 +49,7 @@ def swing(robot, steps=60, amplitude=0.8, hertz=2.0):
     return (np.array(column) for column in zip(*rows, strict=True))
 
 
-def test_a1_stands_at_its_height_and_feels_its_weight(kind):
+def test_a1_stands_at_its_height_with_its_weight_on_its_feet(kind):
     robot = Robot(kind)
     for _ in range(150):
         robot.step(POSE)
@@ -82,7 +82,7 @@ def test_torques_are_those_of_the_description_and_reach_the_joints(kind):
     robot.step(target)
     assert robot.torque[joint] == pytest.approx(50.0 * 0.1 - 1.0 * 0.5)
     assert np.abs(np.delete(robot.torque, joint)).max() < 1e-9
-    # the calf's inertia about the knee, rotor included, tells how fast it gets; the robot gives way a little
+    # the calf's inertia about the knee, rotor included, determines its speed; the robot gives way a little
     gained = robot.joint_velocity[joint] - before[joint]
     inertia = 0.226 * 0.132**2 + 0.0034 + 0.01
     assert gained == pytest.approx(4.5 / inertia * 0.005, rel=0.15)
@@ -214,7 +214,7 @@ def test_a_touch_of_the_trunk_is_a_fall():
     assert robot.fallen
 
 
-def test_a_state_that_is_none_is_seen(kind):
+def test_a_state_that_is_not_finite_is_detected(kind):
     robot = Robot(kind)
     robot.data.qvel[7] = np.nan
     robot.step(POSE)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pretrained policy walks in plain MuJoCo, whoever shares a process with whom; what comes home is a study."""
+"""The pretrained policy walks in plain MuJoCo with any number of workers; the result is a study."""
 
 import json
 from dataclasses import replace
@@ -59,7 +59,7 @@ def test_the_pretrained_policy_walks(policy):
 
 
 @pytest.mark.slow
-def test_what_a_robot_does_depends_on_nobody_else(policy):
+def test_a_robot_moves_the_same_beside_any_others(policy):
     protocol = a1(40, [2, 4])
     cfg = protocol_rollout(protocol, policy, episodes=10)
     together = run_rollout(cfg, 1, None)
@@ -78,11 +78,11 @@ def test_every_robot_has_the_faulty_joints_of_the_isaac_lab_run(policy):
     protocol = a1(12, [1, 5, 8])
     cfg = protocol_rollout(protocol, policy, episodes=3)
     run = fault_run(cfg, run_rollout(cfg, 1, None), protocol)
-    lineup = line_up(protocol, 9)
-    assert torch.equal(run.cell, lineup.cell)
-    assert torch.equal(run.member, lineup.member)
+    assigned = line_up(protocol, 9)
+    assert torch.equal(run.cell, assigned.cell)
+    assert torch.equal(run.member, assigned.member)
     for row in range(9):
-        number, member = int(lineup.cell[row]), lineup.member[row : row + 1]
+        number, member = int(assigned.cell[row]), assigned.member[row : row + 1]
         case = {key: value for key, value in protocol.cases()[number].items() if key != "joint_names"}
         schedule = FaultSchedule(load_names(policy), **case)
         plan = schedule.draw(member, torch.zeros(1, dtype=torch.long))
@@ -143,7 +143,7 @@ def test_the_program_writes_a_study_and_compares(policy, tmp_path, capsys):
     assert "settings" in capsys.readouterr().err
 
 
-def test_wrong_use_is_said_in_one_line(policy, ledger, tmp_path, capsys):
+def test_invalid_flags_are_refused_in_one_line(policy, ledger, tmp_path, capsys):
     own = ["--policy", str(policy)]
     for flags, words in (
         ([], "--policy is missing"),
@@ -167,15 +167,15 @@ def test_wrong_use_is_said_in_one_line(policy, ledger, tmp_path, capsys):
 def made_study(outcomes, members=None):
     """A study of scenarios 3 and 8, robots in turn; those that are up got 0.15 m far."""
     protocol, count = a1(100, [3, 8]), len(outcomes)
-    lineup, outcome = line_up(protocol, count), torch.tensor(outcomes)
+    assigned, outcome = line_up(protocol, count), torch.tensor(outcomes)
     far = torch.where(outcome == Outcome.UP, 0.15, 0.0)
     episodes = Episodes(outcome, far, far.long(), *(far,) * 6, torch.full((count,), NOT_RECOVERED))
-    member = lineup.member if members is None else torch.tensor(members)
-    run = FaultRun(episodes, lineup.cell, member, lineup.onset, torch.zeros(count, 1, dtype=torch.bool))
+    member = assigned.member if members is None else torch.tensor(members)
+    run = FaultRun(episodes, assigned.cell, member, assigned.onset, torch.zeros(count, 1, dtype=torch.bool))
     return Study(protocol, 0.02, ("a",), {}, (PolicyResult("one", "one", {"sha256": "x"}, run),))
 
 
-def test_agreement_by_hand():
+def test_agreement_of_a_small_example():
     up, failed, before = int(Outcome.UP), int(Outcome.FAILED), int(Outcome.FELL_BEFORE_ONSET)
     # robots in turn: scenario 3, scenario 8
     first = made_study([failed, up, failed, up, up, up, before, up])
@@ -203,9 +203,9 @@ def test_only_the_same_robots_are_compared():
     first, second = made_study([up] * 4), made_study([up] * 4, members=[7, 7, 1, 1])
     left, right = pair_up(first, first.policies[0], second, second.policies[0])
     assert left.member.tolist() == right.member.tolist() == [1, 1]
-    strangers = made_study([up] * 4, members=[8, 8, 9, 9])
+    unrelated = made_study([up] * 4, members=[8, 8, 9, 9])
     with pytest.raises(UmcError, match="share no robot"):
-        pair_up(first, first.policies[0], strangers, strangers.policies[0])
+        pair_up(first, first.policies[0], unrelated, unrelated.policies[0])
     longer = replace(second, protocol=replace(second.protocol, steps=200))
     with pytest.raises(UmcError, match="steps"):
         pair_up(first, first.policies[0], longer, longer.policies[0])

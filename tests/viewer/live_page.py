@@ -54,7 +54,7 @@ class Viewer:
     log: Path
     url: str
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self.log.read_text(errors="replace")
 
     def interrupt(self) -> int:
@@ -84,11 +84,11 @@ def viewer(folder: Path, *arguments: str) -> Iterator[Viewer]:
         )
     try:
         running, until = Viewer(process, log, ""), time.monotonic() + TIMEOUT_S
-        while "viewer: http" not in running.said():
-            assert process.poll() is None, f"the viewer ended with {process.returncode}:\n{running.said()[-4000:]}"
-            assert time.monotonic() < until, f"no page after {TIMEOUT_S} s:\n{running.said()[-4000:]}"
+        while "viewer: http" not in running.output():
+            assert process.poll() is None, f"the viewer ended with {process.returncode}:\n{running.output()[-4000:]}"
+            assert time.monotonic() < until, f"no page after {TIMEOUT_S} s:\n{running.output()[-4000:]}"
             time.sleep(0.2)
-        running.url = running.said().split("viewer: ")[1].split()[0]
+        running.url = running.output().split("viewer: ")[1].split()[0]
         yield running
     finally:
         if process.poll() is None:

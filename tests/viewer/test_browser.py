@@ -84,8 +84,8 @@ def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_e
         live.wait_for_row(JOINT, "healthy")
         assert live.errors == []
         assert running.interrupt() == 130
-        assert "stopped" in running.said()
-        assert "Traceback" not in running.said()
+        assert "stopped" in running.output()
+        assert "Traceback" not in running.output()
 
     episode = read_ledger(ledger).episodes[0, 0]
     made = [fault for fault in episode.faults if fault.scenario.name == MANUAL_FAULT]

@@ -24,7 +24,7 @@ def css(color: tuple[float, float, float]) -> str:
     return "color:rgb({}, {}, {})".format(*rgb(color))
 
 
-def test_the_table_says_what_is_wrong_in_the_colors_of_the_links():
+def test_the_table_shows_faults_in_the_colors_of_the_links():
     rows = [
         JointRow(JOINTS[0], (), (), "", False, None, "FL_hip"),
         JointRow(JOINTS[1], ("rom", "dead"), (0.3, 0.0), "0.3, <b>", True, 1.5, "FL_calf"),
@@ -60,7 +60,7 @@ def test_a_history_keeps_the_last_seconds_of_all_joints():
     assert "torque" not in latest_numbers(history.of(0))
 
 
-def test_an_attention_picture_is_dark_where_much_is_read_and_white_where_nobody_reads():
+def test_an_attention_picture_is_dark_for_large_shares_and_white_for_none():
     shares = np.zeros((4, 4))
     shares[2, 1], shares[0, 3], shares[3, 3] = 0.5, 0.25, 0.125
     drawing = AttentionMap(JOINTS)
@@ -99,7 +99,7 @@ def options(**flags) -> argparse.Namespace:
     return argparse.Namespace(**{**given, **flags})
 
 
-def test_flags_of_the_page_go_with_the_page():
+def test_flags_of_the_page_need_the_page_and_viser(monkeypatch):
     assert live.is_live(options(port=8080))
     assert not live.is_live(options(visualizer=None))
     for name, value in (("port", 8080), ("host", "0.0.0.0"), ("ledger", "a.jsonl")):
@@ -107,9 +107,6 @@ def test_flags_of_the_page_go_with_the_page():
             live.is_live(options(visualizer=["rerun"], **{name: value}))
     with pytest.raises(UmcError, match="--port is 70000"):
         live.is_live(options(port=70000))
-
-
-def test_a_missing_viser_is_one_line(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UmcError, match="pip install 'viser"):
         live.is_live(options())
