@@ -6,7 +6,7 @@ import json
 
 import pytest
 from fresh_policy import write_fresh
-from umc.evaluation.ray_cluster import worker_arguments
+from umc.cli.evaluate import worker_arguments
 from umc.evaluation.session import prepare
 from umc.terrains import ground_name
 from umc.training.command_line import parse

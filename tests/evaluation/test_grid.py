@@ -157,11 +157,12 @@ protocol = main._protocol(session, None, {})
 comparison = compare.Comparison(session, protocol, options.num_envs, options.episodes, options.out)
 units = comparison.missing()
 assert len(units) == 3
-ray_cluster.simulate_on_ray(comparison, units, argv)
+arguments = main.worker_arguments(session, argv)
+ray_cluster.simulate_on_ray(comparison, units, arguments)
 assert not comparison.missing()
 study = comparison.study()
 assert study.policies[0].run.cell.tolist() == list(range(8)) * 3
-stale = ray_cluster.run_share({**ray_cluster._job(comparison, argv), "code": "other"})
+stale = ray_cluster.run_share({**ray_cluster._job(comparison, arguments), "code": "other"})
 assert "another version of umc" in stale["error"]
 """
 

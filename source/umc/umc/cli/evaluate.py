@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umc.rl.pretrained import results_folder
-from umc.training.command_line import add_policy_arguments, asks_for_help, parse, show_help
+from umc.training.command_line import (
+    OWN_SECTIONS,
+    add_policy_arguments,
+    asks_for_help,
+    overrides_first,
+    parse,
+    show_help,
+)
 from umc.utils.cli import at_least_one, run_main
 from umc.utils.config import merged, read_overrides
 from umc.utils.console import quiet
@@ -180,7 +187,7 @@ def _faults(session: Session, protocol: Protocol, sweep: Sweep | None, out: Path
     if missing and options.ray is not None:
         from umc.evaluation.ray_cluster import simulate_on_ray
 
-        simulate_on_ray(comparison, missing, argv)
+        simulate_on_ray(comparison, missing, worker_arguments(comparison.session, argv))
     elif missing:
         comparison.simulate(missing)
     study = comparison.study()
@@ -245,3 +252,19 @@ def _default_envs(session: Session, protocol: Protocol) -> int:
         return max(QUICK_ENVS, len(protocol.cells))
     # the paper's robots of one scenario and setting at once on a GPU; --episodes asks for as many of each
     return max(CPU_ENVS if session.device == "cpu" else protocol.num_envs, len(protocol.cells))
+
+
+def worker_arguments(session: Session, argv: Sequence[str]) -> list[str]:
+    """What a worker is told beside its checkpoints and its plan."""
+    return [*launcher_arguments(argv), *session.repeated]
+
+
+def launcher_arguments(argv: Sequence[str]) -> list[str]:
+    """What of a command line is not the evaluation itself: launcher flags, presets, ``env.`` overrides."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    add_arguments(parser)
+    # robot and agent say which pretrained policies are meant; workers get files
+    for name in ("--checkpoint", "--robot", "--agent", "--num_envs", "--seed", "--out"):
+        parser.add_argument(name, nargs="*")
+    _, rest = parser.parse_known_args(overrides_first(argv))
+    return [token for token in rest if token.split(".")[0] not in OWN_SECTIONS]

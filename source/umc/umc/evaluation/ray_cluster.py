@@ -9,7 +9,6 @@ them, and finished batches travel back.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import importlib.util
 import json
@@ -28,7 +27,6 @@ from umc.utils.executor import RAY_PACKAGE, check_address
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from umc.evaluation.session import Session
 
 RETRIES = 2
 """How often a share is started again whose machine went away."""
@@ -37,7 +35,7 @@ LAST_LINES = 5
 """Lines of a failed worker's output that the error quotes."""
 
 
-def simulate_on_ray(comparison: Comparison, units: Sequence[Unit], argv: Sequence[str]) -> None:
+def simulate_on_ray(comparison: Comparison, units: Sequence[Unit], arguments: Sequence[str]) -> None:
     """Simulate batches on a cluster; each is kept as soon as its share is back."""
     if importlib.util.find_spec("ray") is None:
         raise UmcError(f"--ray needs Ray, which is not installed; pip install '{RAY_PACKAGE}', or leave --ray out")
@@ -55,7 +53,7 @@ def simulate_on_ray(comparison: Comparison, units: Sequence[Unit], argv: Sequenc
             ray.init(address=address, log_to_driver=False)
         gpus = 1 if ray.cluster_resources().get("GPU") else 0
         work = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(run_share)
-        job = _job(comparison, argv)
+        job = _job(comparison, arguments)
         shares = [list(units)[number::workers] for number in range(workers)]
         print(f"{len(units)} batches on {workers} workers of Ray", flush=True)
         pending = {
@@ -71,14 +69,14 @@ def simulate_on_ray(comparison: Comparison, units: Sequence[Unit], argv: Sequenc
         ray.shutdown()
 
 
-def _job(comparison: Comparison, argv: Sequence[str]) -> dict[str, Any]:
+def _job(comparison: Comparison, arguments: Sequence[str]) -> dict[str, Any]:
     """Everything that a worker needs, in plain values and bytes."""
     candidates = []
     for one in comparison.session.candidates:
         params = one.path.parent / "params" / "agent.yaml"
         candidates.append((one.path.name, one.path.read_bytes(), params.read_bytes() if params.is_file() else None))
     return {
-        "arguments": worker_arguments(comparison.session, argv),
+        "arguments": list(arguments),
         "candidates": candidates,
         "plan": {
             "protocol": comparison.protocol.describe(),
@@ -87,25 +85,6 @@ def _job(comparison: Comparison, argv: Sequence[str]) -> dict[str, Any]:
         },
         "code": code_fingerprint(Path(umc.__file__).parent),
     }
-
-
-def worker_arguments(session: Session, argv: Sequence[str]) -> list[str]:
-    """What a worker is told beside its checkpoints and its plan."""
-    return [*launcher_arguments(argv), *session.repeated]
-
-
-def launcher_arguments(argv: Sequence[str]) -> list[str]:
-    """What of a command line is not the evaluation itself: launcher flags, presets, ``env.`` overrides."""
-    from umc.cli.evaluate import add_arguments
-    from umc.training.command_line import OWN_SECTIONS, overrides_first
-
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    add_arguments(parser)
-    # robot and agent say which pretrained policies are meant; workers get files
-    for name in ("--checkpoint", "--robot", "--agent", "--num_envs", "--seed", "--out"):
-        parser.add_argument(name, nargs="*")
-    _, rest = parser.parse_known_args(overrides_first(argv))
-    return [token for token in rest if token.split(".")[0] not in OWN_SECTIONS]
 
 
 def run_share(job: dict[str, Any]) -> dict[str, Any]:
@@ -125,8 +104,17 @@ def run_share(job: dict[str, Any]) -> dict[str, Any]:
             checkpoints.append(str(path))
         plan = folder / "plan.json"
         plan.write_text(json.dumps({**job["plan"], "units": job["units"]}), encoding="utf-8")
-        script = "import sys; from umc.cli.evaluate import main; sys.exit(main(sys.argv[1:]))"
-        command = [sys.executable, "-c", script, *job["arguments"], "--plan", str(plan), "--out", str(folder / "out")]
+        command = [
+            sys.executable,
+            "-m",
+            "umc",
+            "evaluate",
+            *job["arguments"],
+            "--plan",
+            str(plan),
+            "--out",
+            str(folder / "out"),
+        ]
         done = subprocess.run([*command, "--checkpoint", *checkpoints], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             lines = [line for line in done.stderr.splitlines() if line.strip()][-LAST_LINES:]

@@ -376,15 +376,11 @@ def require_same_run(request: TrainRequest, info: CheckpointInfo, path: Path) ->
         raise UmcError(f"{path} is a run of {info.task}; --resume needs the same task: give --task {info.task}")
     library = library_of(info.agent)
     if library != request.library:
-        raise UmcError(
-            f"{path} is a run of {library}; --resume needs the same library: give --rl_library {library}"
-        )
+        raise UmcError(f"{path} is a run of {library}; --resume needs the same library: give --rl_library {library}")
     # by their name: networks of several agents are alike, and what tells them apart would change half way
     spec = agent_spec(info.agent)
     if spec is not None and spec.name != request.spec.name:
-        raise UmcError(
-            f"{path} is a run of agent {spec.name}; --resume needs the same agent: give --agent {spec.name}"
-        )
+        raise UmcError(f"{path} is a run of agent {spec.name}; --resume needs the same agent: give --agent {spec.name}")
 
 
 def require_remembered(fields: Mapping[str, Any], path: Path) -> None:
