@@ -124,7 +124,7 @@ def test_policies_meet_the_same_fault_from_the_same_start_in_one_film(tmp_path):
     arguments = ["--quick", "--steps", 16, "--scenario", 1, "--onset", 8, "--seed", 7, "--out", tmp_path / "out"]
     command = [SCRIPTS / "play.py", "--checkpoint", first, second, first, "--names", "A", "B", "A", *arguments]
     done = subprocess.run(
-        [sys.executable, *map(str, command), "env.scene.terrain=flat"],
+        [sys.executable, *map(str, command), "physics=newton_mjwarp", "env.scene.terrain=flat"],  # repeats to the bit
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,

@@ -227,8 +227,9 @@ def kaplan_meier(
         warnings.simplefilter("ignore", RuntimeWarning)
         found = curve.confidence_interval(confidence_level=level, method="log-log")
     certain = (share == 1.0) | (share == 0.0)
-    ends = [np.where(certain, share, end.probabilities) for end in (found.low, found.high)]
-    return np.append(0.0, curve.quantiles * step_dt), *(np.append(1.0, values) for values in (share, *ends))
+    low, high = (np.where(certain, share, end.probabilities) for end in (found.low, found.high))
+    times = np.append(0.0, curve.quantiles * step_dt)
+    return times, np.append(1.0, share), np.append(1.0, low), np.append(1.0, high)
 
 
 def matched(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

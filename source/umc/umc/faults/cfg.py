@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from os import PathLike
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -66,9 +65,9 @@ class FaultsCfg:
     """Seed of every draw."""
     cases: Sequence[Mapping[str, Any]] | None = None
     """Conditions that envs are assigned in turn, each changing some of the above (:class:`~umc.faults.FaultCases`)."""
-    ledger: str | PathLike[str] | None = None
+    ledger: str | Path | None = None
     """File that records what happens; it must not exist (see docs/ledger.md)."""
-    replay: str | PathLike[str] | None = None
+    replay: str | Path | None = None
     """Ledger whose faults are replayed, whatever the other fields say."""
 
     def params(self) -> dict[str, Any]:
@@ -122,7 +121,7 @@ def check_mapping(name: str, value: Any) -> dict[str, Any]:
 
 def check_path(name: str, value: Any) -> Path:
     """Return the path of a file."""
-    if not isinstance(value, str | PathLike):
+    if not isinstance(value, str | Path):
         raise UmcError(f"{name} {value} must be the name of a file")
     return Path(value)
 

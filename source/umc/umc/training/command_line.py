@@ -70,7 +70,10 @@ def show_help(
         group = parser.add_argument_group("Isaac Lab's launcher flags")
         group.add_argument("--headless", action="store_true", help="taken and ignored: only --viz opens a window")
         for flags, metavar, text in LAUNCHER_FLAGS:
-            group.add_argument(*flags, help=text, **({"metavar": metavar} if metavar else {"action": "store_true"}))
+            if metavar:
+                group.add_argument(*flags, help=text, metavar=metavar)
+            else:
+                group.add_argument(*flags, help=text, action="store_true")
         if not task:
             lines = ["overrides:", *(f"  {line}" for line in PRESETS.splitlines()), "", *lines]
     parser.epilog = "\n".join(lines)

@@ -87,7 +87,7 @@ def load_table(loads: Sequence[JointLoad], severity: Mapping[str, Any]) -> str:
         shares = [_cell(load.beyond_velocity, 100, 0) + "%" for load in loads]
         columns.append((f"above {severity['velocity']:g} rad/s", shares))
     table = _table([head for head, _ in columns])
-    table.add_rows(list(zip(*(cells for _, cells in columns), strict=True)))
+    table.add_rows([list(row) for row in zip(*(cells for _, cells in columns), strict=True)])
     return str(table)
 
 

@@ -22,7 +22,7 @@ from umc.faults.kinds.base import (
 )
 from umc.faults.kinds.command import LONGEST_DELAY, Delayed, Dropped
 from umc.faults.kinds.joint import Effort, Locked, PowerLoss, RangeOfMotion, Velocity, rom_window
-from umc.faults.kinds.sensor import NOISE_RATE, Bias, Dead, Drift, Frozen, Noise
+from umc.faults.kinds.sensor import NOISE_RATE, Bias, Dead, Drift, Frozen, Noise, SensorError
 
 __all__ = [
     "ACTION",
@@ -50,6 +50,7 @@ __all__ = [
     "PowerLoss",
     "RangeOfMotion",
     "Reading",
+    "SensorError",
     "SensorKind",
     "Velocity",
     "find_kind",

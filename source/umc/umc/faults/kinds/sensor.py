@@ -43,8 +43,8 @@ class Frozen(SensorKind):
         return torch.where(reading.on, reading.held, signal)
 
 
-class _Error(SensorKind):
-    """An error that is added to the true value; without severity there is none."""
+class SensorError(SensorKind):
+    """A sensor whose reading is wrong by an error that is added to the true value; none without severity."""
 
     default = None
     concerns = (POSITION, VELOCITY)
@@ -55,7 +55,7 @@ class _Error(SensorKind):
 
 
 @register_kind
-class Bias(_Error):
+class Bias(SensorError):
     """The encoder has slipped: the position reads too much by the severity, the velocity stays right."""
 
     name = "bias"
@@ -68,7 +68,7 @@ class Bias(_Error):
 
 
 @register_kind
-class Drift(_Error):
+class Drift(SensorError):
     """The encoder keeps slipping at a rate, the severity: the position error grows, the velocity is off by it."""
 
     name = "drift"
@@ -81,7 +81,7 @@ class Drift(_Error):
 
 
 @register_kind
-class Noise(_Error):
+class Noise(SensorError):
     """A loose plug or a worn code disc: normal noise whose standard deviation of the position is the severity."""
 
     name = "noise"
