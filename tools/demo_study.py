@@ -14,10 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from umc.evaluation.fault_run import FaultRun, line_up
 from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
 from umc.evaluation.protocol import Protocol, protocol_for
-from umc.evaluation.study import PolicyResult, Study
+from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs
 from umc.utils.errors import UmcError
 
 STEP_DT = 0.02
@@ -48,10 +47,10 @@ def demo_study(
 ) -> Study:
     """Make a study up."""
     protocol = protocol_for("a1")
-    lineup = line_up(protocol, members * len(protocol.cells))
+    assignment = assign_envs(protocol, members * len(protocol.cells))
     rng = torch.Generator().manual_seed(seed)
-    setting = lineup.cell // len(protocol.scenarios)
-    robot = setting * members + lineup.member  # the same in every scenario
+    setting = assignment.cell // len(protocol.scenarios)
+    robot = setting * members + assignment.member  # the same in every scenario
     robots = int(robot.max()) + 1
     # what a robot shares with its twins in other scenarios and under other policies
     luck = torch.randn(robots, generator=rng)[robot]
@@ -60,7 +59,7 @@ def demo_study(
         torch.randint(3, (robots,), generator=rng)[robot]
     ]
     torque = torch.rand(robots, generator=rng)[robot] * 12.0 + 4.0
-    scenario = torch.tensor([number for _, number in protocol.cells])[lineup.cell]
+    scenario = torch.tensor([number for _, number in protocol.cells])[assignment.cell]
     hardness = torch.tensor([HARDNESS[int(number)] for number in scenario])
     hardness = hardness + 0.35 * (joints[:, 2::3].sum(dim=1) - 1.33) * (scenario < 8)
     weak = (scenario == 3) | (scenario == 6)
@@ -74,8 +73,8 @@ def demo_study(
         for number in range(train_seeds):
             drift = 0.0 if train_seeds == 1 else float(torch.randn(1, generator=rng)) * 0.35
             ease = skill + drift - hardness + 0.8 * luck
-            episodes = _episodes(protocol, lineup.onset, ease, rng)
-            run = FaultRun(episodes, lineup.cell, lineup.member, lineup.onset, joints, severity, stance)
+            episodes = _episodes(protocol, assignment.onset, ease, rng)
+            run = EpisodeBatch(episodes, assignment.cell, assignment.member, assignment.onset, joints, severity, stance)
             label = name if train_seeds == 1 else f"{name} seed {number + 1}"
             about = {"checkpoint": f"(made up, skill {skill:g})", "train_seed": number + 1}
             results.append(PolicyResult(label, name, about, run))

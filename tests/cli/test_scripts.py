@@ -15,7 +15,7 @@ from fresh_policy import write_fresh
 from PIL import Image
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.protocol import QUICK_ONSET, QUICK_STEPS
-from umc.evaluation.study_file import STUDY, load_study
+from umc.evaluation.study import STUDY, load_study
 from umc.rendering.film_cfg import QUICK
 from umc.utils.io import sha256
 

@@ -21,8 +21,9 @@ def evaluate_g1(physics, folder):
     from fresh_policy import write_fresh
     from umc.evaluation.conditions import disable_training_randomization, set_faults
     from umc.evaluation.protocol import Setting, protocol_for
-    from umc.evaluation.rollout import Lineup, line_up, reset_batch, run_faults, step_policy
+    from umc.evaluation.rollout import reset_batch, run_faults, step_policy
     from umc.evaluation.session import prepare, running
+    from umc.evaluation.study import EnvAssignment, assign_envs
     from umc.mdp import fault_state
     from umc.training.command_line import parse
 
@@ -33,8 +34,8 @@ def evaluate_g1(physics, folder):
     disable_training_randomization(session.env_cfg, (0.5, 0.0, 0.0), ENVS, STEPS, 3)
     set_faults(session.env_cfg, protocol)
     with running(session) as (env, policy):
-        lineup = line_up(protocol, ENVS)
-        obs = reset_batch(env, protocol, lineup)
+        assignment = assign_envs(protocol, ENVS)
+        obs = reset_batch(env, protocol, assignment)
         state = fault_state(env)
         again = [env.observation_manager.compute()["policy"].clone() for _ in range(2)]
         result = {
@@ -42,7 +43,7 @@ def evaluate_g1(physics, folder):
             "intervals": list(env.event_manager.active_terms["interval"]),
             "onset": state.onset.tolist(),
             "dealt": [
-                (setting.onset, scenario) for setting, scenario in (protocol.cells[cell] for cell in lineup.cell)
+                (setting.onset, scenario) for setting, scenario in (protocol.cells[cell] for cell in assignment.cell)
             ],
             "commands": [],
             "dead": [],
@@ -55,9 +56,9 @@ def evaluate_g1(physics, folder):
             result["flag"].append(env.obs_buf["fault_flag"].tolist())
             result["seen_mask"].append(env.obs_buf["joint_mask"].sum(1).tolist())
         # the same robots in other places, among others: half of them leave, the rest moves
-        first = run_faults(env, policy, protocol, lineup)
+        first = run_faults(env, policy, protocol, assignment)
         place = torch.cat([torch.arange(ENVS // 2).flip(0), torch.arange(ENVS // 2)])
-        other = Lineup(lineup.cell[place], lineup.member[place], lineup.onset[place])
+        other = EnvAssignment(assignment.cell[place], assignment.member[place], assignment.onset[place])
         second = run_faults(env, policy, protocol, other)
         result["moved"] = {
             field.name: float(

@@ -9,9 +9,8 @@ import pytest
 import torch
 from umc.evaluation.estimates import Estimates, average_rate
 from umc.evaluation.metrics import Episodes, Outcome, average
-from umc.evaluation.rollout import FaultRun
 from umc.evaluation.statistics import wilson
-from umc.evaluation.study import PolicyResult
+from umc.evaluation.study import EpisodeBatch, PolicyResult
 from umc.utils.errors import UmcError
 
 from tools.demo_study import demo_study
@@ -19,7 +18,7 @@ from tools.demo_study import demo_study
 
 def rows(run, order):
     episodes = Episodes(**{field.name: getattr(run.episodes, field.name)[order] for field in fields(Episodes)})
-    return FaultRun(episodes, run.cell[order], run.member[order], run.onset[order], run.joints[order])
+    return EpisodeBatch(episodes, run.cell[order], run.member[order], run.onset[order], run.joints[order])
 
 
 def test_every_figure_is_that_of_the_metrics():

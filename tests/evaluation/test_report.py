@@ -9,7 +9,7 @@ import torch
 from umc.evaluation.metrics import EpisodeRecorder, Step, score
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.report import score_table
-from umc.evaluation.rollout import line_up
+from umc.evaluation.study import assign_envs
 from umc.utils.errors import UmcError
 
 
@@ -36,8 +36,8 @@ def test_a_robot_without_protocol_is_refused_with_the_list_of_robots():
 def make_scores():
     protocol = protocol_for("a1", scenarios=(1, 8), radii=(1, 2))
     protocol = replace(protocol, settings=(Setting(1, 2),))
-    lineup = line_up(protocol, 4)
-    recorder = EpisodeRecorder(lineup.onset)
+    assignment = assign_envs(protocol, 4)
+    recorder = EpisodeRecorder(assignment.onset)
     no = torch.zeros(4, dtype=torch.bool)
     for step in range(1, 6):
         position = torch.tensor([[0.5 * step, 0.0]] * 4)
@@ -52,7 +52,7 @@ def make_scores():
             )
         )
     episodes = recorder.episodes()
-    return protocol, [score(episodes, protocol.radii, 0.02, lineup.cell == cell) for cell in range(2)]
+    return protocol, [score(episodes, protocol.radii, 0.02, assignment.cell == cell) for cell in range(2)]
 
 
 def test_the_table_has_a_line_per_scenario_and_the_average():

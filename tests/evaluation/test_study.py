@@ -10,15 +10,13 @@ import pytest
 import torch
 import umc
 from fresh_policy import write_fresh
-from umc.evaluation.batches import Batches, Parts, code_fingerprint, plain_run, run_of
+from umc.evaluation.batches import Batches, Parts, code_fingerprint
 from umc.evaluation.compare import Comparison
 from umc.evaluation.conditions import TRACKS, set_track, tracks_of
-from umc.evaluation.fault_run import FaultRun
 from umc.evaluation.metrics import Episodes
 from umc.evaluation.protocol import Setting, protocol_for
-from umc.evaluation.rollout import Lineup
 from umc.evaluation.session import prepare
-from umc.evaluation.study_file import load_study, save_study
+from umc.evaluation.study import EnvAssignment, EpisodeBatch, load_study, plain_run, run_of, save_study
 from umc.terrains import FLAT_GROUND_CFG, perlin_tracks
 from umc.terrains.tracks import needed_grid
 from umc.training.command_line import parse
@@ -29,13 +27,19 @@ from tools.demo_study import demo_study
 
 
 def run_with(batch, batches):
-    lineup = batches.lineup(batch)
-    count = len(lineup.cell)
+    assignment = batches.assignment(batch)
+    count = len(assignment.cell)
     value = torch.arange(count, dtype=torch.float32) + 1000 * batch
     episodes = Episodes(**{field.name: value for field in fields(Episodes)})
     joints = torch.zeros(count, 12, dtype=torch.bool)
-    return FaultRun(
-        episodes, lineup.cell, lineup.member, lineup.onset, joints, {"rom": value}, torch.ones(count, 4).bool()
+    return EpisodeBatch(
+        episodes,
+        assignment.cell,
+        assignment.member,
+        assignment.onset,
+        joints,
+        {"rom": value},
+        torch.ones(count, 4).bool(),
     )
 
 
@@ -45,7 +49,7 @@ def test_batches_hold_every_robot_once_in_the_same_order(num_envs, episodes):
     batches = Batches.plan(protocol, num_envs, episodes)
     assert batches.num_envs <= num_envs
     runs = [batches.wanted(batch, run_with(batch, batches)) for batch in range(batches.count)]
-    whole = FaultRun.join(runs)
+    whole = EpisodeBatch.join(runs)
     wanted = episodes or num_envs // 24
     assert list(zip(whole.member.tolist(), whole.cell.tolist(), strict=True)) == [
         (member, cell) for member in range(wanted) for cell in range(24)
@@ -74,12 +78,12 @@ def test_the_ground_under_a_robot_depends_on_its_setting_and_member_only():
     assert small.num_rows == large.num_rows
     # 750 steps of 0.02 s at 0.5 m/s are 7.5 m
     assert small.num_rows * small.size[0] > 1.5 * 7.5
-    lineup = Batches.plan(protocol, 200, 20).lineup(1)
-    tracks = tracks_of(protocol, lineup)
+    assignment = Batches.plan(protocol, 200, 20).assignment(1)
+    tracks = tracks_of(protocol, assignment)
     seeds = [small.seed_of(column) for column in tracks.tolist()]
-    assert seeds == [protocol.cells[cell][0].perlin_seed for cell in lineup.cell.tolist()]
+    assert seeds == [protocol.cells[cell][0].perlin_seed for cell in assignment.cell.tolist()]
     place = torch.arange(len(tracks)).flip(0)
-    other = Lineup(lineup.cell[place], lineup.member[place], lineup.onset[place])
+    other = EnvAssignment(assignment.cell[place], assignment.member[place], assignment.onset[place])
     assert torch.equal(tracks_of(protocol, other), tracks[place])
     assert set(tracks.tolist()) == set(range(TRACKS))
 

@@ -11,16 +11,14 @@ import torch
 from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.cli.sim2sim import main
 from umc.deploy.export import export_checkpoint
-from umc.evaluation.fault_run import FaultRun, line_up
 from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
 from umc.evaluation.protocol import Setting, protocol_for
-from umc.evaluation.study import PolicyResult, Study
-from umc.evaluation.study_file import load_study, save_study
+from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs, load_study, save_study
 from umc.faults import FaultSchedule, FaultState, LedgerWriter, find_scenario, read_ledger
 from umc.rl.pretrained import pretrained_folder
 from umc.sim2sim.agreement import agreement, agreement_table, pair_up
 from umc.sim2sim.rollout import run_rollout
-from umc.sim2sim.study import fault_run, ledger_protocol, ledger_rollout, protocol_rollout
+from umc.sim2sim.study import episode_batch, ledger_protocol, ledger_rollout, protocol_rollout
 from umc.tasks.registry import load_tasks
 from umc.utils.errors import UmcError
 
@@ -50,7 +48,7 @@ def a1(steps, scenarios, onset=10):
 def test_the_pretrained_policy_walks(policy):
     protocol = a1(150, [8], onset=75)
     cfg = protocol_rollout(protocol, policy, episodes=4)
-    run = fault_run(cfg, run_rollout(cfg, 1, None), protocol)
+    run = episode_batch(cfg, run_rollout(cfg, 1, None), protocol)
     assert (run.episodes.outcome == Outcome.UP).all()
     # 0.5 m/s are asked for; 0.54 with more robots, at 0.30 m (docs/mujoco.md)
     assert run.episodes.speed_after_onset.mean() == pytest.approx(0.54, abs=0.12)
@@ -77,8 +75,8 @@ def test_a_robot_moves_the_same_beside_any_others(policy):
 def test_every_robot_has_the_faulty_joints_of_the_isaac_lab_run(policy):
     protocol = a1(12, [1, 5, 8])
     cfg = protocol_rollout(protocol, policy, episodes=3)
-    run = fault_run(cfg, run_rollout(cfg, 1, None), protocol)
-    assigned = line_up(protocol, 9)
+    run = episode_batch(cfg, run_rollout(cfg, 1, None), protocol)
+    assigned = assign_envs(protocol, 9)
     assert torch.equal(run.cell, assigned.cell)
     assert torch.equal(run.member, assigned.member)
     for row in range(9):
@@ -115,7 +113,7 @@ def test_a_ledgers_robots_break_as_recorded(policy, ledger):
     recorded = read_ledger(ledger)
     protocol, scenarios = ledger_protocol(recorded, "a1", "umc_paper")
     cfg = ledger_rollout(recorded, protocol, policy)
-    run = fault_run(cfg, run_rollout(cfg, 1, None), protocol, scenarios)
+    run = episode_batch(cfg, run_rollout(cfg, 1, None), protocol, scenarios)
     assert len(run.cell) == 6
     assert protocol.steps == 60
     broken = torch.tensor([name == "power_loss" for name in scenarios])
@@ -167,11 +165,11 @@ def test_invalid_flags_are_refused_in_one_line(policy, ledger, tmp_path, capsys)
 def made_study(outcomes, members=None):
     """A study of scenarios 3 and 8, robots in turn; those that are up got 0.15 m far."""
     protocol, count = a1(100, [3, 8]), len(outcomes)
-    assigned, outcome = line_up(protocol, count), torch.tensor(outcomes)
+    assigned, outcome = assign_envs(protocol, count), torch.tensor(outcomes)
     far = torch.where(outcome == Outcome.UP, 0.15, 0.0)
     episodes = Episodes(outcome, far, far.long(), *(far,) * 6, torch.full((count,), NOT_RECOVERED))
     member = assigned.member if members is None else torch.tensor(members)
-    run = FaultRun(episodes, assigned.cell, member, assigned.onset, torch.zeros(count, 1, dtype=torch.bool))
+    run = EpisodeBatch(episodes, assigned.cell, member, assigned.onset, torch.zeros(count, 1, dtype=torch.bool))
     return Study(protocol, 0.02, ("a",), {}, (PolicyResult("one", "one", {"sha256": "x"}, run),))
 
 

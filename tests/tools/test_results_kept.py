@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from fresh_policy import write_fresh
 from made_up_results import made_up, publish_made_up
-from umc.evaluation.study_file import STUDY, save_study
+from umc.evaluation.study import STUDY, save_study
 from umc.rl.pretrained import MODELS
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256

@@ -14,7 +14,7 @@ import torch
 from fresh_policy import write_fresh
 from made_up_results import SHA, entry, made_up, publish_made_up
 from umc.evaluation.metrics import Outcome
-from umc.evaluation.study_file import STUDY, save_study
+from umc.evaluation.study import STUDY, save_study
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import yaml
 from umc.evaluation.candidates import names_ground
-from umc.evaluation.study import Study
-from umc.evaluation.study_file import STUDY, load_study
+from umc.evaluation.study import STUDY, Study, load_study
 from umc.rl.agents import agent_spec
 from umc.rl.checkpoint import TERRAIN_KEY, CheckpointInfo, checkpoint_info, read_checkpoint, trained_terrain
 from umc.rl.pretrained import find_pretrained, is_last_stage, is_pretrained, read_models, verified_file

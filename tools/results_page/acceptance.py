@@ -9,12 +9,11 @@ from dataclasses import dataclass, fields, replace
 
 import torch
 from umc.evaluation.estimates import Estimates
-from umc.evaluation.fault_run import FaultRun
 from umc.evaluation.metrics import Episodes, Outcome
 from umc.evaluation.protocol import Scenario
 from umc.evaluation.report.paper import paper_tables
 from umc.evaluation.statistics import Interval
-from umc.evaluation.study import PolicyResult, Study
+from umc.evaluation.study import EpisodeBatch, PolicyResult, Study
 from umc.rl.agents import AGENTS, AgentSpec, agent_spec
 
 HARD = (2, 3, 4)
@@ -96,9 +95,9 @@ def only(study: Study, scenarios: Sequence[Scenario]) -> Study:
     for number, scenario in enumerate(kept):
         place[before.index(scenario)] = number
 
-    def part(run: FaultRun) -> FaultRun:
+    def part(run: EpisodeBatch) -> EpisodeBatch:
         rows = place[run.cell % len(before)] >= 0
-        return FaultRun(
+        return EpisodeBatch(
             Episodes(**{field.name: getattr(run.episodes, field.name)[rows] for field in fields(Episodes)}),
             (run.cell // len(before) * len(kept) + place[run.cell % len(before)])[rows],
             run.member[rows],

@@ -3,7 +3,7 @@
 """The robots behind the results page, kept beside it: one small file for each policy, ground and engine.
 
 The page is made of these alone. So one policy can be measured anew without the others, a page can be made again without
-simulation on any machine, and everybody can look at single robots (:func:`umc.evaluation.study_file.load_study`).
+simulation on any machine, and everybody can look at single robots (:func:`umc.evaluation.study.load_study`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from umc.evaluation.study import PolicyResult, Study
-from umc.evaluation.study_file import load_study, save_study
+from umc.evaluation.study import PolicyResult, Study, load_study, save_study
 from umc.utils.errors import UmcError
 
 SUFFIX = ".study"

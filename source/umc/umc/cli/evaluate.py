@@ -131,7 +131,7 @@ def _sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Sweep | N
 def _protocol(session: Session, sweep: Sweep | None, changes: Mapping[str, Any]) -> Protocol:
     from umc.evaluation.conditions import on_tracks
     from umc.evaluation.protocol import DEFAULT_PROTOCOL, protocol_for, read_protocol_file
-    from umc.evaluation.study_file import protocol_of
+    from umc.evaluation.study import protocol_of
 
     options, robot = session.options, session.info.robot
     for flag in ("episodes", "ray"):
@@ -159,7 +159,7 @@ def _default_out(session: Session, protocol: Protocol) -> Path:
 
 def _faults(session: Session, protocol: Protocol, sweep: Sweep | None, out: Path, argv: list[str]) -> int:
     from umc.evaluation.compare import Comparison, read_share
-    from umc.evaluation.study_file import STUDY, save_study
+    from umc.evaluation.study import STUDY, save_study
 
     options = session.options
     num_envs = options.num_envs or _default_envs(session, protocol)
@@ -222,7 +222,7 @@ def _report(study: Study, out: Path) -> int:
 
 
 def _report_again(out: Path) -> int:
-    from umc.evaluation.study_file import STUDY, load_study
+    from umc.evaluation.study import STUDY, load_study
 
     return _report(load_study(out / STUDY), out)
 

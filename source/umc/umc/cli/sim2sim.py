@@ -140,7 +140,7 @@ def _protocol(
 ) -> int:
     from umc.evaluation.protocol import protocol_for
     from umc.sim2sim.rollout import run_rollout
-    from umc.sim2sim.study import fault_run, protocol_rollout, study_of
+    from umc.sim2sim.study import episode_batch, protocol_rollout, study_of
 
     overrides = {} if options.steps is None else {"steps": options.steps}
     protocol = protocol_for(
@@ -153,7 +153,7 @@ def _protocol(
     print(
         f"protocol {protocol.name} of {robot}: {cells} cells x {len(cfg.env) // cells} robots, {protocol.steps} steps"
     )
-    run = fault_run(cfg, run_rollout(cfg, options.workers), protocol)
+    run = episode_batch(cfg, run_rollout(cfg, options.workers), protocol)
     study = study_of(protocol, run, sheet, about(options, sheet, argv))
     _report(study, out)
     if other is not None:
@@ -169,7 +169,7 @@ def _ledger(
     from umc.faults import read_ledger
     from umc.sim2sim.agreement import agreement_table, ledger_agreement
     from umc.sim2sim.rollout import run_rollout
-    from umc.sim2sim.study import fault_run, ledger_protocol, ledger_rollout, study_of
+    from umc.sim2sim.study import episode_batch, ledger_protocol, ledger_rollout, study_of
 
     ledger = read_ledger(options.ledger)
     if ledger.header.robot.lower() != robot:
@@ -182,7 +182,7 @@ def _ledger(
     cfg = ledger_rollout(ledger, protocol, description, options.episodes, options.substeps)
     cfg = replace(cfg, contact_time=options.contact_time)
     print(f"ledger {options.ledger}: {len(cfg.env)} episodes of up to {protocol.steps} steps")
-    run = fault_run(cfg, run_rollout(cfg, options.workers), protocol, scenarios)
+    run = episode_batch(cfg, run_rollout(cfg, options.workers), protocol, scenarios)
     study = study_of(protocol, run, sheet, about(options, sheet, argv))
     _report(study, out)
     rows = ledger_agreement(ledger, scenarios, run, np.stack([cfg.env, cfg.episode], axis=1))
@@ -220,7 +220,7 @@ def about(options: argparse.Namespace, sheet: dict[str, Any], argv: list[str]) -
 
 def _other(path: Path, sheet: dict[str, Any]) -> tuple[Any, Any]:
     """The study to compare with, and the same policy in it."""
-    from umc.evaluation.study_file import STUDY, load_study
+    from umc.evaluation.study import STUDY, load_study
 
     study = load_study(path / STUDY if path.is_dir() else path)
     wanted = sheet["checkpoint"]["sha256"]
@@ -233,7 +233,7 @@ def _other(path: Path, sheet: dict[str, Any]) -> tuple[Any, Any]:
 
 def _report(study: Any, out: Path) -> None:
     from umc.evaluation.report import score_table, write_study_report
-    from umc.evaluation.study_file import STUDY, save_study
+    from umc.evaluation.study import STUDY, save_study
 
     save_study(out / STUDY, study)
     print(score_table(study.protocol, [score for _, score in study.scenario_scores(study.policies[0])]))

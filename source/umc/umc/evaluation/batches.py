@@ -6,27 +6,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import pickle
-import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from umc.evaluation.fault_run import FaultRun, Lineup
-from umc.evaluation.metrics import Episodes
 from umc.evaluation.protocol import Protocol
-from umc.utils.errors import UmcError
-from umc.utils.io import write_torch
+from umc.evaluation.study import EnvAssignment, EpisodeBatch, plain_run, run_of
+from umc.utils.io import read_torch, write_torch
 
 PARTIAL = "partial"
 """Folder, inside that of the report, of what finished batches brought."""
 
 DECIDING = (
     *("utils/patches.py", "faults", "mdp", "models", "robots", "tasks", "terrains", "rl/models.py", "rl/policy.py"),
-    *(f"evaluation/{name}.py" for name in ("batches", "conditions", "fault_run", "metrics", "rollout", "starts")),
+    *(f"evaluation/{name}.py" for name in ("batches", "conditions", "study", "metrics", "rollout", "starts")),
 )
 """Files and folders of this package without which a batch would have another result; reports are not among them."""
 
@@ -65,39 +61,18 @@ class Batches:
         """Robots of all batches together."""
         return self.episodes * len(self.protocol.cells)
 
-    def lineup(self, batch: int) -> Lineup:
+    def assignment(self, batch: int) -> EnvAssignment:
         """Who takes part in a batch."""
         number = batch * self.num_envs + torch.arange(self.num_envs)
         cells = len(self.protocol.cells)
         cell = number % cells
         onset = torch.tensor([setting.onset for setting, _ in self.protocol.cells])
-        return Lineup(cell, number // cells, onset[cell])
+        return EnvAssignment(cell, number // cells, onset[cell])
 
-    def wanted(self, batch: int, run: FaultRun) -> FaultRun:
+    def wanted(self, batch: int, run: EpisodeBatch) -> EpisodeBatch:
         """Leave out robots beyond the wanted ones."""
         count = min(self.num_envs, self.robots - batch * self.num_envs)
         return run_of({name: value[:count] for name, value in plain_run(run).items()})
-
-
-def plain_run(run: FaultRun) -> dict[str, torch.Tensor]:
-    """A run as nothing but named tensors, for a file that is read without running code from it."""
-    plain = {f"episodes.{field.name}": getattr(run.episodes, field.name) for field in fields(Episodes)}
-    plain |= {name: getattr(run, name) for name in ("cell", "member", "onset", "joints")}
-    plain |= {f"severity.{kind}": value for kind, value in (run.severity or {}).items()}
-    if run.stance is not None:
-        plain["stance"] = run.stance
-    return plain
-
-
-def run_of(plain: Mapping[str, torch.Tensor]) -> FaultRun:
-    """The reverse of :func:`plain_run`."""
-    severity = {name.removeprefix("severity."): value for name, value in plain.items() if name.startswith("severity.")}
-    return FaultRun(
-        Episodes(**{field.name: plain[f"episodes.{field.name}"] for field in fields(Episodes)}),
-        *(plain[name] for name in ("cell", "member", "onset", "joints")),
-        severity=severity or None,
-        stance=plain.get("stance"),
-    )
 
 
 class Parts:
@@ -123,24 +98,14 @@ class Parts:
         }
         return self.folder / f"{fingerprint(decides)[:KEY_LENGTH]}.pt"
 
-    def load(self, path: Path) -> tuple[FaultRun, tuple[str, ...]]:
+    def load(self, path: Path) -> tuple[EpisodeBatch, tuple[str, ...]]:
         """Read a finished batch."""
-        content = read_plain(path)
+        content = read_torch(path)
         return run_of(content["run"]), tuple(content["feet"])
 
-    def save(self, path: Path, run: FaultRun, feet: Sequence[str]) -> None:
+    def save(self, path: Path, run: EpisodeBatch, feet: Sequence[str]) -> None:
         """Keep a finished batch."""
         write_torch(path, {"run": plain_run(run), "feet": list(feet)})
-
-
-def read_plain(path: Path) -> dict[str, Any]:
-    """Read what :func:`umc.utils.io.write_torch` wrote, without running code from the file."""
-    if not zipfile.is_zipfile(path):
-        raise UmcError(f"{path} is missing or damaged; delete it and start again")
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, pickle.UnpicklingError) as error:
-        raise UmcError(f"{path} is damaged ({type(error).__name__}); delete it and start again") from error
 
 
 def fingerprint(content: Any) -> str:

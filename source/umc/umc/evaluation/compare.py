@@ -88,14 +88,13 @@ class Comparison:
             with progress(len(self.units) * steps, "evaluating", done * steps) as bar:
                 for unit in units:
                     bar.set_description(f"{names[unit.policy]}, batch {unit.batch + 1}/{self.batches.count}")
-                    lineup = self.batches.lineup(unit.batch)
-                    run = run_faults(env, policies[unit.policy], self.protocol, lineup, feet, bar)
+                    assignment = self.batches.assignment(unit.batch)
+                    run = run_faults(env, policies[unit.policy], self.protocol, assignment, feet, bar)
                     self.parts.save(unit.path, self.batches.wanted(unit.batch, run), found)
 
     def study(self) -> Study:
         """Put all results together."""
-        from umc.evaluation.fault_run import FaultRun
-        from umc.evaluation.study import PolicyResult, Study
+        from umc.evaluation.study import EpisodeBatch, PolicyResult, Study
 
         session = self.session
         checkpoints = [(one.path, one.info) for one in session.candidates]
@@ -104,7 +103,7 @@ class Comparison:
             loaded = [self.parts.load(unit.path) for unit in self.units if unit.policy == number]
             feet = loaded[0][1]
             about = _about_policy(session.candidates[number])
-            results.append(PolicyResult(label, group, about, FaultRun.join([run for run, _ in loaded])))
+            results.append(PolicyResult(label, group, about, EpisodeBatch.join([run for run, _ in loaded])))
         cfg = session.env_cfg
         return Study(
             protocol=self.protocol,

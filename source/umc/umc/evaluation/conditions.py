@@ -13,7 +13,7 @@ from umc.evaluation.starts import seed_starts
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
-    from umc.evaluation.fault_run import Lineup
+    from umc.evaluation.study import EnvAssignment
 
 FAULT_TERM = "faults"
 """Event term of every UMC task that breaks joints."""
@@ -108,7 +108,7 @@ def set_track(env_cfg: Any, protocol: Protocol) -> None:
     env_cfg.scene.terrain = laid.replace(robots_per_track=MOST_ROBOTS, reach=max(SPARE_LENGTH * length, terrain.reach))
 
 
-def tracks_of(protocol: Protocol, lineup: Lineup) -> torch.Tensor:
+def tracks_of(protocol: Protocol, assignment: EnvAssignment) -> torch.Tensor:
     """Track of every robot among those of :func:`set_track`.
 
     Returns:
@@ -117,7 +117,7 @@ def tracks_of(protocol: Protocol, lineup: Lineup) -> torch.Tensor:
     seeds = protocol.perlin_seeds
     number = {seed: place for place, seed in enumerate(seeds)}
     of_cell = torch.tensor([number.get(setting.perlin_seed or 0, 0) for setting, _ in protocol.cells])
-    return of_cell[lineup.cell] + len(seeds) * (lineup.member % (TRACKS // len(seeds)))
+    return of_cell[assignment.cell] + len(seeds) * (assignment.member % (TRACKS // len(seeds)))
 
 
 def set_healthy(env_cfg: Any) -> None:

@@ -14,11 +14,11 @@ from tensordict import TensorDict
 from tqdm import tqdm
 
 from umc.evaluation.conditions import tracks_of
-from umc.evaluation.fault_run import FaultRun, Lineup, line_up, severities
 from umc.evaluation.gait import GaitRecorder, GaitReport, JointLoad, LoadRecorder
 from umc.evaluation.metrics import EpisodeRecorder, Step
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.starts import starts_of
+from umc.evaluation.study import EnvAssignment, EpisodeBatch, assign_envs, severities
 from umc.faults import FaultCases
 from umc.mdp import foot_contact, height_above_ground
 from umc.mdp.fault_terms import joint_faults_of
@@ -93,17 +93,17 @@ def _steps(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, bar: tq
         bar.update()
 
 
-def reset_batch(env: ManagerBasedRLEnv, protocol: Protocol, lineup: Lineup | None = None) -> Any:
+def reset_batch(env: ManagerBasedRLEnv, protocol: Protocol, assignment: EnvAssignment | None = None) -> Any:
     """Start the robots of a batch."""
-    lineup = lineup or line_up(protocol, env.num_envs)
+    assignment = assignment or assign_envs(protocol, env.num_envs)
     source = joint_faults_of(env).source
     assert isinstance(source, FaultCases)
-    source.assign(lineup.cell, lineup.member)
+    source.assign(assignment.cell, assignment.member)
     seed = torch.tensor([setting.seed for setting, _ in protocol.cells])
-    starts_of(env).prepare(seed[lineup.cell], lineup.member)
+    starts_of(env).prepare(seed[assignment.cell], assignment.member)
     terrain = env.scene.terrain
     if isinstance(terrain, TrackImporter) and protocol.track and protocol.perlin_seeds:  # as set_track laid them
-        terrain.place(tracks_of(protocol, lineup).to(env.device))
+        terrain.place(tracks_of(protocol, assignment).to(env.device))
     obs, _ = env.reset()
     return obs
 
@@ -112,20 +112,20 @@ def run_faults(
     env: ManagerBasedRLEnv,
     policy: Policy,
     protocol: Protocol,
-    lineup: Lineup | None = None,
+    assignment: EnvAssignment | None = None,
     feet: Sequence[str] = (),
     bar: tqdm | None = None,
-) -> FaultRun:
+) -> EpisodeBatch:
     """One episode of every env, all cells of the protocol side by side."""
-    lineup = lineup or line_up(protocol, env.num_envs)
-    obs = reset_batch(env, protocol, lineup)
+    assignment = assignment or assign_envs(protocol, env.num_envs)
+    obs = reset_batch(env, protocol, assignment)
     state = joint_faults_of(env).state
     joints, severity = state.joints.cpu(), severities(state)
-    onset = lineup.onset.to(env.device)
+    onset = assignment.onset.to(env.device)
     recorder = EpisodeRecorder(onset)
     sensor_cfg = feet_sensor(env, feet) if feet else None
     stance = torch.zeros(env.num_envs, len(feet), dtype=torch.bool, device=env.device)
-    onsets = set(lineup.onset.tolist())
+    onsets = set(assignment.onset.tolist())
     for step in step_policy(env, policy, obs, protocol.steps, None if bar is not None else "evaluating"):
         if bar is not None:
             bar.update()
@@ -136,11 +136,11 @@ def run_faults(
             if bar is not None:
                 bar.update(protocol.steps - step.number)
             break
-    return FaultRun(
+    return EpisodeBatch(
         recorder.episodes().cpu(),
-        lineup.cell,
-        lineup.member,
-        lineup.onset,
+        assignment.cell,
+        assignment.member,
+        assignment.onset,
         joints,
         severity,
         stance.cpu() if feet else None,

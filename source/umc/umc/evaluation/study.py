@@ -1,18 +1,112 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an evaluation brings home: every robot's outcome under every policy; reports are made from this alone."""
+"""Results of an evaluation: every robot's outcome under every policy, and their file; reports need nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from umc.evaluation.fault_run import FaultRun
-from umc.evaluation.metrics import Score, score
+from umc.evaluation.metrics import Episodes, Score, score
 from umc.evaluation.protocol import Protocol, Scenario, Setting
+from umc.faults import FaultState
+from umc.utils.errors import UmcError
+from umc.utils.io import read_torch, write_torch
+
+STUDY = "study.pt"
+"""Name of a study's file, beside the report."""
+
+FORMAT = 1
+"""Version of its layout."""
+
+
+@dataclass(frozen=True)
+class EnvAssignment:
+    """Cell and member of the protocol that each env of a batch simulates."""
+
+    cell: torch.Tensor
+    """Cell of the protocol that every env belongs to. Shape is (num_envs,)."""
+    member: torch.Tensor
+    """Which robot of its cell every env is. Shape is (num_envs,)."""
+    onset: torch.Tensor
+    """Onset of every env [env steps]; healthy robots have one, to count from. Shape is (num_envs,)."""
+
+
+def assign_envs(protocol: Protocol, num_envs: int, first_member: int = 0) -> EnvAssignment:
+    """Assign the cells of a protocol to envs in turn."""
+    cell, member = protocol.deal(num_envs, first_member)
+    return EnvAssignment(cell, member, torch.tensor([setting.onset for setting, _ in protocol.cells])[cell])
+
+
+@dataclass(frozen=True)
+class EpisodeBatch:
+    """Faults and outcomes of simulated robots, one episode each; tensors live on the CPU."""
+
+    episodes: Episodes
+    cell: torch.Tensor
+    """Cell of the protocol that every env belongs to. Shape is (num_envs,)."""
+    member: torch.Tensor
+    """Which robot of its cell every env is. Shape is (num_envs,)."""
+    onset: torch.Tensor
+    """Onset of every env [env steps]. Shape is (num_envs,)."""
+    joints: torch.Tensor
+    """Faulty joints of every env. Shape is (num_envs, num_joints)."""
+    severity: Mapping[str, torch.Tensor] | None = None
+    """By kind of fault: its severity, in the kind's unit, averaged over an env's faulty joints; NaN where the env has
+    no such fault. None if not recorded. Shapes are (num_envs,)."""
+    stance: torch.Tensor | None = None
+    """Feet on the ground at onset; None if not recorded. Shape is (num_envs, num_feet)."""
+
+    @classmethod
+    def join(cls, runs: Sequence[EpisodeBatch]) -> EpisodeBatch:
+        """Concatenate batches."""
+        episodes = {
+            field.name: torch.cat([getattr(run.episodes, field.name) for run in runs]) for field in fields(Episodes)
+        }
+        rest = {name: torch.cat([getattr(run, name) for run in runs]) for name in ("cell", "member", "onset", "joints")}
+        stances = [run.stance for run in runs if run.stance is not None]
+        found = [run.severity for run in runs if run.severity is not None]
+        complete = len(found) == len(runs)
+        return cls(
+            Episodes(**episodes),
+            **rest,
+            severity={kind: torch.cat([one[kind] for one in found]) for kind in found[0]} if complete else None,
+            stance=torch.cat(stances) if len(stances) == len(runs) else None,
+        )
+
+
+def severities(state: FaultState) -> dict[str, torch.Tensor]:
+    """Return mean severities of an env's faulty joints by kind; NaN without such a fault. Shapes are (num_envs,)."""
+    plan = state.plan
+    hit = plan.kinds[:, :, :, None] & plan.joints[:, :, None, :]
+    mean = torch.where(hit, plan.severity, 0.0).sum((1, 3)) / hit.sum((1, 3))  # 0 / 0 is NaN
+    return {kind.name: mean[:, number].cpu() for number, kind in enumerate(state.kinds)}
+
+
+def plain_run(run: EpisodeBatch) -> dict[str, torch.Tensor]:
+    """Return a batch as named tensors alone, so that its file is read with ``weights_only=True``."""
+    plain = {f"episodes.{field.name}": getattr(run.episodes, field.name) for field in fields(Episodes)}
+    plain |= {name: getattr(run, name) for name in ("cell", "member", "onset", "joints")}
+    plain |= {f"severity.{kind}": value for kind, value in (run.severity or {}).items()}
+    if run.stance is not None:
+        plain["stance"] = run.stance
+    return plain
+
+
+def run_of(plain: Mapping[str, torch.Tensor]) -> EpisodeBatch:
+    """Invert :func:`plain_run`."""
+    severity = {name.removeprefix("severity."): value for name, value in plain.items() if name.startswith("severity.")}
+    return EpisodeBatch(
+        Episodes(**{field.name: plain[f"episodes.{field.name}"] for field in fields(Episodes)}),
+        *(plain[name] for name in ("cell", "member", "onset", "joints")),
+        severity=severity or None,
+        stance=plain.get("stance"),
+    )
 
 
 @dataclass(frozen=True)
@@ -20,13 +114,13 @@ class PolicyResult:
     """One policy's robots."""
 
     label: str
-    """What tables call the policy; unique in a study."""
+    """Name in tables; unique in a study."""
     group: str
     """Policies of the same recipe with other training seeds share a group; intervals over seeds are made of it."""
     about: Mapping[str, Any]
     """Checkpoint, its hash and metadata, in plain values."""
-    run: FaultRun
-    """What its robots met and did."""
+    run: EpisodeBatch
+    """Faults and outcomes of its robots."""
 
 
 @dataclass(frozen=True)
@@ -37,39 +131,79 @@ class Study:
     step_dt: float
     """Duration of an env step [s]."""
     joint_names: tuple[str, ...]
-    """Joints, in the order of ``FaultRun.joints``."""
+    """Joints, in the order of ``EpisodeBatch.joints``."""
     about: Mapping[str, Any]
     """Task, engine, device, versions, command line, in plain values."""
     policies: tuple[PolicyResult, ...]
     feet: tuple[str, ...] = ()
-    """Feet, in the order of ``FaultRun.stance``."""
+    """Feet, in the order of ``EpisodeBatch.stance``."""
 
     def scenario_rows(self, result: PolicyResult, scenario: Scenario) -> torch.Tensor:
-        """Robots that met a scenario, in any setting.
-
-        Returns:
-            True where they did. Shape is (num_robots,).
-        """
+        """Return which robots met a scenario, in any setting. Shape is (num_robots,)."""
         return result.run.cell % len(self.protocol.scenarios) == self.protocol.scenarios.index(scenario)
 
     def setting_rows(self, result: PolicyResult, setting: Setting) -> torch.Tensor:
-        """Robots that met a setting, in any scenario.
-
-        Returns:
-            True where they did. Shape is (num_robots,).
-        """
+        """Return which robots met a setting, in any scenario. Shape is (num_robots,)."""
         return result.run.cell // len(self.protocol.scenarios) == self.protocol.settings.index(setting)
 
     def score(self, result: PolicyResult, select: torch.Tensor | None = None) -> Score:
-        """The metrics of some of a policy's robots.
-
-        Args:
-            result: The policy.
-            select: Which robots count; all without it. Shape is (num_robots,).
-        """
+        """Return the metrics of a policy's robots, of all or of those selected. Shape of select is (num_robots,)."""
         return score(result.run.episodes, self.protocol.radii, self.step_dt, select)
 
     def scenario_scores(self, result: PolicyResult) -> Iterator[tuple[Scenario, Score]]:
-        """The metrics by scenario."""
+        """Yield the metrics of each scenario."""
         for scenario in self.protocol.scenarios:
             yield scenario, self.score(result, self.scenario_rows(result, scenario))
+
+
+def save_study(path: Path, study: Study) -> None:
+    """Write a study as tensors and plain values, atomically; raise UmcError if it cannot be written."""
+    content = {
+        "format": FORMAT,
+        "protocol": _plain(study.protocol.describe()),
+        "step_dt": study.step_dt,
+        "joint_names": list(study.joint_names),
+        "feet": list(study.feet),
+        "about": _plain(study.about),
+        "policies": [
+            {"label": one.label, "group": one.group, "about": _plain(one.about), "run": plain_run(one.run)}
+            for one in study.policies
+        ],
+    }
+    write_torch(path, content)
+
+
+def load_study(path: Path) -> Study:
+    """Read a study; raise UmcError if there is no such file, or it is no study of this version."""
+    if not path.is_file():
+        raise UmcError(f"no study at {path}; give the --out folder of a finished evaluation")
+    content = read_torch(path)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise UmcError(f"{path} is no study of this version of umc; run the evaluation again")
+    return Study(
+        protocol=protocol_of(content["protocol"]),
+        step_dt=content["step_dt"],
+        joint_names=tuple(content["joint_names"]),
+        about=content["about"],
+        policies=tuple(
+            PolicyResult(one["label"], one["group"], one["about"], run_of(one["run"])) for one in content["policies"]
+        ),
+        feet=tuple(content["feet"]),
+    )
+
+
+def protocol_of(described: Mapping[str, Any]) -> Protocol:
+    """Invert :meth:`Protocol.describe`."""
+    values = dict(described)
+    values["settings"] = tuple(
+        Setting(**{**setting, "joints": None if setting["joints"] is None else tuple(setting["joints"])})
+        for setting in values["settings"]
+    )
+    for name in ("num_joints", "scenarios", "command", "radii"):
+        values[name] = tuple(values[name])
+    return Protocol(**values)
+
+
+def _plain(values: Any) -> Any:
+    """Return values as JSON has them, so that the file needs none of our types."""
+    return json.loads(json.dumps(values, default=str))

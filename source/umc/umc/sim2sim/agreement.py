@@ -12,11 +12,9 @@ import torch
 from numpy.typing import NDArray
 from prettytable import PrettyTable
 
-from umc.evaluation.batches import plain_run, run_of
-from umc.evaluation.fault_run import FaultRun
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.statistics import Difference, Interval, bootstrap_mean, matched, paired_bootstrap, wilson
-from umc.evaluation.study import PolicyResult, Study
+from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, plain_run, run_of
 from umc.faults import Ledger
 from umc.utils.errors import UmcError
 
@@ -53,7 +51,9 @@ class Agreement:
     rates: tuple[Rate, ...]
 
 
-def pair_up(first: Study, result: PolicyResult, second: Study, other: PolicyResult) -> tuple[FaultRun, FaultRun]:
+def pair_up(
+    first: Study, result: PolicyResult, second: Study, other: PolicyResult
+) -> tuple[EpisodeBatch, EpisodeBatch]:
     """Return the runs of the robots that two studies share, in the same order."""
     here, there = first.protocol.describe(), second.protocol.describe()
     apart = [name for name in here if name not in FREE_TO_DIFFER and _plain(here[name]) != _plain(there[name])]
@@ -76,7 +76,7 @@ def pair_up(first: Study, result: PolicyResult, second: Study, other: PolicyResu
     return left, right
 
 
-def agreement(study: Study, first: FaultRun, second: FaultRun) -> list[Agreement]:
+def agreement(study: Study, first: EpisodeBatch, second: EpisodeBatch) -> list[Agreement]:
     """Compare paired runs of :func:`pair_up`: a row per scenario, then one of all robots that both evaluated."""
     fine = [np.isin(run.episodes.outcome.numpy(), (Outcome.UP, Outcome.FAILED)) for run in (first, second)]
     valid = fine[0] & fine[1]
@@ -95,7 +95,7 @@ def agreement(study: Study, first: FaultRun, second: FaultRun) -> list[Agreement
 
 
 def ledger_agreement(
-    ledger: Ledger, scenario: Sequence[str], run: FaultRun, keys: NDArray[np.int64]
+    ledger: Ledger, scenario: Sequence[str], run: EpisodeBatch, keys: NDArray[np.int64]
 ) -> list[Agreement]:
     """Compare a run with the lengths of the recorded episodes: of engines, if the policies are the same.
 

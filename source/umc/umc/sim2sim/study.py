@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from umc.evaluation.fault_run import FaultRun, severities
 from umc.evaluation.gait import GaitRecorder, GaitReport
 from umc.evaluation.metrics import EpisodeRecorder, Step
 from umc.evaluation.protocol import Protocol, Setting, protocol_for
-from umc.evaluation.study import PolicyResult, Study
+from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, severities
 from umc.faults import FaultState, Ledger, find_scenario
 from umc.faults.plan import NEVER
 from umc.sim2sim.rollout import RolloutCfg, Simulation, Trace
@@ -102,7 +101,9 @@ def ledger_rollout(
     )
 
 
-def fault_run(cfg: RolloutCfg, trace: Trace, protocol: Protocol, scenarios: Sequence[str] | None = None) -> FaultRun:
+def episode_batch(
+    cfg: RolloutCfg, trace: Trace, protocol: Protocol, scenarios: Sequence[str] | None = None
+) -> EpisodeBatch:
     """Evaluate a trace by the recorder that evaluates Isaac Lab's robots."""
     count = len(cfg.env)
     source = Simulation(cfg).source
@@ -132,7 +133,7 @@ def fault_run(cfg: RolloutCfg, trace: Trace, protocol: Protocol, scenarios: Sequ
         recorder.record(_step(trace, number))
     contact = torch.as_tensor(trace.contact)
     stance = contact[(onset - 1).clamp(0, cfg.steps - 1), torch.arange(count)]
-    return FaultRun(recorder.episodes(), cell, member, onset, joints, severity, stance)
+    return EpisodeBatch(recorder.episodes(), cell, member, onset, joints, severity, stance)
 
 
 def gait_of(trace: Trace, feet: Sequence[str], command: float, step_dt: float) -> GaitReport:
@@ -151,7 +152,7 @@ def _step(trace: Trace, number: int) -> Step:
     return Step(**values, timed_out=torch.zeros_like(values["fell"]), number=number + 1)
 
 
-def study_of(protocol: Protocol, run: FaultRun, sheet: Mapping[str, Any], about: Mapping[str, Any]) -> Study:
+def study_of(protocol: Protocol, run: EpisodeBatch, sheet: Mapping[str, Any], about: Mapping[str, Any]) -> Study:
     """Make a study of one policy, as scripts/evaluate.py does."""
     name = Path(sheet["checkpoint"]["file"]).stem
     policy = {"path": sheet["checkpoint"]["file"], "sha256": sheet["checkpoint"]["sha256"], **sheet["trained"]}

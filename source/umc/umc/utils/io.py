@@ -8,6 +8,8 @@ import contextlib
 import hashlib
 import json
 import os
+import pickle
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -64,6 +66,18 @@ def write_torch(path: Path, data: Mapping[str, Any]) -> None:
             torch.save(dict(data), file)
         except RuntimeError as error:  # what torch's own writer raises for a full disk
             raise OSError(str(error).splitlines()[0]) from error
+
+
+def read_torch(path: Path) -> dict[str, Any]:
+    """Read what :func:`write_torch` wrote, without running code from the file; raise UmcError if it is damaged."""
+    import torch
+
+    if not zipfile.is_zipfile(path):
+        raise UmcError(f"{path} is missing or damaged; delete it and start again")
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, pickle.UnpicklingError) as error:
+        raise UmcError(f"{path} is damaged ({type(error).__name__}); delete it and start again") from error
 
 
 def remove_leftovers(folder: Path) -> None:
