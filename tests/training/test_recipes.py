@@ -121,12 +121,12 @@ def test_a_mistake_is_one_line_that_names_the_mend(tmp_path, changes, words):
 
 
 def test_an_ablation_is_the_unchanged_recipe_from_its_stage_1_on():
-    # not of a1_mlp_cpu, whose critic is told: the paper's is not
-    unchanged = [phase for phase in read_recipe("a1_mlp_untold_cpu").phases if phase.stage == 2]
+    # not of a1_mlp_cpu, whose critic is privileged: the paper's is not
+    unchanged = [phase for phase in read_recipe("a1_mlp_no_privileged_critic_cpu").phases if phase.stage == 2]
     varied = read_recipe("a1_mlp_ratio_1110_cpu")
     assert varied.agent == "mlp_ratio_1110"
     assert [phase.agent for phase in varied.phases] == ["mlp_ratio_1110"] * len(unchanged)
-    assert varied.phases[0].source == Source(recipe="a1_mlp_untold_cpu", stage=1)
+    assert varied.phases[0].source == Source(recipe="a1_mlp_no_privileged_critic_cpu", stage=1)
     # who names no other recipe is varied itself
     assert read_recipe("g1_mlp_ratio_1110_cpu").phases[0].source == Source(recipe="g1_mlp_cpu", stage=1)
     as_unchanged = [dataclasses.replace(phase, agent="mlp", source=None) for phase in varied.phases]
