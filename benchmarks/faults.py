@@ -137,7 +137,7 @@ class Switch:
         def constant(value: torch.Tensor | None) -> Call:
             return lambda *args, **kwargs: value
 
-        for cfg in (env.event_manager.get_term_cfg(name) for name in ("begin_faults", "faults")):
+        for cfg in (env.event_manager.get_term_cfg(name) for name in ("reset_faults", "faults")):
             self._replace(cfg, "events", constant(None))
         for cfgs in env.observation_manager._group_obs_term_cfgs.values():  # no public way to the terms
             for cfg in cfgs:
@@ -227,9 +227,9 @@ def schedule_of(env: ManagerBasedRLEnv, case: str) -> Any:
         The schedule.
     """
     from umc.faults import FaultSchedule
-    from umc.mdp.fault_terms import joint_faults_of
+    from umc.mdp.fault_terms import fault_term
 
-    joint_names = joint_faults_of(env).state.joint_names
+    joint_names = fault_term(env).state.joint_names
     params: dict[str, Any] = {"scenario": SCENARIOS, "severity": SEVERITY, "device": env.device}
     if case == STEADY:
         return FaultSchedule(joint_names, onset=BEGIN, **params)
@@ -292,14 +292,14 @@ def measure(physics: str, num_envs: int, device: str, rounds: int, steps: int) -
         fault layer adds to a step [s].
     """
     import torch
-    from umc.mdp.fault_terms import joint_faults_of
+    from umc.mdp.fault_terms import fault_term
 
     torch.set_num_threads(1)
     env = make_env(physics, num_envs, device)
     env.reset()
     env.step(torch.zeros(num_envs, 12, device=env.device))  # terms and engine hook up before they are replaced
     switch = Switch(env, is_watched="cuda" in env.device and physics == "newton_mjwarp")
-    state, steady_length = joint_faults_of(env).state, env.cfg.episode_length_s
+    state, steady_length = fault_term(env).state, env.cfg.episode_length_s
     said = {}
     for case in (STEADY, CHURN):
         state.source = schedule_of(env, case)

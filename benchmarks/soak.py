@@ -159,7 +159,7 @@ def engine_limits(env: ManagerBasedRLEnv) -> dict[str, torch.Tensor]:
     """
     import warp as wp
     from isaaclab.actuators.newton import read_group_parameter
-    from umc.mdp.fault_terms import joint_faults_of
+    from umc.mdp.fault_terms import fault_term
 
     robot = env.scene["robot"]
     data = robot.data
@@ -173,7 +173,7 @@ def engine_limits(env: ManagerBasedRLEnv) -> dict[str, torch.Tensor]:
         "damping": read_group_parameter(robot.actuators, "legs", "controller", "kd"),
         "velocity": data.joint_vel_limits.torch,
     }
-    writer: Any = joint_faults_of(env).writer
+    writer: Any = fault_term(env).writer
     if robot.__backend_name__ == "newton":  # speed and position rows of UMC's own
         engine = writer._velocity.engine
         for name in ("_speed", "_lower", "_upper"):

@@ -93,7 +93,7 @@ def roll_out(checkpoint: Path, physics: str) -> Rollout:
     import torch
     from isaaclab.envs import ManagerBasedRLEnv
     from umc import mdp
-    from umc.mdp.fault_terms import joint_faults_of
+    from umc.mdp.fault_terms import fault_term
     from umc.rl.policy import load_policy
     from umc.robots import A1_JOINTS
     from umc.utils import patches
@@ -105,7 +105,7 @@ def roll_out(checkpoint: Path, physics: str) -> Rollout:
     widths = {name: shape[0] for name, shape in env.observation_manager.group_obs_dim.items()}
     policy = load_policy(checkpoint, widths, env.device, "a1", list(A1_JOINTS))
     robot, term, state = env.scene["robot"], env.action_manager.get_term("joint_pos"), mdp.fault_state(env)
-    writer = joint_faults_of(env).writer
+    writer = fault_term(env).writer
     assert writer is not None  # joints break here
     joint = robot.joint_names.index(JOINT)
     rest = robot.data.default_joint_pos.torch[:, joint].clone()

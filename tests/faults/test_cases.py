@@ -51,12 +51,12 @@ def test_every_env_has_its_case():
 def test_every_episode_brings_the_same_until_assigned_again():
     cases = FaultCases(JOINTS, CASES, 5, **COMMON)
     state = FaultState(cases, 5)
-    state.begin_episode(torch.arange(5))
+    state.reset(torch.arange(5))
     first = state.plan.joints.clone()
-    state.begin_episode(torch.arange(5))
+    state.reset(torch.arange(5))
     assert torch.equal(first, state.plan.joints)
     cases.assign(torch.arange(5), torch.full((5,), 7))
-    state.begin_episode(torch.arange(5))
+    state.reset(torch.arange(5))
     assert not torch.equal(first, state.plan.joints)
 
 
@@ -64,11 +64,11 @@ def test_random_numbers_depend_on_the_member_alone():
     """The next policy, a later batch and a robot that fell encounter the same noise."""
     cases = FaultCases(JOINTS, CASES, 10, **COMMON)
     state = FaultState(cases, 10)
-    state.begin_episode(torch.arange(10))
+    state.reset(torch.arange(10))
     uniform, normal = state.uniform("x"), state.normal("x")
     assert len(normal.unique()) == normal.numel()  # members and seeds have numbers of their own
-    state.begin_episode(torch.arange(0, 10, 3))
-    state.begin_episode(torch.arange(10))
+    state.reset(torch.arange(0, 10, 3))
+    state.reset(torch.arange(10))
     assert torch.equal(state.uniform("x"), uniform)
     assert torch.equal(state.normal("x"), normal)
     # member 1 of the second case, in an evaluation of which it is the first and alone
@@ -77,7 +77,7 @@ def test_random_numbers_depend_on_the_member_alone():
     assert torch.equal(FaultState(others, 1).normal("x")[0], normal[6])
     # a case is what its schedule alone would draw
     alone = FaultState(FaultSchedule(JOINTS, **{**COMMON, **CASES[1]}), 2)
-    alone.begin_episode(torch.arange(2))
+    alone.reset(torch.arange(2))
     assert torch.equal(alone.normal("x"), normal[1::5])
     assert torch.equal(alone.plan.joints, state.plan.joints[1::5, :1])
     assert torch.equal(alone.plan.onset, state.plan.onset[1::5, :1])

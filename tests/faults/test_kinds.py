@@ -23,7 +23,7 @@ def read(kind: str, quantity: str, severity: float, age: float = 2.0) -> list[fl
     )
     found = find_kind(kind)
     # a quantity that the kind does not concern is not read
-    return (found.read(SIGNAL, reading) if quantity in found.concerns else SIGNAL)[0].tolist()
+    return (found.read(SIGNAL, reading) if quantity in found.quantities else SIGNAL)[0].tolist()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_new_kind_needs_only_its_class_and_a_name_of_its_own():
         with pytest.raises(UmcError, match="already"):
             register_kind(type("Other", (JointKind,), {"name": "dead"}))
         state = FaultState(FaultSchedule(["a", "b"], scenario="brittle_in_test", num_joints=(2, 2), onset=1), 1)
-        state.begin_episode(torch.tensor([0]))
+        state.reset(torch.tensor([0]))
         state.advance(torch.tensor([1]), torch.zeros(1, 2))
         assert state.limits(JointLimits(*torch.ones(4, 1, 2))).velocity.tolist() == [[0.5, 0.5]]
     finally:

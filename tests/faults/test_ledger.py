@@ -27,7 +27,7 @@ from umc.faults import (
     LedgerWriter,
     read_ledger,
 )
-from umc.faults.replay import essence
+from umc.faults.replay import canonical_plan
 from umc.utils.errors import UmcError
 
 JOINTS = [f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")]
@@ -62,13 +62,13 @@ def record(path, names=JOINTS, source=None, change=None, **kwargs) -> list[Fault
     for episode in range(EPISODES):
         if change and episode:
             change(schedule)
-        state.begin_episode(everyone)
-        writer.begin(everyone, everyone + LENGTH)
+        state.reset(everyone)
+        writer.record_plans(everyone, everyone + LENGTH)
         plans.append(FaultPlan(**{field.name: getattr(state.plan, field.name).clone() for field in fields(FaultPlan)}))
         for step in range(1, LENGTH):
             position = torch.full((ENVS, 12), 0.01 * step)
             changed = state.advance(torch.full((ENVS,), step), position)
-            writer.switch(changed, state.limits(HEALTHY))
+            writer.record_switches(changed, state.limits(HEALTHY))
     writer.close()
     return plans
 
@@ -109,7 +109,7 @@ def test_a_replay_does_to_joints_and_sensors_what_the_recording_did(path):
     replayed = FaultState(FaultReplay(path, JOINTS), ENVS)
     for _ in plans:
         for state in (recorded, replayed):
-            state.begin_episode(torch.arange(ENVS))
+            state.reset(torch.arange(ENVS))
         for step in range(1, 60):
             for state in (recorded, replayed):
                 state.advance(torch.full((ENVS,), step), torch.full((ENVS, 12), 0.3))
@@ -127,7 +127,7 @@ def test_what_the_ledger_does_not_hold_is_drawn_as_the_recording_run_would_have(
     assert differing(episode_of(replay, EPISODES), episode_of(schedule, EPISODES)) == []
     assert differing(episode_of(replay, 1000, range(5000)), episode_of(schedule, 1000, range(5000))) == []
     mixed = episode_of(replay, EPISODES - 1, range(2 * ENVS))  # half of the envs are new
-    assert differing(essence(mixed), essence(episode_of(schedule, EPISODES - 1, range(2 * ENVS)))) == []
+    assert differing(canonical_plan(mixed), canonical_plan(episode_of(schedule, EPISODES - 1, range(2 * ENVS)))) == []
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_joints_in_another_order_are_found_by_name(path):
     replay = FaultReplay(path, names)
     assert any((plan.kinds.any(1).any(0)).all() for plan in plans)  # every kind occurs
     envs = torch.randperm(ENVS).tolist()
-    assert torch.equal(episode_of(FaultReplay(path, JOINTS), 1, envs).severity, essence(plans[1]).severity[envs])
-    assert differing(episode_of(replay, 1), columns(essence(plans[1]), order)) == []
+    assert torch.equal(episode_of(FaultReplay(path, JOINTS), 1, envs).severity, canonical_plan(plans[1]).severity[envs])
+    assert differing(episode_of(replay, 1), columns(canonical_plan(plans[1]), order)) == []
     beyond = episode_of(FaultSchedule(JOINTS, **EVERYTHING), 9)
     assert differing(episode_of(replay, 9), columns(beyond, order)) == []
     # noise follows its joint, too
@@ -159,10 +159,10 @@ def test_joints_in_another_order_are_found_by_name(path):
     again = path.with_name("again.jsonl")
     state = FaultState(replay, ENVS)
     writer = LedgerWriter(again, state, replay.schedule)
-    state.begin_episode(torch.arange(ENVS))
-    writer.begin(torch.arange(ENVS), torch.zeros(ENVS))
+    state.reset(torch.arange(ENVS))
+    writer.record_plans(torch.arange(ENVS), torch.zeros(ENVS))
     second = FaultReplay(again, JOINTS)
-    assert differing(episode_of(second, 0), essence(plans[0])) == []
+    assert differing(episode_of(second, 0), canonical_plan(plans[0])) == []
     assert differing(episode_of(second, 9), beyond) == []
 
 
@@ -175,7 +175,7 @@ def test_the_ledger_says_what_happened(path):
     assert list(ledger.episodes) == [(env, number) for number in range(EPISODES) for env in range(ENVS)]
     state = FaultState(FaultSchedule(JOINTS, **EVERYTHING), ENVS)
     for number, plan in enumerate(plans):
-        state.begin_episode(torch.arange(ENVS))
+        state.reset(torch.arange(ENVS))
         for step in range(1, LENGTH):
             state.advance(torch.full((ENVS,), step), torch.full((ENVS, 12), 0.01 * step))
             limits = state.limits(HEALTHY)
@@ -192,7 +192,7 @@ def test_the_ledger_says_what_happened(path):
         for env in range(ENVS):
             episode = ledger.episodes[env, number]
             assert episode.length == (env + LENGTH if number + 1 < EPISODES else None)
-            assert [len(fault.joints) for fault in episode.faults] == essence(plan).joints[env].sum(1).tolist()
+            assert [len(fault.joints) for fault in episode.faults] == canonical_plan(plan).joints[env].sum(1).tolist()
             assert [fault.onset or NEVER for fault in episode.faults] == plan.onset[env].tolist()
 
 
@@ -218,15 +218,15 @@ def test_a_replay_of_cases_has_the_random_numbers_of_their_members(path):
     writer = LedgerWriter(path, recorded)
     for batch in range(2):
         cases.assign(everyone % 2, everyone // 2 + batch)
-        recorded.begin_episode(everyone)
-        writer.begin(everyone, everyone)
+        recorded.reset(everyone)
+        writer.record_plans(everyone, everyone)
         numbers.append(recorded.normal("x"))
     for source in (path, again):  # and a replay of the replay
         replayed = FaultState(FaultReplay(source, JOINTS), ENVS)
         copy = LedgerWriter(path.with_name(f"copy_of_{source.name}"), replayed)
         for expected in numbers:
-            replayed.begin_episode(everyone)
-            copy.begin(everyone, everyone)
+            replayed.reset(everyone)
+            copy.record_plans(everyone, everyone)
             assert torch.equal(replayed.normal("x"), expected)
         copy.close()
         copy.path.rename(again)
@@ -240,7 +240,7 @@ def test_a_replay_of_cases_has_the_random_numbers_of_their_members(path):
 def test_a_recorded_curriculum_is_replayed_but_not_drawn_on(path, change):
     plans = record(path, change=change)
     replay = FaultReplay(path, JOINTS)
-    assert differing(episode_of(replay, 2), essence(plans[2])) == []
+    assert differing(episode_of(replay, 2), canonical_plan(plans[2])) == []
     with pytest.raises(UmcError, match=r"holds no episode 3 of env 0, and its faults followed a curriculum"):
         episode_of(replay, 3)
 
@@ -248,10 +248,10 @@ def test_a_recorded_curriculum_is_replayed_but_not_drawn_on(path, change):
 def test_faults_without_a_schedule_are_not_drawn_on(path):
     state = FaultState(FaultSchedule(JOINTS, **EVERYTHING), ENVS)
     writer = LedgerWriter(path, state)
-    state.begin_episode(torch.arange(4))
-    writer.begin(torch.arange(4), torch.zeros(4))
+    state.reset(torch.arange(4))
+    writer.record_plans(torch.arange(4), torch.zeros(4))
     replay = FaultReplay(path, JOINTS)
-    assert differing(episode_of(replay, 0, range(4)), essence(episode_of(state.source, 0, range(4)))) == []
+    assert differing(episode_of(replay, 0, range(4)), canonical_plan(episode_of(state.source, 0, range(4)))) == []
     with pytest.raises(UmcError, match="holds no episode 0 of env 4, and its faults were not drawn from a schedule"):
         episode_of(replay, 0)
 
@@ -274,8 +274,8 @@ from umc.faults import FaultSchedule, FaultState, LedgerWriter
 state = FaultState(FaultSchedule(["a", "b", "c"], scenario="dead", num_joints=(1, 2)), 100)
 writer = LedgerWriter({str(path)!r}, state)
 while True:
-    state.begin_episode(torch.arange(100))
-    writer.begin(torch.arange(100), torch.ones(100, dtype=torch.long))
+    state.reset(torch.arange(100))
+    writer.record_plans(torch.arange(100), torch.ones(100, dtype=torch.long))
     if state.episode[0] == 5:
         os.write(1, b"five")
 """
@@ -316,7 +316,7 @@ def test_a_full_disk_is_one_error_line(path):
         open("/dev/full", "w") as writer._file,
         pytest.raises(UmcError, match=r"cannot write the ledger .*: No space left on device"),
     ):
-        writer.begin(torch.arange(4), torch.zeros(4))
+        writer.record_plans(torch.arange(4), torch.zeros(4))
 
 
 def test_an_env_episode_takes_few_bytes(path):
@@ -327,9 +327,9 @@ def test_an_env_episode_takes_few_bytes(path):
     header = path.stat().st_size
     everyone = torch.arange(ENVS)
     for _ in range(20):
-        state.begin_episode(everyone)
-        writer.begin(everyone, everyone)
-        writer.switch(state.advance(torch.full((ENVS,), 300), torch.rand(ENVS, 12)), state.limits(HEALTHY))
+        state.reset(everyone)
+        writer.record_plans(everyone, everyone)
+        writer.record_switches(state.advance(torch.full((ENVS,), 300), torch.rand(ENVS, 12)), state.limits(HEALTHY))
     assert (path.stat().st_size - header) / (20 * ENVS) < 400
 
 

@@ -26,7 +26,7 @@ JOINTS = [f"joint_{index}" for index in range(5)]
 ENVS = 3
 SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
 HEALTHY = JointLimits(*(torch.full((ENVS, 5), value) for value in (-1.0, 1.0, 20.0, 10.0)))
-EVERYONE = torch.arange(ENVS)
+ALL_ENVS = torch.arange(ENVS)
 
 
 class Run:
@@ -40,9 +40,9 @@ class Run:
         self.reset()
 
     def reset(self) -> None:
-        self.state.begin_episode(EVERYONE)
+        self.state.reset(ALL_ENVS)
         if self.writer is not None:
-            self.writer.begin(EVERYONE, torch.full((ENVS,), self.now))
+            self.writer.record_plans(ALL_ENVS, torch.full((ENVS,), self.now))
         self.now = 0
 
     def go(self, steps: int = 1) -> list:
@@ -52,19 +52,19 @@ class Run:
             self.now += 1
             changed = self.state.advance(torch.full((ENVS,), self.now), torch.full((ENVS, 5), 0.01 * self.now))
             if self.writer is not None:
-                self.writer.switch(changed, self.state.limits(HEALTHY))
+                self.writer.record_switches(changed, self.state.limits(HEALTHY))
             seen.append(snapshot(self.state))
         return seen
 
     def hit(self, env: int, joint: int, kind: str, severity: float = 0.0, **kwargs) -> None:
         faults = break_joint(self.state, env, joint, find_kind(kind), severity, **kwargs)
         if self.writer is not None:
-            self.writer.amend(env, faults)
+            self.writer.record_changes(env, faults)
 
     def heal(self, env: int, joint: int | None = None) -> None:
         faults = heal_joint(self.state, env, joint)
         if self.writer is not None:
-            self.writer.amend(env, faults)
+            self.writer.record_changes(env, faults)
 
 
 def snapshot(state: FaultState) -> dict:

@@ -58,10 +58,10 @@ def test_an_env_has_the_same_faults_in_any_batch(kwargs):
 def test_an_env_has_the_same_faults_in_any_order_of_resets():
     together, alone = FaultState(schedule(), 32), FaultState(schedule(), 32)
     for _ in range(3):
-        together.begin_episode(torch.arange(32))
+        together.reset(torch.arange(32))
     for env in reversed(range(32)):
         for _ in range(3):
-            alone.begin_episode(torch.tensor([env]))
+            alone.reset(torch.tensor([env]))
     assert together.episode.tolist() == [2] * 32
     assert same(together.plan, alone.plan)
 

@@ -12,7 +12,7 @@ SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
 
 def state_of(num_envs: int, severity=None, **kwargs) -> FaultState:
     state = FaultState(FaultSchedule(JOINTS, severity={**SEVERITY, **(severity or {})}, **kwargs), num_envs)
-    state.begin_episode(torch.arange(num_envs))
+    state.reset(torch.arange(num_envs))
     return state
 
 
@@ -38,7 +38,7 @@ def test_nothing_is_live_before_onset_and_nothing_is_left_after_reset():
     assert not any(tensor.any() for tensor in (state.live, state.detected, state.active))
     go_to(state, 300)
     assert state.live.flatten(1).any(1).all()
-    state.begin_episode(torch.arange(0, 64, 2))
+    state.reset(torch.arange(0, 64, 2))
     assert not state.live[::2].any()
     assert not state.detected[::2].any()
     assert state.active.tolist() == [False, True] * 32
@@ -143,7 +143,7 @@ def test_random_numbers_depend_on_joint_step_and_episode_alone():
         go_to(many, 4)
         assert torch.equal(few.uniform("x"), many.uniform("x")[:4])
         for state in (few, many):
-            state.begin_episode(torch.arange(state.num_envs))
+            state.reset(torch.arange(state.num_envs))
     assert len(torch.cat(seen).unique()) == 2 * 5 * 4 * len(JOINTS)  # no number twice
     assert torch.equal(few.normal("x"), few.normal("x"))
     assert not torch.equal(few.uniform("x"), few.uniform("y"))

@@ -59,11 +59,11 @@ def ledger(path: Path, case: str) -> str:
     writer = LedgerWriter(path, state, schedule, robot="a1", step_dt=0.02)
     all_envs = torch.arange(ENVS)
     for _ in range(EPISODES):
-        state.begin_episode(all_envs)
-        writer.begin(all_envs, all_envs + LENGTH)
+        state.reset(all_envs)
+        writer.record_plans(all_envs, all_envs + LENGTH)
         for step in range(1, LENGTH):
             changed = state.advance(torch.full((ENVS,), step), torch.full((ENVS, 12), 0.01 * step))
-            writer.switch(changed, state.limits(HEALTHY))
+            writer.record_switches(changed, state.limits(HEALTHY))
     writer.close()
     header, *lines = path.read_text().splitlines()
     return "\n".join([json.dumps({**json.loads(header), "umc": None}), *lines])

@@ -56,8 +56,8 @@ def joint_heat(env, asset_cfg=SceneEntityCfg("robot")):
 def test_a_stock_task_gets_events_sensors_mask_and_flag_and_keeps_all_else():
     stock, cfg = UnitreeGo2FlatEnvCfg(), add(UnitreeGo2FlatEnvCfg())
     events = vars(cfg.events)
-    assert list(events) == ["begin_faults", *vars(stock.events), "faults"]
-    assert (events["begin_faults"].func, events["begin_faults"].mode) == (mdp.begin_fault_episode, "reset")
+    assert list(events) == ["reset_faults", *vars(stock.events), "faults"]
+    assert (events["reset_faults"].func, events["reset_faults"].mode) == (mdp.reset_faults, "reset")
     faults = events["faults"]
     assert (faults.func, faults.mode, faults.interval_range_s) == (mdp.joint_faults, "interval", (0.0, 0.0))
     assert faults.is_global_time
@@ -173,7 +173,7 @@ def test_presets_are_changed_in_every_variant_whether_hydra_has_chosen_or_not():
     cfg.observations.policy.joint_pos = preset(default=pos, quiet=ObservationTermCfg(func=lab.joint_pos))
     add(cfg)
     for name, events in vars(cfg.events).items():
-        assert list(vars(events)) == ["begin_faults", *stock[name], "faults"], name
+        assert list(vars(events)) == ["reset_faults", *stock[name], "faults"], name
     for term in vars(cfg.observations.policy.joint_pos).values():
         assert term.func is mdp.joint_sensor
     late = resolve_presets(copy.deepcopy(cfg), ["newton_mjwarp", "quiet"])
@@ -208,7 +208,7 @@ def test_isaac_labs_commands_resolve_such_a_task(monkeypatch):
     with pytest.raises(UmcError, match="already"):  # its functions are names now
         add(through_text)
     for cfg in (plain, through_text):
-        assert (type(cfg.sim.physics).__name__, next(iter(vars(cfg.events)))) == ("OvPhysxCfg", "begin_faults")
+        assert (type(cfg.sim.physics).__name__, next(iter(vars(cfg.events)))) == ("OvPhysxCfg", "reset_faults")
         assert list(cfg.events.faults.params["num_joints"]) == [1, 3]
         assert cfg.events.faults.params["seed"] == 5
         robot = SimpleNamespace(joint_names=["a", "b", "c", "d"])
@@ -256,12 +256,12 @@ def test_add_faults_makes_umcs_own_task_of_its_healthy_cfg():
     schedule = {name: value for name, value in cfg.events.faults.params.items() if name != "asset_cfg"}
     for holder, names in (
         (cfg.observations, ("joint_mask", "fault_flag")),
-        (cfg.events, ("begin_faults", "faults")),
+        (cfg.events, ("reset_faults", "faults")),
     ):
         for name in names:
             delattr(holder, name)
     mdp.add_faults(cfg, **schedule)
-    assert next(iter(vars(cfg.events))) == next(iter(vars(own.events))) == "begin_faults"
+    assert next(iter(vars(cfg.events))) == next(iter(vars(own.events))) == "reset_faults"
     ours, theirs = cfg.to_dict(), own.to_dict()
     for name in ("joint_pos", "joint_vel", "last_action"):  # what was left to defaults is spelt out
         term = ours["observations"]["policy"][name]["params"]

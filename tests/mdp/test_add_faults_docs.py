@@ -57,7 +57,7 @@ def test_the_kind_of_the_page_is_drawn_and_read():
     run("class Backwards")
     schedule = FaultSchedule(["hip", "knee"], scenario="backwards", num_joints=(1, 1), onset=3, seed=5)
     state = FaultState(schedule, 4)
-    state.begin_episode(torch.arange(4))
+    state.reset(torch.arange(4))
     signal = torch.arange(1.0, 9.0).view(4, 2)
     for step in (1, 2, 3):
         state.advance(torch.full((4,), step), signal)

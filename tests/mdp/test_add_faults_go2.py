@@ -121,7 +121,7 @@ def said(request, run_engine):
 @pytest.mark.engine
 def test_a_stock_task_has_the_planned_faults_and_trains(said):
     assert said["finite"]
-    assert said["first"] == "begin_faults"
+    assert said["first"] == "reset_faults"
     assert said["faulty"] == [12, 12, 12, 12, 12, 0]
     assert len(said["joints"]) == 12
     assert said["trained"] == [True, True]  # with rsl_rl's own network and with UMC's

@@ -61,7 +61,7 @@ def commands_that_fail(physics: str) -> dict:
     }
     faults = cfg.events.faults
     cfg.events = {
-        "begin_faults": EventTermCfg(func=mdp.begin_fault_episode, mode="reset"),
+        "reset_faults": EventTermCfg(func=mdp.reset_faults, mode="reset"),
         "place": EventTermCfg(func=to_the_sky, mode="reset"),
         "faults": faults,
     }

@@ -36,7 +36,7 @@ class Training:
         """Resets all envs as Isaac Lab does: the curriculum first, then the plans."""
         self.env.common_step_counter = step
         logged = self.term(self.env, slice(None), **self.params)
-        self.state.begin_episode(torch.arange(NUM_ENVS))
+        self.state.reset(torch.arange(NUM_ENVS))
         return logged
 
     def planned(self):

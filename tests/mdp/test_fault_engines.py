@@ -116,7 +116,7 @@ def a_day_with_faults(physics: str) -> dict:
 
     @configclass
     class Events:
-        begin_faults = EventTermCfg(func=mdp.begin_fault_episode, mode="reset")
+        reset_faults = EventTermCfg(func=mdp.reset_faults, mode="reset")
         place = EventTermCfg(func=place_robots, mode="reset")
         faults = EventTermCfg(
             func=mdp.joint_faults,

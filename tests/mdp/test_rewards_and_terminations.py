@@ -92,10 +92,10 @@ def test_gait_terms_can_skip_robots_with_a_joint_fault(monkeypatch):
     monkeypatch.setattr("umc.mdp.rewards.fault_state", lambda env: state)
     env = ContactEnv([[50.0, 0.0, 0.0, 50.0]] * 2, step_dt=0.02)
     assert mdp.diagonal_support(env, feet(4)).tolist() == [1.0, 1.0]
-    assert mdp.diagonal_support(env, feet(4), sound_only=True).tolist() == [1.0, 0.0]
+    assert mdp.diagonal_support(env, feet(4), healthy_only=True).tolist() == [1.0, 0.0]
     duty = mdp.uneven_duty(SimpleNamespace(params={"sensor_cfg": feet(4)}), env)
     assert sum(duty(env, feet(4), 0.5)[1] for _ in range(50)) > 1.0
-    sound, lame = duty(env, feet(4), 0.5, sound_only=True).tolist()
+    sound, lame = duty(env, feet(4), 0.5, healthy_only=True).tolist()
     assert sound > 0.5
     assert lame == 0.0
 

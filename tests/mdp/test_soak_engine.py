@@ -68,10 +68,10 @@ def ledger(tmp_path) -> Ledger:
     )
     state = FaultState(schedule, 4)
     writer = LedgerWriter(tmp_path / "ledger.jsonl", state)
-    state.begin_episode(torch.arange(4))
-    writer.begin(torch.arange(4), torch.zeros(4))
+    state.reset(torch.arange(4))
+    writer.record_plans(torch.arange(4), torch.zeros(4))
     changed = state.advance(torch.full((4,), ONSET), torch.zeros(4, 3))
-    writer.switch(changed, state.limits(HEALTHY))
+    writer.record_switches(changed, state.limits(HEALTHY))
     return read_ledger(writer.path)
 
 

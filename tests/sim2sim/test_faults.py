@@ -75,7 +75,7 @@ def test_noise_is_that_of_the_member_in_isaac_lab_after_any_number_of_resets():
     cases.assign(torch.tensor([1]), torch.tensor([2]))
     state = FaultState(cases, 1)
     for _ in range(3):
-        state.begin_episode(torch.tensor([0]))
+        state.reset(torch.tensor([0]))
     state.advance(torch.tensor([3]), torch.zeros(1, 3))
     assert here == pytest.approx(0.1 * float(state.normal("noise of position")[0, 1]))
 
@@ -152,8 +152,8 @@ def test_each_episode_has_its_faults_of_the_ledger(tmp_path):
     state = FaultState(schedule, 3)
     writer = LedgerWriter(tmp_path / "faults.jsonl", state, schedule, robot="toy", step_dt=0.02)
     for _ in range(2):
-        state.begin_episode(torch.arange(3))
-        writer.begin(torch.arange(3), torch.full((3,), 9))
+        state.reset(torch.arange(3))
+        writer.record_plans(torch.arange(3), torch.full((3,), 9))
     replay = FaultReplay(tmp_path / "faults.jsonl", NAMES, step_dt=0.02)
     faults = Faults(replay, np.array([2]), 3, POSE, HEALTHY, 0.02)
     seen = {}

@@ -104,8 +104,8 @@ def ledger(policy, tmp_path):
     state = FaultState(schedule, 2)
     writer = LedgerWriter(tmp_path / "faults.jsonl", state, schedule, robot="a1", step_dt=0.02)
     for length in (0, 60, 30):
-        state.begin_episode(torch.arange(2))
-        writer.begin(torch.arange(2), torch.full((2,), length))
+        state.reset(torch.arange(2))
+        writer.record_plans(torch.arange(2), torch.full((2,), length))
     return tmp_path / "faults.jsonl"
 
 

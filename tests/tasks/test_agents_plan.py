@@ -166,8 +166,8 @@ def built(plan, monkeypatch):
 
     monkeypatch.setattr("gymnasium.make", make)
     monkeypatch.setattr("umc.mdp.fault_state", lambda _: SimpleNamespace(episode=None))
-    faults = SimpleNamespace(begin_episode=lambda envs: handed.update(drawn_again=envs))
-    monkeypatch.setattr("umc.mdp.fault_terms.joint_faults_of", lambda _: faults)
+    faults = SimpleNamespace(reset_faults=lambda envs: handed.update(drawn_again=envs))
+    monkeypatch.setattr("umc.mdp.fault_terms.fault_term", lambda _: faults)
     runner = SimpleNamespace(env=env, env_counters={})
     monkeypatch.setattr(launch, "_library", lambda _: (wrap, lambda *_, **__: runner))
     monkeypatch.setattr(launch, "load_start", lambda *_: None)

@@ -37,7 +37,7 @@ def test_stage_1_is_stage_2_without_faults(robot):
 def test_limits_are_restored_before_anything_else_is_reset(robot):
     events = env_cfg(robot, 2).events
     resets = [name for name in vars(events) if getattr(events, name).mode == "reset"]
-    assert resets[0] == "begin_faults"
+    assert resets[0] == "reset_faults"
     assert len(resets) > 1
 
 

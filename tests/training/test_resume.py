@@ -55,8 +55,8 @@ def no_simulator(monkeypatch, cfg=None):
 
     monkeypatch.setattr("isaaclab.app.launch_simulation", lambda *_: contextlib.nullcontext())
     monkeypatch.setattr(launch, "_build", build)
-    faults = SimpleNamespace(begin_episode=lambda _: None)
-    monkeypatch.setattr("umc.mdp.fault_terms.joint_faults_of", lambda _: faults)
+    faults = SimpleNamespace(reset_faults=lambda _: None)
+    monkeypatch.setattr("umc.mdp.fault_terms.fault_term", lambda _: faults)
 
 
 def test_resume_goes_on_with_what_the_run_began_with(place):

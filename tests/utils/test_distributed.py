@@ -151,7 +151,7 @@ def faults(num_envs, ranks):
     schedule = FaultSchedule(JOINTS, severity=severity, num_joints=(1, 3))
     state = FaultState(schedule, num_envs, ranks.first_env(num_envs))
     for _ in range(3):
-        state.begin_episode(torch.arange(num_envs))
+        state.reset(torch.arange(num_envs))
     return state
 
 

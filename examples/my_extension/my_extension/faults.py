@@ -20,7 +20,7 @@ class Coarse(SensorKind):
     unit = "[rad]"
     default = None  # a severity has to be given
     smallest = 0.0  # and lies above 0
-    concerns = (POSITION,)  # speed and last action are not its business
+    quantities = (POSITION,)  # speed and last action are not its business
 
     @override
     def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:

@@ -42,7 +42,7 @@ UNITS = {
 """Units before scaling."""
 
 EVENTS = {
-    "begin_fault_episode": None,
+    "reset_faults": None,
     "randomize_rigid_body_material": None,
     "randomize_rigid_body_mass": "add",
     "randomize_rigid_body_com": None,
@@ -53,7 +53,7 @@ EVENTS = {
 """Events that ``start`` describes, and the operation that they must have."""
 
 TERMINATIONS: Mapping[str, str | None] = dict.fromkeys(
-    ("time_out", "non_finite_state", "illegal_contact", "roll_pitch_beyond", "lower_than")
+    ("time_out", "non_finite_state", "illegal_contact", "roll_pitch_beyond", "height_below_minimum")
 )
 """Terminations that ``fall`` describes."""
 
@@ -181,7 +181,7 @@ def fall(env_cfg: Any) -> dict[str, Any]:
         "contact_history_steps": max(1, history),
         "max_roll_rad": tilt.get("max_roll"),
         "max_pitch_rad": tilt.get("max_pitch"),
-        "min_height_m": found["lower_than"].get("minimum_height"),
+        "min_height_m": found["height_below_minimum"].get("minimum_height"),
         "other_terminations": other,
     }
 

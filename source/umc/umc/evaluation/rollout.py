@@ -21,7 +21,7 @@ from umc.evaluation.starts import starts_of
 from umc.evaluation.study import EnvAssignment, EpisodeBatch, assign_envs, severities
 from umc.faults import FaultCases
 from umc.mdp import foot_contact, height_above_ground
-from umc.mdp.fault_terms import joint_faults_of
+from umc.mdp.fault_terms import fault_term
 from umc.terrains.tracks import TrackImporter
 from umc.utils.errors import UmcError
 
@@ -96,7 +96,7 @@ def _steps(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, bar: tq
 def reset_batch(env: ManagerBasedRLEnv, protocol: Protocol, assignment: EnvAssignment | None = None) -> Any:
     """Start the robots of a batch."""
     assignment = assignment or assign_envs(protocol, env.num_envs)
-    source = joint_faults_of(env).source
+    source = fault_term(env).source
     assert isinstance(source, FaultCases)
     source.assign(assignment.cell, assignment.member)
     seed = torch.tensor([setting.seed for setting, _ in protocol.cells])
@@ -119,7 +119,7 @@ def run_faults(
     """One episode of every env, all cells of the protocol side by side."""
     assignment = assignment or assign_envs(protocol, env.num_envs)
     obs = reset_batch(env, protocol, assignment)
-    state = joint_faults_of(env).state
+    state = fault_term(env).state
     joints, severity = state.joints.cpu(), severities(state)
     onset = assignment.onset.to(env.device)
     recorder = EpisodeRecorder(onset)

@@ -49,7 +49,7 @@ def seed_starts(events: Any) -> None:
     its neighbours. Here every env draws with the seed of its robot, as if it were alone.
     """
     for name, term in vars(events).items():
-        if getattr(term, "mode", None) in ("startup", "reset") and name != "begin_faults":
+        if getattr(term, "mode", None) in ("startup", "reset") and name != "reset_faults":
             term.mode = START
     func: Any = SeededStarts
     setattr(events, STARTS_TERM, EventTermCfg(func=func, mode="reset"))

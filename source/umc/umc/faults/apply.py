@@ -39,7 +39,7 @@ class SensorChannel:
     def read(self, state: FaultState, signal: torch.Tensor) -> torch.Tensor:
         """Return what the sensors report, given what working ones would. Shapes are (E, J)."""
         for kind in state.kinds:
-            if not isinstance(kind, SensorKind) or self._quantity not in kind.concerns:
+            if not isinstance(kind, SensorKind) or self._quantity not in kind.quantities:
                 continue
             live = state.of(kind.name)
             on = self._mine(live.on)

@@ -390,7 +390,7 @@ class LedgerWriter:
         }
         self._write([header])
 
-    def begin(self, env_ids: torch.Tensor, length: torch.Tensor) -> None:
+    def record_plans(self, env_ids: torch.Tensor, length: torch.Tensor) -> None:
         """Record the plans of episodes that have just begun, and the lengths [env steps] of those before.
 
         Both int64 of (N,).
@@ -424,7 +424,7 @@ class LedgerWriter:
             lines.append(line)
         self._write(lines)
 
-    def amend(self, env: int, faults: Sequence[int]) -> None:
+    def record_changes(self, env: int, faults: Sequence[int]) -> None:
         """Record the faults, by number, that were changed manually in the plan of a running episode."""
         state = self._state
         line: dict[str, Any] = {"amend": [env, int(state.episode[env]), int(state.step[env])]}
@@ -439,7 +439,7 @@ class LedgerWriter:
         }
         self._write([line])
 
-    def switch(self, envs: torch.Tensor, limits: JointLimits | None) -> None:
+    def record_switches(self, envs: torch.Tensor, limits: JointLimits | None) -> None:
         """Record which faults are on in the envs of a mask, shape (E,), and the limits written into physics."""
         ids = envs.nonzero().squeeze(1)
         state = self._state

@@ -176,7 +176,7 @@ class FaultReplay:
             return None
         episodes = self.ledger.episodes.values()
         recorded = self._recorded([one.faults if one.drawn is None else one.drawn for one in episodes])
-        drawn = essence(self._in_my_terms(self.schedule.draw(keys[:, 0], keys[:, 1])))
+        drawn = canonical_plan(self._in_my_terms(self.schedule.draw(keys[:, 0], keys[:, 1])))
         same = all(
             torch.allclose(getattr(drawn, field.name).double(), getattr(recorded, field.name).double(), rtol=_ROUNDING)
             for field in fields(FaultPlan)
@@ -191,7 +191,7 @@ class FaultReplay:
         return widen_plan(plan, self.num_faults, len(names), places)
 
 
-def essence(plan: FaultPlan) -> FaultPlan:
+def canonical_plan(plan: FaultPlan) -> FaultPlan:
     """Return a plan as a ledger keeps it: with 0, False and :data:`NEVER` wherever nothing depends on the value."""
     breaks = plan.joints.any(2) & plan.kinds.any(2)
     joints, kinds = plan.joints & breaks[..., None], plan.kinds & breaks[..., None]

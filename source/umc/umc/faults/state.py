@@ -147,7 +147,7 @@ class FaultState:
             return LiveFault(nothing, nothing.float(), self.step[:, None], nothing.long())
         return LiveFault(self.live[:, index], self.severity[:, index], self.step[:, None], self._onset_step[:, index])
 
-    def begin_episode(self, env_ids: torch.Tensor) -> None:
+    def reset(self, env_ids: torch.Tensor) -> None:
         """End all faults of some envs, int64 of shape (N,), each once, and plan their next episode."""
         self.episode[env_ids] += 1
         plan = self.source.draw(env_ids + self.first_env, self.episode[env_ids])
@@ -254,7 +254,7 @@ class FaultState:
     def _sort_kinds(self) -> None:
         self._index = {kind.name: number for number, kind in enumerate(self.kinds)}
         self._breaking = self._numbers(lambda kind: isinstance(kind, JointKind))
-        self._blinding = self._numbers(lambda kind: isinstance(kind, SensorKind) and kind.blinds)
+        self._blinding = self._numbers(lambda kind: isinstance(kind, SensorKind) and kind.masks_joint)
 
     def _numbers(self, belongs: Callable[[FaultKind], bool]) -> torch.Tensor:
         """Numbers of some kinds, on the device: indexing with a list would make the host wait for it."""

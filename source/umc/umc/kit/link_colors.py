@@ -113,10 +113,10 @@ class LinkColors:
 
 def robot_path(env: Any, env_id: int) -> str:
     """Return the path of the robot of an env on the stage."""
-    from umc.mdp.fault_terms import joint_faults_of  # needs Isaac Lab, which the environment has loaded
+    from umc.mdp.fault_terms import fault_term  # needs Isaac Lab, which the environment has loaded
 
     scene = env.scene
-    path = scene[joint_faults_of(env).asset_name].cfg.prim_path
+    path = scene[fault_term(env).asset_name].cfg.prim_path
     below = path.removeprefix(scene.env_regex_ns)
     return path if below == path else scene.env_prim_paths[env_id] + below
 

@@ -5,10 +5,10 @@
 from umc.mdp.actions import CommandFaults, CommandFaultsCfg, JointTargets, JointTargetsCfg
 from umc.mdp.add_faults import FaultFlagCfg, JointMaskCfg, LiveFaultsCfg, add_faults
 from umc.mdp.curricula import fault_curriculum
-from umc.mdp.events import begin_fault_episode, joint_faults
+from umc.mdp.events import joint_faults, reset_faults
 from umc.mdp.fault_board import FaultBoard, JointRow, SeveritySpan, running_board
 from umc.mdp.fault_terms import fault_state
-from umc.mdp.ground import height_above_ground, height_error_l2, lower_than
+from umc.mdp.ground import height_above_ground, height_below_minimum, height_error_l2
 from umc.mdp.observations import fault_flag, joint_mask, joint_sensor, live_faults
 from umc.mdp.privileged import phase_clock, randomized_physics, zeros
 from umc.mdp.rewards import (
@@ -41,7 +41,6 @@ __all__ = [
     "LiveFaultsCfg",
     "SeveritySpan",
     "add_faults",
-    "begin_fault_episode",
     "commanded_progress",
     "contact_follows_phase",
     "diagonal_support",
@@ -53,19 +52,20 @@ __all__ = [
     "foot_slip",
     "gait_phase",
     "height_above_ground",
+    "height_below_minimum",
     "height_error_l2",
     "joint_faults",
     "joint_mask",
     "joint_pos_l2",
     "joint_sensor",
     "live_faults",
-    "lower_than",
     "mechanical_power",
     "non_finite_state",
     "only_positive",
     "phase_clock",
     "planar_velocity_error",
     "randomized_physics",
+    "reset_faults",
     "roll_pitch_beyond",
     "running_board",
     "swing_height_error",

@@ -12,7 +12,7 @@ from isaaclab.utils import configclass
 
 from umc.faults.apply import CommandChannel
 from umc.faults.kinds import CommandKind, FaultKind
-from umc.mdp.fault_terms import joint_faults_of
+from umc.mdp.fault_terms import fault_term
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class CommandFaults(ActionTerm):
         super().__init__(cfg, env)
         self._export_IO_descriptor = False  # a robot has no such input
         self._no_action = torch.zeros(self.num_envs, 0, device=self.device)
-        self._channel = CommandChannel(joint_faults_of(env).state)
+        self._channel = CommandChannel(fault_term(env).state)
         self._last: torch.Tensor | None = None
         """Targets of the env step before, until those of this one have been sent."""
         self._delivered: tuple[torch.Tensor, torch.Tensor] | None = None

@@ -22,14 +22,14 @@ from umc.faults.kinds import CommandKind, FaultKind, JointKind, JointLimits
 from umc.faults.replay import ledger_kinds
 from umc.faults.severity import FRACTION, SHAPES
 from umc.mdp.actions import CommandFaultsCfg
-from umc.mdp.events import begin_fault_episode, joint_faults
+from umc.mdp.events import joint_faults, reset_faults
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.mdp.observations import fault_flag, joint_mask, live_faults
 from umc.mdp.physics import prepare_robot
-from umc.mdp.sensor_cfg import SensorJob, action_terms, entries, variants
+from umc.mdp.sensor_cfg import SensorWrapper, action_terms, entries, variants
 from umc.utils.errors import UmcError
 
-BEGIN_TERM, MASK_GROUP, FLAG_GROUP, COMMAND_TERM = "begin_faults", "joint_mask", "fault_flag", "command_faults"
+RESET_TERM, MASK_GROUP, FLAG_GROUP, COMMAND_TERM = "reset_faults", "joint_mask", "fault_flag", "command_faults"
 """Names of what is added, beside the event ``faults``."""
 
 PLACEHOLDER_JOINTS = 256
@@ -75,7 +75,7 @@ class FaultyJointsCfg(SceneEntityCfg):
 def fault_events(asset_cfg: SceneEntityCfg, params: Mapping[str, Any]) -> dict[str, EventTermCfg]:
     """Make the event terms of faults: the first of all reset events, and the one that switches faults in every step."""
     return {
-        BEGIN_TERM: EventTermCfg(func=begin_fault_episode, mode="reset"),
+        RESET_TERM: EventTermCfg(func=reset_faults, mode="reset"),
         FAULTS_TERM: EventTermCfg(
             func=cast(Any, joint_faults),
             mode="interval",
@@ -98,7 +98,7 @@ def add_faults(
 ) -> None:
     """Let joints, sensors and commands of a robot fail, in place: a task of Isaac Lab's manager-based workflow.
 
-    Added are two events (``begin_faults``, the first of all, and ``faults``), two observation groups (``joint_mask``
+    Added are two events (``reset_faults``, the first of all, and ``faults``), two observation groups (``joint_mask``
     and ``fault_flag``, for policies that may see faults) and, if commands can fail, the action term ``command_faults``.
     Observations of joints in the named groups become :class:`joint_sensor` terms, which keep their place, joints,
     noise, scale, clip and history. Every other group, such as a critic's, keeps the true values.
@@ -130,7 +130,7 @@ def add_faults(
     asset_cfg = _faulty_joints(env_cfg, asset_name, faults.joint_names)
     kinds = validate_faults(env_cfg, faults)
     params = {**faults.params(), **{name: value for name, value in changes.items() if name != "joint_names"}}
-    job = SensorJob(asset_name, quantities or {}, action_terms(env_cfg))
+    job = SensorWrapper(asset_name, quantities or {}, action_terms(env_cfg))
     edits = _sensor_edits(env_cfg, groups, job)
     if any(isinstance(kind, CommandKind) for kind in kinds):
         actions = [entries(holder[name]) for holder, name in variants(env_cfg, "actions")]
@@ -139,7 +139,7 @@ def add_faults(
     if any(isinstance(kind, JointKind) for kind in kinds):
         edits += _prepared_robots(env_cfg, asset_name)
     events = [entries(holder[name]) for holder, name in variants(env_cfg, "events")]
-    for added in (BEGIN_TERM, FAULTS_TERM):
+    for added in (RESET_TERM, FAULTS_TERM):
         _refuse_taken(events, added, "event")
 
     # from here on nothing fails
@@ -149,7 +149,7 @@ def add_faults(
         added = fault_events(copy.deepcopy(asset_cfg), copy.deepcopy(params))
         others = dict(terms)
         terms.clear()
-        terms.update({BEGIN_TERM: added[BEGIN_TERM], **others, FAULTS_TERM: added[FAULTS_TERM]})
+        terms.update({RESET_TERM: added[RESET_TERM], **others, FAULTS_TERM: added[FAULTS_TERM]})
 
 
 def _faulty_joints(
@@ -189,7 +189,7 @@ def _prepared_robots(env_cfg: ManagerBasedRLEnvCfg, asset_name: str) -> list[tup
 
 
 def _sensor_edits(
-    env_cfg: ManagerBasedRLEnvCfg, groups: Sequence[str], job: SensorJob
+    env_cfg: ManagerBasedRLEnvCfg, groups: Sequence[str], job: SensorWrapper
 ) -> list[tuple[dict[str, Any], str, Any]]:
     """What has to change in the observations: holder, key and new value."""
     if isinstance(groups, str) or not groups:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from isaaclab.managers import ManagerTermBase
 from isaaclab.utils.string import string_to_callable
 
-from umc.mdp.fault_terms import joint_faults_of
+from umc.mdp.fault_terms import fault_term
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class fault_curriculum(ManagerTermBase):
         ``stages`` are first env steps (``env.common_step_counter``) and ratios; ``level_ramp`` are the env steps
         between which the severity grows from nothing to its full measure.
         """
-        step, schedule = env.common_step_counter, joint_faults_of(env).schedule
+        step, schedule = env.common_step_counter, fault_term(env).schedule
         stage = sum(step >= first for first, _ in self._stages) - 1
         if stage != self._stage and stage >= 0:
             schedule.set_ratios(self._stages[stage][1])

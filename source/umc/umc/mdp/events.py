@@ -30,7 +30,7 @@ from umc.faults.cfg import EVENT_FIELDS, faults_cfg
 from umc.faults.severity import FRACTION
 from umc.mdp.actions import check_command_faults
 from umc.mdp.curricula import has_fault_curriculum
-from umc.mdp.fault_terms import joint_faults_of
+from umc.mdp.fault_terms import fault_term
 from umc.mdp.physics import JointLimitWriter
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
@@ -49,7 +49,7 @@ class joint_faults(ManagerTermBase):
     :class:`~umc.faults.FaultsCfg` but for ``joint_names``.
 
     To be used with ``mode="interval"``, ``interval_range_s=(0.0, 0.0)``, ``is_global_time=True``: such a term runs in
-    every step, after resets and before observations. :func:`begin_fault_episode` has to be the first reset term.
+    every step, after resets and before observations. :func:`reset_faults` has to be the first reset term.
     """
 
     def __init__(self, cfg: EventTermCfg, env: ManagerBasedRLEnv) -> None:
@@ -120,9 +120,9 @@ class joint_faults(ManagerTermBase):
 
     def _record_amended(self, env_id: int, faults: list[int]) -> None:
         if self.ledger is not None and faults:
-            self.ledger.amend(env_id, faults)
+            self.ledger.record_changes(env_id, faults)
 
-    def begin_episode(self, env_ids: torch.Tensor | slice) -> None:
+    def reset_faults(self, env_ids: torch.Tensor | slice) -> None:
         """Restore the physics of some envs and plan their next faults."""
         ids = torch.arange(self.num_envs, device=self.device)[env_ids if isinstance(env_ids, slice) else env_ids.long()]
         if self.writer is not None:
@@ -130,9 +130,9 @@ class joint_faults(ManagerTermBase):
             envs[ids] = True
             self.writer.restore(envs)
         self._pending[ids] = False
-        self.state.begin_episode(ids)
+        self.state.reset(ids)
         if self.ledger is not None:
-            self.ledger.begin(ids, cast("ManagerBasedRLEnv", self._env).episode_length_buf[ids])
+            self.ledger.record_plans(ids, cast("ManagerBasedRLEnv", self._env).episode_length_buf[ids])
 
     def advance(self) -> FaultState:
         """Switch faults on and off for observations of this env step; physics follows in this term's own turn.
@@ -154,7 +154,7 @@ class joint_faults(ManagerTermBase):
             limits = self.state.limits(self.writer.healthy)
             self.writer.write(limits, self._pending)
         if self.ledger is not None:
-            self.ledger.switch(self._pending, limits)
+            self.ledger.record_switches(self._pending, limits)
         self._pending.fill_(False)
 
 
@@ -200,6 +200,6 @@ def newest_env() -> ManagerBasedRLEnv | None:
     return None if env is None or getattr(env, "_is_closed", True) else env
 
 
-def begin_fault_episode(env: ManagerBasedRLEnv, env_ids: torch.Tensor | slice) -> None:
+def reset_faults(env: ManagerBasedRLEnv, env_ids: torch.Tensor | slice) -> None:
     """Reset term, first in the list: end faults before others read limits and default pose, plan the next ones."""
-    joint_faults_of(env).begin_episode(env_ids)
+    fault_term(env).reset_faults(env_ids)

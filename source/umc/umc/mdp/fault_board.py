@@ -14,7 +14,7 @@ from umc.faults import CommandKind, FaultKind, find_kind
 from umc.faults.kinds import KINDS
 from umc.mdp.actions import CommandFaultsCfg
 from umc.mdp.events import newest_env
-from umc.mdp.fault_terms import joint_faults_of
+from umc.mdp.fault_terms import fault_term
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class FaultBoard:
 
     def __init__(self, env: Any) -> None:
         self._env: ManagerBasedRLEnv = getattr(env, "unwrapped", env)
-        self._term = joint_faults_of(self._env)
+        self._term = fault_term(self._env)
         self._term.prepare_limits()
         self._state = self._term.state
         self._links: tuple[str, ...] | None = None

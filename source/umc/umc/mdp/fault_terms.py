@@ -17,7 +17,7 @@ FAULTS_TERM = "faults"
 """Name of the :class:`~umc.mdp.joint_faults` term in every task's events."""
 
 
-def joint_faults_of(env: ManagerBasedEnv) -> Any:
+def fault_term(env: ManagerBasedEnv) -> Any:
     """Return the :class:`~umc.mdp.joint_faults` term of an environment; raises UmcError if it has none."""
     manager = env.event_manager
     if FAULTS_TERM not in manager.active_terms.get("interval", ()):
@@ -27,4 +27,4 @@ def joint_faults_of(env: ManagerBasedEnv) -> Any:
 
 def fault_state(env: ManagerBasedEnv) -> FaultState:
     """Return the fault state of an environment as of this env step; raises UmcError if it has no ``faults`` event."""
-    return joint_faults_of(env).state
+    return fault_term(env).state

@@ -34,7 +34,7 @@ def height_error_l2(
     return (height_above_ground(env, asset_cfg) - target_height).square()
 
 
-def lower_than(
+def height_below_minimum(
     env: ManagerBasedEnv, minimum_height: float, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
 ) -> torch.Tensor:
     """End an episode when the root is less than a height [m] above the ground."""

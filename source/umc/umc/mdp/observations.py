@@ -17,7 +17,7 @@ from isaaclab.utils.string import string_to_callable
 
 from umc.faults.apply import SensorChannel
 from umc.faults.kinds import ACTION, POSITION, VELOCITY
-from umc.mdp.fault_terms import joint_faults_of
+from umc.mdp.fault_terms import fault_term
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class joint_sensor(ManagerTermBase):
         signal = self._func(env, **self._kwargs)
         if noise is not None and self._is_corrupted(env):
             signal = noise.func(signal, noise)
-        return self._channel.read(joint_faults_of(env).advance(), signal)
+        return self._channel.read(fault_term(env).advance(), signal)
 
     def _is_corrupted(self, env: ManagerBasedEnv) -> bool:
         """Whether the group that this term belongs to wants noise."""
@@ -115,14 +115,14 @@ def joint_mask(
     Returns:
         1 for a masked joint, else 0. Shape is (num_envs, num_joints).
     """
-    mask = joint_faults_of(env).advance().joint_mask
+    mask = fault_term(env).advance().joint_mask
     wanted = joint_ids if asset_cfg is None else asset_cfg.joint_ids
     return (mask if wanted is None else mask[:, _columns(wanted, env.device)]).float()
 
 
 def fault_flag(env: ManagerBasedEnv) -> torch.Tensor:
     """Return +1 where a joint fault has been detected, else -1, three times over. Shape is (num_envs, 3)."""
-    return joint_faults_of(env).advance().fault_flag.clone()
+    return fault_term(env).advance().fault_flag.clone()
 
 
 def live_faults(env: ManagerBasedEnv) -> torch.Tensor:
@@ -132,7 +132,7 @@ def live_faults(env: ManagerBasedEnv) -> torch.Tensor:
         1 where a joint has a fault of a kind now, else 0: all joints for the first kind, then for the next.
         Shape is (num_envs, num_kinds * num_joints).
     """
-    return joint_faults_of(env).advance().live.flatten(1).float()
+    return fault_term(env).advance().live.flatten(1).float()
 
 
 def _columns(joint_ids: Sequence[int] | slice | torch.Tensor, device: str) -> torch.Tensor | slice:

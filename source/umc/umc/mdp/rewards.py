@@ -126,18 +126,18 @@ def contact_follows_phase(
     return (foot_contact(env, sensor_cfg) == (phase < stance)).sum(1).float()
 
 
-def diagonal_support(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, sound_only: bool = False) -> torch.Tensor:
+def diagonal_support(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, healthy_only: bool = False) -> torch.Tensor:
     """Whether a quadruped stands on exactly one diagonal pair of feet, as in a trot.
 
     Shape is (num_envs,). ``sensor_cfg`` names the feet front left, front right, rear left, rear right
-    (``preserve_order=True``); with ``sound_only``, robots with a joint fault are left out: they cannot trot.
+    (``preserve_order=True``); with ``healthy_only``, robots with a joint fault are left out: they cannot trot.
     """
     front_left, front_right, rear_left, rear_right = foot_contact(env, sensor_cfg).unbind(1)
     trot = ((front_left == rear_right) & (front_right == rear_left) & (front_left != front_right)).float()
-    return trot * _sound(env) if sound_only else trot
+    return trot * _healthy(env) if healthy_only else trot
 
 
-def _sound(env: ManagerBasedRLEnv) -> torch.Tensor:
+def _healthy(env: ManagerBasedRLEnv) -> torch.Tensor:
     """1 where no joint has a joint fault now (its sensor may be dead), else 0. Shape is (num_envs,)."""
     return (~fault_state(env).broken.any(1)).float()
 
@@ -160,12 +160,12 @@ class uneven_duty(ManagerTermBase):
         self._started[slice(None) if env_ids is None else env_ids] = False
 
     def __call__(
-        self, env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, time_constant: float, sound_only: bool = False
+        self, env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, time_constant: float, healthy_only: bool = False
     ) -> torch.Tensor:
         """Return the sum of squared differences [-], shape (num_envs,).
 
-        The average has a memory of ``time_constant`` [s]. With ``sound_only``, robots with a joint fault are left out:
-        they cannot walk evenly.
+        The average has a memory of ``time_constant`` [s]. With ``healthy_only``, robots with a joint fault are left
+        out: they cannot walk evenly.
         """
         contact = foot_contact(env, sensor_cfg).float()
         duty = torch.lerp(self._duty, contact, env.step_dt / time_constant)
@@ -173,7 +173,7 @@ class uneven_duty(ManagerTermBase):
         self._duty = torch.where(self._started, duty, contact.mean(1, keepdim=True))
         self._started[:] = True
         uneven = (self._duty - self._duty.mean(1, keepdim=True)).square().sum(1)
-        return uneven * _sound(env) if sound_only else uneven
+        return uneven * _healthy(env) if healthy_only else uneven
 
 
 class yaw_drift(ManagerTermBase):

@@ -20,7 +20,7 @@ from umc.faults.kinds import ACTION, POSITION, VELOCITY
 from umc.mdp.observations import QUANTITIES, joint_sensor
 from umc.utils.errors import UmcError
 
-LEAKS = (lab.joint_pos_limit_normalized, lab.joint_effort)
+UNSUPPORTED_TERMS = (lab.joint_pos_limit_normalized, lab.joint_effort)
 """Isaac Lab's terms through which a policy would see what a dead sensor hides, in units that no fault knows."""
 
 JOINT_ACTIONS = (lab.JointActionCfg, lab.JointPositionToLimitsActionCfg)
@@ -56,7 +56,7 @@ def variants(cfg: Any, name: str) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 @dataclass
-class SensorJob:
+class SensorWrapper:
     """What has to be known to let sensors fail, and what is learnt on the way."""
 
     asset_name: str
@@ -95,7 +95,7 @@ class SensorJob:
         func = cast(Callable[..., Any], string_to_callable(term.func) if isinstance(term.func, str) else term.func)
         if func is joint_sensor:
             raise UmcError(f"observation '{where}' is a joint_sensor already; faults have been added to this task")
-        quantity = {**dict.fromkeys(LEAKS, UNKNOWN), **QUANTITIES, **self.own}.get(func)
+        quantity = {**dict.fromkeys(UNSUPPORTED_TERMS, UNKNOWN), **QUANTITIES, **self.own}.get(func)
         params: dict[str, Any] = dict(term.params)
         selection = params.pop("asset_cfg", None) or _default_asset(func)
         if quantity is None or (selection is not None and selection.name != self.asset_name):

@@ -74,15 +74,15 @@ class Faults:
         """Plan an episode of each env, counted from 0."""
         state = self._state
         state.episode[self._envs] = episode - 1
-        state.begin_episode(self._envs)
+        state.reset(self._envs)
         plan = state.plan
         for number, kind in enumerate(state.kinds):
             if not isinstance(kind, SensorKind):
                 continue
             hit = (plan.kinds[:, :, number, None] & plan.joints)[self._envs]
-            if kind.blinds and bool(((plan.severity[:, :, number] != 0.0)[self._envs] & hit).any()):
+            if kind.masks_joint and bool(((plan.severity[:, :, number] != 0.0)[self._envs] & hit).any()):
                 raise UmcError(f"sensors that are '{kind.name}' must report 0: the exported policy feeds nothing else")
-            if not kind.blinds and ACTION in kind.concerns and bool(hit.any()):
+            if not kind.masks_joint and ACTION in kind.quantities and bool(hit.any()):
                 raise UmcError(f"'{kind.name}' changes last actions, which the exported policy keeps to itself")
         for channel in (self._position, self._velocity, self._commands):
             channel.reset()

@@ -115,7 +115,7 @@ def episode_batch(
         rows = np.flatnonzero(cfg.episode == episode)
         envs, at = torch.as_tensor(cfg.env[rows]), torch.as_tensor(rows)
         state.episode[envs] = int(episode) - 1
-        state.begin_episode(envs)
+        state.reset(envs)
         joints[at], onset[at] = state.joints[envs], state.onset[envs]
         for kind, values in severities(state).items():
             severity[kind][at] = values[envs].to(severity[kind].dtype)

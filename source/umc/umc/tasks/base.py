@@ -154,9 +154,9 @@ class LeggedSceneCfg(InteractiveSceneCfg):
 
 @configclass
 class FaultEventsCfg:
-    """The fault terms; a robot's events follow them, so that ``begin_faults`` restores limits before others reset."""
+    """The fault terms; a robot's events follow them, so that ``reset_faults`` restores limits before others reset."""
 
-    begin_faults = EventTerm(func=mdp.begin_fault_episode, mode="reset")
+    reset_faults = EventTerm(func=mdp.reset_faults, mode="reset")
     # every step: switches due faults on
     faults = EventTerm(
         func=mdp.joint_faults, mode="interval", interval_range_s=(0.0, 0.0), is_global_time=True, params=MISSING

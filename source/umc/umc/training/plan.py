@@ -42,7 +42,7 @@ from umc.utils.errors import UmcError
 from umc.utils.naming import experiment_folder, library_of
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, parent, read_record
 
-STAGE2_KEYS = ("env.events.faults", "env.events.begin_faults", "agent.experiment_name")
+STAGE2_KEYS = ("env.events.faults", "env.events.reset_faults", "agent.experiment_name")
 """Overrides that do not hold for a Stage 1 trained first: it has no faults, and its own folder."""
 
 REMEMBERED = ("num_envs", "max_iterations")

@@ -274,7 +274,7 @@ def _load(plan: Plan, runner: TrainingRun) -> None:
     """Load what a run starts from or resumes, then write its cfgs."""
     from isaaclab_rl.entrypoints.common import dump_train_configs
 
-    from umc.mdp.fault_terms import joint_faults_of
+    from umc.mdp.fault_terms import fault_term
 
     load_start(plan, runner)
     # only now: a run whose checkpoint does not fit stays as it was, and can still be resumed
@@ -283,7 +283,7 @@ def _load(plan: Plan, runner: TrainingRun) -> None:
         dump_train_configs(str(plan.folder), plan.env_cfg, plan.agent_cfg)
     if plan.resume:  # the first reset has drawn episode 0, whose faults the run has encountered before
         env: Any = runner.env
-        joint_faults_of(env.unwrapped).begin_episode(slice(None))
+        fault_term(env.unwrapped).reset_faults(slice(None))
 
 
 def load_start(plan: Plan, runner: TrainingRun) -> None:

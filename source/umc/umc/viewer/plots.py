@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from umc.mdp.fault_terms import joint_faults_of
+from umc.mdp.fault_terms import fault_term
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -67,7 +67,7 @@ class History:
 def measure(env: ManagerBasedRLEnv, env_id: int) -> np.ndarray:
     """Return value, lower and upper limit of each quantity in an env. Shape is (charts, 3, J)."""
     robot: Any = env.scene["robot"]
-    term = joint_faults_of(env)
+    term = fault_term(env)
     assert term.writer is not None  # a fault board is there
     limits = vars(term.state.limits(term.writer.healthy))
     signals = (robot.data.joint_pos, robot.data.joint_vel, robot.actuators.applied_effort)

@@ -111,9 +111,9 @@ class Reading:
 class SensorKind(FaultKind):
     """A sensor that reports a wrong value."""
 
-    blinds: ClassVar[bool] = False
+    masks_joint: ClassVar[bool] = False
     """Whether the fault is known to hide the joint: the policy masks it."""
-    concerns: ClassVar[tuple[str, ...]] = (POSITION, VELOCITY, ACTION)
+    quantities: ClassVar[tuple[str, ...]] = (POSITION, VELOCITY, ACTION)
     """Quantities that are reported wrong."""
     remembers: ClassVar[bool] = False
     """Whether the kind uses :attr:`Reading.held`."""
@@ -174,5 +174,5 @@ def find_kind(name: str) -> FaultKind:
 def is_detected(kinds: Iterable[FaultKind]) -> bool:
     """Whether the paper's policy gets the fault flag: for a joint fault together with a dead sensor."""
     found = list(kinds)
-    dead = any(isinstance(kind, SensorKind) and kind.blinds for kind in found)
+    dead = any(isinstance(kind, SensorKind) and kind.masks_joint for kind in found)
     return dead and any(isinstance(kind, JointKind) for kind in found)

@@ -22,7 +22,7 @@ class Dead(SensorKind):
     unit = "[as read]"
     default = 0.0
     rank = 2  # overwrites all others
-    blinds = True
+    masks_joint = True
 
     @override
     def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
@@ -35,7 +35,7 @@ class Frozen(SensorKind):
 
     name = "frozen"
     rank = 1  # after noise: what is frozen carries no new noise
-    concerns = (POSITION, VELOCITY)
+    quantities = (POSITION, VELOCITY)
     remembers = True
 
     @override
@@ -47,7 +47,7 @@ class SensorError(SensorKind):
     """A sensor whose reading is wrong by an error that is added to the true value; none without severity."""
 
     default = None
-    concerns = (POSITION, VELOCITY)
+    quantities = (POSITION, VELOCITY)
 
     @override
     def healthy(self, nominal: JointLimits | None) -> float:
@@ -60,7 +60,7 @@ class Bias(SensorError):
 
     name = "bias"
     unit = "[rad]"
-    concerns = (POSITION,)
+    quantities = (POSITION,)
 
     @override
     def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:

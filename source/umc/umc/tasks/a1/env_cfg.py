@@ -56,7 +56,7 @@ class TerminationsCfg(QuadrupedTerminationsCfg):
     """A fall, a time-out, or physics gone wrong."""
 
     orientation = DoneTerm(func=mdp.roll_pitch_beyond, params={"max_roll": 0.8, "max_pitch": 1.6})
-    height = DoneTerm(func=mdp.lower_than, params={"minimum_height": 0.15})
+    height = DoneTerm(func=mdp.height_below_minimum, params={"minimum_height": 0.15})
 
 
 @configclass
@@ -83,6 +83,6 @@ class A1Stage2EnvCfg(A1Stage1EnvCfg):
     def __post_init__(self) -> None:
         """Let the joints fail, and the gait of a lame robot be what the legs that are left can do."""
         super().__post_init__()
-        self.rewards.trot.params["sound_only"] = True
-        self.rewards.uneven_duty.params["sound_only"] = True
+        self.rewards.trot.params["healthy_only"] = True
+        self.rewards.uneven_duty.params["healthy_only"] = True
         self.events.faults.params["ratios"] = EQUAL_RATIOS

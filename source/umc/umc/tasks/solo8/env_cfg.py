@@ -69,6 +69,6 @@ class Solo8Stage2EnvCfg(Solo8Stage1EnvCfg):
     def __post_init__(self) -> None:
         """Let the joints fail, and the gait of a lame robot be what the legs that are left can do."""
         super().__post_init__()
-        self.rewards.trot.params["sound_only"] = True
-        self.rewards.uneven_duty.params["sound_only"] = True
+        self.rewards.trot.params["healthy_only"] = True
+        self.rewards.uneven_duty.params["healthy_only"] = True
         self.events.faults.params["ratios"] = EQUAL_RATIOS
