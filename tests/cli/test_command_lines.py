@@ -33,7 +33,7 @@ def checkpoints(tmp_path_factory):
         (evaluation, ["--checkpoint", "CHECKPOINT", "--protocol", "umc"], "no protocol 'umc'"),
         (evaluation, ["--checkpoint", "CHECKPOINT", "--episodes", "0"], "--episodes is 0"),
         (evaluation, ["--checkpoint", "CHECKPOINT", "--labels", "a", "b"], "2 names for 1 checkpoints"),
-        (evaluation, ["--checkpoint", "CHECKPOINT", "protocol.stpes=3"], "unknown stpes"),
+        (evaluation, ["--checkpoint", "CHECKPOINT", "protocol.stpes=3"], "unknown key stpes"),
         (evaluation, ["--checkpoint", "CHECKPOINT", "protocol.settings.onset=[750,1,2]"], "onset 750 must lie between"),
         (evaluation, ["--checkpoint", "CHECKPOINT", "protocol.radii=[3,2]"], "positive and increasing"),
         (evaluation, ["--checkpoint", "CHECKPOINT", "sweep.grid.onset=[3]"], "there is no --sweep"),

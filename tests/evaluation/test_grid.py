@@ -73,7 +73,7 @@ def test_every_sweep_that_comes_with_umc_can_be_read(name):
 
 def test_a_quick_sweep_is_small():
     sweep = read_sweep("severity_joint_onset")
-    protocol = sweep.apply(protocol_for("a1", sweep.scenarios, quick=True), A1_JOINTS, quick=True)
+    protocol = sweep.apply(protocol_for("a1", sweep.scenarios).quick(), A1_JOINTS, quick=True)
     assert len(protocol.settings) == 2 * 2
     assert {setting.onset for setting in protocol.settings} == {10}
 

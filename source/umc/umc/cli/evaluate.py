@@ -21,7 +21,7 @@ from umc.training.command_line import (
     show_help,
 )
 from umc.utils.cli import at_least_one, run_main
-from umc.utils.config import merged, read_overrides
+from umc.utils.config import read_overrides
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import write_json
@@ -130,7 +130,7 @@ def _sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Sweep | N
 
 def _protocol(session: Session, sweep: Sweep | None, changes: Mapping[str, Any]) -> Protocol:
     from umc.evaluation.conditions import on_tracks
-    from umc.evaluation.protocol import DEFAULT_PROTOCOL, protocol_for, read_protocol_file
+    from umc.evaluation.protocol import DEFAULT_PROTOCOL, protocol_for
     from umc.evaluation.study import protocol_of
 
     options, robot = session.options, session.info.robot
@@ -139,10 +139,10 @@ def _protocol(session: Session, sweep: Sweep | None, changes: Mapping[str, Any])
     if options.plan is not None:
         return protocol_of(json.loads(options.plan.read_text(encoding="utf-8"))["protocol"])
     name = options.protocol or (sweep.protocol if sweep else DEFAULT_PROTOCOL)
-    entry = read_protocol_file(name)["robots"].get(robot, {})
-    overrides = {key: value for key, value in merged(entry, changes).items() if entry.get(key) != value}
     scenarios = options.scenarios or (sweep.scenarios if sweep else None)
-    protocol = protocol_for(robot, scenarios, options.radii, options.seed, options.quick, name, overrides)
+    protocol = protocol_for(robot, scenarios, options.radii, options.seed, name, changes)
+    if options.quick:
+        protocol = protocol.quick()
     if not on_tracks(session.env_cfg):
         protocol = replace(protocol, track={})  # so that the report does not claim them
     return sweep.apply(protocol, session.info.joint_names, options.quick) if sweep else protocol

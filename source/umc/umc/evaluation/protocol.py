@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any, Self
 
 import torch
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_validator, model_validator
 
 from umc.evaluation.metrics import check_radii
-from umc.evaluation.protocol_checks import ENTRY_KEYS, check_entry
 from umc.faults import find_scenario
-from umc.utils.config import read_config_file
+from umc.utils.config import FileModel, merged, read_config_file, validated
 from umc.utils.distributed import LARGEST_SEED
 from umc.utils.errors import UmcError
 
@@ -56,7 +56,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Protocol:
-    """What the robots of one kind meet and how it is judged."""
+    """What the robots of one kind encounter and how it is evaluated."""
 
     name: str
     """What the file calls itself."""
@@ -71,7 +71,7 @@ class Protocol:
     severity: Mapping[str, Any]
     """By kind of fault; see :mod:`umc.faults.severity`."""
     settings: tuple[Setting, ...]
-    """Setting groups; every scenario meets each."""
+    """Setting groups; every scenario is run in each."""
     scenarios: tuple[Scenario, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
     """Scenarios, each on its own."""
     command: tuple[float, float, float] = (0.5, 0.0, 0.0)
@@ -87,6 +87,9 @@ class Protocol:
         Raises:
             UmcError: If a scenario is unknown or named twice, an onset lies outside the episode, or radii do not grow.
         """
+        low, high = self.num_joints
+        if low > high:
+            raise UmcError(f"num_joints [{low}, {high}] must be the fewest and the most")
         if not self.scenarios:
             raise UmcError("the protocol has no scenario; the paper's are 1 to 8")
         for scenario in self.scenarios:
@@ -137,8 +140,13 @@ class Protocol:
             for setting, scenario in self.cells
         ]
 
+    def quick(self) -> Protocol:
+        """Return the first setting alone in short episodes: a check that everything works."""
+        first = replace(self.settings[0], onset=QUICK_ONSET)
+        return replace(self, settings=(first,), steps=QUICK_STEPS)
+
     def deal(self, num_envs: int, first_member: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-        """Say which cell each env belongs to, and which of its robots it is.
+        """Assign the cells to envs in turn.
 
         Returns:
             Cell and member of every env, dtype int64. Shapes are (num_envs,).
@@ -165,87 +173,109 @@ def protocol_for(
     scenarios: Sequence[Scenario] | None = None,
     radii: Sequence[float] | None = None,
     seed: int | None = None,
-    quick: bool = False,
     name: str = DEFAULT_PROTOCOL,
     overrides: Mapping[str, Any] | None = None,
 ) -> Protocol:
-    """A protocol of a robot, with the user's choices in it.
+    """Return the protocol of a robot with the user's choices in it.
 
     Args:
         robot: Name of the robot.
         scenarios: Scenarios instead of the file's.
         radii: Radii instead of the file's [m].
         seed: One seed for all settings instead of the file's.
-        quick: Whether to cut the episode down to a check that everything works.
         name: Name of a file in ``config/protocols``, or path of a YAML file.
-        overrides: Other fields of the robot's entry, as the file would hold them.
+        overrides: Other values of the robot's entry by dotted path, such as ``severity.rom``.
 
     Raises:
-        UmcError: If there is no such file, the robot has no entry, or a choice makes no sense.
+        UmcError: If there is no such file, the robot has no entry, or a value makes no sense.
     """
-    content = read_protocol_file(name)
-    robots = content["robots"]
-    if robot not in robots:
-        raise UmcError(
-            f"protocol {content['name']} has nothing for robot '{robot}'; it has {', '.join(sorted(robots))}"
+    file = validated(_ProtocolFile, read_config_file("protocol", name), f"protocol {name}")
+    if robot not in file.robots:
+        raise UmcError(f"protocol {name} has nothing for robot '{robot}'; it has {', '.join(sorted(file.robots))}")
+    chosen = {"scenarios": scenarios, "radii": radii}
+    entry = {"scenarios": file.scenarios, **merged(file.robots[robot], overrides or {})}
+    entry |= {key: list(value) for key, value in chosen.items() if value is not None}
+    where = f"protocol {name}, robot {robot}"
+    checked = validated(_RobotEntry, entry, where)
+    try:
+        return checked.protocol(file.name, robot, seed)
+    except UmcError as error:
+        raise UmcError(f"{where}: {error}") from error
+
+
+def _scenario(name: Any) -> Scenario:
+    if isinstance(name, int | str):
+        find_scenario(name)
+        return name
+    raise UmcError(f"{name} is no scenario; give a number or a name")
+
+
+_Scenarios = list[Annotated[Any, AfterValidator(_scenario)]]
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
+_Length = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+
+
+class _ProtocolFile(FileModel):
+    """A protocol as the file has it."""
+
+    name: str
+    scenarios: _Scenarios
+    robots: dict[str, dict[str, Any]]
+
+
+class _Columns(FileModel):
+    """Settings as a file has them: one list for each field."""
+
+    seed: list[int]
+    onset: list[int]
+    perlin_seed: list[NonNegativeInt | None] = []
+
+    @model_validator(mode="after")
+    def _same_length(self) -> Self:
+        if len({len(column) for column in (self.seed, self.onset, self.perlin_seed or self.seed)}) != 1:
+            raise ValueError("the lists must have the same length")
+        return self
+
+
+class _Track(FileModel):
+    width: _Length
+    block_length: _Length
+    border: Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+
+
+class _RobotEntry(FileModel):
+    """A robot's entry of a protocol file; the fields are those of :class:`Protocol`."""
+
+    num_envs: PositiveInt
+    steps: PositiveInt
+    num_joints: Annotated[list[PositiveInt], Field(min_length=2, max_length=2)]
+    severity: dict[str, Any]
+    settings: _Columns
+    scenarios: _Scenarios
+    command: Annotated[list[_Finite], Field(min_length=3, max_length=3)] = list(Protocol.command)
+    radii: list[_Finite] = list(Protocol.radii)
+    track: _Track | None = None
+
+    @field_validator("track", mode="before")
+    @classmethod
+    def _none(cls, track: Any) -> Any:
+        return None if track == {} else track
+
+    def protocol(self, name: str, robot: str, seed: int | None) -> Protocol:
+        """Return the protocol; one ``seed`` replaces those of all settings."""
+        columns = self.settings
+        seeds = columns.seed if seed is None else [seed] * len(columns.seed)
+        settings = map(Setting, seeds, columns.onset, columns.perlin_seed or [None] * len(seeds))
+        return Protocol(
+            name=name,
+            robot=robot,
+            num_envs=self.num_envs,
+            steps=self.steps,
+            num_joints=(self.num_joints[0], self.num_joints[1]),
+            severity=self.severity,
+            settings=tuple(settings if seed is None else dict.fromkeys(settings)),
+            scenarios=tuple(self.scenarios),
+            command=(self.command[0], self.command[1], self.command[2]),
+            radii=check_radii(self.radii),
+            track={} if self.track is None else self.track.model_dump(),
         )
-    entry = {"scenarios": content["scenarios"], **robots[robot], **(overrides or {})}
-    if scenarios is not None:
-        entry["scenarios"] = scenarios
-    if radii is not None:
-        entry["radii"] = radii
-    protocol = _protocol(content["name"], robot, entry)
-    if seed is not None:
-        once = {replace(setting, seed=seed): None for setting in protocol.settings}
-        protocol = replace(protocol, settings=tuple(once))
-    if quick:
-        first = replace(protocol.settings[0], onset=QUICK_ONSET)
-        protocol = replace(protocol, settings=(first,), steps=QUICK_STEPS)
-    return protocol
-
-
-def read_protocol_file(name: str) -> dict[str, Any]:
-    """Read a protocol file.
-
-    Raises:
-        UmcError: If there is no such file or it is no protocol.
-    """
-    content = read_config_file("protocol", name)
-    missing = [key for key in ("name", "scenarios", "robots") if not isinstance(content, dict) or key not in content]
-    if missing:
-        raise UmcError(f"{name} is no protocol: {', '.join(missing)} is missing")
-    robots = content["robots"]
-    if not isinstance(robots, Mapping) or not all(isinstance(entry, Mapping) for entry in robots.values()):
-        raise UmcError(f"{name} is no protocol: robots must hold a mapping for each robot")
-    return content
-
-
-def _protocol(name: str, robot: str, entry: Mapping[str, Any]) -> Protocol:
-    """Turn a robot's entry of a file into a protocol."""
-    wrong = sorted(set(entry) - ENTRY_KEYS)
-    missing = sorted({"num_envs", "steps", "num_joints", "severity", "settings"} - set(entry))
-    if wrong or missing:
-        words = [f"unknown {key}" for key in wrong] + [f"missing {key}" for key in missing]
-        raise UmcError(f"protocol {name}, robot {robot}: {', '.join(words)}")
-    check_entry(f"protocol {name}, robot {robot}", entry)
-    columns = entry["settings"]
-    widths = {len(column) for column in columns.values()}
-    if not {"seed", "onset"} <= set(columns) <= {"seed", "onset", "perlin_seed"} or len(widths) != 1:
-        raise UmcError(f"protocol {name}, robot {robot}: settings must hold lists seed and onset of the same length")
-    settings = tuple(
-        Setting(**dict(zip(columns, values, strict=True))) for values in zip(*columns.values(), strict=True)
-    )
-    low, high = entry["num_joints"]
-    return Protocol(
-        name=name,
-        robot=robot,
-        num_envs=entry["num_envs"],
-        steps=entry["steps"],
-        num_joints=(low, high),
-        severity=entry["severity"],
-        settings=settings,
-        scenarios=tuple(entry["scenarios"]),
-        command=tuple(entry.get("command", (0.5, 0.0, 0.0))),
-        radii=check_radii(entry.get("radii", (1.0, 2.0, 3.0, 4.0, 5.0))),
-        track=entry.get("track", {}),
-    )
