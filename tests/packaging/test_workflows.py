@@ -4,13 +4,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -20,7 +18,7 @@ ACTIONS = {
     path.parent.name: yaml.safe_load(path.read_text()) for path in sorted((GITHUB / "actions").glob("*/action.yml"))
 }
 CHECK = (REPOSITORY / ".ci/check").read_text()
-KNOWN = re.findall(r"^        (\w+)\) ?(?:step|$)", CHECK, re.MULTILINE) + re.findall(r"^        (\w+)\)$", CHECK, re.M)
+KNOWN = re.findall(r"^        (\w+)\)(?: step|$)", CHECK, re.MULTILINE)
 
 
 def steps() -> list[dict[str, Any]]:
@@ -29,12 +27,10 @@ def steps() -> list[dict[str, Any]]:
     return [step for job in jobs for step in job["steps"]] + [s for a in ACTIONS.values() for s in a["runs"]["steps"]]
 
 
-def test_the_jobs_that_a_change_has_to_pass():
+def test_every_check_is_run_by_a_workflow():
     run = {step["run"] for step in steps() if "run" in step}
-    asked = {name for line in run if line.startswith(".ci/check ") for name in line.split()[1:]}
-    assert asked == {"lint", "types", "tests", "browser", "all", "docs", "benchmarks"}
-    assert asked <= set(KNOWN)
-    assert "docker compose build viewer" in run
+    called = {name for line in run if line.startswith(".ci/check ") for name in line.split()[1:]}
+    assert called == set(KNOWN) - {"environment", "files"}  # by the launcher itself, and by lint
 
 
 def test_the_full_tier_runs_every_night():
@@ -53,16 +49,12 @@ def test_actions_are_pinned():
             assert re.fullmatch(r"actions/[\w/-]+@v\d+\.\d+\.\d+", action), action
 
 
-@pytest.mark.parametrize("name", WORKFLOWS)
-def test_rights_and_limits(name: str):
-    workflow = WORKFLOWS[name]
-    assert workflow["permissions"] == {"contents": "read"}
-    assert "${{ github.ref }}" in workflow["concurrency"]["group"]
-    for job in workflow["jobs"].values():
-        assert job["timeout-minutes"] <= 90
-        assert "permissions" not in job
-        checkouts = [step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@")]
-        assert [step["with"]["persist-credentials"] for step in checkouts] == [False]
+def test_workflows_can_only_read_the_repository():
+    for workflow in WORKFLOWS.values():
+        assert workflow["permissions"] == {"contents": "read"}
+        assert all("permissions" not in job for job in workflow["jobs"].values())
+    checkouts = [step["with"] for step in steps() if step.get("uses", "").startswith("actions/checkout@")]
+    assert {checkout["persist-credentials"] for checkout in checkouts} == {False}
 
 
 def test_no_expression_inside_a_script():
@@ -76,7 +68,6 @@ def test_no_benchmark_is_forgotten():
 
 
 def test_wrong_use_of_check():
-    assert os.access(REPOSITORY / ".ci/check", os.X_OK)
     for arguments, message in (([], "error: which check?"), (["typos"], 'error: no check "typos"')):
         result = subprocess.run([REPOSITORY / ".ci/check", *arguments], capture_output=True, text=True, check=False)
         assert result.returncode == 2

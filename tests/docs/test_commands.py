@@ -1,0 +1,185 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Commands, files and names that README and docs mention exist; nothing is simulated."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import io
+import itertools
+import re
+import runpy
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from umc.cli.main import COMMANDS, main
+from umc.rl.pretrained import find_pretrained, is_pretrained
+from umc.tasks.registry import checked_task
+from umc.training.recipe import read_recipe
+from umc.utils.errors import UmcError
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES.remove(REPOSITORY / "docs/results.md")  # generated (tests/tools)
+PROGRAM = re.compile(r"(scripts|benchmarks|tools|examples|docs)/\S+\.py")
+FLAG = re.compile(r"--[a-zA-Z][\w-]*")
+FLAG_WORD = re.compile(FLAG.pattern + r"(=|$)")
+CODE = re.compile(r"`([^`\n]+)`")
+
+
+def commands(page: str) -> list[list[str]]:
+    """Words of each shell line of a page and of each command in its text, without environment variables."""
+    blocks = re.findall(r"```bash\n(.*?)```", page, re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    text = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
+    lines += [
+        code for code in CODE.findall(text) if re.match(r"\./isaaclab\.sh|python -m|umc \w|(scripts/)?\w+\.py ", code)
+    ]
+    found = [shlex.split(line, comments=True) for line in lines]
+    for words in found:
+        while words and re.match(r"[A-Z_]+=", words[0]):
+            del words[0]
+    return [words for words in found if words]
+
+
+def program_of(words: list[str]) -> tuple[str, list[str]] | None:
+    """Name and arguments of a Python program of the repository that a command starts: ``umc X``, a file or a module."""
+    words = words[2:] if words[:2] == ["./isaaclab.sh", "-p"] else words
+    words = words[1:] if words[0] == "python" else words
+    if words[0] == "umc":
+        return f"umc {words[1]}", words[2:]
+    if words[0] == "-m" and words[1].split(".")[0] in ("umc", "tools", "my_extension"):
+        return (" ".join(words[1:3]), words[3:]) if words[1] == "tools.docs_figures" else (words[1], words[2:])
+    for number, word in enumerate(words):  # behind torchrun, too
+        word = f"scripts/{word}" if re.fullmatch(r"(train|evaluate|play|export)\.py", word) else word
+        if PROGRAM.fullmatch(word):
+            return word, words[number + 1 :]
+    return None
+
+
+@functools.cache
+def flags(program: str) -> set[str]:
+    """Every flag in the help of a program; raise if there is no such program."""
+    if program.startswith("scripts/"):
+        assert (REPOSITORY / program).is_file(), program
+        program = f"umc {Path(program).stem}"
+    shown = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
+        name, *subcommand = program.split()
+        patch.setattr(sys, "argv", [name, *subcommand, "--help"])
+        patch.setattr("os._exit", sys.exit)  # how programs with an engine end
+        if name == "umc":
+            assert subcommand[0] in COMMANDS, program
+            main([*subcommand, "--help"])
+        elif name.endswith(".py"):
+            patch.syspath_prepend(str((REPOSITORY / name).parent))
+            runpy.run_path(str(REPOSITORY / name), run_name="__main__")
+        else:
+            runpy.run_module(name, run_name="__main__")
+    return set(FLAG.findall(shown.getvalue()))
+
+
+def check_command(words: list[str]) -> None:
+    """Raise AssertionError or UmcError if a program, a flag or what a flag names does not exist."""
+    for word in words:
+        if word.startswith("tests/"):
+            assert (REPOSITORY / word.split("::")[0]).exists(), word
+    if words[0] == "./isaaclab.sh" and len(words) > 1 and words[1] not in ("-p", "-t", "-i", "-h"):
+        assert words[1] in ("train", "train_multigpu", "play", "list_envs"), words[1]
+    if (found := program_of(words)) is None:
+        return
+    program, arguments = found
+    unknown = {word.split("=")[0] for word in arguments if FLAG_WORD.match(word)} - flags(program) - {"--help"}
+    assert not unknown, f"{program} has no {', '.join(sorted(unknown))}"
+    for flag, value in itertools.pairwise(arguments):
+        if flag == "--task" and value.startswith("UMC-") and "<" not in value and "Solo12" not in value:
+            checked_task(value)
+        elif flag == "--recipe" and not value.endswith(".yaml") and value not in ("NAME", "<name>"):
+            read_recipe(value)
+    for value in arguments:
+        if is_pretrained(value) and ":" in value:
+            find_pretrained(value)
+
+
+@pytest.fixture(autouse=True)
+def extension_of_the_how_tos(monkeypatch):
+    monkeypatch.syspath_prepend(str(REPOSITORY / "examples/my_extension"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_exists(page):
+    for words in commands(page.read_text()):
+        check_command(words)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "./isaaclab.sh -p scripts/train.py --task UMC-G1-Stage2 --quik",
+        "./isaaclab.sh -p scripts/trian.py",
+        "./isaaclab.sh -p scripts/train.py --task UMC-G1-Stage3",
+        "./isaaclab.sh -p -m torch.distributed.run --standalone scripts/train.py --agnt mlp",
+        "umc evaluate --checkpoint pretrained:a1_mlp_stage3",
+        "./isaaclab.sh -p scripts/train.py --recipe g1_mpl_cpu",
+        "./isaaclab.sh -p benchmarks/envs.py --robotz",
+        "./isaaclab.sh -t tests/nowhere.py",
+        "./isaaclab.sh trian",
+    ],
+)
+def test_a_wrong_command_is_found(command):
+    (words,) = commands(f"```bash\n{command}  # a comment\n```")
+    with pytest.raises((AssertionError, UmcError, FileNotFoundError)):
+        check_command(words)
+
+
+def missing(page: str) -> list[str]:
+    """Return the files and the names of the package that a page mentions in backticks and that do not exist."""
+    gone = []
+    for code in CODE.findall(re.sub(r"```.*?```", "", page, flags=re.DOTALL)):
+        if re.fullmatch(r"(umc|config|tests|tools|docs|examples|benchmarks|scripts|source|exts|docker)/[\w./-]+", code):
+            places = (REPOSITORY, REPOSITORY / "source/umc")
+            if not any((place / code).exists() for place in places) and not code.startswith("docs/_build"):
+                gone.append(code)
+        elif (match := re.match(r"((?:umc|tools)(?:\.\w+)+)(?:$|\()", code)) and not exists(match[1]):
+            gone.append(code)
+    return gone
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name is a module, or an attribute of one."""
+    module, names = name, []
+    while not _is_module(module):
+        module, _, last = module.rpartition(".")
+        names.insert(0, last)
+    value = importlib.import_module(module) if names else None
+    for part in names:
+        if not hasattr(value, part):
+            return part in getattr(value, "__annotations__", {})
+        value = getattr(value, part)
+    return True
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_and_name_exists(page):
+    text = page.read_text()
+    assert missing(text) == []
+    links = re.findall(r"\]\(([^)#\s]+)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+
+
+def test_a_wrong_name_is_found():
+    assert missing("`umc.faults.FaultSchedule`, `umc/rl/critics.py`, `umc.mdp.add_faults(cfg)`") == []
+    wrong = ["umc.faults.FaultScheduler", "umc.nothing.here", "umc/rl/critic.py", "umc.mdp.add_fault(cfg)"]
+    assert missing(" ".join(f"`{name}`" for name in wrong)) == wrong
