@@ -53,7 +53,7 @@ def program_of(words: list[str]) -> tuple[str, list[str]] | None:
     words = words[1:] if words[0] == "python" else words
     if words[0] == "umc":
         return f"umc {words[1]}", words[2:]
-    if words[0] == "-m" and words[1].split(".")[0] in ("umc", "tools", "my_extension"):
+    if words[0] == "-m" and words[1].split(".")[0] in ("umc", "tools"):
         return (" ".join(words[1:3]), words[3:]) if words[1] == "tools.docs_figures" else (words[1], words[2:])
     for number, word in enumerate(words):  # behind torchrun, too
         word = f"scripts/{word}" if re.fullmatch(r"(train|evaluate|play|export)\.py", word) else word
@@ -87,15 +87,17 @@ def flags(program: str) -> set[str]:
 def check_command(words: list[str]) -> None:
     """Raise AssertionError or UmcError if a program, a flag or what a flag names does not exist."""
     for word in words:
-        if word.startswith("tests/"):
+        if word.startswith(("tests/", "benchmarks/", "examples/", "docker/")):
             assert (REPOSITORY / word.split("::")[0]).exists(), word
     if words[0] == "./isaaclab.sh" and len(words) > 1 and words[1] not in ("-p", "-t", "-i", "-h"):
         assert words[1] in ("train", "train_multigpu", "play", "list_envs"), words[1]
     if (found := program_of(words)) is None:
         return
     program, arguments = found
-    unknown = {word.split("=")[0] for word in arguments if FLAG_WORD.match(word)} - flags(program) - {"--help"}
+    used = {word.split("=")[0] for word in arguments if FLAG_WORD.match(word)} - {"--help"}
+    unknown = used - flags(program) if used or program.startswith(("umc ", "scripts/")) else set()
     assert not unknown, f"{program} has no {', '.join(sorted(unknown))}"
+    assert "/" in program or exists(program.split()[0]), program
     for flag, value in itertools.pairwise(arguments):
         if flag == "--task" and value.startswith("UMC-") and "<" not in value and "Solo12" not in value:
             checked_task(value)
@@ -104,11 +106,6 @@ def check_command(words: list[str]) -> None:
     for value in arguments:
         if is_pretrained(value) and ":" in value:
             find_pretrained(value)
-
-
-@pytest.fixture(autouse=True)
-def extension_of_the_how_tos(monkeypatch):
-    monkeypatch.syspath_prepend(str(REPOSITORY / "examples/my_extension"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -128,6 +125,8 @@ def test_every_command_exists(page):
         "./isaaclab.sh -p scripts/train.py --recipe g1_mpl_cpu",
         "./isaaclab.sh -p benchmarks/envs.py --robotz",
         "./isaaclab.sh -t tests/nowhere.py",
+        "./isaaclab.sh -p benchmarks/nowhere.py",
+        "./isaaclab.sh -p -m umc.cli.sim3sim",
         "./isaaclab.sh trian",
     ],
 )
