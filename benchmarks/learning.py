@@ -29,7 +29,7 @@ from tensordict import TensorDict
 from umc.rl.critics import use_mlp_critic
 from umc.rl.runner import UmcRunner
 from umc.robots import A1_JOINTS
-from umc.utils.matmul import training_products
+from umc.utils.matmul import matmul_backend
 from umc.utils.naming import entry_point
 
 NUM_ENVS = 256
@@ -144,7 +144,7 @@ def main() -> None:
         f"{NUM_ENVS} envs x {STEPS} steps, {EPOCHS} epochs, {args.threads} threads, median of {args.rounds} updates\n"
     )
     print(f"| agent | {' | '.join(VARIANTS)} |\n|---|{'---:|' * len(VARIANTS)}")
-    with training_products("cpu", None):
+    with matmul_backend("cpu", None):
         for agent in args.agents:
             runners = {name: make_runner(agent, **options) for name, options in VARIANTS.items()}
             times: dict[str, list[float]] = {name: [] for name in runners}

@@ -32,7 +32,7 @@ from umc.models import BodyTransformer, JointLayout, MaskedMlp, MaskedTransforme
 from umc.models.blocks import EncoderBlock
 from umc.robots import A1_CFG, A1_JOINTS
 from umc.robots.graph import joint_neighbours
-from umc.utils.matmul import fast_products
+from umc.utils.matmul import onednn_matmul
 
 OBS_DIM, JOINT_START = 48, 12
 """A1's actor observation."""
@@ -164,7 +164,7 @@ def by_onednn(step: Step) -> Step:
     """The same step, its products by oneDNN, as `scripts/train.py` takes it on CPUs other than Intel's."""
 
     def fast() -> None:
-        with fast_products():
+        with onednn_matmul():
             step()
 
     return fast

@@ -29,7 +29,7 @@ from solver_flags import add_solver_flags, set_solver
 from solver_room import SolverRoom
 from tqdm import tqdm
 from umc.faults import read_ledger, training_faults
-from umc.utils.console import drop_known_warnings, quiet
+from umc.utils.console import ignore_known_warnings, quiet
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ def main(args: argparse.Namespace) -> int:
     path = args.ledger or Path(tempfile.mkdtemp()) / "ledger.jsonl"
     findings = Findings()
     print(f"{args.physics}: starting {args.num_envs} {args.robot}; the ledger is {path}", flush=True)
-    drop_known_warnings()
+    ignore_known_warnings()
     with quiet():
         env = make_env(args, path)
     segments = soak(env, args.episodes, args.seed, findings)

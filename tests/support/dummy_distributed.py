@@ -18,7 +18,7 @@ from pathlib import Path
 import dummy_training as dummy
 import torch
 from umc.rl.runner import TrainingInterrupted
-from umc.utils.distributed import RankLostError, broadcast_object, connect, disconnect, peers, ranks_from_env
+from umc.utils.distributed import RankLostError, broadcast_object, catch_lost_ranks, connect, disconnect, ranks_from_env
 
 ENVS = 16
 """Of all processes together."""
@@ -96,7 +96,7 @@ def train(folder: Path, what: str):
         runner.resume(str(broadcast_object(folder / what / f"model_{ITERATIONS - 1}.pt")))
         print("goes on:", runner.env_counters["fault_episode"].tolist())
     try:
-        with peers():
+        with catch_lost_ranks():
             runner.train({"alike": ITERATIONS, "whole": 2 * ITERATIONS, "halves": 2 * ITERATIONS}.get(what, 100))
     except TrainingInterrupted as stop:
         print("stopped:", stop.signum, stop.checkpoint.name)

@@ -16,7 +16,7 @@ from umc import mdp
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.training import train as launch
 from umc.training.arguments import parse
-from umc.training.plan import CPU_SIZES, make_plan, needs_stage1
+from umc.training.plan import CPU_NUM_ENVS, make_plan, needs_stage1
 from umc.training.task_cfg import add_launcher_options
 from umc.utils.errors import UmcError
 from umc.utils.process import ChildFailed
@@ -133,7 +133,7 @@ def test_a_resumed_run_knows_how_far_its_curriculum_is():
 def test_on_a_cpu_a_baseline_trains_as_long_as_both_stages_of_umc():
     baseline = planned(*command("nm_mlp", "UMC-A1-Stage1"))
     umc = planned(*command("mlp", "UMC-A1-Stage1"))
-    assert baseline.env_cfg.scene.num_envs == umc.env_cfg.scene.num_envs == CPU_SIZES["mlp"].num_envs
+    assert baseline.env_cfg.scene.num_envs == umc.env_cfg.scene.num_envs == CPU_NUM_ENVS
     assert baseline.agent_cfg.max_iterations == 2 * umc.agent_cfg.max_iterations
 
 

@@ -20,7 +20,7 @@ from umc.training import train as launch
 from umc.training.sweep import parse_sweep, run_sweep, trainings_of
 from umc.utils.config import read_overrides, read_sweep_file
 from umc.utils.errors import UmcError
-from umc.utils.process import one_at_a_time
+from umc.utils.process import lock_folder
 
 DUMMY = Path(__file__).parents[1] / "support" / "dummy_train.py"
 STAGE1 = ["--task", "UMC-A1-Stage1", "--agent", "mlp"]
@@ -211,7 +211,7 @@ def test_killed_it_leaves_no_training_behind_and_the_same_command_goes_on(sweep,
 def test_a_second_start_of_the_same_sweep_is_refused(sweep, tmp_path, monkeypatch):
     monkeypatch.setattr("umc.utils.process.LOCK_TIMEOUT_S", 0.3)
     with (
-        one_at_a_time(tmp_path / "logs/sweeps/mine_UMC-A1-Stage1", "it"),
+        lock_folder(tmp_path / "logs/sweeps/mine_UMC-A1-Stage1", "it"),
         pytest.raises(UmcError, match="another process"),
     ):
         sweep({"seeds": [1]}, *STAGE1)

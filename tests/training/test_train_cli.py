@@ -20,7 +20,7 @@ from umc.training import plan
 from umc.training import smoke_test as quick
 from umc.training import train as launch
 from umc.training.arguments import parse
-from umc.training.plan import CPU_SIZES, make_plan, needs_stage1
+from umc.training.plan import CPU_NUM_ENVS, make_plan, needs_stage1
 from umc.training.task_cfg import add_launcher_options, resolve_cfgs
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
@@ -177,8 +177,8 @@ def test_strangers_checkpoints_are_refused(tmp_path, capfd):
 def test_a_cpu_gets_sizes_it_can_carry_and_flags_win(tmp_path):
     stage1 = ["--task", "UMC-A1-Stage1", "--agent", "mlp"]
     chosen = planned(*stage1, "--device", "cpu")
-    assert chosen.env_cfg.scene.num_envs == CPU_SIZES["mlp"].num_envs
-    assert chosen.agent_cfg.max_iterations == CPU_SIZES["mlp"].max_iterations
+    assert chosen.env_cfg.scene.num_envs == CPU_NUM_ENVS
+    assert chosen.agent_cfg.max_iterations == plan.CPU_ITERATIONS
     engine, sizes, *_ = chosen.remarks
     assert engine == "engine: ovphysx, the default on a CPU (physics=newton_mjwarp for the other)"
     assert chosen.physics == "ovphysx"
@@ -322,11 +322,11 @@ def test_a_run_folder_can_be_given_and_gone_on_with(tmp_path):
     argv = ["--task", "UMC-A1-Stage1", "--agent", "mlp", "--device", "cpu", "--run_dir", str(tmp_path / "mine")]
     mine = planned(*argv)
     assert mine.folder == tmp_path / "mine"
-    plan.claim_folder(mine)
-    plan.claim_folder(mine)  # the first was killed before its first checkpoint
+    plan.create_run_folder(mine)
+    plan.create_run_folder(mine)  # the first was killed before its first checkpoint
     (mine.folder / "model_0.pt").write_text("")
     with pytest.raises(UmcError, match="exists already; give another --run_dir, or --resume"):
-        plan.claim_folder(mine)
+        plan.create_run_folder(mine)
     assert parse([*argv, "--resume"]).checkpoint == tmp_path / "mine" / "model_0.pt"
     for other in ("--quick", "--run_name=x"):
         with pytest.raises(UmcError, match="leave out --"):

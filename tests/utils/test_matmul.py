@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 import torch
 from umc.utils import matmul as products
-from umc.utils.matmul import fast_products, training_products
+from umc.utils.matmul import matmul_backend, onednn_matmul
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def product():
 
 def test_products_stay_float32(product):
     exact = (product().double()).clone()
-    with fast_products():
+    with onednn_matmul():
         # sums of 300 products of about 1; factors in bfloat16 would make 0.1
         assert (product() - exact).abs().max() < 1e-4
 
@@ -31,7 +31,7 @@ def test_rounded_products_are_not_taken(product, monkeypatch):
     exact = product()
     monkeypatch.setattr(products, "_probe", rounding)
     products.onednn_is_exact.cache_clear()
-    with fast_products() as fast:
+    with onednn_matmul() as fast:
         assert not fast
         assert torch.equal(product(), exact)
     products.onednn_is_exact.cache_clear()
@@ -42,9 +42,9 @@ def test_a_gpu_and_the_compiler_find_torchs_switches_as_they_are(device, mode, m
     monkeypatch.setattr(products, "onednn_is_exact", lambda: True)
     monkeypatch.setattr(products, "is_intel_cpu", lambda: False)
     before = torch.get_float32_matmul_precision()
-    with training_products(device, mode):
+    with matmul_backend(device, mode):
         assert torch.get_float32_matmul_precision() == before  # raises where the switches are mixed
-    with training_products("cpu", None):
+    with matmul_backend("cpu", None):
         assert torch.backends.mkldnn.matmul.fp32_precision == products.ONEDNN
 
 
@@ -54,13 +54,13 @@ def test_intels_cpus_keep_mkl(maker, onednn, tmp_path, monkeypatch):
     monkeypatch.setattr(products, "CPU_INFO", tmp_path / "cpuinfo")
     if maker is not None:
         (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nvendor_id\t: {maker}\n")
-    with training_products("cpu", None):
+    with matmul_backend("cpu", None):
         assert (torch.backends.mkldnn.matmul.fp32_precision == products.ONEDNN) is onednn
 
 
 def test_everything_is_as_before_afterwards(product):
     before, exact = torch.backends.mkldnn.matmul.fp32_precision, product()
-    with pytest.raises(RuntimeError, match="a run that fails"), fast_products():
+    with pytest.raises(RuntimeError, match="a run that fails"), onednn_matmul():
         raise RuntimeError("a run that fails")
     assert torch.backends.mkldnn.matmul.fp32_precision == before
     assert torch.equal(product(), exact)

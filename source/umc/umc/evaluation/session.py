@@ -111,9 +111,9 @@ def running_all(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Load
 
     from umc.rl.policy import load_policy
     from umc.training.plan import cpu_threads
-    from umc.utils.console import drop_known_warnings, filter_physx_messages, quiet
+    from umc.utils.console import filter_physx_messages, ignore_known_warnings, quiet
 
-    drop_known_warnings()
+    ignore_known_warnings()
     filter_physx_messages(session.env_cfg, session.device)
     threads = cpu_threads() if session.device == "cpu" else None
     if threads is not None:

@@ -7,13 +7,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 from umc.rl.agents import AGENTS, AgentSpec
 from umc.rl.pretrained import PRETRAINED, find_pretrained, is_pretrained
 from umc.utils.cli import Parser, at_least_one
+from umc.utils.config import override_key
 from umc.utils.errors import UmcError
-from umc.utils.naming import LIBRARIES, library_of, task_parts
+from umc.utils.naming import LIBRARIES, entry_point, library_of, stage1_task, task_parts
 
 DEFAULT_AGENT = next(iter(AGENTS))
 
@@ -33,7 +35,32 @@ EXAMPLES = (
 )
 
 RECIPE_FLAGS = ("restart", "evaluate", "show")
-"""Flags that mean something with ``--recipe`` only."""
+SWEEP_FLAGS = ("jobs", "ray", "ray_address")
+"""Flags that mean something with ``--recipe`` or ``--sweep`` only."""
+
+STAGE2_KEYS = ("env.events.faults", "env.events.reset_faults", "agent.experiment_name")
+"""Overrides that do not hold for a Stage 1 trained first: it has no faults, and its own folder."""
+
+ONE_FOLDER = "--run_dir is the whole name of one run's folder; leave out"
+FROM_PRETRAINED = f"--checkpoint {PRETRAINED} starts from a pretrained policy; leave out"
+FROM_NOTHING = "--quick starts from nothing; leave out --resume and --checkpoint"
+
+CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
+    *(({flag}, f"--{flag} goes with --recipe NAME; leave it out, or name a recipe") for flag in RECIPE_FLAGS),
+    *(({flag}, f"--{flag} is for several trainings; give --sweep, too") for flag in SWEEP_FLAGS),
+    ({"run_dir", "quick"}, f"{ONE_FOLDER} --quick, or --run_dir"),
+    ({"run_dir", "run_name"}, f"{ONE_FOLDER} --run_name, or --run_dir"),
+    (
+        {"resume", "run_dir", "checkpoint"},
+        "--resume continues in the folder of its checkpoint; leave out --run_dir or --checkpoint",
+    ),
+    ({PRETRAINED, "resume"}, f"{FROM_PRETRAINED} --resume"),
+    ({PRETRAINED, "no_pretrained"}, f"{FROM_PRETRAINED} --no_pretrained"),
+    ({"quick", "resume"}, FROM_NOTHING),
+    ({"quick", "checkpoint"}, FROM_NOTHING),
+    ({"quick", "distributed"}, "--quick is a matter of one process; start it without torchrun and --distributed"),
+)
+"""Flags of one training that do not go together, and what the user is told."""
 
 
 @dataclasses.dataclass
@@ -73,6 +100,31 @@ class TrainRequest:
     def logs(self) -> Path:
         """Folder of all runs."""
         return self.options.logs
+
+    @property
+    def stage1_agent(self) -> str | None:
+        """Agent whose Stage 1 weights this run loads; None if it starts from nothing."""
+        return self.spec.stage1 if self.stage == 2 else None
+
+    def flags(self, agent: str) -> list[str]:
+        """Return the flags that a child process which trains ``agent`` takes over."""
+        flags = ["--agent", agent, "--logs", str(self.logs)]
+        for name in ("num_envs", "seed", "max_iterations", "device", "run_name"):
+            value = getattr(self.options, name)
+            if value not in (None, ""):
+                flags += [f"--{name}", str(value)]
+        return flags + [f"--{name}" for name in ("deterministic", "distributed") if getattr(self.options, name)]
+
+    def stage1_arguments(self) -> list[str]:
+        """Return the arguments of a training of the Stage 1 that this run starts from."""
+        assert self.stage1_agent is not None
+        flags = self.flags(entry_point(self.stage1_agent, self.library))
+        return ["--task", stage1_task(self.task), *flags, *stage1_overrides(self.overrides)]
+
+
+def stage1_overrides(overrides: Sequence[str]) -> list[str]:
+    """Return the overrides that also hold for a Stage 1 trained first."""
+    return [token for token in overrides if not override_key(token).startswith(STAGE2_KEYS)]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,37 +166,32 @@ def parse(argv: list[str]) -> TrainRequest:
     parser = Parser(add_help=False, allow_abbrev=False)
     add_arguments(parser)
     options, overrides = parser.parse_known_args(argv)
-    for flag in RECIPE_FLAGS:
-        if getattr(options, flag):
-            raise UmcError(f"--{flag} goes with --recipe NAME; leave it out, or name a recipe")
-    at_least_one(options.num_envs, "--num_envs")
-    at_least_one(options.max_iterations, "--max_iterations")
-    if options.seed is not None and options.seed < -1:
-        raise UmcError(f"--seed is {options.seed}; it has to be 0 or more, or -1 for a random one")
+    _check_numbers(options)
+    _check_combinations(options)
     if options.seed == -1:
         options.seed = random.randint(0, LARGEST_RANDOM_SEED)
-    if options.run_dir is not None and (options.quick or options.run_name):
-        other = "--quick" if options.quick else "--run_name"
-        raise UmcError(f"--run_dir is the whole name of one run's folder; leave out {other}, or --run_dir")
     if options.resume and options.run_dir is not None:
-        if options.checkpoint is not None:
-            raise UmcError("--resume continues in the folder of its checkpoint; leave out --run_dir or --checkpoint")
         options.checkpoint = str(options.run_dir)
     pretrained = is_pretrained(options.checkpoint)
     checkpoint = None if pretrained else checked_checkpoint(options.checkpoint)
-    if pretrained and (options.resume or options.no_pretrained):
-        other = "--resume" if options.resume else "--no_pretrained"
-        raise UmcError(f"--checkpoint {PRETRAINED} starts from a pretrained policy; leave out {other}")
-    if options.quick and (options.resume or options.checkpoint):
-        raise UmcError("--quick starts from nothing; leave out --resume and --checkpoint")
-    for flag in ("jobs", "ray", "ray_address"):
-        if getattr(options, flag) is not None:
-            raise UmcError(f"--{flag} is for several trainings; give --sweep, too")
-    if options.quick and options.distributed:
-        raise UmcError("--quick is a matter of one process; start it without torchrun and --distributed")
     task = checked_task(options.task)
     robot, stage = task_parts(task)
     agent, spec = checked_agent(options.agent, task, options.rl_library)
     if pretrained:
         checkpoint, _ = find_pretrained(options.checkpoint, robot, spec.stage1 or spec.name, 1)
     return TrainRequest(task, robot, stage, agent, spec, overrides, options, checkpoint)
+
+
+def _check_numbers(options: argparse.Namespace) -> None:
+    at_least_one(options.num_envs, "--num_envs")
+    at_least_one(options.max_iterations, "--max_iterations")
+    if options.seed is not None and options.seed < -1:
+        raise UmcError(f"--seed is {options.seed}; it has to be 0 or more, or -1 for a random one")
+
+
+def _check_combinations(options: argparse.Namespace) -> None:
+    given = {name for name, value in vars(options).items() if value is not None and value is not False and value != ""}
+    given |= {PRETRAINED} if is_pretrained(options.checkpoint) else set()
+    for flags, message in CONTRADICTIONS:
+        if flags <= given:
+            raise UmcError(message)

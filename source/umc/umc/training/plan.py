@@ -7,11 +7,11 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from umc.rl.agents import STAGE_ITERATIONS, AgentSpec, agent_spec
+from umc.rl.agents import STAGE_ITERATIONS, AgentSpec, Ratios, agent_spec
 from umc.rl.checkpoint import (
     TERRAIN_KEY,
     CheckpointInfo,
@@ -26,7 +26,7 @@ from umc.rl.checkpoint import (
 )
 from umc.rl.critics import MLP_CRITIC_KEY, needs_mlp_critic
 from umc.rl.pretrained import describe, pretrained_folder, read_models
-from umc.rl.transfer import find_stage1
+from umc.rl.transfer import BASELINE_PREFIX, find_stage1
 from umc.training.arguments import TrainRequest
 from umc.training.task_cfg import (
     check_groups,
@@ -42,38 +42,23 @@ from umc.utils.errors import UmcError
 from umc.utils.naming import experiment_folder, library_of
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, parent, read_record
 
-STAGE2_KEYS = ("env.events.faults", "env.events.reset_faults", "agent.experiment_name")
-"""Overrides that do not hold for a Stage 1 trained first: it has no faults, and its own folder."""
-
 REMEMBERED = ("num_envs", "max_iterations")
 """Fields of ``run.json`` that ``--resume`` needs beside those that every record has."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Sizes:
-    """How big a run is."""
+CPU_NUM_ENVS = 256
+"""Envs on one to two CPU cores: the MLP learned more per minute from 256 than from 512."""
 
-    num_envs: int
-    """Envs simulated at once."""
-    max_iterations: int
-    """Learning iterations."""
+CPU_ITERATIONS = 1000
+"""Iterations of one stage there. A1's MLP walked after 700 (37 min, ovphysx, on two shared cores). Of the small
+transformers, which learn from about 3,500 and 2,000 samples/s, an iteration learns for 9 s and 15 s."""
 
-
-CPU_SIZES = {
-    "mlp": Sizes(num_envs=256, max_iterations=1000),
-    "transformer_small32": Sizes(num_envs=256, max_iterations=1000),
-    "transformer_small64": Sizes(num_envs=256, max_iterations=1000),
-}
-"""Sizes of one stage for one to two CPU cores, by network. MLP: 256 envs learned more per minute than 512, and A1
-walked after 700 iterations (37 min, ovphysx, measured on two shared cores). Of the small transformers, which learn from
-about 3,500 and 2,000 samples/s, an iteration of as many envs learns for 9 s and 15 s."""
-
-CPU_SIZES_LARGE_MODEL = Sizes(num_envs=256, max_iterations=300)
-"""The same for every other model. The transformer and its critic learn from about 1,900 samples/s on two threads
+CPU_ITERATIONS_LARGE = 300
+"""The same for every other network. The transformer and its critic learn from about 1,900 samples/s on two threads
 (``benchmarks/learning.py``): 256 envs x 24 steps x 5 epochs are 16 s an iteration; A1 walked after 282."""
 
-QUICK_SIZES = Sizes(num_envs=16, max_iterations=3)
-"""Of ``--quick``, for each stage: enough to pass through every part, far too little to learn."""
+SMALL_NETWORKS = ("mlp", "transformer_small32", "transformer_small64")
+"""Networks that learn fastest on one thread, and their baselines."""
 
 SMALL_MACHINE_CORES = 4
 """Up to this many cores one thread of torch was faster than more (measured with 2)."""
@@ -91,8 +76,6 @@ class Plan:
     """Agent cfg, resolved."""
     device: str
     """Device of physics and learning."""
-    physics: str
-    """Name of the engine preset."""
     start_from: Path | None
     """Checkpoint whose weights the run loads, or that it resumes; None starts from nothing."""
     record: RunRecord
@@ -104,6 +87,11 @@ class Plan:
     def folder(self) -> Path:
         """The run folder."""
         return self.record.path.parent
+
+    @property
+    def physics(self) -> str:
+        """Name of the engine preset."""
+        return physics_name(self.env_cfg)
 
     @property
     def resume(self) -> bool:
@@ -120,107 +108,105 @@ class Plan:
 
 def needs_stage1(request: TrainRequest) -> bool:
     """Return whether Stage 1 has to be trained before this run can start."""
-    if request.checkpoint is not None or request.options.resume:
+    agent = request.stage1_agent
+    if request.checkpoint is not None or request.options.resume or agent is None:
         return False
-    agent = stage1_agent(request)
-    return (
-        agent is not None
-        and find_stage1(request.logs, request.robot, agent, request.library, not request.options.no_pretrained) is None
-    )
-
-
-def stage1_agent(request: TrainRequest) -> str | None:
-    """Return the agent whose Stage 1 weights this run loads; None if it starts from nothing."""
-    return request.spec.stage1 if request.stage == 2 else None
-
-
-def stage1_overrides(overrides: list[str]) -> list[str]:
-    """Return the overrides that also hold for a Stage 1 trained first."""
-    return [token for token in overrides if not override_key(token).startswith(STAGE2_KEYS)]
-
-
-def common_flags(request: TrainRequest, agent: str) -> list[str]:
-    """Return the flags that a child process which trains ``agent`` takes over."""
-    options = request.options
-    flags = ["--agent", agent, "--logs", str(options.logs)]
-    for name in ("num_envs", "seed", "max_iterations", "device", "run_name"):
-        value = getattr(options, name)
-        if value not in (None, ""):
-            flags += [f"--{name}", str(value)]
-    return flags + [f"--{name}" for name in ("deterministic", "distributed") if getattr(options, name)]
+    pretrained = not request.options.no_pretrained
+    return find_stage1(request.logs, request.robot, agent, request.library, pretrained) is None
 
 
 def make_plan(request: TrainRequest) -> Plan:
     """Decide everything about a run; raise UmcError if something is wrong with it."""
-    ranks = ranks_from_env()
+    ranks, options = ranks_from_env(), request.options
     if request.library == "skrl" and ranks.several:
         raise UmcError("skrl learns in one process here; start it without torchrun, or give --rl_library rsl_rl")
-    device = pick_device(request.options.device)
+    device = pick_device(options.device)
     # Isaac Lab takes the flag for a GPU of its own
-    request.options.distributed = ranks.several and device != "cpu"
+    options.distributed = ranks.several and device != "cpu"
     if request.checkpoint is not None:
-        checked_info(request, request.checkpoint)
-    typed = request.overrides
-    request.overrides = merged_overrides(request.spec.tokens(request.stage), typed)
-    env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
-    remarks: list[str] = [request.engine] if request.engine else []
-    if request.options.resume:
-        start_from, record = _resumed(request, agent_cfg)
-        request.overrides = merged_overrides(record.fields["overrides"], typed)
-        env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
-        seed = record.fields["seed"] if request.options.seed is None else request.options.seed
-        remembered = Sizes(record.fields["num_envs"], record.fields["max_iterations"])
-        apply_sizes(request, env_cfg, agent_cfg, remembered, typed)
-        remarks.append(f"resuming {start_from}")
-        if record.fields.get("device", device) != device:
-            remarks.append(f"it ran on {record.fields['device']} so far (--device)")
-    else:
-        start_from, record = _start(request), None
-        seed = agent_cfg.seed if request.options.seed is None else request.options.seed
-        remarks += _cpu_sizes(request, env_cfg, agent_cfg) if device == "cpu" else []
-        apply_sizes(request, env_cfg, agent_cfg, None, typed)
-        remarks += _about_start(start_from, env_cfg) if start_from else ["starting from nothing"]
-        remarks += _adopt_critic(request, start_from, agent_cfg) if start_from else []
-    agent_cfg.run_name = request.options.run_name or agent_cfg.run_name
-    agent_cfg.seed = seed
-    env_cfg.seed = ranks.seed(seed)  # before the env exists: it draws while it is built
-    env_cfg.sim.device = agent_cfg.device = request.options.device = device
+        require_usable(request, request.checkpoint)
+    plan = _resumed_run(request, device) if options.resume else _new_run(request, device)
+    env_cfg, agent_cfg = plan.env_cfg, plan.agent_cfg
+    if options.seed is not None:
+        agent_cfg.seed = options.seed
+    env_cfg.seed = ranks.seed(agent_cfg.seed)  # before the env exists: it draws while it is built
+    env_cfg.sim.device = agent_cfg.device = options.device = device
+    env_cfg.log_dir = str(plan.folder)
     check_sizes(env_cfg, agent_cfg)
     check_groups(env_cfg, agent_cfg)
-    check_launch(env_cfg, request.options)
-    stages = []
-    if request.spec.curriculum:
-        from umc.training.curriculum import add_curriculum, curriculum_stages
-
-        over = getattr(agent_cfg, "curriculum_iterations", 0) or agent_cfg.max_iterations  # skrl has no such field
-        stages = curriculum_stages(request.spec, over, agent_cfg.num_steps_per_env)
-        add_curriculum(env_cfg, stages)
-    facts = {
+    check_launch(env_cfg, options)
+    plan.record.fields |= {
         "robot": request.robot,
         "stage": request.stage,
         "model": request.model,
         "agent_overrides": request.spec.tokens(request.stage),
-        "fault_curriculum": stages,
-        "physics": physics_name(env_cfg),
+        "fault_curriculum": _add_curriculum(plan),
+        "physics": plan.physics,
         "device": device,
-        "seed": seed,
+        "seed": agent_cfg.seed,
         "num_envs": env_cfg.scene.num_envs,
         "world_size": ranks.world_size,
         "num_steps_per_env": agent_cfg.num_steps_per_env,
         "max_iterations": agent_cfg.max_iterations,
         "overrides": request.overrides,
     }
-    if record is None:
-        facts["parent"] = None if start_from is None else parent(start_from)
-        record = new_record(_new_folder(request, agent_cfg), request.task, request.agent, **facts)
-    else:
-        record.held = True  # until the checkpoint has turned out to fit
-        record.fields |= facts
-    env_cfg.log_dir = str(record.path.parent)
-    plan = Plan(request, env_cfg, agent_cfg, device, facts["physics"], start_from, record, remarks)
     if plan.resume:
         require_iterations_left(plan.iterations_done, agent_cfg.max_iterations)
     return plan
+
+
+def _new_run(request: TrainRequest, device: str) -> Plan:
+    """Plan a run that starts from nothing or from other weights."""
+    request.overrides = merged_overrides(request.spec.tokens(request.stage), request.overrides)
+    env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
+    start_from = _start(request)
+    remarks = [request.engine] if request.engine else []
+    if chosen := set_sizes(request, env_cfg, agent_cfg, cpu_sizes(request.spec) if device == "cpu" else {}):
+        remarks.append(f"chosen for a CPU: {', '.join(chosen)}")
+    if start_from is None:
+        remarks.append("starting from nothing")
+    else:
+        remarks += _about_start(start_from, env_cfg) + _adopt_critic(request, start_from, agent_cfg)
+    agent_cfg.run_name = request.options.run_name or agent_cfg.run_name
+    first = None if start_from is None else parent(start_from)
+    record = new_record(_new_folder(request, agent_cfg), request.task, request.agent, parent=first)
+    return Plan(request, env_cfg, agent_cfg, device, start_from, record, remarks)
+
+
+def _resumed_run(request: TrainRequest, device: str) -> Plan:
+    """Plan the rest of a run, with the settings that it started with unless this command gives others."""
+    typed = request.overrides
+    path = request.checkpoint
+    if path is None:
+        tokens = merged_overrides(request.spec.tokens(request.stage), typed)
+        _, agent_cfg = resolve_cfgs(request.task, request.agent, tokens)
+        path = _newest_checkpoint(request, agent_cfg)
+    record = RunRecord(path.parent, read_record(path.parent))
+    record.held = True  # until the checkpoint has turned out to fit
+    missing = [name for name in REMEMBERED if record.fields.get(name) is None]
+    if missing:
+        raise UmcError(f"{record.path} does not say {' and '.join(missing)}; start a new run without --resume")
+    request.overrides = merged_overrides(record.fields["overrides"], typed)
+    env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
+    agent_cfg.seed = record.fields["seed"]
+    set_sizes(request, env_cfg, agent_cfg, {name: record.fields[name] for name in REMEMBERED}, typed)
+    remarks = [f"resuming {path}"]
+    if record.fields.get("device", device) != device:
+        remarks.append(f"it ran on {record.fields['device']} so far (--device)")
+    return Plan(request, env_cfg, agent_cfg, device, path, record, remarks)
+
+
+def _add_curriculum(plan: Plan) -> list[tuple[int, Ratios]]:
+    """Give the env cfg the fault curriculum of the agent, if it has one; return its stages."""
+    spec, agent_cfg = plan.request.spec, plan.agent_cfg
+    if not spec.curriculum:
+        return []
+    from umc.training.curriculum import add_curriculum, curriculum_stages
+
+    over = getattr(agent_cfg, "curriculum_iterations", 0) or agent_cfg.max_iterations  # skrl has no such field
+    stages = curriculum_stages(spec, over, agent_cfg.num_steps_per_env)
+    add_curriculum(plan.env_cfg, stages)
+    return stages
 
 
 def broadcast_plan(plan: Plan) -> None:
@@ -243,7 +229,7 @@ def broadcast_plan(plan: Plan) -> None:
     run_on_all_ranks(see)
 
 
-def claim_folder(plan: Plan) -> None:
+def create_run_folder(plan: Plan) -> None:
     """Create the folder of a new run on rank 0; raise UmcError if another run has it.
 
     A ``--run_dir`` may exist if it holds no checkpoint: its run was killed before the first one.
@@ -258,8 +244,8 @@ def claim_folder(plan: Plan) -> None:
         raise UmcError(f"{plan.folder} exists already; {fix}") from error
 
 
-def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:
-    """Return the metadata of a checkpoint; raise UmcError if this run cannot use it."""
+def require_usable(request: TrainRequest, path: Path) -> None:
+    """Raise UmcError if a run cannot start from a checkpoint, or resume it."""
     data = read_checkpoint(path)
     info = checkpoint_info(data, path)
     if request.options.resume:
@@ -271,41 +257,34 @@ def checked_info(request: TrainRequest, path: Path) -> CheckpointInfo:
         raise UmcError(
             f"{path} is of Stage {info.stage}; Stage {request.stage} comes before it: give --task {info.task}"
         )
-    return info
 
 
-def apply_sizes(
-    request: TrainRequest, env_cfg: Any, agent_cfg: Any, remembered: Sizes | None, typed: list[str]
-) -> None:
-    """Write the sizes into the cfgs: flags win, then overrides of this command, then what a resumed run remembers."""
-    options, keys = request.options, {override_key(token) for token in typed}
-    if options.num_envs is not None:
-        env_cfg.scene.num_envs = options.num_envs
-    elif remembered is not None and "env.scene.num_envs" not in keys:
-        env_cfg.scene.num_envs = remembered.num_envs
-    if options.max_iterations is not None:
-        agent_cfg.max_iterations = options.max_iterations
-    elif remembered is not None and "agent.max_iterations" not in keys:
-        agent_cfg.max_iterations = remembered.max_iterations
+def set_sizes(
+    request: TrainRequest,
+    env_cfg: Any,
+    agent_cfg: Any,
+    defaults: Mapping[str, int],
+    overrides: Sequence[str] | None = None,
+) -> list[str]:
+    """Write num_envs and max_iterations into the cfgs: flags win, then overrides, then ``defaults``.
 
-
-def _cpu_sizes(request: TrainRequest, env_cfg: Any, agent_cfg: Any) -> list[str]:
-    """Write the sizes for a CPU into the cfgs where the user gave none; return a remark about them."""
-    options, keys = request.options, {override_key(token) for token in request.overrides}
-    sizes, chosen = cpu_sizes(request.spec), []
-    if options.num_envs is None and "env.scene.num_envs" not in keys:
-        chosen.append(f"{sizes.num_envs} envs (the task's own: {env_cfg.scene.num_envs}; --num_envs)")
-        env_cfg.scene.num_envs = sizes.num_envs
-    if options.max_iterations is None and "agent.max_iterations" not in keys:
-        chosen.append(
-            f"{sizes.max_iterations} iterations (the task's own: {agent_cfg.max_iterations}; --max_iterations)"
-        )
-        agent_cfg.max_iterations = sizes.max_iterations
-    return [f"chosen for a CPU: {', '.join(chosen)}"] if chosen else []
+    Return which defaults were taken, in words. ``overrides`` are the request's own if None.
+    """
+    keys = {override_key(token) for token in (request.overrides if overrides is None else overrides)}
+    taken = []
+    for name, section, cfg in (("num_envs", "env.scene", env_cfg.scene), ("max_iterations", "agent", agent_cfg)):
+        flag = getattr(request.options, name)
+        if flag is not None:
+            setattr(cfg, name, flag)
+        elif name in defaults and f"{section}.{name}" not in keys:
+            what = name.split("_")[1]
+            taken.append(f"{defaults[name]} {what} (the task's own: {getattr(cfg, name)}; --{name})")
+            setattr(cfg, name, defaults[name])
+    return taken
 
 
 def _start(request: TrainRequest) -> Path | None:
-    agent = stage1_agent(request)
+    agent = request.stage1_agent
     if request.checkpoint is not None or agent is None:
         return request.checkpoint
     pretrained = not request.options.no_pretrained
@@ -348,17 +327,14 @@ def _adopt_critic(request: TrainRequest, path: Path, agent_cfg: Any) -> list[str
     return [f"the checkpoint's critic is an MLP, so this run's is one ({MLP_CRITIC_KEY}=true)"]
 
 
-def _resumed(request: TrainRequest, agent_cfg: Any) -> tuple[Path, RunRecord]:
-    path = request.checkpoint
+def _newest_checkpoint(request: TrainRequest, agent_cfg: Any) -> Path:
+    """Return the checkpoint that ``--resume`` without ``--checkpoint`` means."""
+    experiment = experiment_folder(request.logs, agent_cfg.experiment_name, request.library)
+    path = newest_checkpoint(experiment)
     if path is None:
-        experiment = experiment_folder(request.logs, agent_cfg.experiment_name, request.library)
-        path = newest_checkpoint(experiment)
-        if path is None:
-            raise UmcError(f"nothing to resume in {experiment}; start without --resume, or give --checkpoint or --logs")
-        checked_info(request, path)
-    record = RunRecord(path.parent, read_record(path.parent))
-    require_remembered(record.fields, record.path)
-    return path, record
+        raise UmcError(f"nothing to resume in {experiment}; start without --resume, or give --checkpoint or --logs")
+    require_usable(request, path)
+    return path
 
 
 def _new_folder(request: TrainRequest, agent_cfg: Any) -> Path:
@@ -383,22 +359,15 @@ def require_same_run(request: TrainRequest, info: CheckpointInfo, path: Path) ->
         raise UmcError(f"{path} is a run of agent {spec.name}; --resume needs the same agent: give --agent {spec.name}")
 
 
-def require_remembered(fields: Mapping[str, Any], path: Path) -> None:
-    """Raise UmcError if a ``run.json`` lacks the sizes of its run."""
-    missing = [name for name in REMEMBERED if fields.get(name) is None]
-    if missing:
-        raise UmcError(f"{path} does not say {' and '.join(missing)}; start a new run without --resume")
-
-
-def cpu_sizes(spec: AgentSpec) -> Sizes:
+def cpu_sizes(spec: AgentSpec) -> dict[str, int]:
     """Return the sizes for a CPU; an agent that has the iterations of both stages in one gets twice as many."""
-    sizes = CPU_SIZES_LARGE_MODEL if is_large(spec) else CPU_SIZES[spec.network.removeprefix("nm_")]
-    return dataclasses.replace(sizes, max_iterations=sizes.max_iterations * spec.iterations // STAGE_ITERATIONS)
+    iterations = CPU_ITERATIONS_LARGE if is_large(spec) else CPU_ITERATIONS
+    return {"num_envs": CPU_NUM_ENVS, "max_iterations": iterations * spec.iterations // STAGE_ITERATIONS}
 
 
 def is_large(spec: AgentSpec) -> bool:
     """Return whether an agent's network is large enough for several threads."""
-    return spec.network.removeprefix("nm_") not in CPU_SIZES
+    return spec.network.removeprefix(BASELINE_PREFIX) not in SMALL_NETWORKS
 
 
 def cpu_threads(large_model: bool = False) -> int | None:

@@ -25,7 +25,7 @@ from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256, write_json
 from umc.utils.naming import entry_point, experiment_folder, experiment_name
-from umc.utils.process import ChildFailed, one_at_a_time, run_umc, typed
+from umc.utils.process import ChildFailed, lock_folder, run_umc, typed
 from umc.utils.provenance import now, read_progress, read_record
 
 STATE = "state.json"
@@ -53,7 +53,7 @@ def run_recipe(argv: list[str]) -> int:
         for number, phase in enumerate(recipe.phases):
             print(f"{phase.title}: {typed('train', run.arguments(number, None))}")
         return 0
-    with one_at_a_time(run.folder, options.recipe):
+    with lock_folder(run.folder, options.recipe):
         if options.restart:
             run.state["phases"] = []  # the runs themselves stay where they are
         run.train()

@@ -11,13 +11,16 @@ from pathlib import Path
 
 from umc.rl.checkpoint import TERRAIN_KEY, newest_checkpoint
 from umc.training.arguments import TrainRequest
-from umc.training.plan import QUICK_SIZES, common_flags, stage1_agent, stage1_overrides
 from umc.training.task_cfg import SELECTORS, physics_name, pick_device, resolve_cfgs
 from umc.utils.config import override_key
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
-from umc.utils.naming import entry_point, experiment_folder, experiment_name, stage1_task
+from umc.utils.naming import experiment_folder, experiment_name
 from umc.utils.process import run_umc
+
+NUM_ENVS = 16
+ITERATIONS = 3
+"""Sizes of each stage: enough to pass through every part, far too little to learn."""
 
 
 def run_quick(request: TrainRequest) -> int:
@@ -26,20 +29,17 @@ def run_quick(request: TrainRequest) -> int:
     name = f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}_{request.task}_{request.spec.name}"
     folder = (options.logs / "quick" / name).resolve()
     options.logs = folder / "logs"
-    options.num_envs = options.num_envs or QUICK_SIZES.num_envs
-    options.max_iterations = options.max_iterations or QUICK_SIZES.max_iterations
+    options.num_envs = options.num_envs or NUM_ENVS
+    options.max_iterations = options.max_iterations or ITERATIONS
     print(
         f"--quick proves that every part works together. It proves nothing about learning: "
         f"{options.max_iterations} iterations of {options.num_envs} envs teach no robot to walk."
     )
     request.overrides = [*request.overrides, *quick_ground(request)]
     phases: list[tuple[str, Callable[[], None]]] = []
-    agent = stage1_agent(request)
-    if agent is not None:
-        flags = common_flags(request, entry_point(agent, request.library))
-        stage1 = ["--task", stage1_task(request.task), *flags, *stage1_overrides(request.overrides)]
-        phases.append(("Stage 1", lambda: run_umc("train", stage1)))
-    this = ["--task", request.task, *common_flags(request, request.agent), *request.overrides]
+    if request.stage1_agent is not None:
+        phases.append(("Stage 1", lambda: run_umc("train", request.stage1_arguments())))
+    this = ["--task", request.task, *request.flags(request.agent), *request.overrides]
     phases.append((f"Stage {request.stage}", lambda: run_umc("train", this)))
     shown = [token for token in request.overrides if override_key(token) in SELECTORS]
     shown += ["--device", options.device] if options.device else []

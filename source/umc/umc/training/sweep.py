@@ -25,15 +25,14 @@ from prettytable import PrettyTable, TableStyle
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoints_in
 from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task
-from umc.training.arguments import DEFAULT_AGENT
-from umc.training.plan import stage1_overrides
+from umc.training.arguments import DEFAULT_AGENT, stage1_overrides
 from umc.utils import executor, process
 from umc.utils.cli import FAILED, Parser, at_least_one
 from umc.utils.config import SweepFile, read_overrides, read_sweep_file
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, write_json
 from umc.utils.naming import LIBRARIES, entry_point, experiment_folder, experiment_name, stage1_task, task_parts
-from umc.utils.process import one_at_a_time, typed
+from umc.utils.process import lock_folder, typed
 from umc.utils.provenance import FINISHED, RUN_FILE, read_progress, read_record
 
 TABLE = "table.md"
@@ -150,7 +149,7 @@ def run_sweep(argv: Sequence[str]) -> int:
     trainings = trainings_of(sweep, options, common)
     folder = options.logs / "sweeps" / f"{sweep.name}_{trainings[-1].task}"
     device = _value_of("--device", common)
-    with one_at_a_time(folder, f"the sweep in {folder}"), contextlib.ExitStack() as stack:
+    with lock_folder(folder, f"the sweep in {folder}"), contextlib.ExitStack() as stack:
         if options.ray is None:
             workers: executor.Executor = executor.LocalExecutor(options.jobs, device)
         else:

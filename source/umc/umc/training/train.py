@@ -8,7 +8,7 @@ import contextlib
 import io
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,21 +18,21 @@ from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import DESCRIPTION, EXAMPLES, TrainRequest, add_arguments, parse
 from umc.training.command_line import asks_for_help, show_help
 from umc.utils.cli import run_main
-from umc.utils.console import drop_known_warnings, filter_physx_messages, quiet
+from umc.utils.console import filter_physx_messages, ignore_known_warnings, quiet
 from umc.utils.distributed import (
     RankLostError,
     broadcast_object,
-    check_flag,
+    catch_lost_ranks,
+    check_distributed_flag,
     check_stage1_possible,
     connect,
     disconnect,
-    peers,
     ranks_from_env,
     run_on_all_ranks,
 )
 from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
-from umc.utils.naming import LIBRARIES, entry_point, stage1_task
+from umc.utils.naming import LIBRARIES, stage1_task
 from umc.utils.process import end_with_parent, program, run_umc, typed
 from umc.utils.provenance import FINISHED
 
@@ -47,10 +47,10 @@ STARTUP_LOG = "startup.log"
 
 def main(argv: list[str]) -> int:
     """Run the command ``umc train``; return its exit status."""
-    return run_main(_run, argv, "stopped; what was not saved yet is lost")
+    return run_main(_dispatch, argv, "stopped; what was not saved yet is lost")
 
 
-def _run(argv: list[str]) -> int:
+def _dispatch(argv: list[str]) -> int:
     end_with_parent()
     if asks_for_help(argv):
         return show_help(argv, "train", DESCRIPTION, EXAMPLES, [add_arguments])
@@ -64,24 +64,24 @@ def _run(argv: list[str]) -> int:
         return run_sweep(argv)
     ranks = ranks_from_env()
     if not ranks.several and "--distributed" not in argv:
-        return _train_task(argv)
-    check_flag("--distributed" in argv, ranks)
+        return train(argv)
+    check_distributed_flag("--distributed" in argv, ranks)
     with contextlib.ExitStack() as output:
         if not ranks.first:
             nowhere = output.enter_context(open(os.devnull, "w"))
             output.enter_context(contextlib.redirect_stdout(nowhere))
         connect(ranks, shlex.join(argv))
-        status = _train_task(argv)
+        status = train(argv)
         disconnect()  # not after an error: another process may be gone
         return status
 
 
-def _train_task(argv: list[str]) -> int:
+def train(argv: list[str]) -> int:
     """Parse a command line, plan its run and train it; return the exit status."""
     request = run_on_all_ranks(lambda: parse(argv))
 
     # imported late: these take seconds
-    from umc.training.plan import broadcast_plan, claim_folder, make_plan, needs_stage1
+    from umc.training.plan import broadcast_plan, create_run_folder, make_plan, needs_stage1
     from umc.training.task_cfg import add_launcher_options
 
     request.options.seed = broadcast_object(request.options.seed)  # -1 has been drawn
@@ -97,8 +97,8 @@ def _train_task(argv: list[str]) -> int:
     with quiet():
         plan = run_on_all_ranks(lambda: make_plan(request))
     broadcast_plan(plan)
-    run_on_all_ranks(lambda: claim_folder(plan))
-    checkpoint = train(plan, argv)
+    run_on_all_ranks(lambda: create_run_folder(plan))
+    checkpoint = _run_plan(plan, argv)
     print(f"checkpoint: {checkpoint}", flush=True)
     if request.options.video and ranks_from_env().first:
         arguments = ["--checkpoint", str(checkpoint), "--out", str(plan.folder / "videos"), "--device", plan.device]
@@ -108,7 +108,6 @@ def _train_task(argv: list[str]) -> int:
 
 def train_stage1(request: TrainRequest) -> None:
     """Train Stage 1 for a Stage 2 that has nothing to start from; raise UmcError if that Stage 2 could not start."""
-    from umc.training.plan import common_flags, stage1_agent, stage1_overrides
     from umc.training.task_cfg import check_launch, check_sizes, pick_device, resolve_cfgs
 
     with quiet():
@@ -116,15 +115,13 @@ def train_stage1(request: TrainRequest) -> None:
         env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
         check_sizes(env_cfg, agent_cfg)
         check_launch(env_cfg, request.options)
-    task, agent = stage1_task(request.task), stage1_agent(request)
-    assert agent is not None
-    print(f"no Stage 1 checkpoint of {request.robot} with the {agent} model: training {task} first", flush=True)
-    flags = common_flags(request, entry_point(agent, request.library))
-    run_umc("train", ["--task", task, *flags, *stage1_overrides(request.overrides)])
+    missing = f"no Stage 1 checkpoint of {request.robot} with the {request.stage1_agent} model"
+    print(f"{missing}: training {stage1_task(request.task)} first", flush=True)
+    run_umc("train", request.stage1_arguments())
     print(f"Stage 1 is done; now {request.task}", flush=True)
 
 
-def train(plan: Plan, argv: list[str]) -> Path:
+def _run_plan(plan: Plan, argv: list[str]) -> Path:
     """Simulate, learn and record how it ended; return the last checkpoint. ``argv`` goes into ``run.json``."""
     from umc.rl.runner import TrainingInterrupted
 
@@ -178,51 +175,50 @@ def resume_command(plan: Plan, checkpoint: Path) -> str:
 
 
 def _simulate(plan: Plan) -> Path:
-    """Start the simulation, build, load and learn; return the last checkpoint."""
+    """Start the simulation, build, load and learn in it; return the last checkpoint."""
     import torch
     from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import scoped_torch_backend_flags
 
-    drop_known_warnings()
-    filter_physx_messages(plan.env_cfg, plan.device)
     from umc.training.plan import cpu_threads, is_large
-    from umc.utils.matmul import training_products
 
+    ignore_known_warnings()
+    filter_physx_messages(plan.env_cfg, plan.device)
     threads = cpu_threads(is_large(plan.request.spec)) if plan.device == "cpu" else None
     if threads is not None:
         torch.set_num_threads(threads)
-
-    # raised outside of Isaac Lab's launcher, which would print a traceback
-    failure: UmcError | RankLostError | None = None
     checkpoint: Path | None = None
+    failure: UmcError | RankLostError | None = None
     fast = {"cuda_matmul_allow_tf32": True, "cudnn_allow_tf32": True}  # as Isaac Lab trains
-    with scoped_torch_backend_flags(**fast, cudnn_deterministic=False, cudnn_benchmark=True):
-        startup = io.StringIO()
-        with launch_simulation(plan.env_cfg, plan.request.options), contextlib.ExitStack() as cleanup:
-            try:
-                try:
-                    with contextlib.nullcontext() if _verbose(plan) else quiet(startup):
-                        runner = _build(plan, cleanup)
-                        _load(plan, runner)
-                finally:
-                    if plan.record.writes:
-                        plan.folder.mkdir(parents=True, exist_ok=True)
-                        (plan.folder / STARTUP_LOG).write_text(startup.getvalue())
-                compile_mode = getattr(plan.agent_cfg, "torch_compile_mode", None)
-                with peers(), training_products(plan.device, compile_mode):
-                    checkpoint = runner.train(plan.agent_cfg.max_iterations, plan.agent_cfg.init_at_random_ep_len)
-                results = {"reward": runner.logger.mean_return(), "episode_steps": runner.logger.mean_length()}
-                plan.record.fields["result"] = results
-            except (UmcError, RankLostError) as error:
-                failure = error
+    with (
+        scoped_torch_backend_flags(**fast, cudnn_deterministic=False, cudnn_benchmark=True),
+        launch_simulation(plan.env_cfg, plan.request.options),
+        contextlib.ExitStack() as cleanup,
+    ):
+        try:
+            with _startup_log(plan):
+                runner = _build(plan, cleanup)
+                _load(plan, runner)
+            checkpoint = _learn(plan, runner)
+        except (UmcError, RankLostError) as error:
+            failure = error  # raised outside of Isaac Lab's launcher, which would print a traceback
     if failure is not None:
         raise failure
     assert checkpoint is not None
     return checkpoint
 
 
-def _verbose(plan: Plan) -> bool:
-    return plan.request.options.verbose or plan.request.options.info
+@contextlib.contextmanager
+def _startup_log(plan: Plan) -> Iterator[None]:
+    """Keep what is printed in the run folder; with ``--verbose`` or ``--info`` it goes to the terminal instead."""
+    log, options = io.StringIO(), plan.request.options
+    try:
+        with contextlib.nullcontext() if options.verbose or options.info else quiet(log):
+            yield
+    finally:
+        if plan.record.writes:
+            plan.folder.mkdir(parents=True, exist_ok=True)
+            (plan.folder / STARTUP_LOG).write_text(log.getvalue())
 
 
 def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
@@ -249,11 +245,34 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
     wrapped = wrap(env, train_cfg)
     # initial weights must not depend on what the engine drew; ranks get those of rank 0 and action noise of their own
     torch.manual_seed(ranks_from_env().seed(agent_cfg.seed))
-    info = _info(plan, env.unwrapped)
+    info = _checkpoint_info(plan, env.unwrapped)
     runner = runner_class(wrapped, train_cfg, str(plan.folder), agent_cfg.device, info=info)
     # faults are drawn from (seed, env, episode): a resumed run that counts from 0 would repeat its faults
     runner.env_counters["fault_episode"] = fault_state(env.unwrapped).episode
     return runner
+
+
+def _checkpoint_info(plan: Plan, env: Any) -> CheckpointInfo:
+    """Return the metadata of a run's checkpoints."""
+    from umc.rl.checkpoint import CheckpointInfo, env_overrides
+    from umc.terrains import ground_name
+
+    return CheckpointInfo(
+        robot=plan.request.robot,
+        task=plan.request.task,
+        stage=plan.request.stage,
+        model=plan.request.model,
+        joint_names=list(env.scene["robot"].joint_names),
+        seed=plan.agent_cfg.seed,
+        iteration=0,
+        umc_version=umc.__version__,
+        agent=plan.request.agent,
+        experiment=plan.agent_cfg.experiment_name,
+        agent_overrides=plan.record.fields["agent_overrides"],
+        physics=plan.physics,
+        terrain=ground_name(plan.env_cfg.scene.terrain),
+        env_overrides=env_overrides(plan.request.overrides),
+    )
 
 
 def _library(library: str) -> tuple[Callable[[Any, dict[str, Any]], Any], Callable[..., TrainingRun]]:
@@ -294,24 +313,13 @@ def load_start(plan: Plan, runner: TrainingRun) -> None:
         load_stage1_weights(runner, plan.start_from, plan.request.robot, plan.request.model)
 
 
-def _info(plan: Plan, env: Any) -> CheckpointInfo:
-    """Return the metadata of a run's checkpoints."""
-    from umc.rl.checkpoint import CheckpointInfo, env_overrides
-    from umc.terrains import ground_name
+def _learn(plan: Plan, runner: TrainingRun) -> Path:
+    """Learn until all iterations are done; return the last checkpoint."""
+    from umc.utils.matmul import matmul_backend
 
-    return CheckpointInfo(
-        robot=plan.request.robot,
-        task=plan.request.task,
-        stage=plan.request.stage,
-        model=plan.request.model,
-        joint_names=list(env.scene["robot"].joint_names),
-        seed=plan.agent_cfg.seed,
-        iteration=0,
-        umc_version=umc.__version__,
-        agent=plan.request.agent,
-        experiment=plan.agent_cfg.experiment_name,
-        agent_overrides=plan.record.fields["agent_overrides"],
-        physics=plan.physics,
-        terrain=ground_name(plan.env_cfg.scene.terrain),
-        env_overrides=env_overrides(plan.request.overrides),
-    )
+    compile_mode = getattr(plan.agent_cfg, "torch_compile_mode", None)
+    with catch_lost_ranks(), matmul_backend(plan.device, compile_mode):
+        checkpoint = runner.train(plan.agent_cfg.max_iterations, plan.agent_cfg.init_at_random_ep_len)
+    results = {"reward": runner.logger.mean_return(), "episode_steps": runner.logger.mean_length()}
+    plan.record.fields["result"] = results
+    return checkpoint

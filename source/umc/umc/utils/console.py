@@ -40,7 +40,7 @@ class _PhysxFilter(logging.Filter):
         return not any(part in record.getMessage() for part in IGNORED_PHYSX_WARNINGS)
 
 
-def drop_known_warnings() -> None:
+def ignore_known_warnings() -> None:
     """Silence :data:`IGNORED_WARNINGS`; every other warning stays."""
     for category, message in IGNORED_WARNINGS:
         warnings.filterwarnings("ignore", message=message, category=category)

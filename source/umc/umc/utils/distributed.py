@@ -117,7 +117,7 @@ def without_ranks(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def check_flag(wanted: bool, ranks: Ranks) -> None:
+def check_distributed_flag(wanted: bool, ranks: Ranks) -> None:
     """Raise UmcError for ``--distributed`` without a launcher, and for several ranks without ``--distributed``."""
     if ranks.several and not wanted:
         raise UmcError(
@@ -146,7 +146,7 @@ def connect(ranks: Ranks, purpose: str) -> None:
 
     # CPU tensors (decisions) go by gloo, CUDA tensors (gradients) by NCCL
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
-    with peers():
+    with catch_lost_ranks():
         store, rank, world_size = next(rendezvous("env://", timeout=TIMEOUT))
         store = dist.PrefixStore(f"umc/{purpose}", store)  # pyright: ignore[reportPrivateImportUsage]
         dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=TIMEOUT)
@@ -190,7 +190,7 @@ def check_gpus(device: str) -> None:
 
 
 @contextlib.contextmanager
-def peers() -> Iterator[None]:
+def catch_lost_ranks() -> Iterator[None]:
     """Turn torch's many errors about a lost rank into :class:`RankLostError`; other errors pass."""
     import torch.distributed as dist
 
@@ -212,7 +212,7 @@ def broadcast_object[T](value: T) -> T:
     import torch.distributed as dist
 
     box = [value]
-    with peers():
+    with catch_lost_ranks():
         dist.broadcast_object_list(box, src=0, device=torch.device("cpu"))
     return box[0]
 
@@ -224,7 +224,7 @@ def all_gather[T](value: T) -> list[T]:
     import torch.distributed as dist
 
     values: list[Any] = [None] * dist.get_world_size()
-    with peers():
+    with catch_lost_ranks():
         dist.all_gather_object(values, value)
     return values
 
@@ -237,7 +237,7 @@ def all_reduce_max(*numbers: int) -> list[int]:
     import torch.distributed as dist
 
     reduced = torch.tensor(numbers, dtype=torch.int64)
-    with peers():
+    with catch_lost_ranks():
         dist.all_reduce(reduced, op=dist.ReduceOp.MAX)
     return reduced.tolist()
 

@@ -36,7 +36,7 @@ MKL_MAKER = "GenuineIntel"
 
 
 @contextlib.contextmanager
-def fast_products() -> Iterator[bool]:
+def onednn_matmul() -> Iterator[bool]:
     """Let oneDNN multiply float32 matrices on the CPU, unless it would round them; yield whether it does."""
     matmul = torch.backends.mkldnn.matmul
     before = matmul.fp32_precision
@@ -48,13 +48,13 @@ def fast_products() -> Iterator[bool]:
         matmul.fp32_precision = before
 
 
-def training_products(device: str, compile_mode: str | None) -> contextlib.AbstractContextManager[object]:
+def matmul_backend(device: str, compile_mode: str | None) -> contextlib.AbstractContextManager[object]:
     """Return a context with oneDNN's products where they help: not on a GPU, nor on an Intel CPU.
 
     Meanwhile ``torch.get_float32_matmul_precision``, which torch.compile asks, raises over old and new switches.
     """
     helps = device == "cpu" and compile_mode is None and not is_intel_cpu()
-    return fast_products() if helps else contextlib.nullcontext()
+    return onednn_matmul() if helps else contextlib.nullcontext()
 
 
 def is_intel_cpu() -> bool:

@@ -79,7 +79,7 @@ def typed(command: str, arguments: Sequence[str]) -> str:
 def spawn(
     command: Sequence[str], log: Path | None = None, cwd: Path | None = None, alone: bool = False
 ) -> subprocess.Popen[Any]:
-    """Start a child that inherits the locks of :func:`one_at_a_time`; ``alone``: it is no rank of torchrun.
+    """Start a child that inherits the locks of :func:`lock_folder`; ``alone``: it is no rank of torchrun.
 
     Its output is appended to ``log``, a file and not a pipe, so that an orphan can still print.
     """
@@ -172,7 +172,7 @@ def end_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def one_at_a_time(folder: Path, what: str) -> Iterator[None]:
+def lock_folder(folder: Path, what: str) -> Iterator[None]:
     """Lock a folder; children inherit the lock, so that the child of a killed process keeps it until it has saved."""
     folder.mkdir(parents=True, exist_ok=True)
     # not filelock: that unlocks explicitly, which would take the lock from the children, too
