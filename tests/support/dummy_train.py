@@ -15,7 +15,9 @@ import time
 from pathlib import Path
 
 from umc.utils.distributed import ranks_from_env
+from umc.utils.io import write_json
 from umc.utils.process import end_with_parent
+from umc.utils.provenance import RUN_FILE
 
 
 def main() -> int:
@@ -28,7 +30,7 @@ def main() -> int:
     assert not ranks_from_env().several
     if options.resume:
         folder = Path(options.checkpoint).parent
-        record = json.loads((folder / "run.json").read_text())
+        record = json.loads((folder / RUN_FILE).read_text())
         first = int(Path(options.checkpoint).stem.split("_")[1]) + 1
     else:
         folder = Path(options.run_dir)
@@ -44,7 +46,7 @@ def main() -> int:
     for iteration in range(first, total):
         (folder / f"model_{iteration}.pt").write_text("weights")
         print(f"iteration {iteration + 1}/{total}: 100 env-steps/s, ETA 0:00:01", flush=True)
-        (folder / "run.json").write_text(json.dumps(record))
+        write_json(folder / RUN_FILE, record)
         if "agent.fail=1" in overrides:
             print("the robot has left the room", flush=True)
             return 1
@@ -52,10 +54,10 @@ def main() -> int:
             time.sleep(0.05)
         if stopped:
             record["status"] = "interrupted"
-            (folder / "run.json").write_text(json.dumps(record))
+            write_json(folder / RUN_FILE, record)
             return 143
     record |= {"status": "finished", "result": {"reward": float(record["seed"]), "episode_steps": 10.0}}
-    (folder / "run.json").write_text(json.dumps(record))
+    write_json(folder / RUN_FILE, record)
     return 0
 
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -19,8 +18,6 @@ import yaml
 from umc.training import train as launch
 from umc.training.sweep import parse_sweep, run_sweep, trainings_of
 from umc.utils.config import read_overrides, read_sweep_file
-from umc.utils.errors import UmcError
-from umc.utils.process import lock_folder
 
 DUMMY = Path(__file__).parents[1] / "support" / "dummy_train.py"
 STAGE1 = ["--task", "UMC-A1-Stage1", "--agent", "mlp"]
@@ -61,46 +58,43 @@ def wait_until_one_runs(folder):
         time.sleep(0.05)
 
 
-def jobs(name, *changes, task="UMC-A1-Stage2", agent="mlp", common=(), checkpoint=None):
-    options = argparse.Namespace(task=task, agent=agent, rl_library=None, checkpoint=checkpoint)
-    return trainings_of(read_sweep_file(name, read_overrides(changes, "sweep")), options, list(common))
+def trainings(name, *argv, task="UMC-A1-Stage2"):
+    options, common, changes = parse_sweep(["--sweep", name, "--task", task, "--agent", "mlp", *argv])
+    return trainings_of(read_sweep_file(name, read_overrides(changes, "sweep")), options, common)
 
 
 def test_an_ablation_trains_one_stage_1_for_each_seed():
-    all_jobs = jobs("ablation_ratio", "sweep.network=mlp", "sweep.seeds=[1,2]")
-    first, rest = all_jobs[:2], all_jobs[2:]
-    assert [(job.task, job.agent, job.seed) for job in first] == [("UMC-A1-Stage1", "mlp", seed) for seed in (1, 2)]
+    found = trainings("ablation_ratio", "sweep.network=mlp", "sweep.seeds=[1,2]")
+    first, rest = found[:2], found[2:]
+    assert [(one.task, one.agent, one.seed) for one in first] == [("UMC-A1-Stage1", "mlp", seed) for seed in (1, 2)]
     assert len(rest) == 7 * 2
-    assert all(job.after == first[job.seed - 1] for job in rest)
-    assert len({job.key for job in all_jobs}) == len(all_jobs)
+    assert all(one.after == first[one.seed - 1] for one in rest)
+    assert len({one.key for one in found}) == len(found)
 
 
-def test_what_starts_from_nothing_waits_for_nothing():
-    alone = jobs("ablation_paradigm", "sweep.network=mlp", "sweep.agents=[NETWORK_one_stage]")
-    assert [job.after for job in alone] == [None]
-    told = jobs("seeds", checkpoint="pretrained")
-    assert [(job.seed, job.after, job.checkpoint) for job in told] == [(seed, None, "pretrained") for seed in (1, 2, 3)]
+def test_no_stage_1_is_trained_for_runs_that_start_from_nothing_or_from_a_checkpoint():
+    alone = trainings("ablation_paradigm", "sweep.network=mlp", "sweep.agents=[NETWORK_one_stage]")
+    assert [one.after for one in alone] == [None]
+    given = trainings("seeds", "--checkpoint", "pretrained")
+    assert [(one.seed, one.after, one.arguments()[-1]) for one in given] == [(n, None, "pretrained") for n in (1, 2, 3)]
 
 
 def test_overrides_are_combined_and_reach_stage_1_where_they_hold():
-    rates, ratios = "agent.algorithm.learning_rate", "env.events.faults.params.num_joints"
-    all_jobs = jobs(
-        "seeds", "sweep.seeds=[1]", f"sweep.overrides.{rates}=[0.001,0.0003]", f"sweep.overrides.{ratios}=[[1,2],[2,4]]"
-    )
-    first = [job for job in all_jobs if job.task.endswith("1")]
-    assert [job.tokens for job in first] == [[f"{rates}=0.001"], [f"{rates}=0.0003"]]  # no faults there
-    assert [job.tokens for job in all_jobs[2:]] == [
-        [f"{rates}={rate}", f"{ratios}={joints}"] for rate in (0.001, 0.0003) for joints in ("[1,2]", "[2,4]")
+    rates, joints = "agent.algorithm.learning_rate", "env.events.faults.params.num_joints"
+    lists = (f"sweep.overrides.{rates}=[0.001,0.0003]", f"sweep.overrides.{joints}=[[1,2],[2,4]]")
+    found = trainings("seeds", "sweep.seeds=[1]", *lists, "physics=ovphysx", "--num_envs", "8")
+    assert all(one.common == ("physics=ovphysx", "--num_envs", "8") for one in found)
+    assert [one.tokens for one in found] == [
+        *([f"{rates}={rate}"] for rate in (0.001, 0.0003)),  # no faults in Stage 1
+        *([f"{rates}={rate}", f"{joints}={some}"] for rate in (0.001, 0.0003) for some in ("[1,2]", "[2,4]")),
     ]
 
 
 def test_a_longer_run_or_another_device_is_the_same_run():
-    names = {
-        jobs("seeds", common=common)[-1].key
-        for common in ([], ["--max_iterations", "10"], ["--max_iterations=20", "--device", "cpu"])
-    }
-    assert len(names) == 1
-    assert jobs("seeds", common=["--num_envs", "8"])[-1].key not in names
+    same = ([], ["--max_iterations", "10"], ["--max_iterations=20", "--device", "cpu"])
+    keys = {trainings("seeds", *argv)[-1].key for argv in same}
+    assert len(keys) == 1
+    assert trainings("seeds", "--num_envs", "8")[-1].key not in keys
 
 
 def test_everything_is_trained_once_and_may_be_prolonged(sweep, tmp_path, capsys):
@@ -164,6 +158,7 @@ def test_ctrl_c_lets_trainings_save_and_the_same_command_goes_on(sweep, tmp_path
         (["--resume"], "--resume does not go with --sweep"),
         (["--distributed"], "a run of a sweep is one process"),
         (["--jobs", "0"], "--jobs is 0"),
+        (["--max_iterations", "0"], "--max_iterations is 0"),
         (["--jobs", "2", "--ray", "2"], "give one of them"),
         (["--ray_address", "1.2.3.4:1"], "--ray_address needs --ray"),
         (["--checkpoint", "nowhere.pt"], "no checkpoint at nowhere.pt"),
@@ -206,26 +201,3 @@ def test_killed_it_leaves_no_training_behind_and_the_same_command_goes_on(sweep,
     assert sweep({"seeds": [1]}, *STAGE1, "agent.wait=1") == 0
     assert "resuming mlp, Stage 1, seed 1" in capsys.readouterr().out
     assert [(record["status"], record["starts"]) for record in records(tmp_path)] == [("finished", 2)]
-
-
-def test_a_second_start_of_the_same_sweep_is_refused(sweep, tmp_path, monkeypatch):
-    monkeypatch.setattr("umc.utils.process.LOCK_TIMEOUT_S", 0.3)
-    with (
-        lock_folder(tmp_path / "logs/sweeps/mine_UMC-A1-Stage1", "it"),
-        pytest.raises(UmcError, match="another process"),
-    ):
-        sweep({"seeds": [1]}, *STAGE1)
-
-
-def test_flags_of_a_sweep_need_one(capsys, tmp_path):
-    assert launch.main([*STAGE1, "--jobs", "2"]) == 2
-    assert "--jobs is for several trainings; give --sweep, too" in capsys.readouterr().err
-
-
-def test_tokens_are_shared_out():
-    options, common, changes = parse_sweep(
-        [*STAGE1, "--sweep", "seeds", "sweep.seeds=[1]", "physics=ovphysx", "--num_envs", "8"]
-    )
-    assert (options.task, options.sweep) == ("UMC-A1-Stage1", "seeds")
-    assert common == ["physics=ovphysx", "--num_envs", "8"]
-    assert changes == ["sweep.seeds=[1]"]

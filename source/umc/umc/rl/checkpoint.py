@@ -138,6 +138,11 @@ def checkpoints_in(run_folder: Path) -> list[Path]:
     return [path for _, path in sorted((int(match[1]), path) for match, path in found if match)]
 
 
+def iterations_of(checkpoint: Path) -> int:
+    """Return the iterations behind a checkpoint of :func:`checkpoints_in`, whose name counts them from 0."""
+    return int(checkpoint.stem.split("_")[1]) + 1
+
+
 def newest_checkpoint(experiment: Path) -> Path | None:
     """Return the last checkpoint of the experiment's run that wrote one most recently; None if there is none."""
     if not experiment.is_dir():

@@ -23,7 +23,7 @@ from typing import Any
 from prettytable import PrettyTable, TableStyle
 
 from umc.rl.agents import AGENTS
-from umc.rl.checkpoint import checkpoints_in
+from umc.rl.checkpoint import checkpoints_in, iterations_of
 from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task
 from umc.training.arguments import DEFAULT_AGENT, stage1_overrides
 from umc.utils import executor, process
@@ -31,7 +31,15 @@ from umc.utils.cli import FAILED, Parser, at_least_one
 from umc.utils.config import SweepFile, read_overrides, read_sweep_file
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, write_json
-from umc.utils.naming import LIBRARIES, entry_point, experiment_folder, experiment_name, stage1_task, task_parts
+from umc.utils.naming import (
+    LIBRARIES,
+    entry_point,
+    experiment_folder,
+    experiment_name,
+    library_of,
+    stage1_task,
+    task_parts,
+)
 from umc.utils.process import lock_folder, typed
 from umc.utils.provenance import FINISHED, RUN_FILE, read_progress, read_record
 
@@ -64,6 +72,8 @@ UNSUPPORTED_FLAGS = {
 class Training:
     """One training of a sweep."""
 
+    options: argparse.Namespace
+    """The sweep's own flags."""
     sweep: str
     task: str
     agent: str
@@ -72,17 +82,20 @@ class Training:
     varied: Mapping[str, Any]
     """Values of the overrides that tell it from the others, by key."""
     common: tuple[str, ...]
-    """Flags and overrides of all runs, as typed."""
-    checkpoint: str | None = None
-    """Checkpoint to start from, if one was given."""
+    """Further flags and overrides of all runs, as typed."""
     after: Training | None = None
     """Stage 1 whose weights it loads."""
 
     @property
+    def stage(self) -> int:
+        """1 or 2."""
+        return task_parts(self.task)[1]
+
+    @property
     def label(self) -> str:
         """Name in the table."""
-        stage = f"Stage {task_parts(self.task)[1]}"
-        return ", ".join([self.agent, stage, f"seed {self.seed}", *(f"{k}={v}" for k, v in self.varied.items())])
+        varied = [f"{key}={value}" for key, value in self.varied.items()]
+        return ", ".join([self.agent, f"Stage {self.stage}", f"seed {self.seed}", *varied])
 
     @property
     def tokens(self) -> list[str]:
@@ -92,54 +105,58 @@ class Training:
     @property
     def key(self) -> str:
         """Digest that identifies it; iterations and device do not count, since a run may be prolonged."""
-        parts = [self.task, self.agent, self.library, self.seed, self.tokens, _lasting(self.common), self.checkpoint]
+        parts = [self.task, self.agent, self.library, self.seed, self.tokens, self.common, self.options.checkpoint]
         parts.append(None if self.after is None else self.after.key)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:KEY_LENGTH]
 
-    def folder(self, logs: Path) -> Path:
-        """Return its run folder, which exists from its first start on."""
-        robot, stage = task_parts(self.task)
-        experiment = experiment_folder(logs, experiment_name(robot, self.agent, stage), self.library)
-        return experiment / f"{self.sweep}-{self.key}"
+    @property
+    def folder(self) -> Path:
+        """Its run folder, which exists from its first start on."""
+        experiment = experiment_name(task_parts(self.task)[0], self.agent, self.stage)
+        return experiment_folder(self.options.logs, experiment, self.library) / f"{self.sweep}-{self.key}"
 
-    def record(self, logs: Path) -> dict[str, Any]:
-        """Return its ``run.json``; empty before its first start."""
-        folder = self.folder(logs)
-        return read_record(folder) if (folder / RUN_FILE).is_file() else {}
+    @property
+    def record(self) -> dict[str, Any]:
+        """Its ``run.json``; empty before its first start."""
+        return read_record(self.folder) if (self.folder / RUN_FILE).is_file() else {}
 
-    def last_checkpoint(self, logs: Path) -> Path | None:
-        """Return its last checkpoint; None if there is none yet."""
-        return (checkpoints_in(self.folder(logs)) or [None])[-1]
+    @property
+    def last_checkpoint(self) -> Path | None:
+        """Its last checkpoint; None if there is none yet."""
+        return (checkpoints_in(self.folder) or [None])[-1]
 
-    def iterations(self, logs: Path) -> int | None:
-        """Return the iterations behind its last checkpoint; None if there is none yet."""
-        last = self.last_checkpoint(logs)
-        return None if last is None else int(last.stem.split("_")[1]) + 1
+    @property
+    def iterations(self) -> int | None:
+        """Iterations behind its last checkpoint; None if there is none yet."""
+        last = self.last_checkpoint
+        return None if last is None else iterations_of(last)
 
-    def done(self, logs: Path) -> bool:
-        """Return whether it has all the iterations that are asked for."""
-        record, iterations = self.record(logs), self.iterations(logs)
+    @property
+    def done(self) -> bool:
+        """Whether it has all the iterations that are asked for."""
+        record, iterations = self.record, self.iterations
         if not record or iterations is None:
             return False
-        asked, total = _value_of("--max_iterations", self.common), record["max_iterations"]
+        total = record["max_iterations"]
         # one that died between its last checkpoint and the last change of its record has nothing left to train
         ended = record.get("status") == FINISHED or iterations >= total
-        return ended and total >= int(asked or 0)
+        return ended and total >= (self.options.max_iterations or 0)
 
-    def arguments(self, logs: Path) -> list[str]:
+    def arguments(self) -> list[str]:
         """Return the arguments of ``train.py`` that start or resume it."""
-        same = ["--task", self.task, "--agent", entry_point(self.agent, self.library), "--logs", str(logs)]
-        last = self.last_checkpoint(logs)
+        options, last = self.options, self.last_checkpoint
+        arguments = ["--task", self.task, "--agent", entry_point(self.agent, self.library)]
+        for flag in ("logs", "max_iterations", "device"):
+            if (value := getattr(options, flag)) is not None:
+                arguments += [f"--{flag}", str(value)]
+        arguments += self.common
         if last is not None:
-            return [*same, *self.common, "--resume", "--checkpoint", str(last)]
-        own = ["--seed", str(self.seed), "--run_dir", str(self.folder(logs)), *self.common, *self.tokens]
-        start = self.checkpoint
-        if self.after is not None:
-            found = self.after.last_checkpoint(logs)
-            if found is None:
-                raise UmcError(f"the Stage 1 of {self.label} has no checkpoint; start the sweep again")
-            start = str(found)
-        return [*same, *own, *([] if start is None else ["--checkpoint", start])]
+            return [*arguments, "--resume", "--checkpoint", str(last)]
+        arguments += ["--seed", str(self.seed), "--run_dir", str(self.folder), *self.tokens]
+        start = options.checkpoint if self.after is None else self.after.last_checkpoint
+        if self.after is not None and start is None:
+            raise UmcError(f"the Stage 1 of {self.label} has no checkpoint; start the sweep again")
+        return [*arguments, *([] if start is None else ["--checkpoint", str(start)])]
 
 
 def run_sweep(argv: Sequence[str]) -> int:
@@ -148,13 +165,12 @@ def run_sweep(argv: Sequence[str]) -> int:
     sweep = read_sweep_file(options.sweep, read_overrides(changes, "sweep"))
     trainings = trainings_of(sweep, options, common)
     folder = options.logs / "sweeps" / f"{sweep.name}_{trainings[-1].task}"
-    device = _value_of("--device", common)
     with lock_folder(folder, f"the sweep in {folder}"), contextlib.ExitStack() as stack:
         if options.ray is None:
-            workers: executor.Executor = executor.LocalExecutor(options.jobs, device)
+            workers: executor.Executor = executor.LocalExecutor(options.jobs, options.device)
         else:
-            workers = stack.enter_context(executor.ray_executor(options.ray, options.ray_address, device))
-        return Sweep(trainings, options.logs, folder, workers).run()
+            workers = stack.enter_context(executor.ray_executor(options.ray, options.ray_address, options.device))
+        return Sweep(trainings, folder, workers).run()
 
 
 def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], list[str]]:
@@ -166,6 +182,8 @@ def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
     add("--agent", default=DEFAULT_AGENT)
     add("--rl_library", choices=LIBRARIES)
     add("--checkpoint")
+    add("--max_iterations", type=int)
+    add("--device")
     add("--logs", type=Path, default=Path("logs"))
     add("--jobs", type=int)
     add("--ray", type=int)
@@ -175,8 +193,8 @@ def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
         why = UNSUPPORTED_FLAGS.get(token.split("=")[0])
         if why is not None:
             raise UmcError(f"{token.split('=')[0]} does not go with --sweep: {why}")
-    at_least_one(options.jobs, "--jobs")
-    at_least_one(options.ray, "--ray")
+    for flag in ("jobs", "ray", "max_iterations"):
+        at_least_one(getattr(options, flag), f"--{flag}")
     if options.ray is not None and options.jobs is not None:
         raise UmcError("--jobs is for this machine, --ray for a cluster; give one of them")
     if options.ray_address is not None and options.ray is None:
@@ -198,18 +216,18 @@ def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence
     rest: list[Training] = []
     agents, seeds = sweep.agent_names or [options.agent], sweep.seeds or [DEFAULT_SEED]
     for name, seed, values in itertools.product(agents, seeds, itertools.product(*sweep.overrides.values())):
-        _, spec = checked_agent(name, task, options.rl_library)
+        agent, spec = checked_agent(name, task, options.rl_library)
         varied = dict(zip(sweep.overrides, values, strict=True))
-        library = options.rl_library or LIBRARIES[0]
-        training = Training(sweep.name, task, spec.name, library, seed, varied, tuple(common), options.checkpoint)
-        if task_parts(task)[1] == 2 and spec.stage1 is not None and options.checkpoint is None:
+        library = library_of(agent) or LIBRARIES[0]
+        training = Training(options, sweep.name, task, spec.name, library, seed, varied, tuple(common))
+        if training.stage == 2 and spec.stage1 is not None and options.checkpoint is None:
             kept = set(stage1_overrides(training.tokens))
             before = dataclasses.replace(
                 training,
                 task=stage1_task(task),
                 agent=AGENTS[spec.stage1].name,
                 varied={key: value for key, value in varied.items() if f"{key}={_written(value)}" in kept},
-                common=tuple(stage1_overrides(list(common))),
+                common=tuple(stage1_overrides(common)),
             )
             training = dataclasses.replace(training, after=first.setdefault(before.key, before))
         rest.append(training)
@@ -219,15 +237,14 @@ def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence
 class Sweep:
     """Trainings, each after the Stage 1 that it needs, their progress, and the workers that run them."""
 
-    def __init__(self, trainings: list[Training], logs: Path, folder: Path, workers: executor.Executor) -> None:
-        self.trainings, self.logs, self.folder, self.workers = trainings, logs, folder, workers
-        self.waiting = [training for training in trainings if not training.done(logs)]
-        self.running: dict[int, tuple[Training, executor.Running]] = {}
-        """By slot."""
+    def __init__(self, trainings: list[Training], folder: Path, workers: executor.Executor) -> None:
+        self.trainings, self.folder, self.workers = trainings, folder, workers
+        self.waiting = [training for training in trainings if not training.done]
+        self.running: dict[int, tuple[Training, executor.Running, float]] = {}
+        """By slot: a training, its process, and when it was started."""
         self.codes: dict[str, int] = {}
         """How trainings of this start ended, by key."""
         self.durations: list[float] = []
-        self.started: dict[str, float] = {}
 
     def run(self) -> int:
         """Train what is missing, print the table, and return the exit status."""
@@ -242,7 +259,7 @@ class Sweep:
         if signals:
             print("stopped; trainings have saved, the same command resumes", flush=True)
             return 128 + signals[0]
-        return 0 if all(training.done(self.logs) for training in self.trainings) else FAILED
+        return 0 if all(training.done for training in self.trainings) else FAILED
 
     def _work(self, signals: list[int]) -> None:
         printed = time.monotonic()
@@ -262,32 +279,33 @@ class Sweep:
             if training is None:
                 continue
             self.waiting.remove(training)
-            verb = "resuming" if training.last_checkpoint(self.logs) else "starting"
+            verb = "resuming" if training.last_checkpoint else "starting"
             print(f"{verb} {training.label}", flush=True)
-            work = executor.Job((*process.UMC, "train", *training.arguments(self.logs)), log=self.log(training))
-            self.started[training.key] = time.monotonic()
-            self.running[slot] = (training, self.workers.start(work, slot))
+            log = self.folder / f"{training.key}.log"
+            job = executor.Job((*process.UMC, "train", *training.arguments()), log=log)
+            self.running[slot] = (training, self.workers.start(job, slot), time.monotonic())
 
     def _next(self) -> Training | None:
         """Return the next training that can start."""
         # the last checkpoint is written before the record is
-        ending = {training.key for training, _ in self.running.values()}
+        ending = {training.key for training, *_ in self.running.values()}
         for training in list(self.waiting):
-            if training.after is not None and self.codes.get(training.after.key, 0) != 0:
+            before = training.after
+            if before is not None and self.codes.get(before.key, 0) != 0:
                 self.waiting.remove(training)
                 self.codes[training.key] = FAILED
                 print(f"left out {training.label}: its Stage 1 failed", flush=True)
-            elif training.after is None or (training.after.key not in ending and training.after.done(self.logs)):
+            elif before is None or (before.key not in ending and before.done):
                 return training
         return None
 
     def _collect(self) -> None:
-        for slot, (training, child) in list(self.running.items()):
+        for slot, (training, child, started) in list(self.running.items()):
             if (result := child.poll()) is None:
                 continue
             del self.running[slot]
             self.codes[training.key] = result.code
-            seconds = time.monotonic() - self.started[training.key]
+            seconds = time.monotonic() - started
             if result.code == 0:
                 self.durations.append(seconds)
                 print(f"done in {_hours(seconds)}: {training.label}", flush=True)
@@ -297,7 +315,7 @@ class Sweep:
 
     def _stop(self) -> None:
         print("stopping; trainings save first ...", flush=True)
-        for _, child in self.running.values():
+        for _, child, _ in self.running.values():
             child.stop()
         while self.running:
             self._collect()
@@ -311,8 +329,8 @@ class Sweep:
             seconds = left * sum(self.durations) / len(self.durations) / self.workers.count
             eta = f", ETA about {_hours(seconds)}"
         print(f"{done} trained, {len(self.running)} running, {len(self.waiting)} waiting{eta}", flush=True)
-        for training, _ in self.running.values():
-            if progress := read_progress(training.folder(self.logs)):
+        for training, *_ in self.running.values():
+            if progress := read_progress(training.folder):
                 of, eta = f"{progress['iteration']}/{progress['iterations']}", _hours(progress["eta_s"])
                 print(f"  {training.label}: iteration {of}, ETA {eta}", flush=True)
 
@@ -322,35 +340,27 @@ class Sweep:
         with atomic_write(self.folder / TABLE) as file:
             file.write(f"{table}\n".encode())
         print(f"{table}\ntable: {self.folder / TABLE}")
-        last = [
-            str(training.last_checkpoint(self.logs))
-            for training in self.trainings
-            if task_parts(training.task)[1] == 2 and training.done(self.logs)
-        ]
-        if last:
-            print("compare them: " + typed("evaluate", ["--checkpoint", *last]), flush=True)
+        stage2 = [training for training in self.trainings if training.stage == 2 and training.done]
+        if stage2:
+            paths = [str(training.last_checkpoint) for training in stage2]
+            print("compare them: " + typed("evaluate", ["--checkpoint", *paths]), flush=True)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return what is known of each training."""
         return [self._row(training) for training in self.trainings]
 
     def _row(self, training: Training) -> dict[str, Any]:
-        record = training.record(self.logs)
-        checkpoint = training.last_checkpoint(self.logs)
-        status = record.get("status", "not started")
-        if self.codes.get(training.key, 0) not in (0, 130, 143) and status != FINISHED:
+        record, checkpoint = training.record, training.last_checkpoint
+        status, result = record.get("status", "not started"), record.get("result") or {}
+        if self.codes.get(training.key, 0) not in (0, *process.STOPPED) and status != FINISHED:
             status = "failed"
         return {
             "training": training.label,
             "status": status,
-            "iterations": training.iterations(self.logs),
-            **{name: (record.get("result") or {}).get(name) for name in ("reward", "episode_steps")},
+            "iterations": training.iterations,
+            **{name: result.get(name) for name in ("reward", "episode_steps")},
             "checkpoint": None if checkpoint is None else str(checkpoint),
         }
-
-    def log(self, training: Training) -> Path:
-        """Return the file with a training's output."""
-        return self.folder / f"{training.key}.log"
 
     def _write(self) -> None:
         write_json(self.folder / STATE, {"trainings": self.rows()})
@@ -366,29 +376,6 @@ def table_of(rows: Sequence[dict[str, Any]]) -> str:
     table.set_style(TableStyle.MARKDOWN)
     table.add_rows([[text(value) for value in row.values()] for row in rows])
     return table.get_string()
-
-
-def _lasting(common: Sequence[str]) -> list[str]:
-    """Return those of the common arguments that make another run of it."""
-    skip, kept = False, []
-    for token in common:
-        if skip:
-            skip = False
-        elif token in ("--max_iterations", "--device"):
-            skip = True
-        elif not token.startswith(("--max_iterations=", "--device=")):
-            kept.append(token)
-    return kept
-
-
-def _value_of(flag: str, tokens: Sequence[str]) -> str | None:
-    """Return the value of a flag among tokens."""
-    for place, token in enumerate(tokens):
-        if token == flag and place + 1 < len(tokens):
-            return tokens[place + 1]
-        if token.startswith(f"{flag}="):
-            return token.split("=", 1)[1]
-    return None
 
 
 def _written(value: Any) -> str:
