@@ -160,7 +160,7 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
     disable_training_randomization(session.env_cfg, protocol.command, options.num_envs, protocol.steps, protocol.seed)
     set_faults(session.env_cfg, protocol)
     rounds = []
-    with running(session) as (env, policy):
+    with running(session) as (env, (policy,)):
         feet = rollout.feet_of(session.env_cfg)
         rollout.run_faults(env, policy, protocol, feet=feet)  # compiles what is compiled at first use
         for _ in range(options.rounds):

@@ -1,11 +1,18 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the robots really meet in an evaluation: no noise, one command, the scenario that their env was dealt."""
+"""Conditions of an evaluation: no noise, one command, the assigned scenario, and ground that depends on the robot."""
 
 from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+import torch
+from umc.evaluation.conditions import TRACKS, set_track, tracks_of
+from umc.evaluation.protocol import Setting, protocol_for
+from umc.evaluation.study import EnvAssignment, assign_envs
+from umc.terrains import FLAT_GROUND_CFG, perlin_tracks
+from umc.terrains.tracks import needed_grid
+from umc.utils.errors import UmcError
 
 STEPS = 9
 ONSETS = (4, 6)
@@ -33,7 +40,7 @@ def evaluate_g1(physics, folder):
     protocol = replace(protocol_for("g1"), settings=tuple(Setting(3, onset) for onset in ONSETS), steps=STEPS)
     disable_training_randomization(session.env_cfg, (0.5, 0.0, 0.0), ENVS, STEPS, 3)
     set_faults(session.env_cfg, protocol)
-    with running(session) as (env, policy):
+    with running(session) as (env, (policy,)):
         assignment = assign_envs(protocol, ENVS)
         obs = reset_batch(env, protocol, assignment)
         state = fault_state(env)
@@ -94,3 +101,44 @@ def test_what_the_robots_meet_in_an_evaluation(run_engine, tmp_path):
     assert met["joints moved"]
     assert met["spread"] > 1e-3
     assert max(met["moved"].values()) < 1e-4
+
+
+def test_the_ground_under_a_robot_depends_on_its_setting_and_member_only():
+    from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+
+    protocol = protocol_for("a1")
+    grounds = []
+    for num_envs in (24, 100):
+        cfg = A1Stage2EnvCfg()
+        cfg.scene.num_envs = num_envs
+        cfg.scene.terrain = perlin_tracks(**protocol.track, seeds=1)
+        set_track(cfg, protocol)
+        grounds.append(needed_grid(cfg.scene.terrain.replace(num_envs=num_envs)))
+    small, large = grounds
+    assert [small.seed_of(column) for column in range(6)] == [100, 25, 75] * 2
+    assert small.num_cols == large.num_cols == TRACKS
+    assert small.num_rows == large.num_rows
+    # 750 steps of 0.02 s at 0.5 m/s are 7.5 m
+    assert small.num_rows * small.size[0] > 1.5 * 7.5
+    assignment = assign_envs(protocol, 200)
+    tracks = tracks_of(protocol, assignment)
+    seeds = [small.seed_of(column) for column in tracks.tolist()]
+    assert seeds == [protocol.cells[cell][0].perlin_seed for cell in assignment.cell.tolist()]
+    place = torch.arange(len(tracks)).flip(0)
+    other = EnvAssignment(assignment.cell[place], assignment.member[place], assignment.onset[place])
+    assert torch.equal(tracks_of(protocol, other), tracks[place])
+    assert set(tracks.tolist()) == set(range(TRACKS))
+
+
+def test_flat_ground_stays_flat_and_too_many_terrain_seeds_are_refused():
+    from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+
+    protocol = protocol_for("a1")
+    cfg = A1Stage2EnvCfg()
+    cfg.scene.terrain = FLAT_GROUND_CFG
+    set_track(cfg, protocol)
+    assert cfg.scene.terrain is FLAT_GROUND_CFG
+    cfg.scene.terrain = perlin_tracks(**protocol.track, seeds=1)
+    many = tuple(Setting(1, onset, onset) for onset in range(75, 75 + TRACKS + 1))
+    with pytest.raises(UmcError, match="13 terrain seeds; at most 12"):
+        set_track(cfg, replace(protocol, settings=many))

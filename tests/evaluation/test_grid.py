@@ -1,36 +1,26 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sweeps become protocols, find their policies, and run in shares wherever."""
+"""Sweeps become protocols and find their policies."""
 
-import os
-import subprocess
-import sys
 from collections import Counter
-from dataclasses import replace
-from importlib.resources import files
 
 import pytest
 import torch
 import yaml
 from fresh_policy import write_fresh
-from umc.evaluation.grid import read_sweep
+from umc.evaluation.grid import apply_grid, trained_policies
 from umc.evaluation.protocol import protocol_for
-from umc.evaluation.ray_cluster import check_address
 from umc.faults import FaultCases, JointLimits
 from umc.robots import A1_JOINTS
-from umc.utils.config import merged, read_overrides
+from umc.utils.config import config_names, merged, read_overrides, read_sweep_file
 from umc.utils.errors import UmcError
-
-SWEEPS = sorted(
-    entry.name.removesuffix(".yaml")
-    for entry in (files("umc") / "config" / "sweeps").iterdir()
-    if entry.name.endswith(".yaml")
-)
+from umc.utils.executor import check_address
 
 
-def grid(name, joints=A1_JOINTS, **overrides):
-    sweep = read_sweep(name, overrides)
-    return sweep.apply(protocol_for("a1", sweep.scenarios, name=sweep.protocol), joints)
+def grid(name, quick=False, **changes):
+    sweep = read_sweep_file(name, changes)
+    protocol = protocol_for("a1", sweep.scenarios, name=sweep.protocol or "umc_paper")
+    return apply_grid(sweep, protocol.quick() if quick else protocol, A1_JOINTS, quick)
 
 
 def test_the_grid_is_every_combination():
@@ -61,10 +51,8 @@ def test_groups_of_joints_fail_together():
     assert [case["num_joints"] for case in protocol.cases()[:: len(protocol.scenarios)]] == [(2, 2), (1, 1)]
 
 
-@pytest.mark.parametrize("name", SWEEPS)
+@pytest.mark.parametrize("name", config_names("sweep"))
 def test_every_sweep_that_comes_with_umc_can_be_read(name):
-    sweep = read_sweep(name)
-    assert sweep.name == name
     protocol = grid(name)
     assert protocol.name == name
     limits = JointLimits(*(torch.full((12,), value) for value in (-1.0, 1.0, 33.5, 21.0)))
@@ -72,29 +60,27 @@ def test_every_sweep_that_comes_with_umc_can_be_read(name):
 
 
 def test_a_quick_sweep_is_small():
-    sweep = read_sweep("severity_joint_onset")
-    protocol = sweep.apply(protocol_for("a1", sweep.scenarios).quick(), A1_JOINTS, quick=True)
+    protocol = grid("severity_joint_onset", quick=True)
     assert len(protocol.settings) == 2 * 2
     assert {setting.onset for setting in protocol.settings} == {10}
 
 
 def test_an_ablation_finds_the_last_run_of_every_seed(tmp_path):
-    sweep = read_sweep("ablation_mask_value", {"network": "mlp", "agents": ["NETWORK", "NETWORK_mask_100"]})
+    def found(*agents):
+        sweep = read_sweep_file("ablation_mask_value", {"network": "mlp", "agents": list(agents)})
+        return trained_policies(sweep, "a1", tmp_path)
+
     runs = {}
     for agent, seeds in (("mlp", (2, 1, 1)), ("mlp_mask_100", (5,))):
         for number, seed in enumerate(seeds):
             folder = tmp_path / "rsl_rl" / f"umc_a1_{agent}_stage2" / f"2026-01-0{number + 1}_00-00-00"
             runs[agent, number] = write_fresh(folder, seed=seed)
-    assert sweep.checkpoints("a1", tmp_path) == [
-        str(runs[key]) for key in (("mlp", 2), ("mlp", 0), ("mlp_mask_100", 0))
-    ]
-    whole = read_sweep("ablation_mask_value", {"network": "mlp"})
-    with pytest.raises(
-        UmcError, match=r"no trained mlp_mask_minus_100 of a1.*--task UMC-A1-Stage2 --agent mlp_mask_mi"
-    ):
-        whole.checkpoints("a1", tmp_path)
+    expected = (("mlp", 2), ("mlp", 0), ("mlp_mask_100", 0))
+    assert found("NETWORK", "NETWORK_mask_100") == [str(runs[key]) for key in expected]
+    with pytest.raises(UmcError, match=r"no trained mlp_mask_minus_100 of a1.*--task UMC-A1-Stage2 --agent mlp_mask_m"):
+        found("NETWORK", "NETWORK_mask_minus_100")
     with pytest.raises(UmcError, match="unknown agent lstm"):
-        replace(sweep, agents=("lstm",)).checkpoints("a1", tmp_path)
+        found("lstm")
 
 
 @pytest.mark.parametrize(
@@ -102,8 +88,8 @@ def test_an_ablation_finds_the_last_run_of_every_seed(tmp_path):
     [
         ({"grid": {}}, "name is missing"),
         ({"name": "x", "gird": {}}, "unknown key gird; did you mean grid"),
-        ({"name": "x", "grid": {"joint": []}}, r"unknown grid\.joint"),
-        ({"name": "x", "grid": {"joints": "all"}}, "'each' or a list"),
+        ({"name": "x", "grid": {"joint": []}}, "grid: unknown key joint; did you mean joints"),
+        ({"name": "x", "grid": {"joints": "all"}}, "give 'each', or a list"),
         ({"name": "x", "grid": {"joints": ["FL_knee"]}}, "no joint FL_knee"),
         ({"name": "x", "grid": {"onset": []}}, r"grid\.onset"),
         ({"name": "x", "grid": {"onset": [750]}}, "onset 750 must lie between"),
@@ -139,41 +125,3 @@ def test_overrides_go_down_into_trees():
 def test_a_cluster_that_does_not_answer_is_refused_at_once(address, words):
     with pytest.raises(UmcError, match=words):
         check_address(address)
-
-
-# Two workers of a Ray on this machine: each gets bytes, simulates in a process of its own and gives back bytes.
-WORKERS = """
-import sys
-from pathlib import Path
-from umc.evaluation.batches import Batches
-from umc.evaluation import compare, ray_cluster
-from umc.cli import evaluate as main
-from umc.evaluation.session import prepare
-from umc.training.command_line import parse
-argv = sys.argv[1:]
-options, overrides = parse(argv, main.add_arguments, ("protocol", "sweep"))
-session = prepare(options, ["physics=ovphysx", "env.scene.terrain=flat"], 2)
-protocol = main._protocol(session, None, {})
-comparison = compare.Comparison(session, protocol, options.num_envs, options.episodes, options.out)
-units = comparison.missing()
-assert len(units) == 3
-arguments = main.worker_arguments(session, argv)
-ray_cluster.simulate_on_ray(comparison, units, arguments)
-assert not comparison.missing()
-study = comparison.study()
-assert study.policies[0].run.cell.tolist() == list(range(8)) * 3
-stale = ray_cluster.run_share({**ray_cluster._job(comparison, arguments), "code": "other"})
-assert "another version of umc" in stale["error"]
-"""
-
-
-@pytest.mark.engine
-def test_shares_of_workers_make_the_whole(tmp_path):
-    path = write_fresh(tmp_path)
-    arguments = ["--checkpoint", str(path), "physics=ovphysx", "env.scene.terrain=flat"]
-    arguments += ["--quick", "--num_envs", "8", "--episodes", "3"]
-    # ovphysx starts fastest; Ray's own limit on its start is too short for a busy machine
-    command = [sys.executable, "-c", WORKERS, *arguments, "--ray", "2", "--out", str(tmp_path / "out")]
-    env = {**os.environ, "RAY_raylet_start_wait_time_s": "400"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=580, check=False, env=env)
-    assert done.returncode == 0, done.stderr[-3000:]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from umc.evaluation.candidates import names_ground
+from umc.evaluation.checkpoints import names_ground
 from umc.evaluation.study import STUDY, Study, load_study
 from umc.rl.agents import agent_spec
 from umc.rl.checkpoint import TERRAIN_KEY, CheckpointInfo, checkpoint_info, read_checkpoint, trained_terrain

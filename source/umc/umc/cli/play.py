@@ -83,7 +83,7 @@ def show(session: Session, protocol: Protocol, endless: bool) -> int:
         session.env_cfg, protocol.command, session.options.num_envs or 1, protocol.steps, protocol.seed
     )
     set_faults(session.env_cfg, protocol)
-    with running(session) as (env, policy):
+    with running(session) as (env, (policy,)):
         print("press Ctrl-C to end", flush=True)
         while True:
             obs = reset_batch(env, protocol)

@@ -115,7 +115,7 @@ def read_sheet(policy: str | None) -> tuple[dict[str, Any], Path]:
 def _healthy(
     options: argparse.Namespace, sheet: dict[str, Any], description: Path, robot: str, out: Path, argv: list[str]
 ) -> int:
-    from umc.cli.evaluate import GAIT
+    from umc.evaluation.gait import GAIT
     from umc.evaluation.protocol import Setting, protocol_for
     from umc.evaluation.report import gait_report, gait_table
     from umc.sim2sim.rollout import run_rollout

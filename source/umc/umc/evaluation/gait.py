@@ -12,6 +12,9 @@ import torch
 
 from umc.evaluation.metrics import Step
 
+GAIT = "gait.json"
+"""Report of a healthy gait."""
+
 STANDING_SPEED = 0.1
 """A robot whose mean forward speed is below this is counted as standing still [m/s]."""
 

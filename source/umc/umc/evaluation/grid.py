@@ -1,89 +1,59 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sweeps as data: grids of severity, joint and onset, and the policies of an ablation; files in ``config/sweeps``."""
+"""Sweeps of evaluations: grids of severity, joint and onset, and the policies of an ablation (``config/sweeps``)."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from umc.evaluation.protocol import DEFAULT_PROTOCOL, Protocol, Setting
-from umc.utils.config import read_sweep_file
+from umc.evaluation.protocol import Protocol, Setting
+from umc.utils.config import EACH, SweepFile, SweepGrid
 from umc.utils.errors import UmcError
 
-EACH = "each"
-"""Stands in ``grid.joints`` for every joint of the robot, one at a time."""
 
-_GRID_KEYS = {"seed", "onset", "joints", "severity"}
+def apply_grid(sweep: SweepFile, protocol: Protocol, joint_names: Sequence[str], quick: bool = False) -> Protocol:
+    """Return a protocol under the sweep's name, with a setting for every combination of its grid.
+
+    Args:
+        sweep: Without a grid, the protocol's settings stay.
+        protocol: Its first setting holds what the grid does not vary.
+        joint_names: Joints of the robot.
+        quick: Whether to keep the protocol's onset and two values of everything else.
+
+    Raises:
+        UmcError: If the robot has no such joint.
+    """
+    named = replace(protocol, name=sweep.name)
+    if sweep.grid is None:
+        return named
+    first, grid = protocol.settings[0], sweep.grid
+    onsets = [first.onset] if quick or grid.onset is None else grid.onset
+    axes = [grid.seed or [first.seed], onsets, grid.severity or [{}], _joints(sweep.name, grid, joint_names)]
+    settings = [
+        Setting(seed, onset, first.perlin_seed, joints, severity)
+        for seed, onset, severity, joints in itertools.product(*(axis[:2] if quick else axis for axis in axes))
+    ]
+    return replace(named, settings=tuple(settings))
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """What a sweep changes of a protocol, and which policies it compares."""
+def _joints(name: str, grid: SweepGrid, joint_names: Sequence[str]) -> list[tuple[str, ...] | None]:
+    """Return groups of joints that fail together."""
+    if grid.joints is None:
+        return [None]
+    values = joint_names if grid.joints == EACH else grid.joints
+    groups = [(value,) if isinstance(value, str) else tuple(value) for value in values]
+    for joint in itertools.chain.from_iterable(groups):
+        if joint not in joint_names:
+            raise UmcError(f"sweep {name}: grid.joints: no joint {joint}; it has {', '.join(joint_names)}")
+    return [*groups]
 
-    name: str
-    protocol: str = DEFAULT_PROTOCOL
-    """Name or path of the protocol that holds everything else."""
-    scenarios: tuple[int | str, ...] | None = None
-    """Scenarios of the grid; the protocol's if None."""
-    episodes: int | None = None
-    """Robots of each cell; as many as fit if None."""
-    grid: Mapping[str, Any] | None = None
-    """Lists ``seed``, ``onset``, ``joints`` and ``severity``; every combination is a setting. None: the protocol's."""
-    agents: tuple[str, ...] = ()
-    """Agents whose trained policies are compared where no checkpoint is given."""
 
-    def apply(self, protocol: Protocol, joint_names: Sequence[str], quick: bool = False) -> Protocol:
-        """Put the grid into a protocol."""
-        named = replace(protocol, name=self.name)
-        if self.grid is None:
-            return named
-        first = protocol.settings[0]
-        axes = [
-            self._axis("seed", [first.seed]),
-            self._axis("onset", [first.onset]),
-            self._axis("severity", [{}]),
-            self._joints(joint_names),
-        ]
-        if quick:
-            axes[1] = [first.onset]
-            axes = [axis[:2] for axis in axes]
-        settings = tuple(
-            Setting(seed, onset, first.perlin_seed, joints, severity)
-            for seed, onset, severity, joints in itertools.product(*axes)
-        )
-        return replace(named, settings=settings)
-
-    def _axis(self, name: str, default: list[Any]) -> list[Any]:
-        values = (self.grid or {}).get(name, default)
-        kind = Mapping if name == "severity" else int
-        if not isinstance(values, list) or not values or not all(isinstance(value, kind) for value in values):
-            wanted = "mappings such as {rom: 0.3}" if name == "severity" else "numbers"
-            raise UmcError(f"grid.{name} of sweep {self.name} must be a list of {wanted}")
-        return values
-
-    def _joints(self, joint_names: Sequence[str]) -> list[tuple[str, ...] | None]:
-        values = (self.grid or {}).get("joints")
-        if values is None:
-            return [None]
-        if values == EACH:
-            return [(name,) for name in joint_names]
-        if not isinstance(values, list) or not values:
-            raise UmcError(f"grid.joints of sweep {self.name} must be '{EACH}' or a list of joints or lists of joints")
-        groups = [(value,) if isinstance(value, str) else tuple(value) for value in values]
-        for name in itertools.chain.from_iterable(groups):
-            if name not in joint_names:
-                raise UmcError(f"grid.joints of sweep {self.name}: no joint {name}; it has {', '.join(joint_names)}")
-        return list(groups)
-
-    def checkpoints(self, robot: str, logs: Path) -> list[str]:
-        """Trained policies of the sweep's agents: of each training seed the run that was written last."""
-        if not self.agents:
-            raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
-        return [str(path) for agent in self.agents for path in _trained(agent, robot, logs)]
+def trained_policies(sweep: SweepFile, robot: str, logs: Path) -> list[str]:
+    """Return checkpoints of a sweep's agents: of each training seed the last one of the newest run."""
+    return [str(path) for agent in sweep.agent_names for path in _trained(agent, robot, logs)]
 
 
 def _trained(agent: str, robot: str, logs: Path) -> list[Path]:
@@ -107,19 +77,3 @@ def _trained(agent: str, robot: str, logs: Path) -> list[Path]:
             " or leave it out with sweep.agents=[...]"
         )
     return [newest[seed] for seed in sorted(newest)]
-
-
-def read_sweep(name: str, overrides: Mapping[str, Any] | None = None) -> Sweep:
-    """Read a sweep for evaluation."""
-    file = read_sweep_file(name, overrides or {})
-    if wrong := sorted(set(file.grid or {}) - _GRID_KEYS):
-        known = ", ".join(sorted(_GRID_KEYS))
-        raise UmcError(f"sweep {file.name}: unknown grid.{', grid.'.join(wrong)}; its grid can have {known}")
-    return Sweep(
-        name=file.name,
-        protocol=file.protocol or DEFAULT_PROTOCOL,
-        scenarios=None if file.scenarios is None else tuple(file.scenarios),
-        episodes=file.episodes,
-        grid=file.grid,
-        agents=tuple(file.agent_names),
-    )

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.evaluation.candidates import (
-    Candidate,
+from umc.evaluation.checkpoints import (
+    Checkpoint,
     engine_override,
     ground_override,
     interface_overrides,
-    read_candidates,
+    read_checkpoints,
 )
 from umc.rl.checkpoint import CheckpointInfo, require_match
 from umc.rl.pretrained import is_pretrained
@@ -29,82 +29,86 @@ if TYPE_CHECKING:
     from umc.rl.policy import LoadedPolicy
 
 
+AS_EVALUATED = {
+    "action": "mean (no exploration noise)",
+    "noise": "off",
+    "pushes": "off",
+    "randomised": "starts and physics, as in training",
+}
+"""What reports say about every evaluation."""
+
+
 @dataclass
 class Session:
-    """Checkpoints and the task they run in; nothing runs yet."""
+    """Checkpoints and their task, before the simulation starts."""
 
     options: argparse.Namespace
-    candidates: tuple[Candidate, ...]
-    """One or several of the same robot."""
+    checkpoints: tuple[Checkpoint, ...]
+    """All of the same robot."""
     task: str
     """Gym id."""
     env_cfg: Any
     """Env cfg with presets and overrides applied."""
     device: str
     remarks: tuple[str, ...] = ()
-    """What the user should know."""
+    """Lines for the screen about what was chosen."""
     repeated: tuple[str, ...] = ()
-    """Overrides that were not typed: they repeat the policies' training, its ground among them."""
+    """Overrides that repeat the training of the policies, its ground among them."""
+    typed_device: str | None = None
+    """Value of ``--device``."""
 
     @property
     def checkpoint(self) -> Path:
-        """The first checkpoint."""
-        return self.candidates[0].path
+        """Return the path of the first checkpoint."""
+        return self.checkpoints[0].path
 
     @property
     def info(self) -> CheckpointInfo:
-        """What the first checkpoint says about itself."""
-        return self.candidates[0].info
+        """Return the metadata of the first checkpoint."""
+        return self.checkpoints[0].info
 
 
 def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None = None, once: bool = True) -> Session:
-    """Read the checkpoints and resolve their task."""
+    """Read the checkpoints and resolve their task, at ``stage`` if given; with ``once`` no checkpoint twice."""
     from umc.training.task_cfg import check_launch, pick_device, resolve_cfgs
     from umc.utils.naming import task_parts
 
     texts, remarks = _pretrained(options)
-    candidates = read_candidates(texts, options.robot, once)
-    checkpoint, info = candidates[0].path, candidates[0].info
+    checkpoints = read_checkpoints(texts, options.robot, once)
+    info = checkpoints[0].info
     own = info.task if stage is None else f"{info.task.rpartition('Stage')[0]}Stage{stage}"
     task = checked_task(options.task or own)
-    require_match(info, checkpoint, task_parts(task)[0])
-    device = pick_device(options.device)
-    engine, about_engine = engine_override(candidates, overrides, device)
-    interface, about_interface = interface_overrides(candidates, overrides)
+    require_match(info, checkpoints[0].path, task_parts(task)[0])
+    typed_device, device = options.device, pick_device(options.device)
+    engine, about_engine = engine_override(checkpoints, overrides, device)
+    interface, about_interface = interface_overrides(checkpoints, overrides)
     repeated = [*engine, *interface]
     env_cfg, _ = resolve_cfgs(task, None, [*repeated, *overrides])
-    ground, about_ground = ground_override(candidates, env_cfg, overrides)
+    ground, about_ground = ground_override(checkpoints, env_cfg, overrides)
     if ground:
         repeated += ground
         env_cfg, _ = resolve_cfgs(task, None, [*repeated, *overrides])
     check_launch(env_cfg, options)
     env_cfg.sim.device = device
     options.device = device
-    about = (*remarks, *about_engine, *about_interface, *about_ground)
-    return Session(options, candidates, task, env_cfg, device, about, tuple(repeated))
+    remarks = (*remarks, *about_engine, *about_interface, *about_ground)
+    return Session(options, checkpoints, task, env_cfg, device, remarks, tuple(repeated), typed_device)
 
 
 def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str]]:
-    """The checkpoints as typed, with paths in place of pretrained policies, and a line about each of those."""
+    """Return the checkpoints as typed, but paths for pretrained policies, and a line about each of those."""
     texts: list[str] | None = options.checkpoint
     asked = [text for text in texts or () if is_pretrained(text)]
     if options.agent is not None and not asked:
-        raise UmcError("--agent goes with --checkpoint pretrained; a checkpoint says itself whose it is")
+        raise UmcError("--agent goes with --checkpoint pretrained; another checkpoint names its own agent")
     found = {text: pretrained_policy(text, options.task, options.robot, options.agent) for text in asked}
     replaced = None if texts is None else [str(found[text][0]) if text in found else text for text in texts]
     return replaced, [line for _, line in found.values()]
 
 
 @contextlib.contextmanager
-def running(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, LoadedPolicy]]:
-    """Start the environment and load the first policy into it."""
-    with running_all(session) as (env, policies):
-        yield env, policies[0]
-
-
-@contextlib.contextmanager
-def running_all(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[LoadedPolicy]]]:
-    """Start the environment and load all policies, so that one that does not fit is refused before any has run."""
+def running(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[LoadedPolicy]]]:
+    """Start the environment and load all policies, so that one that does not fit is refused before any runs."""
     import torch
     from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
@@ -135,7 +139,7 @@ def running_all(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Load
                 joints = inner.scene["robot"].joint_names
                 policies = [
                     load_policy(one.path, widths, session.device, session.info.robot, joints)
-                    for one in session.candidates
+                    for one in session.checkpoints
                 ]
             yield inner, policies
         except UmcError as error:
@@ -156,23 +160,3 @@ def _make(session: Session) -> Any:
         names = ",".join(session.options.visualizer)
         # Isaac Lab's own advice after the first sentence is about its source checkout
         raise UmcError(f"--viz {names}: {str(error).split('. ')[0]}; install it with pip") from error
-
-
-def describe_run(session: Session, policy: LoadedPolicy) -> dict[str, Any]:
-    """What a report says about how it came to be."""
-    from dataclasses import asdict
-
-    from umc.training.task_cfg import physics_name
-
-    return {
-        "task": session.task,
-        "checkpoint": {"path": str(session.checkpoint), "sha256": policy.sha256, **asdict(policy.info)},
-        "physics": physics_name(session.env_cfg),
-        "device": session.device,
-        "num_envs": session.env_cfg.scene.num_envs,
-        "seed": session.env_cfg.seed,
-        "action": "mean (no exploration noise)",
-        "noise": "off",
-        "pushes": "off",
-        "randomised": "starts and physics, as in training",
-    }

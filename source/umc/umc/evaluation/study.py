@@ -64,19 +64,32 @@ class EpisodeBatch:
 
     @classmethod
     def join(cls, runs: Sequence[EpisodeBatch]) -> EpisodeBatch:
-        """Concatenate batches."""
-        episodes = {
-            field.name: torch.cat([getattr(run.episodes, field.name) for run in runs]) for field in fields(Episodes)
-        }
-        rest = {name: torch.cat([getattr(run, name) for run in runs]) for name in ("cell", "member", "onset", "joints")}
-        stances = [run.stance for run in runs if run.stance is not None]
-        found = [run.severity for run in runs if run.severity is not None]
-        complete = len(found) == len(runs)
+        """Concatenate batches; what one of them did not record is left out."""
+        found = [run.tensors() for run in runs]
+        common = [name for name in found[0] if all(name in one for one in found)]
+        return cls.from_tensors({name: torch.cat([one[name] for one in found]) for name in common})
+
+    def select(self, rows: slice | torch.Tensor) -> EpisodeBatch:
+        """Return some of the robots, by index or mask."""
+        return EpisodeBatch.from_tensors({name: value[rows] for name, value in self.tensors().items()})
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return everything as named tensors, so that a file of them is read with ``weights_only=True``."""
+        found = {f"episodes.{field.name}": getattr(self.episodes, field.name) for field in fields(Episodes)}
+        found |= {name: getattr(self, name) for name in ("cell", "member", "onset", "joints")}
+        found |= {f"severity.{kind}": value for kind, value in (self.severity or {}).items()}
+        return found if self.stance is None else {**found, "stance": self.stance}
+
+    @classmethod
+    def from_tensors(cls, found: Mapping[str, torch.Tensor]) -> EpisodeBatch:
+        """Invert :meth:`tensors`."""
+        prefix = "severity."
+        severity = {name.removeprefix(prefix): value for name, value in found.items() if name.startswith(prefix)}
         return cls(
-            Episodes(**episodes),
-            **rest,
-            severity={kind: torch.cat([one[kind] for one in found]) for kind in found[0]} if complete else None,
-            stance=torch.cat(stances) if len(stances) == len(runs) else None,
+            Episodes(**{field.name: found[f"episodes.{field.name}"] for field in fields(Episodes)}),
+            *(found[name] for name in ("cell", "member", "onset", "joints")),
+            severity=severity or None,
+            stance=found.get("stance"),
         )
 
 
@@ -86,27 +99,6 @@ def severities(state: FaultState) -> dict[str, torch.Tensor]:
     hit = plan.kinds[:, :, :, None] & plan.joints[:, :, None, :]
     mean = torch.where(hit, plan.severity, 0.0).sum((1, 3)) / hit.sum((1, 3))  # 0 / 0 is NaN
     return {kind.name: mean[:, number].cpu() for number, kind in enumerate(state.kinds)}
-
-
-def plain_run(run: EpisodeBatch) -> dict[str, torch.Tensor]:
-    """Return a batch as named tensors alone, so that its file is read with ``weights_only=True``."""
-    plain = {f"episodes.{field.name}": getattr(run.episodes, field.name) for field in fields(Episodes)}
-    plain |= {name: getattr(run, name) for name in ("cell", "member", "onset", "joints")}
-    plain |= {f"severity.{kind}": value for kind, value in (run.severity or {}).items()}
-    if run.stance is not None:
-        plain["stance"] = run.stance
-    return plain
-
-
-def run_of(plain: Mapping[str, torch.Tensor]) -> EpisodeBatch:
-    """Invert :func:`plain_run`."""
-    severity = {name.removeprefix("severity."): value for name, value in plain.items() if name.startswith("severity.")}
-    return EpisodeBatch(
-        Episodes(**{field.name: plain[f"episodes.{field.name}"] for field in fields(Episodes)}),
-        *(plain[name] for name in ("cell", "member", "onset", "joints")),
-        severity=severity or None,
-        stance=plain.get("stance"),
-    )
 
 
 @dataclass(frozen=True)
@@ -125,7 +117,7 @@ class PolicyResult:
 
 @dataclass(frozen=True)
 class Study:
-    """Policies that met the same faults: robot ``i`` of each is the same cell, member, start and fault."""
+    """Policies under the same faults: robot ``i`` of each has the same cell, member, start and fault."""
 
     protocol: Protocol
     step_dt: float
@@ -139,11 +131,11 @@ class Study:
     """Feet, in the order of ``EpisodeBatch.stance``."""
 
     def scenario_rows(self, result: PolicyResult, scenario: Scenario) -> torch.Tensor:
-        """Return which robots met a scenario, in any setting. Shape is (num_robots,)."""
+        """Return which robots are in a scenario, in any setting. Shape is (num_robots,)."""
         return result.run.cell % len(self.protocol.scenarios) == self.protocol.scenarios.index(scenario)
 
     def setting_rows(self, result: PolicyResult, setting: Setting) -> torch.Tensor:
-        """Return which robots met a setting, in any scenario. Shape is (num_robots,)."""
+        """Return which robots are in a setting, in any scenario. Shape is (num_robots,)."""
         return result.run.cell // len(self.protocol.scenarios) == self.protocol.settings.index(setting)
 
     def score(self, result: PolicyResult, select: torch.Tensor | None = None) -> Score:
@@ -166,7 +158,7 @@ def save_study(path: Path, study: Study) -> None:
         "feet": list(study.feet),
         "about": _plain(study.about),
         "policies": [
-            {"label": one.label, "group": one.group, "about": _plain(one.about), "run": plain_run(one.run)}
+            {"label": one.label, "group": one.group, "about": _plain(one.about), "run": one.run.tensors()}
             for one in study.policies
         ],
     }
@@ -186,7 +178,8 @@ def load_study(path: Path) -> Study:
         joint_names=tuple(content["joint_names"]),
         about=content["about"],
         policies=tuple(
-            PolicyResult(one["label"], one["group"], one["about"], run_of(one["run"])) for one in content["policies"]
+            PolicyResult(one["label"], one["group"], one["about"], EpisodeBatch.from_tensors(one["run"]))
+            for one in content["policies"]
         ),
         feet=tuple(content["feet"]),
     )

@@ -13,7 +13,7 @@ from umc.evaluation.labels import labels_of
 from umc.evaluation.metrics import Step
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.rollout import progress, reset_batch, step_policy
-from umc.evaluation.session import Session, running_all
+from umc.evaluation.session import Session, running
 from umc.faults import JointKind, find_kind, find_scenario
 from umc.rendering.film_cfg import FILM_SUFFIXES, FilmCfg, film_files
 from umc.rendering.layout import ALARM, SENSOR, Color, Heading, Moment, Take, compose, storyboard
@@ -120,7 +120,7 @@ def film_takes(
     setattr(session.env_cfg.scene, CAMERA, camera_cfg(*cfg.size))
     falls = FallDetector(session.env_cfg)
     steps = range(cfg.every, cfg.steps + 1, cfg.every) if steps is None else steps
-    names = session.options.names or labels_of([(one.path, one.info) for one in session.candidates])
+    names = session.options.names or labels_of([(one.path, one.info) for one in session.checkpoints])
     takes: list[Take] = []
     camera: FollowCamera | None = None
 
@@ -151,7 +151,7 @@ def film_takes(
                 take.moments.append(Moment(step.number, distance))
         return take
 
-    with running_all(session) as (env, policies):
+    with running(session) as (env, policies):
         with progress(len(policies) * cfg.steps, "filming") as bar:
             for name, policy in zip(names, policies, strict=True):
                 bar.set_description(f"filming {name}")
@@ -225,6 +225,6 @@ def describe(session: Session, protocol: Protocol, heading: Heading, takes: Sequ
                 "fell": take.fell,
                 "simulation_failed": take.failed,
             }
-            for one, take in zip(session.candidates, takes, strict=True)
+            for one, take in zip(session.checkpoints, takes, strict=True)
         ],
     }

@@ -25,6 +25,9 @@ ACTOR_SET = "actor"
 CRITIC_SET = "critic"
 """The same of the value function."""
 
+AGENT_FILE = "params/agent.yaml"
+"""File in a run folder that holds the agent cfg."""
+
 LEGACY_FIELDS = ("stochastic", "init_noise_std", "noise_std_type", "state_dependent_std")
 """Fields that Isaac Lab's model cfgs keep for older rsl_rl; the model classes do not take them."""
 
@@ -62,12 +65,12 @@ class LoadedPolicy:
 def stored_agent(checkpoint: Path, info: CheckpointInfo) -> dict[str, Any]:
     """Return the agent cfg that a checkpoint was trained with, as a dictionary.
 
-    The run keeps it in ``params/agent.yaml``; the registered cfg replaces it where that file is missing.
+    The run keeps it in :data:`AGENT_FILE`; the registered cfg replaces it where that file is missing.
 
     Raises:
         UmcError: If the stored cfg cannot be read, or the task or agent is not registered.
     """
-    path = checkpoint.parent / "params" / "agent.yaml"
+    path = checkpoint.parent / AGENT_FILE
     if path.is_file():
         try:
             agent = yaml.load(path.read_text(encoding="utf-8"), Loader=_AgentLoader)
@@ -137,8 +140,6 @@ def load_policy(
     try:
         actor.load_state_dict(data["actor_state_dict"])
     except (RuntimeError, UmcError) as error:  # torch's and our models'
-        raise UmcError(
-            f"the weights in {path} do not fit the model of its run; params/agent.yaml is missing?"
-        ) from error
+        raise UmcError(f"the weights in {path} do not fit the model of its run; {AGENT_FILE} is missing?") from error
     actor = actor.to(device).eval().requires_grad_(False)
     return LoadedPolicy(actor, info, path, sha256(path), agent.get("clip_actions"))

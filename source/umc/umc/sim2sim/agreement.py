@@ -14,7 +14,7 @@ from prettytable import PrettyTable
 
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.statistics import Difference, Interval, bootstrap_mean, matched, paired_bootstrap, wilson
-from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, plain_run, run_of
+from umc.evaluation.study import EpisodeBatch, PolicyResult, Study
 from umc.faults import Ledger
 from umc.utils.errors import UmcError
 
@@ -65,10 +65,7 @@ def pair_up(
     rows = matched(*keys)
     if not len(rows[0]):
         raise UmcError("the two evaluations share no robot; raise --episodes")
-    left, right = (
-        run_of({name: value[torch.as_tensor(row)] for name, value in plain_run(run).items()})
-        for run, row in zip(runs, rows, strict=True)
-    )
+    left, right = (run.select(torch.as_tensor(row)) for run, row in zip(runs, rows, strict=True))
     if not torch.equal(left.joints, right.joints):
         raise UmcError(
             "the same robots have different faulty joints in the two evaluations; run both with the same umc"

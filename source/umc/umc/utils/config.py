@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, field_validator, model_validator
 
 from umc.utils.cli import did_you_mean
 from umc.utils.errors import UmcError
@@ -117,6 +117,28 @@ def merged(tree: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, A
     return result
 
 
+EACH = "each"
+"""Value of ``grid.joints`` of a sweep: every joint of the robot, one at a time."""
+
+
+class SweepGrid(FileModel):
+    """Lists of what varies between the settings of a protocol; every combination is a setting."""
+
+    seed: list[int] | None = Field(None, min_length=1)
+    onset: list[int] | None = Field(None, min_length=1)
+    severity: list[dict[str, Any]] | None = Field(None, min_length=1)
+    """Mappings such as ``{rom: 0.3}``, by kind of fault."""
+    joints: list[str | list[str]] | str | None = None
+    """Joints, or lists of joints that fail together; ``each``: every joint of the robot, one at a time."""
+
+    @field_validator("joints")
+    @classmethod
+    def _joints(cls, joints: Any) -> Any:
+        if joints in ([], "") or (isinstance(joints, str) and joints != EACH):
+            raise ValueError(f"give '{EACH}', or a list of joints or of lists of joints")
+        return joints
+
+
 class SweepFile(FileModel):
     """A sweep: which policies it trains or compares, and the faults it compares them under.
 
@@ -134,8 +156,8 @@ class SweepFile(FileModel):
     protocol: str | None = None
     scenarios: list[int | str] | None = None
     episodes: int | None = None
-    grid: dict[str, Any] | None = None
-    """Lists ``seed``, ``onset``, ``joints`` and ``severity``; every combination is a setting of the protocol."""
+    grid: SweepGrid | None = None
+    """Settings instead of the protocol's."""
 
     @field_validator("seeds")
     @classmethod

@@ -10,8 +10,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from umc.evaluation.candidates import engine_override
-from umc.evaluation.session import Session, prepare, running_all
+from umc.evaluation.checkpoints import engine_override
+from umc.evaluation.session import Session, prepare, running
 from umc.rendering.film_cfg import STAGE2_SCENARIO, FilmCfg
 from umc.utils.errors import UmcError
 
@@ -64,7 +64,7 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
     with quiet():
         make = session_without_policy if options.checkpoint is None else prepare
         session = make(options, overrides)
-    stage2 = bool(session.candidates) and session.info.stage == 2
+    stage2 = bool(session.checkpoints) and session.info.stage == 2
     if options.scenario is None and stage2:
         cfg = replace(cfg, scenario=STAGE2_SCENARIO)
     from umc.evaluation.conditions import on_tracks
@@ -75,7 +75,7 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
         cfg = replace(cfg, steps=LIVE_STEPS)
     protocol = cfg.protocol(task_parts(session.task)[0], options.seed)
     _configure(session, protocol)
-    with running_all(session) as (env, policies):
+    with running(session) as (env, policies):
         _play(env, policies[0] if policies else None, protocol, session, endless)
     return 0
 
@@ -186,7 +186,7 @@ def _fallen(env: ManagerBasedRLEnv) -> torch.Tensor:
 
 def title(session: Session) -> str:
     """Return the robot and policy in a few words."""
-    if not session.candidates:
+    if not session.checkpoints:
         return f"{session.task}, no policy: the robot holds its default pose"
     info = session.info
     return f"{info.robot.upper()}, {info.model}, stage {info.stage}, iteration {info.iteration}"

@@ -1,12 +1,13 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Policies are judged as they were trained, on the same ground, and the user is told; nothing is simulated."""
+"""Policies are evaluated on the engine and the ground of their training, and a line says so; nothing is simulated."""
 
 import json
 
 import pytest
 from fresh_policy import write_fresh
-from umc.cli.evaluate import worker_arguments
+from umc.cli.evaluate import launcher_arguments
+from umc.evaluation.evaluate import worker_arguments
 from umc.evaluation.session import prepare
 from umc.terrains import ground_name
 from umc.training.command_line import parse
@@ -21,6 +22,11 @@ def prepared(*argv, engine=NEWTON):
     return prepare(options, [*([engine] if engine else []), *overrides], stage=2)
 
 
+def worker_of(session, argv, checkpoint):
+    """What a worker of a cluster prepares, which gets the checkpoint alone."""
+    return prepared(*worker_arguments(session, launcher_arguments(argv)), "--checkpoint", checkpoint, engine=None)
+
+
 def ground(session):
     return ground_name(session.env_cfg.scene.terrain)
 
@@ -30,17 +36,17 @@ def flat(tmp_path):
     return write_fresh(tmp_path / "flat", terrain="flat")
 
 
-def test_the_ground_of_the_training_unless_the_user_says_otherwise(flat):
+def test_the_ground_of_the_training_unless_the_user_chooses_one(flat):
     session = prepared("--checkpoint", flat)
     assert ground(session) == "flat"
     (remark,) = session.remarks
     assert remark == "ground: flat, which the policy was trained on (the task's own: env.scene.terrain=perlin)"
-    for said in ("env.scene.terrain=perlin", "presets=perlin"):
-        chosen = prepared("--checkpoint", flat, said)
+    for typed in ("env.scene.terrain=perlin", "presets=perlin"):
+        chosen = prepared("--checkpoint", flat, typed)
         assert (ground(chosen), chosen.remarks) == ("perlin", ())
 
 
-def test_older_checkpoints_leave_it_to_the_run_folder_then_to_the_task(tmp_path):
+def test_the_ground_of_an_older_checkpoint_is_in_its_run_folder_or_the_tasks(tmp_path):
     path = write_fresh(tmp_path / "old")
     assert ground(prepared("--checkpoint", path)) == "perlin"
     record = {"task": "UMC-A1-Stage2", "agent": "a", "seed": 1, "overrides": ["env.scene.terrain=flat"]}
@@ -48,33 +54,34 @@ def test_older_checkpoints_leave_it_to_the_run_folder_then_to_the_task(tmp_path)
     assert ground(prepared("--checkpoint", path)) == "flat"
 
 
-def test_workers_of_a_cluster_walk_where_their_run_folder_says_though_it_stays_at_home(tmp_path):
+def test_workers_repeat_what_the_run_folder_says(tmp_path):
     path = write_fresh(tmp_path / "run" / "old")
     record = {"task": "UMC-A1-Stage2", "agent": "a", "seed": 1, "overrides": ["env.scene.terrain=flat"]}
     (path.parent / "run.json").write_text(json.dumps(record))
     argv = ["--checkpoint", str(path), "--ray", "2", "physics=ovphysx"]
-    arguments = worker_arguments(prepared(*argv[:2], argv[-1], engine=None), argv)
-    assert ground(prepared(*arguments, "--checkpoint", write_fresh(tmp_path / "worker"), engine=None)) == "flat"
+    worker = worker_of(prepared(*argv[:2], argv[-1], engine=None), argv, write_fresh(tmp_path / "worker"))
+    assert (ground(worker), physics_name(worker.env_cfg)) == ("flat", "ovphysx")
 
 
-def test_workers_get_shipped_policies_as_files():
+def test_workers_get_pretrained_policies_as_files():
     argv = ["--checkpoint", "pretrained", "--robot", "A1", "--agent", "mlp"]
     session = prepared(*argv)
-    worker = prepared(*worker_arguments(session, argv), "--checkpoint", session.checkpoint)
-    assert (worker.candidates[0].sha256, ground(worker)) == (session.candidates[0].sha256, ground(session))
+    assert session.remarks[0].startswith("pretrained: a1_")
+    worker = worker_of(session, argv, session.checkpoint)
+    assert (worker.checkpoints, ground(worker)) == (session.checkpoints, ground(session))
 
 
-def test_policies_of_different_grounds_need_a_word(flat, tmp_path):
+def test_policies_of_different_grounds_need_an_override(flat, tmp_path):
     other = write_fresh(tmp_path / "perlin", model="transformer_small32", terrain="perlin")
     with pytest.raises(UmcError, match=r"different grounds .*env\.scene\.terrain=flat or env\.scene\.terrain=perlin"):
         prepared("--checkpoint", flat, other)
     assert ground(prepared("--checkpoint", flat, other, "env.scene.terrain=flat")) == "flat"
-    # who knows nothing follows those who do
+    # a checkpoint that does not say takes the ground of the others
     unknown = write_fresh(tmp_path / "unknown", model="transformer_small32")
     assert ground(prepared("--checkpoint", flat, unknown)) == "flat"
 
 
-def test_what_the_training_changed_in_robot_and_actions_holds_for_the_evaluation(tmp_path):
+def test_the_trainings_changes_of_robot_and_actions_are_repeated(tmp_path):
     scale, reward = "env.actions.joint_pos.scale=0.25", "env.rewards.progress.weight=9.0"
     trained = write_fresh(tmp_path / "trained", env_overrides=[scale, reward])
     plain = write_fresh(tmp_path / "plain", model="transformer_small32")
@@ -82,14 +89,14 @@ def test_what_the_training_changed_in_robot_and_actions_holds_for_the_evaluation
     assert session.env_cfg.actions.joint_pos.scale == 0.25
     assert session.remarks == (f"as in the training: {scale}",)
     assert session.env_cfg.rewards.progress.weight != 9.0
-    assert scale in worker_arguments(session, ["--checkpoint", str(trained)])
+    assert scale in worker_arguments(session, [])
     with pytest.raises(UmcError, match=r"not trained alike \(env\.actions\.joint_pos\.scale=0\.25\); take each on"):
         prepared("--checkpoint", trained, plain)
-    said = prepared("--checkpoint", trained, plain, "env.actions.joint_pos.scale=0.3")
-    assert (said.env_cfg.actions.joint_pos.scale, said.remarks) == (0.3, ())
+    chosen = prepared("--checkpoint", trained, plain, "env.actions.joint_pos.scale=0.3")
+    assert (chosen.env_cfg.actions.joint_pos.scale, chosen.remarks) == (0.3, ())
 
 
-def test_the_engine_of_the_training_unless_the_user_says_otherwise(tmp_path):
+def test_the_engine_of_the_training_unless_the_user_chooses_one(tmp_path):
     on = {
         name: write_fresh(tmp_path / (name or "unknown"), terrain="perlin", seed=number, physics=name)
         for number, name in enumerate(("ovphysx", "newton_mjwarp", ""))
@@ -101,7 +108,7 @@ def test_the_engine_of_the_training_unless_the_user_says_otherwise(tmp_path):
 
     for name in ("ovphysx", "newton_mjwarp"):
         assert engine(name) == (name, [f"engine: {name}, which the policy was trained on"])
-    assert engine("newton_mjwarp", "") == engine("newton_mjwarp")  # who knows nothing follows those who do
+    assert engine("newton_mjwarp", "") == engine("newton_mjwarp")  # a checkpoint that does not say takes the others'
     assert engine("")[0] == "ovphysx"
     with pytest.raises(UmcError, match=r"different engines .*physics=newton_mjwarp or physics=ovphysx"):
         engine("ovphysx", "newton_mjwarp")
@@ -117,8 +124,6 @@ def test_a_task_with_one_ground_has_nothing_to_choose(tmp_path):
     assert (ground(session), session.remarks) == ("flat", ())
 
 
-def test_agent_goes_with_shipped_policies_only(flat):
+def test_agent_goes_with_pretrained_policies_only(flat):
     with pytest.raises(UmcError, match="--agent goes with --checkpoint pretrained"):
         prepared("--checkpoint", flat, "--agent", "mlp")
-    session = prepared("--checkpoint", "pretrained", "--robot", "A1")
-    assert session.remarks[0].startswith("pretrained: a1_")

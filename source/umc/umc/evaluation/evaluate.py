@@ -1,0 +1,186 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ``umc evaluate`` does once its flags are read: choose conditions, simulate what is missing, write the report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from umc.evaluation.evaluator import Evaluator, code_fingerprint, fingerprint, read_share
+from umc.evaluation.gait import GAIT
+from umc.evaluation.grid import apply_grid, trained_policies
+from umc.evaluation.protocol import DEFAULT_PROTOCOL, Protocol, protocol_for
+from umc.evaluation.report import gait_report, gait_table, load_table, score_table, write_study_report
+from umc.evaluation.session import AS_EVALUATED, Session, prepare, running
+from umc.evaluation.study import STUDY, Study, load_study, protocol_of, save_study
+from umc.rl.pretrained import results_folder
+from umc.training.command_line import OWN_SECTIONS
+from umc.utils.cli import at_least_one
+from umc.utils.config import SweepFile, read_overrides, read_sweep_file
+from umc.utils.console import quiet
+from umc.utils.errors import UmcError
+from umc.utils.executor import ray_executor
+from umc.utils.io import write_json
+
+CPU_ENVS = 256
+"""Envs without ``--num_envs`` on a CPU."""
+
+QUICK_ENVS = 16
+"""Envs of ``--quick``."""
+
+HEALTHY_ENVS = 64
+"""Envs of ``--healthy``."""
+
+HEALTHY_SECONDS = 10.0
+"""Length of ``--healthy`` [s]."""
+
+
+def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Sequence[str]) -> int:
+    """Evaluate policies, or collect what other processes simulated, and write the report; return 0.
+
+    Args:
+        options: Flags of ``umc evaluate``.
+        overrides: Overrides of the task, the protocol and the sweep.
+        launcher: What workers of a cluster need of the command line: launcher flags, presets, overrides of the task.
+    """
+    changes = {section: read_overrides(overrides, section) for section in OWN_SECTIONS}
+    with quiet():
+        sweep = _read_sweep(options, changes["sweep"])
+        if options.healthy and len(options.checkpoint or ()) > 1:
+            raise UmcError("--healthy measures one policy; give one --checkpoint")
+        of_env = [token for token in overrides if token.split(".")[0] not in OWN_SECTIONS]
+        session = prepare(options, of_env, stage=1 if options.healthy else 2)
+    for flag in ("episodes", "ray"):
+        at_least_one(getattr(options, flag), f"--{flag}")
+    if options.plan is not None:
+        return simulate_plan(session, json.loads(options.plan.read_text(encoding="utf-8")))
+    protocol = choose_protocol(session, sweep, changes["protocol"])
+    out = options.out or _default_folder(session, protocol)
+    if options.healthy:
+        return measure_gait(session, protocol, out)
+    share = (0, 1) if options.share is None else read_share(options.share)
+    episodes = options.episodes or (sweep.episodes if sweep else None)
+    with quiet():
+        evaluator = Evaluator(session, protocol, options.num_envs or _default_envs(session, protocol), episodes, out)
+    print(*evaluator.describe(), sep="\n")
+    if done := len(evaluator.parts) - len(evaluator.missing()):
+        print(f"{done} of {len(evaluator.parts)} batches are there already, in {evaluator.folder}", flush=True)
+    missing = evaluator.missing(share)
+    if missing and options.ray is not None and options.share is None:
+        count = min(options.ray, len(missing))
+        with ray_executor(count, options.ray_address, session.typed_device) as executor:
+            print(f"{len(missing)} batches on {count} workers of Ray", flush=True)
+            evaluator.simulate_on(executor, missing, worker_arguments(session, launcher))
+    elif missing:
+        evaluator.simulate(missing)
+    if options.share is not None:
+        return 0
+    study = evaluator.study()
+    save_study(out / STUDY, study)
+    return _report(study, out)
+
+
+def worker_arguments(session: Session, launcher: Sequence[str]) -> list[str]:
+    """Return what a worker gets besides its checkpoints and its plan, since run folders do not travel."""
+    return [*launcher, *session.repeated]
+
+
+def simulate_plan(session: Session, plan: Mapping[str, Any]) -> int:
+    """Simulate the parts that :meth:`Evaluator.simulate_on` planned in another process; return 0."""
+    if plan["code"] != code_fingerprint():
+        raise UmcError("this worker has another version of umc; install the same one on all machines")
+    with quiet():
+        protocol = protocol_of(plan["protocol"])
+        evaluator = Evaluator(session, protocol, plan["num_envs"], plan["episodes"], session.options.out)
+    evaluator.simulate(evaluator.planned(plan["parts"]))
+    return 0
+
+
+def report_again(out: Path) -> int:
+    """Write the report of an evaluation anew; return 0."""
+    return _report(load_study(out / STUDY), out)
+
+
+def _report(study: Study, out: Path) -> int:
+    for result in study.policies:
+        print(result.label)
+        print(score_table(study.protocol, [score for _, score in study.scenario_scores(result)]))
+    print(f"report: {write_study_report(study, out)}", flush=True)
+    return 0
+
+
+def measure_gait(session: Session, protocol: Protocol, out: Path) -> int:
+    """Measure and report how healthy robots walk under the protocol's command; return 0."""
+    from umc.evaluation.conditions import disable_training_randomization, set_healthy
+    from umc.evaluation.rollout import feet_of, run_healthy
+    from umc.training.task_cfg import physics_name
+
+    options, cfg = session.options, session.env_cfg
+    num_envs = options.num_envs or (QUICK_ENVS if options.quick else HEALTHY_ENVS)
+    steps = protocol.steps if options.quick else round(HEALTHY_SECONDS / (cfg.sim.dt * cfg.decimation))
+    disable_training_randomization(cfg, protocol.command, num_envs, steps, protocol.seed)
+    set_healthy(cfg)
+    with running(session) as (env, (policy,)):
+        gait, loads = run_healthy(env, policy, feet_of(cfg), protocol, steps)
+    about = {
+        "task": session.task,
+        "checkpoint": session.checkpoints[0].about,
+        "physics": physics_name(cfg),
+        "device": session.device,
+        "num_envs": num_envs,
+        "seed": cfg.seed,
+        **AS_EVALUATED,
+    }
+    print(gait_table(gait))
+    print(load_table(loads, protocol.severity))
+    write_json(out / GAIT, gait_report(gait, about, loads), indent=1, allow_nan=False)
+    print(f"report: {out / GAIT}", flush=True)
+    return 0
+
+
+def choose_protocol(session: Session, sweep: SweepFile | None, changes: Mapping[str, Any]) -> Protocol:
+    """Return the protocol of the flags, of the sweep, or else the paper's, with the user's changes."""
+    from umc.evaluation.conditions import on_tracks
+
+    options, robot = session.options, session.info.robot
+    name = options.protocol or (sweep and sweep.protocol) or DEFAULT_PROTOCOL
+    scenarios = options.scenarios or (sweep and sweep.scenarios)
+    protocol = protocol_for(robot, scenarios, options.radii, options.seed, name, changes)
+    if options.quick:
+        protocol = protocol.quick()
+    if not on_tracks(session.env_cfg):
+        protocol = replace(protocol, track={})  # so that the report does not claim them
+    return apply_grid(sweep, protocol, session.info.joint_names, options.quick) if sweep else protocol
+
+
+def _read_sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> SweepFile | None:
+    """Return the sweep, if there is one, and set its policies where no checkpoint is given."""
+    if options.sweep is None:
+        if changes:
+            raise UmcError(f"sweep.{next(iter(changes))}: there is no --sweep to change")
+        return None
+    sweep = read_sweep_file(options.sweep, changes)
+    if options.checkpoint is None and sweep.agents:
+        if options.robot is None:
+            raise UmcError(f"--robot is missing; sweep {sweep.name} looks for the policies of one robot")
+        options.checkpoint = trained_policies(sweep, options.robot.lower(), options.logs)
+    return sweep
+
+
+def _default_folder(session: Session, protocol: Protocol) -> Path:
+    if len(session.checkpoints) == 1 and session.options.sweep is None:
+        return results_folder(session.checkpoint) / "evaluation" / session.checkpoint.stem
+    which = fingerprint([one.sha256 for one in session.checkpoints])[:8]
+    return session.options.logs / "evaluation" / f"{protocol.name}_{protocol.robot}_{which}"
+
+
+def _default_envs(session: Session, protocol: Protocol) -> int:
+    if session.options.quick:
+        return max(QUICK_ENVS, len(protocol.cells))
+    # the paper's robots of one scenario and setting at once on a GPU; --episodes asks for as many of each
+    return max(CPU_ENVS if session.device == "cpu" else protocol.num_envs, len(protocol.cells))

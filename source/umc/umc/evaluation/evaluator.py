@@ -1,0 +1,317 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Evaluates policies under the same faults, one after another in one simulation, batch by batch.
+
+Each finished batch is kept on disk, so that an interrupted evaluation resumes and several machines can share one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+import umc
+from umc.evaluation.labels import groups_of, labels_of
+from umc.evaluation.protocol import Protocol
+from umc.evaluation.session import AS_EVALUATED, Session, running
+from umc.evaluation.study import EnvAssignment, EpisodeBatch, PolicyResult, Study
+from umc.rl.policy import AGENT_FILE, stored_agent
+from umc.utils import process
+from umc.utils.errors import UmcError
+from umc.utils.executor import FOLDER, Executor, Job, run_all
+from umc.utils.io import atomic_write, read_torch, write_torch
+
+PARTS = "partial"
+"""Folder, inside that of the report, of finished batches."""
+
+PLAN = "plan.json"
+"""File that tells another process what to simulate."""
+
+RETRIES = 2
+"""How often a share is started again whose machine is lost."""
+
+KEY_LENGTH = 24
+"""Hexadecimal digits of a part's file name."""
+
+NOT_SIMULATED = (
+    *("cli", "viewer", "kit", "sim2sim", "rendering", "deploy", "config"),
+    *(f"evaluation/{name}" for name in ("report", "breakdown.py", "estimates.py", "labels.py", "statistics.py")),
+)
+"""Rooms and files of this package that no simulation reads; a change of anything else makes other results. Protocols
+are in ``config``, but a part's name holds their content."""
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The robots of a protocol in the order (member, cell), cut into batches of one size.
+
+    Robot ``i`` is member ``i // cells`` of cell ``i % cells``. The last batch may hold surplus robots, since all
+    batches share one simulation; they are simulated and left out.
+    """
+
+    protocol: Protocol
+    episodes: int
+    """Robots of each cell."""
+    num_envs: int
+    """Envs of the simulation."""
+    count: int
+    """Number of batches."""
+
+    @classmethod
+    def plan(cls, protocol: Protocol, num_envs: int, episodes: int | None = None) -> Batches:
+        """Choose batches of at most ``num_envs`` envs; without ``episodes``, one batch."""
+        if episodes is None:
+            protocol.deal(num_envs)  # refuses too few
+            episodes = num_envs // len(protocol.cells)
+        total = episodes * len(protocol.cells)
+        count = -(-total // num_envs)
+        return cls(protocol, episodes, -(-total // count), count)
+
+    def assignment(self, batch: int) -> EnvAssignment:
+        """Assign the robots of a batch to its envs."""
+        robot = batch * self.num_envs + torch.arange(self.num_envs)
+        cells = len(self.protocol.cells)
+        onset = torch.tensor([setting.onset for setting, _ in self.protocol.cells])
+        return EnvAssignment(robot % cells, robot // cells, onset[robot % cells])
+
+    def size(self, batch: int) -> int:
+        """Return the robots of a batch without surplus ones."""
+        return min(self.num_envs, self.episodes * len(self.protocol.cells) - batch * self.num_envs)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One batch of one policy."""
+
+    policy: int
+    """Index of the policy."""
+    batch: int
+    path: Path
+    """File of its result."""
+
+    @property
+    def output(self) -> str:
+        """File of its result in the folder of a process that simulates it for another one."""
+        return f"out/{PARTS}/{self.policy}_{self.batch}.pt"
+
+    def save(self, run: EpisodeBatch, feet: Sequence[str]) -> None:
+        """Write its result and the names of the robot's feet."""
+        write_torch(self.path, {"run": run.tensors(), "feet": list(feet)})
+
+    def load(self) -> tuple[EpisodeBatch, tuple[str, ...]]:
+        """Read what :meth:`save` wrote; raise UmcError if the file is damaged."""
+        content = read_torch(self.path)
+        return EpisodeBatch.from_tensors(content["run"]), tuple(content["feet"])
+
+
+class Evaluator:
+    """An evaluation under faults that knows which of its parts are finished.
+
+    Args:
+        session: Checkpoints and task; its env cfg is changed to the conditions of the evaluation.
+        protocol: Faults, settings and commands.
+        num_envs: Largest number of envs of a batch.
+        episodes: Robots of each cell; as many as fit in one batch if None.
+        out: Folder of the report.
+    """
+
+    def __init__(self, session: Session, protocol: Protocol, num_envs: int, episodes: int | None, out: Path) -> None:
+        from umc.evaluation.conditions import disable_training_randomization, set_faults
+
+        self.session, self.protocol = session, protocol
+        self.batches = Batches.plan(protocol, num_envs, episodes)
+        num_envs = self.batches.num_envs
+        # Isaac Lab reads the flag once more when the env is made, and a batch may be smaller than asked for
+        session.options.num_envs = num_envs
+        disable_training_randomization(session.env_cfg, protocol.command, num_envs, protocol.steps, protocol.seed)
+        set_faults(session.env_cfg, protocol)
+        self.folder = out / PARTS
+        checkpoints = [(one.path, one.info) for one in session.checkpoints]
+        self.labels, self.groups = labels_of(checkpoints, session.options.labels), groups_of(checkpoints)
+        conditions = self._conditions()
+        policies = [fingerprint([one.sha256, stored_agent(one.path, one.info)]) for one in session.checkpoints]
+        self.parts = [
+            Part(number, batch, self.folder / f"{self._key(conditions, policy, batch)}.pt")
+            for number, policy in enumerate(policies)
+            for batch in range(self.batches.count)
+        ]
+
+    def describe(self) -> list[str]:
+        """Return lines for the screen about what is going to be measured."""
+        protocol, batches = self.protocol, self.batches
+        settings = [setting.name for setting in protocol.settings]
+        more = f" ... ({len(settings)} in all)" if len(settings) > 6 else ""
+        severity = ", ".join(f"{kind} {value}" for kind, value in protocol.severity.items())
+        return [
+            f"protocol {protocol.name} of {protocol.robot}: {protocol.steps} steps, command {list(protocol.command)}, "
+            f"{protocol.num_joints[0]} to {protocol.num_joints[1]} faulty joints, {severity}",
+            f"scenarios {', '.join(map(str, protocol.scenarios))}; settings: {'; '.join(settings[:6])}{more}",
+            f"{len(self.labels)} policies x {len(protocol.cells)} cells x {batches.episodes} robots, "
+            f"in {batches.count} batches of {batches.num_envs} envs each",
+        ]
+
+    def missing(self, share: tuple[int, int] = (0, 1)) -> list[Part]:
+        """Return the parts of a share (index, number of shares) whose result is not there yet."""
+        index, count = share
+        return [part for part in self.parts[index::count] if not part.path.is_file()]
+
+    def simulate(self, parts: Sequence[Part]) -> None:
+        """Simulate parts in this process and write the result of each."""
+        from umc.evaluation.rollout import feet_of, feet_sensor, progress, run_faults
+
+        steps = self.protocol.steps
+        done = len(self.parts) - len(parts)
+        with running(self.session) as (env, policies):
+            feet = feet_of(self.session.env_cfg)
+            sensor = feet_sensor(env, feet)
+            bodies: Any = env.scene.sensors[sensor.name]
+            found = [bodies.body_names[number] for number in list(cast("list[int]", sensor.body_ids))]
+            with progress(len(self.parts) * steps, "evaluating", done * steps) as bar:
+                for part in parts:
+                    bar.set_description(f"{self.labels[part.policy]}, batch {part.batch + 1}/{self.batches.count}")
+                    assignment = self.batches.assignment(part.batch)
+                    run = run_faults(env, policies[part.policy], self.protocol, assignment, feet, bar)
+                    part.save(run.select(slice(self.batches.size(part.batch))), found)
+
+    def simulate_on(self, executor: Executor, parts: Sequence[Part], arguments: Sequence[str]) -> None:
+        """Simulate parts in processes of their own, which may run on machines without a disk in common.
+
+        Args:
+            executor: Where they run; each gets a share of the parts.
+            parts: Parts to simulate.
+            arguments: Flags and overrides of ``umc evaluate`` besides checkpoints and protocol.
+
+        Raises:
+            UmcError: If a process fails; what others have finished by then is kept.
+        """
+        count = min(executor.count, len(parts))
+        shares = [parts[number::count] for number in range(count)]
+        for done, (number, result) in enumerate(run_all(executor, [self._job(one, arguments) for one in shares]), 1):
+            if result.code != 0:
+                raise UmcError(f"a worker ended with {result.code}: {result.output}")
+            for part in shares[number]:
+                with atomic_write(part.path) as file:
+                    file.write(result.files[part.output])
+            print(f"{count - done} of {count} workers still at work", flush=True)
+
+    def _job(self, parts: Sequence[Part], arguments: Sequence[str]) -> Job:
+        """Return a process that simulates parts and brings their files back."""
+        inputs: dict[str, bytes] = {}
+        paths = []
+        for number, one in enumerate(self.session.checkpoints):
+            inputs[f"{number}/{one.path.name}"] = one.path.read_bytes()
+            paths.append(f"{FOLDER}/{number}/{one.path.name}")
+            agent = one.path.parent / AGENT_FILE
+            if agent.is_file():
+                inputs[f"{number}/{AGENT_FILE}"] = agent.read_bytes()
+        plan = {
+            "code": code_fingerprint(),
+            "protocol": self.protocol.describe(),
+            "episodes": self.batches.episodes,
+            "num_envs": self.batches.num_envs,
+            "parts": [(part.policy, part.batch) for part in parts],
+        }
+        inputs[PLAN] = json.dumps(plan).encode()
+        own = ("--plan", f"{FOLDER}/{PLAN}", "--out", f"{FOLDER}/out", "--checkpoint", *paths)
+        command = (*process.UMC, "evaluate", *arguments, *own)
+        return Job(command, inputs=inputs, outputs=tuple(part.output for part in parts), retries=RETRIES)
+
+    def planned(self, parts: Sequence[Sequence[int]]) -> list[Part]:
+        """Return parts of another process's plan, under the names by which that process finds them."""
+        named = [Part(policy, batch, self.folder) for policy, batch in parts]
+        return [replace(part, path=self.folder / Path(part.output).name) for part in named]
+
+    def study(self) -> Study:
+        """Put the results of all parts together."""
+        session, cfg = self.session, self.session.env_cfg
+        results, feet = [], ()
+        for number, one in enumerate(session.checkpoints):
+            runs, names = zip(*(part.load() for part in self.parts if part.policy == number), strict=True)
+            feet = names[0]
+            results.append(PolicyResult(self.labels[number], self.groups[number], one.about, EpisodeBatch.join(runs)))
+        return Study(
+            protocol=self.protocol,
+            step_dt=cfg.sim.dt * cfg.decimation,
+            joint_names=tuple(session.info.joint_names),
+            about=self._about(),
+            policies=tuple(results),
+            feet=feet,
+        )
+
+    def _conditions(self) -> dict[str, Any]:
+        """Return everything that decides the results of all policies."""
+        from isaaclab.utils import to_dict
+
+        from umc.utils.provenance import versions
+
+        # which of a machine's GPUs it was is no matter: shares of several are collected together
+        device = self.session.device.split(":")[0]
+        env = to_dict(self.session.env_cfg)
+        env["sim"]["device"] = device
+        return {
+            "task": self.session.task,
+            "protocol": self.protocol.describe(),
+            "env": env,
+            "device": device,
+            "versions": versions(),
+            "code": code_fingerprint(),
+        }
+
+    def _key(self, conditions: Mapping[str, Any], policy: str, batch: int) -> str:
+        first = batch * self.batches.num_envs
+        own = {"policy": policy, "first": first, "num_envs": self.batches.num_envs, "robots": self.batches.size(batch)}
+        return fingerprint({**conditions, **own})[:KEY_LENGTH]
+
+    def _about(self) -> dict[str, Any]:
+        from umc.training.task_cfg import physics_name
+        from umc.utils.provenance import git_state, now, versions
+
+        session = self.session
+        return {
+            "task": session.task,
+            "physics": physics_name(session.env_cfg),
+            "device": session.device,
+            "num_envs": self.batches.num_envs,
+            "batches": self.batches.count,
+            "robots_per_cell": self.batches.episodes,
+            "seed": session.env_cfg.seed,
+            "quick": session.options.quick,
+            **AS_EVALUATED,
+            "command_line": shlex.join(sys.argv),
+            "time": now(),
+            "git": git_state(),
+            "versions": versions(),
+        }
+
+
+def fingerprint(content: Any) -> str:
+    """Return the SHA-256 of plain values."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def code_fingerprint(package: Path | None = None) -> str:
+    """Return the SHA-256 of all source and data that may decide a result, of this package or of a copy."""
+    package = package or Path(umc.__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted(package.rglob("*")):
+        name = file.relative_to(package).as_posix()
+        left_out = any(name == room or name.startswith(f"{room}/") for room in NOT_SIMULATED)
+        if not left_out and file.suffix in (".py", ".usda", ".yaml", ".json"):
+            digest.update(name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+def read_share(text: str) -> tuple[int, int]:
+    """Read ``2/8``, the second of eight shares, as its index, from 0, and the number of shares."""
+    number, slash, count = text.partition("/")
+    if not (slash and number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
+        raise UmcError(f"--share {text} is no share; 2/8 is the second of eight")
+    return int(number) - 1, int(count)

@@ -1,0 +1,194 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Evaluations in batches and shares: each robot once, no part reused for other conditions, workers without a disk."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import grimp
+import pytest
+import torch
+import umc
+from fresh_policy import write_fresh
+from umc.evaluation.evaluate import simulate_plan
+from umc.evaluation.evaluator import NOT_SIMULATED, Batches, Evaluator, code_fingerprint
+from umc.evaluation.protocol import Setting, protocol_for
+from umc.evaluation.session import prepare
+from umc.evaluation.study import STUDY, EpisodeBatch, load_study
+from umc.training.command_line import parse
+from umc.utils.errors import UmcError
+from umc.utils.executor import LocalExecutor
+
+from tools.demo_study import demo_study
+
+PROTOCOL = protocol_for("a1")
+
+
+@pytest.mark.parametrize(("num_envs", "episodes"), [(24, 1), (50, 2), (7, 3), (100, 11), (1, 2), (256, None)])
+def test_batches_hold_every_robot_once_in_the_same_order(num_envs, episodes):
+    batches = Batches.plan(PROTOCOL, num_envs, episodes)
+    assert batches.num_envs <= num_envs
+    robots, onsets = [], []
+    for batch in range(batches.count):
+        cell, member, onset = (value[: batches.size(batch)] for value in vars(batches.assignment(batch)).values())
+        robots += zip(member.tolist(), cell.tolist(), strict=True)
+        onsets += onset.tolist()
+    expected = episodes or num_envs // 24
+    assert robots == [(member, cell) for member in range(expected) for cell in range(24)]
+    assert onsets == [setting.onset for setting, _ in PROTOCOL.cells] * expected
+    # another process makes the same batches from the size of these
+    assert Batches.plan(PROTOCOL, batches.num_envs, batches.episodes) == batches
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    paths = [write_fresh(folder / name, model=name) for name in ("mlp", "transformer_small32")]
+    argv = ["--device", "cpu", "--checkpoint", *map(str, paths), "--labels", "a", "b"]
+    options, overrides = parse(argv, lambda parser: parser.add_argument("--labels", nargs="+"))
+    options.quick = True
+    return prepare(options, overrides, stage=2)
+
+
+@pytest.fixture
+def names(session, tmp_path):
+    """Names of all parts."""
+
+    def of(protocol=PROTOCOL, num_envs=24, episodes=2):
+        return [part.path.name for part in Evaluator(session, protocol, num_envs, episodes, tmp_path).parts]
+
+    return of
+
+
+def test_a_parts_name_depends_on_all_that_decides_its_result(names, session, monkeypatch):
+    before = names()
+    assert names() == before
+    assert len(set(before)) == 4  # policies x batches
+    found = [
+        before,
+        names(replace(PROTOCOL, steps=749)),
+        names(replace(PROTOCOL, settings=(*PROTOCOL.settings[:2], Setting(51, 125, 75)))),
+        names(num_envs=48),
+    ]
+    monkeypatch.setattr(session.env_cfg, "decimation", 5)
+    found.append(names())
+    monkeypatch.undo()
+    monkeypatch.setattr("umc.utils.provenance.versions", lambda: {"newton": "2"})
+    found.append(names())
+    monkeypatch.undo()
+    for device in ("cuda:0", "cuda:1"):
+        monkeypatch.setattr(session, "device", device)
+        monkeypatch.setattr(session.env_cfg.sim, "device", device)
+        found.append(names())
+    assert found[-1] == found[-2]  # several GPUs of a machine share an evaluation
+    assert len({name for one in found[:-1] for name in one}) == sum(map(len, found[:-1]))
+
+
+def test_more_episodes_reuse_the_batches_with_the_same_robots(names):
+    few, more = names(num_envs=7, episodes=3), names(num_envs=7, episodes=4)
+    # of 3 robots a cell the last batch has 2 robots in its 7 envs, of 4 the same batch is full
+    assert few[9] == more[9]
+    assert few[10] != more[10]
+
+
+# Stands in for `umc evaluate` on a worker: writes into each part how it was called and what came with it.
+WORKER = """
+import json, os, sys
+from pathlib import Path
+argv = sys.argv[1:]
+plan = json.loads(Path(argv[argv.index("--plan") + 1]).read_text())
+out, checkpoints = Path(argv[argv.index("--out") + 1]), argv[argv.index("--checkpoint") + 1 :]
+if "fail" in argv:
+    sys.exit("no engine here")
+(out / "partial").mkdir(parents=True)
+for policy, batch in plan["parts"]:
+    path = Path(checkpoints[policy])
+    said = [argv[: argv.index("--plan")], path.read_bytes().hex(), (path.parent / "params/agent.yaml").exists(), batch]
+    (out / "partial" / f"{policy}_{batch}.pt").write_text(json.dumps([*said, plan["code"], plan["protocol"]["steps"]]))
+"""
+
+
+def test_shares_travel_to_workers_and_their_parts_back(session, tmp_path, monkeypatch):
+    (tmp_path / "worker.py").write_text(WORKER)
+    monkeypatch.setattr("umc.utils.process.UMC", (str(tmp_path / "worker.py"),))
+    agent = session.checkpoint.parent / "params" / "agent.yaml"
+    agent.parent.mkdir()
+    agent.write_text("actor: {}\nobs_groups: {}\n")
+    evaluator = Evaluator(session, PROTOCOL, 24, 2, tmp_path / "out")
+    executor = LocalExecutor(3, "cpu")
+    with pytest.raises(UmcError, match="a worker ended with 1: no engine here"):
+        evaluator.simulate_on(executor, evaluator.missing(), ["fail"])
+    evaluator.simulate_on(executor, evaluator.missing(), ["--device", "cpu"])
+    assert evaluator.missing() == []
+    for part in evaluator.parts:
+        one = session.checkpoints[part.policy]
+        head = ["evaluate", "--device", "cpu"]
+        said = [head, one.path.read_bytes().hex(), part.policy == 0, part.batch, code_fingerprint(), 750]
+        assert json.loads(part.path.read_text()) == said
+    shutil.rmtree(agent.parent)
+
+
+def test_a_worker_with_other_code_refuses(session):
+    with pytest.raises(UmcError, match="another version of umc"):
+        simulate_plan(session, {"code": "other"})
+
+
+@pytest.mark.engine
+def test_two_workers_of_ray_simulate_an_evaluation(tmp_path):
+    # ovphysx starts fastest; Ray's own limit on its start is too short for a busy machine
+    arguments = ["--checkpoint", str(write_fresh(tmp_path)), "physics=ovphysx", "env.scene.terrain=flat", "--quick"]
+    arguments += ["--num_envs", "8", "--episodes", "3", "--device", "cpu", "--ray", "2", "--out", str(tmp_path / "out")]
+    env = {**os.environ, "RAY_raylet_start_wait_time_s": "400"}
+    command = [sys.executable, "-m", "umc", "evaluate", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=580, check=False, env=env)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "3 batches on 2 workers of Ray" in done.stdout
+    assert load_study(tmp_path / "out" / STUDY).policies[0].run.cell.tolist() == [*range(8)] * 3
+
+
+def test_a_part_comes_back_from_its_file_and_a_damaged_one_is_refused(names, session, tmp_path):
+    part = Evaluator(session, PROTOCOL, 24, 1, tmp_path).parts[0]
+    run = demo_study(members=1).policies[0].run
+    part.save(run, ("FL", "FR"))
+    back, feet = part.load()
+    assert feet == ("FL", "FR")
+    for name, value in run.tensors().items():
+        assert torch.equal(back.tensors()[name].nan_to_num(-1), value.nan_to_num(-1))
+    bare = EpisodeBatch.join([run, replace(run, severity=None, stance=None)])
+    assert (len(bare.cell), bare.severity, bare.stance) == (48, None, None)
+    part.path.write_bytes(b"PK nothing")
+    with pytest.raises(UmcError, match="damaged; delete it") as error:
+        part.load()
+    assert "\n" not in str(error.value)
+
+
+def test_all_code_that_a_simulation_imports_decides_its_result():
+    left_out = {f"umc.{name.removesuffix('.py').replace('/', '.')}" for name in NOT_SIMULATED}
+    graph = grimp.build_graph("umc")
+    imported = set()
+    for name in ("session", "conditions", "rollout", "starts", "study", "gait"):
+        imported |= graph.find_upstream_modules(f"umc.evaluation.{name}")
+    assert {"umc.rl.checkpoint", "umc.evaluation.protocol", "umc.evaluation.checkpoints"} < imported
+    assert not [name for name in imported if any(f"{name}.".startswith(f"{room}.") for room in left_out)]
+
+
+def test_batches_of_other_code_are_simulated_again_and_those_of_another_report_are_not(tmp_path):
+    ignored = shutil.ignore_patterns("__pycache__", "*.pt", "*.xml", "*.urdf")
+    package = Path(shutil.copytree(Path(umc.__file__).parent, tmp_path / "umc", ignore=ignored))
+    before = code_fingerprint()
+    assert code_fingerprint(package) == before
+    for name in ("evaluation/report/plots.py", "evaluation/labels.py", "cli/evaluate.py", "config/recipes/new.yaml"):
+        (package / name).write_text("\n")
+        assert code_fingerprint(package) == before, name
+    for name in ("rl/checkpoint.py", "evaluation/evaluator.py", "faults/data/umc_paper.yaml", "robots/data/a1.usda"):
+        (package / name).write_text((package / name).read_text() + "\n")
+        after = code_fingerprint(package)
+        assert after != before, name
+        before = after
+    (package / "faults" / "new.py").write_text("")
+    assert code_fingerprint(package) != before
