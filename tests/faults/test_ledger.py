@@ -345,7 +345,7 @@ EDITS = [
 """Damages of the file, and how they are refused."""
 LINES = [
     (0, lambda line: line.update(umc_fault_ledger=99), "has format version 99"),
-    (0, lambda line: line.__delitem__("joints"), r"header .* \(no 'joints'\)"),
+    (0, lambda line: line.__delitem__("joints"), r"header .* \(joints: Field required\)"),
     (0, lambda line: line["kinds"].update(rust="[-]"), "unknown kind of fault 'rust'"),
     (0, lambda line: line["kinds"].update(rom="[rad]"), r"gives 'rom' in \[rad\]"),
     (0, lambda line: line["schedule"].update(duty=7), "schedule .* makes no sense: duty"),

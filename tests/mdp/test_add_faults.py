@@ -281,9 +281,9 @@ def with_policy(**terms):
     [
         (go2, {"asset_name": "dog"}, "the scene has no articulation 'dog'; it has robot"),
         (go2, {"asset_name": "terrain"}, "no articulation 'terrain'"),
-        (go2, {"joint_names": ["("]}, r"joint pattern '\(' is no regular expression"),
-        (go2, {"joint_names": ".*"}, "joint_names must list patterns"),
-        (go2, {"joint_names": []}, "joint_names must list patterns"),
+        (go2, {"joint_names": ["("]}, r"joint_names: '\(' is no pattern of joint names"),
+        (go2, {"joint_names": ".*"}, "joint_names must list names or patterns"),
+        (go2, {"joint_names": []}, "joint_names must list names or patterns"),
         (go2, {"groups": ("actor",)}, "the task has no observation group 'actor'; it has policy"),
         (go2, {"groups": "policy"}, "groups must list observation groups"),
         (go2, {"groups": ()}, "groups must list observation groups"),
@@ -309,7 +309,7 @@ def with_policy(**terms):
         (
             lambda: with_policy(effort=ObservationTermCfg(func=lab.joint_effort)),
             {},
-            "'policy/effort' shows joints through joint_effort: say quantities=",
+            "'policy/effort' shows joints through joint_effort: set quantities=",
         ),
         (go2, {"quantities": {lab.joint_pos_rel: "angle"}}, "shows joints through joint_pos_rel"),
         (

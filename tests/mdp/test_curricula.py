@@ -73,7 +73,7 @@ def test_the_level_starts_with_mild_faults():
 
 
 def test_an_invalid_curriculum_is_refused():
-    with pytest.raises(UmcError, match=r"begin one after another.*\[100, 100\]"):
+    with pytest.raises(UmcError, match=r"start one after another.*\[100, 100\]"):
         Training(stages=[(100, (1, 0, 0, 0)), (100, (0, 1, 0, 0))])
     with pytest.raises(UmcError, match="a first and a later last env step"):
         Training(level_ramp=(200, 200))

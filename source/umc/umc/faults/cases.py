@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
 
 from umc.faults.cfg import FaultsCfg, check_mapping, faults_cfg, is_list_of
 from umc.faults.kinds import FaultKind
-from umc.faults.plan import FaultPlan
+from umc.faults.plan import FaultPlan, widen_plan
 from umc.faults.random import seed_word
 from umc.faults.scenarios import Scenario
 from umc.faults.schedule import FaultSchedule, Identity
@@ -28,14 +28,14 @@ class FaultCases:
 
     Args:
         joint_names: All joints, in the order of observations.
-        cases: Fields of :class:`FaultsCfg` that each case changes; its severities come on top of the shared ones.
+        cases: Fields of :class:`FaultsCfg` that each case changes; its severities are added to the shared ones.
         num_envs: Number of envs.
-        faults: What all cases share.
+        faults: Fields that all cases share.
         environment: ``episode_length``, ``nominal`` and ``device`` of :class:`FaultSchedule`, and fields of ``faults``
             as a shorthand.
 
     Raises:
-        UmcError: If there is no case, or one makes no sense.
+        UmcError: If there is no case, or one is invalid.
     """
 
     def __init__(
@@ -98,15 +98,12 @@ class FaultCases:
             if not len(mine):
                 continue
             plan = schedule.draw(self.member[env_ids[mine]], torch.zeros_like(mine))
-            parts.append(_widen(plan, self._scenario_ids[number][plan.scenario], self.num_faults))
+            plan = replace(plan, scenario=self._scenario_ids[number][plan.scenario])
+            parts.append(widen_plan(plan, self.num_faults, len(self.kinds), range(len(self.kinds))))
             order.append(mine)
         place = torch.cat(order).argsort()
-        return FaultPlan(
-            **{
-                field.name: torch.cat([getattr(part, field.name) for part in parts])[place]
-                for field in fields(FaultPlan)
-            }
-        )
+        columns = {field.name: [getattr(part, field.name) for part in parts] for field in fields(FaultPlan)}
+        return FaultPlan(**{name: torch.cat(values)[place] for name, values in columns.items()})
 
     def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
         """Return the case's seed, the member as the env, and episode 0: what the case's schedule alone would."""
@@ -119,18 +116,3 @@ _FIELDS = tuple(field.name for field in fields(FaultsCfg))
 def _case_cfg(shared: FaultsCfg, case: Mapping[str, Any]) -> FaultsCfg:
     severity = check_mapping("severity", shared.severity) | check_mapping("severity", case.get("severity"))
     return faults_cfg(shared, {**case, "severity": severity}, "a case has")
-
-
-def _widen(plan: FaultPlan, scenario: torch.Tensor, num_faults: int) -> FaultPlan:
-    """Add faults that never set in, so that all plans have the same shape."""
-    values = {field.name: getattr(plan, field.name) for field in fields(FaultPlan)} | {"scenario": scenario}
-    missing = num_faults - scenario.shape[1]
-    if missing:
-        # a repeated fault without joints does nothing
-        values = {
-            name: torch.cat([value, value[:, :1].expand(-1, missing, *value.shape[2:])], dim=1)
-            for name, value in values.items()
-        }
-        values["joints"] = values["joints"].clone()
-        values["joints"][:, -missing:] = False
-    return FaultPlan(**values)

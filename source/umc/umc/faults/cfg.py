@@ -39,6 +39,8 @@ class FaultsCfg:
     ``{"choice": [a, b, ...]}``; ``{"fraction": ...}`` is a part of the healthy joint's value. Units are the kind's."""
     joint_names: Sequence[str] | None = None
     """Names or patterns (full match) of the joints that can fail; all joints if None."""
+    seed: int = 0
+    """Seed of every draw."""
     ratios: Sequence[float] | Mapping[str, float] = (1.0, 1.0, 1.0, 1.0)
     """How often each subcategory of the paper (``normal``, ``sensor_only``, ``detectable``, ``undetectable``) is drawn,
     or odds by the name of a scenario; names of kinds joined by + are one. They need not sum to 1."""
@@ -61,8 +63,6 @@ class FaultsCfg:
     """From one return of an intermittent fault to the next [env steps]; None for a fault that stays."""
     duty: float = 0.5
     """Part of the period that an intermittent fault is on [-]."""
-    seed: int = 0
-    """Seed of every draw."""
     cases: Sequence[Mapping[str, Any]] | None = None
     """Conditions that envs are assigned in turn, each changing some of the above (:class:`~umc.faults.FaultCases`)."""
     ledger: str | Path | None = None
@@ -152,23 +152,32 @@ def check_ratios(ratios: Sequence[float] | Mapping[str, float]) -> dict[str, flo
     return odds
 
 
-def check_joints(joint_names: Sequence[str], patterns: Sequence[str] | None) -> list[int]:
-    """Return the indices of the joints that can fail, in the order of ``joint_names``."""
-    if patterns is None:
-        return list(range(len(joint_names)))
-    if not is_list_of(lambda name: isinstance(name, str), patterns):
+def joint_pattern(owner: str, pattern: Any) -> re.Pattern[str]:
+    """Compile a pattern of joint names; ``owner`` is whoever has it, for the message of an invalid one."""
+    try:
+        return re.compile(pattern)
+    except (re.error, TypeError) as error:  # TypeError: a number, say
+        raise UmcError(f"{owner}: '{pattern}' is no pattern of joint names ({error}); one is '.*_hip_joint'") from error
+
+
+def check_patterns(patterns: Any) -> list[re.Pattern[str]]:
+    """Return the compiled patterns of the joints that can fail; all joints for None."""
+    patterns = [".*"] if patterns is None else patterns
+    if not is_list_of(lambda name: isinstance(name, str), patterns) or not patterns:
         raise UmcError(f"joint_names must list names or patterns, such as ['.*_knee'], not {patterns!r}")
+    return [joint_pattern("joint_names", pattern) for pattern in patterns]
 
-    def fits(pattern: str, name: str) -> bool:
-        try:
-            return pattern == name or re.fullmatch(pattern, name) is not None
-        except re.error as error:
-            raise UmcError(f"joint pattern '{pattern}' is no regular expression: {error}") from error
 
-    unknown = [pattern for pattern in patterns if not any(fits(pattern, name) for name in joint_names)]
+def check_joints(joint_names: Sequence[str], patterns: Any) -> list[int]:
+    """Return the indices of the joints that can fail, in the order of ``joint_names``."""
+    fitting = {
+        pattern.pattern: [i for i, name in enumerate(joint_names) if name == pattern.pattern or pattern.fullmatch(name)]
+        for pattern in check_patterns(patterns)
+    }
+    unknown = [pattern for pattern, ids in fitting.items() if not ids]
     if unknown:
         raise UmcError(f"no joint is named {', '.join(unknown)}; the joints are {', '.join(joint_names)}")
-    return [index for index, name in enumerate(joint_names) if any(fits(pattern, name) for pattern in patterns)]
+    return sorted({index for ids in fitting.values() for index in ids})
 
 
 def check_count(name: str, count: Any, most: int, what: str) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ledgers of what really broke: plans, switches and ends of all episodes, one line of JSON each."""
+"""Ledgers of faults: plans, switches and ends of all episodes, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field, TypeAdapter, ValidationError
 
 import umc
 from umc.faults.cfg import check_path
@@ -38,14 +39,12 @@ MANUAL_FAULT = "manual"
 
 @dataclass(frozen=True)
 class LedgerHeader:
-    """What a recording run was."""
+    """The recorded run."""
 
     umc: str
     """Version of UMC."""
     robot: str
-    """What the robot is called."""
-    joint_names: tuple[str, ...]
-    """All joints."""
+    joint_names: Annotated[tuple[str, ...], Field(alias="joints")]
     kinds: dict[str, str]
     """Kinds in use, and the unit of their severity."""
     scenarios: tuple[Scenario, ...]
@@ -53,9 +52,7 @@ class LedgerHeader:
     num_faults: int
     """Most faults of an episode."""
     seed: int
-    """Seed of all draws."""
     num_envs: int
-    """Number of envs."""
     step_dt: float | None
     """Length of an env step [s]."""
     schedule: dict[str, Any] | None
@@ -69,7 +66,6 @@ class LedgerFault:
     scenario: Scenario
     """What it was drawn from; one named :data:`MANUAL_FAULT` for a manual fault."""
     detected: bool = False
-    """Whether the policy gets the fault flag."""
     joints: tuple[str, ...] = ()
     """Joints that fail; none in a healthy episode."""
     severity: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -81,7 +77,7 @@ class LedgerFault:
     end: int | None = None
     """First env step that is healthy again; None if it stays."""
     period: int | None = None
-    """Env steps from one return of an intermittent fault to the next; None if it does not come and go."""
+    """Env steps from one return of an intermittent fault to the next; None if it is not intermittent."""
     on: int | None = None
     """How many of these steps it is on."""
 
@@ -105,7 +101,6 @@ class LedgerSwitch:
     """A step in which faults went on or off."""
 
     step: int
-    """Env step of the episode."""
     on: tuple[int, ...]
     """Faults of the plan that are on from now on, by number."""
     limits: dict[str, JointRange]
@@ -117,13 +112,11 @@ class LedgerEpisode:
     """One episode of one env."""
 
     env: int
-    """The env."""
     episode: int
-    """Which of its episodes, counted from 0."""
+    """Which of the env's episodes, counted from 0."""
     faults: tuple[LedgerFault, ...]
     """The plan with its manual changes; manual faults follow those that were drawn."""
     switches: list[LedgerSwitch] = field(default_factory=list)
-    """What came of it."""
     length: int | None = None
     """Env steps that it took; None if the recording ended before it."""
     drawn: tuple[LedgerFault, ...] | None = None
@@ -139,14 +132,12 @@ class LedgerEpisode:
 
 @dataclass
 class Ledger:
-    """A whole ledger."""
+    """The content of a ledger."""
 
     path: Path
-    """Where it was read."""
     header: LedgerHeader
-    """What the run was."""
     episodes: dict[tuple[int, int], LedgerEpisode] = field(default_factory=dict)
-    """By env and episode, in the order in which they began."""
+    """By env and episode, in the order in which they started."""
     changes: int = 0
     """How often a curriculum changed what is drawn."""
     more_kinds: dict[str, str] = field(default_factory=dict)
@@ -178,7 +169,7 @@ class Ledger:
 def read_ledger(path: str | Path, *, allow_torn: bool = False) -> Ledger:
     """Read a ledger; ``allow_torn`` leaves out a last line that was not written to its end.
 
-    Raises UmcError if it is missing, torn, or no ledger of this format.
+    Raises UmcError if it is missing, torn, or not a ledger of this format.
     """
     path = check_path("ledger", path)
     try:
@@ -199,20 +190,21 @@ def read_ledger(path: str | Path, *, allow_torn: bool = False) -> Ledger:
     for number, line in enumerate(lines[1:], start=2):
         content = _line(path, number, line)
         try:
-            _take(ledger, content)
+            _add_line(ledger, content)
         except (KeyError, IndexError, TypeError, ValueError, struct.error) as error:
-            raise UmcError(f"the ledger {path} makes no sense in line {number} ({_told(error)})") from error
+            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise UmcError(f"the ledger {path} makes no sense in line {number} ({reason})") from error
     return ledger
 
 
 def _line(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         content = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise UmcError(f"the ledger {path} cannot be read in line {number}; record it again") from error
-    if not isinstance(content, dict):
-        raise UmcError(f"the ledger {path} cannot be read in line {number}; record it again")
-    return content
+        if isinstance(content, dict):
+            return content
+    except json.JSONDecodeError:
+        pass
+    raise UmcError(f"the ledger {path} cannot be read in line {number}; record it again")
 
 
 def _header(path: Path, content: dict[str, Any]) -> LedgerHeader:
@@ -224,26 +216,14 @@ def _header(path: Path, content: dict[str, Any]) -> LedgerHeader:
             f" use the UMC that wrote it ({content.get('umc')})"
         )
     try:
-        return LedgerHeader(
-            umc=content["umc"],
-            robot=content["robot"],
-            joint_names=tuple(content["joints"]),
-            kinds=dict(content["kinds"]),
-            scenarios=tuple(
-                Scenario(one["name"], tuple(one["kinds"]), one["detected"]) for one in content["scenarios"]
-            ),
-            num_faults=content["num_faults"],
-            seed=content["seed"],
-            num_envs=content["num_envs"],
-            step_dt=content["step_dt"],
-            schedule=content["schedule"],
-        )
-    except (KeyError, TypeError) as error:
-        raise UmcError(f"the header of the ledger {path} makes no sense ({_told(error)}); record it again") from error
+        return TypeAdapter(LedgerHeader).validate_python(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise UmcError(f"the header of the ledger {path} makes no sense ({reason}); record it again") from error
 
 
-def _take(ledger: Ledger, line: dict[str, Any]) -> None:
-    """Add a line to the ledger."""
+def _add_line(ledger: Ledger, line: dict[str, Any]) -> None:
     if "plan" in line:
         env, episode = line["plan"]
         if (env, episode) in ledger.episodes:
@@ -251,7 +231,10 @@ def _take(ledger: Ledger, line: dict[str, Any]) -> None:
         faults = tuple(_fault(ledger, fault) for fault in line["faults"])
         if len(faults) != ledger.header.num_faults:
             raise ValueError(f"{len(faults)} faults, not {ledger.header.num_faults}")
-        ledger.episodes[env, episode] = LedgerEpisode(env, episode, faults, draws=_draws(line.get("draws")))
+        draws: Any = line.get("draws")
+        if draws is not None and [type(word) for word in draws] != [int] * 3:
+            raise ValueError(f"draws {draws} are no seed, env and episode")
+        ledger.episodes[env, episode] = LedgerEpisode(env, episode, faults, draws=draws and tuple(draws))
     elif "switch" in line:
         env, episode, step = line["switch"]
         names = [ledger.header.joint_names[joint] for joint in line.get("joints", ())]
@@ -274,14 +257,6 @@ def _take(ledger: Ledger, line: dict[str, Any]) -> None:
         ledger.changes += 1
     else:
         raise ValueError(f"unknown entry {', '.join(line)}")
-
-
-def _draws(words: Any) -> tuple[int, int, int] | None:
-    if words is None:
-        return None
-    if not isinstance(words, list) or [type(word) for word in words] != [int] * 3:
-        raise ValueError(f"draws {words} are no seed, env and episode")
-    return words[0], words[1], words[2]
 
 
 def _amend(ledger: Ledger, episode: LedgerEpisode, faults: dict[str, Any]) -> None:
@@ -314,9 +289,7 @@ def _fault(ledger: Ledger, fault: dict[str, Any]) -> LedgerFault:
         severity={kind: _per_joint(joints, value) for kind, value in fault["kinds"].items()},
         placement=_per_joint(joints, fault["placement"]),
         onset=fault["onset"],
-        end=fault.get("end"),
-        period=fault.get("period"),
-        on=fault.get("on"),
+        **{name: fault.get(name) for name in ("end", "period", "on")},
     )
 
 
@@ -326,29 +299,16 @@ def _per_joint(joints: tuple[str, ...], value: float | list[float]) -> dict[str,
 
 
 def _float32(number: float) -> float:
-    """The very number that was written, which was one of 32 bits."""
+    """The float32 number that was written."""
     return struct.unpack("f", struct.pack("f", number))[0]
 
 
-def _told(error: Exception) -> str:
-    return f"no {error}" if isinstance(error, KeyError) else str(error)
-
-
 class LedgerWriter:
-    """Keeps the ledger of one environment.
+    """Writes the ledger of one environment.
 
-    Every env step that has something to say ends in one write of whole lines, so that a killed process loses at most
-    the step it was in.
-
-    Args:
-        path: The file; its folder is made, the file must not exist.
-        state: The faults that it records.
-        schedule: What draws them, so that a replay can draw further episodes; None if nothing can.
-        robot: What the robot is called.
-        step_dt: Length of an env step [s]; None if unknown.
-
-    Raises:
-        UmcError: If the file exists or cannot be written.
+    Each record is one write of complete lines, so that a killed process loses at most the env step it was in. With the
+    ``schedule`` that draws the faults a replay can draw further episodes; ``step_dt`` is the length of an env step [s].
+    Raises UmcError if the file exists or cannot be written.
     """
 
     def __init__(
@@ -364,7 +324,7 @@ class LedgerWriter:
         self._state, self._schedule = state, schedule
         self._changes = 0
         source = state.source
-        self._told = {kind.name for kind in source.kinds}
+        self._known_kinds = {kind.name for kind in source.kinds}
         # joints stand in the order of the draws, so that a replay of a replay still draws the same
         self._joint = source.joint_ids.tolist()
         names = sorted(zip(self._joint, source.joint_names, strict=True))
@@ -391,10 +351,7 @@ class LedgerWriter:
         self._write([header])
 
     def record_plans(self, env_ids: torch.Tensor, length: torch.Tensor) -> None:
-        """Record the plans of episodes that have just begun, and the lengths [env steps] of those before.
-
-        Both int64 of (N,).
-        """
+        """Record the plans of episodes that have just started, and the lengths [env steps] of those before, (N,)."""
         lines: list[dict[str, Any]] = []
         schedule = self._schedule
         if schedule is not None and schedule.changes != self._changes:
@@ -428,9 +385,9 @@ class LedgerWriter:
         """Record the faults, by number, that were changed manually in the plan of a running episode."""
         state = self._state
         line: dict[str, Any] = {"amend": [env, int(state.episode[env]), int(state.step[env])]}
-        new = {kind.name: kind.unit for kind in state.kinds if kind.name not in self._told}
+        new = {kind.name: kind.unit for kind in state.kinds if kind.name not in self._known_kinds}
         if new:
-            self._told |= new.keys()
+            self._known_kinds |= new.keys()
             line["kinds"] = new
         names = [field.name for field in fields(FaultPlan)]
         line["faults"] = {
@@ -441,16 +398,9 @@ class LedgerWriter:
 
     def record_switches(self, envs: torch.Tensor, limits: JointLimits | None) -> None:
         """Record which faults are on in the envs of a mask, shape (E,), and the limits written into physics."""
-        ids = envs.nonzero().squeeze(1)
-        state = self._state
-        rows = zip(
-            ids.tolist(),
-            state.episode[ids].tolist(),
-            state.step[ids].tolist(),
-            state.faults_on[ids].tolist(),
-            state.broken[ids].tolist(),
-            strict=True,
-        )
+        state, ids = self._state, envs.nonzero().squeeze(1)
+        columns = (state.episode, state.step, state.faults_on, state.broken)
+        rows = zip(ids.tolist(), *(column[ids].tolist() for column in columns), strict=True)
         values = {} if limits is None else {name: limit[ids].tolist() for name, limit in vars(limits).items()}
         lines = []
         for row, (env, episode, step, on, broken) in enumerate(rows):
@@ -463,11 +413,11 @@ class LedgerWriter:
         self._write(lines)
 
     def close(self) -> None:
-        """Close the file; nothing is lost without it."""
+        """Close the file; every record is on disk without it."""
         self._file.close()
 
     def _fault(self, fault: dict[str, Any]) -> dict[str, Any]:
-        """One fault of a plan, without what has no effect."""
+        """One fault of a plan, without the values that have no effect."""
         columns, kinds = _where(fault["joints"]), _where(fault["kinds"])
         entry: dict[str, Any] = {"scenario": fault["scenario"]}
         if not columns or not kinds:
@@ -493,15 +443,14 @@ class LedgerWriter:
 
 
 def _where(row: list[bool]) -> list[int]:
-    """Indices of what is true."""
     return [index for index, is_true in enumerate(row) if is_true]
 
 
 def _number(value: float) -> float | None:
-    """A float32 number in as few digits as bring it back to the bit; None for an infinite one."""
+    """A float32 number with enough digits to restore its bits; None for an infinite one."""
     return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
 
 
 def _short(values: list[float | None]) -> Any:
-    """One number for many that are the same."""
+    """A single number instead of equal ones."""
     return values[0] if len(set(values)) == 1 else values

@@ -1,10 +1,9 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Breaks and heals single joints of a running episode manually, by amending its plan.
+"""Breaks and heals single joints of a running episode manually, by changing its plan.
 
-What is amended is a plan like any other: everybody who follows :class:`~umc.faults.FaultState` follows it, a ledger
-that is told of it can be replayed. It holds until the episode ends; the next one is planned as if nothing had been
-touched, since plans are drawn from (seed, env, episode) and nothing else.
+The changed plan is in effect until the episode ends. The next one is drawn as if nothing had been changed, since plans
+depend on (seed, env, episode) and nothing else.
 """
 
 from __future__ import annotations
@@ -21,22 +20,13 @@ PLACEMENT = 0.5
 def break_joint(
     state: FaultState, env: int, joint: int, kind: FaultKind, severity: float, detected: bool | None = None
 ) -> list[int]:
-    """Let a joint fail from the next env step on; a second fault of one kind takes the place of the first.
+    """Let a joint fail from the next env step on; a second fault of one kind replaces the first.
 
-    Args:
-        state: The faults.
-        env: The env.
-        joint: Number of the joint.
-        kind: How it fails.
-        severity: How hard, in the kind's unit.
-        detected: Whether the fault is detected; if None, as :func:`umc.faults.kinds.is_detected` finds.
-
-    Returns:
-        Numbers of the faults of the env's plan that have changed.
-
-    Raises:
-        UmcError: If the severity is out of range, or the env has not been reset yet.
+    ``severity`` is in the kind's unit; ``detected`` by default follows :func:`umc.faults.kinds.is_detected`. Returns
+    the numbers of the faults of the env's plan that have changed; raises UmcError if the severity is out of range,
+    there is no such env or joint, or the env has not been reset yet.
     """
+    check_env(state, env)
     _check(state, env, joint)
     kind.check(severity)
     state.make_room(0, [kind])
@@ -69,6 +59,7 @@ def heal_joint(state: FaultState, env: int, joint: int | None = None) -> list[in
     Those that have yet to set in stay planned. Returns the numbers of the plan's faults that have changed; raises
     UmcError if the env has not been reset yet.
     """
+    check_env(state, env)
     _check(state, env, joint)
     now = int(state.step[env])
     changed, moved = [], False
@@ -78,8 +69,8 @@ def heal_joint(state: FaultState, env: int, joint: int | None = None) -> list[in
             _end(state, env, number, now)
             changed.append(number)
             continue
-        # the other joints keep the fault: this one's part of it becomes a fault of its own, which ends. All that
-        # follow are moved behind it, for the last fault of a kind is the one that counts.
+        # The other joints keep the fault: this joint's part becomes a separate fault, which ends. All later faults are
+        # moved behind it, since the last fault of a kind is the one that counts.
         moved = True
         part = _new(state, env)
         plan = state.plan  # which may have grown
@@ -93,22 +84,26 @@ def heal_joint(state: FaultState, env: int, joint: int | None = None) -> list[in
     return sorted(changed)
 
 
-def _check(state: FaultState, env: int, joint: int | None) -> None:
+def check_env(state: FaultState, env: int) -> None:
+    """Raise UmcError if there is no such env."""
     if not 0 <= env < state.num_envs:
         raise UmcError(f"there is no env {env}; choose 0 to {state.num_envs - 1}")
+
+
+def _check(state: FaultState, env: int, joint: int | None) -> None:
     if int(state.episode[env]) < 0:
-        raise UmcError(f"env {env} has not begun an episode; reset the environment first")
+        raise UmcError(f"env {env} has not started an episode; reset the environment first")
     if joint is not None and not 0 <= joint < len(state.joint_names):
         raise UmcError(f"there is no joint {joint}; choose 0 to {len(state.joint_names) - 1}")
 
 
 def _open(state: FaultState, env: int, joint: int | None) -> list[int]:
-    """Faults that concern a joint, have set in or are manual, and are not over in the next step."""
+    """Faults of a joint that have set in or are manual, and are not over in the next step."""
     plan, now = state.plan, int(state.step[env])
-    concerns = plan.joints[env].any(dim=1) if joint is None else plan.joints[env, :, joint]
-    begun = plan.onset[env] <= now
-    begun[state.source.num_faults :] = plan.onset[env, state.source.num_faults :] <= now + 1
-    return (concerns & begun & (plan.end[env] > now + 1)).nonzero().flatten().tolist()
+    affects = plan.joints[env].any(dim=1) if joint is None else plan.joints[env, :, joint]
+    started = plan.onset[env] <= now
+    started[state.source.num_faults :] = plan.onset[env, state.source.num_faults :] <= now + 1
+    return (affects & started & (plan.end[env] > now + 1)).nonzero().flatten().tolist()
 
 
 def _end(state: FaultState, env: int, number: int, now: int) -> None:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is going to happen: one plan for each env and episode."""
+"""Planned faults: one plan for each env and episode."""
 
 from __future__ import annotations
 

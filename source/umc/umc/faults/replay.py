@@ -25,18 +25,11 @@ _ROUNDING = 1.0e-5
 class FaultReplay:
     """Replays a ledger: episode k of env i is planned as it was recorded, on any engine and device.
 
-    An episode that the ledger does not hold (a policy that falls earlier begins more of them; a run of more envs) is
-    drawn as the recording run would have drawn it. Joints are found by name.
+    An episode that the ledger does not hold (a policy that falls earlier starts more of them; a run of more envs) is
+    drawn as the recording run would have drawn it. Joints are found by name. The length of an env step [s] and of an
+    episode [env steps] are compared with the ledger's.
 
-    Args:
-        ledger: The ledger, or its path.
-        joint_names: All joints of the robot, in the order of observations.
-        step_dt: Length of its env step [s], to be compared with the ledger's.
-        episode_length: Longest episode [env steps], to be compared with the ledger's onsets.
-        device: Where plans are made.
-
-    Raises:
-        UmcError: If the ledger cannot be read, or is one of another robot or timing.
+    Raises UmcError if the ledger cannot be read, or is one of another robot or timing.
     """
 
     def __init__(
@@ -49,14 +42,13 @@ class FaultReplay:
         device: str | torch.device = "cpu",
     ) -> None:
         self.ledger = ledger if isinstance(ledger, Ledger) else read_ledger(ledger)
-        """What is replayed."""
         header, path = self.ledger.header, self.ledger.path
         self.joint_names, self.device = tuple(joint_names), torch.device(device)
         if set(joint_names) != set(header.joint_names) or len(joint_names) != len(header.joint_names):
-            strange = sorted(set(header.joint_names) ^ set(joint_names))
+            unknown = sorted(set(header.joint_names) ^ set(joint_names))
             raise UmcError(
                 f"the ledger {path} is one of another robot ('{header.robot}', {len(header.joint_names)} joints; this"
-                f" one has {len(joint_names)}): not both have {', '.join(strange[:3])}"
+                f" one has {len(joint_names)}): not both have {', '.join(unknown[:3])}"
             )
         if step_dt is not None and header.step_dt is not None and not math.isclose(step_dt, header.step_dt):
             raise UmcError(
@@ -88,7 +80,7 @@ class FaultReplay:
         self._why_not = self._compare(keys)
         self._plan = _with_joints(recorded, self.joint_ids)
         self._draws: torch.Tensor | None = None
-        """Seed, env and episode of random numbers by row; None where each is drawn for itself. Shape is (R, 3)."""
+        """Seed, env and episode of random numbers by row; None if all are the episodes' own. Shape is (R, 3)."""
         if any(one.draws is not None for one in self.ledger.episodes.values()):
             draws = [one.draws or (self.seed, *key) for key, one in self.ledger.episodes.items()]
             draws = [(seed_word(seed), env, episode) for seed, env, episode in draws]
@@ -115,7 +107,7 @@ class FaultReplay:
                 f"the ledger {self.ledger.path} holds no episode {int(episode[first])} of env {int(env_ids[first])},"
                 f" and {self._why_not}; record more episodes, or replay fewer"
             )
-        drawn = self._in_my_terms(self.schedule.draw(env_ids[missing], episode[missing]))
+        drawn = self._drawn(self.schedule, env_ids[missing], episode[missing])
         drawn = _with_joints(drawn, self.joint_ids)
         for column in fields(plan):
             getattr(plan, column.name)[missing] = getattr(drawn, column.name)
@@ -137,7 +129,7 @@ class FaultReplay:
         return torch.where(inside, self._row[env_ids.clamp(max=envs - 1), episode.clamp(0, episodes - 1)], -1)
 
     def _recorded(self, plans: Sequence[Sequence[LedgerFault]]) -> FaultPlan:
-        """Plans of the ledger, joints in its own order."""
+        """Plans of the ledger, joints in its order."""
         header = self.ledger.header
         joint = {name: number for number, name in enumerate(header.joint_names)}
         kind = {one.name: number for number, one in enumerate(self.kinds)}
@@ -153,10 +145,9 @@ class FaultReplay:
             plan.joints[row, number, joints] = True
             plan.placement[row, number, joints] = torch.tensor(list(fault.placement.values()))
             plan.detected[row, number] = fault.detected
-            plan.onset[row, number] = fault.onset
-            plan.end[row, number] = NEVER if fault.end is None else fault.end
-            plan.period[row, number] = NEVER if fault.period is None else fault.period
-            plan.on[row, number] = NEVER if fault.on is None else fault.on
+            for name in ("onset", "end", "period", "on"):
+                steps = getattr(fault, name)
+                getattr(plan, name)[row, number] = NEVER if steps is None else steps
             for name, severity in fault.severity.items():
                 plan.kinds[row, number, kind[name]] = True
                 plan.severity[row, number, kind[name], joints] = torch.tensor(list(severity.values()))
@@ -176,19 +167,18 @@ class FaultReplay:
             return None
         episodes = self.ledger.episodes.values()
         recorded = self._recorded([one.faults if one.drawn is None else one.drawn for one in episodes])
-        drawn = canonical_plan(self._in_my_terms(self.schedule.draw(keys[:, 0], keys[:, 1])))
+        drawn = canonical_plan(self._drawn(self.schedule, keys[:, 0], keys[:, 1]))
         same = all(
             torch.allclose(getattr(drawn, field.name).double(), getattr(recorded, field.name).double(), rtol=_ROUNDING)
             for field in fields(FaultPlan)
         )
         return None if same else f"this UMC draws other faults than the one that wrote it ({self.ledger.header.umc})"
 
-    def _in_my_terms(self, plan: FaultPlan) -> FaultPlan:
-        """A plan of the schedule, its kinds in the order of this replay, with room for manual faults."""
-        assert self.schedule is not None
+    def _drawn(self, schedule: FaultSchedule, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
+        """Plans of the schedule, their kinds in the order of this replay, with room for manual faults."""
         names = [kind.name for kind in self.kinds]
-        places = [names.index(kind.name) for kind in self.schedule.kinds]
-        return widen_plan(plan, self.num_faults, len(names), places)
+        places = [names.index(kind.name) for kind in schedule.kinds]
+        return widen_plan(schedule.draw(env_ids, episode), self.num_faults, len(names), places)
 
 
 def canonical_plan(plan: FaultPlan) -> FaultPlan:
@@ -211,7 +201,6 @@ def canonical_plan(plan: FaultPlan) -> FaultPlan:
 
 
 def _with_joints(plan: FaultPlan, joint_ids: torch.Tensor) -> FaultPlan:
-    """A plan with its joints in another order."""
     changes = {name: getattr(plan, name)[..., joint_ids] for name in ("joints", "severity", "placement")}
     return replace(plan, **changes)
 
@@ -234,7 +223,6 @@ def ledger_kinds(ledger: Ledger) -> tuple[FaultKind, ...]:
 
 
 def _schedule(ledger: Ledger, device: torch.device) -> FaultSchedule | None:
-    """The schedule of the recording run."""
     header = ledger.header
     if header.schedule is None:
         return None

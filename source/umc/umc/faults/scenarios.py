@@ -23,21 +23,16 @@ Description = Sequence[str] | Mapping[str, object]
 
 @dataclass(frozen=True)
 class Scenario:
-    """What happens to every faulty joint."""
+    """A set of kinds that every faulty joint gets at once."""
 
     name: str
-    """What ledgers and reports call it."""
     kinds: tuple[str, ...] = ()
-    """Kinds of faults, all at once."""
     detected: bool = False
     """Whether the policy gets the fault flag."""
 
     @classmethod
     def of(cls, name: str, description: Description) -> Scenario:
-        """Read the kinds of a scenario, or a mapping with ``kinds`` and ``detected``.
-
-        Raises UmcError if it makes no sense. Without ``detected``, :func:`umc.faults.kinds.is_detected` decides.
-        """
+        """Make a scenario; without ``detected``, :func:`umc.faults.kinds.is_detected` decides. Raises UmcError."""
         detected = None
         kinds = description
         if isinstance(description, Mapping):
@@ -45,11 +40,7 @@ class Scenario:
             if unknown or "kinds" not in description:
                 raise UmcError(f"scenario '{name}' must have 'kinds' and may have 'detected', not {sorted(unknown)}")
             kinds, detected = description["kinds"], description.get("detected")
-        if (
-            isinstance(kinds, str)
-            or not isinstance(kinds, Sequence)
-            or not all(isinstance(kind, str) for kind in kinds)
-        ):
+        if not isinstance(kinds, Sequence) or isinstance(kinds, str) or {type(kind) for kind in kinds} - {str}:
             raise UmcError(f"scenario '{name}' must list its kinds, such as [dead, rom]")
         if len(set(kinds)) != len(kinds):
             raise UmcError(f"scenario '{name}' names a kind twice: {', '.join(kinds)}")

@@ -1,11 +1,12 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws what breaks: a plan for each env and episode, from (seed, env, episode) and nothing else."""
+"""Draws a plan of faults for each env and episode, from (seed, env, episode) and nothing else."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from enum import IntEnum
 from typing import Any
 from zlib import crc32
@@ -59,6 +60,9 @@ _STREAMS_OF_A_FAULT = 64
 _NAMED = 1 << 31
 """Streams with a name lie above those with a number."""
 
+_SETTINGS = [field.name for field in fields(FaultsCfg) if field.name not in ("cases", "ledger", "replay")]
+"""Fields of :class:`FaultsCfg` in ledgers, which call the joint names candidates."""
+
 
 class FaultSchedule:
     """Draws a :class:`FaultPlan` for any env and episode.
@@ -68,7 +72,7 @@ class FaultSchedule:
 
     Args:
         joint_names: All joints, in the order of observations.
-        faults: What fails.
+        faults: Description of the faults.
         episode_length: Length of an episode, to check the onsets against [env steps].
         nominal: Limits of healthy joints, every shape (J,): for severities that are fractions, and for mild ones.
         kinds: Kinds that plans have room for besides those of the scenarios.
@@ -76,7 +80,7 @@ class FaultSchedule:
         changes: Fields of ``faults``, as a shorthand.
 
     Raises:
-        UmcError: If a field makes no sense.
+        UmcError: If a field is invalid.
     """
 
     def __init__(
@@ -92,63 +96,60 @@ class FaultSchedule:
         **changes: Any,
     ) -> None:
         cfg = faults_cfg(faults, changes)
-        self.joint_names = tuple(joint_names)
-        self.seed = check_seed(cfg.seed)
-        severity = check_mapping("severity", cfg.severity)
-        self.device = torch.device(device)
+        self.joint_names, self.device = tuple(joint_names), torch.device(device)
         self.level = 1.0
         """Share of the full severity, from 0 for healthy joints to 1; a curriculum raises it."""
         self.changes = 0
         """How often odds or level have changed since; if not 0, plans depend on when they were drawn."""
         self.joint_ids = torch.arange(len(self.joint_names), device=self.device)
         """Number of each joint in random draws."""
-        self._own = check_mapping("scenarios", cfg.scenarios)
         ids = check_joints(self.joint_names, cfg.joint_names)
         self._candidates = torch.zeros(len(self.joint_names), dtype=torch.bool, device=self.device)
         self._candidates[ids] = True
-        self._num_joints = check_count("num_joints", cfg.num_joints, len(ids), "joints that can fail")
-        self._num_faults = check_count("num_faults", cfg.num_faults, _STREAMS_OF_A_FAULT, "faults of an episode")
-        onsets, self._onset_range = check_onset(cfg.onset, cfg.onset_range, episode_length)
-        self._onsets = None if onsets is None else torch.tensor(onsets, device=self.device)
-        self._duration, self._period = check_steps("duration", cfg.duration), check_steps("period", cfg.period)
-        self._duty = check_duty(cfg.duty)
+        onset, onset_range = check_onset(cfg.onset, cfg.onset_range, episode_length)
+        self._onsets = None if onset is None else torch.tensor(onset, device=self.device)
+        self._cfg = cfg = replace(
+            cfg,
+            seed=check_seed(cfg.seed),
+            severity=check_mapping("severity", cfg.severity),
+            scenarios=check_mapping("scenarios", cfg.scenarios),
+            num_joints=check_count("num_joints", cfg.num_joints, len(ids), "joints that can fail"),
+            num_faults=check_count("num_faults", cfg.num_faults, _STREAMS_OF_A_FAULT, "faults of an episode"),
+            onset=onset,
+            onset_range=onset_range,
+            duration=check_steps("duration", cfg.duration),
+            period=check_steps("period", cfg.period),
+            duty=check_duty(cfg.duty),
+        )
+        self.seed = cfg.seed
 
         self.scenarios: tuple[Scenario, ...] = ()
         """All scenarios that may be drawn."""
         self._assigned: torch.Tensor | None = None
         self._cumulative: torch.Tensor | None = None
         self._odds: dict[str, float] | None = None
+        assigned: list[str] | None = None
         if cfg.scenario is None:
             odds = check_ratios(cfg.ratios)
             # a scenario of no odds may get some later, but only with a severity
-            self.scenarios = tuple(find_scenario(name, self._own) for name in odds)
+            self.scenarios = tuple(find_scenario(name, cfg.scenarios) for name in odds)
             self._set_odds(odds)
         else:
-            in_turn = [find_scenario(name, self._own) for name in check_scenario(cfg.scenario)]
+            in_turn = [find_scenario(name, cfg.scenarios) for name in check_scenario(cfg.scenario)]
             self.scenarios = tuple(dict.fromkeys(in_turn))
             self._assigned = torch.tensor([self.scenarios.index(one) for one in in_turn], device=self.device)
+            assigned = [scenario.name for scenario in in_turn]
         self.settings: dict[str, Any] = {
-            "severity": _plain(severity),
-            "candidates": None if cfg.joint_names is None else list(cfg.joint_names),
-            "seed": cfg.seed,
+            **{"candidates" if name == "joint_names" else name: _plain(getattr(cfg, name)) for name in _SETTINGS},
             "ratios": self.ratios,
-            "scenario": None if self._assigned is None else [self.scenarios[i].name for i in self._assigned.tolist()],
-            "scenarios": _plain(self._own),
-            "num_joints": self._num_joints,
-            "num_faults": self._num_faults,
-            "onset_range": self._onset_range,
-            "onset": onsets,
-            "duration": self._duration,
-            "period": self._period,
-            "duty": self._duty,
+            "scenario": assigned,
             "episode_length": episode_length,
             "kinds": list(kinds),
-            "nominal": None
-            if nominal is None
-            else {key: _plain(value.tolist()) for key, value in vars(nominal).items()},
+            "nominal": None if nominal is None else {key: _plain(v.tolist()) for key, v in vars(nominal).items()},
         }
         """The arguments in plain numbers, strings, lists and mappings, as ledgers hold them (:meth:`from_settings`)."""
 
+        severity = cfg.severity or {}
         named = {kind: find_kind(kind) for kind in severity}
         used = {name: find_kind(name) for name in kinds}
         used |= {name: find_kind(name) for scenario in self.scenarios for name in scenario.kinds}
@@ -163,7 +164,7 @@ class FaultSchedule:
         table = [[kind.name in scenario.kinds for kind in self.kinds] for scenario in self.scenarios]
         self._kinds_of = torch.tensor(table, dtype=torch.bool, device=self.device)
         self._detected = torch.tensor([scenario.detected for scenario in self.scenarios], device=self.device)
-        self._lay_out()
+        self._assign_words()
 
     @classmethod
     def from_settings(
@@ -184,7 +185,7 @@ class FaultSchedule:
     @property
     def num_faults(self) -> int:
         """Most faults of an episode."""
-        return self._num_faults[1]
+        return self._cfg.num_faults[1]
 
     @property
     def ratios(self) -> dict[str, float] | None:
@@ -210,7 +211,7 @@ class FaultSchedule:
             raise UmcError("a schedule that assigns scenarios to envs has no ratios")
         odds = check_ratios(ratios)
         known = [scenario.name for scenario in self.scenarios]
-        unknown = [name for name in odds if find_scenario(name, self._own).name not in known]
+        unknown = [name for name in odds if find_scenario(name, self._cfg.scenarios).name not in known]
         if unknown:
             raise UmcError(f"scenario '{unknown[0]}' is new; name it in the schedule's ratios, if with odds of 0")
         self.changes += 1
@@ -229,7 +230,7 @@ class FaultSchedule:
         self.level = level
 
     def _set_odds(self, odds: Mapping[str, float]) -> None:
-        by_name = {find_scenario(name, self._own).name: number for name, number in odds.items()}
+        by_name = {find_scenario(name, self._cfg.scenarios).name: number for name, number in odds.items()}
         self._odds = {scenario.name: float(by_name.get(scenario.name, 0.0)) for scenario in self.scenarios}
         numbers = torch.tensor([self._odds[scenario.name] for scenario in self.scenarios], dtype=torch.float64)
         self._cumulative = (numbers.cumsum(0) / numbers.sum()).to(self.device)
@@ -237,7 +238,7 @@ class FaultSchedule:
     def draw(self, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
         """Draw the plans of some envs and their episodes, counted from 0; both int64 of shape (N,)."""
         words = self._draw_words(env_ids, episode)
-        count = integers(words[int(_Stream.COUNT)], *self._num_faults)
+        count = integers(words[int(_Stream.COUNT)], *self._cfg.num_faults)
         faults = [self._draw_fault(env_ids, words, number, number < count) for number in range(self.num_faults)]
         return FaultPlan(**{name: torch.stack([fault[name] for fault in faults], dim=1) for name in faults[0]})
 
@@ -245,8 +246,8 @@ class FaultSchedule:
         """Return seed, env and episode that random numbers step by step, such as those of noise, are drawn for."""
         return self.seed, env_ids, episode
 
-    def _lay_out(self) -> None:
-        """Assign every random word of a plan its place, so that one call of Philox draws them all."""
+    def _assign_words(self) -> None:
+        """Give every random word of a plan its place, so that one call of Philox draws them all."""
         ones, many = [int(_Stream.COUNT)], []
         for number in range(self.num_faults):
             first = _STREAMS_OF_A_FAULT * number
@@ -270,28 +271,28 @@ class FaultSchedule:
         self, env_ids: torch.Tensor, words: Mapping[int, torch.Tensor], number: int, wanted: torch.Tensor
     ) -> dict[str, Any]:
         """One fault of each env; every entry's shape is (N, ...)."""
-        first = _STREAMS_OF_A_FAULT * number
+        cfg, first = self._cfg, _STREAMS_OF_A_FAULT * number
 
-        def steps(stream: _Stream, span: tuple[int, int] | None) -> torch.Tensor:
+        def steps(stream: _Stream, span: Any) -> torch.Tensor:
             return torch.full_like(env_ids, NEVER) if span is None else integers(words[first + stream], *span)
 
         scenario = self._draw_scenario(env_ids, words[first + _Stream.SUBCATEGORY])
         kinds = self._kinds_of[scenario] & wanted[:, None]
         breaks = kinds.any(dim=1)
 
-        num_joints = integers(words[first + _Stream.NUM_JOINTS], *self._num_joints)
+        num_joints = integers(words[first + _Stream.NUM_JOINTS], *cfg.num_joints)
         # distinct keys, so that a rank is the same whatever the sorting algorithm; joints that cannot fail come last
         keys = words[first + _Stream.JOINTS] * len(self.joint_names) + self.joint_ids
         keys = torch.where(self._candidates, keys, keys + NEVER)
         rank = keys.argsort(dim=1).argsort(dim=1)
 
         if self._onsets is None:
-            onset = integers(words[first + _Stream.ONSET], *self._onset_range)
+            onset = integers(words[first + _Stream.ONSET], *cfg.onset_range)
         else:
             onset = self._onsets[integers(words[first + _Stream.ONSET], 0, len(self._onsets) - 1)]
-        end = steps(_Stream.DURATION, self._duration) + (0 if self._duration is None else onset)
-        period = steps(_Stream.PERIOD, self._period)
-        on = period if self._period is None else (period.double() * self._duty).round().long().clamp(min=1)
+        end = steps(_Stream.DURATION, cfg.duration) + (0 if cfg.duration is None else onset)
+        period = steps(_Stream.PERIOD, cfg.period)
+        on = period if cfg.period is None else (period.double() * cfg.duty).round().long().clamp(min=1)
         severity = torch.zeros(len(env_ids), len(self.kinds), len(self.joint_names), device=self.device)
         for index, kind in enumerate(self.kinds):
             share = uniform(words[named_stream(f"{number}/{kind.name}")])

@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from umc.faults.cfg import SeverityValue, is_number
+from umc.faults.cfg import SeverityValue, is_number, joint_pattern
 from umc.faults.kinds import FaultKind, JointLimits
 from umc.utils.errors import UmcError
 
@@ -49,19 +48,11 @@ class Distribution:
 
 
 class Severities:
-    """Severities of one kind for all joints.
+    """Severities of one kind for all joints, as :attr:`FaultsCfg.severity` describes them.
 
-    Args:
-        kind: The kind.
-        value: A number, a distribution, or a mapping from joint-name patterns (full match, the first that matches
-            wins) to either.
-        joint_names: All joints.
-        candidates: Indices of the joints that can fail; each needs a severity.
-        nominal: What healthy joints can do, every shape (J,), for fractions and for mild severities; None if unknown.
-        device: Where severities are drawn.
-
-    Raises:
-        UmcError: If a pattern cannot be read or matches no joint, a joint has no severity, or one is out of range.
+    ``candidates`` are the indices of the joints that can fail: each needs a severity. ``nominal`` are the limits of
+    healthy joints, every shape (J,), for fractions and for mild severities; None if unknown. Raises UmcError if a
+    pattern is invalid or matches no joint, a joint has no severity, or one is out of range.
     """
 
     def __init__(
@@ -73,11 +64,10 @@ class Severities:
         nominal: JointLimits | None,
         device: torch.device,
     ) -> None:
-        self.kind = kind
         self._groups: list[tuple[torch.Tensor, Distribution]] = []
         patterns = value if isinstance(value, Mapping) and not _is_distribution(value) else {".*": value}
         names = [joint_names[index] for index in candidates]
-        found = {pattern: _compiled(kind, pattern) for pattern in patterns}
+        found = {pattern: joint_pattern(kind.name, pattern) for pattern in patterns}
         for pattern in patterns:
             if not any(found[pattern].fullmatch(name) for name in names):
                 raise UmcError(f"{kind.name}: pattern '{pattern}' matches no joint; the joints are {', '.join(names)}")
@@ -87,22 +77,21 @@ class Severities:
             if pattern is None:
                 raise UmcError(f"{kind.name}: joint '{name}' matches no pattern; add one to {list(patterns)}")
             groups.setdefault(pattern, []).append(index)
-        whole = _per_joint(kind.reference(nominal), len(joint_names), device)
+        reference = _per_joint(kind.reference(nominal), len(joint_names), device)
         for pattern, ids in groups.items():
             distribution = _read(kind, patterns[pattern])
             columns = torch.tensor(ids, device=device)
             for number in distribution.numbers:
                 if not distribution.fraction:
                     kind.check(number)
-                elif whole is None or not bool(whole[columns].isfinite().all()):
+                elif reference is None or not bool(reference[columns].isfinite().all()):
                     raise UmcError(f"{kind.name}: what {number:g} is a fraction of is unknown; give it in {kind.unit}")
                 else:
-                    for joint in whole[columns].tolist():
+                    for joint in reference[columns].tolist():
                         kind.check(number * joint)
             self._groups.append((columns, distribution))
-        self._whole = whole
+        self._reference = reference
         self._healthy = _per_joint(kind.healthy(nominal), len(joint_names), device)
-        self._num_joints = len(joint_names)
 
     @property
     def can_be_mild(self) -> bool:
@@ -117,27 +106,16 @@ class Severities:
         severity = torch.zeros_like(share)
         for columns, distribution in self._groups:
             drawn = distribution.sample(share[:, columns])
-            if distribution.fraction and self._whole is not None:
-                drawn = drawn * self._whole[columns]
+            if distribution.fraction and self._reference is not None:
+                drawn = drawn * self._reference[columns]
             severity[:, columns] = drawn
-        if level < 1.0 and self._healthy is not None:
-            severity = torch.where(
-                self._healthy.isfinite(), self._healthy + level * (severity - self._healthy), severity
-            )
+        if level < 1.0 and (healthy := self._healthy) is not None:
+            severity = torch.where(healthy.isfinite(), healthy + level * (severity - healthy), severity)
         return severity
 
 
 def _is_distribution(value: Mapping[str, Any]) -> bool:
     return len(value) == 1 and next(iter(value)) in (*SHAPES, FRACTION)
-
-
-def _compiled(kind: FaultKind, pattern: Any) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except (re.error, TypeError) as error:  # TypeError: a number, say
-        raise UmcError(
-            f"{kind.name}: '{pattern}' is no pattern of joint names ({error}); one is '.*_hip_joint'"
-        ) from error
 
 
 def _per_joint(value: torch.Tensor | float | None, num_joints: int, device: torch.device) -> torch.Tensor | None:

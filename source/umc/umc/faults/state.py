@@ -22,7 +22,7 @@ FAULT_FLAG_WIDTH = 3
 
 
 class PlanSource(Protocol):
-    """Whoever plans faults: a schedule that draws them, or a ledger that replays them."""
+    """Plans faults: a schedule draws them, cases assign them, a ledger replays them."""
 
     joint_names: tuple[str, ...]
     kinds: tuple[FaultKind, ...]
@@ -38,11 +38,11 @@ class PlanSource(Protocol):
         ...
 
     def draw(self, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
-        """Plans of some envs; see :meth:`FaultSchedule.draw`."""
+        """See :meth:`FaultSchedule.draw`."""
         ...
 
     def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
-        """Seed, env and episode that random numbers of some envs are drawn for; see :meth:`FaultSchedule.identity`."""
+        """See :meth:`FaultSchedule.identity`."""
         ...
 
 
@@ -68,13 +68,9 @@ class LiveFault:
 class FaultState:
     """Plans and live faults of E envs with J joints, M faults an episode and K kinds.
 
-    A plan is drawn when an episode begins and changes only then, or manually (:mod:`umc.faults.manual`); live tensors
-    follow it step by step. Where several faults bring one kind to one joint, the last of the plan counts.
-
-    Args:
-        source: Plans the faults.
-        num_envs: Number of envs.
-        first_env: Number of env 0 in random draws; where processes share a training, its number among all their envs.
+    A plan is drawn at reset and changes only then, or manually (:mod:`umc.faults.manual`); live tensors follow it step
+    by step. Where several faults give one kind to one joint, the last of the plan counts. ``first_env`` is the number
+    of env 0 in random draws: where processes share a training, its number among all their envs.
     """
 
     def __init__(self, source: PlanSource, num_envs: int, first_env: int = 0) -> None:
@@ -91,7 +87,7 @@ class FaultState:
         self.episode = self._full((envs,), -1)
         """Episode of each env, counted from 0; -1 before the first reset. Shape is (E,)."""
         self.plan = empty_plan(envs, faults, kinds, joints, self.device)
-        """What this episode brings."""
+        """Faults of this episode."""
         self.live = self._full((envs, kinds, joints), False)
         """Faults that are on. Shape is (E, K, J)."""
         self.severity = self._full((envs, kinds, joints), 0.0)
@@ -130,8 +126,8 @@ class FaultState:
 
     @property
     def joint_mask(self) -> torch.Tensor:
-        """Joints that the policy must not listen to, for their sensor is dead (True = masked). Shape is (E, J)."""
-        return self.live[:, self._blinding].any(dim=1)
+        """Joints that the policy has to mask, since their sensor is dead (True = masked). Shape is (E, J)."""
+        return self.live[:, self._masking].any(dim=1)
 
     @property
     def fault_flag(self) -> torch.Tensor:
@@ -148,7 +144,7 @@ class FaultState:
         return LiveFault(self.live[:, index], self.severity[:, index], self.step[:, None], self._onset_step[:, index])
 
     def reset(self, env_ids: torch.Tensor) -> None:
-        """End all faults of some envs, int64 of shape (N,), each once, and plan their next episode."""
+        """End all faults of some envs, int64 of shape (N,) without repeats, and plan their next episode."""
         self.episode[env_ids] += 1
         plan = self.source.draw(env_ids + self.first_env, self.episode[env_ids])
         if self._is_wide:
@@ -185,8 +181,9 @@ class FaultState:
     def advance(self, step: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
         """Switch faults on and off; return the envs whose live faults have changed, shape (E,).
 
-        A fault whose onset passed unseen (rsl_rl starts training in the middle of episodes) sets in at once. Takes env
-        steps since the episode began, int64 of shape (E,), and joint positions [rad] of shape (E, J).
+        Takes env steps since the episode's start, int64 of shape (E,), and joint positions [rad] of shape (E, J). A
+        second call in the same env step changes nothing. A fault whose onset was passed over (rsl_rl starts training
+        in the middle of episodes) sets in at once.
         """
         self.step.copy_(step)
         plan = self.plan
@@ -239,7 +236,7 @@ class FaultState:
         return (-2.0 * (1.0 - distance).log()).sqrt() * (2.0 * math.pi * angle).cos()
 
     def _key(self, stream: str) -> tuple[Word, tuple[torch.Tensor, torch.Tensor, int, torch.Tensor]]:
-        """Seed and counter."""
+        """Seed and counter of Philox."""
         env = torch.arange(self.num_envs, device=self.device) + self.first_env
         seed, env, episode = self.source.identity(env, self.episode)
         moment = self.step[:, None] * len(self.joint_names) + self.source.joint_ids
@@ -254,13 +251,12 @@ class FaultState:
     def _sort_kinds(self) -> None:
         self._index = {kind.name: number for number, kind in enumerate(self.kinds)}
         self._breaking = self._numbers(lambda kind: isinstance(kind, JointKind))
-        self._blinding = self._numbers(lambda kind: isinstance(kind, SensorKind) and kind.masks_joint)
+        self._masking = self._numbers(lambda kind: isinstance(kind, SensorKind) and kind.masks_joint)
 
     def _numbers(self, belongs: Callable[[FaultKind], bool]) -> torch.Tensor:
         """Numbers of some kinds, on the device: indexing with a list would make the host wait for it."""
-        return torch.tensor(
-            [index for index, kind in enumerate(self.kinds) if belongs(kind)], device=self.device
-        ).long()
+        numbers = [number for number, kind in enumerate(self.kinds) if belongs(kind)]
+        return torch.tensor(numbers, dtype=torch.long, device=self.device)
 
     def _full(self, shape: tuple[int, ...], value: float) -> torch.Tensor:
         return torch.full(shape, value, device=self.device)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Isaac Lab terms: events inject faults, observations zero and mask, rewards and terminations judge."""
+"""Isaac Lab terms: events inject faults, observations show them, rewards and terminations evaluate the gait."""
 
 from umc.mdp.actions import CommandFaults, CommandFaultsCfg, JointTargets, JointTargetsCfg
 from umc.mdp.add_faults import FaultFlagCfg, JointMaskCfg, LiveFaultsCfg, add_faults
@@ -8,7 +8,6 @@ from umc.mdp.curricula import fault_curriculum
 from umc.mdp.events import joint_faults, reset_faults
 from umc.mdp.fault_board import FaultBoard, JointRow, SeveritySpan, running_board
 from umc.mdp.fault_terms import fault_state
-from umc.mdp.ground import height_above_ground, height_below_minimum, height_error_l2
 from umc.mdp.observations import fault_flag, joint_mask, joint_sensor, live_faults
 from umc.mdp.privileged import phase_clock, randomized_physics, zeros
 from umc.mdp.rewards import (
@@ -19,6 +18,8 @@ from umc.mdp.rewards import (
     foot_contact,
     foot_slip,
     gait_phase,
+    height_above_ground,
+    height_error_l2,
     joint_pos_l2,
     mechanical_power,
     only_positive,
@@ -27,7 +28,7 @@ from umc.mdp.rewards import (
     uneven_duty,
     yaw_drift,
 )
-from umc.mdp.terminations import non_finite_state, roll_pitch_beyond
+from umc.mdp.terminations import height_below_minimum, non_finite_state, roll_pitch_beyond
 
 __all__ = [
     "CommandFaults",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
 
 LAST_ACTION = "command_faults: umc.mdp.CommandFaultsCfg = umc.mdp.CommandFaultsCfg()"
-"""What a task with command faults adds to its actions."""
+"""The line that a task with command faults adds to its actions."""
 
 
 class CommandFaults(ActionTerm):
@@ -58,7 +58,7 @@ class CommandFaults(ActionTerm):
         return self._no_action
 
     def reset(self, env_ids: Sequence[int] | torch.Tensor | slice | None = None) -> None:
-        """Forget what was sent to some envs; to all if not given."""
+        """Forget the targets sent to some envs, by default to all."""
         self._channel.reset(slice(None) if env_ids is None else env_ids)
 
     def process_actions(self, actions: torch.Tensor) -> None:
@@ -80,7 +80,7 @@ class CommandFaults(ActionTerm):
             buffer.copy_(torch.where(faulty, delivered, buffer))
 
     def _buffers(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Where the asset keeps position, velocity and effort targets. Shapes are (num_envs, num_joints)."""
+        """The asset's position, velocity and effort targets. Shapes are (num_envs, num_joints)."""
         command = self._asset.actuators.target_command
         return command.position.torch, command.velocity.torch, command.effort.torch
 
@@ -95,7 +95,6 @@ class CommandFaultsCfg(ActionTermCfg):
 
     class_type: type[ActionTerm] = CommandFaults
     asset_name: str = "robot"
-    """The robot that breaks."""
 
 
 def check_command_faults(env_cfg: Any, kinds: Iterable[FaultKind], asset_name: str) -> None:
@@ -113,9 +112,9 @@ def check_command_faults(env_cfg: Any, kinds: Iterable[FaultKind], asset_name: s
 class JointTargets(lab.JointPositionAction):
     """Joint targets from actions, as Isaac Lab's own action makes them.
 
-    Isaac Lab's setter also hands every target to PhysX's drives, in every physics step, and the robot then submits all
-    commands itself; explicit motors do not even use those drives. With 256 A1 on ovphysx on a CPU that was a quarter of
-    the env step. The targets therefore go where the robot takes them from.
+    Isaac Lab's setter also writes every target to PhysX's drives, in every physics step, although the robot then
+    submits all commands itself and explicit motors do not use those drives: a quarter of the env step with 256 A1 on
+    ovphysx on a CPU. This term writes the buffer that the robot submits.
     """
 
     cfg: "JointTargetsCfg"

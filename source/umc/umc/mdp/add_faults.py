@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Turns any manager-based task into one whose joints, sensors and commands fail: :func:`add_faults`."""
+"""Adds faults of joints, sensors and commands to any manager-based task: :func:`add_faults`."""
 
 import copy
 import math
@@ -17,7 +17,7 @@ from isaaclab.utils import configclass
 from isaaclab_tasks.utils import PresetCfg
 
 from umc.faults import FaultCases, FaultsCfg, FaultSchedule, read_ledger
-from umc.faults.cfg import check_mapping, check_path, faults_cfg
+from umc.faults.cfg import check_mapping, check_path, check_patterns, faults_cfg
 from umc.faults.kinds import CommandKind, FaultKind, JointKind, JointLimits
 from umc.faults.replay import ledger_kinds
 from umc.faults.severity import FRACTION, SHAPES
@@ -33,8 +33,7 @@ RESET_TERM, MASK_GROUP, FLAG_GROUP, COMMAND_TERM = "reset_faults", "joint_mask",
 """Names of what is added, beside the event ``faults``."""
 
 PLACEHOLDER_JOINTS = 256
-"""Joints of the robot that faults are validated on; more than any robot has, so that no number of faulty joints is
-refused that a real one could have."""
+"""Joints of the robot that faults are validated on: more than any real robot has."""
 
 
 @configclass
@@ -46,24 +45,21 @@ class JointMaskCfg(ObservationGroupCfg):
 
 @configclass
 class FaultFlagCfg(ObservationGroupCfg):
-    """Whether a joint fault has been detected, three times over."""
+    """Whether a joint fault has been detected, three columns wide."""
 
     flag = ObservationTermCfg(func=fault_flag)
 
 
 @configclass
 class LiveFaultsCfg(ObservationGroupCfg):
-    """Every fault there is, for a critic (:mod:`umc.rl.critics`)."""
+    """All faults, for a privileged critic (:mod:`umc.rl.critics`)."""
 
     live = ObservationTermCfg(func=live_faults)
 
 
 @configclass
 class FaultyJointsCfg(SceneEntityCfg):
-    """The joints that can fail.
-
-    Patterns that match nothing are left to the fault term to refuse, which names the joints in one line.
-    """
+    """The joints that can fail; the fault term refuses patterns that match nothing, since it can name the joints."""
 
     @override
     def resolve(self, scene: Any) -> None:
@@ -73,7 +69,7 @@ class FaultyJointsCfg(SceneEntityCfg):
 
 
 def fault_events(asset_cfg: SceneEntityCfg, params: Mapping[str, Any]) -> dict[str, EventTermCfg]:
-    """Make the event terms of faults: the first of all reset events, and the one that switches faults in every step."""
+    """Make the event terms of faults: the first reset event, and the one that switches faults in every env step."""
     return {
         RESET_TERM: EventTermCfg(func=reset_faults, mode="reset"),
         FAULTS_TERM: EventTermCfg(
@@ -96,14 +92,13 @@ def add_faults(
     quantities: Mapping[Callable[..., Any], str | None] | None = None,
     **changes: Any,
 ) -> None:
-    """Let joints, sensors and commands of a robot fail, in place: a task of Isaac Lab's manager-based workflow.
+    """Add faults of joints, sensors and commands to a manager-based task's cfg, in place.
 
     Added are two events (``reset_faults``, the first of all, and ``faults``), two observation groups (``joint_mask``
     and ``fault_flag``, for policies that may see faults) and, if commands can fail, the action term ``command_faults``.
     Observations of joints in the named groups become :class:`joint_sensor` terms, which keep their place, joints,
-    noise, scale, clip and history. Every other group, such as a critic's, keeps the true values.
-
-    The robot's PhysX solver gets the iterations that hold joints to limits (:func:`umc.mdp.physics.prepare_robot`).
+    noise, scale, clip and history. Every other group, such as a critic's, keeps the true values. The robot's PhysX
+    solver gets the iterations that hold joints to limits (:func:`umc.mdp.physics.prepare_robot`).
 
     Call it in ``__post_init__`` of a subclass of the task's cfg, or on its instance; presets that Hydra has yet to
     choose from are changed in every variant.
@@ -112,15 +107,15 @@ def add_faults(
         env_cfg: The task's cfg, a :class:`~isaaclab.envs.ManagerBasedRLEnvCfg`.
         asset_name: The robot's name in the scene.
         joint_names: Patterns of the joints that can fail, in place of those of ``faults``.
-        faults: What fails, when and how hard.
-        groups: Observation groups whose sensors can fail; they need a joint observation each.
+        faults: Description of the faults.
+        groups: Observation groups whose sensors can fail; each needs a joint observation.
         quantities: What further observation functions report of each joint: ``position`` [rad], ``velocity`` [rad/s]
             or ``action``; None for one that keeps its true values.
         changes: Fields of ``faults``, as a shorthand: ``severity=...``, ``num_joints=...``.
 
     Raises:
-        UmcError: If anything makes no sense. What depends on the robot's joints is found when the environment is
-            made, all else here, and then nothing has been changed.
+        UmcError: If anything is invalid; the cfg is then unchanged. Mistakes that depend on the robot's joints are
+            found when the environment is made.
     """
     if not isinstance(env_cfg, ManagerBasedRLEnvCfg):
         fix = "; choose with resolve_presets first" if isinstance(env_cfg, PresetCfg) else ""
@@ -130,8 +125,8 @@ def add_faults(
     asset_cfg = _faulty_joints(env_cfg, asset_name, faults.joint_names)
     kinds = validate_faults(env_cfg, faults)
     params = {**faults.params(), **{name: value for name, value in changes.items() if name != "joint_names"}}
-    job = SensorWrapper(asset_name, quantities or {}, action_terms(env_cfg))
-    edits = _sensor_edits(env_cfg, groups, job)
+    sensors = SensorWrapper(asset_name, quantities or {}, action_terms(env_cfg))
+    edits = _sensor_edits(env_cfg, groups, sensors)
     if any(isinstance(kind, CommandKind) for kind in kinds):
         actions = [entries(holder[name]) for holder, name in variants(env_cfg, "actions")]
         _refuse_taken(actions, COMMAND_TERM, "action")
@@ -156,14 +151,7 @@ def _faulty_joints(
     env_cfg: ManagerBasedRLEnvCfg, asset_name: str, joint_names: Sequence[str] | None
 ) -> FaultyJointsCfg:
     """The joints that can fail, as far as they can be checked without a robot."""
-    joint_names = [".*"] if joint_names is None else joint_names
-    if isinstance(joint_names, str) or not joint_names:
-        raise UmcError(f"joint_names must list patterns, such as ['.*_knee'], not {joint_names!r}")
-    for pattern in joint_names:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise UmcError(f"joint pattern '{pattern}' is no regular expression: {error}") from error
+    patterns = [pattern.pattern for pattern in check_patterns(joint_names)]
     for holder, name in variants(env_cfg, "scene"):
         robots = [
             asset
@@ -172,8 +160,7 @@ def _faulty_joints(
         ]
         if asset_name not in robots:
             raise UmcError(f"the scene has no articulation '{asset_name}'; it has {', '.join(robots) or 'none'}")
-    every = list(joint_names) == [".*"]
-    return FaultyJointsCfg(asset_name) if every else FaultyJointsCfg(asset_name, joint_names=list(joint_names))
+    return FaultyJointsCfg(asset_name) if patterns == [".*"] else FaultyJointsCfg(asset_name, joint_names=patterns)
 
 
 def _prepared_robots(env_cfg: ManagerBasedRLEnvCfg, asset_name: str) -> list[tuple[dict[str, Any], str, Any]]:
@@ -189,26 +176,26 @@ def _prepared_robots(env_cfg: ManagerBasedRLEnvCfg, asset_name: str) -> list[tup
 
 
 def _sensor_edits(
-    env_cfg: ManagerBasedRLEnvCfg, groups: Sequence[str], job: SensorWrapper
+    env_cfg: ManagerBasedRLEnvCfg, groups: Sequence[str], sensors: SensorWrapper
 ) -> list[tuple[dict[str, Any], str, Any]]:
-    """What has to change in the observations: holder, key and new value."""
+    """Changes of the observations: holder, key and new value."""
     if isinstance(groups, str) or not groups:
         raise UmcError(f"groups must list observation groups, such as ['policy'], not {groups!r}")
     edits: list[tuple[dict[str, Any], str, Any]] = []
-    everything = [entries(holder[name]) for holder, name in variants(env_cfg, "observations")]
+    all_groups = [entries(holder[name]) for holder, name in variants(env_cfg, "observations")]
     for added in (MASK_GROUP, FLAG_GROUP):
-        _refuse_taken(everything, added, "observation group")
-    for present in everything:
+        _refuse_taken(all_groups, added, "observation group")
+    for present in all_groups:
         for group in groups:
             if present.get(group) is None:
                 names = ", ".join(name for name, cfg in present.items() if cfg is not None)
                 raise UmcError(f"the task has no observation group '{group}'; it has {names}")
-            edits += [(at, of, job.wrap_group(at[of], group)) for at, of in variants(present, group)]
+            edits += [(at, of, sensors.wrap_group(at[of], group)) for at, of in variants(present, group)]
     mask = JointMaskCfg()
-    selections = list(job.selections.values())
+    selections = list(sensors.selections.values())
     if len(selections) == 1 and selections[0] is not None:
         mask.mask.params["asset_cfg"] = copy.deepcopy(selections[0])
-    for present in everything:
+    for present in all_groups:
         edits += [(present, MASK_GROUP, copy.deepcopy(mask)), (present, FLAG_GROUP, FaultFlagCfg())]
     return edits
 
@@ -219,11 +206,7 @@ def _refuse_taken(present: Sequence[Mapping[str, Any]], name: str, what: str) ->
 
 
 def validate_faults(env_cfg: Any, faults: FaultsCfg) -> tuple[FaultKind, ...]:
-    """Make a schedule for a robot of placeholder joints, draw from it, and return the kinds of faults that are planned.
-
-    Raises:
-        UmcError: If a field makes no sense on any robot.
-    """
+    """Draw faults for a robot of placeholder joints and return their kinds; raise UmcError for an invalid field."""
     if faults.replay is not None:
         return ledger_kinds(read_ledger(faults.replay))
     if faults.ledger is not None:
@@ -243,7 +226,7 @@ def validate_faults(env_cfg: Any, faults: FaultsCfg) -> tuple[FaultKind, ...]:
             else:
                 source = FaultCases(names, cfg.cases, 1, cfg, **robot)
             source.draw(torch.zeros(1, dtype=torch.long), torch.zeros(1, dtype=torch.long))
-        except TypeError as error:  # a text where a number belongs, and the like
+        except TypeError as error:  # such as a string instead of a number
             raise UmcError(f"faults cannot be drawn with these parameters: {error}") from error
         kinds = source.kinds
     return kinds
@@ -260,8 +243,8 @@ def _without_patterns(severity: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _episode_length(env_cfg: Any) -> int | None:
-    """Length of an episode [env steps], as far as it stands in the cfg."""
+    """Length of an episode [env steps], if the cfg has it."""
     seconds, step, decimation = env_cfg.episode_length_s, getattr(env_cfg.sim, "dt", None), env_cfg.decimation
     if not all(isinstance(value, int | float) for value in (seconds, step, decimation)):
-        return None  # not said yet, or a preset; the environment checks again
+        return None  # not set yet, or a preset; the environment checks again
     return math.ceil(seconds / (step * decimation))

@@ -22,15 +22,19 @@ if TYPE_CHECKING:
 class fault_curriculum(ManagerTermBase):
     """Changes the odds of scenarios and the level of severity with the number of env steps.
 
-    Plans are made at resets: new odds count from an env's next episode on. The paper's curriculum (no fault,
+    Plans are made at resets: new odds take effect in an env's next episode. The paper's curriculum (no fault,
     undetectable, sensor only, detectable) is a list of ratios.
     """
 
     def __init__(self, cfg: CurriculumTermCfg, env: ManagerBasedRLEnv) -> None:
         super().__init__(cfg, env)
-        self._stages = _check_stages(cfg.params.get("stages", ()))
-        ramp: Any = cfg.params.get("level_ramp")
-        self._ramp = _check_ramp(ramp)
+        self._stages: list[tuple[int, Any]] = list(cfg.params.get("stages", ()))
+        firsts = [first for first, _ in self._stages]
+        if firsts != sorted(set(firsts)):
+            raise UmcError(f"the stages of a fault curriculum must start one after another; they start at {firsts}")
+        self._ramp: Any = cfg.params.get("level_ramp")
+        if self._ramp is not None and not 0 <= self._ramp[0] < self._ramp[1]:
+            raise UmcError(f"level_ramp {self._ramp} must be a first and a later last env step")
         self._stage = -1
 
     def __call__(
@@ -62,18 +66,3 @@ def has_fault_curriculum(env_cfg: Any) -> bool:
     # a cfg that went through Hydra names its functions
     functions = [func for term in terms if (func := getattr(term, "func", None)) is not None]
     return any((string_to_callable(func) if isinstance(func, str) else func) is fault_curriculum for func in functions)
-
-
-def _check_stages(
-    stages: Sequence[tuple[int, Sequence[float] | Mapping[str, float]]],
-) -> list[tuple[int, Sequence[float] | Mapping[str, float]]]:
-    firsts = [first for first, _ in stages]
-    if firsts != sorted(set(firsts)):
-        raise UmcError(f"the stages of a fault curriculum must begin one after another; they begin at steps {firsts}")
-    return list(stages)
-
-
-def _check_ramp(ramp: tuple[int, int] | None) -> tuple[int, int] | None:
-    if ramp is not None and not 0 <= ramp[0] < ramp[1]:
-        raise UmcError(f"level_ramp {ramp} must be a first and a later last env step")
-    return ramp

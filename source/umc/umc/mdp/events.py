@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Event terms of faults: one switches them on and off in every step, one plans them at reset."""
+"""Event terms of faults: one plans them at reset, one switches them on and off in every env step."""
 
 from __future__ import annotations
 
@@ -43,13 +43,12 @@ _newest: weakref.ref[ManagerBasedRLEnv] | None = None
 
 
 class joint_faults(ManagerTermBase):
-    """Switches faults on at their step and writes them into physics; owns the :class:`~umc.faults.FaultState`.
+    """Switches faults on and off and writes them into physics; owns the :class:`~umc.faults.FaultState`.
 
-    Its parameters are ``asset_cfg``, the robot and the joints that can fail, and the fields of
-    :class:`~umc.faults.FaultsCfg` but for ``joint_names``.
-
-    To be used with ``mode="interval"``, ``interval_range_s=(0.0, 0.0)``, ``is_global_time=True``: such a term runs in
-    every step, after resets and before observations. :func:`reset_faults` has to be the first reset term.
+    Its parameters are ``asset_cfg`` (the robot and the joints that can fail) and the fields of
+    :class:`~umc.faults.FaultsCfg` except ``joint_names``. Use it with ``mode="interval"``,
+    ``interval_range_s=(0.0, 0.0)`` and ``is_global_time=True``: such a term runs in every env step, after resets and
+    before observations. :func:`reset_faults` has to be the first reset term.
     """
 
     def __init__(self, cfg: EventTermCfg, env: ManagerBasedRLEnv) -> None:
@@ -58,13 +57,10 @@ class joint_faults(ManagerTermBase):
         asset_cfg: SceneEntityCfg = params.pop("asset_cfg", SceneEntityCfg("robot"))
         faults = faults_cfg(None, {**params, "joint_names": asset_cfg.joint_names})
         self.asset_name = asset_cfg.name
-        """Its name in the scene."""
         self.asset: Articulation = env.scene[asset_cfg.name]
-        """The robot that breaks."""
         writer = JointLimitWriter(self.asset) if _needs_nominal(faults, env.cfg) else None
         nominal = None if writer is None else JointLimits(*(limit[0] for limit in vars(writer.healthy).values()))
         self.source = _plan_source(faults, env, self.asset, nominal)
-        """Draws the plans."""
         check_command_faults(env.cfg, self.source.kinds, asset_cfg.name)
         ranks = ranks_from_env()
         if ranks.several and faults.ledger is not None:
@@ -72,14 +68,12 @@ class joint_faults(ManagerTermBase):
         # processes that train together must not encounter the same faults; cases are assigned within one process
         first_env = 0 if isinstance(self.source, FaultCases) else ranks.first_env(env.num_envs)
         self.state = FaultState(self.source, env.num_envs, first_env)
-        """Plans and live faults of all envs."""
         self.writer: JointLimitWriter | None = None
-        """Writes limits into physics; None in a task that never breaks a joint."""
+        """Writes limits into physics; None in a task without joint faults."""
         has_faults = self.source.has_faults or has_fault_curriculum(env.cfg)
         if has_faults and any(isinstance(kind, JointKind) for kind in self.source.kinds):
             self.writer = writer or JointLimitWriter(self.asset)
         self.ledger: LedgerWriter | None = None
-        """Records what happens; None if it is not recorded."""
         if faults.ledger is not None:
             schedule = self.source.schedule if isinstance(self.source, FaultReplay) else self.source
             self.ledger = LedgerWriter(
@@ -102,7 +96,7 @@ class joint_faults(ManagerTermBase):
         return self.source
 
     def prepare_limits(self) -> None:
-        """Allow manual joint faults in a task that never breaks a joint; raises UmcError if nothing can be limited."""
+        """Allow manual joint faults in a task without joint faults; raises UmcError if its joints cannot be limited."""
         if self.writer is None:
             self.writer = JointLimitWriter(self.asset)
 
@@ -112,13 +106,13 @@ class joint_faults(ManagerTermBase):
         check_command_faults(self._env.cfg, [found], self.asset_name)
         if isinstance(found, JointKind):
             self.prepare_limits()
-        self._record_amended(env_id, break_joint(self.state, env_id, joint, found, severity, detected))
+        self._record_changes(env_id, break_joint(self.state, env_id, joint, found, severity, detected))
 
     def heal_joint(self, env_id: int, joint: int | None = None) -> None:
         """End the faults of a joint, or of all, from the next step on; see :func:`umc.faults.heal_joint`."""
-        self._record_amended(env_id, heal_joint(self.state, env_id, joint))
+        self._record_changes(env_id, heal_joint(self.state, env_id, joint))
 
-    def _record_amended(self, env_id: int, faults: list[int]) -> None:
+    def _record_changes(self, env_id: int, faults: list[int]) -> None:
         if self.ledger is not None and faults:
             self.ledger.record_changes(env_id, faults)
 
@@ -135,10 +129,10 @@ class joint_faults(ManagerTermBase):
             self.ledger.record_plans(ids, cast("ManagerBasedRLEnv", self._env).episode_length_buf[ids])
 
     def advance(self) -> FaultState:
-        """Switch faults on and off for observations of this env step; physics follows in this term's own turn.
+        """Switch faults on and off for observations of this env step; physics follows when the event manager calls.
 
-        Observations of the last step of an episode are computed before this term's turn: asking here lets them show a
-        fault that sets in with this very step.
+        Every observation term calls this, and only the first call of an env step has an effect: observations of an
+        episode's last step are computed before the event, and have to show a fault that sets in with that step.
         """
         position = self.asset.data.joint_pos.torch
         self._pending |= self.state.advance(self._env.episode_length_buf, position)
@@ -159,7 +153,7 @@ class joint_faults(ManagerTermBase):
 
 
 def _signature() -> inspect.Signature:
-    """The parameters that Isaac Lab's managers check and Hydra's overrides may name."""
+    """Parameters that Isaac Lab's managers check and Hydra's overrides may name."""
     defaults = {"asset_cfg": SceneEntityCfg("robot"), **{field.name: field.default for field in EVENT_FIELDS}}
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     first = [inspect.Parameter(name, kind) for name in ("self", "env", "env_ids")]
@@ -183,7 +177,6 @@ def _needs_nominal(faults: FaultsCfg, env_cfg: Any) -> bool:
 def _plan_source(
     faults: FaultsCfg, env: ManagerBasedRLEnv, asset: Articulation, nominal: JointLimits | None
 ) -> FaultSchedule | FaultCases | FaultReplay:
-    """What plans the faults: a schedule, cases or a replay."""
     timing: dict[str, Any] = {"episode_length": env.max_episode_length, "device": env.device}
     if faults.replay is not None:
         if has_fault_curriculum(env.cfg):
@@ -201,5 +194,5 @@ def newest_env() -> ManagerBasedRLEnv | None:
 
 
 def reset_faults(env: ManagerBasedRLEnv, env_ids: torch.Tensor | slice) -> None:
-    """Reset term, first in the list: end faults before others read limits and default pose, plan the next ones."""
+    """Restore limits before other reset terms read them, and plan the next faults; has to be the first reset term."""
     fault_term(env).reset_faults(env_ids)

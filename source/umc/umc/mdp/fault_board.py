@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Faults of a running env joint by joint, and manual faults: one board for all panels."""
+"""Shows and changes the faults of a running env joint by joint, for the viewer's and the Kit panel."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch
 
 from umc.faults import CommandKind, FaultKind, find_kind
 from umc.faults.kinds import KINDS
+from umc.faults.manual import check_env
 from umc.mdp.actions import CommandFaultsCfg
 from umc.mdp.events import newest_env
 from umc.mdp.fault_terms import fault_term
@@ -35,57 +36,46 @@ _SPANS: dict[str, tuple[float, float, float]] = {
     "dropped": (0.05, 1.0, 0.8),
     "delayed": (1.0, 10.0, 5.0),
 }
-"""Least, most and first severity that a panel offers of kinds that have no healthy value, in the kind's unit. The first
-is that of the pictures in docs/faults.md; the ends are what can still be seen, and what no robot walks with."""
+"""Least, most and initial severity of kinds that have no healthy value, in the kind's unit. The initial one is that of
+the pictures in docs/faults.md; the ends are what is just visible, and what no robot walks with."""
 
 
 @dataclass(frozen=True)
 class JointRow:
-    """What is wrong with a joint now."""
+    """Faults of a joint now."""
 
     joint: str
-    """Its name."""
     kinds: tuple[str, ...]
     """Kinds of faults that are on; none if it is healthy."""
     severities: tuple[float, ...]
-    """How hard each of them hits, in the kind's unit; 0 for a kind that has no severity."""
+    """Severity of each, in the kind's unit; 0 for a kind that has none."""
     severity: str
-    """How hard they hit, with units; empty if it is healthy or the kinds have no severity."""
+    """The severities with units, as text."""
     detected: bool
-    """Whether it has been detected."""
     since: float | None
-    """When the oldest of them set in, since the episode began [s]; None if it is healthy."""
+    """Onset of the oldest of them since the episode's start [s]; None if it is healthy."""
     link: str
     """Name of the body that the joint moves."""
 
 
 @dataclass(frozen=True)
 class SeveritySpan:
-    """What severities a panel offers."""
+    """Severities that a panel offers, in the kind's unit."""
 
     low: float
-    """The least, in the kind's unit."""
     high: float
-    """The most."""
     first: float
-    """What it starts with."""
+    """The initial value."""
     unit: str
     """The unit, without brackets."""
 
 
 class FaultBoard:
-    """Faults of a running environment with UMC's fault terms, joint by joint, and the handles to change them.
+    """Faults of a running environment, or of a wrapper around it, joint by joint.
 
-    A manual fault sets in with the next env step and ends when it is cleared or when its episode does: a reset
-    heals the robot, and what is drawn for it later is what it would have been. Ledger, physics, mask and flag follow.
-
-    On Newton with a CUDA graph, make the board before the first step.
-
-    Args:
-        env: The environment, or a wrapper around it.
-
-    Raises:
-        UmcError: If it has no fault terms, or its joints cannot be limited.
+    A manual fault sets in with the next env step and ends when it is cleared or at the episode's end; later draws do
+    not change. Ledger, physics, mask and flag follow. On Newton with a CUDA graph, make the board before the first
+    step. Raises UmcError if the environment has no fault terms, or its joints cannot be limited.
     """
 
     def __init__(self, env: Any) -> None:
@@ -97,7 +87,7 @@ class FaultBoard:
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """All joints of the robot."""
+        """All joints of the robot, in its order."""
         return self._state.joint_names
 
     @property
@@ -107,10 +97,9 @@ class FaultBoard:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of faults that :meth:`inject` takes; those of commands only if the task carries them out."""
-        terms = vars(self._env.cfg.actions).values()
-        carries = any(isinstance(term, CommandFaultsCfg) for term in terms)
-        return tuple(name for name, kind in sorted(KINDS.items()) if carries or not isinstance(kind, CommandKind))
+        """Kinds of faults that :meth:`inject` takes; those of commands only if the task applies them."""
+        has_commands = any(isinstance(term, CommandFaultsCfg) for term in vars(self._env.cfg.actions).values())
+        return tuple(name for name, kind in sorted(KINDS.items()) if has_commands or not isinstance(kind, CommandKind))
 
     @property
     def links(self) -> tuple[str, ...]:
@@ -121,8 +110,8 @@ class FaultBoard:
 
     def rows(self, env_id: int) -> list[JointRow]:
         """Return one row per joint of an env, in their order; raises UmcError if there is no such env."""
-        self._check_env(env_id)
         state = self._state
+        check_env(state, env_id)
         live, severity = state.live[env_id].tolist(), state.severity[env_id].tolist()
         detected = state.detected[env_id].tolist()
         since = [math.inf] * len(self.joint_names)
@@ -160,9 +149,9 @@ class FaultBoard:
         writer = self._term.writer
         assert writer is not None  # the constructor has made it
         limits = writer.healthy
-        whole = found.reference(type(limits)(*(value[0] for value in vars(limits).values())))
-        if whole is not None:
-            healthy = float(torch.as_tensor(whole).expand(len(self.joint_names))[column])
+        reference = found.reference(type(limits)(*(value[0] for value in vars(limits).values())))
+        if reference is not None:
+            healthy = float(torch.as_tensor(reference).expand(len(self.joint_names))[column])
             if math.isfinite(healthy):
                 first = self._drawn(found, column) or TYPICAL_PART * healthy
                 return SeveritySpan(LEAST_PART * healthy, healthy, min(first, healthy), unit)
@@ -175,13 +164,12 @@ class FaultBoard:
     def inject(
         self, env_id: int, joint: str, kind: str, severity: float | None = None, detected: bool | None = None
     ) -> None:
-        """Break a joint from the next step on; a second fault of the same kind takes the place of the first.
+        """Break a joint from the next step on; a second fault of the same kind replaces the first.
 
         ``severity`` is in the kind's unit (default: :meth:`span`'s first); ``detected`` by default follows the paper:
         when the joint also has a dead sensor. Raises UmcError for an unknown env, joint or kind, or a severity out of
         range.
         """
-        self._check_env(env_id)
         column = self._column(joint)
         if severity is None:
             span = self.span(joint, kind)
@@ -190,11 +178,10 @@ class FaultBoard:
 
     def clear(self, env_id: int, joint: str | None = None) -> None:
         """Heal a joint, or all, from the next step on; faults that have yet to set in stay planned."""
-        self._check_env(env_id)
         self._term.heal_joint(env_id, None if joint is None else self._column(joint))
 
     def _drawn(self, kind: FaultKind, column: int) -> float | None:
-        """The middle of what the task draws for a joint; None if it draws nothing."""
+        """The middle of the task's severities of a joint; None if it draws none."""
         typical = getattr(self._term.source, "typical_severity", None)
         return None if typical is None else typical(kind.name, column)
 
@@ -202,10 +189,6 @@ class FaultBoard:
         if joint not in self.joint_names:
             raise UmcError(f"the robot has no joint '{joint}'; choose from {', '.join(self.joint_names)}")
         return self.joint_names.index(joint)
-
-    def _check_env(self, env_id: int) -> None:
-        if not 0 <= env_id < self.num_envs:
-            raise UmcError(f"there is no env {env_id}; choose 0 to {self.num_envs - 1}")
 
 
 def running_board() -> FaultBoard | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from umc.faults import FaultState
 
 FAULTS_TERM = "faults"
-"""Name of the :class:`~umc.mdp.joint_faults` term in every task's events."""
+"""Name of the :class:`~umc.mdp.joint_faults` event."""
 
 
 def fault_term(env: ManagerBasedEnv) -> Any:

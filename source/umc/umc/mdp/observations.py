@@ -36,9 +36,8 @@ QUANTITIES = {
 class joint_sensor(ManagerTermBase):
     """A signal with one column per joint, as the joint's sensor reports it: noisy, and wrong where it is faulty.
 
-    Isaac Lab adds a term's own noise after the term, to dead joints, too. This term therefore applies the noise itself
-    and the faults afterwards; scale, clip and history keep a 0. The noise follows the group's ``enable_corruption``,
-    as a term's own would.
+    Isaac Lab adds a term's noise after the term, to dead joints, too. This term therefore applies the noise itself, if
+    its group has ``enable_corruption``, and the faults afterwards; scale, clip and history keep a 0.
     """
 
     def __init__(self, cfg: ObservationTermCfg, env: ManagerBasedEnv) -> None:
@@ -105,15 +104,9 @@ class joint_sensor(ManagerTermBase):
 def joint_mask(
     env: ManagerBasedEnv, joint_ids: Sequence[int] | None = None, asset_cfg: SceneEntityCfg | None = None
 ) -> torch.Tensor:
-    """Mark the joints that the policy has to mask, since their sensor is dead.
+    """Return 1 for each joint that the policy has to mask, since its sensor is dead, else 0.
 
-    Args:
-        env: The environment.
-        joint_ids: The policy's joints, in its order; all joints if not given.
-        asset_cfg: The same by names, instead.
-
-    Returns:
-        1 for a masked joint, else 0. Shape is (num_envs, num_joints).
+    Shape is (num_envs, num_joints): the policy's joints in its order, as indices or by ``asset_cfg``; by default all.
     """
     mask = fault_term(env).advance().joint_mask
     wanted = joint_ids if asset_cfg is None else asset_cfg.joint_ids
@@ -126,11 +119,9 @@ def fault_flag(env: ManagerBasedEnv) -> torch.Tensor:
 
 
 def live_faults(env: ManagerBasedEnv) -> torch.Tensor:
-    """Mark every fault, detected or not: privileged information for a critic.
+    """Return 1 where a joint has a fault of a kind now, detected or not, else 0: privileged inputs of a critic.
 
-    Returns:
-        1 where a joint has a fault of a kind now, else 0: all joints for the first kind, then for the next.
-        Shape is (num_envs, num_kinds * num_joints).
+    Shape is (num_envs, num_kinds * num_joints): all joints for the first kind, then for the next.
     """
     return fault_term(env).advance().live.flatten(1).float()
 

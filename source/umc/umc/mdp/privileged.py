@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Observation terms beside the joints: the gait clock, blanked signals, and what only the critic may know."""
+"""Observation terms beside the joints: the gait clock, zeros, and privileged physics for the critic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def zeros(env: ManagerBasedEnv, width: int) -> torch.Tensor:
-    """Zeros for a signal that the policy has columns for but never sees. Shape is (num_envs, width)."""
+    """Zeros in the columns of a signal that the policy does not get. Shape is (num_envs, width)."""
     return torch.zeros(env.num_envs, width, device=env.device)
 
 
@@ -30,7 +30,7 @@ def phase_clock(env: ManagerBasedRLEnv, period: float) -> torch.Tensor:
 
 
 class randomized_physics(ManagerTermBase):
-    """What start-up randomisation drew for each env: trunk mass and centre of mass, motor strength of every joint.
+    """Start-up randomisation of each env: trunk mass and centre of mass, motor strength of every joint.
 
     Friction is left out: the engines draw it per shape and offer no common way to read it.
     """
@@ -40,21 +40,14 @@ class randomized_physics(ManagerTermBase):
         self._values: torch.Tensor | None = None
 
     def reset(self, env_ids: torch.Tensor | slice | None = None) -> None:
-        """Forget the values when all envs are reset at once: the first time, start-up events have just run."""
+        """Read the values again when all envs are reset at once: the first time, start-up events have just run."""
         if env_ids is None or isinstance(env_ids, slice):
             self._values = None
 
     def __call__(self, env: ManagerBasedEnv, asset_cfg: SceneEntityCfg, actuator: str) -> torch.Tensor:
-        """Reads the physics.
+        """Return mass over its mean [-], centre of mass [m] (3) and gain over its mean per joint [-].
 
-        Args:
-            env: The environment.
-            asset_cfg: The robot and the body whose mass is randomised.
-            actuator: Name of the actuator group whose gains are randomised.
-
-        Returns:
-            Mass over its mean [-], centre of mass [m] (3), gain over its mean per joint [-].
-            Shape is (num_envs, 4 + num_joints).
+        Shape is (num_envs, 4 + num_joints). ``asset_cfg`` names the body, ``actuator`` the group of actuators.
         """
         if self._values is None:
             asset: Articulation = env.scene[asset_cfg.name]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reward terms of the A1-Walk and unitree_rl_gym tasks that Isaac Lab does not have."""
+"""Reward terms of the A1-Walk and unitree_rl_gym tasks that Isaac Lab does not have, and what they measure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import torch
 from isaaclab.managers import ManagerTermBase, RewardTermCfg, SceneEntityCfg
 
 from umc.mdp.fault_terms import fault_state
+from umc.terrains.tracks import TrackImporter
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation
-    from isaaclab.envs import ManagerBasedRLEnv
+    from isaaclab.envs import ManagerBasedEnv, ManagerBasedRLEnv
     from isaaclab.sensors import ContactSensor
     from isaaclab.utils.warp import ProxyArray
 
@@ -49,16 +50,15 @@ def planar_velocity_error(
 def commanded_progress(
     env: ManagerBasedRLEnv, command_name: str, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
 ) -> torch.Tensor:
-    """Share of the commanded speed that the robot makes in the commanded direction.
+    """Speed in the commanded direction as a share of the commanded speed, clamped to [-1, 1]; 0 without a command.
 
-    1 at the command and beyond, 0 standing or without a command, -1 at the command backwards; shape (num_envs,).
-    Linear, where tracking kernels are flat far from the command: a lame robot that can only creep gains by creeping.
+    Shape is (num_envs,). Linear, where tracking kernels are flat far from the command: a slow robot gains by any speed.
     """
     asset: Articulation = env.scene[asset_cfg.name]
     command = env.command_manager.get_command(command_name)[:, :2]
     speed_squared = command.square().sum(1)
-    made = (command * asset.data.root_lin_vel_b.torch[:, :2]).sum(1)
-    share = made / speed_squared.clamp(min=torch.finfo(made.dtype).tiny)
+    product = (command * asset.data.root_lin_vel_b.torch[:, :2]).sum(1)
+    share = product / speed_squared.clamp(min=torch.finfo(product.dtype).tiny)
     return torch.where(speed_squared > 0.0, share.clamp(-1.0, 1.0), 0.0)
 
 
@@ -71,12 +71,30 @@ def mechanical_power(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg = SceneEn
 def effort_beyond(
     env: ManagerBasedRLEnv, limit: float, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
 ) -> torch.Tensor:
-    """Whether the controller asks any joint for more torque than a limit [N*m] (ParkourGym's indicator).
+    """Whether the commanded torque of any joint, before clipping, exceeds a limit [N*m] (ParkourGym's indicator).
 
-    Shape is (num_envs,); the torque before clipping counts, since a clipped one never exceeds its limit.
+    Shape is (num_envs,).
     """
     asset: Articulation = env.scene[asset_cfg.name]
     return (asset.actuators.computed_effort.torch.abs() > limit).any(1).float()
+
+
+def height_above_ground(env: ManagerBasedEnv, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")) -> torch.Tensor:
+    """Height [m] of the robot's root above the ground under it, shape (num_envs,).
+
+    On flat ground, its height in the world.
+    """
+    asset: Articulation = env.scene[asset_cfg.name]
+    position = asset.data.root_pos_w.torch
+    terrain = env.scene.terrain
+    return position[:, 2] - terrain.height_at(position) if isinstance(terrain, TrackImporter) else position[:, 2]
+
+
+def height_error_l2(
+    env: ManagerBasedEnv, target_height: float, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
+) -> torch.Tensor:
+    """Squared distance [m^2] of the root's height above the ground from a target [m]. Shape is (num_envs,)."""
+    return (height_above_ground(env, asset_cfg) - target_height).square()
 
 
 def joint_pos_l2(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg) -> torch.Tensor:
@@ -110,17 +128,10 @@ def swing_height_error(
 def contact_follows_phase(
     env: ManagerBasedRLEnv, period: float, offsets: tuple[float, ...], stance: float, sensor_cfg: SceneEntityCfg
 ) -> torch.Tensor:
-    """Number of feet that stand or swing as the gait clock asks.
+    """Number of feet that stand or swing as the gait clock asks. Shape is (num_envs,).
 
-    Args:
-        env: The environment.
-        period: Duration of one stride [s].
-        offsets: Phase shift of each foot, in the order of ``sensor_cfg.body_names``.
-        stance: Fraction of the stride in which a foot stands.
-        sensor_cfg: Contact sensor and the feet's body names (``preserve_order=True``).
-
-    Returns:
-        Count of feet in agreement. Shape is (num_envs,).
+    A stride takes ``period`` [s], of which a foot stands for the fraction ``stance``. ``offsets`` are the phase shifts
+    of the feet, in the order of ``sensor_cfg.body_names`` (``preserve_order=True``).
     """
     phase = torch.stack([gait_phase(env, period, offset) for offset in offsets], dim=1)
     return (foot_contact(env, sensor_cfg) == (phase < stance)).sum(1).float()
@@ -130,7 +141,7 @@ def diagonal_support(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, healthy
     """Whether a quadruped stands on exactly one diagonal pair of feet, as in a trot.
 
     Shape is (num_envs,). ``sensor_cfg`` names the feet front left, front right, rear left, rear right
-    (``preserve_order=True``); with ``healthy_only``, robots with a joint fault are left out: they cannot trot.
+    (``preserve_order=True``); with ``healthy_only``, robots with a joint fault get 0: they cannot trot.
     """
     front_left, front_right, rear_left, rear_right = foot_contact(env, sensor_cfg).unbind(1)
     trot = ((front_left == rear_right) & (front_right == rear_left) & (front_left != front_right)).float()
@@ -143,7 +154,7 @@ def _healthy(env: ManagerBasedRLEnv) -> torch.Tensor:
 
 
 class uneven_duty(ManagerTermBase):
-    """How unevenly the feet share the ground: a gait that favours some legs is no walk.
+    """How unequal the duty factors of the feet are.
 
     Each foot's share of time on the ground is an exponential average; the term is the sum of squared differences from
     the mean over the feet. Standing and any even gait give 0, standing on one diagonal gives 1.
@@ -156,20 +167,19 @@ class uneven_duty(ManagerTermBase):
         self._started = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
 
     def reset(self, env_ids: torch.Tensor | slice | None = None) -> None:
-        """Forget the last episode of some envs; of all if not given."""
+        """Forget the last episode of some envs, by default of all."""
         self._started[slice(None) if env_ids is None else env_ids] = False
 
     def __call__(
         self, env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, time_constant: float, healthy_only: bool = False
     ) -> torch.Tensor:
-        """Return the sum of squared differences [-], shape (num_envs,).
+        """Return the sum of squared differences [-], shape (num_envs,), of averages over ``time_constant`` [s].
 
-        The average has a memory of ``time_constant`` [s]. With ``healthy_only``, robots with a joint fault are left
-        out: they cannot walk evenly.
+        With ``healthy_only``, robots with a joint fault get 0.
         """
         contact = foot_contact(env, sensor_cfg).float()
         duty = torch.lerp(self._duty, contact, env.step_dt / time_constant)
-        # an episode starts even, whichever foot touches the ground first
+        # an episode starts with equal duty factors, whichever foot touches the ground first
         self._duty = torch.where(self._started, duty, contact.mean(1, keepdim=True))
         self._started[:] = True
         uneven = (self._duty - self._duty.mean(1, keepdim=True)).square().sum(1)
@@ -177,10 +187,10 @@ class uneven_duty(ManagerTermBase):
 
 
 class yaw_drift(ManagerTermBase):
-    """How fast the robot turns away from the command, averaged over strides.
+    """Deviation of the yaw rate from the command, averaged over strides.
 
-    The trunk of a trotting robot swings about its vertical axis by more than a slow turn amounts to, so that a kernel
-    on the yaw rate of each step hardly tells a circle from a straight line.
+    In a trot the trunk's yaw rate oscillates by more than a slow turn amounts to, so that a kernel on the yaw rate of
+    each step hardly distinguishes a circle from a straight line.
     """
 
     def __init__(self, cfg: RewardTermCfg, env: ManagerBasedRLEnv) -> None:
@@ -188,7 +198,7 @@ class yaw_drift(ManagerTermBase):
         self._drift = torch.zeros(env.num_envs, device=env.device)
 
     def reset(self, env_ids: torch.Tensor | slice | None = None) -> None:
-        """Forget the last episode of some envs; of all if not given."""
+        """Forget the last episode of some envs, by default of all."""
         self._drift[slice(None) if env_ids is None else env_ids] = 0.0
 
     def __call__(
@@ -198,17 +208,7 @@ class yaw_drift(ManagerTermBase):
         time_constant: float,
         asset_cfg: SceneEntityCfg = SceneEntityCfg("robot"),
     ) -> torch.Tensor:
-        """Average over the last strides.
-
-        Args:
-            env: The environment.
-            command_name: The velocity command, whose third column is the yaw rate.
-            time_constant: Memory of the average [s]; longer than a stride.
-            asset_cfg: The robot.
-
-        Returns:
-            Absolute mean error of the yaw rate [rad/s]. Shape is (num_envs,).
-        """
+        """Return the absolute mean error of the yaw rate [rad/s], shape (num_envs,), over ``time_constant`` [s]."""
         asset: Articulation = env.scene[asset_cfg.name]
         command = env.command_manager.get_command(command_name)[:, 2]
         error = asset.data.root_ang_vel_b.torch[:, 2] - command

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""From observation terms of any task to terms whose sensors can fail, in every variant that a preset offers."""
+"""Turns observation terms of any task into terms whose sensors can fail, in every variant that a preset offers."""
 
 from __future__ import annotations
 
@@ -21,20 +21,17 @@ from umc.mdp.observations import QUANTITIES, joint_sensor
 from umc.utils.errors import UmcError
 
 UNSUPPORTED_TERMS = (lab.joint_pos_limit_normalized, lab.joint_effort)
-"""Isaac Lab's terms through which a policy would see what a dead sensor hides, in units that no fault knows."""
+"""Isaac Lab's terms that show a policy the joints in units for which there are no faults."""
 
 JOINT_ACTIONS = (lab.JointActionCfg, lab.JointPositionToLimitsActionCfg)
 """Action terms with one action per joint."""
 
 UNKNOWN = "unknown"
-"""In place of a quantity: joints are reported in a unit that is not known."""
+"""Quantity of those terms."""
 
 
 def entries(cfg: Any) -> dict[str, Any]:
-    """Return the terms and settings of a configclass or dict by name, in order.
-
-    Changing the mapping changes the cfg.
-    """
+    """Return the terms and settings of a configclass or dict by name, in order, to read or change them."""
     return cfg if isinstance(cfg, dict) else vars(cfg)
 
 
@@ -57,22 +54,18 @@ def variants(cfg: Any, name: str) -> Iterator[tuple[dict[str, Any], str]]:
 
 @dataclass
 class SensorWrapper:
-    """What has to be known to let sensors fail, and what is learnt on the way."""
+    """Wraps the joint observations of a robot in :class:`joint_sensor` terms."""
 
     asset_name: str
-    """The robot."""
     own: Mapping[Callable[..., Any], str | None]
-    """What the user says that functions report."""
+    """The quantities that the user gives for further functions."""
     actions: list[tuple[str, ActionTermCfg]]
     """All action terms."""
     selections: dict[str, SceneEntityCfg | None] = field(default_factory=dict)
     """Joints that position and velocity terms report, each selection once; None for all."""
 
     def wrap_group(self, group: Any, name: str) -> Any:
-        """Return a copy of a group whose joint sensors can fail.
-
-        Raises UmcError if there is none, or one that cannot.
-        """
+        """Return a copy of a group whose joint sensors can fail; raises UmcError if it has none that can."""
         group = copy.deepcopy(group)
         found = False
         for term in list(entries(group)):
@@ -89,7 +82,7 @@ class SensorWrapper:
         return group
 
     def _wrap(self, term: Any, where: str) -> ObservationTermCfg | None:
-        """A new term whose sensor can fail; None for one that is no sensor of the robot's joints."""
+        """A new term whose sensor can fail; None for a term that is no sensor of the robot's joints."""
         if not isinstance(term, ObservationTermCfg):
             return None
         func = cast(Callable[..., Any], string_to_callable(term.func) if isinstance(term.func, str) else term.func)
@@ -100,23 +93,12 @@ class SensorWrapper:
         selection = params.pop("asset_cfg", None) or _default_asset(func)
         if quantity is None or (selection is not None and selection.name != self.asset_name):
             return None
-        if quantity not in (POSITION, VELOCITY, ACTION):
-            raise UmcError(
-                f"observation '{where}' shows joints through {func.__name__}: say quantities={{{func.__name__}: "
-                f"'{POSITION}'}}, '{VELOCITY}' or '{ACTION}' if it reports rad, rad/s or actions, or None to let it"
-                " tell the truth"
-            )
         if func is lab.last_action:
             names = self._action_terms(params.get("action_name"), where)
             if not names:
                 return None
             selection = self._joints_of(names)
-        if term.noise is not None and not isinstance(term.noise, NoiseCfg | PresetCfg):
-            raise UmcError(f"observation '{where}' has a noise model with a state; a joint sensor needs a NoiseCfg")
-        if term.modifiers:
-            raise UmcError(
-                f"observation '{where}' has modifiers, which would act on dead sensors; put them into its func"
-            )
+        _check_term(term, func, quantity, where)
         if quantity != ACTION:
             shown = selection if "asset_cfg" in term.params else None
             self.selections[repr(shown and (shown.joint_names, shown.joint_ids, shown.preserve_order))] = shown
@@ -141,8 +123,8 @@ class SensorWrapper:
             foreign = ", ".join(f"'{name}'" for (name, _), mine in zip(terms, ours, strict=True) if not mine)
             raise UmcError(
                 f"observation '{where}' reports all actions, and {foreign} is no joint action of '{self.asset_name}';"
-                " give each action term an observation of its own by params={'action_name': ...}, or let all of them"
-                " tell the truth by quantities={last_action: None}"
+                " give each action term its own observation by params={'action_name': ...}, or keep true values by"
+                " quantities={last_action: None}"
             )
         return [cast(lab.JointActionCfg, term) for _, term in terms]
 
@@ -156,6 +138,20 @@ class SensorWrapper:
         if patterns == ["(?:.*)"] or patterns == [".*"]:
             return None
         return SceneEntityCfg(self.asset_name, joint_names=patterns, preserve_order=True)
+
+
+def _check_term(term: ObservationTermCfg, func: Callable[..., Any], quantity: str, where: str) -> None:
+    """Raise UmcError for a joint observation that cannot become a joint sensor."""
+    if quantity not in (POSITION, VELOCITY, ACTION):
+        raise UmcError(
+            f"observation '{where}' shows joints through {func.__name__}: set quantities={{{func.__name__}: "
+            f"'{POSITION}'}}, '{VELOCITY}' or '{ACTION}' if it reports rad, rad/s or actions, or None to keep its true"
+            " values"
+        )
+    if term.noise is not None and not isinstance(term.noise, NoiseCfg | PresetCfg):
+        raise UmcError(f"observation '{where}' has a noise model with a state; a joint sensor needs a NoiseCfg")
+    if term.modifiers:
+        raise UmcError(f"observation '{where}' has modifiers, which would act on dead sensors; put them into its func")
 
 
 def action_terms(env_cfg: Any) -> list[tuple[str, ActionTermCfg]]:
@@ -179,6 +175,5 @@ def _joints(name: str, term: ActionTermCfg) -> tuple[Any, ...]:
 
 
 def _default_asset(func: Callable[..., Any]) -> SceneEntityCfg | None:
-    """The asset that a function reports by default."""
     parameter = inspect.signature(func).parameters.get("asset_cfg")
     return parameter.default if parameter is not None and isinstance(parameter.default, SceneEntityCfg) else None

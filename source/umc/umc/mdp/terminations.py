@@ -10,16 +10,18 @@ import torch
 from isaaclab.managers import SceneEntityCfg
 from isaaclab.utils.math import euler_xyz_from_quat, wrap_to_pi
 
+from umc.mdp.rewards import height_above_ground
+
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation
-    from isaaclab.envs import ManagerBasedRLEnv
+    from isaaclab.envs import ManagerBasedEnv, ManagerBasedRLEnv
 
 
 def non_finite_state(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")) -> torch.Tensor:
     """End an episode whose physics state is not finite, so that the env is reset before its state is observed.
 
     A NaN compares false with every threshold, so no other termination sees it (measured on Newton under violent
-    actions). The termination manager counts it in the log under the term's name.
+    actions).
     """
     asset: Articulation = env.scene[asset_cfg.name]
     finite = torch.isfinite(asset.data.joint_pos.torch).all(1) & torch.isfinite(asset.data.joint_vel.torch).all(1)
@@ -34,3 +36,10 @@ def roll_pitch_beyond(
     asset: Articulation = env.scene[asset_cfg.name]
     roll, pitch, _ = euler_xyz_from_quat(asset.data.root_quat_w.torch)
     return (wrap_to_pi(roll).abs() > max_roll) | (wrap_to_pi(pitch).abs() > max_pitch)
+
+
+def height_below_minimum(
+    env: ManagerBasedEnv, minimum_height: float, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
+) -> torch.Tensor:
+    """End an episode when the root is less than a height [m] above the ground."""
+    return height_above_ground(env, asset_cfg) < minimum_height

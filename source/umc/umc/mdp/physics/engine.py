@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a physics engine has to offer so that faults can limit joints."""
+"""Interface of a physics engine for limits of joints."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 class EngineJoints(ABC):
-    """The joints of one robot in one engine; every tensor has the rows of all envs.
-
-    Args:
-        asset: The robot.
-    """
+    """The joints of one robot in one engine; every tensor has the rows of all envs."""
 
     def __init__(self, asset: Articulation) -> None:
         self.asset = asset

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Joint limits in Newton, whose MuJoCo solver has no speed limit and soft position limits.
 
-In every solver substep, between the making of constraints and the solve, each limited joint gets two rows of its own:
-its speed at the end of the substep must not exceed its limit, nor take it out of its window. They are inequalities that
-the solver fulfils together with contacts and all other joints, so that a blow of the ground cannot break them. Such a
-row acts between two links: momentum is conserved, and a joint that keeps its bounds feels nothing.
+In every solver substep, between the making of constraints and the solve, each limited joint gets two constraint rows:
+its speed at the end of the substep must not exceed its limit, nor take it out of its window. The solver fulfils these
+inequalities together with contacts and all other joints, so that an impact cannot break them. Such a row acts between
+two links: momentum is conserved, and a joint within its bounds feels no force.
 
-Limits go straight into the solver's arrays of the envs in question. Isaac Lab's own writers make Newton rebuild its
+Limits are written into the solver's arrays of the masked envs: Isaac Lab's own writers make Newton rebuild its
 constants in all worlds at the next step.
 """
 
@@ -33,23 +33,16 @@ if TYPE_CHECKING:
 
 
 class NewtonJoints(EngineJoints):
-    """The joints of one robot in Newton.
-
-    Args:
-        asset: The robot.
-
-    Raises:
-        UmcError: If the solver is not MuJoCo-Warp, or has recorded its steps already.
-    """
+    """The joints of one robot in Newton; raises UmcError for a solver other than MuJoCo-Warp, or a recorded graph."""
 
     def __init__(self, asset: Articulation) -> None:
         super().__init__(asset)
         if not isinstance(getattr(PhysicsManager._cfg, "solver_cfg", None), MJWarpSolverCfg):
             raise UmcError("faults on Newton need the MuJoCo-Warp solver; set NewtonCfg.solver_cfg to MJWarpSolverCfg")
-        if NewtonManager._graph is not None:  # its steps are recorded: what comes later is not among them
+        if NewtonManager._graph is not None:  # later launches are not part of the recorded steps
             raise UmcError(
-                "joints of this task were healthy for good when its CUDA graph was recorded; make umc.mdp.FaultBoard"
-                " before the first step, or set NewtonCfg.use_cuda_graph to False"
+                "the CUDA graph of this task was recorded without limits of joints; make umc.mdp.FaultBoard before the"
+                " first step, or set NewtonCfg.use_cuda_graph to False"
             )
         self._model = model = NewtonManager.get_model()
         dofs, slots = _joint_addresses(asset, model)
@@ -117,7 +110,7 @@ class NewtonJoints(EngineJoints):
         _show(self.asset.data.joint_effort_limits, effort, envs)
 
     def _hook(self, state: Any) -> None:
-        """Gets between constraints and solve, in the first substep: the solver is built after the event manager."""
+        """Hook in between constraints and solve, at the first substep: the solver is built after the event manager."""
         model = _solver().mjw_model
         if model is self._hooked:
             return
@@ -131,7 +124,7 @@ class NewtonJoints(EngineJoints):
         model.callback.control = bound
 
     def _bound_speeds(self, model: Any, data: Any) -> None:
-        # recorded once: to pack the arguments takes longer than the kernel with few envs, and they stay the same
+        # recorded once: with few envs, packing the arguments takes longer than the kernel, and they stay the same
         if self._bounding is None or self._bounding[0] is not data:
             rows = _rows(data)
             launch = wp.launch(

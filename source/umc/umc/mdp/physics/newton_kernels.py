@@ -7,7 +7,7 @@
 import warp as wp
 
 IMPEDANCE = 0.9999
-"""Share of a broken bound that the solver takes back within the step [-]; the largest that MuJoCo allows."""
+"""Share of a violated bound that the solver corrects within the step [-]; the largest that MuJoCo allows."""
 
 _LIMIT_JOINT = 3
 """``mujoco_warp`` type of a joint limit row."""
@@ -40,7 +40,7 @@ class Rows:
 
 @wp.func
 def _entries_in_use(rows: Rows, world: int) -> int:
-    """Where the next entry of a sparse Jacobian goes."""
+    """Index of the next free entry of a sparse Jacobian."""
     used = wp.int32(0)
     for row in range(wp.min(rows.count[world], rows.capacity)):
         used = wp.max(used, rows.start[world, row] + rows.length[world, row])
@@ -60,7 +60,7 @@ def _add_row(
     stiffness: float,
     entry: int,
 ) -> None:
-    """Asks that a joint's acceleration, times ``sign``, be at least ``acceleration``; ``entry`` < 0 for dense rows."""
+    """Require a joint's acceleration, times ``sign``, to be at least ``acceleration``; ``entry`` < 0 for dense rows."""
     row = rows.count[world]
     rows.count[world] = row + 1  # as the solver counts: it warns of rows that found no room
     if row >= rows.capacity:
@@ -107,10 +107,7 @@ def bound_speeds(
     upper: wp.array[float],
     rows: Rows,
 ) -> None:
-    """Adds two rows for each limited joint: its speed at the end of the step has to keep its bounds.
-
-    One thread per world.
-    """
+    """Add two rows for each limited joint: its speed at the end of the step keeps its bounds. One thread per world."""
     world = wp.tid()
     dt = timestep[world % timestep.shape[0]]
     entry = wp.int32(-1)
@@ -152,7 +149,7 @@ def write_positions(
     bound_lower: wp.array[float],
     bound_upper: wp.array[float],
 ) -> None:
-    """Writes position limits into Newton's model, the solver's and the bounds. One thread per world and joint."""
+    """Write position limits into Newton's model, the solver's and the bounds. One thread per world and joint."""
     world, joint = wp.tid()
     dof = newton_dof[world, joint]
     if dof < 0 or slot[dof] < 0:
@@ -180,7 +177,7 @@ def write_efforts(
     model_effort: wp.array[float],
     joint_force_range: wp.array2d[wp.vec2],
 ) -> None:
-    """Writes effort limits into Newton's model and the solver's. One thread per world and joint."""
+    """Write effort limits into Newton's model and the solver's. One thread per world and joint."""
     world, joint = wp.tid()
     dof = newton_dof[world, joint]
     if dof < 0 or slot[dof] < 0:

@@ -1,18 +1,22 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Joint limits in PhysX, which has them all: hard position limits, speed limits and effort limits of its drives.
+"""Joint limits in PhysX: hard position limits, speed limits and effort limits of its drives.
 
-A robot needs velocity iterations for speed limits that push nothing (``umc.robots.spawn`` sets them): without, PhysX
-cuts the speed of joints after it has solved for the forces between bodies.
+Speed limits that add no momentum need velocity iterations (:func:`prepare_robot`): without, PhysX cuts the speed of
+joints after it has solved for the forces between bodies.
 """
 
 from __future__ import annotations
 
-from typing import override
+from typing import Any, cast, override
 
 import torch
+from isaaclab.assets import ArticulationCfg
+from isaaclab_physx.sim.schemas import PhysxArticulationCfg
 
 from umc.mdp.physics.engine import EngineJoints
+from umc.robots.spawn import SOLVER_POSITION_ITERATIONS, SOLVER_VELOCITY_ITERATIONS
+from umc.utils.errors import UmcError
 
 
 class PhysxJoints(EngineJoints):
@@ -82,3 +86,27 @@ class PhysxJoints(EngineJoints):
         self.asset.write_joint_velocity_to_sim_index(velocity=speeds, env_ids=ids.int())
         if base:
             self.asset.write_root_com_velocity_to_sim_index(root_velocity=after[:, :base], env_ids=ids.int())
+
+
+def prepare_robot(cfg: ArticulationCfg) -> None:
+    """Give a robot, in place, at least the PhysX solver iterations that windows and speed limits need.
+
+    Newton reads none. Raises UmcError if it is not spawned from a file whose articulation properties can be set.
+    """
+    spawn = cast(Any, cfg.spawn)
+    if not hasattr(spawn, "articulation_props"):
+        raise UmcError(
+            "speed limits need solver iterations that this robot's spawn cfg cannot set; spawn it from a file"
+        )
+    properties = spawn.articulation_props
+    entries = list(properties) if isinstance(properties, list | tuple) else [properties] if properties else []
+    solvers = [entry for entry in entries if hasattr(entry, "solver_velocity_iteration_count")]
+    if not solvers:
+        solvers = [PhysxArticulationCfg()]
+        spawn.articulation_props = [*entries, *solvers]
+    for solver in solvers:
+        for count, least in (
+            ("solver_position_iteration_count", SOLVER_POSITION_ITERATIONS),
+            ("solver_velocity_iteration_count", SOLVER_VELOCITY_ITERATIONS),
+        ):
+            setattr(solver, count, max(getattr(solver, count) or 0, least))

@@ -8,26 +8,26 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import torch
+from isaaclab.actuators import ImplicitActuator
+from isaaclab.actuators.newton import read_group_parameter, write_group_parameter
 
 from umc.faults.kinds import JointLimits
 from umc.mdp.physics.engine import EngineJoints
-from umc.mdp.physics.motors import Motors
+from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation
+
+_EFFORT_PARAMETERS = ("max_effort", "max_motor_effort")
+"""Names of the largest torque of an ideal PD actuator and of a DC motor."""
 
 
 class JointLimitWriter:
     """Position, torque and speed limits of one robot's joints.
 
-    Healthy limits are read when an env is limited, not once at the start: limits that other events randomise come back
-    as they were. Nothing here waits for a CUDA device, but for PhysX's own writers.
-
-    Args:
-        asset: The robot.
-
-    Raises:
-        UmcError: If its engine or its actuators cannot be limited.
+    Healthy limits are read when an env is limited, not once at the start: limits that other events randomise are
+    restored. Only PhysX's own writers wait for a CUDA device. Raises UmcError if the robot's engine or its actuators
+    cannot be limited.
     """
 
     def __init__(self, asset: Articulation) -> None:
@@ -39,12 +39,12 @@ class JointLimitWriter:
 
     @property
     def healthy(self) -> JointLimits:
-        """Limits of all envs without faults: what stands in the engine, or stood there before :meth:`write`."""
+        """Limits of all envs without faults: the engine's values, before :meth:`write` where a fault is on."""
         lower, upper = self._position.healthy().unbind(-1)
         return JointLimits(lower, upper, self._effort.healthy(), self._velocity.healthy())
 
     def write(self, limits: JointLimits, changed: torch.Tensor) -> None:
-        """Write the limits of the masked envs, shape (E,); what equals the healthy limits is restored."""
+        """Write the limits of the masked envs, shape (E,); limits that equal the healthy ones are restored."""
         if _none(changed):
             return
         self._position.write(torch.stack((limits.lower, limits.upper), dim=-1), changed)
@@ -58,7 +58,7 @@ class JointLimitWriter:
 
 
 class _Channel(ABC):
-    """One quantity: remembers what it overwrites, per env."""
+    """One quantity; remembers the values that it overwrites, per env."""
 
     def __init__(self, asset: Articulation, engine: EngineJoints) -> None:
         self.asset, self.engine = asset, engine
@@ -97,7 +97,7 @@ class _Channel(ABC):
 
     @abstractmethod
     def read(self) -> torch.Tensor:
-        """What stands in the engine now."""
+        """Return the engine's values."""
 
     @abstractmethod
     def apply(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
@@ -105,7 +105,7 @@ class _Channel(ABC):
 
 
 class _PositionChannel(_Channel):
-    """Lower and upper limits, and the soft limits, which follow so that rewards see what a joint can do."""
+    """Lower and upper limits, and the soft limits, which follow so that rewards see the reduced range."""
 
     def __init__(self, asset: Articulation, engine: EngineJoints) -> None:
         super().__init__(asset, engine)
@@ -127,17 +127,34 @@ class _PositionChannel(_Channel):
 
 
 class _EffortChannel(_Channel):
-    """Largest torque."""
+    """Largest torque: of the clamps of explicit actuators, which every engine runs, and of the engine's drives."""
 
     def __init__(self, asset: Articulation, engine: EngineJoints) -> None:
-        self._motors = Motors(asset, engine)
+        self._clamps: list[tuple[str, str, torch.Tensor]] = []
+        self._driven = torch.ones(asset.num_joints, dtype=torch.bool, device=asset.device)
+        for group in asset.actuators:
+            if isinstance(asset.actuators[group], ImplicitActuator):
+                continue
+            _, names = asset.find_joints(asset.cfg.actuators[group].joint_names_expr)
+            columns = torch.tensor([asset.joint_names.index(name) for name in names], device=asset.device)
+            self._clamps.append((group, _clamp_parameter(asset, group), columns))
+            self._driven[columns] = False
+        self._has_drives = bool(self._driven.any())
         super().__init__(asset, engine)
 
     def read(self) -> torch.Tensor:
-        return self._motors.read()
+        efforts = self.asset.data.joint_effort_limits.torch.clone()
+        for group, parameter, columns in self._clamps:
+            efforts[:, columns] = read_group_parameter(self.asset.actuators, group, "clamping", parameter)
+        return efforts
 
     def apply(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
-        self._motors.write(values, envs)
+        effort = torch.where(envs.unsqueeze(1), values, self.read())
+        for group, parameter, columns in self._clamps:
+            write_group_parameter(self.asset.actuators, group, "clamping", parameter, effort[:, columns])
+        if self._has_drives:
+            limits = self.asset.data.joint_effort_limits.torch
+            self.engine.write_drive_efforts(torch.where(self._driven, effort, limits), envs)
 
 
 class _VelocityChannel(_Channel):
@@ -148,6 +165,19 @@ class _VelocityChannel(_Channel):
 
     def apply(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
         self.engine.write_speeds(values, faulty, envs)
+
+
+def _clamp_parameter(asset: Articulation, group: str) -> str:
+    for parameter in _EFFORT_PARAMETERS:
+        try:
+            read_group_parameter(asset.actuators, group, "clamping", parameter)
+        except ValueError:
+            continue
+        return parameter
+    raise UmcError(
+        f"actuator group '{group}' has no torque limit that a fault could lower; give IdealPDActuatorCfg or DCMotorCfg"
+        " an actuator_effort_limit, and leave SimulationCfg.use_newton_actuators on"
+    )
 
 
 def _engine_joints(asset: Articulation) -> EngineJoints:
