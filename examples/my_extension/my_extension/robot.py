@@ -7,7 +7,7 @@ from pathlib import Path
 from isaaclab.actuators import IdealPDActuatorCfg
 from isaaclab.assets import ArticulationCfg
 from umc.robots.solo8 import ARMATURE, EFFORT_LIMIT, VELOCITY_LIMIT
-from umc.robots.spawn import SOFT_LIMIT_FACTOR, robot_usd
+from umc.robots.spawn import robot_cfg
 
 USD = Path(__file__).parent / "solo12.usda"
 """Written by ``recipe.py``."""
@@ -23,25 +23,21 @@ SOLO12_BODIES = (
 )
 """The one order of bodies."""
 
-SOLO12_CFG = ArticulationCfg(
-    prim_path="{ENV_REGEX_NS}/Robot",
-    spawn=robot_usd("solo8").replace(usd_path=str(USD)),  # UMC's settings for each engine, another file
-    init_state=ArticulationCfg.InitialStateCfg(
+SOLO12_CFG = robot_cfg(  # UMC's settings for each engine
+    USD,
+    SOLO12_JOINTS,
+    SOLO12_BODIES,
+    ArticulationCfg.InitialStateCfg(
         pos=(0.0, 0.0, 0.26),  # as Solo8 [m]
         joint_pos={".*_HAA": 0.0, ".*_HFE": 0.8, ".*_KFE": -1.6},
     ),
-    soft_joint_pos_limit_factor=SOFT_LIMIT_FACTOR,
-    joint_ordering=SOLO12_JOINTS,
-    body_ordering=SOLO12_BODIES,
-    actuators={
-        "legs": IdealPDActuatorCfg(
-            joint_names_expr=[".*"],
-            stiffness=5.0,  # as Solo8 [N*m/rad]
-            damping=0.1,  # as Solo8 [N*m*s/rad]
-            actuator_effort_limit=EFFORT_LIMIT,
-            actuator_velocity_limit=VELOCITY_LIMIT,
-            armature=ARMATURE,
-        )
-    },
+    IdealPDActuatorCfg(
+        joint_names_expr=[".*"],
+        stiffness=5.0,  # as Solo8 [N*m/rad]
+        damping=0.1,  # as Solo8 [N*m*s/rad]
+        actuator_effort_limit=EFFORT_LIMIT,
+        actuator_velocity_limit=VELOCITY_LIMIT,
+        armature=ARMATURE,
+    ),
 )
 """Solo12 with the gains and motors of Solo8."""

@@ -5,7 +5,7 @@
 from isaaclab.actuators import IdealPDActuatorCfg
 from isaaclab.assets import ArticulationCfg
 
-from umc.robots.spawn import SOFT_LIMIT_FACTOR, robot_usd
+from umc.robots.spawn import DATA, robot_cfg
 
 A1_JOINTS = tuple(f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf"))
 """The order of joints in observations, actions and masks, on every engine."""
@@ -20,10 +20,11 @@ a leg to 0.37, so this is the lowest round height that never starts with a foot 
 ARMATURE = 0.01
 """Reflected rotor inertia of every joint [kg*m^2]; without it Newton diverges under violent actions."""
 
-A1_CFG = ArticulationCfg(
-    prim_path="{ENV_REGEX_NS}/Robot",
-    spawn=robot_usd("a1"),
-    init_state=ArticulationCfg.InitialStateCfg(
+A1_CFG = robot_cfg(
+    DATA / "a1.usda",
+    A1_JOINTS,
+    A1_BODIES,
+    ArticulationCfg.InitialStateCfg(
         pos=(0.0, 0.0, SPAWN_HEIGHT),
         joint_pos={
             ".*L_hip_joint": 0.1,
@@ -33,18 +34,13 @@ A1_CFG = ArticulationCfg(
             ".*_calf_joint": -1.5,
         },
     ),
-    soft_joint_pos_limit_factor=SOFT_LIMIT_FACTOR,
-    joint_ordering=A1_JOINTS,
-    body_ordering=A1_BODIES,
-    actuators={
-        "legs": IdealPDActuatorCfg(
-            joint_names_expr=[".*"],
-            stiffness=50.0,  # A1-Walk [N*m/rad]
-            damping=1.0,  # A1-Walk [N*m*s/rad]
-            actuator_effort_limit=25.0,  # A1-Walk clips here [N*m]; the motor could do 33.5 (URDF)
-            actuator_velocity_limit=21.0,  # URDF [rad/s]
-            armature=ARMATURE,
-        )
-    },
+    IdealPDActuatorCfg(
+        joint_names_expr=[".*"],
+        stiffness=50.0,  # A1-Walk [N*m/rad]
+        damping=1.0,  # A1-Walk [N*m*s/rad]
+        actuator_effort_limit=25.0,  # A1-Walk clips here [N*m]; the motor could do 33.5 (URDF)
+        actuator_velocity_limit=21.0,  # URDF [rad/s]
+        armature=ARMATURE,
+    ),
 )
 """A1 with the gains, limits and default pose of the A1-Walk task (BodyTransformer's fork of ParkourGym)."""

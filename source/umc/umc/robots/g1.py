@@ -5,7 +5,7 @@
 from isaaclab.actuators import IdealPDActuatorCfg
 from isaaclab.assets import ArticulationCfg
 
-from umc.robots.spawn import SOFT_LIMIT_FACTOR, robot_usd
+from umc.robots.spawn import DATA, robot_cfg
 
 _PARTS = ("hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch", "ankle_roll")
 
@@ -26,10 +26,11 @@ ARMATURE = {
 """Reflected rotor inertia [kg*m^2] of Unitree's motors 7520 (14.3:1), 7520 (22.5:1) and a pair of 5020, as mjlab and
 BeyondMimic publish them for G1; the URDF's effort limits tell which motor sits where."""
 
-G1_CFG = ArticulationCfg(
-    prim_path="{ENV_REGEX_NS}/Robot",
-    spawn=robot_usd("g1"),
-    init_state=ArticulationCfg.InitialStateCfg(
+G1_CFG = robot_cfg(
+    DATA / "g1.usda",
+    G1_JOINTS,
+    G1_BODIES,
+    ArticulationCfg.InitialStateCfg(
         pos=(0.0, 0.0, 0.8),  # unitree_rl_gym [m]
         joint_pos={
             ".*_hip_pitch_joint": -0.1,
@@ -39,28 +40,23 @@ G1_CFG = ArticulationCfg(
             ".*_ankle_roll_joint": 0.0,
         },
     ),
-    soft_joint_pos_limit_factor=SOFT_LIMIT_FACTOR,
-    joint_ordering=G1_JOINTS,
-    body_ordering=G1_BODIES,
-    actuators={
-        "legs": IdealPDActuatorCfg(
-            joint_names_expr=[".*"],
-            # gains of unitree_rl_gym [N*m/rad], [N*m*s/rad]
-            stiffness={".*_hip_.*": 100.0, ".*_knee_joint": 150.0, ".*_ankle_.*": 40.0},
-            damping={".*_hip_.*": 2.0, ".*_knee_joint": 4.0, ".*_ankle_.*": 2.0},
-            # limits of the URDF [N*m], [rad/s]
-            actuator_effort_limit={
-                ".*_hip_(pitch|yaw)_joint": 88.0,
-                ".*_(hip_roll|knee)_joint": 139.0,
-                ".*_ankle_.*": 35.0,
-            },
-            actuator_velocity_limit={
-                ".*_hip_(pitch|yaw)_joint": 32.0,
-                ".*_(hip_roll|knee)_joint": 20.0,
-                ".*_ankle_.*": 30.0,
-            },
-            armature=ARMATURE,
-        )
-    },
+    IdealPDActuatorCfg(
+        joint_names_expr=[".*"],
+        # gains of unitree_rl_gym [N*m/rad], [N*m*s/rad]
+        stiffness={".*_hip_.*": 100.0, ".*_knee_joint": 150.0, ".*_ankle_.*": 40.0},
+        damping={".*_hip_.*": 2.0, ".*_knee_joint": 4.0, ".*_ankle_.*": 2.0},
+        # limits of the URDF [N*m], [rad/s]
+        actuator_effort_limit={
+            ".*_hip_(pitch|yaw)_joint": 88.0,
+            ".*_(hip_roll|knee)_joint": 139.0,
+            ".*_ankle_.*": 35.0,
+        },
+        actuator_velocity_limit={
+            ".*_hip_(pitch|yaw)_joint": 32.0,
+            ".*_(hip_roll|knee)_joint": 20.0,
+            ".*_ankle_.*": 30.0,
+        },
+        armature=ARMATURE,
+    ),
 )
 """G1 with the gains and default pose of unitree_rl_gym and the limits of Unitree's URDF."""

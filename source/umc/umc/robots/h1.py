@@ -5,7 +5,7 @@
 from isaaclab.actuators import IdealPDActuatorCfg
 from isaaclab.assets import ArticulationCfg
 
-from umc.robots.spawn import SOFT_LIMIT_FACTOR, robot_usd
+from umc.robots.spawn import DATA, robot_cfg
 
 _PARTS = ("hip_yaw", "hip_roll", "hip_pitch", "knee", "ankle")
 
@@ -29,10 +29,11 @@ POSITION_ITERATIONS = 16
 """PhysX iterations per step. H1 lands with 2 to 5 kN on feet whose joint has hardly any inertia of its own; after 8
 iterations impact and joint limit have not converged, and the ankle leaves its range (docs/engines.md)."""
 
-H1_CFG = ArticulationCfg(
-    prim_path="{ENV_REGEX_NS}/Robot",
-    spawn=robot_usd("h1", position_iterations=POSITION_ITERATIONS),
-    init_state=ArticulationCfg.InitialStateCfg(
+H1_CFG = robot_cfg(
+    DATA / "h1.usda",
+    H1_JOINTS,
+    H1_BODIES,
+    ArticulationCfg.InitialStateCfg(
         pos=(0.0, 0.0, SPAWN_HEIGHT),
         joint_pos={
             ".*_hip_(yaw|roll)_joint": 0.0,
@@ -41,20 +42,16 @@ H1_CFG = ArticulationCfg(
             ".*_ankle_joint": -0.2,
         },
     ),
-    soft_joint_pos_limit_factor=SOFT_LIMIT_FACTOR,
-    joint_ordering=H1_JOINTS,
-    body_ordering=H1_BODIES,
-    actuators={
-        "legs": IdealPDActuatorCfg(
-            joint_names_expr=[".*"],
-            # gains of unitree_rl_gym [N*m/rad], [N*m*s/rad]
-            stiffness={".*_hip_.*": 150.0, ".*_knee_joint": 200.0, ".*_ankle_joint": 40.0},
-            damping={".*_hip_.*": 2.0, ".*_knee_joint": 4.0, ".*_ankle_joint": 2.0},
-            # limits of unitree_rl_gym's URDF [N*m], [rad/s]
-            actuator_effort_limit={".*_hip_.*": 200.0, ".*_knee_joint": 300.0, ".*_ankle_joint": 40.0},
-            actuator_velocity_limit={".*_hip_.*": 23.0, ".*_knee_joint": 14.0, ".*_ankle_joint": 9.0},
-            armature=ARMATURE,
-        )
-    },
+    IdealPDActuatorCfg(
+        joint_names_expr=[".*"],
+        # gains of unitree_rl_gym [N*m/rad], [N*m*s/rad]
+        stiffness={".*_hip_.*": 150.0, ".*_knee_joint": 200.0, ".*_ankle_joint": 40.0},
+        damping={".*_hip_.*": 2.0, ".*_knee_joint": 4.0, ".*_ankle_joint": 2.0},
+        # limits of unitree_rl_gym's URDF [N*m], [rad/s]
+        actuator_effort_limit={".*_hip_.*": 200.0, ".*_knee_joint": 300.0, ".*_ankle_joint": 40.0},
+        actuator_velocity_limit={".*_hip_.*": 23.0, ".*_knee_joint": 14.0, ".*_ankle_joint": 9.0},
+        armature=ARMATURE,
+    ),
+    position_iterations=POSITION_ITERATIONS,
 )
 """H1 with the gains and default pose of unitree_rl_gym and the limits of its URDF."""

@@ -7,7 +7,7 @@ import math
 from isaaclab.actuators import IdealPDActuatorCfg
 from isaaclab.assets import ArticulationCfg
 
-from umc.robots.spawn import SOFT_LIMIT_FACTOR, robot_usd
+from umc.robots.spawn import DATA, robot_cfg
 
 _LEGS = ("FL", "FR", "HL", "HR")
 
@@ -45,25 +45,21 @@ GEAR_RATIO = 9.0
 ARMATURE = ROTOR_INERTIA * GEAR_RATIO**2
 """Reflected rotor inertia of every joint [kg*m^2]: 3.645e-4."""
 
-SOLO8_CFG = ArticulationCfg(
-    prim_path="{ENV_REGEX_NS}/Robot",
-    spawn=robot_usd("solo8"),
-    init_state=ArticulationCfg.InitialStateCfg(
+SOLO8_CFG = robot_cfg(
+    DATA / "solo8.usda",
+    SOLO8_JOINTS,
+    SOLO8_BODIES,
+    ArticulationCfg.InitialStateCfg(
         pos=(0.0, 0.0, SPAWN_HEIGHT),
         joint_pos={".*_HFE": 0.8, ".*_KFE": -1.6},  # ODRI's Solo8Config
     ),
-    soft_joint_pos_limit_factor=SOFT_LIMIT_FACTOR,
-    joint_ordering=SOLO8_JOINTS,
-    body_ordering=SOLO8_BODIES,
-    actuators={
-        "legs": IdealPDActuatorCfg(
-            joint_names_expr=[".*"],
-            stiffness=5.0,  # solo_gym and ODRI's Solo8Config [N*m/rad]
-            damping=0.1,  # the same [N*m*s/rad]
-            actuator_effort_limit=EFFORT_LIMIT,
-            actuator_velocity_limit=VELOCITY_LIMIT,
-            armature=ARMATURE,
-        )
-    },
+    IdealPDActuatorCfg(
+        joint_names_expr=[".*"],
+        stiffness=5.0,  # solo_gym and ODRI's Solo8Config [N*m/rad]
+        damping=0.1,  # the same [N*m*s/rad]
+        actuator_effort_limit=EFFORT_LIMIT,
+        actuator_velocity_limit=VELOCITY_LIMIT,
+        armature=ARMATURE,
+    ),
 )
 """Solo8 with the gains of solo_gym and the limits of its actuators."""

@@ -1,10 +1,13 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Spawn configuration of every robot: one USD file, the same settings on each engine."""
+"""What the cfgs of all robots share: one USD file, the same settings on each engine."""
 
 from importlib.resources import files
+from pathlib import Path
 
 import isaaclab.sim as sim_utils
+from isaaclab.actuators import ActuatorBaseCfg
+from isaaclab.assets import ArticulationCfg
 from isaaclab_newton.sim.schemas import NewtonArticulationCfg
 from isaaclab_physx.sim.schemas import PhysxArticulationCfg, PhysxRigidBodyCfg
 
@@ -23,23 +26,46 @@ SOFT_LIMIT_FACTOR = 0.9
 """Share of the joint range that the soft limits keep (unitree_rl_gym and Isaac Lab's legged robots)."""
 
 
-def robot_usd(name: str, position_iterations: int = SOLVER_POSITION_ITERATIONS) -> sim_utils.UsdFileCfg:
-    """Return the spawn configuration of ``<name>.usda``, with contact reports and without self-collision.
+DATA = Path(str(files("umc.robots") / "data"))
+"""USD and MJCF files of the robots of this package."""
+
+
+def robot_cfg(
+    usd: Path,
+    joint_names: tuple[str, ...],
+    body_names: tuple[str, ...],
+    init_state: ArticulationCfg.InitialStateCfg,
+    legs: ActuatorBaseCfg,
+    position_iterations: int = SOLVER_POSITION_ITERATIONS,
+) -> ArticulationCfg:
+    """Return the cfg of a robot, with contact reports and without self-collision.
 
     Args:
-        name: File name without suffix, for example ``"a1"``.
+        usd: The robot's USD file.
+        joint_names: The order of joints in observations, actions and masks, on every engine.
+        body_names: The order of bodies, on every engine.
+        init_state: Start height and default pose.
+        legs: Actuators of all joints; faults look for them under the name ``legs``.
         position_iterations: PhysX iterations per step that enforce contacts and joint limits.
     """
-    return sim_utils.UsdFileCfg(
-        usd_path=str(files("umc.robots") / "data" / f"{name}.usda"),
-        activate_contact_sensors=True,
-        rigid_props=[PhysxRigidBodyCfg(max_depenetration_velocity=MAX_DEPENETRATION_VELOCITY)],
-        articulation_props=[
-            PhysxArticulationCfg(
-                enabled_self_collisions=False,
-                solver_position_iteration_count=position_iterations,
-                solver_velocity_iteration_count=SOLVER_VELOCITY_ITERATIONS,
-            ),
-            NewtonArticulationCfg(self_collision_enabled=False),
-        ],
+    return ArticulationCfg(
+        prim_path="{ENV_REGEX_NS}/Robot",
+        spawn=sim_utils.UsdFileCfg(
+            usd_path=str(usd),
+            activate_contact_sensors=True,
+            rigid_props=[PhysxRigidBodyCfg(max_depenetration_velocity=MAX_DEPENETRATION_VELOCITY)],
+            articulation_props=[
+                PhysxArticulationCfg(
+                    enabled_self_collisions=False,
+                    solver_position_iteration_count=position_iterations,
+                    solver_velocity_iteration_count=SOLVER_VELOCITY_ITERATIONS,
+                ),
+                NewtonArticulationCfg(self_collision_enabled=False),
+            ],
+        ),
+        init_state=init_state,
+        soft_joint_pos_limit_factor=SOFT_LIMIT_FACTOR,
+        joint_ordering=joint_names,
+        body_ordering=body_names,
+        actuators={"legs": legs},
     )

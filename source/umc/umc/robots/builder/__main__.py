@@ -4,10 +4,10 @@
 
 import argparse
 import sys
-from importlib.resources import files
 from pathlib import Path
 
 from umc.robots.builder import BUILD_CFGS, build
+from umc.robots.spawn import DATA
 from umc.utils.errors import UmcError
 
 
@@ -15,8 +15,7 @@ def main() -> int:
     """Build the robots named on the command line; return 0, or 2 after a user's mistake."""
     parser = argparse.ArgumentParser(prog="python -m umc.robots.builder", description=__doc__)
     parser.add_argument("robots", nargs="+", choices=sorted(BUILD_CFGS), help="robots to build")
-    package_data = Path(str(files("umc.robots") / "data"))
-    parser.add_argument("--out", type=Path, default=package_data, help="folder for the files (default: the package)")
+    parser.add_argument("--out", type=Path, default=DATA, help="folder for the files (default: the package)")
     args = parser.parse_args()
     try:
         for name in args.robots:

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from importlib.metadata import PackageNotFoundError, distribution
-from importlib.resources import files
 from pathlib import Path
 
 import mujoco
 
 from umc.robots.builder.cfg import Source
+from umc.robots.spawn import DATA
 from umc.utils.errors import UmcError
 
 EXAMPLE_ROBOT_DATA = "example-robot-data"
@@ -40,7 +40,7 @@ def example_robot(path: str) -> Path:
 
 def bundled(name: str) -> Path:
     """Return the path of a URDF in this package's data (those that no package on PyPI contains)."""
-    return Path(str(files("umc.robots") / "data" / "sources")) / name
+    return DATA / "sources" / name
 
 
 def load_urdf(path: Path) -> Source:
