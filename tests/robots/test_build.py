@@ -10,6 +10,7 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
+import pinocchio as pin
 import pytest
 from pxr import Gf, Usd, UsdGeom, UsdPhysics
 from umc.robots import A1_CFG, G1_CFG, H1_CFG, SOLO8_CFG
@@ -42,6 +43,10 @@ def stage(robot):
 
 def of_type(stage, schema):
     return [prim for prim in stage.Traverse() if prim.IsA(schema)]
+
+
+def with_api(stage, schema):
+    return [prim for prim in stage.Traverse() if prim.HasAPI(schema)]
 
 
 def test_rebuild_is_byte_identical(robot, tmp_path):
@@ -77,6 +82,34 @@ def test_command_line_refuses_unknown_robots_and_names_a_missing_package(monkeyp
 def test_figures_agree_with_pinocchio(robot, models):
     worst = compare(DATA / f"{robot}.usda", models[robot])
     assert max(worst.values()) < TOLERANCE, worst
+
+
+def test_the_mjcf_is_the_robot_of_the_usd(robot, stage):
+    mjcf = DATA / f"{robot}.xml"
+    worst = dict(compare(DATA / f"{robot}.usda", pin.buildModelFromMJCF(str(mjcf))))
+    worst.pop("velocity_limit")  # MJCF has none
+    assert max(worst.values()) < TOLERANCE, worst
+    model = mujoco.MjModel.from_xml_path(str(mjcf))
+    hinges, shapes = of_type(stage, UsdPhysics.RevoluteJoint), with_api(stage, UsdPhysics.CollisionAPI)
+    assert (model.njnt, model.ngeom) == (len(hinges) + 1, len(shapes))
+    for prim in hinges:
+        joint = model.joint(prim.GetName())
+        assert joint.limited
+        assert joint.armature == pytest.approx(prim.GetAttribute("newton:armature").Get())
+        np.testing.assert_allclose(joint.solref, prim.GetAttribute("mjc:solreflimit").Get())
+        np.testing.assert_allclose(joint.solimp, prim.GetAttribute("mjc:solimplimit").Get())
+    for prim in shapes:
+        geom, get = model.geom(f"{prim.GetParent().GetName()}/{prim.GetName()}"), prim.GetAttribute
+        kind = mujoco.mjtGeom(int(geom.type[0])).name.removeprefix("mjGEOM_").capitalize()
+        assert kind.replace("Box", "Cube") == prim.GetTypeName()
+        if kind == "Box":
+            size = np.array(get("xformOp:scale").Get()) * get("size").Get() / 2.0
+        else:
+            size = [get("radius").Get(), *([] if kind == "Sphere" else [get("height").Get() / 2.0])]
+        np.testing.assert_allclose(geom.size[: len(size)], size, atol=1e-6)
+        np.testing.assert_allclose(geom.pos, get("xformOp:translate").Get(), atol=1e-6)
+        orient = get("xformOp:orient").Get()
+        np.testing.assert_allclose(geom.quat, [orient.GetReal(), *orient.GetImaginary()], atol=1e-4)
 
 
 def longer_shank(stage):

@@ -3,6 +3,8 @@
 """The pretrained policy walks in plain MuJoCo with any number of workers; the result is a study."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -13,12 +15,13 @@ from umc.cli.sim2sim import main
 from umc.deploy.export import export_checkpoint
 from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
 from umc.evaluation.protocol import Setting, protocol_for
-from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs, load_study, save_study
+from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs, load_study
 from umc.faults import FaultSchedule, FaultState, LedgerWriter, find_scenario, read_ledger
 from umc.rl.pretrained import pretrained_folder
-from umc.sim2sim.agreement import agreement, agreement_table, pair_up
+from umc.sim2sim.agreement import agreement, agreement_table, ledger_agreement, pair_up
+from umc.sim2sim.robot import SolverCfg
 from umc.sim2sim.rollout import run_rollout
-from umc.sim2sim.study import episode_batch, ledger_protocol, ledger_rollout, protocol_rollout
+from umc.sim2sim.study import episode_batch, evaluate, ledger_rollout, protocol_rollout
 from umc.tasks.registry import load_tasks
 from umc.utils.errors import UmcError
 
@@ -47,7 +50,7 @@ def a1(steps, scenarios, onset=10):
 
 def test_the_pretrained_policy_walks(policy):
     protocol = a1(150, [8], onset=75)
-    cfg = protocol_rollout(protocol, policy, episodes=4)
+    cfg = protocol_rollout(protocol, policy, 4, SolverCfg())
     run = episode_batch(cfg, run_rollout(cfg, 1, None), protocol)
     assert (run.episodes.outcome == Outcome.UP).all()
     # 0.5 m/s are asked for; 0.54 with more robots, at 0.30 m (docs/mujoco.md)
@@ -59,22 +62,28 @@ def test_the_pretrained_policy_walks(policy):
 @pytest.mark.slow
 def test_a_robot_moves_the_same_beside_any_others(policy):
     protocol = a1(40, [2, 4])
-    cfg = protocol_rollout(protocol, policy, episodes=10)
+    cfg = protocol_rollout(protocol, policy, 10, SolverCfg())
     together = run_rollout(cfg, 1, None)
     again = run_rollout(cfg, 2, None)
-    few = run_rollout(protocol_rollout(protocol, policy, episodes=2), 1, None)
+    few = run_rollout(protocol_rollout(protocol, policy, 2, SolverCfg()), 1, None)
     for name in ("position", "height", "work", "fell", "contact"):
         np.testing.assert_array_equal(getattr(together, name), getattr(again, name))
         np.testing.assert_array_equal(getattr(together, name)[:, :4], getattr(few, name))
-    healthy = run_rollout(protocol_rollout(a1(40, [8]), policy, episodes=1), 1, None)
+    healthy = run_rollout(protocol_rollout(a1(40, [8]), policy, 1, SolverCfg()), 1, None)
     np.testing.assert_array_equal(together.position[:9, 0], healthy.position[:9, 0])  # until the onset
     assert (together.position[20:, 0] != healthy.position[20:, 0]).any()
     assert (together.position[20:, 0] != together.position[20:, 1]).any()
 
 
+def test_it_needs_no_isaac_lab():
+    modules = ("umc.sim2sim.rollout", "umc.sim2sim.study", "umc.sim2sim.agreement", "umc.cli.sim2sim")
+    code = "; ".join([f"import sys, {', '.join(modules)}", "sys.exit('isaaclab' in sys.modules)"])
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_every_robot_has_the_faulty_joints_of_the_isaac_lab_run(policy):
     protocol = a1(12, [1, 5, 8])
-    cfg = protocol_rollout(protocol, policy, episodes=3)
+    cfg = protocol_rollout(protocol, policy, 3, SolverCfg())
     run = episode_batch(cfg, run_rollout(cfg, 1, None), protocol)
     assigned = assign_envs(protocol, 9)
     assert torch.equal(run.cell, assigned.cell)
@@ -110,34 +119,38 @@ def ledger(policy, tmp_path):
 
 
 def test_a_ledgers_robots_break_as_recorded(policy, ledger):
-    recorded = read_ledger(ledger)
-    protocol, scenarios = ledger_protocol(recorded, "a1", "umc_paper")
-    cfg = ledger_rollout(recorded, protocol, policy)
-    run = episode_batch(cfg, run_rollout(cfg, 1, None), protocol, scenarios)
+    protocol, cfg = ledger_rollout(read_ledger(ledger), protocol_for("a1"), policy, None, None, SolverCfg())
+    study = evaluate(cfg, protocol, "umc sim2sim", 1)
+    run = study.policies[0].run
     assert len(run.cell) == 6
     assert protocol.steps == 60
-    broken = torch.tensor([name == "power_loss" for name in scenarios])
+    broken = run.cell == protocol.scenarios.index("power_loss")
     assert 0 < broken.sum() < 6
     # without any motor A1 drops within 60 steps
     assert torch.equal(run.episodes.outcome == Outcome.FAILED, broken)
     assert torch.equal(run.joints.all(1), broken)
+    # of the recorded episodes two stood for 60 steps, two fell after 30, and two never ended
+    *_, every = ledger_agreement(read_ledger(ledger), cfg, study)
+    (stood,) = every.rates
+    assert (every.scenario, every.pairs, stood.name, stood.first) == ("all", 4, "stood", 0.5)
+    assert stood.second == float((~broken)[torch.from_numpy(cfg.episode) < 2].float().mean())
 
 
 @pytest.mark.slow
 def test_the_program_writes_a_study_and_compares(policy, tmp_path, capsys):
     out = tmp_path / "out"
     flags = ["--policy", str(policy.parent), "--scenarios", "3", "8", "--episodes", "1", "--workers", "1"]
-    assert main([*flags, "--steps", "130", "--radii", "0.1", "0.2", "--out", str(out)]) == 0
+    flags += ["--steps", "130", "--radii", "0.1", "0.2"]
+    assert main([*flags, "--out", str(out)]) == 0
     study = load_study(out / "study.pt")
     assert len(study.policies[0].run.cell) == 6
     assert study.about["physics"].startswith("mujoco 3")
-    save_study(tmp_path / "other" / "study.pt", study)
-    again = [*flags, "--steps", "130", "--radii", "0.1", "0.2", "--out", str(tmp_path / "second")]
-    assert main([*again, "--against", str(tmp_path / "other")]) == 0
+    again = [*flags, "--out", str(tmp_path / "second"), "--against", str(out)]
+    assert main(again) == 0
     said = json.loads((tmp_path / "second" / "agreement.json").read_text())
     assert said["scenarios"][-1]["same"]["value"] == 1.0
     assert "same outcome" in capsys.readouterr().out
-    assert main([*again, "--against", str(tmp_path / "other"), "--seed", "5"]) == 2
+    assert main([*again, "--seed", "5"]) == 2
     assert "settings" in capsys.readouterr().err
 
 
@@ -178,8 +191,8 @@ def test_agreement_of_a_small_example():
     # robots in turn: scenario 3, scenario 8
     first = made_study([failed, up, failed, up, up, up, before, up])
     second = made_study([failed, up, up, up, up, up, failed, failed])
-    pairs = pair_up(first, first.policies[0], second, second.policies[0])
-    three, eight, both = agreement(first, *pairs)
+    pairs = pair_up(first, first.policies[0], second)
+    three, eight, both = agreement(first.protocol, *pairs)
     assert (three.scenario, three.pairs) == ("3", 3)  # the one that fell before onset is no pair
     assert three.same.value == pytest.approx(2 / 3)
     assert three.by_chance == pytest.approx(2 / 3 * 1 / 3 + 1 / 3 * 2 / 3)
@@ -199,11 +212,11 @@ def test_agreement_of_a_small_example():
 def test_only_the_same_robots_are_compared():
     up = int(Outcome.UP)
     first, second = made_study([up] * 4), made_study([up] * 4, members=[7, 7, 1, 1])
-    left, right = pair_up(first, first.policies[0], second, second.policies[0])
+    left, right = pair_up(first, first.policies[0], second)
     assert left.member.tolist() == right.member.tolist() == [1, 1]
     unrelated = made_study([up] * 4, members=[8, 8, 9, 9])
     with pytest.raises(UmcError, match="share no robot"):
-        pair_up(first, first.policies[0], unrelated, unrelated.policies[0])
+        pair_up(first, first.policies[0], unrelated)
     longer = replace(second, protocol=replace(second.protocol, steps=200))
     with pytest.raises(UmcError, match="steps"):
-        pair_up(first, first.policies[0], longer, longer.policies[0])
+        pair_up(first, first.policies[0], longer)

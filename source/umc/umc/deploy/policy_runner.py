@@ -19,7 +19,7 @@ from umc.utils.errors import UmcError
 FORMAT = 2
 """Version of the JSON file that this class reads."""
 
-_JOINT_FIGURES = ("default_position_rad", "kp_Nm_per_rad", "kd_Nms_per_rad")
+JOINT_FIGURES = ("default_position_rad", "kp_Nm_per_rad", "kd_Nms_per_rad")
 
 Vector = NDArray[np.float64]
 
@@ -47,14 +47,14 @@ class PolicyRunner:
 
     def __init__(self, description: Path | str, joint_names: Sequence[str] | None = None) -> None:
         path = Path(description)
-        sheet = _read(path)
+        sheet = read_description(path)
         self._names: list[str] = [joint["name"] for joint in sheet["joints"]]
         self.joint_names = list(self._names if joint_names is None else joint_names)
         if sorted(self.joint_names) != sorted(self._names):
             raise UmcError(f"the policy needs the joints {', '.join(self._names)}, each once, in any order")
         self._outward = [self._names.index(name) for name in self.joint_names]
         self._inward = [self.joint_names.index(name) for name in self._names]
-        pose, kp, kd = (np.array([joint[key] for joint in sheet["joints"]]) for key in _JOINT_FIGURES)
+        pose, kp, kd = (np.array([joint[key] for joint in sheet["joints"]]) for key in JOINT_FIGURES)
         self._pose = pose
         self.default_position, self.kp, self.kd = pose[self._outward], kp[self._outward], kd[self._outward]
         control = sheet["control"]
@@ -64,8 +64,10 @@ class PolicyRunner:
         self._terms: list[dict[str, Any]] = sheet["observations"]["policy"]
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # for a single observation, more threads only cost time
-        model = str(path.with_name(sheet["onnx"]["file"]))
-        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        model = path.with_name(sheet["onnx"]["file"])
+        if not model.is_file():
+            raise UmcError(f"{model} is missing; copy it beside {path.name}, or export the policy again")
+        self._session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
         self.reset()
 
     def reset(self) -> None:
@@ -145,8 +147,8 @@ _KNOWN = {
 """Functions of observation terms that a robot can measure."""
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Read a description; UmcError if the runner cannot feed the policy."""
+def read_description(path: Path) -> dict[str, Any]:
+    """Read an exported ``policy.json``; UmcError if the runner cannot feed the policy."""
     if not path.is_file():
         raise UmcError(f"no exported policy at {path}; make one with scripts/export.py")
     try:

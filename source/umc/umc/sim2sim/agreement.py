@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,12 +15,21 @@ from numpy.typing import NDArray
 from prettytable import PrettyTable
 
 from umc.evaluation.metrics import Outcome
+from umc.evaluation.protocol import Protocol
 from umc.evaluation.statistics import Difference, Interval, bootstrap_mean, matched, paired_bootstrap, wilson
-from umc.evaluation.study import EpisodeBatch, PolicyResult, Study
+from umc.evaluation.study import STUDY, EpisodeBatch, PolicyResult, Study, load_study
 from umc.faults import Ledger
+from umc.sim2sim.rollout import RolloutCfg
 from umc.utils.errors import UmcError
+from umc.utils.io import write_json
 
-EVERYTHING = "all"
+Flags = NDArray[np.bool_]
+Units = NDArray[np.int64]
+
+AGREEMENT = "agreement.json"
+"""File with the comparison, beside the report."""
+
+ALL = "all"
 """Name of the row that holds all scenarios."""
 
 FREE_TO_DIFFER = ("num_envs", "track", "radii")
@@ -51,18 +62,25 @@ class Agreement:
     rates: tuple[Rate, ...]
 
 
-def pair_up(
-    first: Study, result: PolicyResult, second: Study, other: PolicyResult
-) -> tuple[EpisodeBatch, EpisodeBatch]:
-    """Return the runs of the robots that two studies share, in the same order."""
+def find_result(path: Path, checkpoint: Mapping[str, Any]) -> tuple[Study, PolicyResult]:
+    """Read a study, given its file or its report's folder, and find a policy in it by its checkpoint."""
+    study = load_study(path / STUDY if path.is_dir() else path)
+    for result in study.policies:
+        if result.about.get("sha256") == checkpoint["sha256"]:
+            return study, result
+    names = ", ".join(result.label for result in study.policies)
+    raise UmcError(f"{path} does not hold the policy {checkpoint['file']}, but {names}; evaluate it, too")
+
+
+def pair_up(first: Study, result: PolicyResult, second: Study) -> tuple[EpisodeBatch, EpisodeBatch]:
+    """Return the runs of the robots that a policy's result and a study of it alone share, in the same order."""
     here, there = first.protocol.describe(), second.protocol.describe()
     apart = [name for name in here if name not in FREE_TO_DIFFER and _plain(here[name]) != _plain(there[name])]
     if apart or first.joint_names != second.joint_names:
         names = ", ".join(apart) or "joint names"
         raise UmcError(f"the two evaluations have different conditions ({names}); run one with those of the other")
-    runs = (result.run, other.run)
-    keys = [np.stack([run.cell.numpy(), run.member.numpy()], axis=1) for run in runs]
-    rows = matched(*keys)
+    runs = (result.run, second.policies[0].run)
+    rows = matched(*(np.stack([run.cell.numpy(), run.member.numpy()], axis=1) for run in runs))
     if not len(rows[0]):
         raise UmcError("the two evaluations share no robot; raise --episodes")
     left, right = (run.select(torch.as_tensor(row)) for run, row in zip(runs, rows, strict=True))
@@ -73,72 +91,56 @@ def pair_up(
     return left, right
 
 
-def agreement(study: Study, first: EpisodeBatch, second: EpisodeBatch) -> list[Agreement]:
+def agreement(protocol: Protocol, first: EpisodeBatch, second: EpisodeBatch) -> list[Agreement]:
     """Compare paired runs of :func:`pair_up`: a row per scenario, then one of all robots that both evaluated."""
-    fine = [np.isin(run.episodes.outcome.numpy(), (Outcome.UP, Outcome.FAILED)) for run in (first, second)]
-    valid = fine[0] & fine[1]
-    up = [run.episodes.outcome.numpy() == Outcome.UP for run in (first, second)]
+    runs, scenarios = (first, second), protocol.scenarios
+    outcomes = [run.episodes.outcome.numpy() for run in runs]
+    valid = np.isin(outcomes, (Outcome.UP, Outcome.FAILED)).all(0)
+    up = [outcome == Outcome.UP for outcome in outcomes]
     flags = {
         f"reached@{radius:g}": [
-            alive & (run.episodes.distance.numpy() > radius) for alive, run in zip(up, (first, second), strict=True)
+            alive & (run.episodes.distance.numpy() > radius) for alive, run in zip(up, runs, strict=True)
         ]
-        for radius in study.protocol.radii
+        for radius in protocol.radii
     } | {"failed": [~alive for alive in up]}
-    scenarios = study.protocol.scenarios
     cell, member = first.cell.numpy(), first.member.numpy()
-    of = np.array([str(scenario) for scenario in scenarios])[cell % len(scenarios)]
-    unit = np.unique(np.stack([cell // len(scenarios), member], axis=1), axis=0, return_inverse=True)[1].reshape(-1)
-    return _rows([str(scenario) for scenario in scenarios], of, valid, unit, flags, "failed")
+    robots = np.stack([cell // len(scenarios), member], axis=1)
+    unit = np.unique(robots, axis=0, return_inverse=True)[1].reshape(-1)
+    chosen = {name: [flag[valid] for flag in pair] for name, pair in flags.items()}
+    return _rows(scenarios, (cell % len(scenarios))[valid], unit[valid], chosen)
 
 
-def ledger_agreement(
-    ledger: Ledger, scenario: Sequence[str], run: EpisodeBatch, keys: NDArray[np.int64]
-) -> list[Agreement]:
-    """Compare a run with the lengths of the recorded episodes: of engines, if the policies are the same.
+def ledger_agreement(ledger: Ledger, cfg: RolloutCfg, study: Study) -> list[Agreement]:
+    """Compare a ledger's robots with the lengths of the recorded episodes: of engines, if the policies are the same.
 
-    A recorded episode that is as long as the longest counts as stood, any other as a fall. ``scenario`` is that of
-    every robot, ``keys`` its env and episode, shape (R, 2).
+    A recorded episode that is as long as the longest counts as stood, any other as a fall.
     """
-    lengths = [ledger.episodes[env, episode].length for env, episode in keys.tolist()]
+    lengths = [ledger.episodes[key].length for key in zip(cfg.env.tolist(), cfg.episode.tolist(), strict=True)]
     longest = max((length for length in lengths if length is not None), default=0)
     known = np.array([length is not None for length in lengths])
     recorded = np.array([(length or 0) >= longest for length in lengths])
-    stood = (run.episodes.outcome == Outcome.UP).numpy()
-    return _rows(
-        list(dict.fromkeys(scenario)),
-        np.array(scenario),
-        known,
-        np.arange(len(keys)),
-        {"stood": [recorded, stood]},
-        "stood",
-    )
+    stood = (study.policies[0].run.episodes.outcome == Outcome.UP).numpy()
+    flags = {"stood": [recorded[known], stood[known]]}
+    return _rows(study.protocol.scenarios, cfg.cell[known], np.flatnonzero(known), flags)
 
 
-def _rows(
-    scenarios: Sequence[str],
-    of: NDArray[np.str_],
-    valid: NDArray[np.bool_],
-    unit: NDArray[np.int64],
-    flags: dict[str, list[NDArray[np.bool_]]],
-    outcome: str,
-) -> list[Agreement]:
+def _rows(names: Sequence[Any], scenario: Units, unit: Units, flags: Mapping[str, Sequence[Flags]]) -> list[Agreement]:
+    """Compare pairs of flags, of which the last are the outcome, by scenario; units are the robots."""
     rows: list[Agreement] = []
-    for name in (*scenarios, EVERYTHING):
-        chosen = valid & ((of == name) | (name == EVERYTHING))
-        count = int(chosen.sum())
-        if not count:
-            continue
-        first, second = (flag[chosen] for flag in flags[outcome])
-        rates = tuple(_rate(key, left[chosen], right[chosen], unit[chosen]) for key, (left, right) in flags.items())
-        p, q = float(first.mean()), float(second.mean())
+    for number in (*np.unique(scenario), None) if len(unit) else ():
+        chosen = slice(None) if number is None else scenario == number
+        rates = tuple(_rate(name, *(flag[chosen] for flag in pair), unit[chosen]) for name, pair in flags.items())
+        *_, (first, second) = flags.values()
+        p, q = rates[-1].first, rates[-1].second
         chance = p * q + (1.0 - p) * (1.0 - q)
-        if name == EVERYTHING:  # a robot's scenario is not chance
-            chance = sum(row.pairs * row.by_chance for row in rows) / count
-        rows.append(Agreement(name, count, _share(first == second, unit[chosen]), chance, rates))
+        if number is None:  # a robot's scenario is not chance
+            chance = sum(row.pairs * row.by_chance for row in rows) / len(unit)
+        same = _share((first == second)[chosen], unit[chosen])
+        rows.append(Agreement(ALL if number is None else str(names[number]), len(unit[chosen]), same, chance, rates))
     return rows
 
 
-def _share(flag: NDArray[np.bool_], unit: NDArray[np.int64]) -> Interval:
+def _share(flag: Flags, unit: Units) -> Interval:
     """A share of pairs: Wilson's interval where every pair is another robot, else a bootstrap over robots."""
     means = _by_unit(flag, unit)
     found = wilson(int(flag.sum()), len(flag)) if len(means) == len(flag) else bootstrap_mean(means)
@@ -146,13 +148,13 @@ def _share(flag: NDArray[np.bool_], unit: NDArray[np.int64]) -> Interval:
     return found
 
 
-def _rate(name: str, first: NDArray[np.bool_], second: NDArray[np.bool_], unit: NDArray[np.int64]) -> Rate:
+def _rate(name: str, first: Flags, second: Flags, unit: Units) -> Rate:
     found = paired_bootstrap(_by_unit(first, unit), _by_unit(second, unit))
     assert found is not None  # there are pairs
     return Rate(name, float(first.mean()), float(second.mean()), found)
 
 
-def _by_unit(flag: NDArray[np.bool_], unit: NDArray[np.int64]) -> NDArray[np.float64]:
+def _by_unit(flag: Flags, unit: Units) -> NDArray[np.float64]:
     """Mean over the pairs of each robot."""
     _, place = np.unique(unit, return_inverse=True)
     return np.bincount(place, weights=flag.astype(float)) / np.bincount(place)
@@ -175,6 +177,14 @@ def agreement_table(rows: Sequence[Agreement], names: tuple[str, str]) -> str:
             cells.append(f"{100 * rate.first:.0f} / {100 * rate.second:.0f}  ({span})")
         table.add_row(cells)
     return f"rates: {names[0]} / {names[1]} (95 % interval of the difference)\n{table.get_string()}"
+
+
+def write_agreement(rows: Sequence[Agreement], engine: str, out: Path) -> None:
+    """Print the rows beside the name of the first engine, and write them to a folder."""
+    print(agreement_table(rows, (engine, "MuJoCo")))
+    content = {"first": engine, "second": "mujoco", "scenarios": [asdict(row) for row in rows]}
+    write_json(out / AGREEMENT, content, indent=1, allow_nan=False)
+    print(f"agreement: {out / AGREEMENT}", flush=True)
 
 
 def _plain(value: object) -> object:

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -16,77 +16,59 @@ from umc.utils.errors import UmcError
 Range = tuple[float, float]
 Vector = NDArray[np.float64]
 
-_ODD = 0x9E3779B1
+SEED_FACTOR = 0x9E3779B1
 """Knuth's multiplier, which spreads members over the seeds, as umc.evaluation.starts does."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a task randomises at the start of an evaluation, and what it calls a fall."""
+    """What a task randomises at the start of an evaluation, and what it calls a fall, as ``policy.json`` names it."""
 
-    height: float
-    """Height of the base at the start [m]."""
+    feet: Sequence[str]
+    """Bodies (regular expressions) that carry the feet."""
+
+    # start
+    base_height_m: float
     friction: Range
     """Friction of the whole robot [-]."""
-    payload: Range
-    """Mass added to the base, whose inertia is scaled with it [kg]."""
-    com: tuple[Range, Range, Range]
-    """Shift of the base's centre of mass along x, y, z [m]."""
-    stiffness: Range
+    added_base_mass_kg: Range
+    """The base's inertia is scaled with it."""
+    base_com_shift_m: Sequence[Range]
+    """Along x, y, z."""
+    kp_factor: Range
     """Factor of each joint's stiffness [-]."""
-    damping: Range
+    kd_factor: Range
     """Factor of each joint's damping [-]."""
-    yaw: Range
-    """Heading [rad]."""
-    velocity: tuple[Range, ...]
-    """Base velocity: linear x, y, z [m/s], then angular x, y, z [rad/s]."""
-    joints: Range
+    yaw_rad: Range
+    base_velocity_m_rad_per_s: Sequence[Range]
+    """Linear x, y, z [m/s], then angular x, y, z [rad/s]."""
+    joint_position_factor: Range
     """Factor of the default joint angles [-]."""
     soft_limit_factor: float
     """Share of the joint range in which robots start."""
-    feet: tuple[str, ...]
-    """Bodies (regular expressions) that carry the feet."""
-    forbidden: tuple[str, ...]
+
+    # fall
+    contact_bodies: Sequence[str]
     """Bodies (regular expressions) whose contact with the ground is a fall."""
-    contact_force: float
-    """Force at which a body counts as in contact [N]."""
-    contact_history: int
+    contact_force_N: float
+    """Force at which a body counts as in contact."""
+    contact_history_steps: int
     """Physics steps whose contacts a termination looks at."""
-    max_roll: float | None
-    """Roll beyond which a robot has fallen [rad]."""
-    max_pitch: float | None
-    """Pitch beyond which a robot has fallen [rad]."""
-    min_height: float | None
-    """Height of the base below which a robot has fallen [m]."""
+    max_roll_rad: float | None
+    max_pitch_rad: float | None
+    min_height_m: float | None
+    """Height of the base below which a robot has fallen."""
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Conditions:
         """Read the content of an exported ``policy.json``; UmcError if it has no figures of the task."""
         try:
-            start, fall = description["start"], description["fall"]
+            figures = {"feet": description["feet"], **description["start"], **description["fall"]}
+            return cls(**{field.name: figures[field.name] for field in fields(cls)})
         except KeyError as error:
             raise UmcError(
                 "policy.json has no start and fall figures (an export of an older UMC); export the checkpoint again"
             ) from error
-        return cls(
-            height=start["base_height_m"],
-            friction=start["friction"],
-            payload=start["added_base_mass_kg"],
-            com=start["base_com_shift_m"],
-            stiffness=start["kp_factor"],
-            damping=start["kd_factor"],
-            yaw=start["yaw_rad"],
-            velocity=start["base_velocity_m_rad_per_s"],
-            joints=start["joint_position_factor"],
-            soft_limit_factor=start["soft_limit_factor"],
-            feet=tuple(description["feet"]),
-            forbidden=tuple(fall["contact_bodies"]),
-            contact_force=fall["contact_force_N"],
-            contact_history=fall["contact_history_steps"],
-            max_roll=fall["max_roll_rad"],
-            max_pitch=fall["max_pitch_rad"],
-            min_height=fall["min_height_m"],
-        )
 
 
 @dataclass(frozen=True)
@@ -94,14 +76,14 @@ class Start:
     """One robot's draw from its conditions; factors by joint have shape (J,)."""
 
     friction: float
-    payload: float
-    com: Vector
-    stiffness: Vector
-    damping: Vector
+    added_mass: float
+    com_shift: Vector
+    kp_factor: Vector
+    kd_factor: Vector
     yaw: float
     velocity: Vector
     """Linear, then angular. Shape is (6,)."""
-    joints: Vector
+    joint_factor: Vector
 
 
 def draw_start(conditions: Conditions, seed: int, member: int, num_joints: int) -> Start:
@@ -109,14 +91,14 @@ def draw_start(conditions: Conditions, seed: int, member: int, num_joints: int) 
 
     Isaac Lab uses another generator: paired robots share their faults, not their starts.
     """
-    random = np.random.default_rng([seed * _ODD % 2**31, member])
+    random = np.random.default_rng([seed * SEED_FACTOR % 2**31, member])
     return Start(
         friction=random.uniform(*conditions.friction),
-        payload=random.uniform(*conditions.payload),
-        com=np.array([random.uniform(*one) for one in conditions.com]),
-        stiffness=random.uniform(*conditions.stiffness, num_joints),
-        damping=random.uniform(*conditions.damping, num_joints),
-        yaw=random.uniform(*conditions.yaw),
-        velocity=np.array([random.uniform(*one) for one in conditions.velocity]),
-        joints=random.uniform(*conditions.joints, num_joints),
+        added_mass=random.uniform(*conditions.added_base_mass_kg),
+        com_shift=np.array([random.uniform(*one) for one in conditions.base_com_shift_m]),
+        kp_factor=random.uniform(*conditions.kp_factor, num_joints),
+        kd_factor=random.uniform(*conditions.kd_factor, num_joints),
+        yaw=random.uniform(*conditions.yaw_rad),
+        velocity=np.array([random.uniform(*one) for one in conditions.base_velocity_m_rad_per_s]),
+        joint_factor=random.uniform(*conditions.joint_position_factor, num_joints),
     )

@@ -70,7 +70,7 @@ class Faults:
         self._commands = CommandChannel(self._state, self._envs)
         self._arrived = torch.zeros(3, len(envs), len(pose))
 
-    def begin(self, episode: int) -> None:
+    def reset(self, episode: int) -> None:
         """Plan an episode of each env, counted from 0."""
         state = self._state
         state.episode[self._envs] = episode - 1
@@ -101,16 +101,12 @@ class Faults:
 
     def bounds(self) -> list[JointBounds]:
         """Limits of each robot's joints now; those that no fault lowers are the healthy ones, to the bit."""
-        limits = self._state.limits(self._healthy)
         columns: dict[str, Vector] = {}
-        for name, value in vars(limits).items():
-            healthy = getattr(self._healthy, name)
-            changed = (value != healthy).expand(self._state.num_envs, -1)[self._envs].numpy()
-            values = value.expand(self._state.num_envs, -1)[self._envs].double().numpy()
-            columns[name] = np.where(changed, values, getattr(self._bounds, name))
-        return [
-            JointBounds(**{name: column[row] for name, column in columns.items()}) for row in range(len(self._envs))
-        ]
+        for name, value in vars(self._state.limits(self._healthy)).items():
+            values = value.expand(self._state.num_envs, -1)[self._envs]
+            changed = (values != getattr(self._healthy, name)).numpy()
+            columns[name] = np.where(changed, values.double().numpy(), getattr(self._bounds, name))
+        return [JointBounds(**{name: column[row] for name, column in columns.items()}) for row in range(self.count)]
 
     def sense(self, position: Vector, velocity: Vector) -> Senses:
         """Measure true joint angles [rad] and speeds [rad/s]. Shapes are (R, J)."""
@@ -133,6 +129,5 @@ class Faults:
 
 
 def joint_limits(bounds: JointBounds) -> JointLimits:
-    """Return a robot's bounds as limits for any number of envs; every shape is (1, J)."""
-    rows = (bounds.lower, bounds.upper, bounds.effort, bounds.velocity)
-    return JointLimits(*(torch.as_tensor(row, dtype=torch.float32)[None] for row in rows))
+    """Return a robot's bounds as limits for any number of envs; every shape is (J,)."""
+    return JointLimits(**{name: torch.as_tensor(row, dtype=torch.float32) for name, row in vars(bounds).items()})

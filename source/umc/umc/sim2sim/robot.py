@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -26,6 +26,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from umc.deploy.policy_runner import JOINT_FIGURES
 from umc.sim2sim.conditions import Conditions, Start
 from umc.utils.errors import UmcError
 
@@ -80,13 +81,7 @@ class Motors:
     def from_description(cls, description: Mapping[str, Any]) -> Motors:
         """Read the content of an exported ``policy.json``."""
         rows, control = description["joints"], description["control"]
-        keys = (
-            "default_position_rad",
-            "kp_Nm_per_rad",
-            "kd_Nms_per_rad",
-            "effort_limit_Nm",
-            "velocity_limit_rad_per_s",
-        )
+        keys = (*JOINT_FIGURES, "effort_limit_Nm", "velocity_limit_rad_per_s")
         columns = [np.array([np.inf if row[key] is None else row[key] for row in rows], dtype=float) for key in keys]
         names = tuple(row["name"] for row in rows)
         return cls(names, *columns, physics_dt=control["physics_dt_s"], decimation=control["decimation"])
@@ -142,30 +137,26 @@ def load_robot(path: Path, timestep: float, contact_time: float | None = None) -
     return model
 
 
+@dataclass(frozen=True)
+class SolverCfg:
+    """Settings of MuJoCo's solver."""
+
+    substeps: int = 1
+    """MuJoCo's steps in the time that a torque is held."""
+    contact_time: float | None = None
+    """Time constant of contacts [s]; MuJoCo's 0.02 if None."""
+
+
 class RobotType:
     """What all robots of a rollout share: the model that they copy, and the indices of joints and bodies in it.
 
-    Args:
-        mjcf: The robot's MJCF file.
-        motors: Its motors.
-        conditions: How it starts and falls.
-        substeps: MuJoCo's steps in the time that a torque is held.
-        contact_time: Time constant of contacts [s]; MuJoCo's 0.02 if None.
-
     Raises:
-        UmcError: If the file has other joints than the policy, or contacts are too short for the steps.
+        UmcError: If the MJCF file has other joints than the policy, or contacts are too short for the steps.
     """
 
-    def __init__(
-        self,
-        mjcf: Path,
-        motors: Motors,
-        conditions: Conditions,
-        substeps: int = 1,
-        contact_time: float | None = None,
-    ) -> None:
-        self.motors, self.conditions, self.substeps = motors, conditions, substeps
-        self.model = model = load_robot(mjcf, motors.physics_dt / substeps, contact_time)
+    def __init__(self, mjcf: Path, motors: Motors, conditions: Conditions, solver: SolverCfg) -> None:
+        self.motors, self.conditions, self.substeps = motors, conditions, solver.substeps
+        self.model = model = load_robot(mjcf, motors.physics_dt / solver.substeps, solver.contact_time)
         found = [model.joint(number).name for number in range(1, model.njnt)]
         if sorted(found) != sorted(motors.names):
             raise UmcError(f"{mjcf.name} has other joints than the policy: {sorted(set(found) ^ set(motors.names))}")
@@ -175,10 +166,13 @@ class RobotType:
         lower, upper = model.jnt_range[self.joints].T.copy()
         self.bounds = JointBounds(lower, upper, motors.effort, motors.velocity)
         """Limits of the healthy joints."""
-        names = [model.body(number).name for number in range(model.nbody)]
-        self.forbidden = np.array([any(re.fullmatch(one, name) for one in conditions.forbidden) for name in names])
-        feet = [names.index(name) for foot in conditions.feet for name in names if re.fullmatch(foot, name)]
-        self.feet = np.array(feet, dtype=int)
+        self.forbidden, self.feet = self._bodies(conditions.contact_bodies), self._bodies(conditions.feet)
+
+    def _bodies(self, patterns: Sequence[str]) -> NDArray[np.int64]:
+        """Return the indices of the bodies that regular expressions name, in the order of these."""
+        names = [self.model.body(number).name for number in range(self.model.nbody)]
+        found = [number for one in patterns for number, name in enumerate(names) if re.fullmatch(one, name)]
+        return np.array(found, dtype=int)
 
 
 class Robot:
@@ -199,20 +193,20 @@ class Robot:
         pose, data = motors.pose, self.data
         self.model.geom_friction[self.model.geom_bodyid > 0, 0] = 1.0 if start is None else start.friction
         if start is not None:
-            self.model.body_mass[base] += start.payload
+            self.model.body_mass[base] += start.added_mass
             self.model.body_inertia[base] *= self.model.body_mass[base] / healthy.body_mass[base]
-            self.model.body_ipos[base] += start.com
+            self.model.body_ipos[base] += start.com_shift
             mujoco.mj_setConst(self.model, data)
-            self.kp, self.kd = motors.kp * start.stiffness, motors.kd * start.damping
+            self.kp, self.kd = motors.kp * start.kp_factor, motors.kd * start.kd_factor
             middle = (kind.bounds.lower + kind.bounds.upper) / 2.0
             reach = kind.conditions.soft_limit_factor * (kind.bounds.upper - kind.bounds.lower) / 2.0
-            pose = np.clip(pose * start.joints, middle - reach, middle + reach)
+            pose = np.clip(pose * start.joint_factor, middle - reach, middle + reach)
             data.qvel[:6] = start.velocity
         yaw = 0.0 if start is None else start.yaw
-        data.qpos[:FREE] = (0.0, 0.0, kind.conditions.height, np.cos(yaw / 2), 0.0, 0.0, np.sin(yaw / 2))
+        data.qpos[:FREE] = (0.0, 0.0, kind.conditions.base_height_m, np.cos(yaw / 2), 0.0, 0.0, np.sin(yaw / 2))
         data.qpos[kind.qpos] = pose
         self.limit(kind.bounds)
-        self._touched: deque[bool] = deque(maxlen=kind.conditions.contact_history)
+        self._touched: deque[bool] = deque(maxlen=kind.conditions.contact_history_steps)
         mujoco.mj_forward(self.model, data)
 
     def limit(self, bounds: JointBounds) -> None:
@@ -267,9 +261,8 @@ class Robot:
 
     def _touches(self) -> bool:
         """Whether a body touches the ground whose contact is a fall."""
-        forbidden = self.kind.forbidden
-        return (
-            bool((self._forces()[forbidden] > self.kind.conditions.contact_force).any()) if forbidden.any() else False
+        return len(self.kind.forbidden) > 0 and bool(
+            (self._forces()[self.kind.forbidden] > self.kind.conditions.contact_force_N).any()
         )
 
     def _forces(self) -> Vector:
@@ -339,7 +332,7 @@ class Robot:
         pitch = np.arcsin(np.clip(-turned[2, 0], -1.0, 1.0))
         return (
             any(self._touched)
-            or (conditions.max_roll is not None and abs(roll) > conditions.max_roll)
-            or (conditions.max_pitch is not None and abs(pitch) > conditions.max_pitch)
-            or (conditions.min_height is not None and self.data.qpos[2] < conditions.min_height)
+            or (conditions.max_roll_rad is not None and abs(roll) > conditions.max_roll_rad)
+            or (conditions.max_pitch_rad is not None and abs(pitch) > conditions.max_pitch_rad)
+            or (conditions.min_height_m is not None and self.data.qpos[2] < conditions.min_height_m)
         )

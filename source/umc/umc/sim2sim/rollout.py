@@ -8,14 +8,14 @@ robots of its process.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,12 @@ import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from umc.deploy.policy_runner import PolicyRunner
-from umc.faults import FaultCases, FaultReplay, JointLimits
+from umc.deploy.policy_runner import PolicyRunner, read_description
+from umc.faults import FaultCases, FaultReplay
 from umc.faults.state import PlanSource
 from umc.sim2sim.conditions import Conditions, draw_start
 from umc.sim2sim.faults import Faults, joint_limits
-from umc.sim2sim.robot import Motors, Robot, RobotType, robot_mjcf
+from umc.sim2sim.robot import Motors, Robot, RobotType, SolverCfg, robot_mjcf
 from umc.utils.errors import UmcError
 
 GROUP = 8
@@ -45,39 +45,39 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 @dataclass(frozen=True)
 class RolloutCfg:
-    """What is simulated: one row per robot."""
+    """What is simulated: one row per robot; shapes are (R,)."""
 
-    description: Path
-    """The exported policy's JSON."""
-    robot: str
-    """Name of the robot."""
+    policy: Path
+    """``policy.json`` of the exported policy."""
     command: tuple[float, float, float]
     """Velocity x [m/s], y [m/s], yaw [rad/s]."""
     steps: int
     """Longest episode [env steps]."""
     env: NDArray[np.int64]
-    """Env whose faults each robot has. Shape is (R,)."""
+    """Env whose faults each robot has."""
     episode: NDArray[np.int64]
-    """Which of its episodes, counted from 0. Shape is (R,)."""
+    """Which of its episodes, counted from 0."""
     seed: NDArray[np.int64]
-    """Seed of each robot's start. Shape is (R,)."""
+    """Seed of each robot's start."""
     member: NDArray[np.int64]
-    """Which robot of this seed it is. Shape is (R,)."""
-    cases: Sequence[dict[str, Any]] = field(default_factory=tuple)
-    """Cases of :class:`umc.faults.FaultCases`; empty where a ledger is replayed."""
-    case: NDArray[np.int64] | None = None
-    """Case of each env. Shape is (R,)."""
+    """Which robot of this seed it is."""
+    cell: NDArray[np.int64]
+    """Cell of the protocol that each robot belongs to."""
+    cases: Sequence[dict[str, Any]] = ()
+    """Faults of each cell, for :class:`umc.faults.FaultCases`; empty where a ledger is replayed."""
     ledger: Path | None = None
     """Ledger that is replayed."""
-    substeps: int = 1
-    """MuJoCo's steps in the time that a torque is held."""
-    contact_time: float | None = None
-    """Time constant of contacts [s]; MuJoCo's own without it."""
+    solver: SolverCfg = field(default_factory=SolverCfg)
 
     @property
     def num_envs(self) -> int:
         """Number of envs that faults are planned for."""
         return int(self.env.max()) + 1
+
+    @cached_property
+    def description(self) -> dict[str, Any]:
+        """Content of the exported policy's ``policy.json``."""
+        return read_description(self.policy)
 
 
 @dataclass(frozen=True)
@@ -104,45 +104,33 @@ class Trace:
     @classmethod
     def empty(cls, steps: int, robots: int, feet: int) -> Trace:
         """Return a trace in which nothing has happened."""
-
-        def zeros(*shape: int) -> NDArray[np.float32]:
-            return np.zeros((steps, robots, *shape), dtype=np.float32)
-
-        def flags(*shape: int) -> NDArray[np.bool_]:
-            return np.zeros((steps, robots, *shape), dtype=np.bool_)
-
-        return cls(zeros(2), zeros(), zeros(), zeros(), zeros(), flags(), flags(), flags(feet))
+        zeros = partial(np.zeros, dtype=np.float32)
+        flags = partial(np.zeros, dtype=np.bool_)
+        one = (steps, robots)
+        return cls(zeros((*one, 2)), *(zeros(one) for _ in range(4)), flags(one), flags(one), flags((*one, feet)))
 
 
 class Simulation:
     """Policy, robots and faults of one process.
 
     Raises:
-        UmcError: If the policy cannot be read or belongs to another robot, or the faults are invalid.
+        UmcError: If the policy cannot be read, or the faults are invalid.
     """
 
     def __init__(self, cfg: RolloutCfg) -> None:
         self.cfg = cfg
-        self.runners = [PolicyRunner(cfg.description)]
-        description = json.loads(cfg.description.read_text(encoding="utf-8"))
-        trained = description["trained"]["robot"]
-        if trained.lower() != cfg.robot.lower():
-            raise UmcError(f"{cfg.description} was trained for robot {trained}, not {cfg.robot}")
-        motors, conditions = Motors.from_description(description), Conditions.from_description(description)
-        self.kind = RobotType(robot_mjcf(cfg.robot), motors, conditions, cfg.substeps, cfg.contact_time)
-        self.step_dt = motors.physics_dt * motors.decimation
-        self.source = self._plans()
+        self.runners = [PolicyRunner(cfg.policy)]
         self.robots: list[Robot] = []
-
-    def _plans(self) -> PlanSource:
-        cfg, names = self.cfg, self.kind.motors.names
+        motors, conditions = Motors.from_description(cfg.description), Conditions.from_description(cfg.description)
+        self.kind = RobotType(robot_mjcf(cfg.description["trained"]["robot"]), motors, conditions, cfg.solver)
+        self.step_dt = motors.physics_dt * motors.decimation
+        self.source: PlanSource
         if cfg.ledger is not None:
-            return FaultReplay(cfg.ledger, names, step_dt=self.step_dt)
-        nominal = JointLimits(*(value[0] for value in vars(joint_limits(self.kind.bounds)).values()))
-        source = FaultCases(names, cfg.cases, cfg.num_envs, episode_length=cfg.steps, nominal=nominal)
-        case = np.zeros_like(cfg.env) if cfg.case is None else cfg.case
-        source.assign(torch.as_tensor(case), torch.as_tensor(cfg.member))
-        return source
+            self.source = FaultReplay(cfg.ledger, motors.names, step_dt=self.step_dt)
+        else:
+            nominal = joint_limits(self.kind.bounds)
+            self.source = FaultCases(motors.names, cfg.cases, cfg.num_envs, episode_length=cfg.steps, nominal=nominal)
+            self.source.assign(torch.as_tensor(cfg.cell), torch.as_tensor(cfg.member))
 
     def run(self, rows: NDArray[np.int64]) -> Trace:
         """Simulate the robots of some rows of the cfg, all in the same of their episodes."""
@@ -150,13 +138,13 @@ class Simulation:
         while len(self.robots) < count:
             self.robots.append(Robot(kind))
         while len(self.runners) < count:
-            self.runners.append(PolicyRunner(cfg.description))
+            self.runners.append(PolicyRunner(cfg.policy))
         robots, runners, names = self.robots[:count], self.runners[:count], kind.motors.names
         for robot, runner, row in zip(robots, runners, rows, strict=True):
             robot.reset(draw_start(kind.conditions, int(cfg.seed[row]), int(cfg.member[row]), len(names)))
             runner.reset()
         faults = Faults(self.source, cfg.env[rows], cfg.num_envs, kind.motors.pose, kind.bounds, self.step_dt)
-        faults.begin(int(cfg.episode[rows[0]]))
+        faults.reset(int(cfg.episode[rows[0]]))
         trace = Trace.empty(cfg.steps, count, len(kind.feet))
         up = np.ones(count, dtype=bool)
         self._switch(faults, 0)
@@ -229,8 +217,8 @@ def run_rollout(cfg: RolloutCfg, workers: int | None = None, title: str | None =
         disable=title is None,
     ) as bar:  # fmt: skip
         for rows, trace in _results(simulation, groups, count):
-            for one in fields(Trace):
-                getattr(every, one.name)[:, rows] = getattr(trace, one.name)
+            for name, values in vars(trace).items():
+                getattr(every, name)[:, rows] = values
             bar.update(len(rows))
     return every
 
