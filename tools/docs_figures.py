@@ -1,13 +1,14 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pictures of the documentation: ``python -m tools.docs_figures {curves,portrait,strip,terrain} ...``.
+"""Pictures of the documentation: ``python -m tools.docs_figures {curves,faults,portrait,strip,terrain} ...``.
 
 * ``curves RUN_DIR``: learning curves of a run
+* ``faults --out DIR``: what every kind of fault does to a walking A1
 * ``portrait TASK --out PNG``: a task's robot as it stands without a policy
 * ``strip --checkpoint PATH --out PNG``: the walk of a healthy robot in a row of stills
 * ``terrain PNG``: the A1 tracks from above
 
-Those of every kind of fault are drawn by :mod:`tools.fault_plots`, those of a report by :mod:`tools.demo_study`.
+The figures of an evaluation's report are drawn by :mod:`tools.demo_study`.
 """
 
 from __future__ import annotations
@@ -15,41 +16,41 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
+from umc.faults.kinds import KINDS, CommandKind, FaultKind, JointKind, SensorKind
 from umc.rendering.layout import INK, PALE, PAPER, Take
-from umc.rendering.writers import Frame
+from umc.rendering.writers import Frame, write_png
+from umc.rl.pretrained import pretrained_folder
+from umc.training.command_line import add_policy_arguments, parse
 from umc.utils.cli import Parser, run_main
 from umc.utils.errors import UmcError
+from umc.utils.io import atomic_path
 
-PANELS = (
-    ("Train/mean_reward", "reward of an episode"),
-    ("Train/mean_episode_length", "length of an episode [steps]"),
-    ("Policy/mean_std", "action noise (std)"),
-)
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CURVES = {
+    "Train/mean_reward": "reward of an episode",
+    "Train/mean_episode_length": "length of an episode [steps]",
+    "Policy/mean_std": "action noise (std)",
+}
 """TensorBoard tags of rsl_rl, and their titles."""
 
-PORTRAIT_SIZE = 800
-"""Width and height of the camera's picture [px]."""
-
-PORTRAIT_CROP = (160, 144, 640, 624)
-"""The part of it that holds the robot: left, upper, right and lower edge [px]."""
+PORTRAIT_SIZE, PORTRAIT_CROP = 800, (slice(144, 624), slice(160, 640))
+"""Width and height of the camera's picture [px], and the rows and columns of it that hold the robot."""
 
 SETTLED = 30
-"""Env steps before the portrait: 0.6 s, when the robot has met the ground; the humanoids fall a second later."""
+"""Env steps before the portrait: the robot stands on the ground by then; the humanoids fall a second later."""
 
-BEGIN, APART, STILLS = 3.0, 0.06, 6
-"""Time of the first still, time between two [s], and how many: the robot has come up to its speed, and the strip shows
-0.3 s, which is one cycle of the pretrained A1 policy."""
-
-PANEL = (480, 360)
-"""Width and height of a still [px]."""
-
-KEPT = 0.62
-"""Part of its width that a still keeps, around the robot [-]."""
+STILL_SIZE, KEPT = (480, 360), 0.62
+"""Width and height of a still [px], and the part of its width that is kept around the robot [-]."""
 
 GAP, MARGIN, LETTERS = 4, 8, 18
 """White between stills, around texts, and height of letters [px]."""
@@ -57,43 +58,88 @@ GAP, MARGIN, LETTERS = 4, 8, 18
 LENGTH, WIDTH = 12.0, 6.4
 """Part of the tracks that is drawn [m]."""
 
+JOINT = "FL_calf_joint"
+"""The joint that fails: the knee that swings most."""
 
-def read_scalars(run_dir: Path, tags: tuple[str, ...]) -> dict[str, tuple[list[int], list[float]]]:
-    """Read scalars from every TensorBoard file of a run, resumed parts included."""
+EXAMPLES: dict[str, tuple[float, str]] = {
+    "rom": (0.1, "10 % of the range is left"),
+    "effort": (5.0, "at most 5 N m"),
+    "velocity": (3.0, "at most 3 rad/s"),
+    "locked": (0.0, "held where it is"),
+    "power_loss": (0.0, "no torque at all"),
+    "dead": (0.0, "reads 0, the default pose"),
+    "frozen": (0.0, "repeats its last reading"),
+    "bias": (0.3, "reads 0.3 rad too much"),
+    "drift": (0.4, "slips by 0.4 rad/s"),
+    "noise": (0.1, "0.1 rad standard deviation"),
+    "dropped": (0.8, "80 % do not arrive"),
+    "delayed": (5.0, "5 steps (0.1 s) late"),
+}
+"""Severity of each kind, in its unit and in words: the paper's for A1 where it has one (effort: that of training)."""
+
+ONSET, BEFORE, AFTER = 100, 30, 60
+"""Env step of the fault, when A1 walks steadily, and env steps that are shown before and after it."""
+
+LAYERS: dict[str, tuple[type[FaultKind], str]] = {
+    "joint": (JointKind, "the joint can do less"),
+    "sensor": (SensorKind, "the sensor reads wrong"),
+    "command": (CommandKind, "the command is lost or late"),
+}
+"""Pictures: file ``fault_<name>.png``, the kinds on it, and a headline."""
+
+FAULTY, HEALTHY, LIMIT, SHADE = "#c8401a", "#3b78b0", "#6f6f6f", "#f8eee8"
+"""Colors of the faulty robot, its healthy twin, limits, and the time with the fault."""
+
+FONT = 11.0
+FAULT_STYLE: dict[str, Any] = {
+    "font.size": FONT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#dddddd",
+    "axes.xmargin": 0.0,
+}
+"""Settings of matplotlib for the pictures of faults."""
+
+
+def save(figure: Any, path: Path, dpi: int, colors: int | None = None) -> None:
+    """Write and close a figure of matplotlib; a palette of few colors makes it small."""
+    import matplotlib.pyplot as plt
+
+    with atomic_path(path, sync=False) as part:
+        figure.savefig(part, dpi=dpi, format="png")
+        plt.close(figure)
+        if colors is not None:
+            Image.open(part).convert("RGB").quantize(colors).save(part, format="png", optimize=True)
+
+
+def read_scalars(run_dir: Path) -> dict[str, tuple[list[int], list[float]]]:
+    """Read :data:`CURVES` from every TensorBoard file of a run, resumed parts included."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     events = EventAccumulator(str(run_dir), size_guidance={"scalars": 0})
     events.Reload()
-    present = set(events.Tags()["scalars"])
-    curves = {}
-    for tag in tags:
-        if tag in present:
-            rows = events.Scalars(tag)
-            curves[tag] = ([row.step for row in rows], [row.value for row in rows])
-    if not curves:
+    rows = {tag: events.Scalars(tag) for tag in CURVES if tag in events.Tags()["scalars"]}
+    if not rows:
         raise UmcError(f"no learning curve in {run_dir}: name a run folder that holds TensorBoard files")
-    return curves
+    return {tag: ([row.step for row in found], [row.value for row in found]) for tag, found in rows.items()}
 
 
 def plot_run(run_dir: Path, out: Path, title: str | None = None) -> None:
     """Draw reward, episode length and action noise over the iterations."""
-    import matplotlib
-
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    curves = read_scalars(run_dir, tuple(tag for tag, _ in PANELS))
-    figure, axes = plt.subplots(1, len(PANELS), figsize=(12.0, 3.4), layout="constrained")
-    for axis, (tag, label) in zip(axes, PANELS, strict=True):
+    curves = read_scalars(run_dir)
+    figure, axes = plt.subplots(1, len(CURVES), figsize=(12.0, 3.4), layout="constrained")
+    for axis, (tag, label) in zip(axes, CURVES.items(), strict=True):
         axis.set_xlabel("iteration")
         axis.set_title(label, fontsize=10)
         axis.grid(alpha=0.3)
         if tag in curves:
             axis.plot(*curves[tag], color="#1f5f8b", linewidth=1.4)
     figure.suptitle(title or f"{run_dir.parent.name} / {run_dir.name}", fontsize=11)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=130)
-    plt.close(figure)
+    save(figure, out, dpi=130)
 
 
 def draw_terrain(path: Path) -> None:
@@ -105,56 +151,59 @@ def draw_terrain(path: Path) -> None:
     from umc.terrains.tracks import perlin_tracks
 
     figure, axes = plt.subplots(3, 1, figsize=(9.0, 11.0), height_ratios=(6.4, 6.4, 2.5), layout="constrained")
-    light = LightSource(azdeg=315, altdeg=40)
+    light, colors = LightSource(azdeg=315, altdeg=40), plt.get_cmap("gist_earth")
     for axis, table in zip(axes, ("training", "inference"), strict=False):
         rows = paper_settings("a1", table)
-        seed = np.atleast_1d(rows["perlin_seed"]).tolist()
-        grid = perlin_tracks(
-            rows["track_width"], rows["track_block_length"], rows["border_size"], tuple(seed)
-        ).terrain_generator
+        seeds = tuple(np.atleast_1d(rows["perlin_seed"]).tolist())
+        tracks = perlin_tracks(rows["track_width"], rows["track_block_length"], rows["border_size"], seeds)
+        grid = tracks.terrain_generator
         blocks = [
             [perlin_heights(*grid.block(row, column)).T for row in range(round(LENGTH / grid.size[0]))]
             for column in range(int(np.ceil(WIDTH / grid.size[1])))
         ]
-        heights = np.block(blocks)
-        image = light.shade(
-            heights, plt.get_cmap("gist_earth"), vert_exag=1.0, dx=0.025, dy=0.025, vmin=-0.1, vmax=0.25
-        )
+        image = light.shade(np.block(blocks), colors, vert_exag=1.0, dx=0.025, dy=0.025, vmin=-0.1, vmax=0.25)
         axis.imshow(image, origin="lower", extent=(0, LENGTH, 0, len(blocks) * grid.size[1]))
-        axis.set_ylim(0, WIDTH)
-        seeds = ", ".join(map(str, seed))
-        axis.set_title(
-            f"{table}: blocks of {grid.size[0]} m x {grid.size[1]} m, seed {seeds}; robots start on the left"
-        )
-        axis.set_ylabel("y [m]")
+        size, names = f"{grid.size[0]} m x {grid.size[1]} m", ", ".join(map(str, seeds))
+        title = f"{table}: blocks of {size}, seed {names}; robots start on the left"
+        axis.set(ylim=(0, WIDTH), ylabel="y [m]", title=title)
         if table == "training":
             middle = np.concatenate([block[block.shape[0] // 2, :-1] for block in blocks[0]])
             axes[2].fill_between(np.arange(len(middle)) * 0.025, 100.0 * middle, color="0.6")
     axes[2].set(xlabel="x [m]", ylabel="height [cm]", xlim=(0, LENGTH), title="training, along the middle of a track")
-    figure.savefig(path, dpi=56)
+    save(figure, path, dpi=56)
+
+
+def exact_cfg(task: str, overrides: Sequence[str], num_envs: int, steps: int) -> Any:
+    """Return a task whose envs all start in the default pose, with the same body, and are not reset by falls."""
+    from umc.evaluation.conditions import disable_training_randomization
+    from umc.tasks.registry import checked_task
+    from umc.training.task_cfg import resolve_cfgs
+
+    env_cfg, _ = resolve_cfgs(checked_task(task), None, list(overrides))
+    env_cfg.sim.device = "cpu"
+    command = (0.0, 0.0, 0.0) if num_envs == 1 else (0.5, 0.0, 0.0)
+    disable_training_randomization(env_cfg, command, num_envs, steps, seed=1)
+    for name in vars(env_cfg.terminations):
+        if name != "time_out":
+            setattr(env_cfg.terminations, name, None)
+    for name, event in vars(env_cfg.events).items():
+        if event is not None and event.mode == "startup":
+            setattr(env_cfg.events, name, None)
+    env_cfg.events.reset_joints.params["position_range"] = (1.0, 1.0)
+    env_cfg.events.reset_base.params.update(pose_range={}, velocity_range={})
+    return env_cfg
 
 
 def draw_portrait(task: str, path: Path, overrides: Sequence[str] = ()) -> None:
     """Let the robot of a task stand on its default pose and write a picture of it."""
     import torch
     from isaaclab.envs import ManagerBasedRLEnv
-    from umc.evaluation.conditions import disable_training_randomization, set_healthy
+    from umc.evaluation.conditions import set_healthy
     from umc.mdp import fault_state
     from umc.rendering.camera import CAMERA, FollowCamera, camera_cfg
-    from umc.rendering.writers import write_png
-    from umc.tasks.registry import checked_task
-    from umc.training.task_cfg import resolve_cfgs
 
-    torch.set_num_threads(1)
-    env_cfg, _ = resolve_cfgs(checked_task(task), None, list(overrides))
-    env_cfg.sim.device = "cpu"
-    disable_training_randomization(env_cfg, (0.0, 0.0, 0.0), 1, SETTLED, seed=1)
+    env_cfg = exact_cfg(task, overrides, 1, SETTLED)
     set_healthy(env_cfg)
-    for name, term in vars(env_cfg.terminations).items():
-        if hasattr(term, "func"):
-            setattr(env_cfg.terminations, name, None)
-    env_cfg.events.reset_joints.params["position_range"] = (1.0, 1.0)
-    env_cfg.events.reset_base.params.update(pose_range={}, velocity_range={})
     setattr(env_cfg.scene, CAMERA, camera_cfg(PORTRAIT_SIZE, PORTRAIT_SIZE))
     env = ManagerBasedRLEnv(env_cfg)
     env.reset()
@@ -163,22 +212,161 @@ def draw_portrait(task: str, path: Path, overrides: Sequence[str] = ()) -> None:
         env.step(torch.zeros(1, env.action_manager.total_action_dim))
         camera.follow()
         frame = camera.render()
-    left, upper, right, lower = PORTRAIT_CROP
-    write_png(path, frame[upper:lower, left:right])
+    write_png(path, frame[PORTRAIT_CROP])
 
 
-def write_strip(argv: Sequence[str]) -> int:
-    """Film a walk and writes its strip."""
+@dataclass(frozen=True)
+class Rollout:
+    """One joint in several envs over time."""
+
+    time: NDArray[np.floating[Any]]
+    """Time since onset [s]. Shape is (T,)."""
+    envs: Sequence[str]
+    """The kind of fault of each env; the last one is the healthy twin."""
+    arrays: Mapping[str, NDArray[np.floating[Any]]]
+    """``position`` [rad], ``speed`` [rad/s], ``torque`` [N*m], ``read`` (position as the policy reads it [rad]),
+    ``sent``, ``arrived`` (targets [rad]), ``lower``, ``upper``, ``effort``, ``velocity`` (limits). Shape is (T, E)."""
+
+    def of(self, name: str, kind: str | None = None) -> NDArray[np.floating[Any]]:
+        """Return one quantity in the env of a kind, or of the healthy twin. Shape is (T,)."""
+        return self.arrays[name][:, -1 if kind is None else self.envs.index(kind)]
+
+
+def roll_out(checkpoint: Path, physics: str) -> Rollout:
+    """Let one A1 for each kind of fault walk into it."""
+    from isaaclab.envs import ManagerBasedRLEnv
+    from isaaclab.managers import SceneEntityCfg
+    from umc import mdp
+    from umc.mdp.fault_terms import fault_term
+    from umc.rl.policy import load_policy
+
+    kinds = list(EXAMPLES)
+    overrides = [f"physics={physics}", "env.scene.terrain=flat"]
+    env_cfg = exact_cfg("UMC-A1-Stage2", overrides, len(kinds) + 1, ONSET + AFTER)
+    env_cfg.actions.command_faults = mdp.CommandFaultsCfg()
+    env_cfg.events.faults.params = {
+        "asset_cfg": SceneEntityCfg("robot", joint_names=[JOINT]),
+        "severity": {kind: severity for kind, (severity, _) in EXAMPLES.items()},
+        "scenario": [*kinds, "normal"],
+        "num_joints": (1, 1),
+        "onset": ONSET,
+        "seed": 1,
+    }
+    env: Any = ManagerBasedRLEnv(env_cfg)
+    widths = {name: shape[0] for name, shape in env.observation_manager.group_obs_dim.items()}
+    robot, term, state = env.scene["robot"], env.action_manager.get_term("joint_pos"), mdp.fault_state(env)
+    policy = load_policy(checkpoint, widths, env.device, "a1", list(state.joint_names))
+    writer = fault_term(env).writer
+    assert writer is not None  # joints break here
+    joint = robot.joint_names.index(JOINT)
+    column = widths["policy"] - 3 * len(robot.joint_names) + joint
+    rest = robot.data.default_joint_pos.torch[:, joint].clone()
+    log: dict[str, list[Any]] = {}
+    observed = env.reset()[0]
+    for step in range(1, ONSET + AFTER + 1):
+        observed = env.step(policy(observed).clone())[0]
+        if step < ONSET - BEFORE:
+            continue
+        limits = state.limits(writer.healthy)
+        now = {
+            "position": robot.data.joint_pos.torch[:, joint],
+            "speed": robot.data.joint_vel.torch[:, joint],
+            "torque": robot.actuators.applied_effort.torch[:, joint],
+            "read": observed["policy"][:, column] + rest,
+            "sent": term.processed_actions[:, joint],
+            "arrived": robot.actuators.target_command.position.torch[:, joint],
+            **{name: getattr(limits, name)[:, joint] for name in ("lower", "upper", "effort", "velocity")},
+        }
+        for name, value in now.items():
+            log.setdefault(name, []).append(value.cpu().double().numpy().copy())
+    time = np.arange(-BEFORE, AFTER + 1) * env.step_dt
+    return Rollout(time, [*kinds, "healthy"], {name: np.stack(values) for name, values in log.items()})
+
+
+def draw_faults(rollout: Rollout, layer: str) -> Any:
+    """Draw the kinds of one layer side by side, each from position to what is read or sent."""
+    import matplotlib.pyplot as plt
+
+    kinds = [kind for kind in rollout.envs if isinstance(KINDS.get(kind), LAYERS[layer][0])]
+    last = "target [rad]" if layer == "command" else "as the policy\nreads it [rad]"
+    rows = ("position [rad]", "speed [rad/s]", "torque [N m]", last)
+    with plt.rc_context(FAULT_STYLE):
+        size = (3.0 * max(len(kinds), 3), 8.0)
+        figure, axes = plt.subplots(4, len(kinds), figsize=size, sharex=True, sharey="row", layout="constrained")
+        for kind, column in zip(kinds, axes.T, strict=True):
+            _draw_kind(rollout, layer, kind, column)
+            column[-1].set(xlabel="time since onset [s]", xticks=(-0.5, 0.0, 0.5, 1.0))
+        for axis, label in zip(axes[:, 0], rows, strict=True):
+            axis.set_ylabel(label)
+        for axis in axes.flat:
+            axis.axvspan(0.0, rollout.time[-1], color=SHADE, zorder=0, linewidth=0)
+        figure.align_ylabels(axes[:, 0])
+        handles = {line.get_label(): line for axis in axes.flat for line in axis.get_lines()}
+        handles = {label: line for label, line in handles.items() if not str(label).startswith("_")}
+        figure.legend(list(handles.values()), list(handles), loc="upper right", ncols=len(handles), frameon=False)
+        figure.suptitle(f"{JOINT}: {LAYERS[layer][1]}", x=0.01, ha="left", fontsize=1.25 * FONT, fontweight="bold")
+    return figure
+
+
+def _draw_kind(rollout: Rollout, layer: str, kind: str, axes: Sequence[Axes]) -> None:
+    """Draw a column: position, speed, torque, and what is read or sent."""
+    time, bottom = rollout.time, axes[3]
+    axes[0].set_title(f"{kind}\n", fontsize=1.1 * FONT, fontweight="bold")
+    axes[0].text(0.5, 1.05, EXAMPLES[kind][1], transform=axes[0].transAxes, ha="center")
+    limit: dict[str, Any] = {"color": LIMIT, "linewidth": 1.2}
+    for axis, name in zip(axes[:3], ("position", "speed", "torque"), strict=True):
+        axis.plot(time, rollout.of(name), color=HEALTHY, linewidth=1.4, label="healthy twin")
+        axis.plot(time, rollout.of(name, kind), color=FAULTY, linewidth=1.8, label="with the fault")
+    if layer == "command":
+        bottom.step(time, rollout.of("sent", kind), where="post", **limit, label="target sent")
+        bottom.step(time, rollout.of("arrived", kind), where="post", color=FAULTY, linewidth=1.8)
+        return
+    if layer == "sensor":
+        bottom.plot(time, rollout.of("position", kind), **limit, label="true position")
+    bottom.plot(time, rollout.of("read", kind), color=FAULTY, linewidth=1.8, label="with the fault")
+    if layer == "joint":
+        for axis, low, high in zip(
+            axes, ("lower", "velocity", "effort"), ("upper", "velocity", "effort"), strict=False
+        ):
+            for bound in (rollout.of(low, kind) * (-1.0 if low == high else 1.0), rollout.of(high, kind)):
+                changed = np.where(bound == bound[0], np.nan, bound)  # only where the fault has changed it
+                axis.plot(time, changed, linestyle=(0, (3, 2)), **limit, label="limit")
+
+
+def strip(take: Take, title: str, step_dt: float) -> Frame:
+    """Put stills in a row."""
+    height, width = take.frames[0].shape[:2]
+    cut = round(width * (1.0 - KEPT) / 2)
+    stills = [frame[:, cut : width - cut] for frame in take.frames]
+    wide, line = stills[0].shape[1], round(1.6 * LETTERS)
+    page = Image.new("RGB", (len(stills) * (wide + GAP) - GAP, 2 * line + height), PAPER)
+    draw, font = ImageDraw.Draw(page), ImageFont.load_default(LETTERS)
+    first, last = take.moments[0], take.moments[-1]
+    seconds = (last.step - first.step) * step_dt
+    words = f"{title}: {(last.distance - first.distance) / seconds:.2f} m/s over these {seconds:.1f} s"
+    draw.text((MARGIN, line / 2), words, fill=INK, font=font, anchor="lm")
+    for number, (still, moment) in enumerate(zip(stills, take.moments, strict=True)):
+        left = number * (wide + GAP)
+        page.paste(Image.fromarray(np.ascontiguousarray(still)), (left, line))
+        place = (left + MARGIN, line + height + line / 2)
+        draw.text(place, f"{moment.step * step_dt:.2f} s", fill=PALE, font=font, anchor="lm")
+    return np.asarray(page)
+
+
+def _strip_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--begin", type=float, default=3.0, help="time of the first still [s]; %(default)s, at full speed, without it")
+    add("--apart", type=float, default=0.06, help="time between two stills [s]; %(default)s without it")
+    add("--stills", type=int, default=6, help="how many; %(default)s, one cycle of A1's gait, without it")
+
+
+def _strip(argv: list[str]) -> Path:
+    """Film a walk and write its strip."""
     from umc.evaluation.session import prepare
     from umc.rendering.film import film_takes, robot_title
     from umc.rendering.film_cfg import HEALTHY, FilmCfg
-    from umc.rendering.writers import write_png
-    from umc.training.command_line import add_policy_arguments, asks_for_help, parse, show_help
     from umc.utils.console import quiet
 
-    if asks_for_help(argv):
-        about = "Show the walk of a healthy robot in a row of stills."
-        return show_help(argv, "strip", about, [], [add_policy_arguments, _strip_arguments])
     with quiet():
         options, overrides = parse(argv, _strip_arguments)
         if options.out is None or options.out.suffix.lower() != ".png":
@@ -190,91 +378,70 @@ def write_strip(argv: Sequence[str]) -> int:
         session = prepare(options, overrides, stage=1)
     options.names, options.num_envs = None, 1
     step_dt = session.env_cfg.sim.dt * session.env_cfg.decimation
-    apart, first = max(round(options.apart / step_dt), 1), max(round(options.begin / step_dt), 1)
+    first, apart = (max(round(time / step_dt), 1) for time in (options.begin, options.apart))
     steps = [first + number * apart for number in range(options.stills)]
-    cfg = FilmCfg(steps=steps[-1] + 1, scenario=HEALTHY, onset=1, size=PANEL)
-    protocol = cfg.protocol(session.info.robot, options.seed)
-    (take,), step_dt = film_takes(session, protocol, cfg, frozenset(steps))
-    info = session.info
-    title = f"{robot_title(session)}, {info.model}, stage {info.stage}, iteration {info.iteration}"
+    cfg = FilmCfg(steps=steps[-1] + 1, scenario=HEALTHY, onset=1, size=STILL_SIZE)
+    (take,), step_dt = film_takes(session, cfg.protocol(session.info.robot, options.seed), cfg, frozenset(steps))
     if take.ended is not None:
         print(f"the robot fell at {take.ended * step_dt:.1f} s")
+    info = session.info
+    title = f"{robot_title(session)}, {info.model}, stage {info.stage}, iteration {info.iteration}"
     write_png(options.out, strip(take, title, step_dt))
-    print(f"picture: {options.out}", flush=True)
+    return options.out
+
+
+def _run(argv: list[str]) -> int:
+    parser = Parser(prog="python -m tools.docs_figures", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    commands = parser.add_subparsers(dest="picture", required=True)
+    curves = commands.add_parser("curves", help="learning curves of a run")
+    curves.add_argument("run_dir", type=Path, help="folder of the run, under logs/rsl_rl/")
+    curves.add_argument("--out", type=Path, help="picture to write (default: curve.png in the run's folder)")
+    curves.add_argument("--title", help="headline")
+    faults = commands.add_parser("faults", help="every kind of fault, three pictures")
+    faults.add_argument("--out", type=Path, default=Path("docs/images"), help="folder (default: %(default)s)")
+    faults.add_argument("--checkpoint", type=Path, default=pretrained_folder() / "a1_mlp_stage1.pt", help="A1's policy")
+    faults.add_argument("--physics", default="newton_mjwarp", choices=("newton_mjwarp", "ovphysx"), help="engine")
+    portrait = commands.add_parser("portrait", help="a robot without a policy")
+    portrait.add_argument("task", help="id of the task")
+    portrait.add_argument("--out", type=Path, required=True, help="PNG to write")
+    terrain = commands.add_parser("terrain", help="the A1 tracks from above")
+    terrain.add_argument("out", type=Path, help="PNG to write")
+    walk = commands.add_parser("strip", help="a walk in stills: --checkpoint PATH --out PNG [overrides]")
+    add_policy_arguments(walk)
+    _strip_arguments(walk)
+    options, rest = parser.parse_known_args(argv)
+    import matplotlib
+
+    matplotlib.use("Agg")
+    if options.picture == "strip":
+        paths = [_strip(argv[1:])]
+    elif rest and options.picture != "portrait":
+        raise UmcError(f"unknown argument {rest[0]}; --help lists all")
+    elif options.picture == "portrait":
+        draw_portrait(options.task, options.out, rest)
+        paths = [options.out]
+    elif options.picture == "faults":
+        if not options.checkpoint.is_file():
+            raise UmcError(f"there is no checkpoint {options.checkpoint}; name one by --checkpoint")
+        rollout = roll_out(options.checkpoint, options.physics)
+        paths = [options.out / f"fault_{layer}.png" for layer in LAYERS]
+        for layer, path in zip(LAYERS, paths, strict=True):
+            save(draw_faults(rollout, layer), path, dpi=100, colors=64)
+    elif options.picture == "curves":
+        paths = [options.out or options.run_dir / "curve.png"]
+        plot_run(options.run_dir, paths[0], options.title)
+    else:
+        draw_terrain(options.out)
+        paths = [options.out]
+    for path in paths:
+        print(f"picture: {path}", flush=True)
     return 0
-
-
-def _strip_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--begin", type=float, default=BEGIN, help=f"time of the first still [s]; {BEGIN} without it")
-    add("--apart", type=float, default=APART, help=f"time between two stills [s]; {APART} without it")
-    add("--stills", type=int, default=STILLS, help=f"how many; {STILLS} without it")
-
-
-def strip(take: Take, title: str, step_dt: float) -> Frame:
-    """Put stills in a row."""
-    height, width = take.frames[0].shape[:2]
-    cut = round(width * (1.0 - KEPT) / 2)
-    stills = [frame[:, cut : width - cut] for frame in take.frames]
-    wide = stills[0].shape[1]
-    line = round(1.6 * LETTERS)
-    page = Image.new("RGB", (len(stills) * (wide + GAP) - GAP, 2 * line + height), PAPER)
-    draw, font = ImageDraw.Draw(page), ImageFont.load_default(LETTERS)
-    ends = take.moments[0], take.moments[-1]
-    seconds = (ends[1].step - ends[0].step) * step_dt
-    speed = (ends[1].distance - ends[0].distance) / seconds
-    words = f"{title}: {speed:.2f} m/s over these {seconds:.1f} s"
-    draw.text((MARGIN, line / 2), words, fill=INK, font=font, anchor="lm")
-    for number, (still, moment) in enumerate(zip(stills, take.moments, strict=True)):
-        left = number * (wide + GAP)
-        page.paste(Image.fromarray(np.ascontiguousarray(still)), (left, line))
-        place = (left + MARGIN, line + height + line / 2)
-        draw.text(place, f"{moment.step * step_dt:.2f} s", fill=PALE, font=font, anchor="lm")
-    return np.asarray(page)
-
-
-def _curves(argv: Sequence[str]) -> int:
-    parser = Parser(prog="python -m tools.docs_figures curves", description="Draw the learning curves of a run.")
-    parser.add_argument("run_dir", type=Path, help="folder of the run, under logs/rsl_rl/")
-    parser.add_argument("--out", type=Path, help="picture to write (default: curve.png in the run's folder)")
-    parser.add_argument("--title", help="headline")
-    options = parser.parse_args(argv)
-    out = options.out or options.run_dir / "curve.png"
-    plot_run(options.run_dir, out, options.title)
-    print(out)
-    return 0
-
-
-def _portrait(argv: Sequence[str]) -> int:
-    parser = Parser(prog="python -m tools.docs_figures portrait", description="Draw a robot without a policy.")
-    parser.add_argument("task", help="id of the task")
-    parser.add_argument("--out", type=Path, required=True, help="PNG to write")
-    options, overrides = parser.parse_known_args(argv)
-    draw_portrait(options.task, options.out, overrides)
-    print(f"picture: {options.out}")
-    return 0
-
-
-def _terrain(argv: Sequence[str]) -> int:
-    parser = Parser(prog="python -m tools.docs_figures terrain", description="Draw the A1 tracks from above.")
-    parser.add_argument("out", type=Path, help="PNG to write")
-    draw_terrain(parser.parse_args(argv).out)
-    return 0
-
-
-COMMANDS = {"curves": _curves, "portrait": _portrait, "strip": write_strip, "terrain": _terrain}
 
 
 def main(argv: Sequence[str]) -> int:
     """Draw the picture that the command line asks for; return the exit status."""
-
-    def work(arguments: list[str]) -> int:
-        form = argparse.RawDescriptionHelpFormatter
-        parser = Parser(prog="python -m tools.docs_figures", description=__doc__, formatter_class=form)
-        parser.add_argument("picture", choices=COMMANDS)
-        return COMMANDS[parser.parse_args(arguments[:1]).picture](arguments[1:])
-
-    return run_main(work, argv)
+    return run_main(_run, argv)
 
 
 if __name__ == "__main__":

@@ -38,32 +38,19 @@ LARGEST_FILE = 2_000_000
 """Most bytes of a pretrained policy, as of any file of the repository."""
 
 TOLERANCE = 0.01
-"""Largest accepted difference of an action [action], 5 mrad at the tasks' action scale of 0.5; A1's MLP differs by
-7e-4 where its actions reach 4."""
+"""Largest accepted difference of an action [action]: 5 mrad at the tasks' scale. A1's MLP differs by 7e-4."""
 
-CHECK_ROWS = 256
-"""Observations of the comparison."""
-
-CHECK_SCALES = (0.3, 1.0)
-"""Their spread: scaled observations of a walk lie about zero, mostly within one."""
-
-MASKED_SHARE = 0.3
-"""Share of masked joints in the comparison [-]."""
+CHECK_ROWS, CHECK_SCALES, MASKED_SHARE = 256, (0.3, 1.0), 0.3
+"""Random observations of the comparison, their standard deviations and their share of masked joints; those of a walk
+lie about zero, mostly within one."""
 
 NO_RECIPE = "none"
-"""What ``--recipe`` says of a policy that was trained without one."""
-
 LICENCE = "BSD-3-Clause"
-"""Licence of published weights, the package's."""
-
 NETWORKS = ("actor_state_dict", "critic_state_dict")
-"""What is kept; Stage 2 goes on from both."""
+"""What is kept; Stage 2 starts from both."""
 
-DIGITS = 4
-"""Digits of the figures in ``models.json``."""
-
-RATES = ("reached@", "failed")
-"""Beginnings of the metrics that are kept of a report."""
+RATES, DIGITS = ("reached@", "failed"), 4
+"""Prefixes of the metrics that are kept of a report, and their digits."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -97,60 +84,39 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def publish(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """Write a policy and its entry."""
-    import torch
+    """Write a policy and its entry; return its name and the entry."""
     from umc.utils.naming import library_of
 
-    data = read_checkpoint(checkpoint)
+    data, folder = read_checkpoint(checkpoint), options.out
     info = checkpoint_info(data, checkpoint)
-    folder: Path = options.out
     agent = info.agent.removesuffix("_cfg_entry_point").removeprefix(f"{library_of(info.agent)}_")
     name = model_name(info.robot, agent, info.stage)
-    models = read_models(folder)
-    before, again = models.get(name), checkpoint.resolve() == (folder / f"{name}.pt").resolve()
-    if before is not None and not again and not options.replace:
-        raise UmcError(f"{name} is in {folder} already ({summary(before)}); --replace puts this one in its place")
-    recipe = options.recipe or ((before["recipe"] or NO_RECIPE) if again and before else None)
-    if recipe is None:
-        raise UmcError("--recipe is missing; name the recipe it was trained by, or --recipe none")
-    if recipe != NO_RECIPE and recipe not in (known := recipe_names()):
-        raise UmcError(
-            f"no recipe {recipe} in config/recipes;{did_you_mean(recipe, known)} save the one it was trained by there, "
-            f"or give --recipe {NO_RECIPE}"
-        )
-    provenance = _provenance(checkpoint, info, data)
-    if again and before is not None:
-        provenance = {**provenance, **{key: before[key] for key in ("commit", "trained", "source_sha256")}}
+    path, models = folder / f"{name}.pt", read_models(folder)
+    present = models.get(name)
+    # a published file keeps what its entry says about training
+    revised = present if checkpoint.resolve() == path.resolve() else None
+    if present is not None and revised is None and not options.replace:
+        raise UmcError(f"{name} is in {folder} already ({summary(present)}); --replace puts this one in its place")
+    recipe = _recipe(options.recipe, revised)
+    origin = _origin(checkpoint, info, data["iter"] + 1, revised)
     if options.commit:
-        provenance["commit"] = options.commit
-    if provenance["commit"] is None:
+        origin["commit"] = options.commit
+    if origin["commit"] is None:
         raise UmcError(f"no {RUN_FILE} beside {checkpoint} says at which commit it was trained; give --commit")
-    if not provenance["trained"]["terrain"]:  # runs of UMC 0.1 say only what was overridden
-        provenance["trained"] = {**provenance["trained"], "terrain": _ground(info, trained_overrides(checkpoint, info))}
     info = dataclasses.replace(
         info,
-        physics=provenance["trained"]["physics"],
-        terrain=provenance["trained"]["terrain"],
+        physics=origin["trained"]["physics"],
+        terrain=origin["trained"]["terrain"],
         env_overrides=trained_overrides(checkpoint, info),
     )
-    buffer = io.BytesIO()
-    torch.save(stripped(data, info, options.actor_only), buffer)
-    content = buffer.getvalue()
-    if len(content) > LARGEST_FILE:
-        fix = "leave the critic out with --actor_only" if not options.actor_only else "train a smaller network"
-        raise UmcError(f"{name}.pt would have {len(content):,} bytes, more than {LARGEST_FILE:,}; {fix}")
-    folder.mkdir(parents=True, exist_ok=True)
-    difference = _checked(checkpoint, info, content, folder, name)
-    if again and before is not None:  # that to what was trained, not to itself
-        difference = max(difference, before["largest_difference"])
-    path = folder / f"{name}.pt"
-    kept = dict((before or {}).get("metrics") or {}) if again else {}
-    known = {sha256(checkpoint), provenance["source_sha256"]}
+    content = _content(name, stripped(data, info, options.actor_only), options.actor_only)
+    difference = _checked(checkpoint, info, content, path)
+    metrics = {} if revised is None else dict(revised["metrics"])
     for report in options.metrics:
-        kept.update(metrics_of(report, known))
+        metrics |= metrics_of(report, {sha256(checkpoint), origin["source_sha256"]})
     with atomic_write(path) as file:
         file.write(content)
-    entry = {
+    models[name] = {
         "robot": info.robot,
         "agent": agent,
         "network": info.model,
@@ -158,18 +124,68 @@ def publish(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[st
         "sha256": sha256(path),
         "bytes": len(content),
         "licence": LICENCE,
-        "recipe": None if recipe == NO_RECIPE else recipe,
-        "commit": provenance["commit"],
+        "recipe": recipe,
+        "commit": origin["commit"],
         "seed": info.seed,
-        "trained": provenance["trained"],
-        "source_sha256": provenance["source_sha256"],
-        "largest_difference": round(difference, 6),
-        "metrics": kept,
-        "note": options.note or ((before or {}).get("note") if again else None),
+        "trained": origin["trained"],
+        "source_sha256": origin["source_sha256"],
+        # to what was trained, not to the published file itself
+        "largest_difference": round(max(difference, revised["largest_difference"] if revised else 0.0), 6),
+        "metrics": metrics,
+        "note": options.note or (revised["note"] if revised else None),
     }
-    models[name] = entry
     write_json(folder / MODELS, {"format": FORMAT, "models": dict(sorted(models.items()))})
-    return name, entry
+    return name, models[name]
+
+
+def _recipe(typed: str | None, revised: Mapping[str, Any] | None) -> str | None:
+    """Return the recipe that ``--recipe`` names, or else that of the entry; None for a policy without one."""
+    if typed is None:
+        if revised is None:
+            raise UmcError("--recipe is missing; name the recipe it was trained by, or --recipe none")
+        return revised["recipe"]
+    if typed == NO_RECIPE:
+        return None
+    known = recipe_names()
+    if typed not in known:
+        raise UmcError(
+            f"no recipe {typed} in config/recipes;{did_you_mean(typed, known)} save the one it was trained by there, "
+            f"or give --recipe {NO_RECIPE}"
+        )
+    return typed
+
+
+def _origin(
+    checkpoint: Path, info: CheckpointInfo, iterations: int, revised: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return commit and conditions of a training, as far as entry, checkpoint and ``run.json`` know them."""
+    if revised is not None:
+        return {key: revised[key] for key in ("commit", "trained", "source_sha256")}
+    record = read_record(checkpoint.parent) if (checkpoint.parent / RUN_FILE).is_file() else {}
+    git = (record.get("starts") or [{}])[-1].get("git") or {}
+    commit = git.get("commit")
+    trained = {
+        "physics": info.physics or record.get("physics", ""),
+        # runs of UMC 0.1 say only what was overridden
+        "terrain": trained_terrain(checkpoint, info) or _task_terrain(info, trained_overrides(checkpoint, info)),
+        "device": record.get("device", "").split(":")[0],
+        "iterations": iterations,
+        "num_envs": record.get("num_envs"),
+        "num_steps_per_env": record.get("num_steps_per_env"),
+        "overrides": record.get("overrides", info.env_overrides or []),
+        "parent_sha256": (record.get("parent") or {}).get("sha256"),
+        "umc_version": info.umc_version,
+    }
+    commit = f"{commit} with changes" if commit and git.get("dirty") else commit
+    return {"commit": commit, "trained": trained, "source_sha256": sha256(checkpoint)}
+
+
+def _task_terrain(info: CheckpointInfo, overrides: list[str]) -> str:
+    """Return the terrain that a task has with a run's overrides."""
+    from umc.terrains import ground_name
+    from umc.training.task_cfg import resolve_cfgs
+
+    return ground_name(resolve_cfgs(info.task, None, overrides)[0].scene.terrain)
 
 
 def stripped(data: Mapping[str, Any], info: CheckpointInfo, actor_only: bool = False) -> dict[str, Any]:
@@ -186,27 +202,30 @@ def stripped(data: Mapping[str, Any], info: CheckpointInfo, actor_only: bool = F
 
 
 def _half(name: str, tensor: torch.Tensor) -> torch.Tensor:
-    import torch
-
     # statistics reach further than weights: a variance of 1e-8 would become 0
     if not tensor.is_floating_point() or "normalizer" in name:
         return tensor.clone()
     half = tensor.half()
-    if not torch.isfinite(half).all():
+    if not half.isfinite().all():
         raise UmcError(f"{name} holds weights that half precision cannot hold, or that are no numbers; train it again")
     return half
 
 
-def _ground(info: CheckpointInfo, overrides: list[str]) -> str:
-    """The ground that a task has with a run's overrides."""
-    from umc.terrains import ground_name
-    from umc.training.task_cfg import resolve_cfgs
+def _content(name: str, data: dict[str, Any], actor_only: bool) -> bytes:
+    """Return the file as bytes."""
+    import torch
 
-    return ground_name(resolve_cfgs(info.task, None, overrides)[0].scene.terrain)
+    buffer = io.BytesIO()
+    torch.save(data, buffer)
+    content = buffer.getvalue()
+    if len(content) > LARGEST_FILE:
+        fix = "train a smaller network" if actor_only else "leave the critic out with --actor_only"
+        raise UmcError(f"{name}.pt would have {len(content):,} bytes, more than {LARGEST_FILE:,}; {fix}")
+    return content
 
 
-def _checked(checkpoint: Path, info: CheckpointInfo, content: bytes, folder: Path, name: str) -> float:
-    """Load the file where no run's settings lie, as a user will, and compare it with the checkpoint."""
+def _checked(checkpoint: Path, info: CheckpointInfo, content: bytes, path: Path) -> float:
+    """Load the file without its run's settings, as a user will, and compare it with the checkpoint."""
     from umc.deploy.io_descriptor import group_widths
     from umc.rl.models import EXPORT_INPUTS
     from umc.rl.policy import load_policy
@@ -214,10 +233,10 @@ def _checked(checkpoint: Path, info: CheckpointInfo, content: bytes, folder: Pat
 
     env_cfg, _ = resolve_cfgs(info.task, None, info.env_overrides or [])
     widths = group_widths(env_cfg.observations, EXPORT_INPUTS, len(info.joint_names))
-    trial = folder / f".{name}.trial"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    trial = path.with_name(f".{path.stem}.trial")
     try:
-        with atomic_write(trial) as file:
-            file.write(content)
+        trial.write_bytes(content)
         difference = largest_difference(load_policy(checkpoint, widths), load_policy(trial, widths), widths)
     finally:
         trial.unlink(missing_ok=True)
@@ -230,49 +249,24 @@ def _checked(checkpoint: Path, info: CheckpointInfo, content: bytes, folder: Pat
 
 
 def largest_difference(first: LoadedPolicy, second: LoadedPolicy, widths: Mapping[str, int]) -> float:
-    """Compare two policies over observations and masks of every kind."""
+    """Compare the actions of two policies over observations and masks of every kind; NaN if one of them is."""
     import torch
     from tensordict import TensorDict
 
     generator = torch.Generator().manual_seed(0)
-    largest = 0.0
+    differences = []
     for scale in CHECK_SCALES:
         mask = (torch.rand(CHECK_ROWS, widths["joint_mask"], generator=generator) < MASKED_SHARE).float()
         mask[: CHECK_ROWS // 4] = 0.0
         flag = torch.where(mask.any(1, keepdim=True), 1.0, -1.0).expand(-1, widths["fault_flag"]).contiguous()
         obs = torch.randn(CHECK_ROWS, widths["policy"], generator=generator) * scale
         groups = TensorDict({"policy": obs, "joint_mask": mask, "fault_flag": flag}, batch_size=[CHECK_ROWS])
-        difference = float((first(groups) - second(groups)).abs().max())
-        largest = difference if difference != difference else max(largest, difference)
-        if largest != largest:
-            break
-    return largest
-
-
-def _provenance(checkpoint: Path, info: CheckpointInfo, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Commit and conditions of a training, as far as checkpoint and ``run.json`` know them."""
-    record = read_record(checkpoint.parent) if (checkpoint.parent / RUN_FILE).is_file() else {}
-    starts = record.get("starts") or [{}]
-    git = starts[-1].get("git") or {}
-    trained = {
-        "physics": info.physics or record.get("physics", ""),
-        "terrain": trained_terrain(checkpoint, info),
-        "device": record.get("device", "").split(":")[0],
-        "iterations": data["iter"] + 1,
-        "num_envs": record.get("num_envs"),
-        "num_steps_per_env": record.get("num_steps_per_env"),
-        "overrides": record.get("overrides", info.env_overrides or []),
-        "parent_sha256": (record.get("parent") or {}).get("sha256"),
-        "umc_version": info.umc_version,
-    }
-    commit = git.get("commit")
-    if commit and git.get("dirty"):
-        commit += " with changes"
-    return {"commit": commit, "trained": trained, "source_sha256": sha256(checkpoint)}
+        differences.append((first(groups) - second(groups)).abs().max())
+    return float(torch.stack(differences).max())
 
 
 def metrics_of(path: Path, known: set[str]) -> dict[str, Any]:
-    """The figures of a report of evaluate.py about this policy."""
+    """Return the figures of a report of evaluate.py about a policy with one of the ``known`` SHA-256."""
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -284,10 +278,9 @@ def metrics_of(path: Path, known: set[str]) -> dict[str, Any]:
         return {"healthy": {**_conditions(report, report["num_envs"]), **_rounded(report["gait"])}}
     if kind != "faults":
         raise UmcError(f"{path} is no report of scripts/evaluate.py; give a report.json or gait.json")
-    mine = [one for one in report["policies"] if one["about"].get("sha256") in known]
-    if not mine:
+    figures = next((one for one in report["policies"] if one["about"].get("sha256") in known), None)
+    if figures is None:
         raise UmcError(f"{path} does not hold this policy; evaluate it with scripts/evaluate.py --checkpoint")
-    (figures,) = mine[:1]
 
     def rates(of: Mapping[str, Any]) -> dict[str, Any]:
         return {key: _rounded(value) for key, value in of.items() if key.startswith(RATES)}
@@ -308,17 +301,15 @@ def _conditions(about: Mapping[str, Any], robots: int | None) -> dict[str, Any]:
 
 
 def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, DIGITS)
     if isinstance(value, Mapping):
         return {key: _rounded(one) for key, one in value.items()}
-    return value
+    return round(value, DIGITS) if isinstance(value, float) else value
 
 
 def summary(entry: Mapping[str, Any]) -> str:
-    """A policy's origin and figures in a few words."""
-    words = [f"recipe {entry.get('recipe') or 'none'}", f"seed {entry.get('seed')}"]
-    average = ((entry.get("metrics") or {}).get("faults") or {}).get("average", {})
+    """Describe a policy's origin and figures in a few words."""
+    words = [f"recipe {entry['recipe'] or NO_RECIPE}", f"seed {entry['seed']}"]
+    average = entry["metrics"].get("faults", {}).get("average", {})
     words += [f"{key} {100 * value['value']:.0f} %" for key, value in average.items() if value]
     return ", ".join(words)
 

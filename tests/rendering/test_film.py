@@ -18,10 +18,8 @@ from fresh_policy import write_fresh
 from PIL import Image
 from umc.rendering.film import mark_of
 from umc.rendering.film_cfg import QUICK, FilmCfg, add_film_arguments, check_output, film_cfg, film_files
-from umc.rendering.layout import ALARM, SENSOR, Moment, Take
+from umc.rendering.layout import ALARM, SENSOR
 from umc.utils.errors import UmcError
-
-from tools import docs_figures
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 TIMEOUT_S = 500
@@ -72,38 +70,6 @@ def test_a_folder_gets_every_kind_and_a_file_name_its_own():
 
 def test_the_legend_has_the_color_that_joints_get():
     assert [mark_of(scenario) for scenario in (1, 3, 6, 8)] == [SENSOR, ALARM, ALARM, None]
-
-
-def test_a_strip_writes_its_picture_and_refuses_what_it_cannot_show(tmp_path, monkeypatch, capsys):
-    checkpoint = str(write_fresh(tmp_path))
-    asked = {}
-
-    def film(session, protocol, cfg, steps):
-        asked.update(steps=sorted(steps), scenario=protocol.scenarios, count=session.options.num_envs)
-        take = Take("walk")
-        for step in sorted(steps):
-            take.frames.append(np.full((60, 100, 3), 90, dtype=np.uint8))
-            take.moments.append(Moment(step, 0.01 * step))
-        return [take], 0.02
-
-    monkeypatch.setattr("umc.rendering.film.film_takes", film)
-    out = tmp_path / "walk.png"
-    common = ["--checkpoint", checkpoint, "env.scene.terrain=flat"]
-    stills = ["--begin", "1", "--apart", "0.1", "--stills", "3"]
-    assert docs_figures.main(["strip", *common, "--out", str(out), *stills]) == 0
-    assert asked == {"steps": [50, 55, 60], "scenario": (8,), "count": 1}
-    assert Image.open(out).size[0] > 3 * 60
-    for arguments, words in [
-        ([*common, "--out", "walk.gif"], "must name a .png"),
-        ([*common], "must name a .png"),
-        ([*common, "--out", str(out), "--stills", "1"], "--stills at least 2"),
-        (["--checkpoint", "nowhere.pt", "--out", str(out)], "no checkpoint at nowhere.pt"),
-    ]:
-        capsys.readouterr()
-        assert docs_figures.main(["strip", *arguments]) == 2
-        line = capsys.readouterr().err.splitlines()[-1]
-        assert line.startswith("error: ")
-        assert words in line
 
 
 def orange(panel):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Panels, captions, time line, storyboard and strip, on made-up robots of one color each."""
+"""Panels, captions, time line and storyboard, on made-up robots of one color each."""
 
 import numpy as np
 import pytest
@@ -18,8 +18,6 @@ from umc.rendering.layout import (
     storyboard,
     tick_seconds,
 )
-
-from tools.docs_figures import KEPT, strip
 
 GREEN, VIOLET = (10, 200, 30), (120, 20, 220)
 FRAMES, WIDTH, HEIGHT = 20, 320, 220
@@ -136,12 +134,3 @@ def test_a_storyboard_has_a_row_for_each_policy():
     lower = page[-HEIGHT:]
     assert count(lower, GREEN) == 0
     assert count(lower, VIOLET) > 0
-
-
-def test_a_strip_keeps_the_middle_of_every_still():
-    take = made_up("walk", GREEN)
-    for frame in take.frames:
-        frame[:, : WIDTH // 10] = VIOLET
-    page = strip(take, "A1", 0.02)
-    assert count(page, VIOLET) == 0
-    assert count(page, GREEN) == pytest.approx(FRAMES * HEIGHT * WIDTH * KEPT, rel=0.01)
