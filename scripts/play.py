@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Film a policy, or show it in a visualizer: ``python scripts/play.py --checkpoint PATH [--scenario 2]``."""
+"""Watch a policy live, or film it: ``python scripts/play.py --checkpoint PATH [--viz viser]``."""
 
 import sys
 

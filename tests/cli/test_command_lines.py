@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 from fresh_policy import write_fresh
 from umc.cli import evaluate as evaluation
-from umc.cli import play
+from umc.cli import film, play
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,8 @@ def checkpoints(tmp_path_factory):
         (play, ["--checkpoint", "CHECKPOINT", "--steps", "1"], "--steps is 1"),
         (play, ["--checkpoint", "CHECKPOINT", "--steps", "50", "--onset", "50"], "--onset 50"),
         (play, ["--checkpoint", "CHECKPOINT", "--onset", "0"], "--onset 0"),
+        (film, ["--checkpoint", "CHECKPOINT", "--viz", "viser"], "umc play --viz shows a policy"),
+        (film, ["--checkpoint", "CHECKPOINT", "--port", "8080"], "unknown flag --port"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_status_2(script, arguments, words, checkpoints, capsys, monkeypatch):

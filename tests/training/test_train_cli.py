@@ -349,7 +349,7 @@ def test_quick_passes_through_every_part(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(quick, "run_umc", run_umc)
     assert launch.main([*A1, "--quick", "physics=ovphysx"]) == 0
-    assert [name for name, _ in calls] == ["train", "train", "evaluate", "play"]
+    assert [name for name, _ in calls] == ["train", "train", "evaluate", "film"]
     assert all({"physics=ovphysx", "--device"} <= set(arguments) for _, arguments in calls)
     assert [arguments[1] for _, arguments in calls[:2]] == ["UMC-A1-Stage1", "UMC-A1-Stage2"]
     assert all("umc_a1_mlp_stage2" in arguments[1] for _, arguments in calls[2:])

@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--protocol", help="file in config/protocols, or path of one (umc_paper); protocol.steps=300 changes it")
     add("--scenarios", type=scenario, nargs="+", help="scenarios, 1 to 8 of the paper or by name; else the protocol's")
     add("--episodes", type=int, help="robots of each cell (scenario x setting), in batches if needed; else one batch")
+    add("--num_envs", type=int, help="envs simulated at once")
     add("--radii", type=float, nargs="+", help="radii of reached@k [m]; the protocol's without it")
     add("--sweep", help="file in config/sweeps, or path of one: a grid of conditions, or the policies of an ablation")
     add("--healthy", action="store_true", help="measure the gait of the healthy robot instead, for 10 s (umc gait)")
@@ -76,7 +77,7 @@ def launcher_arguments(argv: Sequence[str]) -> list[str]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     add_arguments(parser)
     # robot and agent say which pretrained policies are meant; workers get files
-    for name in ("--checkpoint", "--robot", "--agent", "--num_envs", "--seed", "--out"):
+    for name in ("--checkpoint", "--robot", "--agent", "--seed", "--out"):
         parser.add_argument(name, nargs="*")
     _, rest = parser.parse_known_args(overrides_first(argv))
     return [token for token in rest if token.split(".")[0] not in OWN_SECTIONS]

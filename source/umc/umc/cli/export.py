@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
-        return show_help(argv, "export", DESCRIPTION, EXAMPLES, [add_arguments], launcher=False)
+        return show_help(argv, "export", DESCRIPTION, EXAMPLES, [add_arguments], launcher=None)
     from umc.tasks.registry import checked_checkpoint, checked_task, pretrained_policy
 
     parser = Parser(add_help=False)

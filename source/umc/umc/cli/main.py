@@ -18,8 +18,8 @@ COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "evaluate": ("umc.cli.evaluate", [], "evaluate policies under faults, side by side"),
     "gait": ("umc.cli.evaluate", ["--healthy"], "measure the gait of the healthy robot"),
     "report": ("umc.cli.evaluate", ["--report_only"], "write the reports of an evaluation anew: umc report DIR"),
-    "play": ("umc.cli.play", [], "film a policy, or show it in a visualizer (--viz)"),
-    "film": ("umc.cli.play", [], "the same as play"),
+    "play": ("umc.cli.play", [], "watch a policy live (--viz); without --viz it is filmed"),
+    "film": ("umc.cli.film", [], "film policies, side by side: MP4, GIF, storyboard"),
     "export": ("umc.cli.export", [], "write a policy as ONNX and TorchScript"),
     "sim2sim": ("umc.cli.sim2sim", [], "evaluate an exported policy in plain MuJoCo"),
     "list": ("umc.cli.list", [], "tasks, robots, agents, pretrained policies, protocols, recipes and sweeps"),
@@ -53,4 +53,4 @@ def usage() -> str:
     lines += [f"  {name:<11} {purpose}" for name, (_, _, purpose) in COMMANDS.items()]
     lines += ["", "umc COMMAND --help lists its flags.", "", "examples:"]
     lines += ["  umc train --task UMC-A1-Stage1 --agent mlp", "  umc evaluate --checkpoint pretrained --robot a1"]
-    return "\n".join([*lines, "  umc play --checkpoint pretrained:g1_mlp_stage2 --scenario 6"])
+    return "\n".join([*lines, "  umc film --checkpoint pretrained:g1_mlp_stage2 --scenario 6"])

@@ -1,17 +1,17 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""``umc play``: film policies, or show one in a visualizer."""
+"""``umc play``: watch a policy live in a visualizer; without ``--viz``, film it as ``umc film`` does."""
 
 from __future__ import annotations
 
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from umc.rendering.film_cfg import STAGE2_SCENARIO, add_film_arguments, check_output, film_cfg
+from umc.cli.film import is_shown, write_films
+from umc.rendering.film_cfg import add_film_arguments, film_cfg
 from umc.training.command_line import add_policy_arguments, asks_for_help, parse, show_help
 from umc.utils.cli import run_main
 from umc.utils.console import quiet
@@ -21,22 +21,24 @@ if TYPE_CHECKING:
     from umc.evaluation.protocol import Protocol
     from umc.evaluation.session import Session
 
-DESCRIPTION = "Film policies, or show one in a visualizer."
+DESCRIPTION = "Watch a policy live in a visualizer (--viz); without --viz, film it."
 
 EXAMPLES = (
-    "--checkpoint pretrained:a1_mlp_stage2 --scenario 6",
-    "--checkpoint pretrained:a1_mlp_stage2 pretrained:a1_nm_mlp_stage1 --names UMC baseline --scenario 2",
     "--checkpoint pretrained:g1_mlp_stage2 --viz viser",
+    "--checkpoint pretrained:a1_mlp_stage2 --scenario 6 --viz newton",
+    "--checkpoint pretrained:a1_mlp_stage2 --scenario 6 --out film",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``umc play``."""
-    add_film_arguments(parser.add_argument_group("film"))
-    add = parser.add_argument_group("page in the browser, with --viz viser").add_argument
-    add("--port", type=int, help="port of the page; 8080 without it, or the next that is free")
-    add("--host", help="who may see it; localhost without it, 0.0.0.0 for everybody in the network")
-    add("--ledger", type=Path, help="file that records what breaks and heals (docs/ledger.md)")
+    about = "With --viz one policy walks until Ctrl-C, or for --steps; --names, --view and --out are for films."
+    add_film_arguments(parser, about)
+    add = parser.add_argument_group("visualizer").add_argument
+    add("--num_envs", type=int, help="robots shown at once")
+    add("--port", type=int, help="viser: port of the page; 8080 without it, or the next that is free")
+    add("--host", help="viser: who may see the page; localhost without it, 0.0.0.0 for everybody in the network")
+    add("--ledger", type=Path, help="viser: file that records what breaks and heals (docs/ledger.md)")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -47,30 +49,24 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
         return show_help(argv, "play", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
-    from umc.evaluation.session import prepare
     from umc.viewer.live import is_live, play_live
 
     with quiet():
         options, overrides = parse(argv, add_arguments)
         cfg = film_cfg(options)
-        several = len(options.checkpoint or ()) > 1
-        shown = bool(set(options.visualizer or ()) - {"none"})
-        if not shown:
-            check_output(options)
-        elif several or options.names is not None:
-            raise UmcError("--viz shows one policy; give one --checkpoint, without --names")
         live = is_live(options)
-        session = None if live else prepare(options, overrides, stage=2 if several else None, once=False)
-    if session is None:
+    if not is_shown(options):
+        return write_films(options, overrides, cfg)
+    if len(options.checkpoint or ()) > 1 or options.names is not None:
+        raise UmcError("--viz shows one policy; give one --checkpoint, without --names")
+    if live:
         return play_live(options, overrides, cfg)
-    if options.scenario is None and (several or session.info.stage == 2):
-        cfg = replace(cfg, scenario=STAGE2_SCENARIO)
-    protocol = cfg.protocol(session.info.robot, options.seed)
-    if shown:
-        return show(session, protocol, endless=options.steps is None)
-    from umc.rendering.film import film
+    from umc.evaluation.session import prepare
 
-    return film(session, protocol, cfg)
+    with quiet():
+        session = prepare(options, overrides, once=False)
+    cfg = cfg.for_stage(session.info.stage, options.scenario)
+    return show(session, cfg.protocol(session.info.robot, options.seed), endless=options.steps is None)
 
 
 def show(session: Session, protocol: Protocol, endless: bool) -> int:

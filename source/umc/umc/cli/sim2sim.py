@@ -70,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
-        return show_help(argv, "sim2sim", DESCRIPTION, EXAMPLES, [add_arguments], launcher=False)
+        return show_help(argv, "sim2sim", DESCRIPTION, EXAMPLES, [add_arguments], launcher=None)
     parser = Parser(add_help=False)
     add_arguments(parser)
     options = parser.parse_args(argv)

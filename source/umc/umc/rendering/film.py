@@ -37,7 +37,7 @@ def film(session: Session, protocol: Protocol, cfg: FilmCfg) -> int:
     """Film all policies of a session, write the files that ``--out`` asks for, and return 0."""
     options = session.options
     if options.num_envs not in (None, 1):
-        print("one env is filmed; --num_envs is for --viz")
+        print("a film shows one env; --num_envs is for --viz")
     options.num_envs = 1
     takes, step_dt = film_takes(session, protocol, cfg)
     heading = Heading(

@@ -40,7 +40,7 @@ OTHER_SUFFIXES = (".avi", ".jpeg", ".jpg", ".mkv", ".mov", ".webm", ".webp")
 
 @dataclass(frozen=True)
 class FilmCfg:
-    """Settings of a film; the defaults are those of ``play.py``."""
+    """Settings of a film; the defaults are those of ``umc film``."""
 
     steps: int = 500
     """Length [env steps]."""
@@ -68,6 +68,10 @@ class FilmCfg:
         kinds = find_scenario(self.scenario).kinds
         return f"scenario {self.scenario}: {', '.join(KIND_WORDS[kind] for kind in kinds) or 'healthy'}"
 
+    def for_stage(self, stage: int, scenario: int | None) -> FilmCfg:
+        """Use :data:`STAGE2_SCENARIO` for a Stage 2 policy if the user has named no scenario."""
+        return replace(self, scenario=STAGE2_SCENARIO) if stage == 2 and scenario is None else self
+
     def protocol(self, robot: str, seed: int | None) -> Protocol:
         """Cut a robot's evaluation protocol to the one cell that is filmed."""
         from umc.evaluation.protocol import protocol_for
@@ -80,10 +84,10 @@ QUICK = FilmCfg(steps=32, onset=12, size=(160, 110))
 """Settings of ``--quick``."""
 
 
-def add_film_arguments(parser: argparse._ActionsContainer) -> None:
+def add_film_arguments(parser: argparse.ArgumentParser, about: str | None = None) -> None:
     """Add the flags that :func:`film_cfg` reads."""
-    cfg, add = FilmCfg(), parser.add_argument
-    add("--steps", type=int, help=f"length [env steps]; default {cfg.steps}; with --viz: until Ctrl-C")
+    cfg, add = FilmCfg(), parser.add_argument_group("film", about).add_argument
+    add("--steps", type=int, help=f"length [env steps]; default {cfg.steps}")
     add("--scenario", type=int, help="scenario of the paper's table, 1 to 8; 8 is the healthy robot")
     add("--onset", type=int, help=f"env step at which the fault begins; default {cfg.onset}")
     add("--names", nargs="+", help="what the film calls the policies, in the order of --checkpoint")

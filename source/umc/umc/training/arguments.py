@@ -146,7 +146,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--logs", type=Path, default=Path("logs"), help="folder of all runs (logs)")
     add("--run_dir", type=Path, help="run folder; without it a new one named by date and time, under --logs")
     add("--run_name", default="", help="appended to the name of the run folder")
-    add("--video", action="store_true", help="film the trained policy at the end (umc play)")
+    add("--video", action="store_true", help="film the trained policy at the end (umc film)")
     add = parser.add_argument_group("several trainings by one command").add_argument
     add("--quick", action="store_true", help="both stages, evaluation and video in minutes: proves plumbing only")
     add("--recipe", help="train all phases of a recipe, or go on with it; it says all the rest (docs/recipes.md)")

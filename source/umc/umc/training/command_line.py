@@ -14,7 +14,9 @@ from umc.utils.cli import Parser
 from umc.utils.errors import UmcError
 from umc.utils.process import program
 
-LAUNCHER_FLAGS: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
+LauncherFlags = tuple[tuple[tuple[str, ...], str | None, str], ...]
+
+LAUNCHER_FLAGS: LauncherFlags = (
     (("--visualizer", "--viz"), "NAMES", "visualizers, comma-separated: kit, newton, rerun, viser; none without it"),
     (("--deterministic",), None, "reproducible rendering"),
     (("--verbose",), None, "messages of the simulation app, verbose"),
@@ -55,12 +57,17 @@ def show_help(
     description: str,
     examples: Sequence[str],
     add_arguments: Sequence[AddArguments],
-    launcher: bool = True,
+    launcher: LauncherFlags | None = LAUNCHER_FLAGS,
 ) -> int:
-    """Print the help of a command, and the presets of the task that ``argv`` names; return 0."""
+    """Print the help of a command, and the presets of the task that ``argv`` names; return 0.
+
+    ``launcher`` are the launcher flags to list; empty where a command takes overrides alone, None without overrides.
+    """
     words = program(command)
     prog = f"umc {command}" if words[0] == "-m" else Path(words[0]).name
-    parser = Parser(prog=prog, description=description, usage=f"{prog} [flags]{' [overrides]' if launcher else ''}")
+    parser = Parser(
+        prog=prog, description=description, usage=f"{prog} [flags]{'' if launcher is None else ' [overrides]'}"
+    )
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     lines = ["examples:", *(f"  {prog} {example}" for example in examples)]
     for add in add_arguments:
@@ -74,10 +81,10 @@ def show_help(
                 group.add_argument(*flags, help=text, metavar=metavar)
             else:
                 group.add_argument(*flags, help=text, action="store_true")
-        if not task:
-            lines = ["overrides:", *(f"  {line}" for line in PRESETS.splitlines()), "", *lines]
+    if launcher is not None and not task:
+        lines = ["overrides:", *(f"  {line}" for line in PRESETS.splitlines()), "", *lines]
     parser.epilog = "\n".join(lines)
-    if launcher and task:
+    if launcher is not None and task:
         from isaaclab_tasks.utils import setup_preset_cli
 
         from umc.tasks.registry import load_tasks
@@ -123,10 +130,10 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     add("--task", help="gym id; the checkpoint's own without it")
     add("--robot", help="robot that the checkpoints must be for; the first checkpoint's without it")
     add("--agent", help="agent whose pretrained policy is meant; the first that the robot has without it")
-    add("--num_envs", type=int, help="envs simulated at once")
     add("--seed", type=int, help="seed of faults and starts")
     add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
     add("--out", type=Path, help="folder for what is written; beside the checkpoint without it")
+    parser.set_defaults(num_envs=None)  # a flag of some
 
 
 def parse(

@@ -56,11 +56,11 @@ def run_quick(request: TrainRequest) -> int:
         arguments = ["--checkpoint", str(checkpoint()), "--task", request.task, "--quick"]
         run_umc("evaluate", [*arguments, "--out", str(folder / "evaluation"), *shown])
 
-    def play() -> None:
+    def film() -> None:
         arguments = ["--checkpoint", str(checkpoint()), "--out", str(folder / "video"), "--quick"]
-        run_umc("play", [*arguments, *shown])
+        run_umc("film", [*arguments, *shown])
 
-    phases += [("evaluation", evaluate), ("video", play)]
+    phases += [("evaluation", evaluate), ("video", film)]
     times = []
     for number, (phase, work) in enumerate(phases, start=1):
         print(f"[{number}/{len(phases)}] {phase}", flush=True)

@@ -61,7 +61,7 @@ UNSUPPORTED_FLAGS = {
     "--run_name": "a sweep names its runs",
     "--run_dir": "a sweep names its runs",
     "--quick": "a sweep trains",
-    "--video": "film the runs with play.py",
+    "--video": "film the runs with umc film",
     "--distributed": "a run of a sweep is one process",
     "--seed": "give sweep.seeds=[1,2,3]",
 }

@@ -102,7 +102,7 @@ def train(argv: list[str]) -> int:
     print(f"checkpoint: {checkpoint}", flush=True)
     if request.options.video and ranks_from_env().first:
         arguments = ["--checkpoint", str(checkpoint), "--out", str(plan.folder / "videos"), "--device", plan.device]
-        run_umc("play", [*arguments, f"physics={plan.physics}"], alone=True)
+        run_umc("film", [*arguments, f"physics={plan.physics}"], alone=True)
     return 0
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ``scripts/play.py --viz viser`` calls: let a policy walk in real time while a user breaks its joints."""
+"""What ``umc play --viz viser`` calls: let a policy walk in real time while a user breaks its joints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from umc.evaluation.checkpoints import engine_override
 from umc.evaluation.session import Session, prepare, running
-from umc.rendering.film_cfg import STAGE2_SCENARIO, FilmCfg
+from umc.rendering.film_cfg import FilmCfg
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -64,9 +64,8 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
     with quiet():
         make = session_without_policy if options.checkpoint is None else prepare
         session = make(options, overrides)
-    stage2 = bool(session.checkpoints) and session.info.stage == 2
-    if options.scenario is None and stage2:
-        cfg = replace(cfg, scenario=STAGE2_SCENARIO)
+    if session.checkpoints:
+        cfg = cfg.for_stage(session.info.stage, options.scenario)
     from umc.evaluation.conditions import on_tracks
     from umc.utils.naming import task_parts
 

@@ -1,0 +1,57 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""``umc film``: film policies, side by side under the same fault."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from umc.rendering.film_cfg import FilmCfg, add_film_arguments, check_output, film_cfg
+from umc.training.command_line import add_policy_arguments, asks_for_help, parse, show_help
+from umc.utils.cli import run_main
+from umc.utils.console import quiet
+from umc.utils.errors import UmcError
+
+DESCRIPTION = """\
+Film policies, side by side under the same fault: an MP4, a GIF and a storyboard (PNG) in the folder --out.
+--out FILE.mp4, .gif or .png writes that file alone."""
+
+EXAMPLES = (
+    "--checkpoint pretrained:a1_mlp_stage2 --scenario 6",
+    "--checkpoint pretrained:a1_mlp_stage2 pretrained:a1_nm_mlp_stage1 --names UMC baseline --scenario 2",
+    "--checkpoint pretrained:g1_mlp_stage2 --scenario 8 --view front --out g1.gif",
+)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run ``umc film``; return its exit status."""
+    return run_main(_run, argv)
+
+
+def _run(argv: list[str]) -> int:
+    if asks_for_help(argv):
+        return show_help(argv, "film", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_film_arguments], launcher=())
+    with quiet():
+        options, overrides = parse(argv, add_film_arguments)
+        if is_shown(options):
+            raise UmcError("umc film writes files; umc play --viz shows a policy")
+    return write_films(options, overrides, film_cfg(options))
+
+
+def is_shown(options: argparse.Namespace) -> bool:
+    """Return whether ``--viz`` names a visualizer."""
+    return bool(set(options.visualizer or ()) - {"none"})
+
+
+def write_films(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -> int:
+    """Film the policies that the flags name, and return 0."""
+    from umc.evaluation.session import prepare
+    from umc.rendering.film import film
+
+    with quiet():
+        check_output(options)
+        several = len(options.checkpoint or ()) > 1
+        session = prepare(options, overrides, stage=2 if several else None, once=False)
+    cfg = cfg.for_stage(2 if several else session.info.stage, options.scenario)
+    return film(session, cfg.protocol(session.info.robot, options.seed), cfg)
