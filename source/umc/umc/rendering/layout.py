@@ -27,7 +27,6 @@ WALKING, FALLEN, AHEAD = (52, 104, 168), (176, 182, 190), (228, 232, 237)
 """Colors of the time line: robot is up, has fallen, time to come."""
 
 LEGEND = "faulty joint"
-
 REFERENCE_WIDTH = 640
 """Width of the page that the sizes below are meant for [px]; they grow with the page."""
 
@@ -106,46 +105,33 @@ def columns_of(count: int) -> int:
 
 def compose(takes: Sequence[Take], heading: Heading, index: int) -> Frame:
     """Create a page, of even width and height, of one frame of all takes."""
-    columns, panel_width = columns_of(len(takes)), takes[0].frames[0].shape[1]
-    sizes = _Sizes(panel_width * max(columns, 2) / REFERENCE_WIDTH)
-    panels = [_panel(take, heading, index, sizes) for take in takes]
-    height, width = panels[0].height + sizes.gap, columns * (panel_width + sizes.gap) - sizes.gap
-    header, footer = _header(takes[0], heading, index, width, sizes), _time_line(takes, heading, index, width, sizes)
-    bottom = header.height + -(-len(takes) // columns) * height
-    page = Image.new("RGB", (_even(width), _even(bottom + footer.height)), PAPER)
-    page.paste(header, (0, 0))
-    for number, panel in enumerate(panels):
-        row, column = divmod(number, columns)
-        page.paste(panel, (column * (panel_width + sizes.gap), header.height + row * height))
-    page.paste(footer, (0, bottom))
-    return np.asarray(page)
+    columns, (height, width) = columns_of(len(takes)), takes[0].frames[0].shape[:2]
+    page = _Page(heading, columns, width, width * max(columns, 2) / REFERENCE_WIDTH)
+    row = page.line + height + page.gap
+    bottom = page.header + -(-len(takes) // columns) * row
+    page.open(bottom + page.margin + len(takes) * page.bar_row + round(1.6 * page.small))
+    page.write_header(takes[0], index)
+    for number, take in enumerate(takes):
+        page.add_panel(take, index, (number % columns, page.header + number // columns * row))
+    page.draw_time_line(takes, index, bottom)
+    return np.asarray(page.image)
 
 
 def storyboard(takes: Sequence[Take], heading: Heading, still_width: int = STORY_STILL_WIDTH) -> Frame:
     """Create a page of stills, ``still_width`` [px] wide, from start to end: a row for each policy."""
-    sizes = _Sizes(still_width * 4 / REFERENCE_WIDTH)
-    moments = takes[0].moments
+    moments, (height, width) = takes[0].moments, takes[0].frames[0].shape[:2]
     picks = story_picks([moment.step for moment in moments], heading.onset)
-    height, width = takes[0].frames[0].shape[:2]
-    still_height, page_width = round(height * still_width / width), len(picks) * (still_width + sizes.gap) - sizes.gap
-    header = _header(takes[0], heading, len(moments) - 1, page_width, sizes, "; meters count from there")
-    row = sizes.line + still_height + sizes.gap
-    page = Image.new("RGB", (page_width, header.height + sizes.line + len(takes) * row), PAPER)
-    page.paste(header, (0, 0))
-    draw = ImageDraw.Draw(page)
+    page = _Page(heading, len(picks), still_width, still_width * 4 / REFERENCE_WIDTH)
+    row = page.line + round(height * still_width / width) + page.gap
+    page.open(page.header + page.line + len(takes) * row)
+    page.write_header(takes[0], len(moments) - 1, "; meters count from there")
     for column, index in enumerate(picks):
-        left, top = column * (still_width + sizes.gap), header.height
         color = ALARM if heading.failing(moments[index]) else INK
         time = f"{moments[index].step * heading.step_dt:.2f} s"
-        draw.text((left + sizes.margin, top), time, fill=color, font=_font(sizes.text))
+        page.write((column * (still_width + page.gap) + page.margin, page.header), time, page.text, color)
         for number, take in enumerate(takes):
-            top = header.height + sizes.line + number * row
-            still = Image.fromarray(take.frames[index]).resize((still_width, still_height), Image.Resampling.LANCZOS)
-            page.paste(still, (left, top + sizes.line))
-            state = _state_words(take, heading, index, short=True)
-            name = take.name if column == 0 else ""
-            _caption(draw, (left, top, still_width), name, state, sizes, sizes.small)
-    return np.asarray(page)
+            page.add_panel(take, index, (column, page.header + page.line + number * row), story=True)
+    return np.asarray(page.image)
 
 
 def story_picks(steps: Sequence[int], onset: int | None, count: int = STORY_STILLS) -> list[int]:
@@ -159,13 +145,102 @@ def story_picks(steps: Sequence[int], onset: int | None, count: int = STORY_STIL
     return sorted(set(picks))
 
 
-class _Sizes:
-    """Sizes in pixels on a page that is ``unit`` times as wide as the reference."""
+def tick_seconds(length: float) -> float:
+    """Return the time [s] between two numbers on a time line of a length [s]."""
+    return next((step for step in TICKS if length / step <= MAX_TICKS), TICKS[-1])
 
-    def __init__(self, unit: float) -> None:
-        self.title, self.text, self.small = (max(round(letter * unit), 7) for letter in (TITLE, TEXT, SMALL))
-        self.gap, self.margin = max(round(GAP * unit), 2), max(round(MARGIN * unit), 2)
+
+class _Page:
+    """A page of panels; ``unit`` is the size of its letters and spaces relative to those of the reference."""
+
+    def __init__(self, heading: Heading, columns: int, panel_width: int, unit: float) -> None:
+        self.heading, self.panel_width = heading, panel_width
+        self.title, self.text, self.small = (max(round(size * unit), 7) for size in (TITLE, TEXT, SMALL))
+        self.gap, self.margin = (max(round(size * unit), 2) for size in (GAP, MARGIN))
         self.line = round(1.45 * self.text)
+        self.header = round(1.5 * self.title) + self.line
+        self.bar = max(round(0.8 * self.small), 4)
+        self.bar_row = self.bar + max(self.small // 2, 3)
+        self.width = columns * (panel_width + self.gap) - self.gap
+
+    def open(self, height: int) -> None:
+        self.image = Image.new("RGB", (self.width + self.width % 2, height + height % 2), PAPER)
+        self.draw = ImageDraw.Draw(self.image)
+
+    def write(self, place: tuple[float, float], words: str, size: int, color: Color, anchor: str = "la") -> None:
+        self.draw.text(place, words, fill=color, font=_font(size), anchor=anchor)
+
+    def write_header(self, take: Take, index: int, note: str = "") -> None:
+        """Write the scenario, the faulty joints and the meaning of their color."""
+        heading, top, right = self.heading, self.header - self.line, self.width - self.margin
+        failing = heading.failing(take.moments[index])
+        free = right - self.margin
+        fits = (size for size in range(self.title, self.small, -1) if _width(heading.title, size) <= free)
+        size = next(fits, self.small)
+        place = (self.margin, self.margin // 2 + self.title // 2)
+        self.write(place, _fit(heading.title, free, size), size, ALARM if failing else INK, "lm")
+        if heading.onset is None:
+            return
+        if heading.mark is not None:
+            right -= _width(LEGEND, self.small)
+            self.write((right, top), LEGEND, self.small, PALE)
+            right, edge = right - round(1.4 * self.small), top + self.small // 5
+            self.draw.rectangle((right, edge, right + self.small, edge + self.small), fill=heading.mark)
+        onset = f"{heading.onset * heading.step_dt:.1f} s"
+        joints = ", ".join(name.removesuffix("_joint") for name in take.joints)
+        words = (f"failed at {onset}: {joints}" if failing else f"healthy until {onset}") + note
+        words = _fit(words, right - 2 * self.margin, self.small)
+        self.write((self.margin, top), words, self.small, ALARM if failing else PALE)
+
+    def add_panel(self, take: Take, index: int, place: tuple[int, int], story: bool = False) -> None:
+        """Add a picture at a column and row [px], below the policy's name and how far it came or how it failed."""
+        column, top = place
+        left, picture = column * (self.panel_width + self.gap), Image.fromarray(take.frames[index])
+        if picture.width != self.panel_width:
+            height = round(picture.height * self.panel_width / picture.width)
+            picture = picture.resize((self.panel_width, height), Image.Resampling.LANCZOS)
+        self.image.paste(picture, (left, top + self.line))
+        words, color = _state_words(take, self.heading, index, story)
+        size, name = (self.small, "" if column else take.name) if story else (self.text, take.name)
+        free = self.panel_width - 3 * self.margin - _width(words, size)
+        self.write((left + self.margin, top), _fit(name, free, self.text), self.text, INK)
+        right = left + self.panel_width - self.margin
+        self.write((right, top + self.text - size), words, size, color, "ra")
+
+    def draw_time_line(self, takes: Sequence[Take], index: int, top: int) -> None:
+        """Draw a bar for each policy, the fault and the time."""
+        heading, bar, now = self.heading, self.bar, takes[0].moments[index].step
+        # a single panel has its name above it
+        names = [_fit(take.name, self.width / 5, self.small) if len(takes) > 1 else "" for take in takes]
+        left = 2 * self.margin + max(_width(name, self.small) for name in names)
+        right = self.width - 2 * self.margin - _width("00 s", self.small) // 2
+        bottom = top + self.margin + len(takes) * self.bar_row
+
+        def place(step: float) -> float:
+            return left + (right - left) * min(step / heading.steps, 1.0)
+
+        for number, (take, name) in enumerate(zip(takes, names, strict=True)):
+            y = top + self.margin + number * self.bar_row
+            self.write((self.margin, y + bar / 2), name, self.small, INK, "lm")
+            self.draw.rectangle((left, y, right, y + bar), fill=AHEAD)
+            self.draw.rectangle((left, y, place(now), y + bar), fill=WALKING)
+            if take.ended is not None and now >= take.ended:
+                end = place(take.ended)
+                self.draw.rectangle((end, y, place(now), y + bar), fill=FALLEN)
+                self.draw.rectangle((end - bar / 3, y, end + bar / 3, y + bar), fill=ALARM)
+        tick = tick_seconds(heading.steps * heading.step_dt)
+        count = int(heading.steps * heading.step_dt / tick) + 1
+        marks = [(number * tick / heading.step_dt, f"{number * tick:g} s", PALE) for number in range(count)]
+        if heading.onset is not None:
+            x = place(heading.onset)
+            # its word replaces numbers that stand too close
+            near = 0.6 * _width("fault 00 s", self.small)
+            marks = [mark for mark in marks if abs(place(mark[0]) - x) > near] + [(heading.onset, "fault", ALARM)]
+            self.draw.line((x, top, x, bottom), fill=ALARM, width=max(bar // 3, 2))
+        for step, word, color in marks:
+            self.draw.line((place(step), bottom + bar - self.bar_row, place(step), bottom), fill=color)
+            self.write((place(step), bottom), word, self.small, color, "ma")
+        self.draw.line((place(now), top, place(now), bottom), fill=INK, width=max(bar // 6, 1))
 
 
 @cache
@@ -186,11 +261,7 @@ def _fit(text: str, width: float, size: int) -> str:
     return text + "..." if text else ""
 
 
-def _even(value: int) -> int:
-    return value + value % 2
-
-
-def _state_words(take: Take, heading: Heading, index: int, short: bool = False) -> tuple[str, Color]:
+def _state_words(take: Take, heading: Heading, index: int, short: bool) -> tuple[str, Color]:
     """Say how far a robot came or how it failed, and in which color."""
     moment = take.moments[index]
     if take.failed is not None and moment.step >= take.failed:
@@ -200,103 +271,3 @@ def _state_words(take: Take, heading: Heading, index: int, short: bool = False) 
     if take.fell is not None and moment.step >= take.fell:
         return f"{words}, fell at {take.fell * heading.step_dt:.1f} s", ALARM
     return words, INK if failing else PALE
-
-
-def _caption(
-    draw: ImageDraw.ImageDraw,
-    place: tuple[int, int, int],
-    name: str,
-    state: tuple[str, Color],
-    sizes: _Sizes,
-    letters: int,
-) -> None:
-    """Write a name, shortened if need be, and a state right-aligned; the place is left, top and width [px]."""
-    (left, top, width), (words, color) = place, state
-    free = width - 3 * sizes.margin - _width(words, letters)
-    draw.text((left + sizes.margin, top), _fit(name, free, sizes.text), fill=INK, font=_font(sizes.text))
-    right = (left + width - sizes.margin, top + sizes.text - letters)
-    draw.text(right, words, fill=color, font=_font(letters), anchor="ra")
-
-
-def _panel(take: Take, heading: Heading, index: int, sizes: _Sizes) -> Image.Image:
-    """Draw the caption and picture of one policy."""
-    picture = Image.fromarray(take.frames[index])
-    panel = Image.new("RGB", (picture.width, sizes.line + picture.height), PAPER)
-    state = _state_words(take, heading, index)
-    _caption(ImageDraw.Draw(panel), (0, 0, picture.width), take.name, state, sizes, sizes.text)
-    panel.paste(picture, (0, sizes.line))
-    return panel
-
-
-def _header(take: Take, heading: Heading, index: int, width: int, sizes: _Sizes, note: str = "") -> Image.Image:
-    """Draw the scenario, the faulty joints and the meaning of their color."""
-    top, right = round(1.5 * sizes.title), width - sizes.margin
-    page = Image.new("RGB", (width, top + sizes.line), PAPER)
-    draw = ImageDraw.Draw(page)
-    failing = heading.failing(take.moments[index])
-    free = width - 2 * sizes.margin
-    fits = (size for size in range(sizes.title, sizes.small, -1) if _width(heading.title, size) <= free)
-    letters = next(fits, sizes.small)
-    place, title = (sizes.margin, sizes.margin // 2 + sizes.title // 2), _fit(heading.title, free, letters)
-    draw.text(place, title, fill=ALARM if failing else INK, font=_font(letters), anchor="lm")
-    if heading.onset is None:
-        return page
-    font = _font(sizes.small)
-    if heading.mark is not None:
-        right -= _width(LEGEND, sizes.small)
-        draw.text((right, top), LEGEND, fill=PALE, font=font)
-        right, edge = right - round(1.4 * sizes.small), top + sizes.small // 5
-        draw.rectangle((right, edge, right + sizes.small, edge + sizes.small), fill=heading.mark)
-    onset = f"{heading.onset * heading.step_dt:.1f} s"
-    joints = ", ".join(name.removesuffix("_joint") for name in take.joints)
-    words = (f"failed at {onset}: {joints}" if failing else f"healthy until {onset}") + note
-    words = _fit(words, right - 2 * sizes.margin, sizes.small)
-    draw.text((sizes.margin, top), words, fill=ALARM if failing else PALE, font=font)
-    return page
-
-
-def tick_seconds(length: float) -> float:
-    """Return the time [s] between two numbers on a time line of a length [s]."""
-    return next((step for step in TICKS if length / step <= MAX_TICKS), TICKS[-1])
-
-
-def _time_line(takes: Sequence[Take], heading: Heading, index: int, width: int, sizes: _Sizes) -> Image.Image:
-    """Draw a bar for each policy, the fault and the time."""
-    font, bar, space = _font(sizes.small), max(round(0.8 * sizes.small), 4), max(sizes.small // 2, 3)
-    bottom = sizes.margin + len(takes) * (bar + space)
-    page = Image.new("RGB", (width, bottom + round(1.6 * sizes.small)), PAPER)
-    draw = ImageDraw.Draw(page)
-    # a single panel has its name above it
-    names = [_fit(take.name, width / 5, sizes.small) if len(takes) > 1 else "" for take in takes]
-    left = 2 * sizes.margin + max(_width(name, sizes.small) for name in names)
-    right = width - 2 * sizes.margin - _width("00 s", sizes.small) // 2
-
-    def place(step: float) -> float:
-        return left + (right - left) * min(step / heading.steps, 1.0)
-
-    now = takes[0].moments[index].step
-    for number, (take, name) in enumerate(zip(takes, names, strict=True)):
-        y = sizes.margin + number * (bar + space)
-        draw.text((sizes.margin, y + bar / 2), name, fill=INK, font=font, anchor="lm")
-        draw.rectangle((left, y, right, y + bar), fill=AHEAD)
-        draw.rectangle((left, y, place(now), y + bar), fill=WALKING)
-        if take.ended is not None and now >= take.ended:
-            end = place(take.ended)
-            draw.rectangle((end, y, place(now), y + bar), fill=FALLEN)
-            draw.rectangle((end - bar / 3, y, end + bar / 3, y + bar), fill=ALARM)
-    length = heading.steps * heading.step_dt
-    tick = tick_seconds(length)
-    marks = [
-        (number * tick / heading.step_dt, f"{number * tick:g} s", PALE) for number in range(int(length / tick) + 1)
-    ]
-    if heading.onset is not None:
-        x = place(heading.onset)
-        # its word replaces numbers that stand too close
-        near = 0.6 * _width("fault 00 s", sizes.small)
-        marks = [mark for mark in marks if abs(place(mark[0]) - x) > near] + [(heading.onset, "fault", ALARM)]
-        draw.line((x, 0, x, bottom), fill=ALARM, width=max(bar // 3, 2))
-    for step, word, color in marks:
-        draw.line((place(step), bottom - space, place(step), bottom), fill=color)
-        draw.text((place(step), bottom), word, fill=color, font=font, anchor="ma")
-    draw.line((place(now), 0, place(now), bottom), fill=INK, width=max(bar // 6, 1))
-    return page
