@@ -91,7 +91,7 @@ FAULTY, HEALTHY, LIMIT, SHADE = "#c8401a", "#3b78b0", "#6f6f6f", "#f8eee8"
 """Colors of the faulty robot, its healthy twin, limits, and the time with the fault."""
 
 FONT = 11.0
-FAULT_STYLE: dict[str, Any] = {
+FAULT_STYLE: dict[Any, Any] = {
     "font.size": FONT,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -303,7 +303,9 @@ def draw_faults(rollout: Rollout, layer: str) -> Any:
         figure.align_ylabels(axes[:, 0])
         handles = {line.get_label(): line for axis in axes.flat for line in axis.get_lines()}
         handles = {label: line for label, line in handles.items() if not str(label).startswith("_")}
-        figure.legend(list(handles.values()), list(handles), loc="upper right", ncols=len(handles), frameon=False)
+        figure.legend(
+            list(handles.values()), list(handles), loc="outside upper right", ncols=len(handles), frameon=False
+        )
         figure.suptitle(f"{JOINT}: {LAYERS[layer][1]}", x=0.01, ha="left", fontsize=1.25 * FONT, fontweight="bold")
     return figure
 

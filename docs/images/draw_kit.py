@@ -51,73 +51,73 @@ ICON = 256
 
 
 def font(size: int) -> ImageFont.FreeTypeFont:
-    """Matplotlib's own font, which every environment has."""
+    """Return Matplotlib's own font, which every environment has."""
     return ImageFont.truetype(font_manager.findfont("DejaVu Sans"), size)
 
 
 def css(packed: int) -> tuple[int, int, int, int]:
-    """A color of omni.ui, 0xAABBGGRR."""
+    """Convert a color of omni.ui, 0xAABBGGRR."""
     return packed & 255, packed >> 8 & 255, packed >> 16 & 255, packed >> 24
 
 
 class Painter:
-    """Lays widgets out as omni.ui does, as far as the panel needs it: fixed sizes first, the rest is shared."""
+    """Lay widgets out as omni.ui does, as far as the panel needs it: fixed sizes first, the rest is shared."""
 
     def __init__(self, image: Image.Image) -> None:
         self.draw, self.font = ImageDraw.Draw(image, "RGBA"), font(14)
 
     def paint(self, widget: Any, x: float, y: float, width: float, height: float) -> None:
-        """Paints a widget and all below it."""
-        name = type(widget).__name__
-        if name in ("VStack", "HStack", "Container", "ScrollingFrame"):
+        """Paint a widget and all below it."""
+        name = widget.kind
+        if name in ("VStack", "HStack", "Frame", "ScrollingFrame"):
             upright = name != "HStack"
             for child, start, size in self.share(widget, upright, height if upright else width):
                 box = (x, y + start, width, size) if upright else (x + start, y, size, height)
                 self.paint(child, *box)
         elif name == "Rectangle":
-            color = css(widget._style.get("background_color", 0))
+            color = css(widget.style.get("background_color", 0))
             self.draw.rectangle((x, y + 6, x + width, y + height - 6), fill=color)
         elif name == "Label":
-            fill = css(widget._style["color"]) if "color" in widget._style else TEXT
+            fill = css(widget.style["color"]) if "color" in widget.style else TEXT
             self.draw.text((x, y + height / 2), widget.text, fill, self.font, anchor="lm")
         elif name == "Button":
             self.draw.rounded_rectangle((x, y + 1, x + width, y + height - 1), 3, fill=BUTTON)
             ink = TEXT if widget.enabled else DIM
-            self.draw.text((x + width / 2, y + height / 2), widget._text, ink, self.font, anchor="mm")
+            self.draw.text((x + width / 2, y + height / 2), widget.text, ink, self.font, anchor="mm")
         elif name == "CheckBox":
             self.draw.rectangle((x + 4, y + 5, x + 18, y + 19), fill=FIELD, outline=TEXT)
-            if widget.model.get_value_as_bool():
+            if widget.model.value:
                 self.draw.line((x + 7, y + 12, x + 10, y + 16, x + 16, y + 8), fill=TEXT, width=2)
         elif name in ("IntField", "StringField", "ComboBox"):
             self.draw.rectangle((x, y + 1, x + width, y + height - 1), fill=FIELD)
             combo = name == "ComboBox"
-            model = widget.model.get_item_value_model() if combo else widget.model
-            text = widget._items[model.get_value_as_int()] if combo else model.get_value_as_string()
+            value = widget.model.value
+            text = widget.arguments[1 + value] if combo else str(value)
             self.draw.text((x + 6, y + height / 2), text, TEXT, self.font, anchor="lm")
             if combo:
                 right = x + width - 14
                 self.draw.polygon(((right, y + 9), (right + 8, y + 9), (right + 4, y + 15)), fill=TEXT)
 
     def share(self, widget: Any, upright: bool, room: float) -> Iterator[tuple[Any, float, float]]:
-        """Children with their places along one axis."""
-        key, gap = ("height" if upright else "width"), widget._keyword.get("spacing", 0)
-        sizes = [child._keyword.get(key) for child in widget._children]
-        sizes = [self.extent(child) if size == 0 else size for child, size in zip(widget._children, sizes, strict=True)]
+        """Yield the children with their places along one axis."""
+        key, gap = ("height" if upright else "width"), widget.keywords.get("spacing", 0)
+        sizes = [child.keywords.get(key) for child in widget.children]
+        sizes = [self.extent(child) if size == 0 else size for child, size in zip(widget.children, sizes, strict=True)]
         left = room - sum(size or 0 for size in sizes) - gap * max(len(sizes) - 1, 0)
         start = 0.0
-        for child, size in zip(widget._children, sizes, strict=True):
+        for child, size in zip(widget.children, sizes, strict=True):
             actual = left / sizes.count(None) if size is None else size
             yield child, start, actual
             start += actual + gap
 
     def extent(self, widget: Any) -> float:
-        """Height of what is in a stack that says 0: as much as it needs."""
-        gap = widget._keyword.get("spacing", 0)
-        return sum(child._keyword.get("height", 0) + gap for child in widget._children)
+        """Return the height of what is in a stack that says 0: as much as it needs."""
+        gap = widget.keywords.get("spacing", 0)
+        return sum(child.keywords.get("height", 0) + gap for child in widget.children)
 
 
 def points(shape: UsdGeom.Gprim) -> NDArray[np.float64]:
-    """Points whose hull is the shape, in its own frame [m]."""
+    """Return points whose hull is the shape, in its own frame [m]."""
     kind = shape.GetPrim().GetTypeName()
     circle = np.linspace(0.0, 2.0 * np.pi, 17)[:-1]
     if kind == "Cube":
@@ -141,7 +141,7 @@ def points(shape: UsdGeom.Gprim) -> NDArray[np.float64]:
 
 
 def paint_robot(image: Image.Image, stage: Usd.Stage, middle: tuple[float, float]) -> None:
-    """Paints the facets of all shapes, back to front, in the colors that the stage gives them."""
+    """Paint the facets of all shapes, back to front, in the colors that the stage gives them."""
     yaw, pitch = np.radians(62.0), np.radians(24.0)
     right = np.array((-np.sin(yaw), np.cos(yaw), 0.0))
     forward = -np.array((np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), np.sin(pitch)))
@@ -168,7 +168,7 @@ def paint_robot(image: Image.Image, stage: Usd.Stage, middle: tuple[float, float
 
 
 def a1_stage() -> tuple[Usd.Stage, dict[str, str]]:
-    """A1 on a stage, and the link that each of its joints moves."""
+    """Return A1 on a stage, and the link that each of its joints moves."""
     from pxr import UsdPhysics
 
     stage = Usd.Stage.CreateInMemory()
@@ -179,7 +179,7 @@ def a1_stage() -> tuple[Usd.Stage, dict[str, str]]:
 
 
 def draw_preview() -> Image.Image:
-    """The panel beside the robot."""
+    """Draw the panel beside the robot."""
     import tomllib
 
     stage, links = a1_stage()
@@ -199,20 +199,20 @@ def draw_preview() -> Image.Image:
     panel.refresh()
     window = PanelWindow(panel)
     window.update(umc.kit.link_colors.LinkColors().show(stage, ROBOT, panel.link_colors))
-    width, height = kit.window._size
+    width, height = (kit.window.keywords[name] for name in ("width", "height"))
     image = Image.new("RGB", (VIEW + width + 3 * MARGIN, height + 4 * MARGIN), BACK)
     paint_robot(image, stage, (VIEW / 2 + MARGIN, height / 2 - 40))
     x, y = VIEW + 2 * MARGIN, MARGIN
     draw = ImageDraw.Draw(image)
     draw.rectangle((x - 8, y, x + width + 8, y + height), fill=WINDOW)
-    draw.text((x, y + 12), kit.window._title, TEXT, font(15), anchor="lm")
+    draw.text((x, y + 12), kit.window.text, TEXT, font(15), anchor="lm")
     Painter(image).paint(kit.window.frame, x, y + 28, width, height - 32)
     draw.text((MARGIN, image.height - MARGIN - 4), LABEL, TEXT, font(15), anchor="lm")
     return image
 
 
 def draw_icon() -> Image.Image:
-    """A leg whose knee is broken."""
+    """Draw a leg whose knee is broken."""
     big = 4 * ICON
     image = Image.new("RGBA", (big, big), (0, 0, 0, 0))
     draw = ImageDraw.Draw(image)
@@ -227,7 +227,7 @@ def draw_icon() -> Image.Image:
 
 
 def main() -> None:
-    """Writes all pictures."""
+    """Write all pictures."""
     draw_icon().save(EXTENSION / "data/icon.png", optimize=True)
     draw_preview().save(EXTENSION / "data/preview.png", optimize=True)
     shutil.copyfile(EXTENSION / "data/preview.png", REPOSITORY / "docs/images/kit_panel.png")

@@ -1,30 +1,41 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Kit side against fakes of what it uses of Kit, with a real USD stage under it."""
+"""The extension on stand-ins of Kit, with a real USD stage: clicks, the viewport, and what Kit reads of its files."""
 
 from __future__ import annotations
 
 import builtins
 import importlib
+import importlib.util
+import re
 import sys
 import tomllib
 from types import SimpleNamespace
 
-import fake_kit
 import pytest
+import umc
 from fake_board import FakeBoard
-from fake_kit import FakeKit
+from fake_kit import FakeKit, Widget
 from pxr import Usd, UsdGeom, UsdPhysics
 from umc.kit import FAULT_COLOR, SENSOR_COLOR, FaultPanel, packed
 
 EXT_ID = "umc-0.1.0"
+GRAY = (0.5, 0.5, 0.5)
+PUBLIC_PAGES = ("https://docs.omniverse.nvidia.com/", "https://docs.isaacsim.omniverse.nvidia.com/")
+FROM_KERNEL = ("carb", "omni.ext", "omni.kit.app")
+"""Modules of Kit's kernel; all others belong to an extension that has to be named as a dependency."""
+
+RETURNED = {
+    *("carb.eventdispatcher.IEventDispatcher", "carb.eventdispatcher.ObserverGuard", "carb.settings.ISettings"),
+    *("omni.kit.actions.core.IActionRegistry", "omni.ui.AbstractItemModel", "omni.ui.AbstractValueModel"),
+    "omni.usd.UsdContext",
+}
+"""Classes of which the extension is given objects."""
 
 
-def leaves(table: dict, path: str = "") -> dict[str, object]:
-    """Settings by path, as Kit keeps them."""
-    if not isinstance(table, dict):
-        return {path: table}
-    return {key: value for name, below in table.items() for key, value in leaves(below, f"{path}/{name}").items()}
+@pytest.fixture
+def toml(extension_folder) -> dict:
+    return tomllib.loads((extension_folder / "config/extension.toml").read_text())
 
 
 @pytest.fixture
@@ -39,29 +50,39 @@ def stage() -> Usd.Stage:
         for link in ("thigh", "shin"):
             path = f"/World/envs/env_{number}/Robot/{link}"
             UsdPhysics.RigidBodyAPI.Apply(stage.DefinePrim(path, "Xform"))
-            UsdGeom.Cube.Define(stage, f"{path}/shape").CreateDisplayColorAttr([(0.5, 0.5, 0.5)])
+            UsdGeom.Cube.Define(stage, f"{path}/shape").CreateDisplayColorAttr([GRAY])
     return stage
 
 
 @pytest.fixture
-def kit(monkeypatch, extension_folder, stage) -> FakeKit:
-    toml = tomllib.loads((extension_folder / "config/extension.toml").read_text())
-    kit = FakeKit(leaves(toml["settings"]), stage)
+def kit(monkeypatch, extension_folder, toml, stage) -> FakeKit:
+    settings = {f"/exts/umc/{name}": value for name, value in toml["settings"]["exts"]["umc"].items()}
+    kit = FakeKit(settings, stage)
     kit.install(monkeypatch.setitem)
     monkeypatch.syspath_prepend(str(extension_folder))
-    monkeypatch.setattr(fake_kit.Window, "_existing", [])
+    monkeypatch.setattr(Widget, "windows", [])
     yield kit
     for name in [name for name in sys.modules if name.partition(".")[0] == "umc_kit"]:
         del sys.modules[name]
 
 
 @pytest.fixture
-def extension(kit, env, monkeypatch):
+def clock(kit, monkeypatch) -> SimpleNamespace:
+    """A clock that every look at moves on."""
+    clock = SimpleNamespace(now=0.0, step=1.0)
+
+    def monotonic() -> float:
+        clock.now += clock.step
+        return clock.now
+
+    monkeypatch.setattr(importlib.import_module("umc_kit.extension"), "time", SimpleNamespace(monotonic=monotonic))
+    return clock
+
+
+@pytest.fixture
+def extension(kit, clock, env, monkeypatch):
     """The extension, switched on, while a task runs."""
-    module = importlib.import_module("umc_kit")
-    extension = module.UmcExtension()
-    clock = iter(range(1000))
-    monkeypatch.setattr("umc_kit.extension.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    extension = importlib.import_module("umc_kit").UmcExtension()
     monkeypatch.setattr("umc.kit.FaultPanel", lambda: FaultPanel(lambda: env, lambda one: one.board))
     monkeypatch.setattr("umc.kit.link_colors.robot_path", lambda env, number: f"/World/envs/env_{number}/Robot")
     extension.on_startup(EXT_ID)
@@ -70,7 +91,7 @@ def extension(kit, env, monkeypatch):
 
 
 def texts(kit: FakeKit) -> list[str]:
-    return [label.text for label in kit.find(fake_kit.Label)]
+    return [label.text for label in kit.find("Label")]
 
 
 def color(stage: Usd.Stage, number: int, link: str) -> tuple[float, ...]:
@@ -78,75 +99,67 @@ def color(stage: Usd.Stage, number: int, link: str) -> tuple[float, ...]:
     return tuple(shape.GetDisplayColorAttr().Get()[0])
 
 
-def test_kit_finds_one_extension_which_shows_the_running_task(kit, extension):
-    module = importlib.import_module("umc_kit")
-    found = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, fake_kit.IExt)]
-    assert [value.__name__ for value in found] == ["UmcExtension"]
-    assert texts(kit)[0] == "UMC-A1-Stage2"
-    assert {"joint", "fault", "severity", "detected", "since", "hip", "knee", "of 4"} <= set(texts(kit))
-    assert kit.find(fake_kit.ComboBox)[0]._items == ("dead", "rom", "dropped")
-
-
-def test_break_shows_in_table_and_viewport_until_heal(kit, extension, env, stage):
-    kit.find(fake_kit.ComboBox)[0].model._choose(1)
-    kit.find(fake_kit.StringField)[0].model._type("0.25")
-    kit.find(fake_kit.Button, "break")[1]._click()
+def test_a_click_on_break_shows_in_table_and_viewport_until_heal(kit, extension, env, stage):
+    assert {"UMC-A1-Stage2", "joint", "severity", "detected", "since", "hip", "knee", "of 4"} <= set(texts(kit))
+    assert kit.find("ComboBox")[0].arguments[1:] == ("dead", "rom", "dropped")
+    kit.find("ComboBox")[0].model.choose(1)
+    kit.find("StringField")[0].model.type("0.25")
+    kit.find("Button", "break")[1].click()
     assert env.board.faults[0] == {"knee": {"rom": 0.25}}
     kit.update()
     assert {"rom", "0.25", "no", "1.50 s"} <= set(texts(kit))
-    assert packed(FAULT_COLOR) in [box._style.get("background_color") for box in kit.find(fake_kit.Rectangle)[3:]]
+    assert packed(FAULT_COLOR) in [box.style.get("background_color") for box in kit.find("Rectangle")[3:]]
     assert color(stage, 0, "shin") == pytest.approx(FAULT_COLOR)
-    assert color(stage, 1, "shin") == color(stage, 0, "thigh") == (0.5, 0.5, 0.5)
-
-    assert [button.enabled for button in kit.find(fake_kit.Button, "heal")] == [False, True]
-    kit.find(fake_kit.Button, "heal")[1]._click()
+    assert color(stage, 1, "shin") == color(stage, 0, "thigh") == GRAY
+    assert [button.enabled for button in kit.find("Button", "heal")] == [False, True]
+    kit.find("Button", "heal")[1].click()
     kit.update()
     assert "rom" not in texts(kit)
-    assert color(stage, 0, "shin") == (0.5, 0.5, 0.5)
+    assert color(stage, 0, "shin") == GRAY
 
 
 def test_heal_all_joints_and_mistakes_in_red(kit, extension, env):
-    for button in kit.find(fake_kit.Button, "break"):
-        button._click()
+    for button in kit.find("Button", "break"):
+        button.click()
     assert len(env.board.faults[0]) == 2
-    kit.find(fake_kit.Button, "heal all joints")[0]._click()
+    kit.find("Button", "heal all joints")[0].click()
     assert not env.board.faults[0]
-    kit.find(fake_kit.StringField)[0].model._type("much")
-    kit.find(fake_kit.Button, "break")[0]._click()
+    kit.find("StringField")[0].model.type("much")
+    kit.find("Button", "break")[0].click()
     kit.update()
-    (label,) = [label for label in kit.find(fake_kit.Label) if "is not a number" in label.text]
-    assert label._style["color"] == 0xFF5555FF
+    (label,) = [label for label in kit.find("Label") if "is not a number" in label.text]
+    assert label.style["color"] == 0xFF5555FF
     assert not env.board.faults[0]
 
 
-def test_env_selector_moves_table_and_colors(kit, extension, env, stage):
+def test_the_env_selector_moves_table_and_colors(kit, extension, env, stage):
     env.board.inject(2, "hip", "dead")
-    field = kit.find(fake_kit.IntField)[0].model
-    field._type(2)
+    field = kit.find("IntField")[0].model
+    field.type(2)
     kit.update()
     assert "dead" in texts(kit)
     assert color(stage, 2, "thigh") == pytest.approx(SENSOR_COLOR)
-    kit.find(fake_kit.Button, "+")[0]._click()
+    kit.find("Button", "+")[0].click()
     kit.update()
-    assert field.get_value_as_int() == 3
-    assert color(stage, 2, "thigh") == (0.5, 0.5, 0.5)
-    field._type(99)
-    assert field.get_value_as_int() == 3
-    kit.find(fake_kit.Button, "-")[0]._click()
-    assert field.get_value_as_int() == 2
+    assert field.value == 3
+    assert color(stage, 2, "thigh") == GRAY
+    field.type(99)
+    assert field.value == 3
+    kit.find("Button", "-")[0].click()
+    assert field.value == 2
 
 
-def test_check_box_switches_colors_and_links_without_color_are_named(kit, extension, env, stage):
-    box = kit.find(fake_kit.CheckBox)[0].model
-    assert box.get_value_as_bool()
+def test_the_check_box_switches_colors_and_links_without_color_are_named(kit, extension, env, stage):
+    box = kit.find("CheckBox")[0].model
+    assert box.value is True  # the setting
     env.board.inject(0, "hip", "dead")
     kit.update()
-    box._type(False)
+    box.type(False)
     kit.update()
-    assert color(stage, 0, "thigh") == (0.5, 0.5, 0.5)
+    assert color(stage, 0, "thigh") == GRAY
     assert "dead" in texts(kit)
     stage.RemovePrim("/World/envs/env_0/Robot/thigh/shape")
-    box._type(True)
+    box.type(True)
     kit.update()
     assert any(text.startswith("no colors for thigh") for text in texts(kit))
     kit.close_stage()  # another file is opened
@@ -156,36 +169,24 @@ def test_check_box_switches_colors_and_links_without_color_are_named(kit, extens
     assert any("the stage has no prim" in text for text in texts(kit))
 
 
-def test_the_table_follows_the_task(kit, extension, env, monkeypatch):
-    panel = extension._panel
-    other = SimpleNamespace(
-        spec=SimpleNamespace(id="UMC-Other-Stage1"), board=FakeBoard(links={"neck": "head"}, kinds=("rom",))
-    )
-    monkeypatch.setattr(panel, "_find", lambda: other)
+def test_the_window_follows_the_task_and_the_refresh_period_and_the_menu_hides_it(kit, extension, clock, monkeypatch):
+    board = FakeBoard(links={"neck": "head"}, kinds=("rom",))
+    other = SimpleNamespace(spec=SimpleNamespace(id="UMC-Other-Stage1"), board=board)
+    monkeypatch.setattr(extension._panel, "_find", lambda: other)
     kit.update()
     assert "neck" in texts(kit)
     assert "knee" not in texts(kit)
-    assert kit.find(fake_kit.ComboBox)[0]._items == ("rom",)
-    monkeypatch.setattr(panel, "_find", lambda: None)
+    assert kit.find("ComboBox")[0].arguments[1:] == ("rom",)
+    monkeypatch.setattr(extension._panel, "_find", lambda: None)
+    clock.step = 0.07
+    for _ in range(2):
+        kit.update()
+        assert "neck" in texts(kit)  # 0.2 s have not passed
     kit.update()
     assert texts(kit)[0] == "no task with UMC's faults is running"
-    assert kit.find(fake_kit.ComboBox) == []
-
-
-def test_looks_no_more_often_than_the_setting_says(kit, extension, monkeypatch):
-    looks = []
-    monkeypatch.setattr(extension._panel, "refresh", lambda: looks.append(None))
-    clock = iter((1000.0, 1000.1, 1000.19, 1000.21, 1000.3, 1000.45))
-    monkeypatch.setattr("umc_kit.extension.time", SimpleNamespace(monotonic=lambda: next(clock)))
-    for _ in range(6):
-        kit.update()
-    assert len(looks) == 3
-
-
-def test_window_menu_hides_and_shows_the_panel(kit, extension):
-    (item,) = kit.menus["Window"]
+    assert kit.find("ComboBox") == []
     for visible in (False, True):
-        kit.actions[item._action]()
+        kit.actions[kit.menu[0].onclick_action]()
         assert kit.window.visible == visible
 
 
@@ -200,13 +201,10 @@ def test_switching_off_leaves_nothing_behind(kit, extension, env, stage, broken)
     assert stage.Flatten().ExportToString() == untouched
     assert list(stage.GetSessionLayer().subLayerPaths) == []
     assert kit.observers == kit.actions == {}
-    assert kit.menus == {"Window": []}
-    assert fake_kit.Window._existing == []
-    kit.update()
+    assert kit.menu == Widget.windows == []
     extension.on_startup(EXT_ID)  # and on again
     kit.update()
     assert kit.window.visible
-    extension.on_shutdown()
 
 
 def test_without_umc_it_names_the_fix_and_does_no_harm(kit, monkeypatch, caplog):
@@ -222,6 +220,35 @@ def test_without_umc_it_names_the_fix_and_does_no_harm(kit, monkeypatch, caplog)
     extension = module.UmcExtension()
     extension.on_startup(EXT_ID)
     assert "./isaaclab.sh -i" in caplog.text
-    kit.update()
     extension.on_shutdown()
-    assert kit.observers == kit.menus == {}
+    assert kit.observers == kit.actions == {}
+
+
+def test_what_kit_reads_exists_and_fits_the_package(toml, extension_folder):
+    package = toml["package"]
+    for key in ("changelog", "readme", "icon", "preview_image"):
+        assert (extension_folder / package[key]).is_file(), key
+    changelog = (extension_folder / "docs/CHANGELOG.md").read_text()
+    assert re.findall(r"^## \[(.*?)\]", changelog, re.MULTILINE)[0] == package["version"] == umc.__version__
+    names = [module["name"] for module in toml["python"]["module"]]
+    assert {path.parent.name for path in extension_folder.glob("*/__init__.py")} == set(names)
+    # Kit puts the extension's folder into sys.path: a module of another's name there would hide it
+    assert [name for name in names if importlib.util.find_spec(name)] == []
+    assert list(extension_folder.glob("*.py")) == []
+
+
+def test_names_of_kit_are_in_the_table_of_the_docs_and_their_extensions_are_dependencies(toml, extension_folder):
+    text = "\n".join(path.read_text() for path in (extension_folder / "umc_kit").glob("*.py"))
+    used = set(re.findall(r"\b(?:omni|carb)(?:\.\w+)+", re.sub(r"\bui\.(?=[A-Z])", "omni.ui.", text)))
+    used = {re.sub(r"(\.[A-Z][a-z]\w*)\.\w+$", r"\1", name) for name in used}  # a member belongs to its class
+    used = {name for name in used if not any(other.startswith(f"{name}.") for other in used)}  # modules
+    docs = (extension_folder.parents[1] / "docs/kit.md").read_text()
+    table = re.findall(r"^\| `((?:carb|omni)[\w.]*)` \|([^|]*)\|([^|]*)\|$", docs, re.MULTILINE)
+    assert sorted(name for name, _, _ in table) == sorted(used | RETURNED)
+    for name, members, pages in table:
+        assert all(re.search(rf"\.{member}\b", text) for member in re.findall(r"`(\w+)`", members)), name
+        assert pages.strip()
+        assert all(page.startswith(PUBLIC_PAGES) for page in re.findall(r"<(.*?)>", pages))
+    modules = {name.rpartition(".")[0] for name in used}
+    assert {name for name in modules if not name.startswith(FROM_KERNEL)} == set(toml["dependencies"])
+    assert set(re.findall(r'SETTINGS \+ "(\w+)"', text)) == set(toml["settings"]["exts"]["umc"])

@@ -31,7 +31,7 @@ def click(physics: str, tests: str, extension: str) -> dict:
     from umc.terrains import FLAT_GROUND_CFG
 
     sys.path[:0] = [tests, extension]
-    import fake_kit
+    from fake_kit import FakeKit
     from pxr import UsdGeom
 
     torch.set_num_threads(1)
@@ -46,7 +46,7 @@ def click(physics: str, tests: str, extension: str) -> dict:
     stage = env.scene.stage
     # Isaac Lab itself does so under Kit; without it, it leaves copies of env 0 to the engine
     cloner.usd_replicate(stage, [env.scene.env_prim_paths[0]], ["/World/envs/env_{}"], [1])
-    kit = fake_kit.FakeKit({"/exts/umc/refresh_period": 0.0, "/exts/umc/color_links": True}, stage)
+    kit = FakeKit({"/exts/umc/refresh_period": 0.0, "/exts/umc/color_links": True}, stage)
     kit.install(dict.__setitem__)
     from umc_kit import UmcExtension
 
@@ -59,7 +59,7 @@ def click(physics: str, tests: str, extension: str) -> dict:
         return [list(UsdGeom.Gprim(shape).GetDisplayColorAttr().Get()[0]) for shape in shapes]
 
     def line() -> list[str]:
-        labels = [label.text for label in kit.find(fake_kit.Label)]
+        labels = [label.text for label in kit.find("Label")]
         start = labels.index(KNEE)
         return labels[start : start + 5]
 
@@ -67,13 +67,13 @@ def click(physics: str, tests: str, extension: str) -> dict:
     faults = UmcExtension()
     faults.on_startup("umc-0.1.0")
     step()
-    seen = {"title": kit.find(fake_kit.Label)[0].text, "healthy": [line(), colors()]}
-    kit.find(fake_kit.IntField)[0].model._type(1)
-    combo = kit.find(fake_kit.ComboBox)[0]
-    combo.model._choose(combo._items.index("effort"))
-    kit.find(fake_kit.StringField)[0].model._type("4")
+    seen = {"title": kit.find("Label")[0].text, "healthy": [line(), colors()]}
+    kit.find("IntField")[0].model.type(1)
+    combo = kit.find("ComboBox")[0]
+    combo.model.choose(combo.arguments.index("effort") - 1)
+    kit.find("StringField")[0].model.type("4")
     joints = mdp.fault_state(env).joint_names
-    kit.find(fake_kit.Button, "break")[joints.index("FL_calf_joint")]._click()
+    kit.find("Button", "break")[joints.index("FL_calf_joint")].click()
     step()
     seen["broken"] = [line(), colors(), mdp.fault_state(env).broken.sum(dim=1).tolist()]
     robot = env.scene["robot"]
@@ -82,10 +82,10 @@ def click(physics: str, tests: str, extension: str) -> dict:
         step(2.0 * (-1.0) ** number)
         strongest = torch.maximum(strongest, robot.actuators.applied_effort.torch[:, knee].abs())
     seen["torque"] = strongest.tolist()
-    kit.find(fake_kit.Button, "heal")[joints.index("FL_calf_joint")]._click()
+    kit.find("Button", "heal")[joints.index("FL_calf_joint")].click()
     step()
     seen["healed"] = [line(), colors()]
-    kit.find(fake_kit.Button, "break")[joints.index("FL_calf_joint")]._click()
+    kit.find("Button", "break")[joints.index("FL_calf_joint")].click()
     step()
     faults.on_shutdown()
     step()
