@@ -2,9 +2,9 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Is the container all right? Status 0 if so, otherwise 1 and one line that says what is wrong.
+# Check the container: exit status 0, or 1 and one line that says what is wrong.
 #
-#   docker/health.sh                       the environment is whole and its Python starts
+#   docker/health.sh                       the environment is complete and its Python starts
 #   docker/health.sh training [MINUTES]    a file under logs changed within that time (10)
 #   docker/health.sh port NUMBER           something on this machine answers HTTP there
 set -euo pipefail

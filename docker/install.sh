@@ -24,7 +24,7 @@ environment  UMC with Isaac Lab and its physics engines, by `./isaaclab.sh -i`: 
              ISAACLAB_PATH names
 check        imports the engines and runs three files of fast tests
 
-Without a step: all three in turn. A step that has been done before is done again in no time.
+Without a step: all three in turn. A step that is already done takes no time.
 END
 }
 

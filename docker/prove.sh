@@ -2,7 +2,7 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Builds docker/Dockerfile where no Docker and no registry is to be had, and runs the image: `docker/prove.sh -h`.
+# Builds docker/Dockerfile without Docker and without a registry, and runs the image: `docker/prove.sh -h`.
 set -euo pipefail
 
 root="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -17,7 +17,7 @@ docker/Dockerfile on that with buildah (chroot isolation: no daemon, no registry
 docker/compose.yaml would: the health check, fast tests, and a tiny training. Needs root, debootstrap, buildah, 30 GB of
 disk and a Python 3.12 on this machine. FOLDER/base is used again by the next run.
 
-SETTINGS is a folder that is laid over the bare Debian: what this machine's network asks for, such as
+SETTINGS is a folder that is copied over the bare Debian: settings of this machine's network, such as
 etc/pip.conf, etc/apt/apt.conf.d/* or usr/local/share/ca-certificates/*.crt. Nothing of it comes from the repository.
 END
 }

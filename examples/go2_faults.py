@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Faults for a robot and a task that UMC knows nothing of: Isaac Lab's own Go2 velocity task.
+"""Faults for a robot and a task that are not UMC's: Isaac Lab's own Go2 velocity task.
 
 ``./isaaclab.sh -p examples/go2_faults.py`` runs it with random actions and prints which joints break when.
 """
@@ -14,15 +14,11 @@ from pathlib import Path
 from typing import Any
 
 GO2_USD = Path(__file__).parents[1] / "tests" / "data" / "go2.usda"
-"""Unitree Go2; the file beside it says where it comes from."""
+"""Unitree Go2; the README beside it names its source."""
 
 
 def faulty_go2() -> Any:
-    """Isaac Lab's task with faults.
-
-    Returns:
-        The cfg of the environment.
-    """
+    """Return Isaac Lab's task with faults."""
     from umc import mdp
 
     cfg = stock_go2()
@@ -38,11 +34,7 @@ def faulty_go2() -> Any:
 
 
 def stock_go2() -> Any:
-    """Isaac Lab's flat Go2 task, with files that lie here in place of those that it would download.
-
-    Returns:
-        The cfg of the environment.
-    """
+    """Return Isaac Lab's flat Go2 task, with local files in place of its downloads."""
     from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
     from umc.terrains import FLAT_GROUND_CFG
 
@@ -57,16 +49,7 @@ def stock_go2() -> Any:
 
 
 def make(cfg: Any, physics: str, num_envs: int) -> Any:
-    """Makes an environment as Isaac Lab's commands do.
-
-    Args:
-        cfg: Its cfg.
-        physics: Name of the engine.
-        num_envs: Number of envs.
-
-    Returns:
-        The environment.
-    """
+    """Make an environment as Isaac Lab's commands do."""
     import umc.utils.patches
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import resolve_presets
@@ -78,16 +61,8 @@ def make(cfg: Any, physics: str, num_envs: int) -> Any:
     return ManagerBasedRLEnv(cfg)
 
 
-def tell(state: Any, known: Any) -> Any:
-    """Prints what has changed.
-
-    Args:
-        state: The environment's fault state.
-        known: Faults that were on a step ago. Shape is (E, K, J).
-
-    Returns:
-        Faults that are on now. Shape is (E, K, J).
-    """
+def print_changes(state: Any, known: Any) -> Any:
+    """Print faults that differ from ``known``; return the current ones. Both have the shape (envs, kinds, joints)."""
     for env in (known != state.live).any(dim=(1, 2)).nonzero().flatten().tolist():
         now = {
             joint: [
@@ -103,11 +78,7 @@ def tell(state: Any, known: Any) -> Any:
 
 
 def main() -> int:
-    """Runs the example.
-
-    Returns:
-        Exit code.
-    """
+    """Run the example; return the exit status."""
     parser = argparse.ArgumentParser(description="Break joints of Isaac Lab's Go2 and print which and when.")
     parser.add_argument("--steps", type=int, default=300, help="env steps")
     parser.add_argument("--num_envs", type=int, default=4, help="number of robots")
@@ -122,11 +93,11 @@ def main() -> int:
     env = make(faulty_go2(), args.physics, args.num_envs)
     env.reset()
     state = mdp.fault_state(env)
-    print(f"{args.num_envs} robots, {args.steps} steps of {env.step_dt:g} s; joints break as they are drawn:")
+    print(f"{args.num_envs} robots, {args.steps} steps of {env.step_dt:g} s; faults as they set in:")
     known = state.live.clone()
     for _ in range(args.steps):
         env.step(0.5 * torch.randn(args.num_envs, len(state.joint_names), device=env.device))
-        known = tell(state, known)
+        known = print_changes(state, known)
     return 0
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The worked examples of docs/howto_*.md: a robot, two kinds of faults and a model that UMC does not have."""
+"""The project of docs/howto_*.md, with a robot, two kinds of faults and a model of its own."""
 
 import os
 import re
@@ -33,7 +33,7 @@ WIDTHS = {"policy": 48, "joint_mask": 12, "fault_flag": 3, "critic": 64}
 
 
 def watch(physics: str) -> dict:
-    """What the example measures, in a process of its own."""
+    """Scenario of `test_its_kinds_act_on_its_robot`: the example's own measurement."""
     sys.path.insert(0, str(PROJECT))
     from my_extension.watch import watch
 
@@ -42,7 +42,7 @@ def watch(physics: str) -> dict:
 
 @pytest.fixture
 def extension(monkeypatch):
-    """The example, imported; what it registers is gone afterwards."""
+    """Import the example; undo its registrations afterwards."""
     monkeypatch.syspath_prepend(str(PROJECT))
     tables = [AGENTS, OWN_NETWORKS, KINDS, gym.registry]
     kwargs = {task: spec.kwargs for task, spec in gym.registry.items() if task.startswith("UMC-")}
@@ -70,24 +70,19 @@ def test_its_kinds_act_on_its_robot(run_engine):
 
 
 @pytest.mark.usefixtures("extension")
-def test_its_robot_is_what_its_source_says(tmp_path):
+def test_its_robot_equals_its_source(tmp_path):
     from my_extension.recipe import BUILD_CFG
     from my_extension.robot import USD
 
     assert build(BUILD_CFG, tmp_path).read_bytes() == USD.read_bytes()
     worst = compare(USD, reduced_model(BUILD_CFG))
     assert max(worst.values()) < TOLERANCE, worst
-
-
-@pytest.mark.usefixtures("extension")
-def test_its_protocol_is_one():
-    protocol = protocol_for("solo12", name=str(PROJECT / "solo12.yaml"))
-    assert len(protocol.cells) == 8
+    assert len(protocol_for("solo12", name=str(PROJECT / "solo12.yaml")).cells) == 8
 
 
 @pytest.mark.usefixtures("extension")
 @pytest.mark.parametrize("task", ["UMC-Solo12-Stage2", "UMC-A1-Stage2"])
-def test_its_agent_is_every_robots_and_masks(task):
+def test_its_agent_masks_dead_joints_of_every_robot(task):
     entry, spec = checked_agent("residual_mlp", task)
     assert spec.stage1 == "residual_mlp"
     assert checked_agent("residual_mlp", task, "skrl")[0] == entry_point("residual_mlp", "skrl")
@@ -96,10 +91,10 @@ def test_its_agent_is_every_robots_and_masks(task):
     sensors, flag = torch.randn(2, 48), -torch.ones(2, 3)
     mask = torch.zeros(2, 12)
     mask[:, 4] = 1.0
-    lies = sensors.clone()
-    lies[:, [16, 28, 40]] = torch.nan  # position, speed and last action of joint 4
+    broken = sensors.clone()
+    broken[:, [16, 28, 40]] = torch.nan  # position, speed and last action of joint 4
     actions = actor.deterministic(sensors, mask, flag)
-    assert torch.equal(actions, actor.deterministic(lies, mask, flag))
+    assert torch.equal(actions, actor.deterministic(broken, mask, flag))
     assert not torch.equal(actions, actor.deterministic(sensors, 0 * mask, flag))
     assert not torch.equal(actions, actor.deterministic(sensors, mask, -flag))
     assert critic.deterministic(torch.randn(2, 64)).shape == (2, 1)
@@ -108,7 +103,7 @@ def test_its_agent_is_every_robots_and_masks(task):
 
 
 @pytest.mark.usefixtures("extension")
-def test_the_command_of_the_page_breaks_joints_by_its_kind():
+def test_the_command_of_the_page_uses_its_kind():
     tokens = re.findall(r"'(env\.[^']*)'", (REPOSITORY / "docs" / "howto_fault.md").read_text())
     env_cfg, _ = resolve_cfgs("UMC-A1-Stage2", None, tokens)
     params = {name: value for name, value in env_cfg.events.faults.params.items() if name != "asset_cfg"}
@@ -123,7 +118,7 @@ def test_names_that_are_taken_are_refused(extension):
     with pytest.raises(UmcError, match="a network named 'mlp' already"):
         register_agent(AgentSpec("mine", network="mlp", purpose=""), "somewhere:ELSE")
     assert "mine" not in AGENTS
-    register_agent(AGENTS["residual_mlp"], OWN_NETWORKS["residual_mlp"])  # again is no mistake
+    register_agent(AGENTS["residual_mlp"], OWN_NETWORKS["residual_mlp"])  # the same one again is fine
 
 
 @pytest.mark.engine

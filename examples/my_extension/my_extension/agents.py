@@ -10,12 +10,12 @@ ROBOT_AGENTS = RobotAgents(
     robot="solo12",
     articulation=SOLO12_CFG,
     joint_names=SOLO12_JOINTS,
-    actor_joint_start=12,  # velocity, angular velocity, gravity and command come first
+    actor_joint_start=12,  # after velocity, angular velocity, gravity and command
     critic_joint_start=12,
     init_std=0.5,  # of the action noise [-], as A1
 )
 
 
 def __getattr__(name: str) -> UmcPpoRunnerCfg:
-    """Makes the cfg that an entry point names, e.g. ``my_extension.agents:mlp_stage2``."""
+    """Return the cfg that an entry point names, e.g. ``my_extension.agents:mlp_stage2``."""
     return ROBOT_AGENTS.cfg(name)

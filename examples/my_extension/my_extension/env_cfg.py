@@ -16,10 +16,10 @@ from umc.tasks.quadruped import (
 from .robot import LEGS, SOLO12_CFG
 
 FEET = tuple(f"{leg}_LOWER_LEG" for leg in LEGS)
-"""The bodies that carry the feet, as reports name them."""
+"""Bodies of the feet, as reports name them."""
 
 STANDING_HEIGHT = 0.24
-"""Height of the base that the height term asks for [m], as Solo8's."""
+"""Target of the height term [m], as Solo8's."""
 
 FAULTS = {
     "severity": {"rom": 0.3, "effort": 0.75, "velocity": 5.0},  # [-], [N*m], [rad/s]: the paper's for Solo8
@@ -38,7 +38,7 @@ class CommandsCfg:
 
 @configclass
 class EventsCfg(QuadrupedEventsCfg):
-    """The fault terms come with the base class; friction [-] and payload [kg] are the robot's own."""
+    """Events with the robot's own friction [-] and payload [kg]; the fault terms come with the base class."""
 
     friction = friction_event(0.75, 1.125)
     trunk_mass = payload_event(0.16, 0.48, TRUNK)

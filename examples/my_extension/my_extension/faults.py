@@ -14,17 +14,17 @@ from umc.faults.kinds import POSITION, JointKind, Onset, Reading, SensorKind, re
 
 @register_kind
 class Coarse(SensorKind):
-    """The encoder has lost lines of its disc: the position reads in steps as large as the severity."""
+    """The encoder has lost resolution: the position reads in steps as large as the severity."""
 
     name = "coarse"
     unit = "[rad]"
     default = None  # a severity has to be given
-    smallest = 0.0  # and lies above 0
-    quantities = (POSITION,)  # speed and last action are not its business
+    smallest = 0.0  # excluded
+    quantities = (POSITION,)  # speed and last action stay right
 
     @override
     def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
-        step = torch.where(reading.on, reading.severity, 1.0)  # sound joints have no severity to divide by
+        step = torch.where(reading.on, reading.severity, 1.0)  # healthy joints have no severity to divide by
         return torch.where(reading.on, (signal / step).round() * step, signal)
 
 

@@ -17,17 +17,7 @@ from umc.tasks.ppo import Network
 
 
 class ResidualMlp(MaskedCore):
-    """Blanks what dead joints report, appends the fault flag, then adds `num_layers` times to a hidden state.
-
-    Args:
-        layout: Columns of the flat observation.
-        output: "action" for one number for each joint, "value" for one number.
-        width: Width of the hidden state.
-        num_layers: Layers between the first and the last.
-        masked: Whether dead joints are blanked.
-        flagged: Whether the fault flag is appended.
-        mask_value: What dead joints read.
-    """
+    """Set dead joints to ``mask_value``, append the fault flag, then add ``num_layers`` layers to a hidden state."""
 
     def __init__(
         self,
@@ -57,17 +47,10 @@ class ResidualMlp(MaskedCore):
 
 
 class ResidualMlpModel(MaskedModel):
-    """The same for rsl_rl and skrl: normalisation, action noise and export come from MaskedModel.
-
-    Args:
-        arguments: Observations, groups, set and number of outputs, as rsl_rl gives them.
-        width: Width of the hidden state.
-        num_layers: Layers between the first and the last.
-        options: All others, see MaskedModel.
-    """
+    """The network for rsl_rl and skrl: normalisation, action noise and export come from MaskedModel."""
 
     def __init__(self, *arguments: Any, width: int = 128, num_layers: int = 3, **options: Any) -> None:
-        # fields of every rsl_rl model cfg that this one has no use for
+        # fields of every rsl_rl model cfg that this model does not use
         for unused in ("hidden_dims", "activation"):
             options.pop(unused, None)
         core_cfg = {"width": width, "num_layers": num_layers}
@@ -76,7 +59,7 @@ class ResidualMlpModel(MaskedModel):
 
 @configclass
 class ResidualMlpCfg(UmcModelCfg):
-    """Its fields are what the command line can change: ``agent.actor.width=256``."""
+    """Fields that the command line can change: ``agent.actor.width=256``."""
 
     class_name: str = "my_extension.model:ResidualMlpModel"
     """The model class."""
@@ -89,4 +72,4 @@ class ResidualMlpCfg(UmcModelCfg):
 
 
 RESIDUAL_MLP = Network(ResidualMlpCfg)
-"""What agents of this network are made of; the actor reads joint mask and fault flag."""
+"""Model cfgs of agents with this network; the actor reads joint mask and fault flag."""

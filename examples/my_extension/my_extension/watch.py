@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do the faults act? ``python -m my_extension.watch`` breaks every joint of some Solo12 and measures them."""
+"""Measure whether the faults act: ``python -m my_extension.watch`` breaks every joint of some Solo12."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import sys
 
 KINDS = ("ratchet", "coarse", "effort")
-"""What the robots have, one each; the next one stays healthy."""
+"""Faults of the robots, one each; one more robot is healthy."""
 
 STEP = 0.2
 """Severity of ``coarse`` [rad]."""
@@ -18,22 +18,14 @@ TORQUE = 0.75
 """Severity of ``effort`` [N*m]."""
 
 ONSET = 10
-"""Env step at which all of it sets in."""
+"""Env step at which the faults set in."""
 
 FIRST_JOINT = 12
 """Column of the first joint's position in the observation."""
 
 
 def watch(physics: str = "ovphysx", steps: int = 60) -> dict[str, list[float]]:
-    """Lets four robots act at random: three are broken, the last one is healthy.
-
-    Args:
-        physics: Name of the engine.
-        steps: Env steps.
-
-    Returns:
-        For each quantity what the broken and the healthy robot showed from the onset on.
-    """
+    """Measure under random actions what three broken robots and a healthy one do: (broken, healthy) by quantity."""
     import torch
     import umc.utils.patches
     from isaaclab.envs import ManagerBasedRLEnv
@@ -47,7 +39,7 @@ def watch(physics: str = "ovphysx", steps: int = 60) -> dict[str, list[float]]:
     torch.manual_seed(0)
     cfg = resolve_presets(Solo12Stage2EnvCfg(), [physics])
     cfg.scene.num_envs = len(KINDS) + 1
-    cfg.terminations.trunk_contact = None  # who falls stays on the ground
+    cfg.terminations.trunk_contact = None  # fallen robots stay on the ground
     cfg.events.faults.params |= {
         "scenario": [*KINDS, 8],  # assigned to the envs in turn; 8 is healthy
         "severity": {"coarse": STEP, "effort": TORQUE},
@@ -69,7 +61,7 @@ def watch(physics: str = "ovphysx", steps: int = 60) -> dict[str, list[float]]:
         live = state.of(kind)
         assert bool(live.on[number].all()), f"not every joint has {kind}"
 
-    at_onset, healthy = ONSET - 1, len(KINDS)  # entry i holds what step i + 1 left behind
+    at_onset, healthy = ONSET - 1, len(KINDS)  # entry i is the state after step i + 1
     later = torch.stack(positions)[ONSET:] - positions[at_onset]
     steps_read = torch.stack(readings)[ONSET:] / STEP
     torque = torch.stack(torques)[ONSET:].abs()
@@ -82,11 +74,7 @@ def watch(physics: str = "ovphysx", steps: int = 60) -> dict[str, list[float]]:
 
 
 def main() -> int:
-    """Prints what was measured.
-
-    Returns:
-        Exit code.
-    """
+    """Print the measurements; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--physics", default="ovphysx", choices=("newton_mjwarp", "ovphysx"), help="engine")
     args = parser.parse_args()
