@@ -28,7 +28,7 @@ import onnxruntime
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from umc.models import BodyTransformer, JointLayout, MaskedMlp, MaskedTransformer
+from umc.models import BodyTransformer, BodyTransformerCfg, JointLayout, MaskedMlp, MaskedTransformer, TransformerCfg
 from umc.models.blocks import EncoderBlock
 from umc.robots import A1_CFG, A1_JOINTS
 from umc.robots.graph import joint_neighbours
@@ -92,9 +92,9 @@ def make_networks(public: Path | None) -> dict[str, nn.Module]:
     """Make the contenders by name; the public one only where its clone is given."""
     layout = a1_layout()
     networks: dict[str, nn.Module] = {
-        "masked transformer": MaskedTransformer(layout, **SIZES),
-        "masked transformer, body attention": MaskedTransformer(layout, attention="body", **SIZES),
-        "BodyTransformer of the same sizes": BodyTransformer(layout, **SIZES),
+        "masked transformer": MaskedTransformer(layout, TransformerCfg(**SIZES)),
+        "masked transformer, body attention": MaskedTransformer(layout, TransformerCfg(attention="body", **SIZES)),
+        "BodyTransformer of the same sizes": BodyTransformer(layout, BodyTransformerCfg(**SIZES)),
         REFERENCE: TorchEncoderNetwork(layout),
         "masked MLP": MaskedMlp(layout),
     }

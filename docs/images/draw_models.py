@@ -14,7 +14,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import FancyBboxPatch
-from umc.models import BodyTransformer, JointLayout, MaskedTransformer
+from umc.models import BodyTransformer, JointLayout, MaskedTransformer, TransformerCfg
 from umc.robots import A1_CFG, A1_JOINTS
 from umc.robots.graph import joint_neighbours
 
@@ -109,7 +109,7 @@ def main() -> None:
     draw_network(figure.add_subplot(grid[0, :]))
     panels = {
         'attention "full"': readable(MaskedTransformer(layout), masked=True),
-        'attention "body"': readable(MaskedTransformer(layout, attention="body"), masked=True),
+        'attention "body"': readable(MaskedTransformer(layout, TransformerCfg(attention="body")), masked=True),
         "BodyTransformer (knows no mask)": readable(BodyTransformer(layout), masked=False),
     }
     for column, (title, matrix) in enumerate(panels.items()):

@@ -6,17 +6,23 @@ from __future__ import annotations
 
 import pytest
 import torch
-from umc.models import BodyTransformer, MaskedTransformer, attention, transformer
-from umc.models.attention import ShortRowAttention, attention_weights, self_attention
+from umc.models import MaskedTransformer, TransformerCfg, blocks, transformer
+from umc.models.attention import ShortRowAttention
+from umc.models.blocks import EncoderBlock
 
 B, T, WIDTH, HEADS = 3, 5, 8, 2
 
 
-def operands(dtype=torch.float64):
+def block_and_tokens(dtype=torch.float64):
     torch.manual_seed(0)
-    x = torch.randn(B, T, WIDTH, dtype=dtype, requires_grad=True)
-    shapes = (3 * WIDTH, WIDTH), (3 * WIDTH,), (WIDTH, WIDTH), (WIDTH,)
-    return [x, *(torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes)]
+    block = EncoderBlock(WIDTH, HEADS, WIDTH).to(dtype)
+    for parameter in block.parameters():
+        torch.nn.init.normal_(parameter)
+    return block, torch.randn(B, T, WIDTH, dtype=dtype, requires_grad=True)
+
+
+def projections(block):
+    return [block.qkv.weight, block.qkv.bias, block.out.weight, block.out.bias]
 
 
 def biases(dtype=torch.float64):
@@ -29,25 +35,36 @@ def biases(dtype=torch.float64):
 
 @pytest.mark.parametrize("name", biases())
 def test_gradients_are_those_of_finite_differences(name):
-    assert torch.autograd.gradcheck(lambda *inputs: ShortRowAttention.apply(*inputs, biases()[name], HEADS), operands())
+    block, x = block_and_tokens()
+    assert torch.autograd.gradcheck(
+        lambda x, *weights: ShortRowAttention.apply(x, biases()[name], HEADS, *weights), [x, *projections(block)]
+    )
 
 
 @pytest.mark.parametrize("name", biases())
 def test_outputs_and_gradients_are_those_of_torchs_own_attention(name, monkeypatch):
+    block, x = block_and_tokens()
     results = []
     for short_rows in (True, False):
-        monkeypatch.setattr(attention, "is_eager_cpu", lambda _, short_rows=short_rows: short_rows)
-        inputs = operands()
-        mixed = self_attention(*inputs, biases()[name], HEADS)
+        monkeypatch.setattr(blocks, "is_eager_cpu", lambda _, short_rows=short_rows: short_rows)
+        mixed = block.attend(x, biases()[name])
         assert (type(mixed.grad_fn).__name__ == "ShortRowAttentionBackward") == short_rows
-        results.append([mixed, *torch.autograd.grad(mixed.sin().sum(), inputs)])
+        results.append([mixed, *torch.autograd.grad(mixed.sin().sum(), [x, *projections(block)])])
     for ours, torchs in zip(*results, strict=True):
         torch.testing.assert_close(ours, torchs, atol=1e-12, rtol=1e-12)
 
 
-def test_scores_as_large_as_they_get_do_not_overflow():
-    x, *weights = operands(torch.float32)
-    mixed = self_attention(1e4 * x, *weights, None, HEADS)
+@pytest.mark.parametrize("name", biases())
+def test_attention_weights_are_those_that_are_used(name):
+    block, x = block_and_tokens()
+    values = (x @ block.qkv.weight[2 * WIDTH :].T + block.qkv.bias[2 * WIDTH :]).view(B, T, HEADS, -1)
+    mixed = torch.einsum("bhij,bjhd->bihd", block.attention(x, biases()[name]), values).reshape(B * T, WIDTH)
+    torch.testing.assert_close(block.out(mixed), block.attend(x, biases()[name]), atol=1e-12, rtol=1e-12)
+
+
+def test_large_scores_do_not_overflow():
+    block, x = block_and_tokens(torch.float32)
+    mixed = block.attend(1e4 * x)
     mixed.sum().backward()
     assert torch.isfinite(mixed).all()
     assert torch.isfinite(x.grad).all()
@@ -57,11 +74,11 @@ def test_scores_as_large_as_they_get_do_not_overflow():
 def test_a_batch_cut_into_parts_gives_the_same_actions_and_gradients(masked, a1_layout, monkeypatch):
     monkeypatch.setattr(transformer, "ROWS_PER_THREAD", 3)
     rows = 3 * torch.get_num_threads()
-    network = MaskedTransformer(a1_layout, num_layers=1, masked=masked, flagged=masked)
+    network = MaskedTransformer(a1_layout, TransformerCfg(num_layers=1, masked=masked, flagged=masked))
     torch.manual_seed(0)
-    obs, mask, flag = torch.randn(2 * rows + 1, 48), (torch.rand(2 * rows + 1, 12) < 0.3).float(), None
-    told = torch.where(mask[:, :1] > 0.0, 1.0, -1.0).expand(-1, 3)  # not the same in all rows
-    inputs = (obs, mask, told) if masked else (obs, None, flag)
+    obs, mask = torch.randn(2 * rows + 1, 48), (torch.rand(2 * rows + 1, 12) < 0.3).float()
+    flag = torch.where(mask[:, :1] > 0.0, 1.0, -1.0).expand(-1, 3)  # not the same in all rows
+    inputs = (obs, mask, flag) if masked else (obs, None, None)
     sizes = []
     network.context.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
     results = []
@@ -76,32 +93,21 @@ def test_a_batch_cut_into_parts_gives_the_same_actions_and_gradients(masked, a1_
 
 
 def test_lower_precision_leaves_the_work_to_torch():
-    x, *weights = operands(torch.float32)
+    block, x = block_and_tokens(torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
-        assert not attention.is_eager_cpu(x)
-        assert self_attention(x, *weights, None, HEADS).dtype == torch.bfloat16
-    assert attention.is_eager_cpu(x)
+        assert block.attend(x).dtype == torch.bfloat16
+    assert block.attend(x).dtype == torch.float32
 
 
 def test_torch_compile_takes_the_network_in_one_graph(a1_layout):
-    network = MaskedTransformer(a1_layout, num_layers=1, attention="body")
+    network = MaskedTransformer(a1_layout, TransformerCfg(num_layers=1, attention="body"))
     inputs = torch.randn(4, 48), torch.zeros(4, 12), torch.ones(4, 3)
     compiled = torch.compile(network, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(*inputs), network(*inputs), atol=1e-6, rtol=0.0)
 
 
-@pytest.mark.parametrize("name", biases())
-def test_attention_weights_are_those_that_self_attention_uses(name):
-    x, qkv_weight, qkv_offset, out_weight, out_offset = operands()
-    shares = attention_weights(x, qkv_weight, qkv_offset, biases()[name], HEADS)
-    values = (x @ qkv_weight[2 * WIDTH :].T + qkv_offset[2 * WIDTH :]).view(B, T, HEADS, -1)
-    mixed = torch.einsum("bhij,bjhd->bihd", shares, values).reshape(B * T, WIDTH) @ out_weight.T + out_offset
-    told = self_attention(x, qkv_weight, qkv_offset, out_weight, out_offset, biases()[name], HEADS)
-    torch.testing.assert_close(mixed, told, atol=1e-12, rtol=1e-12)
-
-
-def test_nobody_reads_a_dead_joint_and_asking_changes_no_action(a1_layout, monkeypatch):
-    network = MaskedTransformer(a1_layout, num_layers=3)
+def test_no_query_reads_a_dead_joint_and_asking_for_weights_changes_no_action(a1_layout, monkeypatch):
+    network = MaskedTransformer(a1_layout, TransformerCfg(num_layers=3))
     obs, mask, flag = torch.randn(2, 48), torch.zeros(2, 12), torch.ones(2, 3)
     mask[0, 4] = 1.0
     actions = network(obs, mask, flag)
@@ -110,15 +116,5 @@ def test_nobody_reads_a_dead_joint_and_asking_changes_no_action(a1_layout, monke
     torch.testing.assert_close(maps.sum(-1), torch.ones(3, 2, 2, 13))
     assert (maps[:, 0, :, :, 4] == 0).all()
     assert (maps[:, 1] > 0).all()
+    monkeypatch.setattr(transformer.EncoderBlock, "attention", None)  # acting computes no weights
     assert torch.equal(network(obs, mask, flag), actions)
-    monkeypatch.setattr(transformer.EncoderBlock, "attention", None)  # acting asks for nothing
-    assert torch.equal(network(obs, mask, flag), actions)
-
-
-def test_along_the_joint_graph_only_neighbours_are_read(a1_layout):
-    maps = BodyTransformer(a1_layout, num_layers=2, attention="body_mix").attention(torch.randn(1, 48))
-    readable = torch.eye(13, dtype=torch.bool)
-    for token, near in enumerate(a1_layout.neighbours):
-        readable[token, list(near)] = True
-    assert torch.equal(maps[0, 0, 0] > 0, readable)
-    assert (maps[1] > 0).all()

@@ -23,9 +23,7 @@ def test_a1_split_gives_each_joint_its_position_velocity_and_last_action():
 
 
 def test_base_columns_may_lie_on_both_sides_of_the_joints():
-    layout = JointLayout.term_major(["a", "b"], obs_dim=10, joint_start=3)
-    assert layout.base_columns == (0, 1, 2, 9)
-    assert layout.base_dim == 4
+    assert JointLayout.term_major(["a", "b"], obs_dim=10, joint_start=3).base_columns == (0, 1, 2, 9)
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,16 @@ from __future__ import annotations
 import onnxruntime
 import pytest
 import torch
-from umc.models import BodyTransformer, MaskedMlp, MaskedTransformer
+from umc.models import BodyTransformer, BodyTransformerCfg, MaskedMlp, MaskedTransformer, TransformerCfg
 
 J, D = 12, 48
 INPUTS = ["policy", "joint_mask", "fault_flag"]
 NETWORKS = {
     "mlp": MaskedMlp,
     "full": MaskedTransformer,
-    "body": lambda layout: MaskedTransformer(layout, attention="body", num_layers=2),
-    "body_mix": lambda layout: MaskedTransformer(layout, attention="body_mix", num_layers=2),
-    "body_transformer": lambda layout: BodyTransformer(layout, num_layers=2),
+    "body": lambda layout: MaskedTransformer(layout, TransformerCfg(attention="body", num_layers=2)),
+    "body_mix": lambda layout: MaskedTransformer(layout, TransformerCfg(attention="body_mix", num_layers=2)),
+    "body_transformer": lambda layout: BodyTransformer(layout, BodyTransformerCfg(num_layers=2)),
 }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dummy_training as dummy
 import pytest
 import torch
-from umc.models import MaskedMlp, MaskedTransformer
+from umc.models import MaskedMlp, MaskedTransformer, MlpCfg, TransformerCfg
 from umc.models.layout import JointLayout
 from umc.rl import transfer
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, write_checkpoint
@@ -17,9 +17,9 @@ from umc.utils.errors import UmcError
 JOINTS = ["left_hip", "left_knee", "right_hip", "right_knee"]
 LAYOUT = JointLayout.term_major(JOINTS, 5 + 3 * len(JOINTS), 5)
 NETWORKS = {
-    "mlp": lambda **options: MaskedMlp(LAYOUT, hidden_dims=[32, 32], **options),
+    "mlp": lambda **options: MaskedMlp(LAYOUT, MlpCfg(hidden_dims=[32, 32], **options)),
     "transformer": lambda **options: MaskedTransformer(
-        LAYOUT, embed_dim=16, feedforward_dim=32, num_layers=1, **options
+        LAYOUT, TransformerCfg(embed_dim=16, feedforward_dim=32, num_layers=1, **options)
     ),
 }
 

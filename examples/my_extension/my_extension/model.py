@@ -4,35 +4,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from isaaclab.utils import configclass
 from torch import Tensor, nn
 from umc.models import JointLayout
-from umc.models.core import MaskedCore
+from umc.models.core import CoreCfg, MaskedCore
 from umc.models.layout import FAULT_FLAG_WIDTH
 from umc.rl.model_cfg import UmcModelCfg
 from umc.rl.models import MaskedModel
 from umc.tasks.ppo import Network
 
 
+@dataclass(frozen=True)
+class ResidualMlpCoreCfg(CoreCfg):
+    """Options of the network."""
+
+    width: int = 128
+    """Width of the hidden state."""
+    num_layers: int = 3
+    """Layers between the first and the last."""
+
+
 class ResidualMlp(MaskedCore):
     """Set dead joints to ``mask_value``, append the fault flag, then add ``num_layers`` layers to a hidden state."""
 
-    def __init__(
-        self,
-        layout: JointLayout,
-        output: str = "action",
-        width: int = 128,
-        num_layers: int = 3,
-        masked: bool = True,
-        flagged: bool = True,
-        mask_value: float = 0.0,
-    ) -> None:
-        super().__init__(layout, output, masked, flagged, mask_value)
-        self.first = nn.Linear(layout.obs_dim + FAULT_FLAG_WIDTH * int(flagged), width)
-        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(num_layers))
-        self.last = nn.Linear(width, self.num_outputs)
+    cfg_class = ResidualMlpCoreCfg
+
+    def __init__(self, layout: JointLayout, cfg: ResidualMlpCoreCfg) -> None:
+        super().__init__(layout, cfg)
+        self.first = nn.Linear(layout.obs_dim + FAULT_FLAG_WIDTH * int(cfg.flagged), cfg.width)
+        self.layers = nn.ModuleList(nn.Linear(cfg.width, cfg.width) for _ in range(cfg.num_layers))
+        self.last = nn.Linear(cfg.width, self.num_outputs)
 
     def forward(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
         """Compute actions (B, J) or values (B, 1); see MaskedCore.forward."""
@@ -49,12 +52,7 @@ class ResidualMlp(MaskedCore):
 class ResidualMlpModel(MaskedModel):
     """The network for rsl_rl and skrl: normalisation, action noise and export come from MaskedModel."""
 
-    def __init__(self, *arguments: Any, width: int = 128, num_layers: int = 3, **options: Any) -> None:
-        # fields of every rsl_rl model cfg that this model does not use
-        for unused in ("hidden_dims", "activation"):
-            options.pop(unused, None)
-        core_cfg = {"width": width, "num_layers": num_layers}
-        super().__init__(*arguments, core_class=ResidualMlp, core_cfg=core_cfg, **options)
+    core_class = ResidualMlp
 
 
 @configclass

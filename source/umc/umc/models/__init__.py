@@ -2,10 +2,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Networks in pure torch: no simulator, no RL library."""
 
-from umc.models.body_transformer import BodyTransformer
 from umc.models.layout import JointColumns, JointLayout
-from umc.models.mlp import MaskedMlp
+from umc.models.mlp import MaskedMlp, MlpCfg
 from umc.models.normalization import MaskedNormalization
-from umc.models.transformer import MaskedTransformer
+from umc.models.transformer import BodyTransformer, BodyTransformerCfg, MaskedTransformer, TransformerCfg
 
-__all__ = ["BodyTransformer", "JointColumns", "JointLayout", "MaskedMlp", "MaskedNormalization", "MaskedTransformer"]
+__all__ = [
+    "BodyTransformer",
+    "BodyTransformerCfg",
+    "JointColumns",
+    "JointLayout",
+    "MaskedMlp",
+    "MaskedNormalization",
+    "MaskedTransformer",
+    "MlpCfg",
+    "TransformerCfg",
+]

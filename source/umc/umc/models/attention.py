@@ -1,90 +1,14 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Self-attention over a dozen tokens: torch's own on GPUs and in exports, one made for short rows on CPUs."""
+"""Self-attention over a dozen tokens on a CPU, where torch's own is slow for such short rows."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-
-
-def self_attention(
-    x: Tensor,
-    qkv_weight: Tensor,
-    qkv_offset: Tensor,
-    out_weight: Tensor,
-    out_offset: Tensor,
-    bias: Tensor | None,
-    num_heads: int,
-) -> Tensor:
-    """Project tokens to queries, keys and values, mix the values, and project the mix.
-
-    Args:
-        x: Tokens (B, T, D).
-        qkv_weight: Projection (3 D, D) to queries, keys and values.
-        qkv_offset: Its bias (3 D).
-        out_weight: Projection (D, D) of the mixed values.
-        out_offset: Its bias (D).
-        bias: Added to the scores, broadcastable to (B, heads, T, T); every query needs a key that is not -inf.
-        num_heads: Attention heads, a divisor of D.
-
-    Returns:
-        Rows (B T, D), no view of anything.
-    """
-    if not torch.jit.is_scripting():  # pyright: ignore[reportPrivateImportUsage]
-        return _eager(x, qkv_weight, qkv_offset, out_weight, out_offset, bias, num_heads)
-    return _torchs_own(x, qkv_weight, qkv_offset, out_weight, out_offset, bias, num_heads)
-
-
-def attention_weights(x: Tensor, qkv_weight: Tensor, qkv_offset: Tensor, bias: Tensor | None, num_heads: int) -> Tensor:
-    """Compute the shares (B, heads, T, T) that self_attention mixes: row reads column, a row adds up to 1.
-
-    Arguments as of self_attention.
-    """
-    batch, tokens, width = x.shape
-    q, k, _ = F.linear(x, qkv_weight, qkv_offset).view(batch, tokens, 3, num_heads, width // num_heads).unbind(2)
-    scores = q.transpose(1, 2) @ k.permute(0, 2, 3, 1) * (width // num_heads) ** -0.5
-    return (scores if bias is None else scores + bias).softmax(-1)
-
-
-def _torchs_own(
-    x: Tensor,
-    qkv_weight: Tensor,
-    qkv_offset: Tensor,
-    out_weight: Tensor,
-    out_offset: Tensor,
-    bias: Tensor | None,
-    num_heads: int,
-) -> Tensor:
-    """self_attention through torch's fused attention."""
-    batch, tokens, width = x.shape
-    # unbind along dim 2, since its backward writes (B, T, 3, heads, head_dim) at once: indexing fills three zero
-    # tensors first, and unbinding a permuted tensor copies once more.
-    qkv = F.linear(x, qkv_weight, qkv_offset).view(batch, tokens, 3, num_heads, width // num_heads)
-    q, k, v = qkv.unbind(2)
-    mixed = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), attn_mask=bias)
-    return F.linear(mixed.transpose(1, 2).reshape(batch * tokens, width), out_weight, out_offset)
-
-
-@torch.jit.unused
-def _eager(
-    x: Tensor,
-    qkv_weight: Tensor,
-    qkv_offset: Tensor,
-    out_weight: Tensor,
-    out_offset: Tensor,
-    bias: Tensor | None,
-    num_heads: int,
-) -> Tensor:
-    """self_attention outside TorchScript, which knows no autograd functions."""
-    if not is_eager_cpu(x):
-        return _torchs_own(x, qkv_weight, qkv_offset, out_weight, out_offset, bias, num_heads)
-    rows = ShortRowAttention.apply(x, qkv_weight, qkv_offset, out_weight, out_offset, bias, num_heads)
-    return cast(Tensor, rows)
 
 
 def is_eager_cpu(x: Tensor) -> bool:
@@ -99,7 +23,7 @@ def is_eager_cpu(x: Tensor) -> bool:
 
 
 class ShortRowAttention(torch.autograd.Function):
-    """self_attention for rows that are shorter than a vector register.
+    """Project tokens to queries, keys and values, mix the values, project the mix; for short rows.
 
     torch's softmax and its fused attention handle one row of scores after the other, which for 13 tokens takes longer
     than the matrix products. Here whole batches go through each elementwise step, the gradients of the three
@@ -108,17 +32,13 @@ class ShortRowAttention(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        x: Tensor,
-        qkv_weight: Tensor,
-        qkv_offset: Tensor,
-        out_weight: Tensor,
-        out_offset: Tensor,
-        bias: Tensor | None,
-        num_heads: int,
-    ) -> Tensor:
-        """Compute rows (B T, D); see self_attention."""
+    def forward(ctx: Any, x: Tensor, bias: Tensor | None, num_heads: int, *projections: Tensor) -> Tensor:
+        """Compute rows (B T, D) from tokens (B, T, D); see :meth:`umc.models.blocks.EncoderBlock.attend`.
+
+        The projections are weight (3 D, D) and offset (3 D) of queries, keys and values, then weight (D, D) and offset
+        (D) of the mix.
+        """
+        qkv_weight, qkv_offset, out_weight, out_offset = projections
         batch, tokens, width = x.shape
         scale = (width // num_heads) ** -0.5
         flat = x.reshape(-1, width)
@@ -143,7 +63,7 @@ class ShortRowAttention(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Compute the gradients of x, the weights and their offsets."""
+        """Compute the gradients of the tokens and the projections."""
         x, factors, out_weight, q, k, v, shares = ctx.saved_tensors
         heads, width = shares.shape[0], x.shape[2]
         mixed = _per_head(x.new_empty(x.shape), shares, v)
@@ -171,7 +91,7 @@ class ShortRowAttention(torch.autograd.Function):
             d_x = torch.mm(d, factor) if d_x is None else d_x.addmm_(d, factor)
         assert d_x is not None
         d_weight, d_offset = (_scaled_queries(d, ctx.scale) for d in (d_weight, d_offset))
-        return d_x.view_as(x), d_weight, d_offset, d_out_weight, d_out_offset, None, None
+        return d_x.view_as(x), None, None, d_weight, d_offset, d_out_weight, d_out_offset
 
 
 def _scaled_queries(packed: Tensor, scale: float) -> Tensor:

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from umc.models.attention import attention_weights, self_attention
+from umc.models.attention import ShortRowAttention, is_eager_cpu
 from umc.utils.errors import UmcError
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -60,11 +63,8 @@ class PerTokenHead(nn.Module):
 class EncoderBlock(nn.Module):
     """Post-norm transformer block, the same function as nn.TransformerEncoderLayer without dropout.
 
-    Args:
-        embed_dim: Width of a token, a multiple of num_heads.
-        num_heads: Attention heads.
-        feedforward_dim: Hidden width of the feed-forward network.
-        activation: Activation of the feed-forward network, a key of ACTIVATIONS.
+    An attention bias is added to the scores and broadcastable to (B, heads, T, T); every query needs a key whose bias
+    is not -inf.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, feedforward_dim: int, activation: str = "relu") -> None:
@@ -85,19 +85,44 @@ class EncoderBlock(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Map tokens (B, T, embed_dim) to the same shape.
-
-        The bias is added to the attention scores and broadcastable to (B, heads, T, T).
-        """
+        """Map tokens (B, T, embed_dim) to the same shape, with an attention bias."""
         # Rows of one matrix, since in-place steps on views of one would copy in the backward pass.
         rows = x.flatten(0, 1)
-        mixed = self_attention(x, self.qkv.weight, self.qkv.bias, self.out.weight, self.out.bias, bias, self.num_heads)
-        rows = self.norm1(_add(mixed, rows))
+        rows = self.norm1(_add(self.attend(x, bias), rows))
         return self.norm2(_add(self.linear2(self.activation(self.linear1(rows))), rows)).view_as(x)
 
+    def attend(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        """Compute the self-attention of tokens (B, T, embed_dim): rows (B T, embed_dim), no view of anything."""
+        if not torch.jit.is_scripting():  # pyright: ignore[reportPrivateImportUsage]
+            return self._attend_eagerly(x, bias)
+        return self._attend_fused(x, bias)
+
     def attention(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Return who reads whom in forward(x, bias): shares (B, heads, T, T), see attention_weights."""
-        return attention_weights(x, self.qkv.weight, self.qkv.bias, bias, self.num_heads)
+        """Return the attention weights of forward(x, bias), (B, heads, T, T): row reads column, a row sums to 1."""
+        q, k, _ = self._queries_keys_values(x)
+        scores = q @ k.transpose(2, 3) * self.head_dim**-0.5
+        return (scores if bias is None else scores + bias).softmax(-1)
+
+    def _queries_keys_values(self, x: Tensor) -> list[Tensor]:
+        """Project tokens to three (B, heads, T, head_dim)."""
+        # unbind along dim 2, since its backward writes (B, T, 3, heads, head_dim) at once: indexing fills three zero
+        # tensors first, and unbinding a permuted tensor copies once more.
+        qkv = self.qkv(x).view(x.shape[0], x.shape[1], 3, self.num_heads, self.head_dim)
+        return [part.transpose(1, 2) for part in qkv.unbind(2)]
+
+    def _attend_fused(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """Compute attend through torch's fused attention."""
+        q, k, v = self._queries_keys_values(x)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        return self.out(mixed.transpose(1, 2).reshape(x.shape[0] * x.shape[1], x.shape[2]))
+
+    @torch.jit.unused
+    def _attend_eagerly(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """Compute attend outside TorchScript, which knows no autograd functions."""
+        if not is_eager_cpu(x):
+            return self._attend_fused(x, bias)
+        projections = self.qkv.weight, self.qkv.bias, self.out.weight, self.out.bias
+        return cast(Tensor, ShortRowAttention.apply(x, bias, self.num_heads, *projections))
 
 
 def _add(update: Tensor, rows: Tensor) -> Tensor:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
@@ -14,29 +16,38 @@ OUTPUTS = ("action", "value")
 """What a network can give: one action for each joint, or one value."""
 
 
+@dataclass(frozen=True)
+class CoreCfg:
+    """Options of every network."""
+
+    output: str = "action"
+    """One of OUTPUTS."""
+    masked: bool = True
+    """Whether masked joints are blanked; else the joint mask is unused."""
+    flagged: bool = True
+    """Whether the network reads the fault flag; else it is unused."""
+    mask_value: float = 0.0
+    """What masked joints read (paper: 0)."""
+
+
 class MaskedCore(nn.Module):
-    """A network of (observation, joint mask, fault flag): checks them and blanks masked joints.
+    """A network of (observation, joint mask, fault flag): checks them and blanks masked joints."""
 
-    Args:
-        layout: Columns of the flat observation.
-        output: "action" for one number for each joint, "value" for one number.
-        masked: Whether masked joints are blanked; else the joint mask is unused.
-        flagged: Whether the network reads the fault flag; else it is unused.
-        mask_value: What masked joints read (paper: 0).
-    """
+    cfg_class = CoreCfg
+    """Class of the network's options."""
 
-    def __init__(self, layout: JointLayout, output: str, masked: bool, flagged: bool, mask_value: float) -> None:
+    def __init__(self, layout: JointLayout, cfg: CoreCfg) -> None:
         super().__init__()
-        if output not in OUTPUTS:
-            raise UmcError(f"unknown output {output!r}, choose one of: {', '.join(OUTPUTS)}")
+        if cfg.output not in OUTPUTS:
+            raise UmcError(f"unknown output {cfg.output!r}, choose one of: {', '.join(OUTPUTS)}")
         self.layout = layout
-        self.output = output
-        self.masked = masked
-        self.flagged = flagged
-        self.mask_value = float(mask_value)
+        self.output = cfg.output
+        self.masked = cfg.masked
+        self.flagged = cfg.flagged
+        self.mask_value = float(cfg.mask_value)
         self.columns = JointColumns(layout)
-        self.context_dim = layout.base_dim + FAULT_FLAG_WIDTH * int(flagged)
-        self.num_outputs = layout.num_joints if output == "action" else 1
+        self.context_dim = layout.base_dim + FAULT_FLAG_WIDTH * int(cfg.flagged)
+        self.num_outputs = layout.num_joints if cfg.output == "action" else 1
 
     def forward(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
         """Compute actions (B, J) or values (B, 1).
@@ -58,7 +69,6 @@ class MaskedCore(nn.Module):
 
     @torch.jit.unused
     def _check_shapes(self, obs: Tensor, joint_mask: Tensor | None, fault_flag: Tensor | None) -> None:
-        """Compare each input that the network reads with the layout."""
         expected: list[tuple[str, Tensor | None, int]] = [("observation", obs, self.layout.obs_dim)]
         if self.masked:
             expected.append(("joint_mask", joint_mask, self.layout.num_joints))

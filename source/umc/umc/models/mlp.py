@@ -5,47 +5,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from torch import Tensor, nn
 
 from umc.models.blocks import make_activation
-from umc.models.core import MaskedCore
+from umc.models.core import CoreCfg, MaskedCore
 from umc.models.layout import FAULT_FLAG_WIDTH, JointLayout
 from umc.utils.errors import UmcError
 
-HIDDEN_DIMS = (256, 512, 256, 256)
-"""The paper's hidden widths (table "Detailed Parameters of the Actor Model")."""
+
+@dataclass(frozen=True)
+class MlpCfg(CoreCfg):
+    """Options of a masked MLP."""
+
+    hidden_dims: Sequence[int] = (256, 512, 256, 256)
+    """Hidden widths (paper, table "Detailed Parameters of the Actor Model")."""
+    activation: str = "elu"
+    """Activation after each hidden layer."""
 
 
 class MaskedMlp(MaskedCore):
     """Blanks what masked joints report, appends the fault flag, and maps all to actions or a value.
 
     On A1 (48 observations and the flag) the actor has the paper's 345,100 parameters.
-
-    Args:
-        layout, output, masked, flagged, mask_value: As of MaskedCore.
-        hidden_dims: Hidden widths.
-        activation: Activation after each hidden layer.
     """
 
-    def __init__(
-        self,
-        layout: JointLayout,
-        output: str = "action",
-        hidden_dims: Sequence[int] = HIDDEN_DIMS,
-        activation: str = "elu",
-        masked: bool = True,
-        flagged: bool = True,
-        mask_value: float = 0.0,
-    ) -> None:
-        super().__init__(layout, output, masked, flagged, mask_value)
+    cfg_class = MlpCfg
+
+    def __init__(self, layout: JointLayout, cfg: MlpCfg = MlpCfg()) -> None:
+        super().__init__(layout, cfg)
+        hidden_dims = cfg.hidden_dims
         if not hidden_dims or min(hidden_dims) < 1:
             raise UmcError(f"hidden_dims must be a list of positive widths, not {list(hidden_dims)}")
-        widths = [layout.obs_dim + FAULT_FLAG_WIDTH * int(flagged), *hidden_dims]
+        widths = [layout.obs_dim + FAULT_FLAG_WIDTH * int(cfg.flagged), *hidden_dims]
         layers: list[nn.Module] = []
         for width, following in pairwise(widths):
-            layers += [nn.Linear(width, following), make_activation(activation)]
+            layers += [nn.Linear(width, following), make_activation(cfg.activation)]
         layers.append(nn.Linear(widths[-1], self.num_outputs))
         self.layers = nn.Sequential(*layers)
 

@@ -1,17 +1,18 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's masked transformer, for actor and critic."""
+"""The paper's masked transformer, and the BodyTransformer as one more setting of it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from umc.models.attention import is_eager_cpu
-from umc.models.blocks import EncoderBlock, PerTokenHead, PerTokenLinear
-from umc.models.core import MaskedCore
+from umc.models.blocks import EncoderBlock, PerTokenHead, PerTokenLinear, make_activation
+from umc.models.core import CoreCfg, MaskedCore
 from umc.models.layout import JOINT_FEATURES, JointLayout
 from umc.utils.errors import UmcError
 
@@ -30,51 +31,48 @@ HEAD_STD = 0.01
 (Andrychowicz et al. 2021, "What Matters for On-Policy Deep Actor-Critic Methods", section 3.2)."""
 
 
+@dataclass(frozen=True)
+class TransformerCfg(CoreCfg):
+    """Options of a masked transformer; the defaults are the paper's sizes."""
+
+    embed_dim: int = 120
+    """Width of a token."""
+    num_heads: int = 2
+    """Attention heads, a divisor of embed_dim."""
+    feedforward_dim: int = 128
+    """Hidden width of the feed-forward networks."""
+    num_layers: int = 4
+    """Encoder blocks."""
+    activation: str = "relu"
+    """Activation of the feed-forward networks."""
+    attention: str = "full"
+    """One of ATTENTIONS; all but "full" need a layout with the joint graph."""
+
+
 class MaskedTransformer(MaskedCore):
     """Joint tokens and one context token through post-norm encoder blocks; keys of masked joints are masked.
 
     The context token carries the fault flag and all base observations, and it is never masked: every query has a key
-    that is not masked. On A1 the actor has 368,804 parameters (the paper prints 366,164).
-
-    Args:
-        layout, masked, flagged, mask_value: As of MaskedCore; the layout needs the joint graph where the attention
-        does.
-        output: "action" for one number for each joint, "value" for the mean of one number for each token.
-        embed_dim: Width of a token (paper: 120).
-        num_heads: Attention heads (paper: 2).
-        feedforward_dim: Hidden width of the feed-forward networks (paper: 128).
-        num_layers: Encoder blocks (paper: 4).
-        activation: Activation of the feed-forward networks.
-        attention: One of ATTENTIONS. Along the joint graph a joint reads itself, its neighbours and the context token
-            (so the flag reaches joints whose neighbours are masked), the context token itself and the base's
-            neighbours.
+    that is not masked. Along the joint graph a joint reads itself, its neighbours and the context token (so the flag
+    reaches joints whose neighbours are masked), the context token itself and the base's neighbours. A value is the
+    mean of one number for each token. On A1 the actor has 368,804 parameters (the paper prints 366,164).
     """
+
+    cfg_class = TransformerCfg
 
     reads_context = True
     """Whether every joint reads the context token, next to the base or not."""
 
-    def __init__(
-        self,
-        layout: JointLayout,
-        output: str = "action",
-        embed_dim: int = 120,
-        num_heads: int = 2,
-        feedforward_dim: int = 128,
-        num_layers: int = 4,
-        activation: str = "relu",
-        attention: str = "full",
-        masked: bool = True,
-        flagged: bool = True,
-        mask_value: float = 0.0,
-    ) -> None:
-        super().__init__(layout, output, masked, flagged, mask_value)
+    def __init__(self, layout: JointLayout, cfg: TransformerCfg = TransformerCfg()) -> None:
+        super().__init__(layout, cfg)
+        attention, embed_dim = cfg.attention, cfg.embed_dim
         if attention not in ATTENTIONS:
             raise UmcError(f"unknown attention {attention!r}, choose one of: {', '.join(ATTENTIONS)}")
         if attention != "full" and not layout.neighbours:
             raise UmcError(
                 f"attention {attention!r} needs the joint graph: give neighbours, see umc.robots.graph.joint_neighbours"
             )
-        if min(embed_dim, feedforward_dim, num_layers) < 1:
+        if min(embed_dim, cfg.feedforward_dim, cfg.num_layers) < 1:
             raise UmcError("embed_dim, feedforward_dim and num_layers must be at least 1")
         if self.context_dim == 0:
             raise UmcError("the context token is empty: the observation needs a base column or the fault flag")
@@ -83,11 +81,13 @@ class MaskedTransformer(MaskedCore):
         self.context = nn.Linear(self.context_dim, embed_dim)
         self.positions = nn.Parameter(POSITION_STD * torch.randn(num_tokens, embed_dim))
         self.blocks = nn.ModuleList(
-            EncoderBlock(embed_dim, num_heads, feedforward_dim, activation) for _ in range(num_layers)
+            EncoderBlock(embed_dim, cfg.num_heads, cfg.feedforward_dim, cfg.activation) for _ in range(cfg.num_layers)
         )
-        self.head = PerTokenHead(layout.num_joints if output == "action" else num_tokens, embed_dim, HEAD_STD)
+        self.head = PerTokenHead(layout.num_joints if cfg.output == "action" else num_tokens, embed_dim, HEAD_STD)
         self.output_activation: nn.Module = nn.Identity()
-        self.along_graph = [attention == "body" or (attention == "body_mix" and i % 2 == 0) for i in range(num_layers)]
+        self.along_graph = [
+            attention == "body" or (attention == "body_mix" and i % 2 == 0) for i in range(cfg.num_layers)
+        ]
         self.graph_bias: Tensor
         graph_bias = _graph_bias(layout, self.reads_context) if any(self.along_graph) else torch.zeros(0)
         self.register_buffer("graph_bias", graph_bias, persistent=False)
@@ -166,6 +166,49 @@ class MaskedTransformer(MaskedCore):
         if self.graph_bias.shape[0] == 0:
             return bias
         return self.graph_bias if bias is None else bias + self.graph_bias
+
+
+@dataclass(frozen=True)
+class BodyTransformerCfg(TransformerCfg):
+    """Options of a BodyTransformer; the defaults are the public A1 configuration's."""
+
+    masked: bool = False
+    flagged: bool = False
+    embed_dim: int = 64
+    num_layers: int = 8
+    attention: str = "body"
+    """"body" (published as BoT-Hard) or "body_mix" (BoT-Mix: masked and unmasked blocks alternate)."""
+    output_activation: str | None = "tanh"
+    """Activation over the mean action; None for none. A value has none."""
+
+
+class BodyTransformer(MaskedTransformer):
+    """The baseline of Sferrazza et al. 2024 (arXiv 2408.06316): same functions, tokens in another order.
+
+    It reads no faults: no joint is blanked, no key is masked, no flag is read. A token reads itself and its
+    neighbours in the joint graph only, the base's token too. Robots other than A1 have the same layout: the base's
+    token carries all columns that belong to no joint.
+    """
+
+    cfg_class = BodyTransformerCfg
+    reads_context = False
+
+    def __init__(self, layout: JointLayout, cfg: BodyTransformerCfg = BodyTransformerCfg()) -> None:
+        if cfg.attention == "full":
+            raise UmcError("a BodyTransformer reads along the joint graph: choose attention body or body_mix")
+        super().__init__(layout, cfg)
+        if cfg.output == "action" and cfg.output_activation is not None:
+            self.output_activation = make_activation(cfg.output_activation)
+        bound = cfg.embed_dim**-0.5  # as nn.Linear, which the public tokenizers and detokenizers are
+        nn.init.uniform_(self.head.weight, -bound, bound)
+        nn.init.uniform_(self.head.bias, -bound, bound)
+        # the rest as the public Transformer.init_weights
+        nn.init.normal_(self.positions, std=POSITION_STD)
+        for block in self.blocks:
+            assert isinstance(block, EncoderBlock)
+            for linear in (block.out, block.linear1, block.linear2):
+                nn.init.normal_(linear.weight, std=POSITION_STD)
+                nn.init.zeros_(linear.bias)
 
 
 def _graph_bias(layout: JointLayout, reads_context: bool) -> Tensor:

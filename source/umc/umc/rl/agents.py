@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """All agents as data: network, stages it is trained in, and changes of the environment.
 
-Each robot has all of them (:func:`umc.tasks.registration.register_task`), whichever RL library trains it.
+Each robot has all of them (:func:`umc.tasks.registration.register_robot`), whichever RL library trains it.
 """
 
 from __future__ import annotations

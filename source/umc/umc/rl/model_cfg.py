@@ -7,6 +7,8 @@ from dataclasses import MISSING
 from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlMLPModelCfg
 
+from umc.models import BodyTransformerCfg, MlpCfg, TransformerCfg
+
 
 @configclass
 class UmcModelCfg(RslRlMLPModelCfg):
@@ -34,12 +36,11 @@ class UmcMlpModelCfg(UmcModelCfg):
     """The masked MLP (umc.models.MaskedMlp)."""
 
     class_name: str = "umc.rl.models:MaskedMlpModel"
-    """The model class."""
 
-    hidden_dims: list[int] = [256, 512, 256, 256]
+    hidden_dims: list[int] = list(MlpCfg.hidden_dims)
     """Hidden widths. Defaults to the paper's."""
 
-    activation: str = "elu"
+    activation: str = MlpCfg.activation
     """Activation after each hidden layer."""
 
 
@@ -48,27 +49,26 @@ class UmcTransformerModelCfg(UmcModelCfg):
     """The masked transformer (umc.models.MaskedTransformer); its defaults are the paper's."""
 
     class_name: str = "umc.rl.models:MaskedTransformerModel"
-    """The model class."""
 
     hidden_dims: list[int] = []
     """Stays empty: a transformer has none."""
 
-    activation: str = "relu"
+    activation: str = TransformerCfg.activation
     """Activation of the feed-forward networks."""
 
-    embed_dim: int = 120
+    embed_dim: int = TransformerCfg.embed_dim
     """Width of a token."""
 
-    num_heads: int = 2
+    num_heads: int = TransformerCfg.num_heads
     """Attention heads, a divisor of embed_dim."""
 
-    feedforward_dim: int = 128
+    feedforward_dim: int = TransformerCfg.feedforward_dim
     """Hidden width of the feed-forward networks."""
 
-    num_layers: int = 4
+    num_layers: int = TransformerCfg.num_layers
     """Encoder blocks."""
 
-    attention: str = "full"
+    attention: str = TransformerCfg.attention
     """Who reads whom: "full" (every living token), "body" (neighbours in the joint graph and the context token) or
     "body_mix" (the two in turns, "body" first)."""
 
@@ -85,16 +85,11 @@ class UmcBodyTransformerModelCfg(UmcTransformerModelCfg):
     """
 
     class_name: str = "umc.rl.models:BodyTransformerModel"
-    """The model class."""
+    embed_dim: int = BodyTransformerCfg.embed_dim
+    num_layers: int = BodyTransformerCfg.num_layers
 
-    embed_dim: int = 64
-    """Width of a token."""
-
-    num_layers: int = 8
-    """Encoder blocks."""
-
-    attention: str = "body"
+    attention: str = BodyTransformerCfg.attention
     """Who reads whom: "body" (neighbours in the joint graph) or "body_mix" (every other block reads all tokens)."""
 
-    output_activation: str | None = "tanh"
+    output_activation: str | None = BodyTransformerCfg.output_activation
     """Activation over the mean action; None for none. A critic has none."""

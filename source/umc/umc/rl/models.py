@@ -18,7 +18,7 @@ from tensordict import TensorDict
 from torch import Tensor, nn
 
 from umc.models import BodyTransformer, JointLayout, MaskedMlp, MaskedNormalization, MaskedTransformer
-from umc.models.core import MaskedCore
+from umc.models.core import CoreCfg, MaskedCore
 from umc.models.layout import FAULT_FLAG_WIDTH
 from umc.utils.errors import UmcError
 
@@ -31,7 +31,7 @@ EXPORT_OUTPUTS = ("actions",)
 
 @dataclasses.dataclass(frozen=True)
 class ModelOptions:
-    """Options of every model; Isaac Lab passes unset fields as ``{}``."""
+    """Options of every model beside those of its network; Isaac Lab passes unset fields as ``{}``."""
 
     joint_names: Sequence[str] = ()
     """Joint names in the order of observations, actions and masks."""
@@ -44,8 +44,6 @@ class ModelOptions:
     sensors only. Mask and flag are never normalised."""
     distribution_cfg: dict[str, Any] | None = None
     """rsl_rl's config of the action distribution; None makes a value network."""
-    mask_value: float = 0.0
-    """What masked joints read."""
     mask_group: str = "joint_mask"
     """Observation group with the joint mask."""
     flag_group: str = "fault_flag"
@@ -62,51 +60,35 @@ class MaskedModel(MLPModel):
     of the set are the observation, in their order. A set without these groups (the critic's) makes a network
     without mask and flag.
 
-    Attributes:
-        core: The network, a pure torch module.
-        layout: Columns of the flat observation.
-
     Args:
         obs: Observations of the env.
         obs_groups: Observation groups of each set.
         obs_set: The model's set, "actor" or "critic".
         output_dim: Number of actions, or 1 for a value.
-        core_class: Class of the network.
-        core_cfg: Options of the network.
-        fault_aware: Whether the network takes mask and flag at all; else it gets neither, whatever the set holds.
-        **options: Fields of ModelOptions.
+        **options: Fields of ModelOptions and of the network's cfg class.
 
     Raises:
         UmcError: When the config does not fit the env.
     """
 
-    core: MaskedCore
+    core_class: type[MaskedCore]
+    """Class of the network."""
 
     def __init__(
-        self,
-        obs: TensorDict,
-        obs_groups: dict[str, list[str]],
-        obs_set: str,
-        output_dim: int,
-        *,
-        core_class: type[MaskedCore],
-        core_cfg: Mapping[str, Any],
-        fault_aware: bool = True,
-        **options: Any,
+        self, obs: TensorDict, obs_groups: dict[str, list[str]], obs_set: str, output_dim: int, **options: Any
     ) -> None:
         # not MLPModel's, which would build the network that this class replaces
         nn.Module.__init__(self)
+        core_cfg = self._take_core_cfg(options)
         cfg = ModelOptions(**options)
         if not cfg.joint_names or not isinstance(cfg.joint_start, int):
             raise UmcError(f"the {obs_set} model needs joint_names and joint_start: set both in the agent config")
-        if not fault_aware and cfg.mask_value != 0.0:
-            raise UmcError("a network without joint mask masks nothing: leave mask_value at 0.0")
         self.obs_groups, _ = self._get_obs_dim(obs, obs_groups, obs_set)
         self.sensor_groups = [group for group in self.obs_groups if group not in (cfg.mask_group, cfg.flag_group)]
         if not self.sensor_groups:
             raise UmcError(f"obs_groups[{obs_set!r}] holds no observation beside {self.obs_groups}: add one")
-        self.mask_group = cfg.mask_group if fault_aware and cfg.mask_group in self.obs_groups else None
-        self.flag_group = cfg.flag_group if fault_aware and cfg.flag_group in self.obs_groups else None
+        self.mask_group = cfg.mask_group if core_cfg.masked and cfg.mask_group in self.obs_groups else None
+        self.flag_group = cfg.flag_group if core_cfg.flagged and cfg.flag_group in self.obs_groups else None
         self.obs_dim = sum(obs[group].shape[-1] for group in self.sensor_groups)
         self.layout = JointLayout.term_major(cfg.joint_names, self.obs_dim, cfg.joint_start, cfg.neighbours)
         self._check_width(obs, self.mask_group, self.layout.num_joints)
@@ -114,11 +96,26 @@ class MaskedModel(MLPModel):
         self.distribution = self._make_distribution(cfg.distribution_cfg, output_dim)
         self.obs_normalization = cfg.obs_normalization
         self.obs_normalizer = MaskedNormalization(self.obs_dim) if cfg.obs_normalization else nn.Identity()
-        core_options: dict[str, Any] = {"output": "value" if self.distribution is None else "action", **core_cfg}
-        if fault_aware:
-            core_options |= {"masked": self.mask_group is not None, "flagged": self.flag_group is not None}
-            core_options["mask_value"] = cfg.mask_value
-        self.core = core_class(self.layout, **core_options)
+        core_cfg = dataclasses.replace(
+            core_cfg,
+            output="value" if self.distribution is None else "action",
+            masked=self.mask_group is not None,
+            flagged=self.flag_group is not None,
+        )
+        self.core = self.core_class(self.layout, core_cfg)
+
+    def _take_core_cfg(self, options: dict[str, Any]) -> CoreCfg:
+        """Move the network's own options out of the model's."""
+        cfg_class = self.core_class.cfg_class
+        names = [field.name for field in dataclasses.fields(cfg_class)]
+        for unused in ("hidden_dims", "activation"):  # fields of every rsl_rl model cfg
+            if unused not in names and options.pop(unused, None):
+                own = [name for name in names if name not in CoreCfg.__dataclass_fields__]
+                raise UmcError(f"a {self.core_class.__name__} has no {unused}: set {', '.join(own)} instead")
+        core_cfg = cfg_class(**{name: options.pop(name) for name in names if name in options})
+        if not core_cfg.masked and core_cfg.mask_value != 0.0:
+            raise UmcError("a network without joint mask masks nothing: leave mask_value at 0.0")
+        return core_cfg
 
     def _make_distribution(self, cfg: dict[str, Any] | None, output_dim: int) -> Distribution | None:
         if cfg is None:
@@ -201,11 +198,11 @@ class MaskedModel(MLPModel):
         return super().load_state_dict(state_dict, strict, assign)
 
     def as_jit(self) -> nn.Module:
-        """Return a copy that torch.jit.script takes, see ExportedPolicy."""
+        """Return a copy that torch.jit.script takes."""
         return ExportedPolicy(self)
 
     def as_onnx(self, verbose: bool = False) -> nn.Module:
-        """Return a copy that torch.onnx.export takes, see ExportedPolicy."""
+        """Return a copy that torch.onnx.export takes."""
         return ExportedPolicy(self)
 
     def _core_output(self, sensors: Tensor, joint_mask: Tensor | None, fault_flag: Tensor | None) -> Tensor:
@@ -223,51 +220,29 @@ class MaskedModel(MLPModel):
 
     @staticmethod
     def _check_width(obs: TensorDict, group: str | None, width: int) -> None:
-        """Refuse an observation group of another width."""
         if group is not None and obs[group].shape[-1] != width:
             raise UmcError(f"observation group {group!r} is {obs[group].shape[-1]} wide, the model needs {width}")
 
 
-TRANSFORMER_OPTIONS = ("embed_dim", "num_heads", "feedforward_dim", "num_layers", "activation", "attention")
+class MaskedMlpModel(MaskedModel):
+    """The masked MLP for rsl_rl."""
+
+    core_class = MaskedMlp
 
 
 class MaskedTransformerModel(MaskedModel):
-    """The masked transformer for rsl_rl; options of umc.models.MaskedTransformer and of ModelOptions."""
+    """The masked transformer for rsl_rl."""
 
-    def __init__(self, *arguments: Any, hidden_dims: Sequence[int] = (), **options: Any) -> None:
-        _refuse_hidden_dims(hidden_dims)
-        core_cfg = _take(options, TRANSFORMER_OPTIONS)
-        super().__init__(*arguments, core_class=MaskedTransformer, core_cfg=core_cfg, **options)
+    core_class = MaskedTransformer
 
 
 class BodyTransformerModel(MaskedModel):
-    """BodyTransformer for rsl_rl; options of umc.models.BodyTransformer and of ModelOptions.
+    """BodyTransformer for rsl_rl.
 
     It reads neither mask nor flag: their groups may be in the set, so that a task needs no other groups for it.
     """
 
-    def __init__(self, *arguments: Any, hidden_dims: Sequence[int] = (), **options: Any) -> None:
-        _refuse_hidden_dims(hidden_dims)
-        core_cfg = _take(options, (*TRANSFORMER_OPTIONS, "output_activation"))
-        super().__init__(*arguments, core_class=BodyTransformer, core_cfg=core_cfg, fault_aware=False, **options)
-
-
-class MaskedMlpModel(MaskedModel):
-    """The masked MLP for rsl_rl; options of umc.models.MaskedMlp and of ModelOptions."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        core_cfg = _take(options, ("hidden_dims", "activation"))
-        super().__init__(*arguments, core_class=MaskedMlp, core_cfg=core_cfg, **options)
-
-
-def _take(options: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Move the network's own options out of a model's."""
-    return {name: options.pop(name) for name in names if name in options}
-
-
-def _refuse_hidden_dims(hidden_dims: Sequence[int]) -> None:
-    if hidden_dims:
-        raise UmcError("a transformer has no hidden_dims: set embed_dim, feedforward_dim and num_layers instead")
+    core_class = BodyTransformer
 
 
 class ExportedPolicy(nn.Module):
