@@ -62,7 +62,7 @@ def stock_task(robot: str) -> Any:
     from isaaclab_tasks.contrib.velocity.config.a1.flat_env_cfg import UnitreeA1FlatEnvCfg
     from isaaclab_tasks.core.velocity.config.g1.flat_env_cfg import G1FlatEnvCfg
     from isaaclab_tasks.core.velocity.config.h1.flat_env_cfg import H1FlatEnvCfg
-    from umc.tasks.solo8.env_cfg import BODIES_THAT_MUST_NOT_TOUCH
+    from umc.tasks.solo8 import BODIES_THAT_MUST_NOT_TOUCH
 
     cfgs = {"A1": UnitreeA1FlatEnvCfg, "Solo8": UnitreeA1FlatEnvCfg, "G1": G1FlatEnvCfg, "H1": H1FlatEnvCfg}
     cfg: Any = cfgs[robot]()

@@ -203,7 +203,7 @@ def make_env(physics: str, num_envs: int, device: str) -> ManagerBasedRLEnv:
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import resolve_presets
     from umc import mdp
-    from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+    from umc.tasks.a1 import A1Stage2EnvCfg
     from umc.terrains import FLAT_GROUND_CFG
 
     cfg: Any = resolve_presets(A1Stage2EnvCfg(), [physics, "flat"])

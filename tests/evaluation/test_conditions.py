@@ -104,7 +104,7 @@ def test_what_the_robots_meet_in_an_evaluation(run_engine, tmp_path):
 
 
 def test_the_ground_under_a_robot_depends_on_its_setting_and_member_only():
-    from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+    from umc.tasks.a1 import A1Stage2EnvCfg
 
     protocol = protocol_for("a1")
     grounds = []
@@ -131,7 +131,7 @@ def test_the_ground_under_a_robot_depends_on_its_setting_and_member_only():
 
 
 def test_flat_ground_stays_flat_and_too_many_terrain_seeds_are_refused():
-    from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+    from umc.tasks.a1 import A1Stage2EnvCfg
 
     protocol = protocol_for("a1")
     cfg = A1Stage2EnvCfg()

@@ -27,7 +27,7 @@ def click(physics: str, tests: str, extension: str) -> dict:
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import resolve_presets
     from umc import mdp
-    from umc.tasks.a1.env_cfg import A1Stage1EnvCfg
+    from umc.tasks.a1 import A1Stage1EnvCfg
     from umc.terrains import FLAT_GROUND_CFG
 
     sys.path[:0] = [tests, extension]

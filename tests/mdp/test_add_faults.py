@@ -17,7 +17,7 @@ from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatE
 from isaaclab_tasks.utils import preset, resolve_presets, resolve_task_config
 from umc import mdp
 from umc.faults import FaultsCfg
-from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+from umc.tasks.a1 import A1Stage2EnvCfg
 from umc.training.task_cfg import HYDRA_QUIET
 from umc.utils.errors import UmcError
 

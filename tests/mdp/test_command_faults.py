@@ -28,7 +28,7 @@ def commands_that_fail(physics: str) -> dict:
     from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
     from isaaclab_tasks.utils import resolve_presets
     from umc import mdp
-    from umc.tasks.a1.env_cfg import A1Stage1EnvCfg
+    from umc.tasks.a1 import A1Stage1EnvCfg
     from umc.terrains import FLAT_GROUND_CFG
 
     torch.set_num_threads(1)

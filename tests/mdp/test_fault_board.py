@@ -26,7 +26,7 @@ def walk(physics: str, ledger: str) -> dict:
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import resolve_presets
     from umc import mdp
-    from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+    from umc.tasks.a1 import A1Stage2EnvCfg
     from umc.terrains import FLAT_GROUND_CFG
     from umc.utils.errors import UmcError
 

@@ -21,7 +21,7 @@ def run_with_faults(physics: str, ledger: str, replay: str | None, actions: int,
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import resolve_presets
     from umc import mdp
-    from umc.tasks.a1.env_cfg import A1Stage2EnvCfg
+    from umc.tasks.a1 import A1Stage2EnvCfg
     from umc.terrains import FLAT_GROUND_CFG
 
     torch.set_num_threads(1)

@@ -56,7 +56,7 @@ def what_sensors_say(physics: str) -> dict:
     from isaaclab_tasks.utils import resolve_presets
     from umc import mdp
     from umc.faults.kinds import NOISE_RATE
-    from umc.tasks.a1.env_cfg import A1Stage1EnvCfg
+    from umc.tasks.a1 import A1Stage1EnvCfg
     from umc.terrains import FLAT_GROUND_CFG
 
     torch.set_num_threads(1)

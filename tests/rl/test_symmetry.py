@@ -3,20 +3,21 @@
 """Samples in the mirror: which joint becomes which, what the groups become, and what cannot be mirrored."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
+from dummy_robot import ROBOTS, DummyRobotEnv, build_runner
+from rsl_rl.extensions import Symmetry
 from tensordict import TensorDict
 from umc.mdp import phase_clock
-from umc.rl.symmetry import Mirror
-from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
+from umc.rl.symmetry import Mirror, mirror_of
+from umc.robots import A1_JOINTS, G1_JOINTS
 from umc.robots.mirror import mirrored_joints
 from umc.utils.errors import UmcError
 
 TURNED = {"A1": 4, "G1": 6, "H1": 4, "Solo8": 0}
 """Joints about the forward or vertical axis."""
-
-ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS, "H1": H1_JOINTS, "Solo8": SOLO8_JOINTS}
 
 
 def groups(joints: int) -> dict[str, list[tuple[str, int]]]:
@@ -98,3 +99,69 @@ def test_the_clock_of_a_gait_is_half_a_period_later_in_the_mirror():
     now, later = phase_clock(env, period=0.8)  # 40 steps
     mirror = Mirror({"policy": [("clock", 2)]}, list(G1_JOINTS))
     torch.testing.assert_close(mirror.observations(TensorDict({"policy": now[None]}, [1]))["policy"][0], later)
+
+
+def mirrored_run(folder, mirror, mask="mask", iterations=1, mirror_loss=0.0):
+    """A1's MLP after some iterations on the dummy env with a task's terms, and the sizes of its mini-batches."""
+    terms = groups(len(A1_JOINTS)) | {"joint_mask": [(mask, len(A1_JOINTS))]}
+    env: Any = DummyRobotEnv("A1")
+    env.unwrapped, env.scene = env, {"robot": SimpleNamespace(joint_names=A1_JOINTS)}
+    del terms["live_faults"]
+    env.observation_manager = SimpleNamespace(
+        active_terms={group: [name for name, _ in names] for group, names in terms.items()},
+        group_obs_term_dim={group: [(width,) for _, width in names] for group, names in terms.items()},
+    )
+
+    def change(cfg):
+        cfg.mirror, cfg.mirror_loss = mirror, mirror_loss
+
+    runner = build_runner(folder, "mlp", env=env, change=change)
+    batches = []
+    runner.alg.get_policy().core.register_forward_hook(
+        lambda module, inputs, output: batches.append(len(output)) if torch.is_grad_enabled() else None
+    )
+    runner.train(iterations)
+    return runner, batches
+
+
+def asymmetry(runner):
+    """Mean squared difference between the action in the mirror and the mirrored action."""
+    mirror, seen = mirror_of(runner.env), runner.env.get_observations()
+    policy = runner.alg.get_policy()
+    with torch.no_grad():
+        return (policy(mirror.observations(seen)) - mirror.actions(policy(seen))).square().mean().item()
+
+
+def test_the_mirror_loss_makes_a_policy_symmetric(tmp_path):
+    without, _ = mirrored_run(tmp_path / "without", mirror=True, iterations=10)
+    with_it, _ = mirrored_run(tmp_path / "with", mirror=True, iterations=10, mirror_loss=10.0)
+    assert asymmetry(with_it) < 0.5 * asymmetry(without)
+
+
+def test_the_mirror_loss_in_one_pass_is_rsl_rls_own(tmp_path, monkeypatch):
+    once, passes = mirrored_run(tmp_path / "once", mirror=True, iterations=3, mirror_loss=2.0)
+    monkeypatch.setattr("umc.rl.runner.OnePassSymmetry", Symmetry)
+    own, more = mirrored_run(tmp_path / "own", mirror=True, iterations=3, mirror_loss=2.0)
+    assert 2 * len(passes) == len(more)
+    pairs = zip(once.alg.get_policy().parameters(), own.alg.get_policy().parameters(), strict=True)
+    assert all(torch.allclose(weight, other, atol=1e-5) for weight, other in pairs)
+
+
+def test_mirror_learns_from_every_sample_twice(tmp_path):
+    plain, once = mirrored_run(tmp_path / "plain", mirror=False)
+    mirrored, twice = mirrored_run(tmp_path / "mirrored", mirror=True)
+    assert max(twice) == 2 * max(once)
+    weights, others = plain.alg.get_policy().state_dict(), mirrored.alg.get_policy().state_dict()
+    assert any(not torch.equal(weight, others[name]) for name, weight in weights.items())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"mirror_loss": -1.0}, r"agent\.mirror_loss is -1\.0; it has to be 0 or more"),
+        ({"mask": "height_scan"}, "observation height_scan of width 12"),
+    ],
+)
+def test_what_cannot_be_mirrored_is_refused_before_learning(tmp_path, options, words):
+    with pytest.raises(UmcError, match=words):
+        mirrored_run(tmp_path, mirror=True, **options)

@@ -4,11 +4,15 @@
 
 from typing import Any
 
+import dummy_training as dummy
 import torch
 import umc.tasks  # noqa: F401 - registers the ids
+from isaaclab.utils import to_dict
+from isaaclab_rl.rsl_rl.utils import handle_deprecated_rsl_rl_cfg
 from isaaclab_tasks.utils import load_cfg_from_registry
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
+from umc.rl.agents import AGENTS
 from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
 from umc.utils.naming import entry_point
 
@@ -54,3 +58,16 @@ def mean_action(runner, **groups):
     obs = runner.env.get_observations().clone().update(groups)
     with torch.inference_mode():
         return runner.alg.get_policy()(obs)
+
+
+def build_runner(folder, agent, robot="A1", env=None, change=lambda _cfg: None, torch_seed=7):
+    """A runner of an agent's last stage on the dummy env; ``change`` may alter the agent cfg."""
+    spec = AGENTS[agent]
+    cfg = agent_cfg(robot, agent, spec.stages[-1])
+    cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs = 4, 1
+    change(cfg)
+    learns = to_dict(handle_deprecated_rsl_rl_cfg(cfg, "5.5.1"))
+    says = {"robot": robot.lower(), "model": spec.network, "joint_names": list(ROBOTS[robot])}
+    runner = dummy.build(folder, env or DummyRobotEnv(robot), learns, torch_seed=torch_seed, **says)
+    del runner.env_counters["fault_episode"]
+    return runner

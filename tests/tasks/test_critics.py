@@ -3,14 +3,10 @@
 """Privileged critics, which observe faults, and MLPs that learn the values of any actor, on a dummy environment."""
 
 from types import SimpleNamespace
-from typing import Any
 
-import dummy_training as dummy
 import pytest
 import torch
-from dummy_robot import DummyRobotEnv, agent_cfg, mean_action
-from isaaclab.utils import to_dict
-from isaaclab_rl.rsl_rl.utils import handle_deprecated_rsl_rl_cfg
+from dummy_robot import DummyRobotEnv, agent_cfg, build_runner, mean_action
 from umc.models import MaskedMlp
 from umc.rl.agents import AGENTS
 from umc.rl.critics import add_privileged_faults, use_mlp_critic, widen_critic
@@ -20,23 +16,20 @@ from umc.robots import A1_JOINTS
 from umc.utils.errors import UmcError
 
 
-def privileged_runner(folder, agent, sees_faults, iterations=0, **resets):
+def privileged_runner(folder, agent, sees_faults, **resets):
     """A runner whose critic observes 2 kinds of faults, every second of which is present."""
-    cfg = handle_deprecated_rsl_rl_cfg(agent_cfg("A1", agent, 2), "5.5.1")
-    cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.critic_sees_faults = 4, 1, sees_faults
-    env_cfg: Any = SimpleNamespace(observations=SimpleNamespace())
-    add_privileged_faults(env_cfg, cfg)
-    assert hasattr(env_cfg.observations, "live_faults") == sees_faults
-    env = DummyRobotEnv("A1")
+    env, env_cfg = DummyRobotEnv("A1"), SimpleNamespace(observations=SimpleNamespace())
     if sees_faults:
         env.groups["live_faults"] = (torch.arange(2 * len(A1_JOINTS)) % 2).float().expand(env.num_envs, -1).clone()
-    learns = to_dict(cfg)
-    learns["stage1_transfer"] |= resets
-    names = list(A1_JOINTS)
-    runner = dummy.build(folder, env, learns, robot="a1", model=AGENTS[agent].network, joint_names=names)
-    del runner.env_counters["fault_episode"]
-    if iterations:
-        runner.train(iterations)
+
+    def change(cfg):
+        cfg.critic_sees_faults = sees_faults
+        for name, value in resets.items():
+            setattr(cfg.stage1_transfer, name, value)
+        add_privileged_faults(env_cfg, cfg)
+
+    runner = build_runner(folder, agent, env=env, change=change)
+    assert hasattr(env_cfg.observations, "live_faults") == sees_faults
     return runner
 
 
@@ -47,9 +40,10 @@ def values(runner, **groups):
 
 @pytest.mark.parametrize("agent", ["mlp", "transformer_small32"])
 def test_a_privileged_critic_starts_as_the_one_of_stage_1(tmp_path, agent):
-    first = privileged_runner(tmp_path / "one", agent, sees_faults=False, iterations=1)
+    first = privileged_runner(tmp_path / "one", agent, sees_faults=False)
+    path = first.train(1)
     second = privileged_runner(tmp_path / "two", agent, sees_faults=True)
-    load_stage1_weights(second, tmp_path / "one" / "model_0.pt", "a1", AGENTS[agent].network)
+    load_stage1_weights(second, path, "a1", AGENTS[agent].network)
     none = torch.zeros_like(second.env.get_observations()["live_faults"])
     assert torch.allclose(values(second), values(first), atol=1e-5)
     assert torch.equal(values(second), values(second, live_faults=none))
@@ -60,17 +54,15 @@ def test_a_privileged_critic_starts_as_the_one_of_stage_1(tmp_path, agent):
 
 
 def test_a_privileged_critic_refuses_what_does_not_fit(tmp_path):
-    privileged_runner(tmp_path / "one", "mlp", sees_faults=False, iterations=1)
-    path = tmp_path / "one" / "model_0.pt"
+    path = privileged_runner(tmp_path / "one", "mlp", sees_faults=False).train(1)
     with pytest.raises(UmcError, match="needs a new optimizer"):
         load_stage1_weights(
             privileged_runner(tmp_path / "two", "mlp", sees_faults=True, reset_optimizer=False), path, "a1", "mlp"
         )
     other = {"layers.0.weight": torch.zeros(5, 3), "layers.0.bias": torch.zeros(5)}
-    with pytest.raises(UmcError, match="needs a Stage 1 of the same sizes"):
-        widen_critic(other, {**other, "layers.0.weight": torch.zeros(6, 4)})
-    with pytest.raises(UmcError, match="needs a Stage 1 of the same sizes"):
-        widen_critic(other, {**other, "layers.0.weight": torch.zeros(5, 2)})
+    for columns in (torch.zeros(6, 4), torch.zeros(5, 2)):
+        with pytest.raises(UmcError, match="needs a Stage 1 of the same sizes"):
+            widen_critic(other, {**other, "layers.0.weight": columns})
 
 
 def test_statistics_of_new_columns_leave_zeros_and_ones_nearly_as_they_are():
@@ -86,26 +78,23 @@ def test_statistics_of_new_columns_leave_zeros_and_ones_nearly_as_they_are():
 @pytest.mark.parametrize("agent", ["transformer_small32", "body_transformer"])
 def test_an_mlp_learns_the_values_of_any_actor(tmp_path, agent):
     def run(folder, mlp_critic):
-        cfg = agent_cfg("A1", agent, 1)
-        cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.mlp_critic = 4, 1, mlp_critic
-        use_mlp_critic(cfg)
-        cfg = handle_deprecated_rsl_rl_cfg(cfg, "5.5.1")
-        names = list(A1_JOINTS)
-        return dummy.build(folder, DummyRobotEnv("A1"), to_dict(cfg), robot="a1", model=agent, joint_names=names)
+        def change(cfg):
+            cfg.mlp_critic = mlp_critic
+            use_mlp_critic(cfg)
 
-    first = run(tmp_path / "one", mlp_critic=True)
+        return build_runner(tmp_path / folder, agent, change=change)
+
+    first = run("one", mlp_critic=True)
     assert isinstance(first.alg.critic.core, MaskedMlp)
     assert not isinstance(first.alg.get_policy().core, MaskedMlp)
-    del first.env_counters["fault_episode"]
     before = values(first)
-    first.train(1)
+    path = first.train(1)
     assert (values(first) - before).abs().max() > 1e-4
-    path = tmp_path / "one" / "model_0.pt"
-    second = run(tmp_path / "two", mlp_critic=True)
+    second = run("two", mlp_critic=True)
     load_stage1_weights(second, path, "a1", agent)
     assert torch.equal(values(second), values(first))
     with pytest.raises(UmcError, match=r"another kind of network; repeat its run's agent\.mlp_critic"):
-        load_stage1_weights(run(tmp_path / "three", mlp_critic=False), path, "a1", agent)
+        load_stage1_weights(run("three", mlp_critic=False), path, "a1", agent)
 
 
 def test_an_mlp_critic_has_the_widths_that_were_given():

@@ -3,12 +3,11 @@
 """A project of your own: a robot, two kinds of faults and a model that UMC does not have."""
 
 from umc.rl.agents import AgentSpec
-from umc.tasks.registration import register_agent, register_task
+from umc.tasks.registration import register_agent, register_robot
 
 from . import faults
 
-register_task("Solo12", 1, __name__, "Solo12Stage1EnvCfg")
-register_task("Solo12", 2, __name__, "Solo12Stage2EnvCfg")
+register_robot("Solo12", "my_extension.task")
 
 register_agent(
     AgentSpec("residual_mlp", network="residual_mlp", purpose="MLP with skip connections", stage1="residual_mlp"),

@@ -1,11 +1,12 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solo12 walks straight ahead, healthy (Stage 1) and with faults (Stage 2)."""
+"""Solo12 walks straight ahead, healthy (Stage 1) and with faults (Stage 2); its agents are all that UMC has."""
 
 from isaaclab.managers import SceneEntityCfg
 from isaaclab.utils import configclass
 from umc.robots.solo8 import EFFORT_LIMIT, RESET_SCALE
-from umc.tasks.base import EQUAL_RATIOS, HEALTHY_RATIOS, friction_event, payload_event
+from umc.tasks.base import HEALTHY_RATIOS, friction_event, payload_event
+from umc.tasks.ppo import RobotAgents
 from umc.tasks.quadruped import (
     TRUNK,
     QuadrupedEnvCfg,
@@ -68,4 +69,14 @@ class Solo12Stage2EnvCfg(Solo12Stage1EnvCfg):
     def __post_init__(self) -> None:
         """Let the joints fail."""
         super().__post_init__()
-        self.events.faults.params["ratios"] = EQUAL_RATIOS
+        self.enable_faults()
+
+
+ROBOT_AGENTS = RobotAgents(
+    robot="solo12",
+    articulation=SOLO12_CFG,
+    actor_joint_start=12,  # velocity, angular velocity, gravity and command come first
+    init_std=0.5,  # of the action noise [-], as A1
+)
+
+__getattr__ = ROBOT_AGENTS.cfg  # makes the cfg that an entry point names, such as my_extension.task:mlp_stage2

@@ -33,7 +33,7 @@ def watch(physics: str = "ovphysx", steps: int = 60) -> dict[str, list[float]]:
     from umc import mdp
 
     import my_extension  # noqa: F401  (registers the kinds)
-    from my_extension.env_cfg import Solo12Stage2EnvCfg
+    from my_extension.task import Solo12Stage2EnvCfg
 
     umc.utils.patches.apply()
     torch.manual_seed(0)

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gym ids ``UMC-<Robot>-Stage<1|2>``; found by Isaac Lab through the entry point group ``isaaclab.tasks``."""
 
-from umc.tasks.registration import register_task
+from umc.tasks.registration import register_robot
 from umc.utils import patches
 
 patches.apply()
 
 for _robot in ("A1", "G1", "H1", "Solo8"):
-    for _stage in (1, 2):
-        register_task(_robot, _stage, f"umc.tasks.{_robot.lower()}", f"{_robot}Stage{_stage}EnvCfg")
+    register_robot(_robot, f"umc.tasks.{_robot.lower()}")

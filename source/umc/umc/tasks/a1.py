@@ -9,7 +9,8 @@ from isaaclab_tasks.utils import preset
 from umc import mdp
 from umc.faults import paper_settings
 from umc.robots import A1_CFG
-from umc.tasks.base import EQUAL_RATIOS, friction_event, payload_event
+from umc.tasks.base import friction_event, payload_event
+from umc.tasks.ppo import RobotAgents
 from umc.tasks.quadruped import (
     TRUNK,
     QuadrupedEnvCfg,
@@ -78,11 +79,21 @@ class A1Stage1EnvCfg(QuadrupedEnvCfg):
 
 @configclass
 class A1Stage2EnvCfg(A1Stage1EnvCfg):
-    """Stage 2: the same task with the four subcategories of faults, equally often."""
+    """Stage 2: the same task with faults."""
 
     def __post_init__(self) -> None:
-        """Let the joints fail, and the gait of a lame robot be what the legs that are left can do."""
+        """Let the joints fail."""
         super().__post_init__()
-        self.rewards.trot.params["healthy_only"] = True
-        self.rewards.uneven_duty.params["healthy_only"] = True
-        self.events.faults.params["ratios"] = EQUAL_RATIOS
+        self.enable_faults()
+
+
+ROBOT_AGENTS = RobotAgents(
+    robot="a1",
+    articulation=A1_CFG,
+    actor_joint_start=12,
+    # ParkourGym's 1.0 throws A1 over within a second; with 0.5 episodes reached 640 of 1,000 steps after 56
+    # iterations, with 1.0 138 after 41 (256 envs, ovphysx)
+    init_std=0.5,
+)
+
+__getattr__ = ROBOT_AGENTS.cfg

@@ -140,6 +140,16 @@ class CriticTermsCfg(ObservationGroupCfg):
 
 
 @configclass
+class LeggedObservationsCfg:
+    """Groups of the actor (``policy``, ``joint_mask``, ``fault_flag``) and of the critic (``critic``)."""
+
+    policy: ActorTermsCfg = MISSING
+    joint_mask: mdp.JointMaskCfg = mdp.JointMaskCfg()
+    fault_flag: mdp.FaultFlagCfg = mdp.FaultFlagCfg()
+    critic: CriticTermsCfg = MISSING
+
+
+@configclass
 class LeggedSceneCfg(InteractiveSceneCfg):
     """A robot on a ground, with a contact sensor on every body."""
 
@@ -190,3 +200,7 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
             **training_faults(name),
             "ratios": HEALTHY_RATIOS,
         }
+
+    def enable_faults(self) -> None:
+        """Draw the four subcategories of faults equally often (Stage 2)."""
+        self.events.faults.params["ratios"] = EQUAL_RATIOS

@@ -10,8 +10,8 @@ from isaaclab.utils import configclass
 from umc import mdp
 from umc.robots import H1_CFG
 from umc.robots.h1 import TARGET_HEIGHT
-from umc.tasks.base import EQUAL_RATIOS
 from umc.tasks.humanoid import HumanoidEnvCfg, HumanoidRewardsCfg
+from umc.tasks.ppo import RobotAgents
 
 FEET = ("left_ankle_link", "right_ankle_link")
 """The bodies that carry the feet, as reports name them."""
@@ -51,9 +51,19 @@ class H1Stage1EnvCfg(HumanoidEnvCfg):
 
 @configclass
 class H1Stage2EnvCfg(H1Stage1EnvCfg):
-    """Stage 2: the same task with the four subcategories of faults, equally often."""
+    """Stage 2: the same task with faults."""
 
     def __post_init__(self) -> None:
         """Let the joints fail."""
         super().__post_init__()
-        self.events.faults.params["ratios"] = EQUAL_RATIOS
+        self.enable_faults()
+
+
+ROBOT_AGENTS = RobotAgents(
+    robot="h1",
+    articulation=H1_CFG,
+    actor_joint_start=9,
+    init_std=0.8,  # unitree_rl_gym
+)
+
+__getattr__ = ROBOT_AGENTS.cfg

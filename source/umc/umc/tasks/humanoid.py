@@ -19,6 +19,7 @@ from umc.tasks.base import (
     CriticTermsCfg,
     FaultEventsCfg,
     LeggedEnvCfg,
+    LeggedObservationsCfg,
     friction_event,
     payload_event,
     reset_base_event,
@@ -64,8 +65,8 @@ class HumanoidActionsCfg:
 
 
 @configclass
-class HumanoidObservationsCfg:
-    """Groups of the actor (``policy``, ``joint_mask``, ``fault_flag``) and of the critic (``critic``)."""
+class HumanoidObservationsCfg(LeggedObservationsCfg):
+    """What actor and critic observe."""
 
     @configclass
     class PolicyCfg(ActorTermsCfg):
@@ -80,8 +81,6 @@ class HumanoidObservationsCfg:
         clock = ObsTerm(func=mdp.phase_clock, params={"period": GAIT_PERIOD})
 
     policy: PolicyCfg = PolicyCfg()
-    joint_mask: mdp.JointMaskCfg = mdp.JointMaskCfg()
-    fault_flag: mdp.FaultFlagCfg = mdp.FaultFlagCfg()
     critic: CriticCfg = CriticCfg()
 
 

@@ -139,15 +139,18 @@ class RobotAgents:
     robot: str
     """Robot in lower case."""
     articulation: ArticulationCfg
-    """The robot's cfg, for its joint graph."""
-    joint_names: tuple[str, ...]
-    """The task's joints in the order of its observations."""
+    """The robot's cfg, for the order of its joints and their graph."""
     actor_joint_start: int
     """Column of the first joint position in ``policy``."""
-    critic_joint_start: int
-    """Column of the first joint position in ``critic``."""
     init_std: float
     """Standard deviation of the action noise at the start [-]."""
+    critic_joint_start: int = 12
+    """Column of the first joint position in ``critic``, as :class:`umc.tasks.base.CriticTermsCfg` has it."""
+
+    @property
+    def joint_names(self) -> list[str]:
+        """The task's joints in the order of its observations."""
+        return list(self.articulation.joint_ordering)
 
     def cfg(self, name: str) -> UmcPpoRunnerCfg:
         """Return a new cfg by its entry point name, ``<agent>_stage<1|2>``.
@@ -175,7 +178,7 @@ class RobotAgents:
         if network.graph:
             fields["neighbours"] = joint_neighbours(self.articulation, self.joint_names)
         return network.cfg(
-            joint_names=list(self.joint_names),
+            joint_names=self.joint_names,
             joint_start=joint_start,
             distribution_cfg=None if init_std is None else gaussian(init_std=init_std),
             **network.options,

@@ -20,6 +20,7 @@ from umc.tasks.base import (
     CriticTermsCfg,
     FaultEventsCfg,
     LeggedEnvCfg,
+    LeggedObservationsCfg,
     reset_base_event,
     reset_joints_event,
 )
@@ -58,8 +59,8 @@ class UnseenVelocityCfg(ObservationGroupCfg):
 
 
 @configclass
-class QuadrupedObservationsCfg:
-    """Groups of the actor (``policy``, ``joint_mask``, ``fault_flag``) and of the critic (``critic``)."""
+class QuadrupedObservationsCfg(LeggedObservationsCfg):
+    """What actor and critic observe."""
 
     @configclass
     class PolicyCfg(ActorTermsCfg, UnseenVelocityCfg):  # the columns of the last base come first
@@ -75,8 +76,6 @@ class QuadrupedObservationsCfg:
         )
 
     policy: PolicyCfg = PolicyCfg()
-    joint_mask: mdp.JointMaskCfg = mdp.JointMaskCfg()
-    fault_flag: mdp.FaultFlagCfg = mdp.FaultFlagCfg()
     critic: CriticCfg = CriticCfg()
 
 
@@ -180,3 +179,9 @@ class QuadrupedEnvCfg(LeggedEnvCfg):
     actions: QuadrupedActionsCfg = QuadrupedActionsCfg()
     rewards: QuadrupedRewardsCfg = QuadrupedRewardsCfg()
     terminations: QuadrupedTerminationsCfg = QuadrupedTerminationsCfg()
+
+    def enable_faults(self) -> None:
+        """Draw faults, and let the gait of a lame robot be what its healthy legs can do."""
+        super().enable_faults()
+        self.rewards.trot.params["healthy_only"] = True
+        self.rewards.uneven_duty.params["healthy_only"] = True

@@ -3,7 +3,6 @@
 """Register a robot's task with all its agents, or an agent with all robots."""
 
 import importlib
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -13,23 +12,28 @@ from umc.utils.errors import UmcError
 from umc.utils.naming import TASK_NAME, entry_point, task_parts
 
 
-def register_task(robot: str, stage: int, package: str, env_cfg: str) -> None:
-    """Register ``UMC-<robot>-Stage<stage>`` with Isaac Lab's environment class and the agents of that stage."""
-    agents: dict[str, Any] = {}
-    for spec in AGENTS.values():
-        agents |= _entries(spec, stage, package)
-    gym.register(
-        id=f"UMC-{robot}-Stage{stage}",
-        entry_point="isaaclab.envs:ManagerBasedRLEnv",
-        disable_env_checker=True,
-        kwargs={
-            "env_cfg_entry_point": f"{package}.env_cfg:{env_cfg}",
-            "default_agent": "rsl_rl",
-            # Isaac Lab's own commands look for this name
-            "rsl_rl_cfg_entry_point": agents[entry_point(next(iter(AGENTS)))],
-            **agents,
-        },
-    )
+def register_robot(robot: str, module: str) -> None:
+    """Register ``UMC-<robot>-Stage1`` and ``-Stage2`` with Isaac Lab's environment class and all agents.
+
+    The module has the env cfg classes ``<robot>Stage1EnvCfg`` and ``<robot>Stage2EnvCfg``, and as its ``__getattr__``
+    the method ``cfg`` of a :class:`umc.tasks.ppo.RobotAgents`. It is imported when one of its cfgs is needed.
+    """
+    for stage in (1, 2):
+        agents: dict[str, Any] = {}
+        for spec in AGENTS.values():
+            agents |= _entries(spec, stage, module)
+        gym.register(
+            id=f"UMC-{robot}-Stage{stage}",
+            entry_point="isaaclab.envs:ManagerBasedRLEnv",
+            disable_env_checker=True,
+            kwargs={
+                "env_cfg_entry_point": f"{module}:{robot}Stage{stage}EnvCfg",
+                "default_agent": "rsl_rl",
+                # Isaac Lab's own commands look for this name
+                "rsl_rl_cfg_entry_point": agents[entry_point(next(iter(AGENTS)))],
+                **agents,
+            },
+        )
 
 
 def register_agent(spec: AgentSpec, network: str) -> None:
@@ -49,27 +53,19 @@ def register_agent(spec: AgentSpec, network: str) -> None:
     OWN_NETWORKS[spec.network] = network
     for task, registered in gym.registry.items():
         if TASK_NAME.fullmatch(task):
-            package = registered.kwargs["env_cfg_entry_point"].rpartition(".env_cfg:")[0]
-            registered.kwargs.update(_entries(spec, task_parts(task)[1], package))
+            module = registered.kwargs["env_cfg_entry_point"].split(":")[0]
+            registered.kwargs.update(_entries(spec, task_parts(task)[1], module))
 
 
-def _entries(spec: AgentSpec, stage: int, package: str) -> dict[str, Any]:
+def _entries(spec: AgentSpec, stage: int, module: str) -> dict[str, Any]:
     """Return what a task registers of an agent: its rsl_rl cfg and the skrl twin, if it is trained in the stage."""
     if stage not in spec.stages:
         return {}
-    cfg = f"{package}.agents:{spec.name}_stage{stage}"
-    return {entry_point(spec.name): cfg, entry_point(spec.name, "skrl"): _skrl_entry(cfg)}
+    name = f"{spec.name}_stage{stage}"
 
-
-def _skrl_entry(rsl_rl_entry: str) -> Callable[[], Any]:
-    """Return what makes the skrl twin of the rsl_rl cfg at ``package.module:name``; nothing is imported before."""
-
-    def make() -> Any:
+    def make_skrl_cfg() -> Any:
         from umc.rl.skrl.cfg import skrl_cfg
 
-        module, name = rsl_rl_entry.split(":")
-        cfg: Any = getattr(importlib.import_module(module), name)
-        agent: Any = cfg() if callable(cfg) else cfg
-        return skrl_cfg(agent)
+        return skrl_cfg(getattr(importlib.import_module(module), name))
 
-    return make
+    return {entry_point(spec.name): f"{module}:{name}", entry_point(spec.name, "skrl"): make_skrl_cfg}

@@ -7,7 +7,8 @@ from isaaclab.utils import configclass
 
 from umc.robots import SOLO8_CFG
 from umc.robots.solo8 import EFFORT_LIMIT, RESET_SCALE
-from umc.tasks.base import EQUAL_RATIOS, friction_event, payload_event
+from umc.tasks.base import friction_event, payload_event
+from umc.tasks.ppo import RobotAgents
 from umc.tasks.quadruped import (
     TRUNK,
     QuadrupedEnvCfg,
@@ -38,9 +39,8 @@ class EventsCfg(QuadrupedEventsCfg):
 
     # legged_gym draws 0.5..1.25 and IsaacGym averages it with the ground's 1; our ground multiplies
     friction = friction_event(0.75, 1.125)
-    trunk_mass = payload_event(
-        0.16, 0.48, TRUNK
-    )  # the same part of its weight (2.18 kg) as A1 carries of its own (13.74 kg)
+    # the same part of its weight (2.18 kg) as A1 carries of its own (13.74 kg)
+    trunk_mass = payload_event(0.16, 0.48, TRUNK)
 
 
 @configclass
@@ -64,11 +64,19 @@ class Solo8Stage1EnvCfg(QuadrupedEnvCfg):
 
 @configclass
 class Solo8Stage2EnvCfg(Solo8Stage1EnvCfg):
-    """Stage 2: the same task with the four subcategories of faults, equally often."""
+    """Stage 2: the same task with faults."""
 
     def __post_init__(self) -> None:
-        """Let the joints fail, and the gait of a lame robot be what the legs that are left can do."""
+        """Let the joints fail."""
         super().__post_init__()
-        self.rewards.trot.params["healthy_only"] = True
-        self.rewards.uneven_duty.params["healthy_only"] = True
-        self.events.faults.params["ratios"] = EQUAL_RATIOS
+        self.enable_faults()
+
+
+ROBOT_AGENTS = RobotAgents(
+    robot="solo8",
+    articulation=SOLO8_CFG,
+    actor_joint_start=12,
+    init_std=0.5,  # as A1
+)
+
+__getattr__ = ROBOT_AGENTS.cfg
