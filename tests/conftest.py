@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings of all tests, and `run_engine`, which gives a physics engine a process of its own."""
+"""Settings of all tests, and `run_engine`, which runs a physics engine in a process of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Before torch and numpy are imported: one thread each, since small test tensors only lose by more.
+# Before torch and numpy are imported: one thread each, which is fastest for small tensors.
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[variable] = "1"
 
@@ -25,7 +25,7 @@ import torch  # noqa: E402
 
 torch.set_num_threads(1)
 
-# Stand-ins that tests of several folders share, and the tools, which are not in the wheel.
+# fakes that tests of several folders share, and the tools, which are not in the wheel
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "support"), str(HERE.parent)]
 
@@ -35,8 +35,8 @@ SEED = 20260
 ENGINE_TIMEOUT_S = 300.0
 """Longest run of one engine scenario [s]; the first start on a machine compiles Warp kernels (20-40 s)."""
 
-# What the child of `run_engine` runs: call one function of one file and leave its result as JSON. It goes by os._exit
-# because the teardown of an engine may hang, and the result is on disk by then.
+# What the child of `run_engine` runs: call one function of a file and write its result as JSON. It ends by os._exit,
+# since the teardown of an engine may hang.
 _CHILD = """
 import importlib.util, json, os, sys, traceback
 file, name, out, arguments = sys.argv[1:]
@@ -59,7 +59,7 @@ finally:
 
 
 LONG = ("engine", "slow", "install")
-"""Markers of the tests that only the full tier runs, unless they are marked ``core``, too."""
+"""Markers of the tests that only the full tier runs, unless they are also marked ``core``."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not (config.getoption("--all") or config.getoption("-m") or named):
         config.hook.pytest_deselected(items=[item for item in items if not in_default_tier(item)])
         items[:] = [item for item in items if in_default_tier(item)]
-    # a slow file that comes last would keep one of two workers waiting for the other
+    # a slow file at the end would occupy one worker while the other waits
     items.sort(key=lambda item: not any(item.get_closest_marker(name) for name in LONG))
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What Dockerfiles, Compose files and the scripts in them have to agree on. No Docker engine is needed."""
+"""Dockerfiles, Compose files and their scripts agree with each other. No Docker engine is needed."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ SERVICES = {"train", "play", "test", "viewer"}
 
 
 def instructions(path: Path) -> list[tuple[str, str]]:
-    """Instructions of a Dockerfile as (name, rest), continued lines joined, comments gone."""
+    """Return the instructions of a Dockerfile as (name, rest)."""
     lines = [line for line in path.read_text().splitlines() if not line.lstrip().startswith("#")]
     text = "\n".join(lines).replace("\\\n", " ")
     return [(line.split()[0], " ".join(line.split()[1:])) for line in text.splitlines() if line.strip()]
 
 
 def copied(rest: str) -> list[str]:
-    """Sources of a COPY."""
+    """Return the sources of a COPY."""
     return [word for word in rest.split() if not word.startswith("--")][:-1]
 
 
@@ -68,7 +68,7 @@ def test_volumes_belong_to_the_user_and_hold_the_caches(path: Path):
 
 
 def test_environment_is_made_from_what_its_fingerprint_reads():
-    # Otherwise the first start in the container would install anew, or a changed source would.
+    # otherwise the first start in the container, or a changed source, would install again
     launcher = (REPOSITORY / "isaaclab.sh").read_text()
     read = re.findall(r'"\$root/([\w./]+)"', re.findall(r"^fingerprint\(\) \{\n(.*?)^\}", launcher, re.M | re.S)[0])
     assert len(read) == 2
@@ -77,9 +77,6 @@ def test_environment_is_made_from_what_its_fingerprint_reads():
     before = [source for name, rest in steps[:install] if name == "COPY" for source in copied(rest)]
     assert set(before) == {"docker/install.sh", "isaaclab.sh", "source/umc/umc/__init__.py", *read}
     assert ("COPY", "--chown=umc:umc . .") in steps[install:]
-
-
-def test_copied_files_exist():
     copies = [rest for path in DOCKERFILES for name, rest in instructions(path) if name == "COPY"]
     assert [source for rest in copies for source in copied(rest) if not (REPOSITORY / source).exists()] == []
 
@@ -114,28 +111,21 @@ def test_viewer_is_published_to_this_machine_alone():
     assert viewer["healthcheck"]["test"][-2:] == ["port", "8080"]
 
 
-def test_commands_in_the_page_are_those_of_the_files():
-    page = (REPOSITORY / "docs/docker.md").read_text()
-    commands = [
-        shlex.split(line.partition("  #")[0])
-        for block in re.findall(r"```bash\n(.*?)```", page, re.S)
-        for line in block.replace("\\\n", " ").splitlines()
-        if "docker compose" in line
-    ]
-    assert len(commands) >= 6
-    for words in commands:
-        while re.fullmatch(r"\w+=\S*", words[0]):
-            assert words[0].split("=")[0] in "".join(path.read_text() for path in [DOCKER / "compose.yaml", *OVERLAYS])
-            words = words[1:]
-        files = [words[i + 1] for i, word in enumerate(words) if word == "-f"]
-        assert all((DOCKER / file).exists() for file in files), words
-        named = [word for word in words if word in SERVICES]
-        assert named or words[-1] in {"down", "--volumes", "build"}, words
+def test_commands_of_the_page_name_files_services_and_variables_that_exist():
+    page = (REPOSITORY / "docs/docker.md").read_text().replace("\\\n", " ")
+    files = "".join(path.read_text() for path in [DOCKER / "compose.yaml", *OVERLAYS])
+    lines = re.findall(r"^(?:mkdir .* && )?((?:\w+=\S+ )*docker compose .*?)(?:  #.*)?$", page, re.MULTILINE)
+    assert len(lines) >= 6
+    for line in lines:
+        variables, words = line.split("docker compose")[0], shlex.split(line.split("docker compose")[1])
+        assert all(name in files for name in re.findall(r"(\w+)=", variables)), line
+        assert all((DOCKER / words[i + 1]).exists() for i, word in enumerate(words) if word == "-f"), line
+        assert SERVICES.intersection(words), line
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """The scripts with a launcher that is this test's Python."""
+    """Copy the scripts beside a launcher that is this test's Python."""
     root = tmp_path / "check out"
     (root / "docker").mkdir(parents=True)
     (root / ".venv").mkdir()

@@ -26,7 +26,7 @@ TIMEOUT_S = 1800
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Iterator[Path]:
-    """What a clone would have: the tracked files as they are now, and no environment."""
+    """Copy the tracked files as they are now, without an environment."""
     root = tmp_path / "umc"
     listed = ["git", "-c", f"safe.directory={REPOSITORY}", "ls-files", "-z"]
     for name in subprocess.run(listed, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.split("\0"):
@@ -38,7 +38,7 @@ def clone(tmp_path: Path) -> Iterator[Path]:
 
 
 def run(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command of the clone outside of the environment that runs this test."""
+    """Run a command of the clone outside of the environment that runs this test."""
     own = {"VIRTUAL_ENV", "CONDA_PREFIX", "ISAACLAB_PATH", "ISAAC_PATH", "ISAACSIM_PATH", "PYTHONPATH"}
     environment = {name: value for name, value in os.environ.items() if name not in own}
     # A Python 3.12 to start from and, where this checkout has fetched one, its uv; nothing else of its environment.
@@ -68,7 +68,7 @@ def test_install_script_makes_an_environment_that_passes_tests(clone: Path):
 @pytest.mark.install
 @pytest.mark.timeout(TIMEOUT_S)
 def test_a_wheel_works_outside_the_repository(tmp_path: Path):
-    """The package alone, beside the environment's other packages: names, helps and an evaluation of a policy of it."""
+    """Beside the environment's other packages: lists, help and an evaluation of a pretrained policy."""
     site, place = tmp_path / "site", tmp_path / "place"
     place.mkdir()
     environment = {**os.environ, "PYTHONPATH": str(site), "COLUMNS": "120"}
