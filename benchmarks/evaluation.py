@@ -161,7 +161,7 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
     set_faults(session.env_cfg, protocol)
     rounds = []
     with running(session) as (env, (policy,)):
-        feet = rollout.feet_of(session.env_cfg)
+        feet, _ = rollout.feet_sensor(env, rollout.feet_of(session.env_cfg))
         rollout.run_faults(env, policy, protocol, feet=feet)  # compiles what is compiled at first use
         for _ in range(options.rounds):
             clock = time.process_time()

@@ -57,7 +57,7 @@ def evaluate_g1(physics, folder):
             "flag": [],
             "seen_mask": [],
         }
-        for _ in step_policy(env, policy, obs, STEPS, "test"):
+        for _ in step_policy(env, policy, obs, STEPS):
             result["commands"].append(env.command_manager.get_command("base_velocity").tolist())
             result["dead"].append(state.joint_mask.sum(1).tolist())
             result["flag"].append(env.obs_buf["fault_flag"].tolist())

@@ -76,7 +76,7 @@ def both_ways(physics: str, robot: str, num_envs: int) -> dict:
     from isaaclab.actuators.newton import read_group_parameter
     from isaaclab.envs import ManagerBasedEnv, ManagerBasedRLEnv
     from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
-    from umc.evaluation.starts import seed_starts, start_one_by_one, start_together
+    from umc.evaluation.starts import seed_starts, start_batched, start_one_by_one
     from umc.terrains import FLAT_GROUND_CFG
 
     torch.set_num_threads(1)
@@ -115,8 +115,8 @@ def both_ways(physics: str, robot: str, num_envs: int) -> dict:
 
     seeds = [1000 + 7 * number for number in range(num_envs)]
     apart = run(start_one_by_one, seeds)
-    other = run(start_together, [5 * seed for seed in seeds])
-    together = run(start_together, seeds)
+    other = run(start_batched, [5 * seed for seed in seeds])
+    together = run(start_batched, seeds)
     return {
         "differ": [name for name, value in apart.items() if not torch.equal(value, together[name])],
         "kept": [name for name, value in other.items() if torch.equal(value, together[name])],

@@ -72,7 +72,7 @@ def _run(argv: list[str]) -> int:
 def show(session: Session, protocol: Protocol, endless: bool) -> int:
     """Show the policy in one of Isaac Lab's visualizers, in real time, until Ctrl-C or the end; return 0."""
     from umc.evaluation.conditions import disable_training_randomization, set_faults
-    from umc.evaluation.rollout import reset_batch, step_policy
+    from umc.evaluation.rollout import progress, reset_batch, step_policy
     from umc.evaluation.session import running
 
     disable_training_randomization(
@@ -84,8 +84,9 @@ def show(session: Session, protocol: Protocol, endless: bool) -> int:
         while True:
             obs = reset_batch(env, protocol)
             due = time.monotonic()
-            for _ in step_policy(env, policy, obs, protocol.steps, "playing"):
-                due += env.step_dt
-                time.sleep(max(due - time.monotonic(), 0.0))
+            with progress(protocol.steps, "playing") as bar:
+                for _ in step_policy(env, policy, obs, protocol.steps, bar):
+                    due += env.step_dt
+                    time.sleep(max(due - time.monotonic(), 0.0))
             if not endless:
                 return 0

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Turns a training task into a test: no noise, no pushes, one command, chosen faults."""
+"""Changes a task of training for evaluation: no noise, no pushes, one command, chosen faults."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from umc.evaluation.study import EnvAssignment
 
 FAULT_TERM = "faults"
-"""Event term of every UMC task that breaks joints."""
+"""Event term of every UMC task that applies faults."""
 
 NEVER_RESAMPLED = 1.0e6
 """Longer than any episode [s]."""
 
 HEALTHY = 8
-"""Scenario of the paper's table in which nothing breaks."""
+"""Scenario of the paper's table without faults."""
 
 TRACKS = 12
-"""Most tracks: as many of the paper's 6 m as an engine keeps at full resolution, with a little to spare. Robots of a
-setting are spread over those of its terrain seed."""
+"""Largest number of tracks: as many of the paper's 6 m as an engine keeps at full resolution. Robots of a setting are
+spread over those of its terrain seed."""
 
 MOST_ROBOTS = 1 << 30
-"""More than anybody simulates: the number of envs must not add tracks."""
+"""More robots on a track than any evaluation has, so that the number of envs adds no tracks."""
 
 SPARE_LENGTH = 1.5
-"""Length of the tracks over the way that the command asks for [-]."""
+"""Length of the tracks over the distance of the command [-]."""
 
 SPARE_STEPS = 10
 """Env steps that an episode lasts beyond the measured ones, so that no time-out resets an env inside them."""
@@ -41,7 +41,7 @@ SPARE_STEPS = 10
 def disable_training_randomization(
     env_cfg: Any, command: tuple[float, float, float], num_envs: int, steps: int, seed: int
 ) -> None:
-    """Switch off what training adds to the task itself; physics and starts stay randomised.
+    """Switch off noise, pushes and changing commands; physics and starts stay randomised.
 
     Args:
         env_cfg: Env cfg with its presets resolved; changed in place.
@@ -69,7 +69,7 @@ def disable_training_randomization(
 
 
 def set_faults(env_cfg: Any, protocol: Protocol) -> None:
-    """Let the protocol choose the faults."""
+    """Replace the faults of the training by those of a protocol, with seeded starts and its tracks."""
     term = getattr(env_cfg.events, FAULT_TERM, None)
     if term is None:
         raise UmcError("the task has no fault terms; choose a task of UMC")
@@ -82,16 +82,16 @@ def set_faults(env_cfg: Any, protocol: Protocol) -> None:
 
 
 def on_tracks(env_cfg: Any) -> bool:
-    """Whether a task walks on Perlin tracks."""
+    """Return whether the ground of a task is Perlin tracks."""
     from umc.terrains import TrackImporterCfg
 
     return isinstance(env_cfg.scene.terrain, TrackImporterCfg)
 
 
 def set_track(env_cfg: Any, protocol: Protocol) -> None:
-    """Lay the protocol's tracks where the task walks on tracks; on other ground there is nothing to do.
+    """Replace the tracks of a task by those of a protocol; other ground stays.
 
-    There are up to :data:`TRACKS`, as many of every terrain seed and however many envs there are, so that the ground
+    There are up to :data:`TRACKS`, the same number of every terrain seed and for any number of envs, so that the ground
     under a robot depends on its setting and member only.
     """
     from umc.terrains import perlin_tracks
@@ -103,24 +103,20 @@ def set_track(env_cfg: Any, protocol: Protocol) -> None:
     if len(seeds) > TRACKS:
         raise UmcError(f"protocol {protocol.name} has {len(seeds)} terrain seeds; at most {TRACKS} tracks can be laid")
     laid: Any = perlin_tracks(**protocol.track, seeds=tuple(seeds) * (TRACKS // len(seeds)))
-    # no more tracks than those, and long enough for the fastest walker of the longest episode
+    # long enough for a robot that is faster than the command
     length = abs(protocol.command[0]) * protocol.steps * env_cfg.sim.dt * env_cfg.decimation
     env_cfg.scene.terrain = laid.replace(robots_per_track=MOST_ROBOTS, reach=max(SPARE_LENGTH * length, terrain.reach))
 
 
 def tracks_of(protocol: Protocol, assignment: EnvAssignment) -> torch.Tensor:
-    """Track of every robot among those of :func:`set_track`.
-
-    Returns:
-        Columns of the terrain. Shape is (num_envs,).
-    """
+    """Return the track of every robot, a column of the terrain of :func:`set_track`. Shape is (num_envs,)."""
     seeds = protocol.perlin_seeds
-    number = {seed: place for place, seed in enumerate(seeds)}
+    number = {seed: index for index, seed in enumerate(seeds)}
     of_cell = torch.tensor([number.get(setting.perlin_seed or 0, 0) for setting, _ in protocol.cells])
     return of_cell[assignment.cell] + len(seeds) * (assignment.member % (TRACKS // len(seeds)))
 
 
 def set_healthy(env_cfg: Any) -> None:
-    """Let nothing break."""
-    # the onset plays no part, but training's may lie beyond the end of a short episode
+    """Switch the faults off."""
+    # the onset has no effect, but training's may lie beyond the end of a short episode
     getattr(env_cfg.events, FAULT_TERM).params.update(scenario=HEALTHY, onset=1)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -170,16 +170,13 @@ class Evaluator:
         steps = self.protocol.steps
         done = len(self.parts) - len(parts)
         with running(self.session) as (env, policies):
-            feet = feet_of(self.session.env_cfg)
-            sensor = feet_sensor(env, feet)
-            bodies: Any = env.scene.sensors[sensor.name]
-            found = [bodies.body_names[number] for number in list(cast("list[int]", sensor.body_ids))]
+            feet, names = feet_sensor(env, feet_of(self.session.env_cfg))
             with progress(len(self.parts) * steps, "evaluating", done * steps) as bar:
                 for part in parts:
                     bar.set_description(f"{self.labels[part.policy]}, batch {part.batch + 1}/{self.batches.count}")
                     assignment = self.batches.assignment(part.batch)
                     run = run_faults(env, policies[part.policy], self.protocol, assignment, feet, bar)
-                    part.save(run.select(slice(self.batches.size(part.batch))), found)
+                    part.save(run.select(slice(self.batches.size(part.batch))), names)
 
     def simulate_on(self, executor: Executor, parts: Sequence[Part], arguments: Sequence[str]) -> None:
         """Simulate parts in processes of their own, which may run on machines without a disk in common.

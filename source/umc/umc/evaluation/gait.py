@@ -16,7 +16,7 @@ GAIT = "gait.json"
 """Report of a healthy gait."""
 
 STANDING_SPEED = 0.1
-"""A robot whose mean forward speed is below this is counted as standing still [m/s]."""
+"""Mean forward speed below which a robot counts as standing still [m/s]."""
 
 SHARE = 0.95
 """Share of the time in which a joint stays below its high torque and high speed [-]."""
@@ -43,7 +43,7 @@ class GaitReport:
     trunk_height: float
     """Mean height of the trunk [m]."""
     duty_factor: dict[str, float]
-    """Part of the time that each foot stands [-]."""
+    """Share of the time that each foot is on the ground [-]."""
     swings_per_second: dict[str, float]
     """How often each foot leaves the ground [1/s]."""
     mean_feet_in_contact: float
@@ -51,13 +51,7 @@ class GaitReport:
 
 
 class GaitRecorder:
-    """Follows every env until its first fall.
-
-    Args:
-        num_envs: Number of envs.
-        feet: Names of the feet.
-        device: Device of the tensors.
-    """
+    """Measures the gait in every env until its first fall."""
 
     def __init__(self, num_envs: int, feet: Sequence[str], device: torch.device | str = "cpu") -> None:
         self._feet = tuple(feet)
@@ -73,7 +67,7 @@ class GaitRecorder:
 
     @property
     def up(self) -> torch.Tensor:
-        """Robots that have not fallen or broken so far. Shape is (num_envs,)."""
+        """Return which robots have not fallen and whose physics is finite so far. Shape is (num_envs,)."""
         return self._up
 
     def record(self, step: Step, contact: torch.Tensor) -> None:
@@ -129,9 +123,9 @@ class JointLoad:
     high_velocity: float
     """Speed that it stays below in :data:`SHARE` of the time [rad/s]."""
     beyond_effort: float | None
-    """Part of the time that it gives more than the fault leaves [-]; None where the fault's severity is no number."""
+    """Share of the time above the torque that a faulty motor has [-]; None where the fault's severity is no number."""
     beyond_velocity: float | None
-    """Part of the time that it turns faster than the fault allows [-]; None likewise."""
+    """Share of the time above the speed that a faulty motor reaches [-]; None likewise."""
 
 
 class LoadRecorder:

@@ -14,41 +14,41 @@ from umc.utils.errors import UmcError
 from umc.utils.naming import ENTRY_POINT, LIBRARIES
 
 _TIME = re.compile(r"^\d{4}-\d{2}-\d{2}_\d{2}-\d{2}-\d{2}_?")
-"""Begin of the name of a run folder."""
+"""Start of the name of a run folder."""
 
 _SEED = re.compile(r"[_-]?seed[_-]?\d+")
-"""Part of a run's name that tells seeds apart."""
+"""Part of a run's name that differs between seeds."""
 
 
 def agent_of(info: CheckpointInfo) -> tuple[str, str]:
-    """Agent and RL library of a checkpoint."""
+    """Return agent and RL library of a checkpoint."""
     match = ENTRY_POINT.fullmatch(info.agent)
     return (match[2], match[1]) if match else (info.model, LIBRARIES[0])
 
 
 def labels_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]], own: Sequence[str] | None = None) -> list[str]:
-    """What tables call the policies: the agent, and as much more as tells them apart."""
+    """Return names for tables: ``own`` ones, or the agent and as much more as distinguishes the policies."""
     if own is not None:
         if len(own) != len(checkpoints):
             raise UmcError(f"--labels has {len(own)} names for {len(checkpoints)} checkpoints; give one for each")
         if len(set(own)) != len(own):
             raise UmcError(f"--labels {' '.join(own)} hold a name twice; give each policy its own")
         return list(own)
-    ladders = []
+    descriptions = []
     for path, info in checkpoints:
         agent, library = agent_of(info)
         run = path.parent.name
-        ladders.append(
+        descriptions.append(
             (agent, f"stage {info.stage}", library, _TIME.sub("", run), f"seed {info.seed}", run, path.stem, str(path))
         )
-    return _told_apart(ladders)
+    return _distinct(descriptions)
 
 
 def groups_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]]) -> list[str]:
-    """Which policies are the same recipe with other training seeds.
+    """Return the group of each policy: the same recipe with other training seeds.
 
-    The recipe is agent, library, stage, number of iterations, what the agent changes in its task, and the name of the
-    run without its seed. Runs that share all that and the seed, too, are no sample over seeds: each stays alone.
+    A recipe is agent, library, stage, number of iterations, what the agent changes in its task, and the name of the run
+    without its seed. Runs that share all that and the seed, too, are no sample over seeds: each is a group of its own.
     """
     recipes, seeds = [], Counter()
     for path, info in checkpoints:
@@ -57,25 +57,25 @@ def groups_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]]) -> list[str]:
         changes = " ".join(info.agent_overrides)
         recipes.append((agent, f"stage {info.stage}", library, name, f"iteration {info.iteration}", changes))
         seeds[recipes[-1], info.seed] += 1
-    ladders = []
+    descriptions = []
     for recipe, (path, _) in zip(recipes, checkpoints, strict=True):
         alone = any(seeds[recipe, seed] > 1 for of, seed in seeds if of == recipe)
-        ladders.append((*recipe, str(path) if alone else ""))
-    different = list(dict.fromkeys(ladders))
-    names = dict(zip(different, _told_apart(different), strict=True))
-    return [names[ladder] for ladder in ladders]
+        descriptions.append((*recipe, str(path) if alone else ""))
+    different = list(dict.fromkeys(descriptions))
+    names = dict(zip(different, _distinct(different), strict=True))
+    return [names[description] for description in descriptions]
 
 
-def _told_apart(ladders: Sequence[tuple[str, ...]]) -> list[str]:
-    """First word of each, and further ones where others have the same so far."""
-    names = [[ladder[0]] for ladder in ladders]
-    for level in range(1, len(ladders[0])):
+def _distinct(descriptions: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return the first word of each, and further ones where others have the same so far."""
+    names = [[description[0]] for description in descriptions]
+    for level in range(1, len(descriptions[0])):
         alike = Counter(map(tuple, names))
         words = {}
-        for name, ladder in zip(names, ladders, strict=True):
-            words.setdefault(tuple(name), set()).add(ladder[level])
-        for name, ladder in zip(names, ladders, strict=True):
+        for name, description in zip(names, descriptions, strict=True):
+            words.setdefault(tuple(name), set()).add(description[level])
+        for name, description in zip(names, descriptions, strict=True):
             key = tuple(name)
-            if alike[key] > 1 and len(words[key]) > 1 and ladder[level]:
-                name.append(ladder[level])
+            if alike[key] > 1 and len(words[key]) > 1 and description[level]:
+                name.append(description[level])
     return [" ".join(name) for name in names]

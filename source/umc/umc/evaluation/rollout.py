@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lets a policy act in a running environment and hands the recorders what they need."""
+"""Steps a policy in a running environment and passes what every step measures to the recorders."""
 
 from __future__ import annotations
 
@@ -44,14 +44,8 @@ Policy = Callable[[TensorDict], torch.Tensor]
 """From observation groups to actions."""
 
 
-def step_policy(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, title: str | None) -> Iterator[Step]:
-    """Step an environment that has just been reset."""
-    with progress(steps, title or "", disable=title is None) as bar:
-        yield from _steps(env, policy, obs, steps, bar)
-
-
-def progress(steps: int, title: str, done: int = 0, disable: bool = False) -> tqdm:
-    """A progress bar with rate and time left, which keeps quiet in log files."""
+def progress(steps: int, title: str, done: int = 0) -> tqdm:
+    """Return a progress bar with rate and time left, which prints rarely where there is no terminal."""
     interval = 0.2 if sys.stderr.isatty() else HEARTBEAT
     return tqdm(
         total=steps,
@@ -61,11 +55,13 @@ def progress(steps: int, title: str, done: int = 0, disable: bool = False) -> tq
         mininterval=interval,
         smoothing=0.05,
         dynamic_ncols=True,
-        disable=disable,
     )
 
 
-def _steps(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, bar: tqdm) -> Iterator[Step]:
+def step_policy(
+    env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, bar: tqdm | None = None
+) -> Iterator[Step]:
+    """Step an environment that has just been reset, and yield what every step measures."""
     robot = env.scene["robot"]
     for number in range(1, steps + 1):
         actions = policy(TensorDict(obs, batch_size=[env.num_envs]))
@@ -90,11 +86,12 @@ def _steps(env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, bar: tq
             joint_velocity=joint_velocity.clone(),
             work=power * env.step_dt,
         )
-        bar.update()
+        if bar is not None:
+            bar.update()
 
 
 def reset_batch(env: ManagerBasedRLEnv, protocol: Protocol, assignment: EnvAssignment | None = None) -> Any:
-    """Start the robots of a batch."""
+    """Reset all envs to the starts and faults of a batch, and return the observations."""
     assignment = assignment or assign_envs(protocol, env.num_envs)
     source = fault_term(env).source
     assert isinstance(source, FaultCases)
@@ -102,7 +99,7 @@ def reset_batch(env: ManagerBasedRLEnv, protocol: Protocol, assignment: EnvAssig
     seed = torch.tensor([setting.seed for setting, _ in protocol.cells])
     starts_of(env).prepare(seed[assignment.cell], assignment.member)
     terrain = env.scene.terrain
-    if isinstance(terrain, TrackImporter) and protocol.track and protocol.perlin_seeds:  # as set_track laid them
+    if isinstance(terrain, TrackImporter) and protocol.track and protocol.perlin_seeds:  # the tracks of set_track
         terrain.place(tracks_of(protocol, assignment).to(env.device))
     obs, _ = env.reset()
     return obs
@@ -113,24 +110,22 @@ def run_faults(
     policy: Policy,
     protocol: Protocol,
     assignment: EnvAssignment | None = None,
-    feet: Sequence[str] = (),
+    feet: SceneEntityCfg | None = None,
     bar: tqdm | None = None,
 ) -> EpisodeBatch:
-    """One episode of every env, all cells of the protocol side by side."""
+    """Run one episode in every env, all cells of the protocol side by side; with ``feet``, record their stance."""
     assignment = assignment or assign_envs(protocol, env.num_envs)
     obs = reset_batch(env, protocol, assignment)
     state = fault_term(env).state
     joints, severity = state.joints.cpu(), severities(state)
     onset = assignment.onset.to(env.device)
     recorder = EpisodeRecorder(onset)
-    sensor_cfg = feet_sensor(env, feet) if feet else None
-    stance = torch.zeros(env.num_envs, len(feet), dtype=torch.bool, device=env.device)
+    bodies = [] if feet is None else cast(list[int], feet.body_ids)
+    stance = torch.zeros(env.num_envs, len(bodies), dtype=torch.bool, device=env.device)
     onsets = set(assignment.onset.tolist())
-    for step in step_policy(env, policy, obs, protocol.steps, None if bar is not None else "evaluating"):
-        if bar is not None:
-            bar.update()
-        if sensor_cfg is not None and step.number in onsets:
-            stance = torch.where((onset == step.number)[:, None], foot_contact(env, sensor_cfg), stance)
+    for step in step_policy(env, policy, obs, protocol.steps, bar):
+        if feet is not None and step.number in onsets:
+            stance = torch.where((onset == step.number)[:, None], foot_contact(env, feet), stance)
         recorder.record(step)
         if not recorder.open.any():
             if bar is not None:
@@ -143,19 +138,20 @@ def run_faults(
         assignment.onset,
         joints,
         severity,
-        stance.cpu() if feet else None,
+        None if feet is None else stance.cpu(),
     )
 
 
-def feet_sensor(env: ManagerBasedRLEnv, feet: Sequence[str]) -> SceneEntityCfg:
-    """Contact sensor of the feet."""
+def feet_sensor(env: ManagerBasedRLEnv, feet: Sequence[str]) -> tuple[SceneEntityCfg, tuple[str, ...]]:
+    """Return the contact sensor at some bodies, and their names in its order."""
     sensor_cfg = SceneEntityCfg(CONTACT_SENSOR, body_names=list(feet), preserve_order=True)
     sensor_cfg.resolve(env.scene)
-    return sensor_cfg
+    bodies: Any = env.scene[CONTACT_SENSOR]
+    return sensor_cfg, tuple(bodies.body_names[index] for index in cast(list[int], sensor_cfg.body_ids))
 
 
 def feet_of(env_cfg: Any) -> tuple[str, ...]:
-    """Bodies that carry a robot's feet."""
+    """Return the names of a robot's feet, from the module of its env cfg."""
     for base in type(env_cfg).__mro__:
         found = getattr(sys.modules[base.__module__], "FEET", None)
         if found is not None:
@@ -166,14 +162,13 @@ def feet_of(env_cfg: Any) -> tuple[str, ...]:
 def run_healthy(
     env: ManagerBasedRLEnv, policy: Policy, feet: tuple[str, ...], protocol: Protocol, steps: int
 ) -> tuple[GaitReport, tuple[JointLoad, ...]]:
-    """How the healthy robots walk."""
+    """Measure how healthy robots walk, and how it loads their joints."""
     obs, _ = env.reset()
-    sensor_cfg = feet_sensor(env, feet)
-    bodies = env.scene[CONTACT_SENSOR].body_names
-    names = [bodies[index] for index in cast(list[int], sensor_cfg.body_ids)]
+    sensor_cfg, names = feet_sensor(env, feet)
     recorder = GaitRecorder(env.num_envs, names, env.device)
     loads = LoadRecorder(env.scene["robot"].joint_names)
-    for step in step_policy(env, policy, obs, steps, "walking"):
-        recorder.record(step, foot_contact(env, sensor_cfg))
-        loads.record(step.effort, step.joint_velocity, recorder.up)
+    with progress(steps, "walking") as bar:
+        for step in step_policy(env, policy, obs, steps, bar):
+            recorder.record(step, foot_contact(env, sensor_cfg))
+            loads.record(step.effort, step.joint_velocity, recorder.up)
     return recorder.report(protocol.command[0], env.step_dt, steps), loads.report(protocol.severity)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lets every robot of an evaluation start as its seed says, wherever in a batch it is simulated."""
+"""Seeds the start of every robot of an evaluation, so that it does not depend on the other robots of its batch."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ STARTS_TERM = "seeded_starts"
 START = "start"
 """Mode of the terms that randomise a robot's physics and state; they run when an evaluation starts it."""
 
-_ODD = 0x9E3779B1
+_MULTIPLIER = 0x9E3779B1
 """Knuth's multiplier, which spreads members over the seeds."""
 
-TOGETHER = (
+BATCHED_TERMS = (
     lab.randomize_rigid_body_material,
     lab.randomize_rigid_body_mass,
     lab.randomize_rigid_body_com,
@@ -35,11 +35,11 @@ TOGETHER = (
     lab.reset_root_state_uniform,
     lab.reset_joints_by_scale,
 )
-"""Terms that treat every env alike and draw one row of numbers for each: those of UMC's tasks. They run for all envs at
-once; if a task has another one, its terms run env by env (2 ms an env on a CPU)."""
+"""Terms of UMC's tasks, which treat every env alike and draw one row of numbers for each, so that one call starts all
+envs. If a task has another one, its terms run env by env (2 ms an env on a CPU)."""
 
 DRAWS = (torch.rand, torch.randn, torch.randint)
-"""How those terms draw."""
+"""Functions by which those terms draw."""
 
 
 def seed_starts(events: Any) -> None:
@@ -56,20 +56,20 @@ def seed_starts(events: Any) -> None:
 
 
 class SeededStarts(ManagerTermBase):
-    """Starts robots when asked to; resets those that fall to the default state in between."""
+    """Starts all robots after :meth:`prepare`; resets those that fall later to the default state."""
 
     def __init__(self, cfg: EventTermCfg, env: ManagerBasedEnv) -> None:
         super().__init__(cfg, env)
         self._seeds: list[int] | None = None
 
     def prepare(self, seed: torch.Tensor, member: torch.Tensor) -> None:
-        """Say how the robots start at the next reset of all envs.
+        """Set the seeds of the robots for the next reset of all envs.
 
         Args:
             seed: Seed of each env, dtype int64. Shape is (num_envs,).
             member: Which robot of this seed each env is, dtype int64. Shape is (num_envs,).
         """
-        self._seeds = ((seed * _ODD + member) % 2**31).tolist()
+        self._seeds = ((seed * _MULTIPLIER + member) % 2**31).tolist()
 
     def __call__(self, env: ManagerBasedEnv, env_ids: torch.Tensor | slice) -> None:
         """Reset some envs."""
@@ -78,13 +78,11 @@ class SeededStarts(ManagerTermBase):
             return
         seeds, self._seeds = self._seeds, None
         names = env.event_manager.active_terms[START]
-        together = all(kind_of(env.event_manager.get_term_cfg(name).func) in TOGETHER for name in names)
-        (start_together if together else start_one_by_one)(env, seeds)
-
-
-def kind_of(term: Any) -> Any:
-    """What an event term is made of."""
-    return term if inspect.isfunction(term) or inspect.isclass(term) else type(term)
+        terms = [env.event_manager.get_term_cfg(name).func for name in names]
+        # a class term is an instance of its class by now
+        kinds = [term if inspect.isfunction(term) or inspect.isclass(term) else type(term) for term in terms]
+        batched = all(kind in BATCHED_TERMS for kind in kinds)
+        (start_batched if batched else start_one_by_one)(env, seeds)
 
 
 def start_one_by_one(env: ManagerBasedEnv, seeds: Sequence[int]) -> None:
@@ -95,18 +93,14 @@ def start_one_by_one(env: ManagerBasedEnv, seeds: Sequence[int]) -> None:
             env.event_manager.apply(mode=START, env_ids=torch.tensor([number], device=env.device))
 
 
-def start_together(env: ManagerBasedEnv, seeds: Sequence[int]) -> None:
+def start_batched(env: ManagerBasedEnv, seeds: Sequence[int]) -> None:
     """Run the terms of the start once for all envs, which gives the bits of :func:`start_one_by_one`."""
     with PerEnvRandom(seeds):
         env.event_manager.apply(mode=START, env_ids=torch.arange(env.num_envs, device=env.device))
 
 
 class PerEnvRandom(TorchFunctionMode):
-    """While it is on, random numbers are drawn row by row, each env's from a generator of its own.
-
-    Args:
-        seeds: A seed for each env.
-    """
+    """Draws random numbers row by row while it is active, each env's from a generator with its own seed."""
 
     def __init__(self, seeds: Sequence[int]) -> None:
         super().__init__()
@@ -120,7 +114,7 @@ class PerEnvRandom(TorchFunctionMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Does what torch would, but for the draws."""
+        """Draw row by row; pass every other function on."""
         kwargs = dict(kwargs or {})
         if func not in DRAWS:
             return func(*args, **kwargs)
@@ -129,7 +123,7 @@ class PerEnvRandom(TorchFunctionMode):
         size = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
         rows, rest = divmod(size[0], len(self._seeds))
         if rest:
-            raise UmcError(f"a start draws {size[0]} rows of numbers for {len(self._seeds)} envs; take its term out")
+            raise UmcError(f"a start draws {size[0]} rows of numbers for {len(self._seeds)} envs; remove its term")
         generators = self._generators_on(torch.device(kwargs.get("device") or "cpu"))
         return torch.cat([func(*bounds, (rows, *size[1:]), generator=own, **kwargs) for own in generators])
 
@@ -140,7 +134,7 @@ class PerEnvRandom(TorchFunctionMode):
 
 
 def starts_of(env: ManagerBasedEnv) -> SeededStarts:
-    """The term that starts an evaluation's robots."""
+    """Return the term that starts the robots of an evaluation."""
     term = env.event_manager.get_term_cfg(STARTS_TERM).func
     assert isinstance(term, SeededStarts)
     return term

@@ -134,8 +134,7 @@ def film_takes(
         camera.restart()
         take = Take(name)
         start, distance = (env.scene["robot"].data.root_pos_w.torch - env.scene.env_origins)[0, :2].clone(), 0.0
-        for step in step_policy(env, policy, obs, cfg.steps, None):
-            bar.update()
+        for step in step_policy(env, policy, obs, cfg.steps, bar):
             _note_events(take, step, state, falls.fallen(env))
             if take.failed is None and step.number == cfg.onset and cfg.has_faults:
                 start, distance = step.position[0].clone(), 0.0

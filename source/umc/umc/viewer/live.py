@@ -153,7 +153,7 @@ def _play(
         obs = reset_batch(env, protocol)
         panel.say("")
         due = time.monotonic()
-        for step in step_policy(env, actor, obs, protocol.steps, None):
+        for step in step_policy(env, actor, obs, protocol.steps):
             if panel.follows:
                 scene.follow(panel.env_id)
             panel.record()
