@@ -24,7 +24,6 @@ def evaluate_g1(physics, folder):
     import sys
 
     sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-    import torch
     from fresh_policy import write_fresh
     from umc.evaluation.conditions import disable_training_randomization, set_faults
     from umc.evaluation.protocol import Setting, protocol_for
@@ -49,7 +48,7 @@ def evaluate_g1(physics, folder):
             "noise": float((again[0] - again[1]).abs().max()),
             "intervals": list(env.event_manager.active_terms["interval"]),
             "onset": state.onset.tolist(),
-            "dealt": [
+            "assigned": [
                 (setting.onset, scenario) for setting, scenario in (protocol.cells[cell] for cell in assignment.cell)
             ],
             "commands": [],
@@ -62,7 +61,7 @@ def evaluate_g1(physics, folder):
             result["dead"].append(state.joint_mask.sum(1).tolist())
             result["flag"].append(env.obs_buf["fault_flag"].tolist())
             result["seen_mask"].append(env.obs_buf["joint_mask"].sum(1).tolist())
-        # the same robots in other places, among others: half of them leave, the rest moves
+        # the same robots in other envs: half of them in reverse order, which replaces the other half
         first = run_faults(env, policy, protocol, assignment)
         place = torch.cat([torch.arange(ENVS // 2).flip(0), torch.arange(ENVS // 2)])
         other = EnvAssignment(assignment.cell[place], assignment.member[place], assignment.onset[place])
@@ -79,42 +78,42 @@ def evaluate_g1(physics, folder):
 
 
 @pytest.mark.engine
-def test_what_the_robots_meet_in_an_evaluation(run_engine, tmp_path):
-    met = run_engine(evaluate_g1, folder=str(tmp_path))
-    assert met["noise"] == 0.0
-    assert met["intervals"] == ["faults"]
-    for commands in met["commands"]:
+def test_commands_observations_and_faults_of_an_evaluation(run_engine, tmp_path):
+    seen = run_engine(evaluate_g1, folder=str(tmp_path))
+    assert seen["noise"] == 0.0
+    assert seen["intervals"] == ["faults"]
+    for commands in seen["commands"]:
         assert all(command == pytest.approx([0.5, 0.0, 0.0]) for command in commands)
-    for env, (onset, scenario) in enumerate(met["dealt"]):
+    for env, (onset, scenario) in enumerate(seen["assigned"]):
         assert scenario == env % 8 + 1
         assert onset == ONSETS[env // 8 % len(ONSETS)]
         for index in range(STEPS):
-            broken = scenario != 8 and index + 1 >= met["onset"][env]
-            dead = met["dead"][index][env]
+            broken = scenario != 8 and index + 1 >= seen["onset"][env]
+            dead = seen["dead"][index][env]
             assert (2 <= dead <= 4) if broken and scenario <= 4 else dead == 0
-            assert met["seen_mask"][index][env] == dead
-            told = broken and scenario in (2, 3, 4)
-            assert met["flag"][index][env] == [1.0 if told else -1.0] * 3
+            assert seen["seen_mask"][index][env] == dead
+            flag = 1.0 if broken and scenario in (2, 3, 4) else -1.0
+            assert seen["flag"][index][env] == [flag] * 3
         if scenario != 8:
-            assert met["onset"][env] == onset
+            assert seen["onset"][env] == onset
     # a robot's outcome does not depend on who is simulated beside it
-    assert met["joints moved"]
-    assert met["spread"] > 1e-3
-    assert max(met["moved"].values()) < 1e-4
+    assert seen["joints moved"]
+    assert seen["spread"] > 1e-3
+    assert max(seen["moved"].values()) < 1e-4
 
 
-def test_the_ground_under_a_robot_depends_on_its_setting_and_member_only():
+@pytest.fixture
+def cfg():
     from umc.tasks.a1 import A1Stage2EnvCfg
 
+    return A1Stage2EnvCfg()
+
+
+def test_the_ground_under_a_robot_depends_on_its_setting_and_member_only(cfg):
     protocol = protocol_for("a1")
-    grounds = []
-    for num_envs in (24, 100):
-        cfg = A1Stage2EnvCfg()
-        cfg.scene.num_envs = num_envs
-        cfg.scene.terrain = perlin_tracks(**protocol.track, seeds=1)
-        set_track(cfg, protocol)
-        grounds.append(needed_grid(cfg.scene.terrain.replace(num_envs=num_envs)))
-    small, large = grounds
+    cfg.scene.terrain = perlin_tracks(**protocol.track, seeds=1)
+    set_track(cfg, protocol)
+    small, large = (needed_grid(cfg.scene.terrain.replace(num_envs=num_envs)) for num_envs in (24, 100))
     assert [small.seed_of(column) for column in range(6)] == [100, 25, 75] * 2
     assert small.num_cols == large.num_cols == TRACKS
     assert small.num_rows == large.num_rows
@@ -124,17 +123,14 @@ def test_the_ground_under_a_robot_depends_on_its_setting_and_member_only():
     tracks = tracks_of(protocol, assignment)
     seeds = [small.seed_of(column) for column in tracks.tolist()]
     assert seeds == [protocol.cells[cell][0].perlin_seed for cell in assignment.cell.tolist()]
-    place = torch.arange(len(tracks)).flip(0)
-    other = EnvAssignment(assignment.cell[place], assignment.member[place], assignment.onset[place])
-    assert torch.equal(tracks_of(protocol, other), tracks[place])
+    order = torch.arange(len(tracks)).flip(0)
+    other = EnvAssignment(assignment.cell[order], assignment.member[order], assignment.onset[order])
+    assert torch.equal(tracks_of(protocol, other), tracks[order])
     assert set(tracks.tolist()) == set(range(TRACKS))
 
 
-def test_flat_ground_stays_flat_and_too_many_terrain_seeds_are_refused():
-    from umc.tasks.a1 import A1Stage2EnvCfg
-
+def test_flat_ground_stays_flat_and_too_many_terrain_seeds_are_refused(cfg):
     protocol = protocol_for("a1")
-    cfg = A1Stage2EnvCfg()
     cfg.scene.terrain = FLAT_GROUND_CFG
     set_track(cfg, protocol)
     assert cfg.scene.terrain is FLAT_GROUND_CFG

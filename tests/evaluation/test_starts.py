@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Robots of an evaluation start as their seeds say, all at once with the same bits as one after the other."""
+"""Starts depend on the seed of a robot alone, and one call for all envs gives the bits of one call for each."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,7 +22,7 @@ SEEDS = [3, 1, 4, 1, 5, 9, 2, 6]
         lambda envs: [torch.randn(torch.Size((envs, 30))), torch.rand(3 * envs, 2).reshape(envs, 3, 2)],
     ],
 )
-def test_every_env_draws_as_if_it_were_alone(draws):
+def test_every_env_draws_with_its_own_seed(draws):
     alone = []
     for seed in SEEDS:
         torch.manual_seed(seed)
@@ -33,16 +33,16 @@ def test_every_env_draws_as_if_it_were_alone(draws):
         together = draws(len(SEEDS))
     for number, numbers in enumerate(together):
         assert torch.equal(numbers, torch.cat([one[number] for one in alone]))
-    assert torch.equal(torch.get_rng_state(), state)  # nobody else's numbers change
+    assert torch.equal(torch.get_rng_state(), state)  # the global generator is untouched
 
 
-def test_a_draw_that_belongs_to_no_env_is_refused():
+def test_a_draw_whose_rows_are_not_the_envs_is_refused():
     with PerEnvRandom(SEEDS), pytest.raises(UmcError, match="draws 9 rows of numbers for 8 envs"):
         torch.rand(9, 2)
 
 
 @pytest.mark.parametrize("foreign", [False, True])
-def test_a_term_that_nobody_knows_runs_env_by_env(monkeypatch, foreign):
+def test_an_unknown_term_runs_env_by_env(monkeypatch, foreign):
     applied = []
     terms = {"joints": lab.reset_joints_by_scale, **({"own": lambda env, env_ids: None} if foreign else {})}
     manager = SimpleNamespace(
@@ -61,16 +61,7 @@ def test_a_term_that_nobody_knows_runs_env_by_env(monkeypatch, foreign):
 
 
 def both_ways(physics: str, robot: str, num_envs: int) -> dict:
-    """Starts the same robots one by one and all at once.
-
-    Args:
-        physics: Name of the engine.
-        robot: The robot.
-        num_envs: How many.
-
-    Returns:
-        Names of what differs in the engine, of what one of the robots has like the next, and seconds of both ways.
-    """
+    """Return which quantities differ between robots started one by one and at once, and which do not with the seed."""
     import umc.tasks  # noqa: F401
     import warp as wp
     from isaaclab.actuators.newton import read_group_parameter
@@ -114,23 +105,23 @@ def both_ways(physics: str, robot: str, num_envs: int) -> dict:
         return state()
 
     seeds = [1000 + 7 * number for number in range(num_envs)]
-    apart = run(start_one_by_one, seeds)
+    alone = run(start_one_by_one, seeds)
     other = run(start_batched, [5 * seed for seed in seeds])
     together = run(start_batched, seeds)
     return {
-        "differ": [name for name, value in apart.items() if not torch.equal(value, together[name])],
+        "differ": [name for name, value in alone.items() if not torch.equal(value, together[name])],
         "kept": [name for name, value in other.items() if torch.equal(value, together[name])],
     }
 
 
 @pytest.mark.engine
-def test_all_at_once_gives_the_bits_of_one_after_the_other(run_engine):
-    told = run_engine(both_ways, physics="ovphysx", robot="A1", num_envs=33)
-    assert told["differ"] == []
-    assert told["kept"] == ["joint_vel"]  # starts at 0; all else is another robot's
+def test_one_call_for_all_envs_gives_the_bits_of_one_for_each(run_engine):
+    result = run_engine(both_ways, physics="ovphysx", robot="A1", num_envs=33)
+    assert result["differ"] == []
+    assert result["kept"] == ["joint_vel"]  # 0 for every robot
 
 
-def test_no_two_robots_of_the_papers_seeds_start_alike():
+def test_robots_of_the_papers_seeds_all_start_differently():
     starts = object.__new__(SeededStarts)
     seeds = (1, 50, 75, 800)
     starts.prepare(torch.tensor(seeds).repeat_interleave(4000), torch.arange(4000).repeat(len(seeds)))
