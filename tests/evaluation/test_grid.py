@@ -14,7 +14,6 @@ from umc.faults import FaultCases, JointLimits
 from umc.robots import A1_JOINTS
 from umc.utils.config import config_names, merged, read_overrides, read_sweep_file
 from umc.utils.errors import UmcError
-from umc.utils.executor import check_address
 
 
 def grid(name, quick=False, **changes):
@@ -23,15 +22,19 @@ def grid(name, quick=False, **changes):
     return apply_grid(sweep, protocol.quick() if quick else protocol, A1_JOINTS, quick)
 
 
-def test_the_grid_is_every_combination():
+def test_a_grid_is_every_combination():
     protocol = grid("severity_joint_onset")
     assert len(protocol.cells) == 3 * 12 * 3 * 3
     assert Counter(setting.onset for setting in protocol.settings) == {75: 36, 100: 36, 125: 36}
     assert Counter(setting.joints for setting in protocol.settings) == {(name,): 9 for name in A1_JOINTS}
     assert len({setting.name for setting in protocol.settings}) == 108
+    quick = grid("severity_joint_onset", quick=True)
+    assert (len(quick.settings), {setting.onset for setting in quick.settings}) == (2 * 2, {10})
+    groups = grid("joints", **{"grid.joints": [["FL_hip_joint", "FL_calf_joint"], "RR_hip_joint"]})
+    assert [case["num_joints"] for case in groups.cases()[:: len(groups.scenarios)]] == [(2, 2), (1, 1)]
 
 
-def test_the_cells_of_a_grid_break_what_they_say():
+def test_the_faults_of_a_cell_are_those_of_its_setting():
     protocol = grid("severity_joint_onset", **{"grid.severity": [{"rom": 0.5, "effort": 16.0}, {"rom": 0.2}]})
     count = len(protocol.cells)
     cases = FaultCases(A1_JOINTS, protocol.cases(), count)
@@ -46,23 +49,12 @@ def test_the_cells_of_a_grid_break_what_they_say():
         assert plan.severity[number, 0, kinds.index(kind)][joints].tolist() == pytest.approx([expected])
 
 
-def test_groups_of_joints_fail_together():
-    protocol = grid("joints", **{"grid.joints": [["FL_hip_joint", "FL_calf_joint"], "RR_hip_joint"]})
-    assert [case["num_joints"] for case in protocol.cases()[:: len(protocol.scenarios)]] == [(2, 2), (1, 1)]
-
-
 @pytest.mark.parametrize("name", config_names("sweep"))
-def test_every_sweep_that_comes_with_umc_can_be_read(name):
+def test_every_sweep_of_the_package_has_faults(name):
     protocol = grid(name)
     assert protocol.name == name
     limits = JointLimits(*(torch.full((12,), value) for value in (-1.0, 1.0, 33.5, 21.0)))
     assert FaultCases(A1_JOINTS, protocol.cases(), len(protocol.cells), nominal=limits).has_faults
-
-
-def test_a_quick_sweep_is_small():
-    protocol = grid("severity_joint_onset", quick=True)
-    assert len(protocol.settings) == 2 * 2
-    assert {setting.onset for setting in protocol.settings} == {10}
 
 
 def test_an_ablation_finds_the_last_run_of_every_seed(tmp_path):
@@ -106,7 +98,7 @@ def test_a_sweep_that_makes_no_sense_is_refused(tmp_path, content, words):
     assert "\n" not in str(error.value)
 
 
-def test_overrides_go_down_into_trees():
+def test_overrides_change_values_of_nested_mappings():
     tokens = ["protocol.steps=300", "protocol.severity.rom=0.2", "sweep.agents=[a, b]", "env.x=1"]
     changes = read_overrides(tokens, "protocol")
     assert changes == {"steps": 300, "severity.rom": 0.2}
@@ -116,12 +108,3 @@ def test_overrides_go_down_into_trees():
     assert read_overrides(tokens, "sweep") == {"agents": ["a", "b"]}
     with pytest.raises(UmcError, match="steps holds no further names"):
         merged(entry, {"steps.x": 1})
-
-
-@pytest.mark.parametrize(
-    ("address", "words"),
-    [("cluster", "looks like 10.0.0.1:6379"), ("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1")],
-)
-def test_a_cluster_that_does_not_answer_is_refused_at_once(address, words):
-    with pytest.raises(UmcError, match=words):
-        check_address(address)

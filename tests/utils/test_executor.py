@@ -8,7 +8,8 @@ import signal
 import time
 
 import pytest
-from umc.utils.executor import FOLDER, Job, LocalExecutor, run_all, run_on_worker
+from umc.utils.errors import UmcError
+from umc.utils.executor import FOLDER, Job, LocalExecutor, check_address, run_all, run_on_worker
 
 COPY = "import sys; f = sys.argv[1]; open(f + '/out', 'w').write(open(f + '/sub/in').read() * 2); print('copied')"
 
@@ -58,3 +59,12 @@ def test_a_worker_needs_the_shared_disk_of_a_log(tmp_path):
     result = run_on_worker(Job(("-c", ""), log=tmp_path / "nowhere.log"), str(tmp_path))
     assert result.code == 1
     assert "put --logs on a disk that all machines share" in result.output
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [("cluster", "looks like 10.0.0.1:6379"), ("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1")],
+)
+def test_a_cluster_that_does_not_answer_is_refused_at_once(address, words):
+    with pytest.raises(UmcError, match=words):
+        check_address(address)
