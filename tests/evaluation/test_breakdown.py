@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Breakdowns: who belongs to a slice, and what its figures are, on robots made by hand."""
+"""Breakdowns: who belongs to a slice, and what its figures are, on made-up robots."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from umc.evaluation.statistics import wilson
 from tools.demo_study import demo_study
 
 
-def hand_made(**changes):
+def made_up(**changes):
     """Two robots in each of scenarios 1 to 8 and three settings; joint 0 is faulty in the first, joint 1 in all."""
     study = demo_study(members=2, policies=[("a", 1.0)])
     run = study.policies[0].run
@@ -34,7 +34,7 @@ def found_parts(study, result, by):
 
 
 def test_a_joint_counts_the_robots_in_which_it_is_faulty():
-    study, result = hand_made()
+    study, result = made_up()
     parts = found_parts(study, result, "joint")
     names = study.joint_names
     assert {name for name, _ in parts} == set(names[:2])  # joints that nobody has faulty have no figures
@@ -42,29 +42,24 @@ def test_a_joint_counts_the_robots_in_which_it_is_faulty():
     assert parts[names[1], None].rates["failed"].value == 0.5
     assert parts[names[1], None].rates["reached@3"].value == 0.5
     assert parts[names[1], None].rates["reached@4"].value == 0.0
-    assert parts[names[1], None].score.judged == 7 * 3 * 2  # scenario 8 breaks nothing, whatever joints it is dealt
+    assert parts[names[1], None].score.evaluated == 7 * 3 * 2  # scenario 8 breaks nothing
     assert (names[1], 8) not in parts
-
-
-def test_a_joint_in_one_scenario_has_wilsons_interval():
-    study, result = hand_made()
-    found = found_parts(study, result, "joint")[study.joint_names[1], 3].rates["failed"]
-    expected = wilson(3, 6)
+    found, expected = parts[names[1], 3].rates["failed"], wilson(3, 6)
     assert (found.value, found.low, found.high) == pytest.approx((0.5, expected.low, expected.high))
 
 
 def test_settings_and_onsets_hold_all_scenarios():
-    study, result = hand_made()
+    study, result = made_up()
     settings = found_parts(study, result, "setting")
     assert len(settings) == 3
-    assert all(one.score.judged == 16 and one.rates["failed"].value == 0.5 for one in settings.values())
+    assert all(one.score.evaluated == 16 and one.rates["failed"].value == 0.5 for one in settings.values())
     onsets = [one for one in slices(study, result) if one.by == "onset"]
     assert [one.value for one in onsets] == pytest.approx([1.5, 2.0, 2.5])
     assert torch.equal(onsets[1].rows, result.run.onset == 100)
 
 
 def test_one_setting_is_no_breakdown():
-    study, result = hand_made()
+    study, result = made_up()
     one = replace(study, protocol=replace(study.protocol, settings=study.protocol.settings[:1]))
     keep = result.run.cell < 8
     episodes = replace(result.run.episodes, **{name: value[keep] for name, value in vars(result.run.episodes).items()})
@@ -75,40 +70,33 @@ def test_one_setting_is_no_breakdown():
     assert {found.by for found in slices(one, replace(result, run=run))} == {"joint"}
 
 
-def test_severities_of_a_few_values_are_kept_apart():
-    count = 48
-    severity = torch.tensor([4.0, 8.0, float("nan")]).repeat(count // 3)
-    study, result = hand_made(severity={"effort": severity})
-    found = [one for one in slices(study, result) if one.by == "severity"]
+def severity_slices(severity, kind="effort"):
+    return [one for one in slices(*made_up(severity={kind: severity})) if one.by == "severity"]
+
+
+def test_severities_are_kept_apart_if_few_and_binned_if_many():
+    severity = torch.tensor([4.0, 8.0, float("nan")]).repeat(16)
+    found = severity_slices(severity)
     assert [(one.name, one.value, one.kind) for one in found] == [("4", 4.0, "effort"), ("8", 8.0, "effort")]
     assert torch.equal(found[0].rows, severity == 4.0)
-
-
-def test_many_severities_are_cut_into_parts_of_the_same_size():
-    severity = torch.linspace(-1.0, 1.0, 48)
-    study, result = hand_made(severity={"bias": severity})
-    found = [one for one in slices(study, result) if one.by == "severity"]
+    found = severity_slices(torch.linspace(-1.0, 1.0, 48))
     assert [int(one.rows.sum()) for one in found] == [8] * 6
     assert torch.stack([one.rows for one in found]).sum(dim=0).eq(1).all()
-    assert found[0].value < -0.8
-    assert found[-1].value > 0.8
-
-
-def test_a_severity_that_does_not_vary_is_no_breakdown():
+    assert found[0].value < -0.8 < 0.8 < found[-1].value
     same = torch.full((48,), 0.1)
     same[::2] = torch.nextafter(torch.tensor(0.1), torch.tensor(1.0))
-    study, result = hand_made(severity={"rom": same, "effort": torch.full((48,), float("nan"))})
-    assert not [one for one in slices(study, result) if one.by == "severity"]
+    assert not severity_slices(same)
+    assert not severity_slices(torch.full((48,), float("nan")))
 
 
 def test_stances_are_named_by_the_feet_on_the_ground():
     stance = torch.tensor([[1, 0, 0, 1], [0, 0, 0, 0]]).bool().repeat(24, 1)
-    study, result = hand_made(stance=stance)
+    study, result = made_up(stance=stance)
     found = {one.name: one.rows for one in slices(study, result) if one.by == "stance"}
     assert set(found) == {"FL + RR", "in the air"}
     broken = result.run.cell % 8 != 7
     assert torch.equal(found["FL + RR"], stance[:, 0] & broken)
-    without, lone = hand_made(stance=None)
+    without, lone = made_up(stance=None)
     assert not [one for one in slices(without, lone) if one.by == "stance"]
 
 

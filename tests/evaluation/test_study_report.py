@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report of a study: what its files hold, that the page needs nobody, and that a failure leaves the old one."""
+"""The report of a study: what its files hold, that the page needs no network, and that a failure leaves the old one."""
 
 import csv
 import hashlib
@@ -12,8 +12,9 @@ from html.parser import HTMLParser
 
 import pytest
 from umc.evaluation.estimates import Estimates
+from umc.evaluation.metrics import average
 from umc.evaluation.protocol import protocol_for
-from umc.evaluation.report import study_files, summary, write_all, write_study_report
+from umc.evaluation.report import score_table, study_files, summary, write_all, write_study_report
 from umc.evaluation.report.paper import departures, paper_tables
 from umc.evaluation.report.renderers import Cell, Row, Table, escape_markdown, printed, ranks
 from umc.evaluation.report.tables import ablation_tables, left_out_table, main_table
@@ -22,6 +23,7 @@ from umc.utils.errors import UmcError
 from tools import demo_study as demo
 from tools.demo_study import demo_study
 
+RATES = ("reached@1", "reached@2", "failed")
 VOID = {"meta", "img", "br", "link", "hr"}
 
 
@@ -69,7 +71,7 @@ def page(files):
     return page
 
 
-def test_the_page_is_whole_and_asks_nothing_of_a_network_or_a_script(page, files):
+def test_the_page_is_complete_without_network_or_script(page, files):
     assert page.open == []
     assert not {"script", "link", "iframe", "object"} & set(page.tags)
     assert page.fetched
@@ -96,7 +98,7 @@ def test_the_page_says_what_a_reviewer_asks(page, files, study):
 
 def test_the_json_is_versioned_and_holds_figures_intervals_and_differences(files, study):
     content = json.loads(files["report.json"])
-    assert content["schema"] == 2
+    assert content["schema"] == 3
     assert [one["label"] for one in content["policies"]] == [one.label for one in study.policies]
     first = content["policies"][0]
     score = study.score(study.policies[0], study.scenario_rows(study.policies[0], 2))
@@ -104,7 +106,7 @@ def test_the_json_is_versioned_and_holds_figures_intervals_and_differences(files
     assert failed["value"] == pytest.approx(score["failed"])
     assert failed["low"] < failed["value"] < failed["high"]
     assert first["counts"]["all"]["envs"] == 96
-    assert first["counts"]["2"]["judged"] == score.judged
+    assert first["counts"]["2"]["evaluated"] == score.evaluated
     assert {part["by"] for part in first["breakdown"]} == {"setting", "onset", "joint", "severity", "stance"}
     assert [one["second"] for one in content["differences"]] == [one.group for one in study.policies[1:]]
     assert set(content["differences"][0]["average"]["failed"]) == {"value", "low", "high", "p", "count"}
@@ -116,12 +118,12 @@ def test_robots_can_be_scored_again_from_the_csv(files, study):
     rows = list(csv.DictReader(io.StringIO(files["robots.csv"].decode())))
     assert len(rows) == 3 * 96
     mine = [row for row in rows if row["policy"] == "example A" and row["scenario"] == "4"]
-    judged = [row for row in mine if row["outcome"] in ("up", "failed")]
+    evaluated = [row for row in mine if row["outcome"] in ("up", "failed")]
     score = study.score(study.policies[0], study.scenario_rows(study.policies[0], 4))
-    assert len(judged) == score.judged
-    assert sum(row["outcome"] == "failed" for row in judged) / len(judged) == pytest.approx(score["failed"])
-    far = [row for row in judged if row["outcome"] == "up" and float(row["distance_m"]) > 3.0]
-    assert len(far) / len(judged) == pytest.approx(score.reached[2])
+    assert len(evaluated) == score.evaluated
+    assert sum(row["outcome"] == "failed" for row in evaluated) / len(evaluated) == pytest.approx(score["failed"])
+    far = [row for row in evaluated if row["outcome"] == "up" and float(row["distance_m"]) > 3.0]
+    assert len(far) / len(evaluated) == pytest.approx(score.reached[2])
     joints = study.policies[0].run.joints
     assert rows[0]["faulty_joints"].split() == [
         name for name, on in zip(study.joint_names, joints[0].tolist(), strict=True) if on
@@ -199,7 +201,7 @@ def test_the_papers_tables_are_all_there_and_hang_together():
 
 def test_the_main_table_is_the_papers_with_ours_above_it(study):
     table = main_table(Estimates(study, resamples=20))
-    assert table.header == ("Methods", "1 unit", "2 unit", "3 unit", "4 unit", "5 unit", "failed")
+    assert table.header == ("Methods", "1 unit ↑", "2 unit ↑", "3 unit ↑", "4 unit ↑", "5 unit ↑", "failed ↓")
     assert [row.kind for row in table.rows] == [""] * 3 + ["paper"] * 5
     assert [row.rule for row in table.rows] == [False] * 3 + [True] + [False] * 4
     assert [cell.text for cell in table.rows[-1].cells] == ["Trf-UMC (paper)", "97%", "95%", "91%", "84%", "72%", "2%"]
@@ -239,15 +241,28 @@ def test_an_ablation_puts_each_policy_into_the_table_that_names_it():
     assert "paradigm" not in tables
 
 
-def test_who_is_left_out_stands_on_lines_of_its_own(study):
+def test_robots_left_out_are_counted_by_cause(study):
     table = left_out_table(Estimates(study, resamples=20))
     names = [row.cells[0].text for row in table.rows[:4]]
-    assert names == [f"example A: {cause}" for cause in ("judged", "fell before onset", "physics not finite",
+    assert names == [f"example A: {cause}" for cause in ("evaluated", "fell before onset", "physics not finite",
                                                      "ended before onset")]  # fmt: skip
     for first in range(0, 12, 4):
         for column in range(1, 10):
             total = sum(int(table.rows[first + line].cells[column].text) for line in range(4))
             assert total == (96 if column == 9 else 12)
+
+
+def test_the_terminal_table_has_a_line_for_each_scenario_and_the_average(study):
+    protocol = replace(study.protocol, radii=(1.0, 2.0))
+    small = replace(study, protocol=protocol)
+    scores = [score for _, score in small.scenario_scores(study.policies[0])]
+    words, *lines = score_table(protocol, scores).splitlines()
+    assert "in % of the robots that stood at onset" in words
+    rows = [line.split() for line in lines if not line.startswith("-")]
+    assert [row[0] for row in rows] == ["scenario", *map(str, range(1, 9)), "average"]
+    mean = average(scores)
+    assert rows[-1][1:5] == [str(mean.evaluated), *(f"{100 * mean[key]:.0f}" for key in RATES)]
+    assert len({len(line) for line in lines}) == 1
 
 
 def test_the_summary_warns_of_what_a_figure_cannot_carry(study):
@@ -265,7 +280,7 @@ def test_the_summary_warns_of_what_a_figure_cannot_carry(study):
     assert any("3 trainings" in care for care in summary(Estimates(three, resamples=20))[1])
 
 
-def test_the_report_is_made_again_to_the_byte(study, files):
+def test_the_same_study_gives_the_same_report_to_the_byte(study, files):
     assert study_files(study, resamples=60) == files
 
 
@@ -312,7 +327,7 @@ def test_ranks_and_numbers_as_printed():
 
 
 def test_a_table_of_one_row_is_a_table_in_every_form():
-    table = Table("t", "A & B", ("x", "failed"), (0, -1), (Row((Cell("a|b"), Cell("5%", "[1, 9]", 1))),), ("Note.",))
+    table = Table("t", "A & B", ("x", "failed ↓"), (Row((Cell("a|b"), Cell("5%", "[1, 9]", 1))),), ("Note.",))
     assert "| a\\|b | **5%** [1, 9] |" in table.markdown()
     assert escape_markdown("nm_mlp _a_ *b* <c> < 0.1 &lt; & d") == r"nm_mlp \_a\_ \*b\* \<c> < 0.1 \&lt; & d"
     assert r"a|b & \textbf{5\%} {\scriptsize [1, 9]} \\" in table.latex()

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
 import torch
 
-from umc.evaluation.estimates import average_rate, row_numbers, sums_of
-from umc.evaluation.metrics import Score, average, metrics_of
+from umc.evaluation.estimates import RobotTable
+from umc.evaluation.metrics import Score
 from umc.evaluation.protocol import Scenario
 from umc.evaluation.statistics import Interval
 from umc.evaluation.study import PolicyResult, Study
@@ -81,42 +80,17 @@ def slices(study: Study, result: PolicyResult) -> Iterator[Slice]:
         yield from _stances(study.feet, run.stance, broken)
 
 
-class RobotTable:
-    """What every row of a policy's run adds to the rates, computed once for all slices."""
-
-    def __init__(self, study: Study, result: PolicyResult) -> None:
-        self.study, self.result = study, result
-        self.metrics = metrics_of(study.protocol.radii)
-        self.numerators, self.denominators = sums_of(result.run.episodes, self.metrics, study.step_dt)
-        self.numbers = row_numbers(study, result)
-        self.scenario_rows = {one: study.scenario_rows(result, one) for one in study.protocol.scenarios}
-
-    def part(self, chosen: Slice, scenario: Scenario | None = None) -> Part | None:
-        """Evaluate a slice in a scenario, or averaged over those that have such robots; None if there are none."""
-        scenarios = self.study.protocol.scenarios
-        wanted = scenarios if scenario is None else (scenario,)
-        rows = {one: chosen.rows & self.scenario_rows[one] for one in wanted}
-        if not any(bool(one.any()) for one in rows.values()):
-            return None
-        keep = torch.stack(list(rows.values())).any(dim=0).numpy()
-        place = (self.numbers["scenario"][keep], self.numbers["robot"][keep])
-        shape = (len(scenarios), int(self.numbers["robot"].max(initial=-1)) + 1)
-        rates = {}
-        for column, metric in enumerate(self.metrics):
-            if metric.rate:
-                did, judged = np.zeros(shape), np.zeros(shape)
-                np.add.at(did, place, self.numerators[keep, column])
-                np.add.at(judged, place, self.denominators[keep, column])
-                rates[metric.key] = average_rate(did, judged)
-        return Part(chosen, scenario, average([self.study.score(self.result, one) for one in rows.values()]), rates)
-
-
 def break_down(study: Study, result: PolicyResult) -> list[Part]:
     """Evaluate every slice, averaged as the paper does; joints and severities in every scenario, too."""
     table, found = RobotTable(study, result), []
+    scenario_rows = {None: torch.ones_like(result.run.cell, dtype=torch.bool)}
+    scenario_rows |= {one: study.scenario_rows(result, one) for one in study.protocol.scenarios}
     for chosen in slices(study, result):
         apart = study.protocol.scenarios if chosen.by in ("joint", "severity") else ()
-        found += [part for scenario in (None, *apart) if (part := table.part(chosen, scenario)) is not None]
+        for scenario in (None, *apart):
+            rows = chosen.rows & scenario_rows[scenario]
+            if bool(rows.any()):
+                found.append(Part(chosen, scenario, table.score(rows), table.rates(rows)))
     return found
 
 

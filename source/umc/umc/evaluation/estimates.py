@@ -11,14 +11,13 @@ take one robot in eight scenarios for eight robots.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from umc.evaluation.metrics import Episodes, Metric, metrics_of
+from umc.evaluation.metrics import Metric, Score, counts_of, mean_of_known, metrics_of, ratios, sums_of
+from umc.evaluation.protocol import Scenario
 from umc.evaluation.statistics import (
     RESAMPLES,
     Difference,
@@ -34,16 +33,52 @@ from umc.evaluation.statistics import (
 from umc.evaluation.study import PolicyResult, Study
 from umc.utils.errors import UmcError
 
-Array = NDArray[Any]
 
+class RobotTable:
+    """Numerators and denominators of metrics by scenario and robot of a policy.
 
-def sums_of(episodes: Episodes, metrics: Sequence[Metric], step_dt: float) -> tuple[Floats, Floats]:
-    """Stack what every robot adds to numerator and denominator of every metric; shapes are (num_envs, num_metrics)."""
-    pairs = [metric.terms(episodes) for metric in metrics]
-    scales = [step_dt if metric.in_steps else 1.0 for metric in metrics]
-    numerators = torch.stack([above.double() * scale for (above, _), scale in zip(pairs, scales, strict=True)], dim=1)
-    denominators = torch.stack([below.double() for _, below in pairs], dim=1)
-    return np.nan_to_num(numerators.numpy()), np.nan_to_num(denominators.numpy())
+    A robot is a seed and a member, which decide its start and its faulty joints. It counts several times in a scenario
+    if several settings have its seed.
+    """
+
+    def __init__(self, study: Study, result: PolicyResult, metrics: Sequence[Metric] | None = None) -> None:
+        self.study, self.episodes = study, result.run.episodes
+        self.metrics = metrics_of(study.protocol.radii) if metrics is None else metrics
+        seeds = torch.tensor([setting.seed for setting, _ in study.protocol.cells])
+        names = np.stack([seeds[result.run.cell].numpy(), result.run.member.numpy()], axis=1)
+        self.robots, robot = np.unique(names, axis=0, return_inverse=True)
+        """Seed and member of every robot, sorted. Shape is (num_robots, 2)."""
+        self._place = (result.run.cell % len(study.protocol.scenarios)).numpy(), robot.reshape(-1)
+        self._rows = sums_of(self.episodes, self.metrics, study.step_dt)
+
+    def sums(self, select: torch.Tensor | None = None) -> tuple[Floats, Floats]:
+        """Return numerators and denominators; shapes are (num_scenarios, num_robots, num_metrics)."""
+        rows = slice(None) if select is None else select.numpy()
+        found = []
+        for values in self._rows:
+            table = np.zeros((len(self.study.protocol.scenarios), len(self.robots), len(self.metrics)))
+            np.add.at(table, tuple(place[rows] for place in self._place), values[rows])
+            found.append(table)
+        return found[0], found[1]
+
+    def score(self, select: torch.Tensor) -> Score:
+        """Return the metrics of selected robots, averaged over the scenarios that have such robots."""
+        numerators, denominators = (sums.sum(axis=1) for sums in self.sums(select))
+        values = mean_of_known(ratios(numerators, denominators))
+        return Score.of(counts_of(self.episodes, select), (metric.key for metric in self.metrics), values)
+
+    def rates(
+        self, select: torch.Tensor | None = None, scenarios: Sequence[Scenario] | None = None
+    ) -> dict[str, Interval | None]:
+        """Return the rates by key, averaged over those of ``scenarios`` that have such robots."""
+        known = self.study.protocol.scenarios
+        numerators, denominators = self.sums(select)
+        places = [known.index(scenario) for scenario in (known if scenarios is None else scenarios)]
+        return {
+            metric.key: average_rate(numerators[places, :, column], denominators[places, :, column])
+            for column, metric in enumerate(self.metrics)
+            if metric.rate
+        }
 
 
 class Estimates:
@@ -67,29 +102,19 @@ class Estimates:
         self.metrics = metrics_of(study.protocol.radii)
         self._index = {metric.key: number for number, metric in enumerate(self.metrics)}
         _check_pairs(study)
-        units = [_robots(study, result) for result in study.policies]
-        robots = np.unique(units[0], axis=0)
-        self.num_robots = len(robots)
+        tables = [RobotTable(study, result) for result in study.policies]
+        strata = tables[0].robots[:, 0]
+        self.num_robots = len(strata)
         """Different robots: one start and one set of faulty joints each."""
 
-        places = [_rows_in(robots, found) for found in units]
-        shape = (len(labels), len(study.protocol.scenarios), self.num_robots, len(self.metrics))
-        numerators, denominators = np.zeros(shape), np.zeros(shape)
-        for policy, result in enumerate(study.policies):
-            scenario = (result.run.cell % len(study.protocol.scenarios)).numpy()
-            found = sums_of(result.run.episodes, self.metrics, study.step_dt)
-            # settings of one seed hold the same robots, which then count several times in a scenario
-            np.add.at(numerators[policy], (scenario, places[policy]), found[0])
-            np.add.at(denominators[policy], (scenario, places[policy]), found[1])
-        self._numerators, self._denominators = numerators, denominators
-
-        columns = np.stack([numerators, denominators]).transpose(3, 0, 1, 2, 4)
+        sums = [np.stack(table.sums()) for table in tables]
+        self._numerators, self._denominators = np.stack(sums, axis=1)
         # policy by policy: in one product of all, two equal policies would differ by their columns' rounding
-        tables = [columns[:, :, policy].reshape(self.num_robots, -1) for policy in range(len(labels))]
-        sums = np.stack([resampled(table, robots[:, 0], resamples, seed) for table in tables], axis=1)
-        sums = sums.reshape(-1, len(labels), 2, *columns.shape[3:]).swapaxes(1, 2)
-        self._replicates = _with_average(_ratio(sums[:, 0], sums[:, 1]).transpose(1, 2, 3, 0))
-        self._values = _with_average(_ratio(numerators.sum(axis=2), denominators.sum(axis=2))[..., None])[..., 0]
+        columns = [one.transpose(2, 0, 1, 3).reshape(self.num_robots, -1) for one in sums]
+        drawn = np.stack([resampled(one, strata, resamples, seed) for one in columns])
+        drawn = drawn.reshape(len(labels), -1, 2, len(study.protocol.scenarios), len(self.metrics))
+        self._replicates = _with_average(ratios(*drawn.transpose(2, 0, 3, 4, 1)))
+        self._values = _with_average(ratios(self._numerators.sum(axis=2), self._denominators.sum(axis=2)))
 
     @property
     def groups(self) -> dict[str, list[int]]:
@@ -99,8 +124,18 @@ class Estimates:
             found.setdefault(name, []).append(number)
         return found
 
+    def metric(self, key: str) -> Metric:
+        """Return a metric by its key."""
+        return self.metrics[self._index[key]]
+
+    def counts(self, number: int, scenario: int | None = None) -> dict[str, int]:
+        """Return the robots of one policy by :data:`umc.evaluation.metrics.COUNTS`, in a scenario or in all."""
+        result, known = self.study.policies[number], self.study.protocol.scenarios
+        rows = None if scenario is None else self.study.scenario_rows(result, known[scenario])
+        return counts_of(result.run.episodes, rows)
+
     def policy(self, number: int, metric: str, scenario: int | None = None) -> Interval | None:
-        """A figure of one policy."""
+        """Return a figure of one policy; ``scenario`` is its place in the protocol, None the average."""
         column, place = self._index[metric], -1 if scenario is None else scenario
         value = float(self._values[number, place, column])
         if not np.isfinite(value):
@@ -111,7 +146,7 @@ class Estimates:
         return average_rate(self._numerators[number, rows, :, column], self._denominators[number, rows, :, column])
 
     def group(self, name: str, metric: str, scenario: int | None = None) -> Interval | None:
-        """A figure of a group: the mean over its training seeds."""
+        """Return a figure of a group: the mean over its training seeds."""
         members = self.groups[name]
         if len(members) == 1:
             return self.policy(members[0], metric, scenario)
@@ -119,18 +154,20 @@ class Estimates:
         values = self._values[members, place, column]
         if not np.isfinite(values).any():
             return None
-        found = percentiles(float(_mean(values)), over_seeds(self._replicates[members, place, column], self.seed))
+        found = percentiles(
+            float(mean_of_known(values)), over_seeds(self._replicates[members, place, column], self.seed)
+        )
         if not self.metrics[column].rate:
             return found
         return Interval(found.value, max(found.low, 0.0), min(found.high, 1.0))
 
     def difference(self, first: str, second: str, metric: str, scenario: int | None = None) -> Difference | None:
-        """By how much a group's figure exceeds another's, over the robots that both met."""
+        """Return by how much a group's figure exceeds another's, over the same robots."""
         column, place = self._index[metric], -1 if scenario is None else scenario
         figures, replicates = [], []
         for number, name in enumerate((first, second)):
             members = self.groups[name]
-            figures.append(float(_mean(self._values[members, place, column])))
+            figures.append(float(mean_of_known(self._values[members, place, column])))
             # other seeds are drawn for the second group than for the first: trainings are not paired
             replicates.append(over_seeds(self._replicates[members, place, column], self.seed + number))
         if not np.isfinite(figures).all():
@@ -150,65 +187,29 @@ def average_rate(numerators: Floats, denominators: Floats) -> Interval | None:
 
     Args:
         numerators: Robots that did it. Shape is (num_scenarios, num_robots).
-        denominators: Robots that were judged. Shape is (num_scenarios, num_robots).
+        denominators: Robots that were evaluated. Shape is (num_scenarios, num_robots).
     """
-    judged = denominators.sum(axis=1)
-    numerators, denominators, judged = numerators[judged > 0], denominators[judged > 0], judged[judged > 0]
-    if not len(judged):
+    count = denominators.sum(axis=1)
+    numerators, denominators, count = numerators[count > 0], denominators[count > 0], count[count > 0]
+    if not len(count):
         return None
-    rates = numerators.sum(axis=1) / judged
-    influence = ((numerators - rates[:, None] * denominators) / judged[:, None]).sum(axis=0) / len(judged)
+    rates = numerators.sum(axis=1) / count
+    influence = ((numerators - rates[:, None] * denominators) / count[:, None]).sum(axis=0) / len(count)
     units = int((denominators.sum(axis=0) > 0).sum())
     return wilson_of_mean(float(rates.mean()), float((influence**2).sum()), units)
 
 
-def row_numbers(study: Study, result: PolicyResult) -> Mapping[str, Array]:
-    """Scenario and robot of every row of a run.
-
-    Returns:
-        ``scenario``: its place in the protocol; ``robot``: a number that is the same in all scenarios and in settings
-        of one seed. Shapes are (num_envs,).
-    """
-    _, robot = np.unique(_robots(study, result), axis=0, return_inverse=True)
-    return {"scenario": (result.run.cell % len(study.protocol.scenarios)).numpy(), "robot": robot.reshape(-1)}
-
-
-def _robots(study: Study, result: PolicyResult) -> Array:
-    """Seed and member of every row, which decide its start and its joints: who it is, whatever it meets."""
-    seeds = torch.tensor([setting.seed for setting, _ in study.protocol.cells])
-    return np.stack([seeds[result.run.cell].numpy(), result.run.member.numpy()], axis=1)
-
-
 def _check_pairs(study: Study) -> None:
-    """Make sure that all policies met the same robots in the same scenarios."""
+    """Make sure that all policies were run on the same robots in the same scenarios."""
     keys = [torch.stack([result.run.cell, result.run.member], dim=1).numpy() for result in study.policies]
     for result, key in zip(study.policies, keys, strict=True):
         both, _ = matched(keys[0], key)
         if not len(both) == len(keys[0]) == len(key):
             raise UmcError(
-                f"{result.label} and {study.policies[0].label} did not meet the same robots; evaluate them in one run"
+                f"{result.label} and {study.policies[0].label} did not run on the same robots; evaluate them in one run"
             )
-
-
-def _rows_in(robots: Array, units: Array) -> Array:
-    """Where each unit stands among the sorted robots."""
-    stride = 1 + int(robots[:, 1].max())
-    return np.searchsorted(robots[:, 0] * stride + robots[:, 1], units[:, 0] * stride + units[:, 1])
-
-
-def _ratio(numerators: Floats, denominators: Floats) -> Floats:
-    """Quotients, NaN where there is nothing to divide by."""
-    return np.divide(
-        numerators, denominators, out=np.full(numerators.shape, np.nan, numerators.dtype), where=denominators > 0.0
-    )
-
-
-def _mean(values: Floats, axis: int = 0) -> Floats:
-    """Mean of what is known, NaN where nothing is."""
-    known = np.isfinite(values)
-    return _ratio(np.where(known, values, 0.0).sum(axis=axis), known.sum(axis=axis).astype(values.dtype))
 
 
 def _with_average(values: Floats) -> Floats:
     """Add the average over scenarios, the second axis, as one more of them."""
-    return np.concatenate([values, _mean(values, axis=1)[:, None]], axis=1)
+    return np.concatenate([values, mean_of_known(values, axis=1)[:, None]], axis=1)

@@ -13,13 +13,15 @@ the policy under faults: they are excluded and counted separately.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from umc.utils.errors import UmcError
 
@@ -115,19 +117,19 @@ class Episodes:
         return self.outcome == Outcome.FAILED
 
     @property
-    def judged(self) -> torch.Tensor:
+    def evaluated(self) -> torch.Tensor:
         """Robots that stood at onset: the denominator of every rate."""
         return (self.outcome == Outcome.UP) | self.failed
 
     @property
     def moved(self) -> torch.Tensor:
-        """Judged robots with a step after onset; one that falls at once has no height or speed after onset."""
-        return self.judged & (self.steps_after_onset > 0)
+        """Evaluated robots with a step after onset; one that falls at once has no height or speed after onset."""
+        return self.evaluated & (self.steps_after_onset > 0)
 
     @property
     def recovered(self) -> torch.Tensor:
-        """Judged robots that returned to their speed for good."""
-        return self.judged & (self.recovery != NOT_RECOVERED)
+        """Evaluated robots that returned to their speed for good."""
+        return self.evaluated & (self.recovery != NOT_RECOVERED)
 
 
 EPISODE_COLUMNS = {
@@ -148,7 +150,7 @@ Terms = Callable[[Episodes], tuple[torch.Tensor, torch.Tensor]]
 
 @dataclass(frozen=True)
 class Metric:
-    """A sum over robots divided by another, such as falls by judged robots, or metres by judged robots."""
+    """A sum over robots divided by another, such as falls by evaluated robots, or joules by metres."""
 
     key: str
     """Name in files."""
@@ -165,30 +167,29 @@ class Metric:
     """Digits after the point, in its unit."""
     in_steps: bool = False
     """Whether the numerator counts env steps; the metric is in seconds."""
+    meaning: str = ""
+    """What a rate counts, as figures explain it."""
 
     def describe(self) -> dict[str, Any]:
-        """What reports say about it, in plain values."""
+        """Return what reports say about it, in plain values."""
         return {name: getattr(self, name) for name in ("key", "title", "unit", "rate", "better", "digits")}
 
-    def value(self, episodes: Episodes, step_dt: float) -> float | None:
-        """Value over all robots of ``episodes``; None if nobody counts."""
-        above, below = self.terms(episodes)
-        counted = (above != 0) | (below != 0)
-        total = float(below[counted].double().sum())
-        scale = step_dt if self.in_steps else 1.0
-        return float(above[counted].double().sum()) / total * scale if total > 0.0 else None
+
+def reached_key(radius: float) -> str:
+    """Return the key of the rate of robots that moved beyond a radius [m]."""
+    return f"reached@{radius:g}"
 
 
 def _reached(radius: float) -> Metric:
     def terms(episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
-        return (episodes.outcome == Outcome.UP) & (episodes.distance > radius), episodes.judged
+        return (episodes.outcome == Outcome.UP) & (episodes.distance > radius), episodes.evaluated
 
-    name = f"reached@{radius:g}"
-    return Metric(name, name, terms, rate=True, better=1)
+    name = reached_key(radius)
+    return Metric(name, name, terms, rate=True, better=1, meaning=f"beyond {radius:g} m, without a fall")
 
 
 def _mean(field: str, among: str) -> Terms:
-    """Mean of a field of :class:`Episodes` over ``judged``, ``moved`` or ``recovered`` robots."""
+    """Mean of a field of :class:`Episodes` over ``evaluated``, ``moved`` or ``recovered`` robots."""
 
     def terms(episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
         counted = getattr(episodes, among)
@@ -199,30 +200,61 @@ def _mean(field: str, among: str) -> Terms:
 
 def _energy_per_metre(episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
     joules, metres = episodes.energy_after_onset.double(), episodes.distance.double()
-    return torch.where(episodes.judged, joules, 0.0), torch.where(episodes.judged, metres, 0.0)
+    return torch.where(episodes.evaluated, joules, 0.0), torch.where(episodes.evaluated, metres, 0.0)
+
+
+def _failed(episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
+    return episodes.failed, episodes.evaluated
 
 
 METRICS = (
-    Metric("failed", "failed", lambda one: (one.failed, one.judged), rate=True, better=-1),
-    Metric("recovered", "recovered", lambda one: (one.recovered, one.judged), rate=True, better=1),
+    Metric("failed", "failed", _failed, rate=True, better=-1, meaning="fell after onset"),
+    Metric("recovered", "recovered", lambda one: (one.recovered, one.evaluated), rate=True, better=1),
     Metric("recovery_time", "recovery time", _mean("recovery", "recovered"), "s", better=-1, in_steps=True),
     Metric(
-        "survival", "time up after onset", _mean("steps_after_onset", "judged"), "s", better=1, digits=1, in_steps=True
+        "survival", "time up after onset", _mean("steps_after_onset", "evaluated"), "s", better=1, digits=1,
+        in_steps=True,
     ),
-    Metric("distance", "greatest distance", _mean("distance", "judged"), "m", better=1),
-    Metric("speed_before_onset", "speed before", _mean("speed_before_onset", "judged"), "m/s"),
+    Metric("distance", "greatest distance", _mean("distance", "evaluated"), "m", better=1),
+    Metric("speed_before_onset", "speed before", _mean("speed_before_onset", "evaluated"), "m/s"),
     Metric("speed_after_onset", "speed after", _mean("speed_after_onset", "moved"), "m/s"),
-    Metric("error_before_onset", "tracking error before", _mean("error_before_onset", "judged"), "m/s", better=-1),
+    Metric("error_before_onset", "tracking error before", _mean("error_before_onset", "evaluated"), "m/s", better=-1),
     Metric("error_after_onset", "tracking error after", _mean("error_after_onset", "moved"), "m/s", better=-1),
     Metric("energy_per_metre", "energy per metre", _energy_per_metre, "J/m", better=-1, digits=0),
     Metric("height_after_onset", "trunk height after", _mean("height_after_onset", "moved"), "m", digits=3),
-)
+)  # fmt: skip
 """All metrics but reached@k, which depends on the protocol's radii; to add a metric, add a line."""
 
 
 def metrics_of(radii: Sequence[float]) -> tuple[Metric, ...]:
-    """All metrics in the order of tables, with reached@k for each of the ``radii`` [m]."""
+    """Return all metrics in the order of tables, with reached@k for each of the ``radii`` [m]."""
     return (*map(_reached, radii), *METRICS)
+
+
+def main_rates(radii: Sequence[float]) -> tuple[Metric, Metric]:
+    """Return the two rates that are shown where there is no room for all: the middle radius and failed."""
+    return _reached(radii[len(radii) // 2]), METRICS[0]
+
+
+def sums_of(episodes: Episodes, metrics: Sequence[Metric], step_dt: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return what every robot adds to numerator and denominator of every metric; shapes are (num_envs, num_metrics)."""
+    pairs = [metric.terms(episodes) for metric in metrics]
+    scales = [step_dt if metric.in_steps else 1.0 for metric in metrics]
+    numerators = torch.stack([above.double() * scale for (above, _), scale in zip(pairs, scales, strict=True)], dim=1)
+    denominators = torch.stack([below.double() for _, below in pairs], dim=1)
+    return np.nan_to_num(numerators.numpy()), np.nan_to_num(denominators.numpy())
+
+
+def ratios(numerators: NDArray[Any], denominators: NDArray[Any]) -> NDArray[Any]:
+    """Return quotients, NaN where there is nothing to divide by."""
+    nothing = np.full(numerators.shape, np.nan, numerators.dtype)
+    return np.divide(numerators, denominators, out=nothing, where=denominators > 0.0)
+
+
+def mean_of_known(values: NDArray[Any], axis: int = 0) -> NDArray[Any]:
+    """Return the mean of the values that are not NaN, NaN where all are."""
+    known = np.isfinite(values)
+    return ratios(np.where(known, values, 0.0).sum(axis=axis), known.sum(axis=axis).astype(values.dtype))
 
 
 @dataclass(frozen=True)
@@ -237,15 +269,16 @@ class Score:
     def __getitem__(self, key: str) -> float | None:
         return self.values[key]
 
-    @property
-    def envs(self) -> int:
-        """All robots."""
-        return self.counts["envs"]
+    @classmethod
+    def of(cls, counts: Mapping[str, int], keys: Iterable[str], values: NDArray[Any]) -> Score:
+        """Return a score from an array of values that are NaN where no robot counts."""
+        known = (None if np.isnan(value) else float(value) for value in values)
+        return cls(counts, dict(zip(keys, known, strict=True)))
 
     @property
-    def judged(self) -> int:
+    def evaluated(self) -> int:
         """Robots that stood at onset."""
-        return self.counts["judged"]
+        return self.counts["evaluated"]
 
     @property
     def reached(self) -> tuple[float | None, ...]:
@@ -253,14 +286,14 @@ class Score:
         return tuple(value for key, value in self.values.items() if key.startswith("reached@"))
 
     def describe(self) -> dict[str, Any]:
-        """Plain values, as ``report.json`` holds them."""
+        """Return plain values, as ``report.json`` holds them."""
         others = {key: value for key, value in self.values.items() if not key.startswith("reached@")}
         return {**self.counts, "reached": list(self.reached), **others}
 
 
 COUNTS: dict[str, Callable[[Episodes], torch.Tensor]] = {
     "envs": lambda one: torch.ones_like(one.outcome, dtype=torch.bool),
-    "judged": lambda one: one.judged,
+    "evaluated": lambda one: one.evaluated,
     "fell_before_onset": lambda one: one.outcome == Outcome.FELL_BEFORE_ONSET,
     "non_finite": lambda one: one.outcome == Outcome.NON_FINITE,
     "no_onset": lambda one: one.outcome == Outcome.NO_ONSET,
@@ -353,6 +386,12 @@ class EpisodeRecorder:
         )
 
 
+def counts_of(episodes: Episodes, select: torch.Tensor | None = None) -> dict[str, int]:
+    """Return the robots by :data:`COUNTS`, all or those selected. Shape of select is (num_envs,)."""
+    everyone = torch.ones_like(episodes.evaluated) if select is None else select
+    return {name: int((rows(episodes) & everyone).sum()) for name, rows in COUNTS.items()}
+
+
 def score(episodes: Episodes, radii: Sequence[float], step_dt: float, select: torch.Tensor | None = None) -> Score:
     """Compute the metrics of some robots.
 
@@ -363,25 +402,16 @@ def score(episodes: Episodes, radii: Sequence[float], step_dt: float, select: to
         select: Which robots count; None for all. Shape is (num_envs,).
     """
     metrics = metrics_of(check_radii(radii))
-    if select is not None:
-        episodes = Episodes(**{field.name: getattr(episodes, field.name)[select] for field in fields(Episodes)})
-    return Score(
-        {name: int(rows(episodes).sum()) for name, rows in COUNTS.items()},
-        {metric.key: metric.value(episodes, step_dt) for metric in metrics},
-    )
+    rows = slice(None) if select is None else select.numpy()
+    above, below = (sums[rows].sum(axis=0) for sums in sums_of(episodes, metrics, step_dt))
+    return Score.of(counts_of(episodes, select), (metric.key for metric in metrics), ratios(above, below))
 
 
 def average(scores: Sequence[Score]) -> Score:
-    """Average as the paper does: every scenario weighs the same, however many robots were judged in it.
+    """Average as the paper does: every scenario weighs the same, however many robots were evaluated in it.
 
-    Counts are summed; metrics are averaged over the scenarios in which somebody was judged.
+    Counts are summed; metrics are averaged over the scenarios in which a robot was evaluated.
     """
-
-    def mean(values: list[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return sum(known) / len(known) if known else None
-
-    return Score(
-        {name: sum(one.counts[name] for one in scores) for name in scores[0].counts},
-        {key: mean([one[key] for one in scores]) for key in scores[0].values},
-    )
+    values = np.array([list(one.values.values()) for one in scores], dtype=float)  # None becomes NaN
+    counts = {name: sum(one.counts[name] for one in scores) for name in scores[0].counts}
+    return Score.of(counts, scores[0].values, mean_of_known(values))

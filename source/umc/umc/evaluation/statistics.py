@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How sure a figure is: Wilson's interval of a rate, and seeded bootstraps over robots and training seeds.
 
-Pure NumPy and SciPy. Every random number comes from the ``seed`` that is given, so that a report can be made again to
+Pure NumPy and SciPy. Every random number comes from the ``seed`` that is given, so that a report can be regenerated to
 the digit.
 """
 
@@ -23,16 +23,13 @@ from scipy.stats import CensoredData, ecdf
 from umc.utils.errors import UmcError
 
 LEVEL = 0.95
-"""Part of the intervals that hold the true value, if the evaluation were made again and again."""
+"""Part of the intervals that hold the true value, if the evaluation were repeated many times."""
 
 RESAMPLES = 2000
 """Bootstrap resamples; the ends of a 95 % interval then rest on 50 of them each."""
 
 CHUNK = 4_000_000
 """Random draws that are held in memory at once."""
-
-FEW = 64
-"""Up to this many distinct values, how often each is drawn is one multinomial number instead of many single draws."""
 
 Floats = NDArray[np.floating[Any]]
 
@@ -57,14 +54,13 @@ class Difference:
     p: float
     """Two-sided: how often chance alone, robots drawn anew, would bring a difference of at least this size."""
     count: int
-    """Robots that both met."""
+    """Robots that both evaluated."""
 
 
 def wilson(successes: float, count: float, level: float = LEVEL) -> Interval | None:
-    """Wilson's score interval of a rate; honest for few robots and for rates of 0 and 1.
+    """Return Wilson's score interval of a rate, honest for few robots and rates of 0 and 1; None without robots.
 
-    Raises:
-        UmcError: If there are more successes than robots, or fewer than none.
+    Raises UmcError if there are more successes than robots, or fewer than none.
     """
     if not 0 <= successes <= count:
         raise UmcError(f"{successes} of {count} is no rate; successes lie between 0 and the count")
@@ -79,7 +75,7 @@ def wilson(successes: float, count: float, level: float = LEVEL) -> Interval | N
 
 
 def wilson_of_mean(rate: float, variance: float, units: int, level: float = LEVEL) -> Interval:
-    """Wilson's interval of a rate that is averaged over scenarios, whose robots are not independent.
+    """Return Wilson's interval of a rate that is averaged over scenarios, whose robots are not independent.
 
     The same robot, with the same faulty joints, goes through all scenarios. The variance says how much the average
     scatters; the number of independent robots that would scatter as much takes the place of the count.
@@ -91,7 +87,7 @@ def wilson_of_mean(rate: float, variance: float, units: int, level: float = LEVE
 
 
 def percentiles(value: float, replicates: Floats, level: float = LEVEL) -> Interval:
-    """The percentile interval of a bootstrap."""
+    """Return the percentile interval of a bootstrap."""
     known = replicates[np.isfinite(replicates)]
     if not len(known):
         return Interval(value, value, value)
@@ -100,7 +96,7 @@ def percentiles(value: float, replicates: Floats, level: float = LEVEL) -> Inter
 
 
 def difference(first: float, second: float, replicates: Floats, count: int, level: float = LEVEL) -> Difference:
-    """What a bootstrap says about a difference."""
+    """Return the interval and p of a difference from a bootstrap."""
     known = replicates[np.isfinite(replicates)]
     found = percentiles(second - first, known, level)
     beyond = min(int((known <= 0.0).sum()), int((known >= 0.0).sum()))
@@ -111,7 +107,7 @@ def difference(first: float, second: float, replicates: Floats, count: int, leve
 def draws(
     strata: ArrayLike, resamples: int = RESAMPLES, seed: int = 0, chunk: int = CHUNK
 ) -> Iterator[NDArray[np.float32]]:
-    """How often every robot is drawn in every resample, as many of each stratum as it holds.
+    """Draw robots anew within each stratum: yield how often every robot is drawn in some resamples.
 
     Args:
         strata: Stratum of every robot; robots of a setting are drawn from that setting. Shape is (U,).
@@ -120,7 +116,7 @@ def draws(
         chunk: Draws held in memory at once.
 
     Yields:
-        Counts of some resamples. Shape is (b, U), and the b add up to ``resamples``.
+        Counts. Shape is (b, U), and the b add up to ``resamples``.
     """
     rng = np.random.default_rng(seed)
     groups = [np.flatnonzero(np.asarray(strata) == name) for name in np.unique(np.asarray(strata))]
@@ -137,16 +133,16 @@ def draws(
 
 
 def resampled(sums: ArrayLike, strata: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
-    """Sum over the robots of every resample; all columns see the same robots.
+    """Return sums over the robots of every resample; all columns see the same robots.
 
     Args:
         sums: What every robot adds to each sum. Shape is (U, K).
         strata: Stratum of every robot. Shape is (U,).
-        resamples: How many.
+        resamples: Number of resamples.
         seed: Seed.
 
     Returns:
-        The sums. Shape is (resamples, K).
+        Sums. Shape is (resamples, K).
     """
     columns = np.asarray(sums, dtype=np.float32)
     return np.concatenate([counts @ columns for counts in draws(strata, resamples, seed)])
@@ -155,14 +151,7 @@ def resampled(sums: ArrayLike, strata: ArrayLike, resamples: int = RESAMPLES, se
 def bootstrap_mean(
     values: ArrayLike, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
 ) -> Interval | None:
-    """Mean over robots with its percentile interval.
-
-    Args:
-        values: One value per robot. Shape is (n,).
-        level: Part of the intervals that hold the true mean.
-        resamples: How many resamples.
-        seed: Seed.
-    """
+    """Return the mean of independent robots' values with its percentile interval; None without robots."""
     numbers = np.asarray(values, dtype=np.float64)
     if not len(numbers):
         return None
@@ -170,11 +159,11 @@ def bootstrap_mean(
 
 
 def over_seeds(replicates: Floats, seed: int = 0, level: float = LEVEL) -> Floats:
-    """Let a bootstrap over robots be one over training seeds, too.
+    """Turn a bootstrap over robots into one over robots and training seeds.
 
     One policy fewer is drawn than there are, which makes the scatter between policies come out right on average (Rao
-    and Wu 1988). It is then widened as Student's t is against the normal distribution: a handful of policies does not
-    know its own scatter.
+    and Wu 1988). It is then widened as Student's t is against the normal distribution, for few policies tell little
+    of their scatter.
 
     Args:
         replicates: A figure of every policy in every resample of the robots; NaN where it has none. Shape is
@@ -183,9 +172,8 @@ def over_seeds(replicates: Floats, seed: int = 0, level: float = LEVEL) -> Float
         level: Part of the intervals that hold the true value, at which t and normal are compared.
 
     Returns:
-        The mean over the policies drawn, in every resample; the policy's own figures if it is alone. Shape is
-        (resamples,). A policy without any figure is left out, as it is of the mean; NaN where none of those drawn has
-        one.
+        Mean over the policies drawn, in every resample; NaN where none of those has a figure. Shape is (resamples,).
+        A policy without any figure is left out. A policy that is alone keeps its figures.
     """
     replicates = replicates[np.isfinite(replicates).any(axis=1)]
     policies, resamples = replicates.shape
@@ -208,7 +196,7 @@ def over_seeds(replicates: Floats, seed: int = 0, level: float = LEVEL) -> Float
 def kaplan_meier(
     steps: ArrayLike, fell: ArrayLike, step_dt: float, level: float = LEVEL
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Kaplan-Meier curve of the share of robots that still stand, with log-log intervals.
+    """Return the Kaplan-Meier curve of the share of robots that still stand, with log-log intervals.
 
     Args:
         steps: Env steps after onset that each robot stood, its last one included. Shape is (n,), n > 0.
@@ -233,14 +221,9 @@ def kaplan_meier(
 
 
 def matched(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Find the robots that two runs share.
+    """Return the rows of the robots that two runs share, from their cells and members; shapes are (n, 2), (m, 2).
 
-    Args:
-        first: Cell and member of the first run's robots. Shape is (n, 2).
-        second: The same of the second run. Shape is (m, 2).
-
-    Raises:
-        UmcError: If a run holds a robot twice.
+    Raises UmcError if a run holds a robot twice.
     """
     keys = [np.asarray(found, dtype=np.int64).reshape(-1, 2) for found in (first, second)]
     stride = 1 + max((int(key[:, 1].max()) for key in keys if len(key)), default=0)
@@ -255,17 +238,9 @@ def matched(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.intp], NDAr
 def paired_bootstrap(
     first: ArrayLike, second: ArrayLike, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
 ) -> Difference | None:
-    """Tests by how much the same robots do better under a second policy.
+    """Return by how much the same robots' values are larger in a second run; :func:`matched` finds their order.
 
-    Args:
-        first: One value per robot under the first policy. Shape is (n,).
-        second: The same robots' values under the second; :func:`matched` brings them in the same order.
-        level: Part of the intervals that hold the true difference.
-        resamples: How many resamples.
-        seed: Seed.
-
-    Raises:
-        UmcError: If the numbers of robots differ.
+    Raises UmcError if the numbers of robots differ.
     """
     left, right = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if left.shape != right.shape:
@@ -277,12 +252,4 @@ def paired_bootstrap(
 
 
 def _mean_replicates(numbers: Floats, resamples: int, seed: int) -> Floats:
-    """Means of resamples of some numbers."""
-    rng = np.random.default_rng(seed)
-    count = len(numbers)
-    distinct, times = np.unique(numbers, return_counts=True)
-    if len(distinct) <= FEW:
-        return rng.multinomial(count, times / count, size=resamples) @ distinct / count
-    step = max(1, CHUNK // count)
-    rows = [min(step, resamples - start) for start in range(0, resamples, step)]
-    return np.concatenate([numbers[rng.integers(0, count, (many, count))].mean(axis=1) for many in rows])
+    return resampled(numbers[:, None], np.zeros(len(numbers)), resamples, seed)[:, 0] / len(numbers)

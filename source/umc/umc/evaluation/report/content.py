@@ -19,8 +19,8 @@ from umc.evaluation.statistics import LEVEL, wilson
 from umc.evaluation.study import Study
 from umc.utils.provenance import versions
 
-SCHEMA = 2
-"""Version of the layout of ``report.json``; 1 was the report of a single checkpoint."""
+SCHEMA = 3
+"""Version of the layout of ``report.json``; 2 had ``judged`` for ``evaluated``."""
 
 DEFINITION = (
     "reached@k: moved beyond k metres (horizontally) from where it stood at onset and did not fall before the end; "
@@ -35,13 +35,14 @@ DIGITS = 6
 def study_content(estimates: Estimates, parts: Mapping[str, Sequence[Part]]) -> dict[str, Any]:
     """The content of ``report.json``."""
     study, groups = estimates.study, estimates.groups
+    places = {**{str(name): place for place, name in enumerate(study.protocol.scenarios)}, "all": None}
     policies = [
         {
             "label": result.label,
             "group": result.group,
             "about": dict(result.about),
             **_figures(estimates, partial(estimates.policy, number)),
-            "counts": {str(name): _counts(study, number, name) for name in [*study.protocol.scenarios, "all"]},
+            "counts": {name: estimates.counts(number, place) for name, place in places.items()},
             "breakdown": [_part(one) for one in parts[result.label]],
         }
         for number, result in enumerate(study.policies)
@@ -138,7 +139,7 @@ def cells_csv(study: Study) -> str:
             row += ["" if setting.perlin_seed is None else setting.perlin_seed]
             row += score.counts.values()
             for share in (score[key] for key in rates):
-                found = None if share is None else wilson(round(share * score.judged), score.judged)
+                found = None if share is None else wilson(round(share * score.evaluated), score.evaluated)
                 row += ["", "", ""] if found is None else [_number(one) for one in (found.value, found.low, found.high)]
             rows.append(row + [_number(score[key]) for key in means])
     return _csv(rows)
@@ -153,11 +154,6 @@ def _figures(estimates: Estimates, figure: Any) -> dict[str, Any]:
 
     scenarios = estimates.study.protocol.scenarios
     return {"average": at(None), "scenarios": {str(name): at(place) for place, name in enumerate(scenarios)}}
-
-
-def _counts(study: Study, number: int, scenario: int | str) -> dict[str, int]:
-    result = study.policies[number]
-    return dict(study.score(result, None if scenario == "all" else study.scenario_rows(result, scenario)).counts)
 
 
 def _part(one: Part) -> dict[str, Any]:

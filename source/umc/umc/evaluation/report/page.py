@@ -10,16 +10,15 @@ from dataclasses import asdict
 from typing import Any
 
 from umc.evaluation.estimates import Estimates
+from umc.evaluation.metrics import main_rates
 from umc.evaluation.report.paper import departures
-from umc.evaluation.report.plots import middle
-from umc.evaluation.report.renderers import Table, render
-from umc.evaluation.statistics import Interval
+from umc.evaluation.report.renderers import Table, percent, render
 from umc.utils.provenance import versions
 
 MANY_LEFT_OUT = 0.05
 """Share of robots left out above which the summary says so."""
 
-FEW_JUDGED = 30
+FEW_ROBOTS = 30
 """Robots of a scenario below which the summary says so: an interval of a rate is then about 35 points wide."""
 
 FEW_SEEDS = 5
@@ -51,26 +50,23 @@ TITLES = {
 def summary(estimates: Estimates) -> tuple[list[str], list[str]]:
     """State the findings in a few sentences, and the reasons to read them with care."""
     study, groups = estimates.study, estimates.groups
-    key = middle(study.protocol.radii)
-    radius = key.partition("@")[2]
+    rates = main_rates(study.protocol.radii)
     found = []
     for name in groups:
-        reached, failed = estimates.group(name, key), estimates.group(name, "failed")
-        if reached is None or failed is None:
-            found.append(f"{name}: nobody stood at onset.")
+        shown = [(estimates.group(name, rate.key), rate) for rate in rates]
+        if any(figure is None for figure, _ in shown):
+            found.append(f"{name}: no robot stood at onset.")
             continue
-        found.append(
-            f"{name}: {_percent(reached)} went beyond {radius} m after onset without a fall, {_percent(failed)} fell."
-        )
+        found.append(f"{name}: " + "; ".join(f"{percent(figure)} {rate.meaning}" for figure, rate in shown) + ".")
     first, *others = groups
     for second in others:
         words = []
-        for metric in (key, "failed"):
-            one = estimates.difference(first, second, metric)
+        for rate in rates:
+            one = estimates.difference(first, second, rate.key)
             if one is not None:
                 p = "p < 0.001" if one.p < 0.001 else f"p = {one.p:.3f}"
                 span = f"[{100 * one.low:+.0f}, {100 * one.high:+.0f}]"
-                words.append(f"{metric} {100 * one.value:+.0f} points {span}, {p}")
+                words.append(f"{rate.title} {100 * one.value:+.0f} points {span}, {p}")
         if words:
             found.append(f"{second} against {first}, same robots: {'; '.join(words)}.")
     return found, _cautions(estimates)
@@ -82,16 +78,15 @@ def _cautions(estimates: Estimates) -> list[str]:
         found.append(str(study.about["note"]))
     if study.about.get("quick"):
         found.append("This is a quick run: its episodes are far too short for figures.")
-    for result in study.policies:
-        scores = [score for _, score in study.scenario_scores(result)]
-        judged, envs = sum(score.judged for score in scores), sum(score.envs for score in scores)
-        if judged < (1.0 - MANY_LEFT_OUT) * envs:
-            found.append(
-                f"{result.label}: {envs - judged} of {envs} robots are left out; see the table of robots judged."
-            )
-        if min(score.judged for score in scores) < FEW_JUDGED:
-            few = min(score.judged for score in scores)
-            found.append(f"{result.label}: as few as {few} robots were judged in a scenario; look at the intervals.")
+    for number, result in enumerate(study.policies):
+        counts = estimates.counts(number)
+        left_out = counts["envs"] - counts["evaluated"]
+        if left_out > MANY_LEFT_OUT * counts["envs"]:
+            words = f"{left_out} of {counts['envs']} robots are left out; see the table of robots evaluated."
+            found.append(f"{result.label}: {words}")
+        few = min(estimates.counts(number, place)["evaluated"] for place in range(len(study.protocol.scenarios)))
+        if few < FEW_ROBOTS:
+            found.append(f"{result.label}: as few as {few} robots were evaluated in a scenario; look at the intervals.")
     alone = [name for name, members in estimates.groups.items() if len(members) == 1]
     if alone:
         found.append(
@@ -143,10 +138,6 @@ def html_page(
         versions=about.get("versions") or versions(),
         files=files,
     )
-
-
-def _percent(found: Interval) -> str:
-    return f"{100 * found.value:.0f}% [{100 * found.low:.0f}, {100 * found.high:.0f}]"
 
 
 def _setting(setting: Any) -> str:

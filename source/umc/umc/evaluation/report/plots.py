@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from textwrap import fill
 from typing import Any
@@ -13,16 +13,18 @@ from typing import Any
 import matplotlib
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from umc.evaluation.breakdown import Part, scenario_name
 from umc.evaluation.estimates import Estimates, group_names
-from umc.evaluation.metrics import Episodes, Outcome
-from umc.evaluation.statistics import kaplan_meier
+from umc.evaluation.metrics import Episodes, Metric, main_rates, reached_key
+from umc.evaluation.statistics import Interval, kaplan_meier
 from umc.evaluation.study import Study
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Of policies, in their order; told apart by the colour-blind (Okabe and Ito 2008)."""
+"""Of policies, in their order; distinguishable for colour-blind readers (Okabe and Ito 2008)."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 """Of policies, for those who print in grey."""
@@ -54,33 +56,31 @@ SIGNIFICANT = 0.05
 LABEL_GAP = 4.5
 """Least distance between two labels at the end of the paper's curves [percentage points]."""
 
+PERCENT = (0, 104)
+"""Limits of axes in percent; a curve at 100 % is not cut."""
+
 DPI = 130
 """Pixels per inch of PNG files."""
 
 
 def style(groups: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Colour and marker of every group."""
+    """Return colour and marker of every group."""
     return {name: (COLOURS[n % len(COLOURS)], MARKERS[n % len(MARKERS)]) for n, name in enumerate(groups)}
-
-
-def middle(radii: Sequence[float]) -> str:
-    """Metric of the radius in the middle, which stands for all where there is room for one."""
-    return f"reached@{radii[len(radii) // 2]:g}"
 
 
 @matplotlib.rc_context(STYLE)
 def scenario_bars(estimates: Estimates) -> Figure:
-    """Shares that reached the middle radius and that fell, by scenario, with intervals."""
+    """Draw the two main rates by scenario, with intervals."""
     scenarios, groups = estimates.study.protocol.scenarios, list(estimates.groups)
     looks = style(groups)
     figure = _figure(max(6.5, 1.2 + 0.95 * (len(scenarios) + 1)), 5.0)
-    upper, lower = figure.subplots(2, 1, sharex=True)
+    axes = figure.subplots(2, 1, sharex=True)
     names = [f"{number}\n{_lines(scenario_name(number), 9)}" for number in scenarios] + ["average"]
     centres = np.array([*range(len(scenarios)), len(scenarios) + 0.25])
     width = 0.8 / len(groups)
-    for axis, metric in ((upper, middle(estimates.study.protocol.radii)), (lower, "failed")):
+    for axis, metric in zip(axes, main_rates(estimates.study.protocol.radii), strict=True):
         for number, group in enumerate(groups):
-            found = [estimates.group(group, metric, place) for place in [*range(len(scenarios)), None]]
+            found = [estimates.group(group, metric.key, place) for place in [*range(len(scenarios)), None]]
             at = centres + (number - (len(groups) - 1) / 2.0) * width
             for x, one in zip(at, found, strict=True):
                 if one is not None:
@@ -88,20 +88,19 @@ def scenario_bars(estimates: Estimates) -> Figure:
                     low, high = 100 * (one.value - one.low), 100 * (one.high - one.value)
                     axis.errorbar(x, 100 * one.value, [[low], [high]], color=INK, linewidth=0.9, capsize=1.8)
         axis.axvline(len(scenarios) - 0.4, color=FAINT, linewidth=0.8, linestyle=":")
-        axis.set_ylim(0, 104)
+        axis.set_ylim(*PERCENT)
         axis.set_ylabel("robots [%]")
         axis.grid(axis="y")
         axis.set_title(_title(metric), loc="left")
-    lower.set_xticks(centres, names)
-    for axis in (upper, lower):
         axis.tick_params(axis="x", length=0)
-    _legend(figure, groups, looks)
+    axes[1].set_xticks(centres, names)
+    _legend(figure, looks)
     return figure
 
 
 @matplotlib.rc_context(STYLE)
 def reached_curves(estimates: Estimates, paper: Mapping[str, Sequence[float]]) -> Figure:
-    """Shares that reached each radius, averaged over scenarios, beside the paper's."""
+    """Draw the shares that reached each radius, averaged over scenarios, beside the paper's."""
     radii, groups = estimates.study.protocol.radii, list(estimates.groups)
     looks = style(groups)
     figure = _figure(6.5, 3.6)
@@ -113,39 +112,32 @@ def reached_curves(estimates: Estimates, paper: Mapping[str, Sequence[float]]) -
         beside = (radii[-1] + 0.03 * (radii[-1] - radii[0]), label_at)
         axis.annotate(f"{name}, paper", beside, fontsize=7, color=FAINT, va="center", annotation_clip=False)
     for group in groups:
-        found = [estimates.group(group, f"reached@{radius:g}") for radius in radii]
-        known = [(radius, one) for radius, one in zip(radii, found, strict=True) if one is not None]
-        at = [radius for radius, _ in known]
-        colour, marker = looks[group]
-        axis.plot(at, [100 * one.value for _, one in known], color=colour, marker=marker, markersize=5, label=group)
-        low, high = [100 * one.low for _, one in known], [100 * one.high for _, one in known]
-        axis.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
-    axis.set_ylim(0, 104)
+        found = [(radius, estimates.group(group, reached_key(radius))) for radius in radii]
+        _curve(axis, [(radius, one) for radius, one in found if one is not None], looks[group], 5)
+    axis.set_ylim(*PERCENT)
     axis.set_xticks(radii)
     axis.set_xlabel("distance from the place of onset [m]")
     axis.set_ylabel("reached, without a fall [%]")
     axis.grid()
-    _legend(figure, groups, looks)
+    _legend(figure, looks)
     return figure
 
 
 def steps_standing(episodes: Episodes, select: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the env steps after onset that the evaluated robots of ``select`` stood, and whether they then fell."""
-    outcome = episodes.outcome
-    evaluated = ((outcome == Outcome.UP) | (outcome == Outcome.FAILED)) & select
-    fell = outcome[evaluated] == Outcome.FAILED
+    rows = episodes.evaluated & select
+    fell = episodes.failed[rows]
     # the step of the fall counts, so that a robot that falls in the first one after onset is seen to
-    return episodes.steps_after_onset[evaluated] + fell, fell
+    return episodes.steps_after_onset[rows] + fell, fell
 
 
 @matplotlib.rc_context(STYLE)
 def survival_curves(study: Study) -> Figure:
-    """Shares that still stand, over the time since onset, in every scenario."""
+    """Draw the shares that still stand, over the time since onset, in every scenario."""
     scenarios = study.protocol.scenarios
     names = group_names(study)
-    groups = list(dict.fromkeys(names))
-    looks = style(groups)
-    bands = len(study.policies) == len(groups)
+    looks = style(list(dict.fromkeys(names)))
+    bands = len(study.policies) == len(looks)
     columns = min(4, len(scenarios))
     rows = -(-len(scenarios) // columns)
     figure = _figure(2.15 * columns + 0.6, 1.75 * rows + 0.8)
@@ -161,41 +153,40 @@ def survival_curves(study: Study) -> Figure:
             if bands:
                 axis.fill_between(time, 100 * low, 100 * high, step="post", color=colour, alpha=0.15, linewidth=0)
         axis.set_title(_lines(f"{scenario}: {scenario_name(scenario)}", 26), loc="left", fontsize=8.5)
-        axis.set_ylim(0, 104)
+        axis.set_ylim(*PERCENT)
         axis.set_xlim(left=0)
         axis.grid()
     for axis in axes.flat[len(scenarios) :]:
         axis.set_visible(False)
     figure.supxlabel("time since onset [s]", fontsize=9)
     figure.supylabel("still standing [%]", fontsize=9)
-    _legend(figure, groups, looks)
+    _legend(figure, looks)
     return figure
 
 
 @matplotlib.rc_context(STYLE)
 def joint_heatmap(study: Study, name: str, parts: Sequence[Sequence[Part]]) -> Figure:
-    """Who reached the middle radius and who fell, by faulty joint and scenario."""
-    scenarios, joints = study.protocol.scenarios, study.joint_names
-    places = [*scenarios, None]
+    """Draw the two main rates by faulty joint and scenario."""
+    joints = study.joint_names
     table: dict[tuple[str, int | str | None], list[Part]] = {}
     for one in chain.from_iterable(parts):
         if one.slice.by == "joint":
             table.setdefault((one.slice.name, one.scenario), []).append(one)
+    places = [*study.protocol.scenarios, None]
     faulty = [place for place in places if any((joint, place) in table for joint in joints)]
     figure = _figure(3.4 + 0.9 * max(len(faulty), 3), 1.5 + 0.3 * len(joints))
     axes = figure.subplots(1, 2, sharey=True)
-    looks = ((middle(study.protocol.radii), "YlGnBu"), ("failed", "YlOrRd"))
-    for axis, (metric, colours) in zip(axes, looks, strict=True):
+    for axis, metric in zip(axes, main_rates(study.protocol.radii), strict=True):
         values = np.full((len(joints), max(len(faulty), 1)), np.nan)
         for row, joint in enumerate(joints):
             for column, place in enumerate(faulty):
-                rates = [rate.value for one in table.get((joint, place), []) if (rate := one.rates[metric])]
+                rates = [rate.value for one in table.get((joint, place), []) if (rate := one.rates[metric.key])]
                 values[row, column] = 100 * np.mean(rates) if rates else np.nan
-        axis.imshow(values, cmap=colours, vmin=0, vmax=100, aspect="auto")
+        axis.imshow(values, cmap="YlGnBu" if metric.better > 0 else "YlOrRd", vmin=0, vmax=100, aspect="auto")
         for (row, column), value in np.ndenumerate(values):
             if np.isfinite(value):
-                axis.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=7.5,
-                          color="white" if value > 60 else INK)  # fmt: skip
+                colour = "white" if value > 60 else INK
+                axis.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=7.5, color=colour)
         axis.set_xticks(range(len(faulty)), ["avg" if place is None else str(place) for place in faulty])
         axis.set_yticks(range(len(joints)), [name.removesuffix("_joint") for name in joints])
         axis.tick_params(length=0)
@@ -209,7 +200,7 @@ def joint_heatmap(study: Study, name: str, parts: Sequence[Sequence[Part]]) -> F
 
 @matplotlib.rc_context(STYLE)
 def severity_sweep(study: Study, parts: Mapping[str, Sequence[Part]], units: Mapping[str, str]) -> Figure | None:
-    """Who reached the middle radius and who fell, over the severity."""
+    """Draw the two main rates over the severity; None if it does not vary."""
     found = {
         label: [one for one in some if one.slice.by == "severity" and one.scenario is None]
         for label, some in parts.items()
@@ -222,33 +213,25 @@ def severity_sweep(study: Study, parts: Mapping[str, Sequence[Part]], units: Map
     figure = _figure(max(6.5, 3.3 * len(kinds)), 4.6)
     axes = figure.subplots(2, len(kinds), sharex="col", sharey=True, squeeze=False)
     for column, kind in enumerate(kinds):
-        for row, metric in enumerate((middle(study.protocol.radii), "failed")):
+        for row, metric in enumerate(main_rates(study.protocol.radii)):
             axis = axes[row, column]
-            for label in found:
-                points = sorted(
-                    (float(one.slice.value), rate)
-                    for one in found[label]
-                    if one.slice.kind == kind and one.slice.value is not None and (rate := one.rates[metric])
-                )
-                colour, marker = looks[group_of[label]]
-                at = [x for x, _ in points]
-                axis.plot(at, [100 * rate.value for _, rate in points], color=colour, marker=marker, markersize=4.5)
-                low, high = [100 * rate.low for _, rate in points], [100 * rate.high for _, rate in points]
-                if len(study.policies) == len(looks):
-                    axis.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
-            axis.set_ylim(0, 104)
+            for label, some in found.items():
+                points = [(one.slice.value, one.rates[metric.key]) for one in some if one.slice.kind == kind]
+                known = sorted((at, rate) for at, rate in points if at is not None and rate is not None)
+                _curve(axis, known, looks[group_of[label]], 4.5, band=len(study.policies) == len(looks))
+            axis.set_ylim(*PERCENT)
             axis.grid()
             axis.set_title(_title(metric) if row else f"{kind}: {_title(metric)}", loc="left")
             if column == 0:
                 axis.set_ylabel("robots [%]")
         axes[1, column].set_xlabel(f"severity of '{kind}' {units.get(kind, '')}".strip())
-    _legend(figure, list(looks), looks)
+    _legend(figure, looks)
     return figure
 
 
 @matplotlib.rc_context(STYLE)
 def paired_differences(estimates: Estimates) -> Figure | None:
-    """By how much every other policy differs from the first, by scenario."""
+    """Draw by how much every other policy differs from the first, by scenario; None if there is one policy."""
     groups, scenarios = list(estimates.groups), estimates.study.protocol.scenarios
     if len(groups) < 2:
         return None
@@ -258,13 +241,13 @@ def paired_differences(estimates: Estimates) -> Figure | None:
     rows = [*range(len(scenarios)), None]
     names = [f"{number}: {scenario_name(number)}" for number in scenarios] + ["average"]
     step = 0.7 / (len(groups) - 1)
-    for axis, metric in zip(axes, (middle(estimates.study.protocol.radii), "failed"), strict=True):
+    for axis, metric in zip(axes, main_rates(estimates.study.protocol.radii), strict=True):
         axis.axvline(0.0, color=INK, linewidth=0.8)
         axis.axhline(len(scenarios) - 0.5, color=FAINT, linewidth=0.8, linestyle=":")
         for number, group in enumerate(groups[1:]):
             colour, marker = looks[group]
             for row, place in enumerate(rows):
-                found = estimates.difference(groups[0], group, metric, place)
+                found = estimates.difference(groups[0], group, metric.key, place)
                 if found is None:
                     continue
                 y = row + (number - (len(groups) - 2) / 2.0) * step
@@ -274,27 +257,19 @@ def paired_differences(estimates: Estimates) -> Figure | None:
         axis.set_yticks(range(len(rows)), names)
         axis.tick_params(axis="y", length=0)
         axis.grid(axis="x")
-        axis.set_title(f"{metric} ({'more' if metric != 'failed' else 'less'} is better)", loc="left")
+        axis.set_title(f"{metric.title} ({'more' if metric.better > 0 else 'less'} is better)", loc="left")
         axis.set_xlabel(f"difference from {groups[0]} [percentage points]")
     axes[0].invert_yaxis()
-    _legend(figure, groups[1:], looks)
+    _legend(figure, {group: looks[group] for group in groups[1:]})
     return figure
 
 
-def png(figure: Figure) -> bytes:
-    """A figure as a PNG file."""
-    return _saved(figure, lambda file: figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None}))
-
-
-def svg(figure: Figure) -> bytes:
-    """A figure as an SVG file without a date, so that the same study gives the same file."""
-    return _saved(figure, lambda file: figure.savefig(file, format="svg", metadata={"Date": None}))
-
-
-def _saved(figure: Figure, save: Callable[[io.BytesIO], None]) -> bytes:
+@matplotlib.rc_context(STYLE)
+def image(figure: Figure, form: str) -> bytes:
+    """Return a figure as a ``png`` or ``svg`` file without date, so that the same study gives the same file."""
     file = io.BytesIO()
-    with matplotlib.rc_context(STYLE):
-        save(file)
+    options: Any = {"dpi": DPI, "metadata": {"Software": None}} if form == "png" else {"metadata": {"Date": None}}
+    figure.savefig(file, format=form, **options)
     return file.getvalue()
 
 
@@ -302,20 +277,26 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _title(metric: str) -> str:
-    if metric == "failed":
-        return "failed: fell after onset"
-    return f"{metric}: beyond {metric.partition('@')[2]} m, without a fall"
+def _curve(
+    axis: Axes, points: Sequence[tuple[float, Interval]], look: tuple[str, str], size: float, band: bool = True
+) -> None:
+    """Draw rates with their intervals as a band."""
+    at = [x for x, _ in points]
+    value, low, high = ([100 * getattr(one, end) for _, one in points] for end in ("value", "low", "high"))
+    axis.plot(at, value, color=look[0], marker=look[1], markersize=size)
+    if band:
+        axis.fill_between(at, low, high, color=look[0], alpha=0.18, linewidth=0)
+
+
+def _title(metric: Metric) -> str:
+    return f"{metric.title}: {metric.meaning}"
 
 
 def _lines(text: str, width: int) -> str:
     return fill(text, width, break_long_words=False)
 
 
-def _legend(figure: Figure, names: Sequence[str], looks: Mapping[str, tuple[str, str]]) -> None:
-    from matplotlib.lines import Line2D
-
-    if not names:
-        return
-    handles = [Line2D([], [], color=looks[name][0], marker=looks[name][1], label=name) for name in names]
-    figure.legend(handles=handles, loc="outside upper center", ncols=min(len(names), 4))
+def _legend(figure: Figure, looks: Mapping[str, tuple[str, str]]) -> None:
+    handles = [Line2D([], [], color=colour, marker=marker, label=name) for name, (colour, marker) in looks.items()]
+    if handles:
+        figure.legend(handles=handles, loc="outside upper center", ncols=min(len(handles), 4))

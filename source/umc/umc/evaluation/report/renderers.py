@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from umc.evaluation.metrics import Metric
+from umc.evaluation.metrics import METRICS, Metric
 from umc.evaluation.statistics import Interval
 
 NOTHING = "-"
@@ -62,15 +62,8 @@ class Table:
     """Name in files, such as ``main``."""
     title: str
     header: tuple[str, ...]
-    better: tuple[int, ...]
-    """1 where more is better, -1 where less is, 0 for neither; one per column."""
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
-
-    @property
-    def heads(self) -> list[str]:
-        """Heads of the columns with their arrows."""
-        return [f"{name} {ARROWS[sign]}".strip() for name, sign in zip(self.header, self.better, strict=True)]
 
     def markdown(self) -> str:
         """Render heading, table and notes as Markdown."""
@@ -130,12 +123,29 @@ def plain(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def head(metric: Metric, name: str = "") -> str:
+    """Return the head of a metric's column, with an arrow towards the better values."""
+    return f"{name or metric.title} {ARROWS[metric.better]}".strip()
+
+
+def figure(metric: Metric, value: float | None) -> str:
+    """Print a figure without its unit: rates in percent."""
+    if value is None:
+        return NOTHING
+    return printed(100.0 * value, 0) if metric.rate else printed(value, metric.digits)
+
+
+def percent(found: Interval | None) -> str:
+    """Print a rate and its interval in percent."""
+    cell = figure_cell(METRICS[0], found)
+    return f"{cell.text} {cell.interval}".strip()
+
+
 def figure_cell(metric: Metric, found: Interval | None, rank: int = 0) -> Cell:
     """Print a figure and its interval: rates in percent, other metrics in their unit."""
     if found is None:
         return Cell(NOTHING)
-    scale, digits = (100.0, 0) if metric.rate else (1.0, metric.digits)
-    value, low, high = (printed(scale * number, digits) for number in (found.value, found.low, found.high))
+    value, low, high = (figure(metric, number) for number in (found.value, found.low, found.high))
     return Cell(f"{value}%" if metric.rate else value, f"[{low}, {high}]", rank)
 
 

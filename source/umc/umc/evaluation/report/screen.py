@@ -11,13 +11,16 @@ from typing import Any
 from prettytable import HRuleStyle, PrettyTable, VRuleStyle
 
 from umc.evaluation.gait import SHARE, GaitReport, JointLoad
-from umc.evaluation.metrics import Score, average
+from umc.evaluation.metrics import Score, average, metrics_of, reached_key
 from umc.evaluation.protocol import Protocol
-from umc.evaluation.report.renderers import NOTHING
+from umc.evaluation.report.renderers import NOTHING, figure
 from umc.utils.provenance import versions
 
 FORMAT = 1
 """Version of the layout of ``gait.json``."""
+
+MEANS = {"speed_before_onset": "v before [m/s]", "survival": "up for [s]", "height_after_onset": "height [m]"}
+"""Metrics beside the rates, and the heads of their columns."""
 
 
 def gait_report(report: GaitReport, run: Mapping[str, Any], loads: Sequence[JointLoad] = ()) -> dict[str, Any]:
@@ -36,18 +39,15 @@ def gait_report(report: GaitReport, run: Mapping[str, Any], loads: Sequence[Join
 def score_table(protocol: Protocol, scores: Sequence[Score]) -> str:
     """Tabulate one score per scenario of the protocol, in its order, and their average."""
     radii = [f"@{radius:g}" for radius in protocol.radii]
-    table = _table(
-        ["scenario", "judged", *radii, "failed", "fell before", "non-finite", "v before [m/s]", "up for [s]",
-         "height [m]"]
-    )  # fmt: skip
+    metrics = {metric.key: metric for metric in metrics_of(protocol.radii)}
+    rates = [*map(reached_key, protocol.radii), "failed"]
+    table = _table(["scenario", "evaluated", *radii, "failed", "fell before", "non-finite", *MEANS.values()])
     named = [*zip(map(str, protocol.scenarios), scores, strict=True), ("average", average(scores))]
     for number, (name, one) in enumerate(named, 1):
-        table.add_row(
-            [name, one.judged, *(_cell(share, 100, 0) for share in one.reached), _cell(one["failed"], 100, 0),
-             one.counts["fell_before_onset"], one.counts["non_finite"], _cell(one["speed_before_onset"], 1, 2),
-             _cell(one["survival"], 1, 1), _cell(one["height_after_onset"], 1, 3)],
-            divider=number == len(scores),
-        )  # fmt: skip
+        shown = {key: figure(metrics[key], one[key]) for key in (*rates, *MEANS)}
+        counts = (one.counts["fell_before_onset"], one.counts["non_finite"])
+        row = [name, one.evaluated, *(shown[key] for key in rates), *counts, *(shown[key] for key in MEANS)]
+        table.add_row(row, divider=number == len(scores))
     words = "@k and failed in % of the robots that stood at onset; @k: beyond k m from there, without a fall"
     return f"{words}\n{table}"
 

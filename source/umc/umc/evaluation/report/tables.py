@@ -8,22 +8,22 @@ from collections.abc import Callable, Mapping, Sequence
 
 from umc.evaluation.breakdown import Part, scenario_name
 from umc.evaluation.estimates import Estimates
-from umc.evaluation.metrics import Metric, Outcome
+from umc.evaluation.metrics import Metric, main_rates
 from umc.evaluation.report.paper import PaperTable, departures, paper_tables
-from umc.evaluation.report.plots import middle
-from umc.evaluation.report.renderers import NOTHING, Cell, Row, Table, figure_cell, printed, ranks
+from umc.evaluation.report.renderers import NOTHING, Cell, Row, Table, figure_cell, head, printed, ranks
 from umc.evaluation.statistics import Interval
 from umc.faults import SCENARIOS
 
 INTERVALS = "In brackets: 95% intervals."
 """Note of tables with intervals."""
 
-LEFT_OUT = (
-    (Outcome.FELL_BEFORE_ONSET, "fell before onset"),
-    (Outcome.NON_FINITE, "physics not finite"),
-    (Outcome.NO_ONSET, "ended before onset"),
-)
-"""Why robots are not judged, and what tables call it."""
+EVALUATED = {
+    "evaluated": "evaluated",
+    "fell_before_onset": "fell before onset",
+    "non_finite": "physics not finite",
+    "no_onset": "ended before onset",
+}
+"""Lines of the table of robots that are evaluated or left out, by their key in the counts."""
 
 SMALLEST_P = 0.001
 """Smallest p that tables print; 2,000 resamples tell no smaller ones apart."""
@@ -39,7 +39,7 @@ SLICES = {
 
 
 def all_tables(estimates: Estimates, parts: Mapping[str, Sequence[Part]], units: Mapping[str, str]) -> list[Table]:
-    """Every table of a report."""
+    """Return every table of a report."""
     tables = [main_table(estimates), *ablation_tables(estimates)]
     tables += [scenario_table(estimates, group) for group in estimates.groups]
     tables += [left_out_table(estimates), more_table(estimates)]
@@ -51,109 +51,96 @@ def all_tables(estimates: Estimates, parts: Mapping[str, Sequence[Part]], units:
 
 
 def paper_metrics(estimates: Estimates) -> list[Metric]:
-    """The paper's columns."""
+    """Return the paper's columns."""
     return [metric for metric in estimates.metrics if metric.rate and metric.key != "recovered"]
 
 
 def main_table(estimates: Estimates) -> Table:
-    """The paper's main table: methods, averaged over scenarios and settings, ours above the paper's."""
+    """Return the paper's main table: methods, averaged over scenarios and settings, ours above the paper's."""
     protocol = estimates.study.protocol
     papers = [table for table in paper_tables(protocol) if table.rows_are == "Methods"]
-    eight = len(protocol.scenarios) == len(SCENARIOS)
-    title = papers[0].caption if papers and eight else _average_title(estimates)
-    notes = [INTERVALS, *(_beside(estimates) if papers else [])]
-    return _paper_form(estimates, "main", title, "Methods", list(estimates.groups), papers, notes)
+    title = f"Average performance on {protocol.robot.upper()} over {len(protocol.scenarios)} scenarios"
+    if papers and len(protocol.scenarios) == len(SCENARIOS):
+        title = papers[0].caption
+    return _paper_form(estimates, "main", title, list(estimates.groups), papers)
 
 
 def ablation_tables(estimates: Estimates) -> list[Table]:
-    """The paper's ablation tables, if the protocol is theirs."""
+    """Return the paper's ablation tables, if the protocol is theirs."""
     papers = [table for table in paper_tables(estimates.study.protocol) if table.rows_are != "Methods"]
     named = {group for paper in papers for group in estimates.groups if group in paper.rows}
     found = []
     for paper in papers:
         groups = [group for group in estimates.groups if group in paper.rows or group not in named]
         if groups:
-            notes = [INTERVALS, *_beside(estimates)]
-            found.append(_paper_form(estimates, paper.name, paper.caption, paper.rows_are, groups, [paper], notes))
+            found.append(_paper_form(estimates, paper.name, paper.caption, groups, [paper]))
     return found
 
 
 def _paper_form(
-    estimates: Estimates,
-    key: str,
-    title: str,
-    rows_are: str,
-    groups: Sequence[str],
-    papers: Sequence[PaperTable],
-    notes: list[str],
+    estimates: Estimates, key: str, title: str, groups: Sequence[str], papers: Sequence[PaperTable]
 ) -> Table:
     metrics = paper_metrics(estimates)
-    header = [f"{metric.key.removeprefix('reached@')} unit" for metric in metrics[:-1]] + ["failed"]
-    rows = _rows(metrics, groups, estimates.group)
+    names = [f"{metric.key.removeprefix('reached@')} unit" for metric in metrics[:-1]] + ["failed"]
+    rows, notes = _rows(metrics, groups, estimates.group), [INTERVALS]
+    if papers:
+        left = "; ".join(departures(estimates.study))
+        notes.append(
+            f"Rows marked (paper) are the paper's; the others are this evaluation. Not as in the paper: {left}."
+        )
     for paper in papers:
         for number, (name, values) in enumerate(paper.rows.items()):
             cells = (Cell(f"{value:g}%") for value in values)
             label = Cell(f"{name.removesuffix(' (Ours)')} (paper)")
             rows.append(Row((label, *cells), "paper", rule=number == 0))
         notes += [f"The paper's table: {paper.note}"] if paper.note else []
-    better = (0, *(metric.better for metric in metrics))
-    return Table(key, title, (rows_are, *header), better, tuple(rows), tuple(notes))
+    header = (papers[0].rows_are if papers else "Methods", *map(head, metrics, names))
+    return Table(key, title, header, tuple(rows), tuple(notes))
 
 
 def scenario_table(estimates: Estimates, group: str) -> Table:
-    """A group's figures by scenario."""
+    """Return a group's figures by scenario."""
     metrics, scenarios = paper_metrics(estimates), estimates.study.protocol.scenarios
     rows = []
     for place in [*range(len(scenarios)), None]:
-        name = "average" if place is None else f"{scenarios[place]}: {scenario_name(scenarios[place])}"
-        figures = [figure_cell(metric, estimates.group(group, metric.key, place)) for metric in metrics]
-        judged = str(sum(_count(estimates, number, place, judged=True) for number in estimates.groups[group]))
         last = place is None
-        rows.append(Row((Cell(name), Cell(judged), *figures), "average" if last else "", rule=last))
+        name = "average" if last else f"{scenarios[place]}: {scenario_name(scenarios[place])}"
+        figures = [figure_cell(metric, estimates.group(group, metric.key, place)) for metric in metrics]
+        count = sum(estimates.counts(number, place)["evaluated"] for number in estimates.groups[group])
+        rows.append(Row((Cell(name), Cell(str(count)), *figures), "average" if last else "", rule=last))
     number = list(estimates.groups).index(group) + 1
-    header = ("Scenario", "judged", *(metric.title for metric in metrics))
-    better = (0, 0, *(metric.better for metric in metrics))
-    title = f"{group}, by scenario"
-    return Table(f"scenarios_{number}", title, header, better, tuple(rows), (INTERVALS,))
+    header = ("Scenario", "evaluated", *map(head, metrics))
+    return Table(f"scenarios_{number}", f"{group}, by scenario", header, tuple(rows), (INTERVALS,))
 
 
 def left_out_table(estimates: Estimates) -> Table:
-    """Who is not judged, and why, each cause on a line of its own."""
+    """Return who is evaluated and who is not, each cause on a line of its own."""
     scenarios = estimates.study.protocol.scenarios
     rows = []
     for number, result in enumerate(estimates.study.policies):
-        lines = [("judged", [_count(estimates, number, place, judged=True) for place in range(len(scenarios))])]
-        lines += [
-            (name, [_count(estimates, number, place, outcome) for place in range(len(scenarios))])
-            for outcome, name in LEFT_OUT
-        ]
-        for line, (name, counts) in enumerate(lines):
-            cells = [Cell(str(count)) for count in [*counts, sum(counts)]]
-            rows.append(Row((Cell(f"{result.label}: {name}"), *cells), rule=line == 0 and number > 0))
-    header = ("Robots", *(str(scenario) for scenario in scenarios), "all")
-    note = "Rates are shares of the judged robots: those that stood when the fault set in."
-    return Table(
-        "left_out", "Robots judged and left out, by scenario", header, (0,) * len(header), tuple(rows), (note,)
-    )
+        columns = [estimates.counts(number, place) for place in [*range(len(scenarios)), None]]
+        for key, name in EVALUATED.items():
+            cells = (Cell(str(counts[key])) for counts in columns)
+            rows.append(Row((Cell(f"{result.label}: {name}"), *cells), rule=key == "evaluated" and number > 0))
+    header = ("Robots", *map(str, scenarios), "all")
+    note = "Rates are shares of the evaluated robots: those that stood when the fault set in."
+    return Table("left_out", "Robots evaluated and left out, by scenario", header, tuple(rows), (note,))
 
 
 def more_table(estimates: Estimates) -> Table:
-    """What the paper does not measure."""
+    """Return what the paper does not measure."""
     groups, shown = list(estimates.groups), paper_metrics(estimates)
     rows = []
     for metric in estimates.metrics:
         if metric not in shown:
-            (line,) = _columns([metric], groups, estimates.group)
-            name = f"{metric.title}{f' [{metric.unit}]' if metric.unit else ''} {_sign(metric)}".strip()
-            rows.append(Row((Cell(name), *line)))
-    header = ("Figure", *groups)
-    return Table(
-        "more", "Further figures, averaged over scenarios", header, (0,) * len(header), tuple(rows), (INTERVALS,)
-    )
+            name = head(metric, f"{metric.title} [{metric.unit}]" if metric.unit else "")
+            rows.append(Row((Cell(name), *_column(metric, groups, estimates.group))))
+    title = "Further figures, averaged over scenarios"
+    return Table("more", title, ("Figure", *groups), tuple(rows), (INTERVALS,))
 
 
 def difference_table(estimates: Estimates, first: str, second: str, number: int) -> Table:
-    """What differs between two groups over the same robots."""
+    """Return what differs between two groups over the same robots."""
     rows = []
     for metric in estimates.metrics:
         found = estimates.difference(first, second, metric.key)
@@ -162,32 +149,27 @@ def difference_table(estimates: Estimates, first: str, second: str, number: int)
         scale, digits = (100.0, 1) if metric.rate else (1.0, metric.digits + 1)
         value, low, high = (printed(scale * one, digits, "+") for one in (found.value, found.low, found.high))
         p = f"< {SMALLEST_P:g}" if found.p < SMALLEST_P else f"{found.p:.3f}"
-        name = f"{metric.title} {_sign(metric)}".strip()
         unit = "points" if metric.rate else metric.unit
-        rows.append(Row((Cell(name), Cell(value, f"[{low}, {high}]"), Cell(unit), Cell(p))))
+        rows.append(Row((Cell(head(metric)), Cell(value, f"[{low}, {high}]"), Cell(unit), Cell(p))))
     title = f"{second} minus {first}, averaged over scenarios; {estimates.num_robots} robots, the same for both"
-    notes = (f"{INTERVALS} Paired bootstrap; p is two-sided and not corrected for the number of comparisons.",)
-    header = ("Metric", "difference", "unit", "p")
-    return Table(f"difference_{number}", title, header, (0,) * 4, tuple(rows), notes)
+    note = f"{INTERVALS} Paired bootstrap; p is two-sided and not corrected for the number of comparisons."
+    return Table(f"difference_{number}", title, ("Metric", "difference", "unit", "p"), tuple(rows), (note,))
 
 
 def seed_table(estimates: Estimates) -> Table:
-    """Every policy of groups with several training seeds."""
+    """Return every policy of groups with several training seeds."""
     metrics = paper_metrics(estimates)
     numbers = {result.label: number for number, result in enumerate(estimates.study.policies)}
     rows = _rows(metrics, list(numbers), lambda label, key: estimates.policy(numbers[label], key))
-    header = ("Policy", *(metric.title for metric in metrics))
-    better = (0, *(metric.better for metric in metrics))
-    return Table("policies", "Every policy, averaged over scenarios", header, better, tuple(rows), (INTERVALS,))
+    title = "Every policy, averaged over scenarios"
+    return Table("policies", title, ("Policy", *map(head, metrics)), tuple(rows), (INTERVALS,))
 
 
 def slice_tables(estimates: Estimates, parts: Mapping[str, Sequence[Part]], units: Mapping[str, str]) -> list[Table]:
-    """Figures by setting, onset, joint, severity and stance."""
-    keys = (middle(estimates.study.protocol.radii), "failed")
-    metrics = [metric for metric in estimates.metrics if metric.key in keys]
-    labels = list(parts)
+    """Return figures by setting, onset, joint, severity and stance."""
+    metrics = main_rates(estimates.study.protocol.radii)
     found = []
-    for by, head in SLICES.items():
+    for by, first in SLICES.items():
         table = {
             (one.slice.kind, one.slice.name, label): one
             for label, some in parts.items()
@@ -197,64 +179,32 @@ def slice_tables(estimates: Estimates, parts: Mapping[str, Sequence[Part]], unit
         rows = []
         for kind, name in dict.fromkeys((kind, name) for kind, name, _ in table):
             cells = [Cell(f"{kind} {name} {units.get(kind, '')}".strip() if kind else name.removesuffix("_joint"))]
-            for label in labels:
+            for label in parts:
                 one = table.get((kind, name, label))
-                cells += [Cell(NOTHING if one is None else str(one.score.judged))]
+                cells += [Cell(NOTHING if one is None else str(one.score.evaluated))]
                 cells += [figure_cell(metric, None if one is None else one.rates[metric.key]) for metric in metrics]
             rows.append(Row(tuple(cells)))
         if by == "onset" and len(rows) == len(estimates.study.protocol.settings):
             continue  # every setting has its own, so that the table would be that of the settings
         if rows:
-            header, better = [head], [0]
-            for label in labels:
-                prefix = f"{label}: " if len(labels) > 1 else ""
-                header += [f"{prefix}judged", *(f"{prefix}{metric.title}" for metric in metrics)]
-                better += [0, *(metric.better for metric in metrics)]
-            notes = (f"Averaged over the scenarios in which there are such robots. {INTERVALS}",)
-            found.append(Table(f"by_{by}", f"By {head}", tuple(header), tuple(better), tuple(rows), notes))
+            header = [first]
+            for label in parts:
+                prefix = f"{label}: " if len(parts) > 1 else ""
+                header += [f"{prefix}evaluated", *(f"{prefix}{head(metric)}" for metric in metrics)]
+            note = f"Averaged over the scenarios in which there are such robots. {INTERVALS}"
+            found.append(Table(f"by_{by}", f"By {first}", tuple(header), tuple(rows), (note,)))
     return found
 
 
 def _rows(metrics: Sequence[Metric], names: Sequence[str], figure: Callable[[str, str], Interval | None]) -> list[Row]:
     """Lines of figures, the best of each column marked."""
-    columns = _columns(metrics, names, figure)
+    columns = [_column(metric, names, figure) for metric in metrics]
     return [Row((Cell(name), *(column[row] for column in columns))) for row, name in enumerate(names)]
 
 
-def _columns(
-    metrics: Sequence[Metric], names: Sequence[str], figure: Callable[[str, str], Interval | None]
-) -> list[list[Cell]]:
-    """One metric after the other for all names, the best marked."""
-    columns = []
-    for metric in metrics:
-        found = [figure(name, metric.key) for name in names]
-        digits = 2 if metric.rate else metric.digits
-        marks = ranks([None if one is None else round(one.value, digits) for one in found], metric.better)
-        columns.append([figure_cell(metric, one, rank) for one, rank in zip(found, marks, strict=True)])
-    return columns
-
-
-def _count(
-    estimates: Estimates, number: int, place: int | None, outcome: Outcome | None = None, judged: bool = False
-) -> int:
-    """Robots of a policy with an outcome, in a scenario or in all."""
-    study = estimates.study
-    result = study.policies[number]
-    rows = result.run.episodes.outcome
-    hit = (rows == Outcome.UP) | (rows == Outcome.FAILED) if judged else rows == outcome
-    return int((hit if place is None else hit & study.scenario_rows(result, study.protocol.scenarios[place])).sum())
-
-
-def _beside(estimates: Estimates) -> list[str]:
-    """What has to be said where our rows stand beside the paper's."""
-    left = "; ".join(departures(estimates.study))
-    return [f"Rows marked (paper) are the paper's; the others are this evaluation. Not as in the paper: {left}."]
-
-
-def _average_title(estimates: Estimates) -> str:
-    protocol = estimates.study.protocol
-    return f"Average performance on {protocol.robot.upper()} over {len(protocol.scenarios)} scenarios"
-
-
-def _sign(metric: Metric) -> str:
-    return {1: "↑", -1: "↓", 0: ""}[metric.better]
+def _column(metric: Metric, names: Sequence[str], figure: Callable[[str, str], Interval | None]) -> list[Cell]:
+    """A metric of all names, the best marked."""
+    found = [figure(name, metric.key) for name in names]
+    digits = 2 if metric.rate else metric.digits
+    marks = ranks([None if one is None else round(one.value, digits) for one in found], metric.better)
+    return [figure_cell(metric, one, rank) for one, rank in zip(found, marks, strict=True)]

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from umc.evaluation.breakdown import Part, break_down
 from umc.evaluation.estimates import Estimates
+from umc.evaluation.metrics import main_rates
 from umc.evaluation.report import plots
 from umc.evaluation.report.content import cells_csv, robots_csv, study_content
 from umc.evaluation.report.page import html_page, summary
@@ -54,8 +55,8 @@ def study_files(study: Study, resamples: int = RESAMPLES, seed: int = 0) -> dict
     files["tables.tex"] = render("tables.tex", tables=tables).encode()
     drawn = []
     for name, figure, caption in pictures(estimates, parts, units):
-        svg = plots.svg(figure)
-        files |= {f"figures/{name}.png": plots.png(figure), f"figures/{name}.svg": svg}
+        svg = plots.image(figure, "svg")
+        files |= {f"figures/{name}.png": plots.image(figure, "png"), f"figures/{name}.svg": svg}
         drawn.append((name, svg, caption))
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items() if not name.startswith("figures/")}
     files[PAGE] = html_page(estimates, tables, drawn, hashes).encode()
@@ -67,10 +68,10 @@ def pictures(
 ) -> Iterator[tuple[str, Figure, str]]:
     """Everything that is drawn."""
     study = estimates.study
-    radius = plots.middle(study.protocol.radii)
+    rates = " and ".join(metric.title for metric in main_rates(study.protocol.radii))
     mains = [table for table in paper_tables(study.protocol) if table.rows_are == "Methods"]
     paper = {name.removesuffix(" (Ours)"): row for table in mains for name, row in table.rows.items()}
-    yield "scenarios", plots.scenario_bars(estimates), f"{radius} and failed by scenario, with 95% intervals."
+    yield "scenarios", plots.scenario_bars(estimates), f"{rates} by scenario, with 95% intervals."
     beside = " Dashed: the paper's rows, from another simulator." if paper else ""
     yield "reached", plots.reached_curves(estimates, paper), f"reached@k averaged over scenarios, 95% bands.{beside}"
     alone = len(study.policies) == len(estimates.groups)
@@ -87,13 +88,13 @@ def pictures(
         )
     severities = plots.severity_sweep(study, parts, units)
     if severities is not None:
-        words = f"{radius} and failed over the severity{bands}. Each mark holds about as many robots."
+        words = f"{rates} over the severity{bands}. Each mark holds about as many robots."
         yield "severity", severities, words
     for number, (group, members) in enumerate(estimates.groups.items(), 1):
         some = [parts[study.policies[member].label] for member in members]
         if any(one.slice.by == "joint" for one in some[0]):
             words = "a robot with several faulty joints counts in the row of each."
-            caption = f"{group}: {radius} and failed by faulty joint and scenario; {words}"
+            caption = f"{group}: {rates} by faulty joint and scenario; {words}"
             yield f"joints_{number}", plots.joint_heatmap(study, group, some), caption
 
 
