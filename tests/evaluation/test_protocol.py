@@ -25,15 +25,15 @@ def test_protocols_and_the_paper_settings_of_the_faults_agree(robot):
 
 def test_cells_are_assigned_in_turn_and_members_continue_in_the_next_batch():
     protocol = protocol_for("a1", scenarios=(2, "locked+dead"))
-    cell, member = protocol.deal(14)
+    cell, member = protocol.assign(14)
     assert cell.tolist() == [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0, 1]
     assert member.tolist() == [0] * 6 + [1] * 6 + [2] * 2
     cells = [(2, 1, 75), ("locked+dead", 1, 75), (2, 800, 100)]
     assert [(scenario, setting.seed, setting.onset) for setting, scenario in protocol.cells][:3] == cells
     assert [(case["scenario"], case["seed"], case["onset"]) for case in protocol.cases()][:3] == cells
-    assert protocol.deal(6, first_member=5)[1].tolist() == [5] * 6
+    assert protocol.assign(6, first_member=5)[1].tolist() == [5] * 6
     with pytest.raises(UmcError, match="--num_envs 5 is less than the 6 cells"):
-        protocol.deal(5)
+        protocol.assign(5)
 
 
 def test_a_user_can_choose_a_seed_values_and_a_quick_run():

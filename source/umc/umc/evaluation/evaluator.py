@@ -69,7 +69,7 @@ class Batches:
     def plan(cls, protocol: Protocol, num_envs: int, episodes: int | None = None) -> Batches:
         """Choose batches of at most ``num_envs`` envs; without ``episodes``, one batch."""
         if episodes is None:
-            protocol.deal(num_envs)  # refuses too few
+            protocol.assign(num_envs)  # refuses too few
             episodes = num_envs // len(protocol.cells)
         total = episodes * len(protocol.cells)
         count = -(-total // num_envs)

@@ -145,7 +145,7 @@ class Protocol:
         first = replace(self.settings[0], onset=QUICK_ONSET)
         return replace(self, settings=(first,), steps=QUICK_STEPS)
 
-    def deal(self, num_envs: int, first_member: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    def assign(self, num_envs: int, first_member: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
         """Assign the cells to envs in turn.
 
         Returns:

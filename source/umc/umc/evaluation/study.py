@@ -39,7 +39,7 @@ class EnvAssignment:
 
 def assign_envs(protocol: Protocol, num_envs: int, first_member: int = 0) -> EnvAssignment:
     """Assign the cells of a protocol to envs in turn."""
-    cell, member = protocol.deal(num_envs, first_member)
+    cell, member = protocol.assign(num_envs, first_member)
     return EnvAssignment(cell, member, torch.tensor([setting.onset for setting, _ in protocol.cells])[cell])
 
 

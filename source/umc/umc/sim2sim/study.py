@@ -26,7 +26,7 @@ from umc.utils.provenance import git_state, now, versions
 
 def protocol_rollout(protocol: Protocol, policy: Path, episodes: int, solver: SolverCfg) -> RolloutCfg:
     """Configure ``episodes`` robots of each cell of a protocol, with the same faults as in Isaac Lab."""
-    cell, member = (values.numpy() for values in protocol.deal(episodes * len(protocol.cells)))
+    cell, member = (values.numpy() for values in protocol.assign(episodes * len(protocol.cells)))
     return RolloutCfg(
         policy=policy,
         command=protocol.command,
