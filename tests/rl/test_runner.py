@@ -12,8 +12,8 @@ import subprocess
 import sys
 import termios
 import time
-from pathlib import Path
 
+import dummy_skrl
 import dummy_training as dummy
 import pytest
 import torch
@@ -24,22 +24,25 @@ from umc.rl.logger import Progress
 from umc.rl.runner import TrainingInterrupted, UmcRunner
 from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
+from umc.utils.naming import LIBRARIES
 from umc.utils.provenance import read_progress
 
 STEPS_PER_UPDATE = 2 * 4
 """Optimizer steps of one iteration: epochs x mini-batches of the dummy agent (rsl_rl's default is 4)."""
 
 
-def same_weights(a: UmcRunner, b: UmcRunner):
-    pairs = zip(a.alg.save()["actor_state_dict"].items(), b.alg.save()["actor_state_dict"].items(), strict=True)
-    return all(name == other and torch.equal(x, y) for (name, x), (other, y) in pairs)
-
-
 def optimizer_steps(data):
     return {int(state["step"]) for state in data["optimizer_state_dict"]["state"].values()}
 
 
-def interrupted_at(folder, step, signals=(signal.SIGINT,), **options):
+def build(library, folder, env=None, save_every_s=1000.0, **cfg):
+    """A runner of a library on its dummy env."""
+    if library == "rsl_rl":
+        return dummy.build(folder, env, dummy.agent(**cfg), save_every_s)
+    return dummy_skrl.build(folder, env, dummy_skrl.skrl_agent(**cfg), save_every_s)
+
+
+def interrupted_at(folder, step, signals=(signal.SIGINT,), library="rsl_rl", **options):
     """A runner whose env sends this process signals at an env step."""
 
     def on_step(now):
@@ -47,7 +50,8 @@ def interrupted_at(folder, step, signals=(signal.SIGINT,), **options):
             for signum in signals:
                 os.kill(os.getpid(), signum)
 
-    return dummy.build(folder, dummy.DummyEnv(on_step=on_step), **options)
+    env = dummy.DummyEnv(on_step=on_step) if library == "rsl_rl" else dummy_skrl.LabEnv(on_step=on_step)
+    return build(library, folder, env, **options)
 
 
 @pytest.mark.slow
@@ -78,20 +82,23 @@ def test_kill_9_loses_at_most_one_save_interval(tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_resumed_run_is_bit_exact(tmp_path):
-    straight = dummy.build(tmp_path / "straight")
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_resumed_run_is_bit_exact(tmp_path, library):
+    straight = build(library, tmp_path / "straight")
     straight.train(6)
-    first = dummy.build(tmp_path / "halves")
+    first = build(library, tmp_path / "halves")
     path = first.train(3)
-    first.env_counters["fault_episode"] += 4
     torch.rand(5)  # a new process has other random numbers
-    second = dummy.build(tmp_path / "halves")
-    assert not same_weights(straight, second)
+    second = build(library, tmp_path / "halves")
     second.resume(str(path))
+    assert second.alg.learning_rate == first.alg.learning_rate != dummy.LEARNING_RATE  # the schedule has moved it
+    assert {group["lr"] for group in second.alg.optimizer.param_groups} == {first.alg.learning_rate}
     assert second.train(6).name == "model_5.pt"
-    assert same_weights(straight, second)
+    wanted, found = dummy_skrl.weights(straight), dummy_skrl.weights(second)
+    assert wanted.keys() == found.keys()
+    assert all(torch.equal(tensor, found[name]) for name, tensor in wanted.items())
     assert second.alg.learning_rate == straight.alg.learning_rate
-    assert second.logger.tot_timesteps == straight.logger.tot_timesteps
+    assert second.logger.tot_timesteps == straight.logger.tot_timesteps == 6 * 4 * 8
 
 
 def test_counters_of_the_env_go_on(tmp_path):
@@ -101,31 +108,25 @@ def test_counters_of_the_env_go_on(tmp_path):
     second = dummy.build(tmp_path)
     second.resume(str(path))
     assert second.env_counters["fault_episode"].tolist() == list(range(8))
-    third = dummy.build(tmp_path)
-    third.env_counters["fault_episode"] = torch.zeros(3, dtype=torch.long)  # fewer envs now
-    third.resume(str(path))
-    assert third.env_counters["fault_episode"].tolist() == [7, 7, 7]
-
-
-def test_learning_rate_of_the_adaptive_schedule_goes_on(tmp_path):
-    first = dummy.build(tmp_path)
-    path = first.train(4)
-    assert first.alg.learning_rate != dummy.LEARNING_RATE  # else this shows nothing
-    second = dummy.build(tmp_path)
+    second.env_counters["fault_episode"] = torch.zeros(3, dtype=torch.long)  # fewer envs now
     second.resume(str(path))
-    assert second.alg.learning_rate == first.alg.learning_rate
-    assert second.alg.optimizer.param_groups[0]["lr"] == first.alg.learning_rate
+    assert second.env_counters["fault_episode"].tolist() == [7, 7, 7]
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_after_the_running_iteration(tmp_path, signum):
+def test_a_signal_saves_after_the_running_iteration(tmp_path, signum, library):
     before = signal.getsignal(signum)
-    runner = interrupted_at(tmp_path, 9, (signum, signum))  # iteration 2 of 4 steps each; sent twice, as `timeout` does
+    # in iteration 2 of 4 steps each; sent twice, as `timeout` does
+    runner = interrupted_at(tmp_path, 9, (signum, signum), library)
     with pytest.raises(TrainingInterrupted) as stop:
         runner.train(50)
     assert stop.value.signum == signum
     assert stop.value.checkpoint == tmp_path / "model_2.pt"
-    assert optimizer_steps(read_checkpoint(stop.value.checkpoint)) == {3 * STEPS_PER_UPDATE}
+    data = read_checkpoint(stop.value.checkpoint)
+    assert optimizer_steps(data) == {3 * STEPS_PER_UPDATE}
+    info = checkpoint_info(data, stop.value.checkpoint)
+    assert (info.iteration, info.agent) == (2, f"{library}_mlp_cfg_entry_point")
     assert signal.getsignal(signum) == before
     events = EventAccumulator(str(tmp_path))
     events.Reload()
@@ -166,12 +167,14 @@ def test_max_iterations_counts_the_whole_run(tmp_path):
         runner.train(3)
 
 
-def test_other_sizes_are_one_line(tmp_path):
-    path = dummy.build(tmp_path).train(1)
-    cfg = dummy.agent()
-    cfg["actor"]["hidden_dims"] = [8]
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_other_sizes_are_one_line(tmp_path, library):
+    path = build(library, tmp_path).train(1)
+    other = build(library, tmp_path)
+    first_layer = next(layer for layer in other.alg.get_policy().modules() if isinstance(layer, torch.nn.Linear))
+    first_layer.weight = torch.nn.Parameter(first_layer.weight[:, 1:])
     with pytest.raises(UmcError, match="do not fit the model") as error:
-        dummy.build(tmp_path, cfg=cfg).load(str(path))
+        other.load(str(path))
     assert "\n" not in str(error.value)
 
 
@@ -193,21 +196,27 @@ def test_output_that_is_no_terminal_gets_few_plain_lines(tmp_path, capsys):
         assert word in lines[1]
 
 
-def test_the_progress_file_says_how_far_the_run_is(tmp_path):
-    dummy.build(tmp_path, cfg=dummy.agent(save_interval=3)).train(5)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_saves_at_the_interval_and_logs(tmp_path, library, capsys):
+    runner = build(library, tmp_path, save_interval=4)
+    capsys.readouterr()  # building prints the networks
+    runner.train(8)
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["model_0.pt", "model_4.pt", "model_7.pt"]
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    for tag in ("Train/mean_reward", "Policy/mean_std", "Loss/value", "Loss/surrogate", "Loss/learning_rate"):
+        assert [event.step for event in events.Scalars(tag)] == list(range(8))
+    out = capsys.readouterr().out
+    assert "iteration 8/8: " in out
+    assert "Learning iteration" not in out  # rsl_rl's own block
+    assert (tmp_path / "git").is_dir()
+    assert not (tmp_path / "checkpoints").exists()  # skrl itself writes nothing
+    assert len(list(tmp_path.glob("events.*"))) == 1
     progress = read_progress(tmp_path)
-    assert (progress["iteration"], progress["iterations"], progress["checkpoint"]) == (5, 5, "model_4.pt")
+    assert (progress["iteration"], progress["iterations"], progress["checkpoint"]) == (8, 8, "model_7.pt")
     assert progress["env_steps_per_s"] > 0
     assert progress["eta_s"] == 0
     assert progress["reward"] < 0
-
-
-def test_rsl_rl_does_not_print_its_own_block(tmp_path, capsys):
-    runner = dummy.build(tmp_path)
-    capsys.readouterr()  # building prints the networks
-    runner.train(2)
-    assert "Learning iteration" not in capsys.readouterr().out
-    assert (Path(tmp_path) / "git").is_dir()
 
 
 def readable(terminal):

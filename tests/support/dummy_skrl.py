@@ -153,3 +153,10 @@ def build_rsl_rl(folder, ppo=None, torch_seed=7, **options):
     torch.manual_seed(torch_seed)
     cfg = agent(ppo or rsl_rl_ppo(), **options)
     return UmcRunner(RslRlView(LabEnv()), cfg, str(folder), "cpu", dummy.info())
+
+
+def weights(runner):
+    """Weights and statistics of actor and critic, of a runner of either library."""
+    data = runner.alg.save()
+    sets = ("actor_state_dict", "critic_state_dict")
+    return {f"{one}.{name}": tensor.clone() for one in sets for name, tensor in data[one].items()}
