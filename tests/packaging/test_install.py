@@ -86,6 +86,9 @@ def test_a_wheel_works_outside_the_repository(tmp_path: Path):
     wheel = tmp_path / python("-c", build, cwd=source).splitlines()[-1]
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
+    assert {path.name for path in (site / "umc/rl/data").iterdir()} == {
+        path.name for path in (REPOSITORY / "source/umc/umc/rl/data").iterdir()
+    }
     assert Path(python("-c", "import umc; print(umc.__file__)").strip()).is_relative_to(site)
     listed = python("-m", "umc", "list")
     for name in ("UMC-G1-Stage2", "pretrained:a1_mlp_stage2", "umc_paper", "a1_mlp_cpu"):

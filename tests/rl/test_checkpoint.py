@@ -21,29 +21,13 @@ from umc.rl.checkpoint import (
     write_checkpoint,
 )
 from umc.utils.errors import UmcError
-from umc.utils.io import remove_leftovers, write_json
+from umc.utils.io import remove_leftovers
 
 UMC = dataclasses.asdict(dummy.info())
 
 
-def checkpoint(value=0.0, umc=UMC):
-    return {"actor_state_dict": {"w": torch.full((50_000,), value)}, "iter": 3, "infos": {"umc": umc}}
-
-
-def test_a_crash_while_writing_leaves_the_previous_file(tmp_path, monkeypatch):
-    path = tmp_path / "model_1.pt"
-    write_checkpoint(path, checkpoint(1.0))
-    before = path.read_bytes()
-
-    def half(_data, file):
-        file.write(b"half of it")
-        raise OSError("disk full")
-
-    monkeypatch.setattr(torch, "save", half)
-    with pytest.raises(UmcError, match="disk full"):
-        write_checkpoint(path, checkpoint(2.0))
-    assert path.read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["model_1.pt"]
+def checkpoint(umc=UMC):
+    return {"actor_state_dict": {"w": torch.zeros(50_000)}, "iter": 3, "infos": {"umc": umc}}
 
 
 WRITER = """
@@ -149,11 +133,3 @@ def test_newest_is_the_last_of_the_run_that_saved_last(tmp_path):
     put("2026-01-03_10-00-00/.model_1.pt.5.tmp", 50)  # killed before its first save
     (tmp_path / "notes.txt").touch()
     assert newest_checkpoint(tmp_path) == wanted
-
-
-def test_json_that_cannot_be_written_leaves_the_previous_file(tmp_path):
-    path = tmp_path / "run.json"
-    write_json(path, {"status": "running"})
-    with pytest.raises(TypeError):
-        write_json(path, {"status": object()})
-    assert '"running"' in path.read_text()

@@ -9,10 +9,7 @@ from pathlib import Path
 
 import dummy_skrl as dummy
 import dummy_training
-import gymnasium as gym
 import pytest
-from umc.rl.skrl.ppo import ppo_cfg
-from umc.tasks.registry import load_tasks
 from umc.training import train as launch
 from umc.training.arguments import parse
 from umc.training.plan import make_plan, needs_stage1
@@ -26,7 +23,7 @@ SKRL = ["--rl_library", "skrl"]
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_simulated(monkeypatch, tmp_path):
+def no_simulation(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(launch, "_simulate", lambda *_: pytest.fail("the simulation was started"))
     monkeypatch.setattr("umc.rl.transfer.pretrained_file", lambda *_: None)
@@ -56,23 +53,6 @@ def test_skrl_is_asked_for_by_the_flag_or_by_the_agents_entry_point():
     assert parse(["--task", "UMC-A1-Stage1"]).agent == "rsl_rl_transformer_cfg_entry_point"
     named = parse([*STAGE1, *SKRL])
     assert (named.agent, named.model) == ("skrl_mlp_cfg_entry_point", "mlp")
-
-
-@pytest.mark.parametrize("task", ["UMC-A1-Stage1", "UMC-A1-Stage2", "UMC-G1-Stage1", "UMC-G1-Stage2"])
-def test_every_agent_has_a_twin_with_its_networks(task):
-    from isaaclab_tasks.utils import load_cfg_from_registry
-
-    load_tasks()
-    agents = [name.removeprefix("rsl_rl_") for name in gym.spec(task).kwargs if name.startswith("rsl_rl_")]
-    agents.remove("cfg_entry_point")  # Isaac Lab's name for the default agent
-    assert len(agents) >= 2
-    for agent in agents:
-        theirs = load_cfg_from_registry(task, f"rsl_rl_{agent}")
-        ours = load_cfg_from_registry(task, f"skrl_{agent}")
-        assert {**ours.to_dict(), "algorithm": None} == {**theirs.to_dict(), "algorithm": None}
-        cfg = ppo_cfg(ours.algorithm.to_dict(), ours.num_steps_per_env)
-        assert cfg.discount_factor == theirs.algorithm.gamma
-        assert cfg.entropy_loss_scale == theirs.algorithm.entropy_coef
 
 
 def test_overrides_reach_skrls_names():
@@ -110,7 +90,7 @@ def test_several_processes_are_refused_before_skrl_waits_for_them(monkeypatch):
         make_plan(request)
 
 
-def test_a_run_goes_on_with_the_library_it_began_with(tmp_path, capfd):
+def test_a_run_resumes_with_its_own_library(tmp_path, capfd):
     paths = {library: put_checkpoint(tmp_path / library, library) for library in ("rsl_rl", "skrl")}
     capfd.readouterr()
     for library, path in paths.items():
