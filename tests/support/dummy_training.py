@@ -1,9 +1,10 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A training without a simulator: `build` makes a runner, running this file trains until it is killed or done."""
+"""A training without a simulator: `build` makes a runner and `planned` a plan; this file trains until it is killed."""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -79,6 +80,27 @@ def build(folder, env=None, cfg=None, save_every_s=1000.0, torch_seed=7, **chang
     runner = UmcRunner(env or DummyEnv(), cfg or agent(), str(folder), "cpu", info(**changes), save_every_s)
     runner.env_counters["fault_episode"] = torch.zeros(DummyEnv.num_envs, dtype=torch.long)
     return runner
+
+
+def put_checkpoint(folder, name="model_5.pt", record=None, **info):
+    """A run folder with a checkpoint, by default of A1's Stage 1 MLP, and a run.json if `record` is given."""
+    runner = build(folder, **info)
+    runner.current_learning_iteration = int(name.split("_")[1].split(".")[0])
+    runner.save(str(folder / name))
+    if record is not None:
+        (folder / "run.json").write_text(json.dumps(record))
+    return folder / name
+
+
+def planned(*argv):
+    """The plan of a command line of train.py."""
+    from umc.training.arguments import parse
+    from umc.training.plan import make_plan
+    from umc.training.task_cfg import add_launcher_options
+
+    request = parse(list(argv))
+    add_launcher_options(request, list(argv))
+    return make_plan(request)
 
 
 if __name__ == "__main__":

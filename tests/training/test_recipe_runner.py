@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A recipe's phases follow each other, and a run of it goes on wherever it was killed; no simulator."""
+"""The phases of a recipe run one after the other, and its command resumes it wherever it was killed; no simulator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAKE = Path(__file__).parents[1] / "support" / "fake_umc.py"
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A folder to run in, and recipes that are taken to resolve: that is tested above."""
+    """A folder to run in, with `fake_umc.py` for `umc`; that recipes resolve is tested in test_recipes.py."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("umc.training.recipe_runner.check_recipe", lambda _: None)
     monkeypatch.setattr("umc.utils.process.UMC", (str(FAKE),))
@@ -43,8 +43,8 @@ def flag(arguments, name):
     return arguments[arguments.index(f"--{name}") + 1]
 
 
-def test_phases_follow_each_other_and_are_not_repeated(place, capsys):
-    argv = ["--recipe", written(place)]
+def test_phases_follow_each_other_and_the_policy_is_evaluated(place, capsys):
+    argv = ["--recipe", written(place, evaluation={"num_envs": 24, "overrides": ["protocol.steps=100"]})]
     assert run_recipe(argv) == 0
     out = capsys.readouterr().out
     walk, speed, faults = calls(place)
@@ -61,18 +61,17 @@ def test_phases_follow_each_other_and_are_not_repeated(place, capsys):
     assert (flag(faults, "task"), flag(faults, "num_envs")) == ("UMC-A1-Stage2", "16")
     assert faults[-2:] == ["physics=ovphysx", "env.scene.terrain=flat"]
     assert "[3/3] Stage 2, faults: iteration 4/4: 1,000 env-steps/s; whole recipe 100%, ETA 0:00:00" in out
-    assert "recipe tiny is done" in out
     assert "evaluate it with: umc evaluate --checkpoint" in out
     state = json.loads((place / "logs" / "recipes" / "tiny_seed3" / "state.json").read_text())
     assert [entry["status"] for entry in state["phases"]] == ["done"] * PHASES
 
-    assert run_recipe(argv) == 0
+    assert run_recipe([*argv, "--evaluate"]) == 0
     assert len(calls(place)) == PHASES
     assert capsys.readouterr().out.count("done before") == PHASES
-    # another seed is another training
-    assert run_recipe([*argv, "--seed", "4"]) == 0
-    assert len(calls(place)) == 2 * PHASES
-    assert {flag(call, "seed") for call in calls(place)[PHASES:]} == {"4"}
+    asked = json.loads((place / "asked.json").read_text())
+    assert flag(asked, "checkpoint").endswith("_tiny_seed3_phase3/model_3.pt")
+    assert (flag(asked, "num_envs"), flag(asked, "device")) == ("24", "cpu")
+    assert asked[-2:] == ["physics=ovphysx", "protocol.steps=100"]  # the engine that it was trained on
 
 
 def test_progress_of_the_whole_recipe(place):
@@ -83,21 +82,17 @@ def test_progress_of_the_whole_recipe(place):
     assert run.overall(1, 2, 1000.0, record).startswith("whole recipe 15%")  # the second goes on with the first's run
 
 
-def test_a_phase_with_a_seed_of_its_own_is_trained_for_every_seed_of_the_recipe(place):
-    stages = {1: [{"iterations": 2}], 2: [{"iterations": 1, "seed": 4}, {"iterations": 1}]}
-    argv = ["--recipe", written(place, stages=stages)]
-    for number, seed in enumerate(("3", "4", "5"), start=1):
-        assert run_recipe([*argv, "--seed", seed]) == 0
-        assert len(calls(place)) == number * PHASES
-    walks, faults = calls(place)[::PHASES], calls(place)[1::PHASES]
-    assert [flag(call, "seed") for call in walks] == ["3", "4", "5"]
-    assert [flag(call, "seed") for call in faults] == ["4", "4", "4"]
-    starts = [flag(call, "checkpoint") for call in faults]
-    assert len(set(starts)) == 3
-    assert all("_phase1/" in start for start in starts)
+def test_every_seed_is_a_training_of_its_own(place):
+    stages = {1: [{"iterations": 1}], 2: [{"iterations": 1, "seed": 4}]}
+    for seed in ("3", "5"):
+        run_recipe(["--recipe", written(place, stages=stages), "--seed", seed])
+    assert [flag(call, "seed") for call in calls(place)] == ["3", "4", "5", "4"]  # Stage 2 names its own
+    first, second = (flag(call, "checkpoint") for call in calls(place)[1::2])
+    assert first != second
+    assert "seed5_phase1/" in second
 
 
-def test_a_changed_recipe_is_not_gone_on_with_by_mistake(place):
+def test_a_changed_recipe_is_refused_unless_restarted(place):
     argv = ["--recipe", written(place)]
     run_recipe(argv)
     longer = {**TINY["stages"], 2: [{"name": "other name", "iterations": 4, "num_envs": 16}, {"iterations": 1}]}
@@ -109,10 +104,13 @@ def test_a_changed_recipe_is_not_gone_on_with_by_mistake(place):
     again = calls(place)[PHASES + 1 :]
     assert len(again) == PHASES
     assert "--resume" not in again[0]
-    assert flag(again[0], "run_dir") not in {flag(call, "run_dir") for call in calls(place)[:1]}
+    assert flag(again[0], "run_dir") != flag(calls(place)[0], "run_dir")
+    Path(flag(again[2], "checkpoint")).unlink()
+    with pytest.raises(UmcError, match=r"model_4\.pt is gone; start the recipe anew with --restart"):
+        run_recipe(["--recipe", written(place, num_envs=4)])
 
 
-def test_a_failing_phase_ends_the_recipe_and_says_how_to_go_on(place, capsys, monkeypatch):
+def test_a_failing_phase_ends_the_recipe_with_the_command_that_resumes_it(place, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(place / "scripts" / "train.py")])
     monkeypatch.setenv(LAUNCHER, "./isaaclab.sh")
     with monkeypatch.context() as broken:
@@ -126,7 +124,7 @@ def test_a_failing_phase_ends_the_recipe_and_says_how_to_go_on(place, capsys, mo
     assert run_recipe(["--recipe", written(place)]) == 0
 
 
-def test_a_phase_that_hung_is_gone_on_with_at_once(place, capsys, monkeypatch):
+def test_a_phase_that_hung_is_resumed_at_once(place, capsys, monkeypatch):
     monkeypatch.setenv("FAKE_HANGS_AFTER", "1")  # iterations of each process
     assert run_recipe(["--recipe", written(place)]) == 0
     assert len(calls(place)) == 2 + 3 + 4  # one for each iteration of the three phases
@@ -134,7 +132,7 @@ def test_a_phase_that_hung_is_gone_on_with_at_once(place, capsys, monkeypatch):
     assert "is done" in capsys.readouterr().out
 
 
-def test_a_phase_that_hangs_before_it_gets_on_is_given_up(place, capsys, monkeypatch):
+def test_a_phase_that_hangs_before_its_first_checkpoint_is_given_up(place, capsys, monkeypatch):
     monkeypatch.setenv("FAKE_HANGS_AFTER", "0")
     with pytest.raises(ChildFailed, match=str(STALLED)):
         run_recipe(["--recipe", written(place)])
@@ -143,32 +141,48 @@ def test_a_phase_that_hangs_before_it_gets_on_is_given_up(place, capsys, monkeyp
 
 
 def test_weights_can_come_from_another_recipe(place):
+    """Folded for a baseline, whose network reads no mask and no flag."""
     other = written(place, "other")
-    stages = {1: [], 2: [{"iterations": 1, "from": {"recipe": other, "stage": 1}}]}
-    argv = ["--recipe", written(place, stages=stages)]
+    source = {"recipe": other, "stage": 1}
+    faults = {1: [], 2: [{"iterations": 1, "from": source}]}
+    argv = ["--recipe", written(place, stages=faults)]
     with pytest.raises(UmcError, match=r"Stage 1 of recipe other, which is not done .*--recipe other"):
         run_recipe(argv)
     run_recipe(["--recipe", other])
     run_recipe(argv)
-    assert flag(calls(place)[-1], "checkpoint").endswith("other_seed3_phase1/model_4.pt")
+    start = flag(calls(place)[-1], "checkpoint")
+    assert start.endswith("other_seed3_phase1/model_4.pt")
+    fresh = read_checkpoint(write_fresh(place / "fresh", "UMC-A1-Stage1"))
+    write_checkpoint(start, {**fresh, "critic_state_dict": {}})  # fake_umc.py writes empty files
+    walk = {1: [{"iterations": 1, "from": {**source, "fold": True}}]}
+    run_recipe(["--recipe", written(place, "baseline", agent="nm_mlp", stages=walk)])
+    folded = flag(calls(place)[-1], "checkpoint")
+    assert checkpoint_info(read_checkpoint(folded), folded).model == "nm_mlp"
 
 
-def test_a_phase_can_take_the_weights_before_it_and_begin_anew(place):
+def test_a_phase_can_start_a_run_of_its_own_from_the_weights_before_it(place):
     first, second = TINY["stages"][1]
     stages = {1: [first, {**second, "from": "before"}, {"iterations": 1}], 2: []}
     assert run_recipe(["--recipe", written(place, stages=stages, agent="nm_mlp")]) == 0
-    _, anew, after = calls(place)
-    assert "--resume" not in anew
-    assert flag(anew, "checkpoint").endswith("tiny_seed3_phase1/model_1.pt")
-    assert flag(anew, "max_iterations") == "3"
-    assert "env.scene.terrain=flat" in anew
+    _, new, after = calls(place)
+    assert "--resume" not in new
+    assert flag(new, "checkpoint").endswith("tiny_seed3_phase1/model_1.pt")
+    assert flag(new, "max_iterations") == "3"
+    assert "env.scene.terrain=flat" in new
     assert "--resume" in after
     assert flag(after, "checkpoint").endswith("tiny_seed3_phase2/model_2.pt")
 
 
-@pytest.mark.parametrize("token", ["--num_envs=3", "env.scene.terrain=flat", "--task"])
-def test_a_recipe_says_the_rest_itself(place, token):
-    with pytest.raises(UmcError, match="does not go with --recipe"):
+@pytest.mark.parametrize(
+    ("token", "line"),
+    [
+        ("--num_envs=3", "does not go with --recipe"),
+        ("env.scene.terrain=flat", "does not go with --recipe"),
+        ("--seed=-1", "--seed is -1; it has to be 0 or more"),
+    ],
+)
+def test_what_a_recipe_sets_itself_is_refused(place, token, line):
+    with pytest.raises(UmcError, match=line):
         run_recipe(["--recipe", written(place), token])
 
 
@@ -182,8 +196,8 @@ sys.exit(run.run_recipe(sys.argv[2:]))
 """
 
 
-def test_killed_at_any_point_it_goes_on_from_there(place):
-    """kill -9 of the command: its child saves and ends by itself, the same command goes on with that checkpoint."""
+def test_a_killed_recipe_resumes_from_its_last_checkpoint(place):
+    """kill -9 of the command: its child saves and ends by itself, the same command resumes from that checkpoint."""
     stages = {1: [{"iterations": 2}], 2: [{"iterations": 400}]}
     argv = ["--recipe", written(place, stages=stages)]
     command = [sys.executable, "-c", DRIVER, str(FAKE), *argv]
@@ -227,32 +241,3 @@ def test_two_cannot_work_on_one_recipe(place, monkeypatch):
     while not (files := sorted(place.glob("logs/rsl_rl/*/*/model_*.pt"))) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert files
-
-
-def test_a_baseline_starts_from_a_stage_1_without_mask_and_flag(place):
-    """Its network has no input for them; fake_umc.py writes empty files, so that a real one is put there."""
-    other = written(place, "other")
-    run_recipe(["--recipe", other])
-    fresh = read_checkpoint(write_fresh(place / "fresh", "UMC-A1-Stage1"))
-    write_checkpoint(flag(calls(place)[2], "checkpoint"), {**fresh, "critic_state_dict": {}})
-    stages = {1: [{"iterations": 1, "from": {"recipe": other, "stage": 1, "fold": True}}]}
-    run_recipe(["--recipe", written(place, agent="nm_mlp", stages=stages)])
-    start = flag(calls(place)[-1], "checkpoint")
-    assert checkpoint_info(read_checkpoint(start), start).model == "nm_mlp"
-
-
-def test_the_policy_is_evaluated_on_the_engine_that_it_was_trained_on(place):
-    evaluation = {"num_envs": 24, "overrides": ["protocol.steps=100"]}
-    run_recipe(["--recipe", written(place, evaluation=evaluation), "--evaluate"])
-    asked = json.loads((place / "asked.json").read_text())
-    assert flag(asked, "checkpoint").endswith("_tiny_seed3_phase3/model_3.pt")
-    assert (flag(asked, "num_envs"), flag(asked, "device")) == ("24", "cpu")
-    assert asked[-2:] == ["physics=ovphysx", "protocol.steps=100"]
-
-
-def test_a_checkpoint_that_is_gone_is_told_before_anything_is_trained(place):
-    argv = ["--recipe", written(place)]
-    run_recipe(argv)
-    Path(flag(calls(place)[2], "checkpoint")).unlink()
-    with pytest.raises(UmcError, match=r"model_4\.pt is gone; start the recipe anew with --restart"):
-        run_recipe(argv)

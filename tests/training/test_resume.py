@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""--resume goes on with what the run began with; where it is refused, in one line, the run stays as it was."""
+"""--resume keeps the settings that a run started with; where it is refused, in one line, the run stays as it was."""
 
 from __future__ import annotations
 
@@ -12,16 +12,29 @@ from types import SimpleNamespace
 
 import dummy_training as dummy
 import pytest
-from test_train_cli import A1, RECORD, planned, put_checkpoint
+from dummy_training import planned, put_checkpoint
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.tasks.registry import load_tasks
-from umc.training import train as launch
+from umc.training import train
 from umc.training.arguments import parse
 from umc.utils.errors import UmcError
 from umc.utils.process import LAUNCHER
 
+A1 = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu"]
 STAGE2 = {"task": "UMC-A1-Stage2", "stage": 2}
-STATUS = {"status": "finished", "starts": [], "ended_at": "then"}
+RECORD = {
+    "task": "UMC-A1-Stage2",
+    "agent": "rsl_rl_mlp_cfg_entry_point",
+    "seed": 5,
+    "overrides": ["physics=ovphysx", "agent.algorithm.gamma=0.9"],
+    "parent": "p",
+    "num_envs": 12,
+    "max_iterations": 77,
+    "status": "finished",
+    "starts": [],
+    "ended_at": "then",
+}
+"""A run.json, as far as --resume needs it."""
 
 
 @pytest.fixture(autouse=True)
@@ -31,22 +44,22 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def put_run(place, name="model_76.pt", record=None, **info):
-    """A run that is through: its folder, and what is in it."""
+def put_run(place, name="model_76.pt", record=None):
+    """The folder of a finished run."""
     folder = place / "logs" / "rsl_rl" / "umc_a1_mlp_stage2" / "run"
-    put_checkpoint(folder, name, {**RECORD, **STATUS, **(record or {})}, **{**STAGE2, **info})
+    put_checkpoint(folder, name, {**RECORD, **(record or {})}, **STAGE2)
     (folder / "params").mkdir()
     (folder / "params" / "agent.yaml").write_text("as it was\n")
     return folder
 
 
 def content(folder):
-    files = [path for path in folder.rglob("*") if path.is_file() and path.name != launch.STARTUP_LOG]
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != train.STARTUP_LOG]
     return {path.name: path.read_bytes() for path in files}
 
 
 def no_simulator(monkeypatch, cfg=None):
-    """Lets `launch.main` build the dummy training in place of env and runner, and keeps the rest of what it does."""
+    """Let `train.main` build the dummy training in place of env and runner, and keep the rest of what it does."""
 
     def build(plan, _cleanup):
         runner = dummy.build(plan.folder, cfg=cfg)
@@ -54,12 +67,12 @@ def no_simulator(monkeypatch, cfg=None):
         return runner
 
     monkeypatch.setattr("isaaclab.app.launch_simulation", lambda *_: contextlib.nullcontext())
-    monkeypatch.setattr(launch, "_build", build)
+    monkeypatch.setattr(train, "_build", build)
     faults = SimpleNamespace(reset_faults=lambda _: None)
     monkeypatch.setattr("umc.mdp.fault_terms.fault_term", lambda _: faults)
 
 
-def test_resume_goes_on_with_what_the_run_began_with(place):
+def test_resume_keeps_the_settings_that_the_run_started_with(place):
     folder = put_run(place, "model_30.pt")
     put_checkpoint(folder, "model_4.pt", RECORD, **STAGE2)
     chosen = planned(*A1, "--resume")
@@ -68,13 +81,16 @@ def test_resume_goes_on_with_what_the_run_began_with(place):
     assert (chosen.env_cfg.scene.num_envs, chosen.agent_cfg.max_iterations, chosen.env_cfg.seed) == (12, 77, 5)
     assert (chosen.physics, chosen.agent_cfg.algorithm.gamma) == ("ovphysx", 0.9)
     assert chosen.record.fields["parent"] == "p"
+    runner = dummy.build(place / "new")
+    train.load_start(chosen, runner)
+    assert runner.current_learning_iteration == 31
     changed = planned(*A1, "--resume", "--max_iterations", "99", "--seed", "6", "agent.algorithm.gamma=0.8")
     assert (changed.agent_cfg.max_iterations, changed.env_cfg.seed) == (99, 6)
     assert changed.agent_cfg.algorithm.gamma == 0.8
     assert changed.record.fields["overrides"] == ["physics=ovphysx", "agent.algorithm.gamma=0.8"]
 
 
-def test_what_a_run_remembers_is_newer_than_the_overrides_it_began_with(place):
+def test_the_sizes_of_a_record_are_newer_than_its_overrides(place):
     overrides = ["env.scene.num_envs=64", "agent.max_iterations=500"]
     put_run(place, "model_30.pt", {"overrides": overrides, "device": "cuda:0"})
     chosen = planned(*A1, "--resume")
@@ -84,37 +100,42 @@ def test_what_a_run_remembers_is_newer_than_the_overrides_it_began_with(place):
 
 
 @pytest.mark.parametrize("library", ["rsl_rl", "skrl"])
-def test_the_line_to_resume_with_is_one_that_its_reader_can_type(monkeypatch, place, library):
+def test_the_command_to_resume_with_can_be_typed(monkeypatch, place, library):
     monkeypatch.setattr(sys, "argv", ["scripts/train.py"])
-    chosen = planned(*A1, "--rl_library", library, "--no_pretrained", "--checkpoint", str(put_checkpoint(place)))
+    chosen = planned(*A1, "--rl_library", library, "--checkpoint", str(put_checkpoint(place)))
     monkeypatch.delenv(LAUNCHER, raising=False)
-    assert launch.resume_command(chosen, Path("model_9.pt")).startswith("python scripts/train.py --task UMC-A1-Stage2 ")
+    assert train.resume_command(chosen, Path("model_9.pt")).startswith("python scripts/train.py --task UMC-A1-Stage2 ")
     monkeypatch.setenv(LAUNCHER, "./isaaclab.sh")
-    launcher, flag, script, *arguments = launch.resume_command(chosen, place / "model_5.pt").split()
+    launcher, flag, script, *arguments = train.resume_command(chosen, place / "model_5.pt").split()
     assert (launcher, flag, script) == ("./isaaclab.sh", "-p", "scripts/train.py")
     again = parse(arguments)
     assert again.options.device == "cpu"
     assert (again.agent, again.library) == (chosen.request.agent, library)
 
 
-def test_weights_that_do_not_fit_leave_the_run_as_it_was(place, monkeypatch, capfd):
+def test_a_run_whose_resume_is_refused_stays_as_it_was(place, monkeypatch, capfd):
     folder = put_run(place)
     before = content(folder)
     cfg = dummy.agent()
     cfg["actor"]["hidden_dims"] = [8]
     no_simulator(monkeypatch, cfg)
-    argv = [*A1, "--resume", "--max_iterations", "79"]
-    assert launch.main([*argv, "agent.actor.hidden_dims=[8]"]) == 2
-    assert "do not fit the model" in capfd.readouterr().err
-    assert content(folder) == before
-    no_simulator(monkeypatch)  # the run itself goes on
-    assert launch.main(argv) == 0
+    more = ["--max_iterations", "79"]
+    for argv, line in (
+        ([], "the run has 77 iterations already; give a higher --max_iterations"),
+        (["--max_iterations", "70"], "the run has 77 iterations already"),
+        ([*more, "agent.actor.hidden_dims=[8]"], "do not fit the model"),
+    ):
+        assert train.main([*A1, "--resume", *argv]) == 2
+        assert line in capfd.readouterr().err
+        assert content(folder) == before
+    no_simulator(monkeypatch)
+    assert train.main([*A1, "--resume", *more]) == 0
     record = json.loads((folder / "run.json").read_text())
     assert (record["status"], record["max_iterations"], len(record["starts"])) == ("finished", 79, 1)
     assert (folder / "params" / "agent.yaml").read_bytes() != before["agent.yaml"]
 
 
-def test_a_run_goes_on_with_the_agent_it_began_with(place):
+def test_a_run_keeps_its_agent(place):
     for agent in ("transformer_mask_100", "transformer_curriculum"):  # both have the network of the default agent
         entry = f"rsl_rl_{agent}_cfg_entry_point"
         path = put_checkpoint(place / agent, "model_5.pt", RECORD, **STAGE2, model="transformer", agent=entry)
@@ -122,16 +143,15 @@ def test_a_run_goes_on_with_the_agent_it_began_with(place):
         with pytest.raises(UmcError, match=rf"is a run of agent {agent}; .* give --agent {agent}"):
             planned(*argv)
         assert planned(*argv, "--agent", agent).start_from == path
-    assert not list(place.glob("logs"))
 
 
-def test_weights_alone_can_be_started_from_but_not_gone_on_with(place):
+def test_a_run_starts_from_weights_alone_and_does_not_resume_them(place):
     folder = put_run(place)
     path = folder / "model_76.pt"
-    whole = read_checkpoint(path)
-    folded = {name: part for name, part in whole.items() if name != "optimizer_state_dict"}
-    shipped = {**whole, "infos": {"umc": whole["infos"]["umc"]}}
-    for data in (folded, shipped):
+    complete = read_checkpoint(path)
+    folded = {name: part for name, part in complete.items() if name != "optimizer_state_dict"}
+    pretrained = {**complete, "infos": {"umc": complete["infos"]["umc"]}}
+    for data in (folded, pretrained):
         write_checkpoint(path, data)
         for refused in (lambda: planned(*A1, "--resume"), lambda: dummy.build(folder).resume(str(path))):
             with pytest.raises(UmcError, match=r"holds weights, but not the optimizer .* leave out --resume"):
@@ -139,21 +159,8 @@ def test_weights_alone_can_be_started_from_but_not_gone_on_with(place):
         assert planned(*A1, "--checkpoint", str(path)).start_from == path
 
 
-@pytest.mark.parametrize("name", ["num_envs", "max_iterations"])
-def test_a_record_without_sizes_is_one_line(place, name):
-    folder = put_run(place, "model_5.pt")
-    record = json.loads((folder / "run.json").read_text())
-    del record[name]
-    (folder / "run.json").write_text(json.dumps(record))
-    with pytest.raises(UmcError, match=rf"run\.json does not say {name}; start a new run without --resume"):
-        planned(*A1, "--resume")
-
-
-def test_a_run_that_is_through_stays_through(place, monkeypatch, capfd):
-    folder = put_run(place)
-    before = content(folder)
-    no_simulator(monkeypatch)
-    for argv in ([], ["--max_iterations", "70"]):
-        assert launch.main([*A1, "--resume", *argv]) == 2
-        assert "the run has 77 iterations already; give a higher --max_iterations" in capfd.readouterr().err
-    assert content(folder) == before
+def test_a_record_without_sizes_is_refused(place):
+    for name in ("num_envs", "max_iterations"):
+        put_checkpoint(place / name, "model_5.pt", {**RECORD, name: None}, **STAGE2)
+        with pytest.raises(UmcError, match=rf"run\.json does not say {name}; start a new run without --resume"):
+            planned(*A1, "--resume", "--checkpoint", str(place / name))

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
+import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -70,7 +72,7 @@ class Source(Section):
         return self
 
 
-class PhaseFile(Section):
+class PhaseSection(Section):
     """A phase as the file has it."""
 
     name: str | int | None = None
@@ -87,41 +89,11 @@ class PhaseFile(Section):
         return {"path": source} if isinstance(source, str) else source
 
 
-class EvaluationFile(Section):
+class Evaluation(Section):
     """The evaluation at the end."""
 
     num_envs: PositiveInt | None = None
     overrides: Overrides = []
-
-
-class RecipeFile(Section):
-    """A recipe as the file has it."""
-
-    note: Any = None
-    robot: str
-    agent: str
-    library: Literal[*LIBRARIES] = LIBRARIES[0]  # pyright: ignore[reportInvalidTypeForm]
-    device: str | None = None
-    seed: NonNegativeInt
-    num_envs: PositiveInt | None = None
-    physics: str | None = None
-    overrides: Overrides = []
-    stages: dict[Literal[1, 2], list[PhaseFile]]
-    evaluation: EvaluationFile = EvaluationFile()
-    ablations: str | None = None
-    """Recipe that ablations vary instead of this one."""
-
-    @field_validator("robot")
-    @classmethod
-    def _robot(cls, robot: str) -> str:
-        return checked_robot(robot)
-
-    @field_validator("agent")
-    @classmethod
-    def _agent(cls, agent: str) -> str:
-        if agent not in AGENTS:
-            raise ValueError(f"unknown agent {agent};{did_you_mean(agent, AGENTS)} choose one of {', '.join(AGENTS)}")
-        return agent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,19 +133,96 @@ class Phase:
         return self.iterations_before + self.iterations
 
 
-@dataclasses.dataclass(frozen=True)
-class Recipe:
+class Recipe(Section):
     """A training from start to finish."""
 
     name: str
+    """Of its file; not a key in it."""
+    note: Any = None
     robot: str
     agent: str
-    library: str
-    device: str | None
+    library: Literal[*LIBRARIES] = LIBRARIES[0]  # pyright: ignore[reportInvalidTypeForm]
+    device: str | None = None
     """The first GPU if there is one, else the CPU, if None."""
-    seed: int
-    phases: tuple[Phase, ...]
-    evaluation: EvaluationFile
+    seed: NonNegativeInt
+    num_envs: PositiveInt | None = None
+    physics: str | None = None
+    overrides: Overrides = []
+    stages: dict[Literal[1, 2], list[PhaseSection]]
+    evaluation: Evaluation = Evaluation()
+    ablations: str | None = None
+    """Recipe that ablations vary instead of this one."""
+
+    @field_validator("robot")
+    @classmethod
+    def _robot(cls, robot: str) -> str:
+        return checked_robot(robot)
+
+    @field_validator("agent")
+    @classmethod
+    def _agent(cls, agent: str) -> str:
+        if agent not in AGENTS:
+            raise ValueError(f"unknown agent {agent};{did_you_mean(agent, AGENTS)} choose one of {', '.join(AGENTS)}")
+        return agent
+
+    @model_validator(mode="after")
+    def _check_phases(self) -> Self:
+        if not self.phases:
+            raise ValueError("it has no phase; add one to stages.1 or stages.2")
+        first = self.phases[0]
+        if first.stage == 2 and first.source is None and AGENTS[self.agent].stage1:
+            raise ValueError(
+                "Stage 2 has no Stage 1 to start from; add stages.1, or 'from: pretrained' to its first phase"
+            )
+        return self
+
+    @functools.cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        """All phases in their order."""
+        spec = AGENTS[self.agent]
+        trained: dict[Literal[1, 2], str | None] = {
+            1: spec.stage1 if 2 in spec.stages else spec.name,
+            2: spec.name if 2 in spec.stages else None,
+        }
+        found: list[Phase] = []
+        for stage, agent in trained.items():
+            listed = self.stages.get(stage)
+            if agent is None and listed:
+                raise ValueError(f"agent {spec.name} is not trained in Stage {stage}; leave out stages.{stage}")
+            if agent is not None and listed is None:
+                raise ValueError(
+                    f"stages.{stage} is missing, and agent {spec.name} is trained in it; add its phases, or "
+                    f"stages.{stage}: [] to leave it out on purpose"
+                )
+            before = None
+            for section in listed or ():
+                assert agent is not None
+                before = self._phase(section, agent, stage, before)
+                found.append(before)
+        return tuple(found)
+
+    def _phase(self, section: PhaseSection, agent: str, stage: int, before: Phase | None) -> Phase:
+        weights_of_before = section.source is not None and section.source.path == BEFORE
+        if weights_of_before and before is None:
+            raise ValueError(f"'from: {BEFORE}' needs a phase before it in the same stage; leave it out")
+        source = None if weights_of_before else section.source
+        resumes = before is not None and section.source is None
+        inherited = before.overrides if before is not None and source is None else _tokens(self)
+        number = 1 if before is None else before.number + 1
+        return Phase(
+            stage=stage,
+            number=number,
+            name=str(number if section.name is None else section.name),
+            task=next(task for task in task_ids() if task_parts(task) == (self.robot, stage)),
+            agent=agent,
+            iterations=section.iterations,
+            seed=self.seed if section.seed is None else section.seed,
+            num_envs=section.num_envs or self.num_envs,
+            overrides=tuple(merged_overrides(inherited, _tokens(section))),
+            source=source,
+            resumes=resumes,
+            iterations_before=before.last_iteration if before is not None and resumes else 0,
+        )
 
     def fingerprint(self, upto: int) -> str:
         """Return a digest of what decides the outcome of the first ``upto`` phases; their names do not."""
@@ -182,83 +231,22 @@ class Recipe:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def _tokens(section: Recipe | PhaseSection) -> list[str]:
+    return [*([f"physics={section.physics}"] if section.physics else []), *section.overrides]
+
+
 def recipe_names() -> list[str]:
     """Return the names of all recipes of the package, without those of ablations."""
-    names = set(config_names("recipe")) - set(FAMILIES)
-    for family in FAMILIES:
-        content = _packaged(family)
-        names |= {f"{robot}_{agent}_{family}" for robot in content["robots"] for agent in content["agents"]}
-    return sorted(names)
+    return sorted({*config_names("recipe"), *_family_members()} - set(FAMILIES))
 
 
 def read_recipe(text: str, seed: int | None = None, device: str | None = None) -> Recipe:
     """Read and check a recipe, given by name or path, with seed and device in place of its own; raise UmcError."""
     name, content = _inherited(text)
-    if seed is not None:
-        content["seed"] = seed
-    file = validated(RecipeFile, content, f"recipe {name}")
-    phases = _phases(file, f"recipe {name}")
-    return Recipe(
-        name, file.robot, file.agent, file.library, device or file.device, file.seed, tuple(phases), file.evaluation
-    )
-
-
-def _phases(file: RecipeFile, where: str) -> list[Phase]:
-    spec = AGENTS[file.agent]
-    trained: dict[Literal[1, 2], str | None] = {
-        1: spec.stage1 if 2 in spec.stages else spec.name,
-        2: spec.name if 2 in spec.stages else None,
-    }
-    found: list[Phase] = []
-    for stage, agent in trained.items():
-        listed = file.stages.get(stage)
-        if agent is None:
-            if listed:
-                raise UmcError(f"{where}: agent {spec.name} is not trained in Stage {stage}; leave out stages.{stage}")
-            continue
-        if listed is None:
-            raise UmcError(
-                f"{where}: stages.{stage} is missing, and agent {spec.name} is trained in it; add its phases, or "
-                f"stages.{stage}: [] to leave it out on purpose"
-            )
-        for phase in listed:
-            before = found[-1] if found and found[-1].stage == stage else None
-            found.append(_phase(phase, file, agent, stage, before, where))
-        if stage == 2 and listed and found[0].stage == 2 and found[0].source is None and spec.stage1:
-            raise UmcError(
-                f"{where}: Stage 2 has no Stage 1 to start from; add stages.1, or 'from: pretrained' to its first phase"
-            )
-    if not found:
-        raise UmcError(f"{where}: it has no phase; add one to stages.1 or stages.2")
-    return found
-
-
-def _phase(phase: PhaseFile, file: RecipeFile, agent: str, stage: int, before: Phase | None, where: str) -> Phase:
-    anew = phase.source is not None and phase.source.path == BEFORE
-    if anew and before is None:
-        raise UmcError(f"{where}: 'from: {BEFORE}' needs a phase before it in the same stage; leave it out")
-    source = None if anew else phase.source
-    resumes = before is not None and phase.source is None
-    inherited = before.overrides if before is not None and source is None else _tokens(file)
-    number = 1 if before is None else before.number + 1
-    return Phase(
-        stage=stage,
-        number=number,
-        name=str(number if phase.name is None else phase.name),
-        task=next(task for task in task_ids() if task_parts(task) == (file.robot, stage)),
-        agent=agent,
-        iterations=phase.iterations,
-        seed=file.seed if phase.seed is None else phase.seed,
-        num_envs=phase.num_envs or file.num_envs,
-        overrides=tuple(merged_overrides(inherited, _tokens(phase))),
-        source=source,
-        resumes=resumes,
-        iterations_before=before.last_iteration if before is not None and resumes else 0,
-    )
-
-
-def _tokens(section: RecipeFile | PhaseFile) -> list[str]:
-    return [*([f"physics={section.physics}"] if section.physics else []), *section.overrides]
+    if "name" in content:
+        raise UmcError(f"recipe {name}: unknown key name; a recipe is called as its file, so leave it out")
+    changes = {key: value for key, value in (("seed", seed), ("device", device)) if value is not None}
+    return validated(Recipe, {**content, **changes, "name": name}, f"recipe {name}")
 
 
 def _inherited(text: str, inside: tuple[str, ...] = ()) -> tuple[str, dict[str, Any]]:
@@ -267,27 +255,48 @@ def _inherited(text: str, inside: tuple[str, ...] = ()) -> tuple[str, dict[str, 
     name = path.name.removesuffix(".yaml").removesuffix(".yml")
     if name in inside:
         raise UmcError(f"recipe {name} extends itself; take it out of 'extends'")
+    inside = (*inside, name)
     if path.suffix in (".yaml", ".yml") and path.is_file():
         own = _mapping(path.read_text(encoding="utf-8"), text)
-    elif name in FAMILIES:
-        raise UmcError(f"{name} holds the recipes of all robots; give one of {', '.join(recipe_names())}")
-    elif name in config_names("recipe"):
-        own = _packaged(name)
-    elif (parts := _parts(name)) is not None:
-        own = {"extends": parts[2], "robot": parts[0], "agent": parts[1]}
-    elif (varied := _ablation(name)) is not None:
-        own = _of_ablation(*varied, (*inside, name))
     else:
-        known = recipe_names()
-        raise UmcError(
-            f"no recipe {text};{did_you_mean(name, known)} there are {', '.join(known)}, and those of the agents "
-            "that vary one of theirs, such as a1_mlp_ratio_1110_cpu"
-        )
+        own = _packaged_recipe(name, text, inside)
     below = own.pop("extends", None)
     if below is None:
         return name, own
-    base = _of_family(below, own, name) if below in FAMILIES else _inherited(str(below), (*inside, name))[1]
+    base = _of_family(below, own, name) if below in FAMILIES else _inherited(str(below), inside)[1]
     return name, _merged(base, own)
+
+
+def _packaged_recipe(name: str, text: str, inside: tuple[str, ...]) -> dict[str, Any]:
+    """Return what a recipe of the package says itself: its file, a family's member, or an ablation."""
+    if name in FAMILIES:
+        raise UmcError(f"{name} holds the recipes of all robots; give one of {', '.join(recipe_names())}")
+    if name in config_names("recipe"):
+        return _packaged(name)
+    members = _family_members()
+    if name in members:
+        robot, agent, family = members[name]
+        return {"extends": family, "robot": robot, "agent": agent}
+    rest, _, family = name.rpartition("_")
+    robot, _, agent = rest.partition("_")
+    spec = AGENTS.get(agent)
+    if spec is not None and 1 not in spec.stages and f"{robot}_{spec.stage1}_{family}" in members:
+        return _ablation(agent, f"{robot}_{spec.stage1}_{family}", inside)
+    known = recipe_names()
+    raise UmcError(
+        f"no recipe {text};{did_you_mean(name, known)} there are {', '.join(known)}, and those of the agents "
+        "that vary one of theirs, such as a1_mlp_ratio_1110_cpu"
+    )
+
+
+def _family_members() -> dict[str, tuple[str, str, str]]:
+    """Return robot, agent and family by the name of each recipe that the families hold."""
+    contents = {family: _packaged(family) for family in FAMILIES}
+    return {
+        f"{robot}_{agent}_{family}": (robot, agent, family)
+        for family, content in contents.items()
+        for robot, agent in itertools.product(content["robots"], content["agents"])
+    }
 
 
 def _of_family(family: str, own: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -312,35 +321,17 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
-def _parts(name: str) -> tuple[str, str, str] | None:
-    """Return robot, agent and family of a name that a family holds."""
-    rest, _, family = name.rpartition("_")
-    robot, _, agent = rest.partition("_")
-    if family not in FAMILIES:
-        return None
-    content = _packaged(family)
-    return (robot, agent, family) if robot in content["robots"] and agent in content["agents"] else None
-
-
-def _ablation(name: str) -> tuple[str, str] | None:
-    """Return the agent of a name such as ``a1_mlp_ratio_1110_cpu``, and the recipe of the agent that it varies."""
-    rest, _, family = name.rpartition("_")
-    robot, _, agent = rest.partition("_")
-    spec = AGENTS.get(agent)
-    if spec is None or 1 in spec.stages or spec.stage1 is None:
-        return None
-    varied = f"{robot}_{spec.stage1}_{family}"
-    return (agent, varied) if _parts(varied) is not None else None
-
-
-def _of_ablation(agent: str, varied: str, inside: tuple[str, ...]) -> dict[str, Any]:
-    """Return its Stage 2 alone, from the Stage 1 of the unchanged agent's recipe, or of the one that this names."""
+def _ablation(agent: str, varied: str, inside: tuple[str, ...]) -> dict[str, Any]:
+    """Return Stage 2 alone, from the Stage 1 of the unchanged agent's recipe, or of the one that this names."""
     _, content = _inherited(varied, inside)
     if (named := content.get("ablations")) is not None:
         varied, content = _inherited(str(named), inside)
     first, *rest = content["stages"][2]
-    begins = {**first, "from": {"recipe": varied, "stage": 1}}
-    return {**content, "agent": agent, "stages": {1: [], 2: [begins, *rest]}}
+    return {
+        **content,
+        "agent": agent,
+        "stages": {1: [], 2: [{**first, "from": {"recipe": varied, "stage": 1}}, *rest]},
+    }
 
 
 def _packaged(name: str) -> dict[str, Any]:

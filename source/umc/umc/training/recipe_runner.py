@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from umc.rl.agents import AGENTS
-from umc.rl.checkpoint import CHECKPOINT_NAME, checkpoints_in, read_checkpoint, write_checkpoint
+from umc.rl.checkpoint import checkpoints_in, iterations_of, read_checkpoint, write_checkpoint
 from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.watchdog import STALLED
 from umc.tasks.registry import checked_agent, checked_checkpoint
 from umc.training.recipe import Phase, Recipe, Source, read_recipe
 from umc.utils.cli import Parser
-from umc.utils.console import quiet
+from umc.utils.console import duration, quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256, write_json
 from umc.utils.naming import entry_point, experiment_folder, experiment_name
@@ -140,7 +140,7 @@ class RecipeRun:
         run, stalls = Path(entry["run_dir"]), 0
         title = f"[{number + 1}/{len(self.recipe.phases)}] {phase.title}"
         files = checkpoints_in(run)
-        while (done := _iterations(files[-1]) if files else 0) < phase.last_iteration:
+        while (done := iterations_of(files[-1]) if files else 0) < phase.last_iteration:
             words = f"resuming after iteration {done}" if done > phase.iterations_before else "starting"
             left = phase.last_iteration - max(done, phase.iterations_before)
             print(f"{title}: {words}, {left} iterations", flush=True)
@@ -165,7 +165,7 @@ class RecipeRun:
                 entry["seconds"] = round(entry.get("seconds", 0.0) + time.monotonic() - started, 1)
                 self._write()
             files = checkpoints_in(run)
-            if not hung and (not files or _iterations(files[-1]) < phase.last_iteration):
+            if not hung and (not files or iterations_of(files[-1]) < phase.last_iteration):
                 raise UmcError(f"{phase.title} ended without its last checkpoint; look at its messages above")
         entry.update(status="done", checkpoint=str(files[-1]), ended_at=now())
         self._write()
@@ -191,7 +191,7 @@ class RecipeRun:
         share = min(max(iteration - phase.iterations_before, 0), phase.iterations) / phase.iterations
         done = sum(work[:number]) + share * work[number]
         left = (sum(work) - done) * record["num_steps_per_env"] / rate
-        return f"whole recipe {done / sum(work):.0%}, ETA {_duration(left)}"
+        return f"whole recipe {done / sum(work):.0%}, ETA {duration(left)}"
 
     def arguments(self, number: int, resumed: Path | None) -> list[str]:
         """Return the arguments of ``train.py`` for a phase whose run has the checkpoint ``resumed``, if any."""
@@ -303,9 +303,9 @@ class RecipeRun:
         print(f"recipe {self.recipe.name} is done:")
         for phase, entry in zip(self.recipe.phases, self.state["phases"], strict=True):
             print(
-                f"  {phase.title}: {phase.iterations} iterations, {_duration(entry['seconds'])}, {entry['checkpoint']}"
+                f"  {phase.title}: {phase.iterations} iterations, {duration(entry['seconds'])}, {entry['checkpoint']}"
             )
-        print(f"  in all: {_duration(sum(entry['seconds'] for entry in self.state['phases']))}")
+        print(f"  in all: {duration(sum(entry['seconds'] for entry in self.state['phases']))}")
         print(f"checkpoint: {self.checkpoint}")
         publish = ["python", "-m", "tools.publish_policy", str(self.checkpoint), "--recipe", self.recipe.name]
         print(f"publish it with: {shlex.join(publish)} --metrics <report.json>")
@@ -320,14 +320,3 @@ class RecipeRun:
             arguments += ["--device", self.recipe.device]
         presets = [token for token in self.recipe.phases[-1].overrides if token.startswith("physics=")]
         return [*arguments, *presets, *wanted.overrides]
-
-
-def _iterations(checkpoint: Path) -> int:
-    """Return the iterations behind a checkpoint: its name counts them from 0."""
-    match = CHECKPOINT_NAME.fullmatch(checkpoint.name)
-    assert match is not None
-    return int(match[1]) + 1
-
-
-def _duration(seconds: float) -> str:
-    return str(datetime.timedelta(seconds=round(seconds)))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import datetime
 import hashlib
 import itertools
 import json
@@ -29,6 +28,7 @@ from umc.training.arguments import DEFAULT_AGENT, stage1_overrides
 from umc.utils import executor, process
 from umc.utils.cli import FAILED, Parser, at_least_one
 from umc.utils.config import SweepFile, read_overrides, read_sweep_file
+from umc.utils.console import duration
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, write_json
 from umc.utils.naming import (
@@ -308,7 +308,7 @@ class Sweep:
             seconds = time.monotonic() - started
             if result.code == 0:
                 self.durations.append(seconds)
-                print(f"done in {_hours(seconds)}: {training.label}", flush=True)
+                print(f"done in {duration(seconds)}: {training.label}", flush=True)
             else:
                 print(f"ended with {result.code}: {training.label}: {result.output}", flush=True)
             self._write()
@@ -327,11 +327,11 @@ class Sweep:
         eta = ""
         if self.durations:
             seconds = left * sum(self.durations) / len(self.durations) / self.workers.count
-            eta = f", ETA about {_hours(seconds)}"
+            eta = f", ETA about {duration(seconds)}"
         print(f"{done} trained, {len(self.running)} running, {len(self.waiting)} waiting{eta}", flush=True)
         for training, *_ in self.running.values():
             if progress := read_progress(training.folder):
-                of, eta = f"{progress['iteration']}/{progress['iterations']}", _hours(progress["eta_s"])
+                of, eta = f"{progress['iteration']}/{progress['iterations']}", duration(progress["eta_s"])
                 print(f"  {training.label}: iteration {of}, ETA {eta}", flush=True)
 
     def _finish(self) -> None:
@@ -381,10 +381,6 @@ def table_of(rows: Sequence[dict[str, Any]]) -> str:
 def _written(value: Any) -> str:
     """Return a value as an override token has it."""
     return value if isinstance(value, str) else json.dumps(value).replace(" ", "")
-
-
-def _hours(seconds: float) -> str:
-    return str(datetime.timedelta(seconds=round(seconds)))
 
 
 @contextlib.contextmanager

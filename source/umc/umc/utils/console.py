@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import io
 import logging
 import os
@@ -69,6 +70,11 @@ def physx_logger() -> logging.Logger:
     logger.handlers, logger.propagate, logger.disabled = [handler], False, False
     logger.setLevel(logging.WARNING)  # else the root's counts, which Hydra's composition leaves at ERROR
     return logger
+
+
+def duration(seconds: float) -> str:
+    """Return a time [s] as hours, minutes and seconds."""
+    return str(datetime.timedelta(seconds=round(seconds)))
 
 
 @contextlib.contextmanager
