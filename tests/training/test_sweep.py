@@ -19,7 +19,7 @@ from umc.training import train as launch
 from umc.training.sweep import parse_sweep, run_sweep, trainings_of
 from umc.utils.config import read_overrides, read_sweep_file
 
-DUMMY = Path(__file__).parents[1] / "support" / "dummy_train.py"
+FAKE = Path(__file__).parents[1] / "support" / "fake_umc.py"
 STAGE1 = ["--task", "UMC-A1-Stage1", "--agent", "mlp"]
 STAGE2 = ["--task", "UMC-A1-Stage2", "--agent", "mlp"]
 
@@ -34,9 +34,9 @@ sys.exit(run_sweep(sys.argv[2:]))
 
 @pytest.fixture
 def sweep(tmp_path, monkeypatch):
-    """`sweep(content, *argv)` runs a sweep whose trainings are `dummy_train.py`."""
+    """`sweep(content, *argv)` runs a sweep whose trainings are `fake_umc.py`."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("umc.utils.process.UMC", (str(DUMMY),))
+    monkeypatch.setattr("umc.utils.process.UMC", (str(FAKE),))
 
     def run(content, *argv):
         (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", **content}))
@@ -193,7 +193,7 @@ def test_a_run_that_died_after_its_last_checkpoint_is_not_trained_for_ever(sweep
 def test_killed_it_leaves_no_training_behind_and_the_same_command_goes_on(sweep, tmp_path, capsys):
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", "seeds": [1]}))
     argv = ["--sweep", "mine.yaml", *STAGE1, "agent.wait=1"]
-    first = subprocess.Popen([sys.executable, "-c", DRIVER, str(DUMMY), *argv])
+    first = subprocess.Popen([sys.executable, "-c", DRIVER, str(FAKE), *argv])
     wait_until_one_runs(tmp_path)
     first.kill()
     first.wait()
