@@ -1,13 +1,12 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A study of made-up robots: what a report looks like, without a simulator and without meaning.
+"""A study of made-up robots: shows what a report looks like, without a simulator.
 
 ``python -m tools.demo_study --out demo_report`` writes the whole report; docs/images/evaluation_*.png come from it.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,26 +15,25 @@ from pathlib import Path
 import torch
 from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
 from umc.evaluation.protocol import Protocol, protocol_for
+from umc.evaluation.report import write_study_report
 from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs
-from umc.utils.errors import UmcError
+from umc.utils.cli import Parser, run_main
 
 STEP_DT = 0.02
 """Env step of the paper's tasks [s]."""
 
-JOINTS = tuple(f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf"))
-"""A1's joints."""
-
 FEET = ("FL", "FR", "RL", "RR")
-"""A1's feet."""
+JOINTS = tuple(f"{leg}_{part}_joint" for leg in FEET for part in ("hip", "thigh", "calf"))
+"""Feet and joints of A1."""
 
 POLICIES = (("example A", 0.9), ("example B", 2.1), ("example C", 2.6))
-"""Names of made-up policies, and how well each gets along with faults (larger is better)."""
+"""Names of made-up policies, and how well each tolerates faults (larger is better)."""
 
 NOTE = "These robots are made up; their figures mean nothing."
-"""Stands at the top of the report."""
+"""First line of the report."""
 
 HARDNESS = {1: 0.9, 2: 1.7, 3: 1.9, 4: 1.5, 5: 1.2, 6: 1.4, 7: 1.0, 8: -1.5}
-"""How hard each scenario is made to be."""
+"""How hard each scenario is."""
 
 
 def demo_study(
@@ -45,19 +43,18 @@ def demo_study(
     vary_severity: bool = False,
     seed: int = 0,
 ) -> Study:
-    """Make a study up."""
+    """Return a study of made-up robots."""
     protocol = protocol_for("a1")
     assignment = assign_envs(protocol, members * len(protocol.cells))
     rng = torch.Generator().manual_seed(seed)
     setting = assignment.cell // len(protocol.scenarios)
     robot = setting * members + assignment.member  # the same in every scenario
     robots = int(robot.max()) + 1
-    # what a robot shares with its twins in other scenarios and under other policies
+    # what a robot has in common in all scenarios and under all policies
     luck = torch.randn(robots, generator=rng)[robot]
     joints = torch.rand(robots, len(JOINTS), generator=rng).argsort(dim=1).argsort(dim=1)[robot] < 4
-    stance = (torch.tensor([[1, 0, 0, 1], [0, 1, 1, 0], [1, 1, 1, 1]]).bool())[
-        torch.randint(3, (robots,), generator=rng)[robot]
-    ]
+    stances = torch.tensor([[1, 0, 0, 1], [0, 1, 1, 0], [1, 1, 1, 1]]).bool()
+    stance = stances[torch.randint(3, (robots,), generator=rng)[robot]]
     torque = torch.rand(robots, generator=rng)[robot] * 12.0 + 4.0
     scenario = torch.tensor([number for _, number in protocol.cells])[assignment.cell]
     hardness = torch.tensor([HARDNESS[int(number)] for number in scenario])
@@ -83,7 +80,7 @@ def demo_study(
 
 
 def _episodes(protocol: Protocol, onset: torch.Tensor, ease: torch.Tensor, rng: torch.Generator) -> Episodes:
-    """What robots do to whom everything is the easier the larger ``ease`` is."""
+    """Make up what robots do; the larger ``ease``, the fewer fall."""
 
     def noise(scale: float) -> torch.Tensor:
         return torch.randn(len(onset), generator=rng) * scale
@@ -116,25 +113,19 @@ def _episodes(protocol: Protocol, onset: torch.Tensor, ease: torch.Tensor, rng: 
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line."""
-    from umc.evaluation.report import write_study_report
-
-    parser = argparse.ArgumentParser(description="Write the report of a made-up study.")
+def main(argv: Sequence[str]) -> int:
+    """Write the report."""
+    parser = Parser(prog="python -m tools.demo_study", description="Write the report of a made-up study.")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--members", type=int, default=40, help="robots of each scenario and setting")
     parser.add_argument("--train_seeds", type=int, default=1, help="policies of each name")
     parser.add_argument("--vary_severity", action="store_true", help="let torque limits differ between robots")
     options = parser.parse_args(argv)
     study = demo_study(options.members, train_seeds=options.train_seeds, vary_severity=options.vary_severity)
-    command = " ".join(["python -m tools.demo_study", *(sys.argv[1:] if argv is None else argv)])
-    try:
-        print(write_study_report(replace(study, about={**study.about, "command_line": command}), options.out))
-    except UmcError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    about = {**study.about, "command_line": " ".join([parser.prog, *argv])}
+    print(write_study_report(replace(study, about=about), options.out))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_main(main, sys.argv[1:]))

@@ -314,7 +314,8 @@ def test_the_demo_writes_a_report(tmp_path, capsys):
     assert capsys.readouterr().out.strip() == str(tmp_path / "out" / "report.html")
     assert "--members 1" in (tmp_path / "out" / "report.html").read_text()
     (tmp_path / "file").write_text("")
-    assert demo.main(["--out", str(tmp_path / "file"), "--members", "1"]) == 2
+    with pytest.raises(UmcError):
+        demo.main(["--out", str(tmp_path / "file"), "--members", "1"])
 
 
 def test_ranks_and_numbers_as_printed():

@@ -6,16 +6,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 from fresh_policy import write_fresh
+from umc.evaluation.study import STUDY, save_study
 from umc.rl import pretrained
 from umc.rl.pretrained import MODELS
 from umc.utils.io import sha256
 
 from tools.demo_study import demo_study
+from tools.results_page import __main__ as results
 
 SHA = {"mlp": "a" * 64, "nm_mlp": "b" * 64, "transformer": "c" * 64}
-"""What stands for the checkpoint of each."""
+"""SHA-256 of made-up checkpoints by label."""
 
 
 def made_up(physics="ovphysx", policies=(("mlp", 2.6), ("nm_mlp", 0.4)), members=10, seed=0):
@@ -47,13 +50,7 @@ def publish_made_up(tmp_path, monkeypatch):
     folder = tmp_path / "pretrained"
     folder.mkdir()
     models = {}
-    agents = (
-        ("a1", "mlp", 1),
-        ("a1", "mlp", 2),
-        ("a1", "nm_mlp", 1),
-        ("a1", "transformer", 1),
-        ("g1", "mlp", 2),
-    )
+    agents = (("a1", "mlp", 1), ("a1", "mlp", 2), ("a1", "nm_mlp", 1), ("a1", "transformer", 1), ("g1", "mlp", 2))
     for robot, agent, stage in agents:
         name = f"{robot}_{agent}_stage{stage}"
         fresh = write_fresh(tmp_path / name, f"UMC-{robot.upper()}-Stage{stage}", agent, physics="ovphysx")
@@ -63,3 +60,27 @@ def publish_made_up(tmp_path, monkeypatch):
     monkeypatch.setattr(pretrained, "pretrained_folder", lambda: folder)
     monkeypatch.chdir(tmp_path)
     return folder
+
+
+def simulate_made_up(monkeypatch, facts=lambda label: {}, run=dict):
+    """Let the results page's evaluations write made-up studies; return the list of their arguments.
+
+    ``facts`` are those of a policy, by its label; ``run`` returns those of the study, and ``members`` if not 10.
+    """
+    calls = []
+
+    def evaluate(_command, arguments):
+        calls.append(arguments)
+        paths = arguments[arguments.index("--checkpoint") + 1 : arguments.index("--robot")]
+        labels = arguments[arguments.index("--labels") + 1 :][: len(paths)]
+        about = {**run()}
+        study = made_up(policies=tuple((label, 1.0) for label in labels), members=about.pop("members", 10))
+        policies = [
+            replace(one, about={**one.about, "sha256": sha256(Path(path)), "path": path, **facts(one.label)})
+            for one, path in zip(study.policies, paths, strict=True)
+        ]
+        out = Path(arguments[arguments.index("--out") + 1])
+        save_study(out / STUDY, replace(study, about={**study.about, **about}, policies=tuple(policies)))
+
+    monkeypatch.setattr(results, "run_umc", evaluate)
+    return calls

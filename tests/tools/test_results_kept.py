@@ -1,18 +1,16 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is kept beside the results page: every policy's robots, so that one can be measured without the others."""
+"""Studies kept beside the results page, so that one policy can be evaluated without the others."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fresh_policy import write_fresh
-from made_up_results import made_up, publish_made_up
-from umc.evaluation.study import STUDY, save_study
+from made_up_results import publish_made_up, simulate_made_up
 from umc.rl.pretrained import MODELS
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
@@ -21,26 +19,11 @@ from tools.results_page import __main__ as results
 
 
 def test_one_policy_is_measured_anew_without_the_others(tmp_path, monkeypatch):
-    """What was measured lies beside the page, without this machine's paths; a new policy's robots join the others'."""
-    package, calls = publish_made_up(tmp_path, monkeypatch), []
-
-    def run(_command, arguments):
-        calls.append(arguments)
-        at = arguments.index("--checkpoint") + 1
-        paths = [Path(text) for text in arguments[at : arguments.index("--robot")]]
-        names = arguments[arguments.index("--labels") + 1 :][: len(paths)]
-        study = made_up(policies=tuple((name, 1.0) for name in names), members=made_with["members"])
-        policies = [
-            replace(one, about={**one.about, "sha256": sha256(path), "path": str(path)})
-            for one, path in zip(study.policies, paths, strict=True)
-        ]
-        about = {**study.about, "command_line": f"python {package}", "git": {"commit": made_with["commit"]}}
-        out = Path(arguments[arguments.index("--out") + 1])
-        save_study(out / STUDY, replace(study, about=about, policies=tuple(policies)))
-
-    monkeypatch.setattr(results, "run_umc", run)
+    """Studies are kept beside the page, without this machine's paths; a new policy's study joins the others."""
+    package = publish_made_up(tmp_path, monkeypatch)
+    made_with = {"members": 10, "command_line": f"python {package}", "git": {"commit": "first" * 8}}
+    calls = simulate_made_up(monkeypatch, run=lambda: made_with)
     argv = ["--robot", "A1", "--engines", "ovphysx", "--device", "cpu"]
-    made_with = {"members": 10, "commit": "first" * 8}
     assert results.main(argv) == 0
     kept = sorted(Path("docs/results/a1/ovphysx").iterdir())
     assert len(kept) == 2
@@ -53,7 +36,7 @@ def test_one_policy_is_measured_anew_without_the_others(tmp_path, monkeypatch):
     models = json.loads((package / MODELS).read_text())
     models["models"]["a1_mlp_stage2"]["sha256"] = sha256(other)
     (package / MODELS).write_text(json.dumps(models))
-    made_with["commit"] = "other" * 8
+    made_with["git"] = {"commit": "other" * 8}
     calls.clear()
     assert results.main([*argv, "--kept"]) == 0
     (call,) = calls
@@ -65,8 +48,8 @@ def test_one_policy_is_measured_anew_without_the_others(tmp_path, monkeypatch):
     assert results.main([*argv, "--kept"]) == 0
     assert calls == []
 
-    # robots of another evaluation are not set beside them
+    # robots of another evaluation are refused
     Path("docs/results/a1/ovphysx", f"{sha256(other)[:12]}.study").unlink()
     made_with["members"] = 5
-    with pytest.raises(UmcError, match=r"met other faults than mlp; measure both again, with the same --num_envs"):
+    with pytest.raises(UmcError, match=r"has other faults than mlp; measure both again, with the same --num_envs"):
         results.main([*argv, "--kept"])

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results page on made-up studies: bars by hand, every engine, what is missing, and the commands that make it."""
+"""The results page on made-up studies: criteria, engines, what is missing, and the commands that simulate."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from pathlib import Path
 import pytest
 import torch
 from fresh_policy import write_fresh
-from made_up_results import SHA, entry, made_up, publish_made_up
+from made_up_results import SHA, entry, made_up, publish_made_up, simulate_made_up
 from umc.evaluation.metrics import Outcome
-from umc.evaluation.study import STUDY, save_study
 from umc.utils.errors import UmcError
-from umc.utils.io import sha256
 
 from tools.results_page import __main__ as results
-from tools.results_page.acceptance import bars_of, ends, only, rate
+from tools.results_page.acceptance import criteria_of, ends, rate
 from tools.results_page.page import RobotResults, results_page
 
 ABOUT = {"command": "tools.results_page", "time": "2026-11-21", "commit": "abc"}
@@ -44,7 +42,7 @@ def with_outcomes(study, failed, reached):
 
 
 def verdicts(study):
-    return [bar.met for bar in bars_of(study)]
+    return [criterion.met for criterion in criteria_of(study)]
 
 
 def constant(value):
@@ -52,81 +50,56 @@ def constant(value):
 
 
 @pytest.mark.parametrize(
-    ("failed", "reached", "wanted"),
+    ("failed", "reached", "wanted", "members"),
     [
-        ((0.1, 0.5), (0.8, 0.3), [True, True, True, True]),
-        ((0.1, 0.25), (0.8, 0.65), [True, False, True, True]),  # half as many fall; 15 points further is too little
-        ((0.3, 0.45), (0.6, 0.3), [False, True, True, True]),  # neither 20 points nor half
-        ((0.0, 0.0), (0.9, 0.2), [False, True, True, True]),  # half of nothing is no gain
-        ((0.5, 0.1), (0.2, 0.8), [False, False, False, False]),
+        ((0.1, 0.5), (0.8, 0.3), [True, True, True, True], 40),
+        ((0.1, 0.25), (0.8, 0.65), [True, False, True, True], 40),  # half as many fall; 15 points further is too little
+        ((0.3, 0.45), (0.6, 0.3), [False, True, True, True], 40),  # neither 20 points nor half
+        ((0.0, 0.0), (0.9, 0.2), [False, True, True, True], 40),  # half of nothing is no gain
+        ((0.5, 0.1), (0.2, 0.8), [False, False, False, False], 40),
+        ((0.33, 0.67), (0.67, 0.33), [False, False, True, True], 2),  # 6 robots: the intervals overlap
     ],
 )
-def test_bars_by_hand(failed, reached, wanted):
-    study = made_up(members=40)
+def test_criteria_on_known_rates(failed, reached, wanted, members):
     rates = [{"mlp": constant(ours), "nm_mlp": constant(theirs)} for ours, theirs in (failed, reached)]
-    assert verdicts(with_outcomes(study, *rates)) == wanted
+    assert verdicts(with_outcomes(made_up(members=members), *rates)) == wanted
 
 
-def test_the_hard_scenarios_and_the_healthy_one_are_judged_apart():
-    study = made_up(members=40)
-    failed = {"mlp": lambda n: 0.0 if n in (2, 3, 4) else 0.9, "nm_mlp": constant(0.5)}
+def test_the_hard_scenarios_and_the_healthy_one_have_their_own_criteria():
+    failed = {"mlp": lambda n: 0.0 if n in (2, 3, 4) else 1.0 if n == 8 else 0.9, "nm_mlp": constant(0.5)}
     reached = {"mlp": lambda n: 0.0 if n == 8 else 0.9, "nm_mlp": constant(0.1)}
-    failing = replace_scenario8(failed)
-    study = with_outcomes(study, failing, reached)
+    study = with_outcomes(made_up(members=40), failed, reached)
     assert verdicts(study) == [True, True, False, False]
     ours = study.policies[0]
     assert rate(study, ours, "failed", (2, 3, 4)).value == 0.0
     assert rate(study, ours, "failed", (1, 5)).value == pytest.approx(0.9, abs=0.01)
     assert rate(study, ours, "reached@7", (2,)) is None
+    assert rate(study, ours, "failed", (9,)) is None
 
 
-def replace_scenario8(failed):
-    return {**failed, "mlp": lambda n: 1.0 if n == 8 else failed["mlp"](n)}
-
-
-def test_few_robots_prove_nothing():
-    """20 points of 6 robots: the intervals overlap, so the bar is missed."""
-    study = made_up(members=2)
-    failed = {"mlp": constant(0.33), "nm_mlp": constant(0.67)}
-    assert verdicts(with_outcomes(study, failed, failed))[0] is False
-
-
-def test_a_part_of_a_study_keeps_its_robots():
-    study = made_up()
-    part = only(study, (4, 2))
-    for one, whole in zip(part.policies, study.policies, strict=True):
-        for place, scenario in enumerate((4, 2)):
-            rows, before = one.run.cell % 2 == place, whole.run.cell % 8 == scenario - 1
-            assert torch.equal(one.run.episodes.distance[rows], whole.run.episodes.distance[before])
-            assert torch.equal(one.run.cell[rows] // 2, whole.run.cell[before] // 8)
-
-
-def test_the_transformer_is_held_against_the_paper():
+def test_the_transformer_is_compared_with_the_paper():
     study = made_up(policies=(("transformer", 2.6),), members=40)
     good = with_outcomes(study, {"transformer": constant(0.0)}, {"transformer": constant(1.0)})
-    (bar,) = bars_of(good)
-    assert (bar.met, bar.second) == (True, "91%, failed 2%")
+    (criterion,) = criteria_of(good)
+    assert (criterion.met, criterion.theirs) == (True, "91%, failed 2%")
     poor = with_outcomes(study, {"transformer": constant(0.1)}, {"transformer": constant(0.9)})
     assert verdicts(poor) == [False]
 
 
-def test_who_did_not_fall_has_not_for_that_walked():
-    study = with_outcomes(
-        made_up(members=40),
-        {"mlp": constant(0.2), "nm_mlp": constant(0.0)},
-        {"mlp": constant(0.5), "nm_mlp": constant(0.1)},
-    )
+def test_robots_that_did_not_fall_are_counted_by_how_they_end():
+    rates = {"mlp": constant(0.2), "nm_mlp": constant(0.0)}, {"mlp": constant(0.5), "nm_mlp": constant(0.1)}
+    study = with_outcomes(made_up(members=40), *rates)
     first = study.policies[0]
     episodes = first.run.episodes
     height = torch.full_like(episodes.height_after_onset, 0.28)
-    for scenario in range(8):  # one in ten lies there, far from where it was; who failed was low, too
+    for scenario in range(8):  # one in ten lies far from where it was; those that failed were low, too
         rows = (first.run.cell % 8 == scenario).nonzero()[:, 0]
         height[rows[: round(0.2 * len(rows))]] = 0.1
         height[rows[-round(0.1 * len(rows)) :]] = 0.1
     first = replace(first, run=replace(first.run, episodes=replace(episodes, height_after_onset=height)))
     shares = ends(study, first, (2, 3, 4), low=0.224)
     assert shares == pytest.approx({"failed": 0.2, "sunk": 0.1, "stayed": 0.3, "walked": 0.4}, abs=0.01)
-    assert ends(only(study, (1, 5)), first, (2, 3, 4), low=0.224) is None
+    assert ends(study, first, (9,), low=0.224) is None
     page = results_page([RobotResults("a1", "ovphysx", {"ovphysx": replace(study, policies=(first,))})], ABOUT, {})
     assert "| mlp | 20% | 10% | 30% | 40% |" in page
     assert "below 0.22 m after the fault, 80% of" in page
@@ -148,8 +121,8 @@ def test_the_page_says_everything_it_knows():
     assert "**These robots are made up; their figures mean nothing.**" in page
     assert "Because of the friction." in page
     assert "![mlp: reward, episode length and action noise over the iterations](images/results_a1_mlp.png)" in page
-    bars = bars_of(studies["ovphysx"])
-    assert f"{sum(bool(bar.met) for bar in bars)} of {len(bars)} bars are met" in page
+    met = verdicts(studies["ovphysx"])
+    assert f"{sum(met)} of {len(met)} criteria are met" in page
     assert "| MLP-UMC (paper) | 93% | 88% | 83% | 78% | 66% | 4% |" in page
     assert page.count("| 2: range + blind |") == 2
     assert re.search(r"\| A1 \| mlp \| 2 \| a1_mlp_cpu \| 1 \| 1000 \| 256 \| PhysX \(ovphysx\), flat, cpu \|", page)
@@ -170,13 +143,13 @@ def test_the_page_says_everything_it_knows():
     assert "10 instead of 4000. Fewer robots widen the intervals" in page
     assert "- A1: the paper's transformer, nm_transformer, body_transformer." in page
     assert "- Solo8: nothing." in page
-    assert "The paper's ablations stand in" in page
+    assert "The paper's ablations are in" in page
 
 
-def test_without_a_pair_no_bar_is_claimed():
+def test_without_a_pair_there_are_no_criteria():
     one = RobotResults("a1", "ovphysx", {"ovphysx": made_up(policies=(("mlp", 2.6),))})
     page = results_page([one], ABOUT, {})
-    assert "there is nothing to hold against" in page
+    assert "there is nothing to compare" in page
     assert "other engines" not in page
 
 
@@ -185,35 +158,9 @@ def package(tmp_path, monkeypatch):
     return publish_made_up(tmp_path, monkeypatch)
 
 
-def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, capsys):
-    calls = []
-
-    def run(_command, arguments):
-        calls.append(arguments)
-        save_made_up(Path(arguments[arguments.index("--out") + 1]), arguments)
-
-    def save_made_up(out, arguments):
-        at = arguments.index("--checkpoint") + 1
-        paths = [Path(text) for text in arguments[at : arguments.index("--robot")]]
-        study = made_up()
-        policies = [
-            replace(one, about={**one.about, "sha256": sha256(path)})
-            for one, path in zip(study.policies, paths, strict=False)
-        ]
-        save_study(out / STUDY, replace(study, policies=tuple(policies)))
-
-    monkeypatch.setattr(results, "run_umc", run)
-    argv = [
-        "--robot",
-        "A1",
-        "--engines",
-        "ovphysx",
-        "newton_mjwarp",
-        "--num_envs",
-        "48",
-        "--device",
-        "cpu",
-    ]
+def test_the_last_stage_of_every_agent_is_evaluated_on_every_engine(package, monkeypatch, capsys):
+    calls = simulate_made_up(monkeypatch)
+    argv = ["--robot", "A1", "--engines", "ovphysx", "newton_mjwarp", "--num_envs", "48", "--device", "cpu"]
     assert results.main([*argv, "protocol.steps=100"]) == 0
     assert [call[-2:] for call in calls] == [
         ["physics=ovphysx", "protocol.steps=100"],  # all were trained on it: the main tables come first
@@ -224,6 +171,7 @@ def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, 
     assert first[first.index("--labels") + 1 :][:2] == ["mlp", "nm_mlp"]
     page = Path("docs/results.md").read_text()
     assert "results: docs/results.md" in capsys.readouterr().out
+    assert "Three pairs, each baseline" in page  # notes.yaml
     assert "-m tools.results_page --robot A1" in page
     assert "| A1 | mlp | 2 | a1_mlp_cpu |" in page
     # regenerated without simulation, and without the folder of the evaluations
@@ -237,33 +185,13 @@ def test_the_last_stage_of_every_agent_meets_every_engine(package, monkeypatch, 
 
 
 def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
-    """Who was trained on tracks meets tracks and flat ground, who was trained on flat ground that alone."""
+    """Policies trained on tracks are evaluated on tracks and flat ground, those trained on flat ground there alone."""
     monkeypatch.chdir(tmp_path)
     trained = {"mlp": "perlin", "nm_mlp": "perlin", "transformer": "flat"}
     for label, ground in trained.items():
         stage = 1 if label.startswith("nm_") else 2
         write_fresh(tmp_path / label, f"UMC-A1-Stage{stage}", label, physics="ovphysx", terrain=ground)
-    calls = []
-
-    def run(_command, arguments):
-        calls.append(arguments)
-        at = arguments.index("--labels") + 1
-        names = [name for name in arguments[at:] if name in trained]
-        study = made_up(policies=tuple((name, 1.0) for name in names))
-        policies = [
-            replace(
-                one,
-                about={
-                    **one.about,
-                    "terrain": trained[one.label],
-                    "sha256": sha256(tmp_path / one.label / "model_0.pt"),
-                },
-            )
-            for one in study.policies
-        ]
-        save_study(Path(arguments[arguments.index("--out") + 1]) / STUDY, replace(study, policies=tuple(policies)))
-
-    monkeypatch.setattr(results, "run_umc", run)
+    calls = simulate_made_up(monkeypatch, lambda label: {"terrain": trained[label]})
     checkpoints = [f"{label}/model_0.pt" for label in trained]
     argv = ["--checkpoint", *checkpoints, "--engines", "ovphysx", "--device", "cpu"]
     assert results.main(argv) == 0
@@ -277,7 +205,7 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
     assert (
         page.count("| A1, tracks | mlp against nm_mlp |") == page.count("| A1, flat ground | mlp against nm_mlp |") == 4
     )
-    # each policy is listed once, and judged where it was
+    # each policy is listed once
     assert page.count("| A1 | mlp | 2 |") == page.count("| A1 | transformer | 2 |") == 1
     assert page.count("### transformer, by scenario") == 1
     assert page.count("- A1: the paper's nm_transformer, body_transformer.") == 1
@@ -300,10 +228,7 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
         (["--engines", "mujoco"], "has no main tables"),
         (["--engines", "bullet"], "invalid choice"),
         (["--checkpoint", "gone.pt"], "no checkpoint at gone.pt"),
-        (
-            ["--report_only", "--robot", "a1"],
-            "nothing of mlp on newton_mjwarp is kept in docs/results/a1; run",
-        ),
+        (["--report_only", "--robot", "a1"], "nothing of mlp on newton_mjwarp is kept in docs/results/a1; run"),
         (["--report_only", "--robot", "a1", "--curves", "mlp=gone"], "names no run folder"),
     ],
 )
@@ -312,15 +237,3 @@ def test_a_mistake_is_one_line(package, arguments, words):
         results.main(arguments)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_what_people_say_is_read_from_a_file(tmp_path):
-    one = RobotResults("a1", "ovphysx", {"ovphysx": made_up()})
-    notes = tmp_path / "notes.yaml"
-    notes.write_text("robots: {a1: Too short a run.}")
-    results.write_page(tmp_path / "r.md", [one], "c", notes)
-    assert "Too short a run." in (tmp_path / "r.md").read_text()
-    notes.write_text("robots: [")
-    with pytest.raises(UmcError, match="is no YAML"):
-        results.write_page(tmp_path / "r.md", [one], "c", notes)
-    assert "robots" in results.NOTES.read_text()

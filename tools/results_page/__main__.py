@@ -10,19 +10,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import yaml
 from umc.evaluation.checkpoints import names_ground
+from umc.evaluation.labels import agent_of, labels_of
 from umc.evaluation.study import STUDY, Study, load_study
 from umc.rl.agents import agent_spec
 from umc.rl.checkpoint import TERRAIN_KEY, CheckpointInfo, checkpoint_info, read_checkpoint, trained_terrain
 from umc.rl.pretrained import find_pretrained, is_last_stage, is_pretrained, read_models, verified_file
 from umc.tasks.registry import checked_checkpoint, checked_robot
 from umc.utils.cli import Parser, at_least_one, run_main
+from umc.utils.config import read_yaml
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, sha256
 from umc.utils.process import run_umc
+from umc.utils.provenance import git_state, now
 
 from tools.results_page.kept import NAME_LENGTH, keep, kept_study, missing, prune
 from tools.results_page.page import RobotResults, results_page, section_name
@@ -47,7 +48,7 @@ IMAGES = "images"
 
 
 def main(argv: Sequence[str]) -> int:
-    """Evaluate what is to be evaluated, and write the page."""
+    """Evaluate the policies and write the page."""
     options, overrides = _parse(argv)
     kept = options.out.with_suffix("")
     results = []
@@ -62,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
             if not options.report_only:
                 _measure(options, overrides, measured)
             results.append(collect(measured, dict(_curves(options, measured, there))))
-    # the command that simulates: the figures are its, whoever writes the page again
+    # the figures are those of the command that simulates, whoever regenerates the page
     simulated = [token for token in argv if token not in ("--report_only", "--report-only", "--kept")]
     command = shlex.join(["./isaaclab.sh", "-p", "-m", "tools.results_page", *simulated])
     write_page(options.out, results, command)
@@ -72,7 +73,7 @@ def main(argv: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class Section:
-    """What one section of the page is about, and the folders of its evaluations."""
+    """Policies of one section of the page, and the folders of their evaluations."""
 
     robot: str
     ground: str
@@ -80,13 +81,12 @@ class Section:
     engine: str
     """Engine of the main tables."""
     engines: Sequence[str]
-    """All engines."""
     policies: Mapping[str, Path]
     """Checkpoints by label."""
     work: Path
     """Folder of the evaluations."""
     kept: Path
-    """Folder beside the page that keeps what came of them."""
+    """Folder of their studies beside the page."""
 
     def unkept(self, engine: str) -> dict[str, Path]:
         """Policies of which nothing is kept on an engine."""
@@ -94,7 +94,7 @@ class Section:
 
 
 def by_ground(paths: Mapping[Path, CheckpointInfo], overrides: Sequence[str]) -> dict[str, dict[Path, CheckpointInfo]]:
-    """Policies by the ground they are to meet: the one they were trained on, and flat ground, as all of their robot."""
+    """Group policies by ground: each is evaluated on the one it was trained on and, like all of its robot, on flat."""
     trained = {path: trained_terrain(path, info) for path, info in paths.items()}
     grounds = sorted({ground for ground in trained.values() if ground}, key=lambda ground: (ground == "flat", ground))
     if len(grounds) < 2 or names_ground(overrides):
@@ -109,45 +109,26 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     description = "Evaluate the pretrained policies and write the results page."
     parser = Parser(prog="python -m tools.results_page", description=description, allow_abbrev=False)
     add = parser.add_argument
-    add("--robot", nargs="+", help="robots; all with a pretrained policy without it")
-    add(
-        "--checkpoint",
-        nargs="+",
-        help="policies; the last stage of every pretrained agent without it",
-    )
-    add(
-        "--engines",
-        nargs="+",
-        choices=ENGINES,
-        default=list(ENGINES),
-        help="engines; all without it",
-    )
+    add("--robot", nargs="+", help="robots; default: all with a pretrained policy")
+    add("--checkpoint", nargs="+", help="policies; default: the last stage of every pretrained agent")
+    add("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="engines; default: all")
     add("--num_envs", type=int, default=NUM_ENVS, help=f"robots of an evaluation ({NUM_ENVS})")
-    add(
-        "--mujoco_episodes",
-        type=int,
-        default=MUJOCO_EPISODES,
-        help=f"robots of each cell in MuJoCo ({MUJOCO_EPISODES})",
-    )
-    add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
+    words = f"robots of each cell in MuJoCo ({MUJOCO_EPISODES})"
+    add("--mujoco_episodes", type=int, default=MUJOCO_EPISODES, help=words)
+    add("--device", help="cpu, cuda, cuda:N; default: the first GPU where there is one, else the CPU")
     add("--curves", nargs="+", default=[], metavar="POLICY=RUN", help="run folders whose learning curves are drawn")
     add("--work", type=Path, default=Path("logs/results"), help="folder of the evaluations (logs/results)")
-    add(
-        "--out",
-        type=Path,
-        default=Path("docs/results.md"),
-        help="the page (docs/results.md); robots are kept in a folder of its name",
-    )
+    words = "the page (docs/results.md); studies are kept in a folder of its name"
+    add("--out", type=Path, default=Path("docs/results.md"), help=words)
     add("--kept", action="store_true", help="simulate only the policies of which nothing is kept beside the page")
-    add("--report_only", "--report-only", action="store_true", help="write the page again; no simulation")
+    add("--report_only", "--report-only", action="store_true", help="regenerate the page without simulation")
     # to the front, where no flag with a list of values takes them for one of its own; --curves has values like them
     ours = [token for token in argv if token.startswith(OVERRIDES)]
     options, overrides = parser.parse_known_args([*ours, *(token for token in argv if token not in ours)])
     for token in overrides:
         if token.startswith("-") or "=" not in token:
-            raise UmcError(
-                f"unknown argument {token}; overrides look like env.scene.terrain=flat or protocol.steps=300"
-            )
+            example = "env.scene.terrain=flat or protocol.steps=300"
+            raise UmcError(f"unknown argument {token}; overrides look like {example}")
         if token.startswith("physics="):
             raise UmcError("give the engines with --engines, not physics=")
     at_least_one(options.num_envs, "--num_envs")
@@ -158,7 +139,7 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def find_policies(options: argparse.Namespace) -> dict[str, dict[Path, CheckpointInfo]]:
-    """The policies that the page is about."""
+    """Return the policies of the page by robot and path."""
     robots = None if options.robot is None else [checked_robot(robot) for robot in options.robot]
     paths = _last_stages() if options.checkpoint is None else [_path(text) for text in options.checkpoint]
     found: dict[str, dict[Path, CheckpointInfo]] = {}
@@ -166,21 +147,18 @@ def find_policies(options: argparse.Namespace) -> dict[str, dict[Path, Checkpoin
         info = checkpoint_info(read_checkpoint(path), path)
         if robots is None or info.robot in robots:
             found.setdefault(info.robot, {})[path] = info
-    missing = [robot for robot in robots or () if robot not in found]
-    if missing or not found:
-        raise UmcError(
-            f"no policy of {missing[0] if missing else 'any robot'}; publish one (docs/recipes.md) or give --checkpoint"
-        )
+    absent = [robot for robot in robots or () if robot not in found]
+    if absent or not found:
+        robot = absent[0] if absent else "any robot"
+        raise UmcError(f"no policy of {robot}; publish one (docs/recipes.md) or give --checkpoint")
     return dict(sorted(found.items()))
 
 
 def _last_stages() -> list[Path]:
     """Of every robot's and agent's pretrained policies the one of the last stage, UMC's before their baselines."""
     models = {name: entry for name, entry in read_models().items() if is_last_stage(entry)}
-    agents = {
-        name: (entry["robot"], entry["agent"].startswith("nm_"), entry["agent"]) for name, entry in models.items()
-    }
-    return [verified_file(name) for name in sorted(models, key=agents.__getitem__)]
+    order = {name: (one["robot"], one["agent"].startswith("nm_"), one["agent"]) for name, one in models.items()}
+    return [verified_file(name) for name in sorted(models, key=order.__getitem__)]
 
 
 def _path(text: str) -> Path:
@@ -231,13 +209,10 @@ def _measure_in_mujoco(
 
 
 def labels(paths: Sequence[Path]) -> list[str]:
-    """Names of policies: the agent, and the stage where that is not its last one."""
-    from umc.evaluation.labels import agent_of, labels_of
-
+    """Name policies by their agent, and by their stage where that is not its last one."""
     infos = [(path, checkpoint_info(read_checkpoint(path), path)) for path in paths]
-    named = labels_of(infos)
     found = []
-    for name, (_, info) in zip(named, infos, strict=True):
+    for name, (_, info) in zip(labels_of(infos), infos, strict=True):
         spec = agent_spec(agent_of(info)[0])
         last = spec is None or info.stage == spec.stages[-1] or f"stage {info.stage}" in name
         found.append(name if last else f"{name} stage {info.stage}")
@@ -245,21 +220,21 @@ def labels(paths: Sequence[Path]) -> list[str]:
 
 
 def collect(section: Section, curves: dict[str, str]) -> RobotResults:
-    """Read what was measured."""
+    """Read the kept studies of a section."""
     policies = [(label, sha256(path)) for label, path in section.policies.items()]
     studies = {engine: kept_study(section.kept, engine, policies) for engine in section.engines if engine != "mujoco"}
     mujoco: list[Study] = []
     if "mujoco" in section.engines:
         mujoco = [kept_study(section.kept, "mujoco", [policy]) for policy in policies]
-    entries = {str(entry["sha256"]): entry for entry in read_models().values()}
-    entries |= {str(entry["source_sha256"]): entry for entry in read_models().values() if entry.get("source_sha256")}
+    models = list(read_models().values())
+    entries = {entry[key]: entry for key in ("sha256", "source_sha256") for entry in models if entry.get(key)}
     return RobotResults(section.robot, section.engine, studies, mujoco, entries, curves, section.ground)
 
 
 def _curves(
     options: argparse.Namespace, section: Section, paths: Mapping[Path, CheckpointInfo]
 ) -> list[tuple[str, str]]:
-    """Draw the learning curves that were asked for; pictures of earlier ones stay. Each stands with its own ground."""
+    """Draw the learning curves that were asked for; return those that there are, of policies trained on this ground."""
     from tools.docs_figures import plot_run
 
     runs = dict(token.split("=", 1) for token in options.curves if "=" in token)
@@ -280,21 +255,12 @@ def _curves(
 
 
 def write_page(out: Path, results: Sequence[RobotResults], command: str, notes: Path = NOTES) -> None:
-    """Write the page, whole or not at all."""
-    from umc.utils.provenance import git_state, now
-
-    try:
-        said: Any = yaml.safe_load(notes.read_text(encoding="utf-8")) if notes.is_file() else {}
-    except yaml.YAMLError as error:
-        raise UmcError(f"{notes} is no YAML: {' '.join(str(error).split())}") from error
+    """Write the page."""
+    explained = read_yaml(notes.read_text(encoding="utf-8"), str(notes))
     commit = (git_state() or {}).get("commit", "unknown")
     about = {"command": command, "time": now()[:10], "commit": commit[:10]}
-    text = results_page(results, about, (said or {}).get("robots") or {})
-    try:
-        with atomic_write(out) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise UmcError(f"cannot write {out}: {error.strerror}; choose another --out") from error
+    with atomic_write(out) as file:
+        file.write(results_page(results, about, explained["robots"]).encode())
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The robots behind the results page, kept beside it: one small file for each policy, ground and engine.
+"""The studies behind the results page, kept beside it: one small file for each policy, ground and engine.
 
-The page is made of these alone. So one policy can be measured anew without the others, a page can be made again without
-simulation on any machine, and everybody can look at single robots (:func:`umc.evaluation.study.load_study`).
+The page is generated from these alone, so that one policy can be evaluated anew without the others and the page
+regenerated without simulation (:func:`umc.evaluation.study.load_study` reads them).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from umc.evaluation.study import PolicyResult, Study, load_study, save_study
 from umc.utils.errors import UmcError
 
 SUFFIX = ".study"
-"""How the files end. They are read by ``weights_only=True``, as checkpoints are."""
+"""Suffix of the files."""
 
 NAME_LENGTH = 12
 """Characters of a checkpoint's SHA-256 in a file's name, as many as the page prints."""
 
 OWN = ("command_line", "git", "time", "versions", "batches", "num_envs")
-"""Facts of a study that may differ between policies that stand side by side: how they were simulated, not what."""
+"""Facts of a study that may differ between policies of a table: how they were simulated, not what."""
 
 
 def kept_path(folder: Path, engine: str, checkpoint: str) -> Path:
-    """Where the robots of one policy on one engine are kept."""
+    """Return the file of one policy on one engine."""
     return folder / engine / f"{checkpoint[:NAME_LENGTH]}{SUFFIX}"
 
 
@@ -42,12 +42,12 @@ def keep(study: Study, folder: Path, engine: str) -> None:
 
 
 def missing(folder: Path, engine: str, checkpoints: Iterable[str]) -> list[str]:
-    """Policies of which nothing is kept."""
+    """Return the checkpoints of which nothing is kept."""
     return [one for one in checkpoints if not kept_path(folder, engine, one).is_file()]
 
 
 def kept_study(folder: Path, engine: str, policies: Sequence[tuple[str, str]]) -> Study:
-    """Read policies and set them side by side."""
+    """Read policies as one study."""
     gone = [label for label, checkpoint in policies if missing(folder, engine, [checkpoint])]
     if gone:
         raise UmcError(f"nothing of {gone[0]} on {engine} is kept in {folder}; run without --report_only to measure it")
@@ -57,10 +57,8 @@ def kept_study(folder: Path, engine: str, policies: Sequence[tuple[str, str]]) -
     for (label, checkpoint), study in zip(policies, studies, strict=True):
         (result,) = study.policies
         if not _alike(first, study):
-            raise UmcError(
-                f"{kept_path(folder, engine, checkpoint)} met other faults than {first.policies[0].label}; measure both"
-                " again, with the same --num_envs, --device and overrides"
-            )
+            both = f"{kept_path(folder, engine, checkpoint)} has other faults than {first.policies[0].label}"
+            raise UmcError(f"{both}; measure both again, with the same --num_envs, --device and overrides")
         about = {**result.about, "simulated": (study.about.get("git") or {}).get("commit")}
         results.append(replace(result, label=label, about=about))
     return replace(first, policies=tuple(results))
@@ -76,10 +74,10 @@ def prune(folder: Path, engine: str, checkpoints: Iterable[str]) -> None:
 
 def _alike(one: Study, other: Study) -> bool:
     """Whether two studies of a policy each are of the same robots, which draw their faults by cell, member and seed."""
-    facts = [{name: value for name, value in study.about.items() if name not in OWN} for study in (one, other)]
-    if (one.protocol, one.step_dt, one.joint_names, facts[0]) != (
-        other.protocol, other.step_dt, other.joint_names, facts[1]
-    ):  # fmt: skip
-        return False
+    facts = [
+        (study.protocol, study.step_dt, study.joint_names, {k: v for k, v in study.about.items() if k not in OWN})
+        for study in (one, other)
+    ]
     runs = [study.policies[0].run for study in (one, other)]
-    return all(torch.equal(*(getattr(run, name) for run in runs)) for name in ("cell", "member", "onset"))
+    same_robots = (torch.equal(*(getattr(run, name) for run in runs)) for name in ("cell", "member", "onset"))
+    return facts[0] == facts[1] and all(same_robots)

@@ -12,22 +12,22 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.report.paper import departures
+from umc.evaluation.report.renderers import percent
 from umc.evaluation.report.tables import left_out_table, main_table, scenario_table
-from umc.evaluation.statistics import Interval
 from umc.evaluation.study import PolicyResult, Study
 from umc.faults import paper_settings
-from umc.rl.agents import STAGE_ITERATIONS, agent_spec
+from umc.rl.agents import STAGE_ITERATIONS, AgentSpec, agent_spec
 
-from tools.results_page.acceptance import ENDS, HARD, bars_of, ends, percent, radius_of, rate
+from tools.results_page.acceptance import ENDS, HARD, acceptance_reached, criteria_of, ends, rate
 from tools.results_page.kept import NAME_LENGTH
 
-STANDING_HEIGHT = {"a1": 0.28, "h1": 1.01, "g1": 0.80, "solo8": 0.21}
+STANDING_HEIGHT = {"a1": 0.28, "g1": 0.80, "h1": 1.01, "solo8": 0.21}
 """Trunk height at the default pose [m], with zero action (docs/robots.md); G1 falls then: its height at reset."""
 
 HEIGHT_BAND = 0.20
 """How far the trunk of a walking robot may be from there [-]."""
 
-PAPERS_AGENTS = ("transformer", "mlp", "nm_transformer", "nm_mlp", "body_transformer")
+PAPER_AGENTS = ("transformer", "mlp", "nm_transformer", "nm_mlp", "body_transformer")
 """Agents of the paper's main tables."""
 
 ENGINES = {"newton_mjwarp": "Newton", "ovphysx": "PhysX (ovphysx)", "mujoco": "plain MuJoCo"}
@@ -42,7 +42,7 @@ MEANING = {
     "above shows how much these policies mind that.",
     "track": "Flat ground is easier to walk on than the paper's noise: our rates of reaching a radius are favoured.",
 }
-"""What a departure may do to a figure, by the word that it begins with."""
+"""What a departure may do to a figure, by its first word."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,16 @@ class RobotResults:
     mujoco: Sequence[Study] = ()
     """One for each policy that was evaluated in plain MuJoCo."""
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What ``models.json`` says, by SHA-256."""
+    """Entries of ``models.json`` by SHA-256."""
     curves: Mapping[str, str] = field(default_factory=dict)
     """Pictures of learning curves by policy, relative to the page."""
     ground: str = ""
     """Ground of this section, where a robot's policies were trained on several."""
+
+    @property
+    def reached(self) -> str:
+        """Key of the rate that engines are compared by."""
+        return acceptance_reached(self.robot)
 
     @property
     def title(self) -> str:
@@ -70,10 +75,9 @@ class RobotResults:
 
     @property
     def trained_here(self) -> list[PolicyResult]:
-        """Policies that were trained on the ground of this section; all where nobody knows or there is only one."""
-        return [
-            one for one in self.study.policies if not self.ground or (one.about.get("terrain") or "flat") == self.ground
-        ]
+        """Policies that were trained on the ground of this section; all where a robot has one section."""
+        here = self.ground
+        return [one for one in self.study.policies if not here or (one.about.get("terrain") or "flat") == here]
 
     @property
     def study(self) -> Study:
@@ -81,24 +85,18 @@ class RobotResults:
         return self.studies[self.engine]
 
     def entry(self, result: PolicyResult) -> Mapping[str, Any]:
-        """What ``models.json`` says of a policy; empty where it is not in the package."""
+        """Return the entry of a policy in ``models.json``; empty where it is not in the package."""
         return self.entries.get(str(result.about.get("sha256")), {})
 
 
 def section_name(robot: str, ground: str) -> str:
-    """Name of a section's folder and of its notes."""
+    """Return the name of a section's folder and of its notes."""
     return robot if ground in ("", "flat") else f"{robot}_{ground}"
 
 
 def results_page(results: Sequence[RobotResults], about: Mapping[str, str], notes: Mapping[str, str]) -> str:
-    """Render the page.
-
-    Args:
-        results: One for each robot, and for each ground where its policies were trained on several.
-        about: ``command``, ``time`` and ``commit``.
-        notes: Explanations of misses and of training by section (:func:`section_name`).
-    """
-    bars = [(one.title, bar) for one in results for bar in bars_of(one.study)]
+    """Render the page; ``about`` has ``command``, ``time``, ``commit``, ``notes`` explanations by section name."""
+    criteria = [(one.title, criterion) for one in results for criterion in criteria_of(one.study)]
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True, undefined=StrictUndefined,
@@ -106,9 +104,9 @@ def results_page(results: Sequence[RobotResults], about: Mapping[str, str], note
     return environment.get_template("results.md.jinja").render(
         **about,
         made_up=sorted({str(one.study.about["note"]) for one in results if one.study.about.get("note")}),
-        bars=bars,
-        met=sum(bar.met is True for _, bar in bars),
-        known=sum(bar.met is not None for _, bar in bars),
+        criteria=criteria,
+        met=sum(one.met is True for _, one in criteria),
+        known=sum(one.met is not None for _, one in criteria),
         sections=[_section(one, notes.get(section_name(one.robot, one.ground), "")) for one in results],
         hard=HARD,
         ends=ENDS,
@@ -119,6 +117,7 @@ def results_page(results: Sequence[RobotResults], about: Mapping[str, str], note
 def _section(one: RobotResults, note: str) -> dict[str, Any]:
     study = one.study
     estimates = Estimates(study)
+    by_scenario = [scenario_table(estimates, group) for group in estimates.groups]
     low = (1.0 - HEIGHT_BAND) * STANDING_HEIGHT.get(one.robot, 0.0)
     return {
         "title": one.title,
@@ -128,11 +127,7 @@ def _section(one: RobotResults, note: str) -> dict[str, Any]:
         "ground": "on tracks of Perlin noise" if study.protocol.track else "on flat ground",
         "robots": study.about.get("robots_per_cell", "?"),
         "note": note.strip(),
-        "tables": [
-            main_table(estimates),
-            *(scenario_table(estimates, group) for group in estimates.groups),
-            left_out_table(estimates),
-        ],
+        "tables": [main_table(estimates), *by_scenario, left_out_table(estimates)],
         "low": f"{low:.2f}",
         "radius": f"{study.protocol.radii[0]:g}",
         "ends": [
@@ -142,7 +137,7 @@ def _section(one: RobotResults, note: str) -> dict[str, Any]:
         ],
         "gaits": [row for result in one.trained_here if (row := _gait(one, result))],
         "curves": one.curves,
-        "reached": f"reached@{radius_of(one.robot):g}",
+        "reached": one.reached,
         "flat_only": bool(one.mujoco and study.protocol.track),
         "engines": _engines(one) if len(one.studies) > 1 or one.mujoco else [],
         "differences": _differences(one),
@@ -158,7 +153,7 @@ def _origin(one: RobotResults, result: PolicyResult) -> list[Any]:
         display(one.robot), result.label, about.get("stage", "-"), entry.get("recipe") or "-", about.get("seed", "-"),
         about["iteration"] + 1 if isinstance(about.get("iteration"), int) else "-", trained.get("num_envs") or "-",
         ", ".join(filter(None, place)) or "-", str(entry.get("commit") or "-")[:10],
-        str(about.get("sha256", "-"))[:NAME_LENGTH], str(about.get("simulated") or "-")[:10],
+        str(about.get("sha256", "-"))[:NAME_LENGTH], _commit(result),
     ]  # fmt: skip
 
 
@@ -178,29 +173,22 @@ def _gait(one: RobotResults, result: PolicyResult) -> list[Any]:
 
 def _engines(one: RobotResults) -> list[list[Any]]:
     """Cells of every policy on every engine that it was evaluated on."""
-    reached = f"reached@{radius_of(one.robot):g}"
     rows = []
+    studies = [*one.studies.items(), *(("mujoco", study) for study in one.mujoco)]
     for result in one.study.policies:
-        found = [*one.studies.items(), *(("mujoco", study) for study in one.mujoco)]
-        measured = {
-            engine: (study, same)
-            for engine, study in found
+        measured = [
+            (engine, same, [rate(study, same, key, study.protocol.scenarios) for key in (one.reached, "failed")])
+            for engine, study in studies
             for same in study.policies
             if same.about.get("sha256") == result.about.get("sha256")
-        }
-
-        def figure(engine: str, metric: str, measured: dict[str, Any] = measured) -> Interval | None:
-            study, same = measured.get(engine, (None, None))
-            return None if study is None else rate(study, same, metric, study.protocol.scenarios)
-
+        ]
         trained = str(result.about.get("physics") or one.engine)
-        base = figure(trained, reached)
-        for engine, (_, same) in measured.items():
-            here, own = figure(engine, reached), engine == trained
-            drop = "-" if own or base is None or here is None else f"{round(100 * (base.value - here.value)):+d}"
+        base = next((reached for engine, _, (reached, _) in measured if engine == trained), None)
+        for engine, same, (reached, failed) in measured:
+            own = engine == trained
+            drop = "-" if own or base is None or reached is None else f"{round(100 * (base.value - reached.value)):+d}"
             name = f"{_engine(engine)}{' (trained on it)' if own else ''}"
-            commit = str(same.about.get("simulated") or "-")[:10]
-            rows.append([result.label, name, percent(here), percent(figure(engine, "failed")), drop, commit])
+            rows.append([result.label, name, percent(reached), percent(failed), drop, _commit(same)])
     return rows
 
 
@@ -208,8 +196,8 @@ def _differences(one: RobotResults) -> list[str]:
     """Departures of evaluation and training from the paper."""
     lines = []
     for text in departures(one.study):
-        meaning = next((words for start, words in MEANING.items() if text.startswith(start)), "")
-        lines.append(f"Evaluation: {text}. {meaning}".rstrip())
+        meanings = [f" {words}" for start, words in MEANING.items() if text.startswith(start)]
+        lines.append(f"Evaluation: {text}.{''.join(meanings)}")
     paper = paper_settings(one.robot, "training")
     for result in one.trained_here:
         trained = one.entry(result).get("trained") or {}
@@ -228,23 +216,28 @@ def _differences(one: RobotResults) -> list[str]:
 
 def _gaps(results: Sequence[RobotResults]) -> list[str]:
     """What of the paper's main tables and ablations was not run."""
-    lines, purposes = [], []
-    found: dict[str, set[str]] = {one.robot: set() for one in results}
+    found: dict[str, list[AgentSpec]] = {one.robot: [] for one in results}
     for one in results:
         for result in one.study.policies:
             spec = agent_spec(str(result.about.get("agent", "")))
-            if spec is not None:
-                purposes.append(spec.purpose)
-                if result.about.get("stage") == spec.stages[-1]:
-                    found[one.robot].add(spec.name)
-    for robot, there in found.items():
-        gone = [agent for agent in PAPERS_AGENTS if agent not in there]
-        if gone:
+            if spec is not None and result.about.get("stage") == spec.stages[-1]:
+                found[one.robot].append(spec)
+    lines = []
+    for robot in STANDING_HEIGHT:
+        names = [spec.name for spec in found.get(robot, [])]
+        gone = [agent for agent in PAPER_AGENTS if agent not in names]
+        if robot not in found:
+            lines.append(f"{display(robot)}: nothing.")
+        elif gone:
             lines.append(f"{display(robot)}: the paper's {', '.join(gone)}.")
-    lines += [f"{display(robot)}: nothing." for robot in STANDING_HEIGHT if robot not in found]
-    if not any(purpose.startswith("ablation") for purpose in purposes):
-        lines.append("The paper's ablations stand in [ablations.md](ablations.md): of A1's MLP, one run each.")
+    if not any(spec.purpose.startswith("ablation") for specs in found.values() for spec in specs):
+        lines.append("The paper's ablations are in [ablations.md](ablations.md): of A1's MLP, one run each.")
     return lines
+
+
+def _commit(result: PolicyResult) -> str:
+    """The commit that simulated a policy."""
+    return str(result.about.get("simulated") or "-")[:10]
 
 
 def _engine(name: str) -> str:
@@ -252,5 +245,5 @@ def _engine(name: str) -> str:
 
 
 def display(robot: str) -> str:
-    """A robot's name as people write it."""
+    """Return the name of a robot in headings."""
     return robot.upper() if len(robot) == 2 else robot.capitalize()
