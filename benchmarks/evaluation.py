@@ -29,20 +29,20 @@ from umc.rl.pretrained import pretrained_folder
 ROOT = Path(__file__).resolve().parents[1]
 POLICY = pretrained_folder() / "a1_mlp_stage1.pt"
 GROUND = "env.scene.terrain=flat"
-"""The policy has learnt on it."""
+"""Ground of the policy's training."""
 
 ONSETS = (10, 11, 12)
-"""Onsets of the three settings [env steps]; short runs must hold them."""
+"""Onsets of the three settings [env steps], early enough for short runs."""
 
-LONG = 750
-"""Steps of the paper's episodes."""
+PAPER_STEPS = 750
+"""Length of the paper's episodes [env steps]."""
 
 MEGABYTE = 1024
-"""What the kernel counts memory in [kB]."""
+"""In the kernel's unit of memory [kB]."""
 
 
 def main() -> None:
-    """Measures and prints the tables."""
+    """Measure and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--num_envs", type=int, default=240, help="robots of the protocol's 24 cells together; a multiple of 24")
@@ -69,16 +69,14 @@ def main() -> None:
 
 
 def report(options: argparse.Namespace, folder: Path) -> None:
-    """Runs everything.
-
-    Args:
-        options: Flags.
-        folder: For what is written on the way.
-    """
+    """Run and print everything, with ``folder`` for temporary files."""
     from umc.evaluation.protocol import protocol_for
 
+    def row(name: str, wall: float, processor: float, peak: float) -> str:
+        return f"| {name} | {wall:.0f} | {wall / steps * 1e3:.2f} | {processor:.0f} | {peak:.0f} |"
+
     steps = options.num_envs * options.steps
-    whole = launch(options, folder / "whole", options.num_envs, f"protocol.settings.onset={list(ONSETS)}")
+    together = launch(options, folder / "together", options.num_envs, f"protocol.settings.onset={list(ONSETS)}")
     cells = protocol_for("a1").cells
     chosen = [cells[number * len(cells) // options.launches] for number in range(options.launches)]
     singles = []
@@ -90,11 +88,11 @@ def report(options: argparse.Namespace, folder: Path) -> None:
     print(f"{options.physics}, {options.num_envs} robots, {options.steps} steps\n")
     print("| | wall [s] | per env-step [ms] | processor [s] | peak memory of a process [MB] |")
     print("| --- | ---: | ---: | ---: | ---: |")
-    print(f"| one launch | {whole[0]:.0f} | {whole[0] / steps * 1e3:.2f} | {whole[1]:.0f} | {whole[2]:.0f} |")
+    print(row("one launch", *together))
     peak = max(single[2] for single in singles)
-    name = f"{len(cells)} launches ({len(singles)} timed)"
-    print(f"| {name} | {alone[0]:.0f} | {alone[0] / steps * 1e3:.2f} | {alone[1]:.0f} | {peak:.0f} |")
-    print(f"\nOne launch is {alone[0] / whole[0]:.1f} x faster ({alone[1] / whole[1]:.1f} x in processor time).\n")
+    print(row(f"{len(cells)} launches ({len(singles)} timed)", alone[0], alone[1], peak))
+    faster = [alone[kind] / together[kind] for kind in range(2)]
+    print(f"\nOne launch is {faster[0]:.1f} x faster ({faster[1]:.1f} x in processor time).\n")
     file = folder / "overhead.json"
     subprocess.run([sys.executable, __file__, *sys.argv[1:], "--child", str(file)], check=True, stdout=sys.stderr)
     cost = json.loads(file.read_text())
@@ -104,46 +102,29 @@ def report(options: argparse.Namespace, folder: Path) -> None:
     share = statistics.median(ratios) - 1.0
     print(f"Bare rollout: {bare * 1e3:.1f} ms of processor time per step of all envs. Evaluation: {share:+.1%} a step")
     print(f"(rounds: {', '.join(f'{ratio - 1.0:+.1%}' for ratio in ratios)}), and {start:.2f} s for faults and starts,")
-    print(f"together {share + start / (bare * LONG):+.1%} over an episode of {LONG} steps.")
+    print(f"together {share + start / (bare * PAPER_STEPS):+.1%} over an episode of {PAPER_STEPS} steps.")
     print(f"Peak memory of that process: {cost['peak']:.0f} MB.")
 
 
 def launch(options: argparse.Namespace, out: Path, num_envs: int, *more: str) -> tuple[float, float, float]:
-    """Times one start of the script.
-
-    Args:
-        options: Flags.
-        out: Folder for its report.
-        num_envs: Envs.
-        *more: What it evaluates.
-
-    Returns:
-        Wall time [s], processor time [s] and peak memory [MB].
-    """
+    """Return wall time [s], processor time [s] and peak memory [MB] of one ``evaluate.py`` of ``num_envs`` envs."""
     command = [sys.executable, str(ROOT / "scripts" / "evaluate.py"), "--checkpoint", str(options.checkpoint)]
     command += ["--num_envs", str(num_envs), "--out", str(out), GROUND, f"physics={options.physics}", "--device", "cpu"]
     command += [f"protocol.steps={options.steps}", *more]
-    begin = time.monotonic()
+    start = time.monotonic()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert child.stderr is not None
-    said = child.stderr.read()
+    errors = child.stderr.read()
     _, status, usage = os.wait4(child.pid, 0)
-    wall = time.monotonic() - begin
+    wall = time.monotonic() - start
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
-        sys.exit(f"error: {' '.join(command)} ended with {child.returncode}: {said[-500:]}")
+        sys.exit(f"error: {' '.join(command)} ended with {child.returncode}: {errors[-500:]}")
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / MEGABYTE
 
 
 def overhead(options: argparse.Namespace) -> dict[str, Any]:
-    """Evaluations and bare rollouts in turns.
-
-    Args:
-        options: Flags.
-
-    Returns:
-        Processor times of each round [s] and peak memory [MB].
-    """
+    """Take turns with evaluations and bare rollouts; return processor times of each round [s] and peak memory [MB]."""
     import resource
 
     import umc.evaluation.rollout as rollout

@@ -106,10 +106,10 @@ out, checkpoints = Path(argv[argv.index("--out") + 1]), argv[argv.index("--check
 if "fail" in argv:
     sys.exit("no engine here")
 (out / "partial").mkdir(parents=True)
-for policy, batch in plan["parts"]:
+for policy, batch, name in plan["parts"]:
     path = Path(checkpoints[policy])
     said = [argv[: argv.index("--plan")], path.read_bytes().hex(), (path.parent / "params/agent.yaml").exists(), batch]
-    (out / "partial" / f"{policy}_{batch}.pt").write_text(json.dumps([*said, plan["code"], plan["protocol"]["steps"]]))
+    (out / "partial" / name).write_text(json.dumps([*said, plan["code"], plan["protocol"]["steps"]]))
 """
 
 

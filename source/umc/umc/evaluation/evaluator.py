@@ -11,8 +11,8 @@ import hashlib
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,8 @@ from umc.utils.io import atomic_write, read_torch, write_torch
 PARTS = "partial"
 """Folder, inside that of the report, of finished batches."""
 
-PLAN = "plan.json"
-"""File that tells another process what to simulate."""
+PLAN, OUT = "plan.json", "out"
+"""File with what another process simulates, and the folder of its results."""
 
 RETRIES = 2
 """How often a share is started again whose machine is lost."""
@@ -99,8 +99,8 @@ class Part:
 
     @property
     def output(self) -> str:
-        """File of its result in the folder of a process that simulates it for another one."""
-        return f"out/{PARTS}/{self.policy}_{self.batch}.pt"
+        """Return the file of its result in the folder of a process that simulates it for another one."""
+        return f"{OUT}/{PARTS}/{self.path.name}"
 
     def save(self, run: EpisodeBatch, feet: Sequence[str]) -> None:
         """Write its result and the names of the robot's feet."""
@@ -214,17 +214,16 @@ class Evaluator:
             "protocol": self.protocol.describe(),
             "episodes": self.batches.episodes,
             "num_envs": self.batches.num_envs,
-            "parts": [(part.policy, part.batch) for part in parts],
+            "parts": [(part.policy, part.batch, part.path.name) for part in parts],
         }
         inputs[PLAN] = json.dumps(plan).encode()
-        own = ("--plan", f"{FOLDER}/{PLAN}", "--out", f"{FOLDER}/out", "--checkpoint", *paths)
+        own = ("--plan", f"{FOLDER}/{PLAN}", "--out", f"{FOLDER}/{OUT}", "--checkpoint", *paths)
         command = (*process.UMC, "evaluate", *arguments, *own)
         return Job(command, inputs=inputs, outputs=tuple(part.output for part in parts), retries=RETRIES)
 
-    def planned(self, parts: Sequence[Sequence[int]]) -> list[Part]:
+    def planned(self, parts: Iterable[tuple[int, int, str]]) -> list[Part]:
         """Return parts of another process's plan, under the names by which that process finds them."""
-        named = [Part(policy, batch, self.folder) for policy, batch in parts]
-        return [replace(part, path=self.folder / Path(part.output).name) for part in named]
+        return [Part(policy, batch, self.folder / name) for policy, batch, name in parts]
 
     def study(self) -> Study:
         """Put the results of all parts together."""

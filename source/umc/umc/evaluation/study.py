@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 
 from umc.evaluation.metrics import Episodes, Score, score
 from umc.evaluation.protocol import Protocol, Scenario, Setting
@@ -187,14 +188,7 @@ def load_study(path: Path) -> Study:
 
 def protocol_of(described: Mapping[str, Any]) -> Protocol:
     """Invert :meth:`Protocol.describe`."""
-    values = dict(described)
-    values["settings"] = tuple(
-        Setting(**{**setting, "joints": None if setting["joints"] is None else tuple(setting["joints"])})
-        for setting in values["settings"]
-    )
-    for name in ("num_joints", "scenarios", "command", "radii"):
-        values[name] = tuple(values[name])
-    return Protocol(**values)
+    return TypeAdapter(Protocol).validate_python(described)
 
 
 def _plain(values: Any) -> Any:
