@@ -170,15 +170,35 @@ def _is_module(name: str) -> bool:
         return False
 
 
+def dead_links(page: Path, text: str) -> list[str]:
+    """Return the links of a page to files and headings that do not exist."""
+    dead = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+        place, _, anchor = link.partition("#")
+        target = page.parent / place if place else page
+        if "://" not in link and not (target.exists() and (not anchor or anchor in anchors(target))):
+            dead.append(link)
+    return dead
+
+
+@functools.cache
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub and MyST give the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_file_and_name_exists(page):
+def test_every_file_name_and_link_exists(page):
     text = page.read_text()
     assert missing(text) == []
-    links = re.findall(r"\]\(([^)#\s]+)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
-    assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+    assert dead_links(page, text) == []
 
 
-def test_a_wrong_name_is_found():
+def test_a_wrong_name_or_link_is_found():
     assert missing("`umc.faults.FaultSchedule`, `umc/rl/critics.py`, `umc.mdp.add_faults(cfg)`") == []
     wrong = ["umc.faults.FaultScheduler", "umc.nothing.here", "umc/rl/critic.py", "umc.mdp.add_fault(cfg)"]
     assert missing(" ".join(f"`{name}`" for name in wrong)) == wrong
+    dead = ["nowhere.md", "faq.md#not-there", "#not-there"]
+    text = "[a](faq.md#questions) [b](../README.md) [c](https://example.org/x) "
+    assert dead_links(REPOSITORY / "docs/index.md", text + " ".join(f"[d]({link})" for link in dead)) == dead
