@@ -28,7 +28,8 @@ sys.path[:0] = [str(REPOSITORY / "tests" / "kit"), str(EXTENSION)]
 
 import fake_kit  # noqa: E402
 from fake_board import FakeBoard  # noqa: E402
-from umc.kit import FAULT_COLOR, SENSOR_COLOR, FaultPanel  # noqa: E402
+from umc.kit import FaultPanel  # noqa: E402
+from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR  # noqa: E402
 from umc.robots import A1_CFG, A1_JOINTS  # noqa: E402
 
 FAULTS = (

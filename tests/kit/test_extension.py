@@ -17,7 +17,8 @@ import umc
 from fake_board import FakeBoard
 from fake_kit import FakeKit, Widget
 from pxr import Usd, UsdGeom, UsdPhysics
-from umc.kit import FAULT_COLOR, SENSOR_COLOR, FaultPanel, packed
+from umc.kit import FaultPanel
+from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR
 
 EXT_ID = "umc-0.1.0"
 GRAY = (0.5, 0.5, 0.5)
@@ -108,7 +109,7 @@ def test_a_click_on_break_shows_in_table_and_viewport_until_heal(kit, extension,
     assert env.board.faults[0] == {"knee": {"rom": 0.25}}
     kit.update()
     assert {"rom", "0.25", "no", "1.50 s"} <= set(texts(kit))
-    assert packed(FAULT_COLOR) in [box.style.get("background_color") for box in kit.find("Rectangle")[3:]]
+    assert 0xFF1C21DB in [box.style.get("background_color") for box in kit.find("Rectangle")[3:]]
     assert color(stage, 0, "shin") == pytest.approx(FAULT_COLOR)
     assert color(stage, 1, "shin") == color(stage, 0, "thigh") == GRAY
     assert [button.enabled for button in kit.find("Button", "heal")] == [False, True]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from umc.kit import FAULT_COLOR
+from umc.rendering.colors import FAULT_COLOR
 
 pytestmark = pytest.mark.engine
 
@@ -17,32 +17,39 @@ WEAK = 4.0
 """Torque that is left [N*m]."""
 
 
-def click(physics: str, tests: str, extension: str) -> dict:
-    """Do what a user does in Isaac Sim, on the stand-ins of Kit, and return what was seen."""
-    import sys
-
+def two_a1(physics: str):
+    """Two healthy A1 that no fall resets."""
     import torch
     import umc.tasks  # noqa: F401
-    from isaaclab import cloner
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import resolve_presets
-    from umc import mdp
     from umc.tasks.a1 import A1Stage1EnvCfg
     from umc.terrains import FLAT_GROUND_CFG
-
-    sys.path[:0] = [tests, extension]
-    from fake_kit import FakeKit
-    from pxr import UsdGeom
 
     torch.set_num_threads(1)
     cfg = resolve_presets(A1Stage1EnvCfg(), [physics, "flat"])
     cfg.scene.terrain = FLAT_GROUND_CFG
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = 2, "cpu", 3
     for name in vars(cfg.terminations):
-        if name != "time_out":  # a fall would heal the robot
+        if name != "time_out":
             setattr(cfg.terminations, name, None)
     env = ManagerBasedRLEnv(cfg)
     env.reset()
+    return env
+
+
+def click(physics: str, tests: str, extension: str) -> dict:
+    """Do what a user does in Isaac Sim, on the stand-ins of Kit, and return what was seen."""
+    import sys
+
+    env = two_a1(physics)
+    sys.path[:0] = [tests, extension]
+    import torch
+    from fake_kit import FakeKit
+    from isaaclab import cloner
+    from pxr import UsdGeom
+    from umc import mdp
+
     stage = env.scene.stage
     # Isaac Lab itself does so under Kit; without it, it leaves copies of env 0 to the engine
     cloner.usd_replicate(stage, [env.scene.env_prim_paths[0]], ["/World/envs/env_{}"], [1])

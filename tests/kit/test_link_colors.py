@@ -11,7 +11,7 @@ from pxr import Gf, Sdf, Tf, Usd, UsdGeom, UsdPhysics, UsdShade, Vt
 from umc.kit.link_colors import LinkColors, robot_path
 from umc.robots import A1_CFG
 
-RED, BLUE = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
+RED, BLUE, GRAY = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.5, 0.5, 0.5)
 ENVS = ("/World/envs/env_0", "/World/envs/env_1")
 ROBOT = f"{ENVS[1]}/Robot"
 
@@ -124,27 +124,19 @@ def test_bound_materials_give_way_and_come_back():
     assert text(stage) == untouched
 
 
-def test_links_nested_below_a_link_keep_their_own_color():
+def test_links_nested_below_a_link_keep_their_own_color_and_colors_by_vertex_become_one():
     stage = Usd.Stage.CreateInMemory()
     link(stage, "/Robot/thigh")
     link(stage, "/Robot/thigh/shin")
-    for path in ("/Robot/thigh/shape", "/Robot/thigh/shin/shape"):
-        UsdGeom.Cube.Define(stage, path).CreateDisplayColorAttr(Vt.Vec3fArray([Gf.Vec3f(0.5)]))
-    LinkColors().show(stage, "/Robot", {"thigh": RED})
-    assert display_color(stage, "/Robot/thigh/shape") == RED
-    assert display_color(stage, "/Robot/thigh/shin/shape") == (0.5, 0.5, 0.5)
-
-
-def test_colors_by_vertex_become_one():
-    stage = Usd.Stage.CreateInMemory()
-    link(stage, "/Robot/shin")
-    primvar = UsdGeom.Mesh.Define(stage, "/Robot/shin/mesh").CreateDisplayColorPrimvar(UsdGeom.Tokens.vertex)
+    UsdGeom.Cube.Define(stage, "/Robot/thigh/shin/shape").CreateDisplayColorAttr([GRAY])
+    primvar = UsdGeom.Mesh.Define(stage, "/Robot/thigh/mesh").CreateDisplayColorPrimvar(UsdGeom.Tokens.vertex)
     primvar.Set(Vt.Vec3fArray([Gf.Vec3f(0.1), Gf.Vec3f(0.2)]))
     primvar.SetIndices(Vt.IntArray([0, 1, 1, 0]))
     untouched, colors = text(stage), LinkColors()
-    colors.show(stage, "/Robot", {"shin": RED})
-    assert display_color(stage, "/Robot/shin/mesh") == RED
+    colors.show(stage, "/Robot", {"thigh": RED})
+    assert display_color(stage, "/Robot/thigh/mesh") == RED
     assert primvar.GetInterpolation() == UsdGeom.Tokens.constant
+    assert display_color(stage, "/Robot/thigh/shin/shape") == GRAY
     colors.restore()
     assert text(stage) == untouched
 
@@ -191,17 +183,15 @@ def test_stages_come_and_go(stage):
     assert isinstance(Sdf.Layer.Find(stage.GetSessionLayer().subLayerPaths[0]), Sdf.Layer)
 
 
-def test_robot_paths_follow_the_scene():
+@pytest.mark.parametrize(
+    ("prim_path", "expected"), [("/World/envs/env_[^/]+/Robot", ROBOT), ("/World/Robot", "/World/Robot")]
+)
+def test_robot_paths_follow_the_scene(prim_path, expected):
     class Scene(dict):
         env_regex_ns = "/World/envs/env_[^/]+"
         env_prim_paths = list(ENVS)
 
-    faults = SimpleNamespace(func=SimpleNamespace(asset_name="dog"))
-    events = SimpleNamespace(active_terms={"interval": ["faults"]}, get_term_cfg=lambda name: faults)
-
-    def path(prim_path: str) -> str:
-        scene = Scene(dog=SimpleNamespace(cfg=SimpleNamespace(prim_path=prim_path)))
-        return robot_path(SimpleNamespace(scene=scene, event_manager=events), 1)
-
-    assert path("/World/envs/env_[^/]+/Robot") == ROBOT
-    assert path("/World/Robot") == "/World/Robot"
+    term = SimpleNamespace(func=SimpleNamespace(asset_name="dog"))
+    events = SimpleNamespace(active_terms={"interval": ["faults"]}, get_term_cfg=lambda name: term)
+    scene = Scene(dog=SimpleNamespace(cfg=SimpleNamespace(prim_path=prim_path)))
+    assert robot_path(SimpleNamespace(scene=scene, event_manager=events), 1) == expected

@@ -7,11 +7,13 @@ from __future__ import annotations
 import copy
 import json
 
+import dummy_training
 import pytest
 import torch
+import yaml
 from fresh_policy import WIDTHS, write_fresh
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, write_checkpoint
-from umc.rl.policy import load_policy
+from umc.rl.policy import load_policy, registered_agent
 from umc.rl.pretrained import MODELS, read_models, verified_file
 from umc.utils.io import sha256
 
@@ -91,27 +93,16 @@ def test_a_ground_that_nobody_wrote_down_is_the_tasks_own(tmp_path, out):
 
 
 def test_statistics_of_observations_keep_their_precision():
-    stripped = publish_policy.stripped(
-        {
-            "actor_state_dict": {
-                "obs_normalizer._std": torch.tensor([1e-7]),
-                "obs_normalizer.count": torch.tensor(70_000),
-                "core.weight": torch.tensor([1.0]),
-            },
-            "iter": 3,
-        },
-        checkpoint_info_of_a1(),
-        actor_only=True,
-    )["actor_state_dict"]
+    networks = {
+        "obs_normalizer._std": torch.tensor([1e-7]),
+        "obs_normalizer.count": torch.tensor(70_000),
+        "core.weight": torch.tensor([1.0]),
+    }
+    data = {"actor_state_dict": networks, "iter": 3}
+    stripped = publish_policy.stripped(data, dummy_training.info(), actor_only=True)["actor_state_dict"]
     assert stripped["obs_normalizer._std"].item() == pytest.approx(1e-7)
     assert stripped["obs_normalizer.count"].item() == 70_000
     assert stripped["core.weight"].dtype == torch.float16
-
-
-def checkpoint_info_of_a1():
-    import dummy_training as dummy
-
-    return dummy.info()
 
 
 def test_nothing_is_written_where_something_is_wrong(tmp_path, out, capsys, monkeypatch):
@@ -180,12 +171,8 @@ def test_a_policy_is_replaced_only_on_purpose_and_its_figures_can_follow(tmp_pat
     gait = {"kind": "healthy", "checkpoint": {"path": "p", "sha256": sha256(published)}, "num_envs": 64}
     gait |= {"task": "UMC-A1-Stage1", "physics": "ovphysx", "seed": 1, "gait": {"forward_speed": 0.4678912}}
     (tmp_path / "gait.json").write_text(json.dumps(gait))
-    assert (
-        main(
-            [str(published), "--out", str(out), "--metrics", *(str(tmp_path / f"{n}.json") for n in ("report", "gait"))]
-        )
-        == 0
-    )
+    reports = [str(tmp_path / f"{name}.json") for name in ("report", "gait")]
+    assert main([str(published), "--out", str(out), "--metrics", *reports]) == 0
     after = read_models(out)["a1_mlp_stage2"]
     assert verified_file("a1_mlp_stage2", out) == published
     metrics = after.pop("metrics")
@@ -202,23 +189,13 @@ def test_a_policy_is_replaced_only_on_purpose_and_its_figures_can_follow(tmp_pat
 def test_an_agent_that_is_not_as_registered_is_not_published(tmp_path, out, capsys):
     """Without its run folder the file is loaded with the registered agent, which clips no action."""
     path = trained(tmp_path / "run")
-    agent = write_agent(tmp_path / "run", clip_actions=0.001)
-    assert agent.is_file()
+    agent = registered_agent("UMC-A1-Stage2", "rsl_rl_mlp_cfg_entry_point") | {"clip_actions": 0.001}
+    (path.parent / "params").mkdir()
+    (path.parent / "params" / "agent.yaml").write_text(yaml.dump(agent))
     status, err = run(path, out, capsys=capsys)
     assert status == 2
     assert "train with the agent as it is registered" in err
     assert not (out / MODELS).exists()
-
-
-def write_agent(folder, **changes):
-    import yaml
-    from umc.rl.policy import registered_agent
-
-    agent = registered_agent("UMC-A1-Stage2", "rsl_rl_mlp_cfg_entry_point") | changes
-    path = folder / "params" / "agent.yaml"
-    path.parent.mkdir()
-    path.write_text(yaml.dump(agent))
-    return path
 
 
 @pytest.mark.parametrize(

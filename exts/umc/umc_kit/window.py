@@ -25,14 +25,19 @@ ERROR, QUIET = 0xFF5555FF, 0xFFAAAAAA
 NOTHING = 0x00000000
 
 
+def packed(color: tuple[float, float, float]) -> int:
+    """Convert red, green, blue in [0, 1] to 0xAABBGGRR, as styles of omni.ui expect."""
+    red, green, blue = (round(255 * value) for value in color)
+    return 0xFF << 24 | blue << 16 | green << 8 | red
+
+
 class PanelWindow:
     """The window of a panel."""
 
     def __init__(self, panel: FaultPanel) -> None:
-        from umc.kit import HEADINGS, LEGEND, packed
+        from umc.kit import HEADINGS, LEGEND
 
         self._panel = panel
-        self._packed = packed
         self._built_for: tuple[Any, ...] = ()
         self._cells: list[tuple[Any, list[Any], Any]] = []
         self._window = ui.Window(TITLE, width=WIDTH, height=HEIGHT)
@@ -82,7 +87,7 @@ class PanelWindow:
         self._title.text = panel.title
         self._num_envs.text = f"of {panel.num_envs}"
         for row, (swatch, labels, heal) in zip(panel.rows, self._cells, strict=False):
-            color = NOTHING if row.color is None else self._packed(row.color)
+            color = NOTHING if row.color is None else packed(row.color)
             swatch.set_style({"background_color": color})
             for label, text in zip(labels, row.cells, strict=True):
                 label.text = text

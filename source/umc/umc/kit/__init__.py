@@ -5,20 +5,6 @@
 Importing it loads neither Isaac Lab nor torch, so that the extension can be enabled in any Kit.
 """
 
-from umc.kit.colors import LEGEND, packed
-from umc.kit.panel import HEADINGS, FaultPanel, PanelRow, find_env, task_name
-from umc.rendering.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, Color
+from umc.kit.panel import HEADINGS, LEGEND, FaultPanel
 
-__all__ = [
-    "COMMAND_COLOR",
-    "FAULT_COLOR",
-    "HEADINGS",
-    "LEGEND",
-    "SENSOR_COLOR",
-    "Color",
-    "FaultPanel",
-    "PanelRow",
-    "find_env",
-    "packed",
-    "task_name",
-]
+__all__ = ["HEADINGS", "LEGEND", "FaultPanel"]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade, Vt
 
 if TYPE_CHECKING:
-    from umc.kit.colors import Color
     from umc.kit.panel import FaultPanel
+    from umc.rendering.colors import Color
 
 LAYER = "umc_fault_colors"
 """Name of the layer."""
@@ -74,20 +74,15 @@ class LinkColors:
         links = links_of(self._stage, robot)
         # read before the first color is written: it would be found as the material
         shapes = {name: _colorable_shapes(links[name]) if name in links else [] for name in colors}
-        self._make_layer()
-        assert self._layer is not None
+        if self._layer is None:
+            self._layer = Sdf.Layer.CreateAnonymous(LAYER)
+            self._stage.GetSessionLayer().subLayerPaths.insert(0, self._layer.identifier)
         with Usd.EditContext(self._stage, self._layer):
             for name, parts in shapes.items():
                 for shape, binding in parts:
                     self._color(shape, colors[name], binding)
         plain = [name for name, parts in shapes.items() if not parts]
         return f"no colors for {', '.join(plain)}: no shapes, or out of reach in instances" if plain else ""
-
-    def _make_layer(self) -> None:
-        assert self._stage is not None
-        if self._layer is None:
-            self._layer = Sdf.Layer.CreateAnonymous(LAYER)
-            self._stage.GetSessionLayer().subLayerPaths.insert(0, self._layer.identifier)
 
     def _color(self, shape: Usd.Prim, color: Color, binding: Usd.Relationship | None) -> None:
         """Set a shape's own color, which renderers show without a material, and its material where one is bound."""

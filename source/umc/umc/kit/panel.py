@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from umc.kit.colors import Color, color_of
+from umc.rendering.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, Color
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ NO_TASK = "no task with UMC's faults is running"
 HEADINGS = ("joint", "fault", "severity", "detected", "since")
 """Columns of the table."""
 
+LEGEND = (("joint", FAULT_COLOR), ("sensor", SENSOR_COLOR), ("command", COMMAND_COLOR))
+"""Meaning of the colors."""
 
 LAST_MADE = "curriculum_manager"
 """Attribute that an environment of Isaac Lab gets last and loses on ``close``: with it, it is ready."""
@@ -32,8 +34,8 @@ def find_env() -> Any | None:
 
     It does not import ``umc.mdp``, which would load Isaac Lab into every Kit that has the extension enabled.
     """
-    mdp: Any = sys.modules.get("umc.mdp.events")
-    env = None if mdp is None else mdp.newest_env()
+    events: Any = sys.modules.get("umc.mdp.events")
+    env = None if events is None else events.newest_env()
     return env if hasattr(env, LAST_MADE) else None
 
 
@@ -43,12 +45,22 @@ def task_name(env: Any) -> str:
     return type(env.cfg).__name__ if spec is None else spec.id
 
 
+def color_of(kinds: Sequence[str]) -> Color | None:
+    """Return the color of the worst kind: a joint fault before a sensor fault before a command fault; None for none."""
+    from umc.faults import CommandKind, JointKind, SensorKind, find_kind
+
+    found = [find_kind(name) for name in kinds]
+    for base, color in ((JointKind, FAULT_COLOR), (SensorKind, SENSOR_COLOR), (CommandKind, COMMAND_COLOR)):
+        if any(isinstance(kind, base) for kind in found):
+            return color
+    return None
+
+
 @dataclass(frozen=True)
 class PanelRow:
     """A line of the table."""
 
     joint: str
-    """Name of the joint."""
     cells: tuple[str, ...]
     """Texts in the order of :data:`HEADINGS`."""
     color: Color | None
@@ -70,40 +82,11 @@ class FaultPanel:
     ) -> None:
         self._find = find
         self._make_board = make_board or _fault_board
-        self._board: FaultBoard | None = None
-        self._rows: Sequence[JointRow] = ()
-        self.env: Any | None = None
-        """The environment, if there is one."""
         self.env_id = 0
         """Env whose joints are listed."""
-        self.kind = ""
-        """Kind of fault of :meth:`inject`; empty without an environment."""
         self.color_links = True
         """Whether links of faulty joints are colored in the viewport."""
-        self.message = ""
-        """What the last command did, or why it failed."""
-        self.is_error = False
-        """Whether it failed."""
-
-    @property
-    def title(self) -> str:
-        """The running task."""
-        return NO_TASK if self._board is None else task_name(self.env)
-
-    @property
-    def num_envs(self) -> int:
-        """Number of envs; 0 without an environment."""
-        return 0 if self._board is None else self._board.num_envs
-
-    @property
-    def joints(self) -> tuple[str, ...]:
-        """Joints of the robot; none without an environment."""
-        return () if self._board is None else self._board.joint_names
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Kinds of faults to choose from; none without an environment."""
-        return () if self._board is None else self._board.kinds
+        self._open(None)
 
     @property
     def rows(self) -> list[PanelRow]:
@@ -113,22 +96,19 @@ class FaultPanel:
     @property
     def link_colors(self) -> dict[str, Color]:
         """Colors of the links behind the faulty joints by name; none without :attr:`color_links`."""
-        if not self.color_links:
-            return {}
-        colors = {row.link: color_of(row.kinds) for row in self._rows}
+        colors = {row.link: color_of(row.kinds) for row in self._rows if self.color_links}
         return {link: color for link, color in colors.items() if color is not None}
 
     def refresh(self) -> None:
         """Find the running environment and read its faults."""
         env = self._find()
         if env is not self.env:
-            self._look_at(env)
-        if self._board is None:
-            return
-        try:
-            self._rows = self._board.rows(self.env_id)
-        except UmcError as error:
-            self._say(str(error), is_error=True)
+            self._open(env)
+        if self._board is not None:
+            try:
+                self._rows = self._board.rows(self.env_id)
+            except UmcError as error:
+                self._say(str(error), is_error=True)
 
     def select_env(self, env_id: int) -> None:
         """Show another env; numbers past either end mean the last one there."""
@@ -161,18 +141,25 @@ class FaultPanel:
         else:
             self._say(done)
 
-    def _look_at(self, env: Any | None) -> None:
-        self.env, self._board, self._rows, self.kind = env, None, (), ""
+    def _open(self, env: Any | None) -> None:
+        """Show an environment, or that there is none."""
+        self.env, self._board = env, None
+        self._rows: Sequence[JointRow] = ()
         self._say("")
-        if env is None:
-            return
-        try:
-            self._board = self._make_board(env)
-        except UmcError as error:
-            self._say(str(error), is_error=True)
-            return
-        self.env_id = max(0, min(self.env_id, self._board.num_envs - 1))
-        self.kind = self._board.kinds[0] if self._board.kinds else ""
+        if env is not None:
+            try:
+                self._board = self._make_board(env)
+            except UmcError as error:
+                self._say(str(error), is_error=True)
+        board = self._board
+        self.title = NO_TASK if board is None else task_name(env)
+        self.num_envs = 0 if board is None else board.num_envs
+        self.joints: tuple[str, ...] = () if board is None else board.joint_names
+        self.kinds: tuple[str, ...] = () if board is None else board.kinds
+        self.kind = self.kinds[0] if self.kinds else ""
+        """Kind of fault of :meth:`inject`; empty without an environment."""
+        if board is not None:
+            self.env_id = max(0, min(self.env_id, board.num_envs - 1))
 
     def _say(self, message: str, is_error: bool = False) -> None:
         self.message, self.is_error = message, is_error

@@ -45,11 +45,8 @@ SMOOTHING = 0.15
 GROUND_COLOR = (0.745, 0.780, 0.760)
 """Marks the pixels of the ground, on rough ground too: no robot has this green."""
 
-TOLERANCE = 2
-"""Difference of colors that are the same, of 255."""
-
-NO_BODY = -1
-"""Newton's body of a shape that does not move."""
+TOLERANCE, NO_BODY = 2, -1
+"""Difference of colors that are the same, of 255, and Newton's body of a shape that does not move."""
 
 
 def camera_cfg(width: int, height: int) -> CameraCfg:
@@ -71,10 +68,7 @@ def camera_cfg(width: int, height: int) -> CameraCfg:
 class FaultPainter:
     """Color the links behind faulty joints in a Newton model: red for the motor or range, amber for the rest.
 
-    Args:
-        model: Newton's model of all envs.
-        state: Faults of all envs.
-        ground_color: New color of shapes without a body.
+    ``ground_color`` is the new color of shapes without a body.
     """
 
     def __init__(self, model: Any, state: FaultState, ground_color: tuple[float, float, float] | None = None) -> None:
@@ -112,10 +106,7 @@ def shapes_of_joints(model: Any, joint_names: tuple[str, ...]) -> dict[tuple[int
 class FollowCamera:
     """Follow the robot of env 0 and color its faulty joints; create it right after a reset.
 
-    Args:
-        env: An environment whose scene has :func:`camera_cfg`.
-        state: Its faults.
-        view: One of :data:`DIRECTIONS`.
+    The scene of the env needs :func:`camera_cfg`; ``view`` is one of :data:`DIRECTIONS`.
     """
 
     def __init__(self, env: ManagerBasedRLEnv, state: FaultState, view: str = "side") -> None:

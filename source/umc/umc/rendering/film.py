@@ -75,11 +75,7 @@ def mark_of(scenario: int) -> Color | None:
 
 
 class FallDetector:
-    """Remove the terminations that end an episode with a fall, so that a film shows what follows; detect falls itself.
-
-    Args:
-        env_cfg: Env cfg of the task; changed in place.
-    """
+    """Remove the terminations of falls from an env cfg, so that a film shows what follows, and detect falls itself."""
 
     def __init__(self, env_cfg: Any) -> None:
         self._terms = {
@@ -107,11 +103,7 @@ class FallDetector:
 def film_takes(
     session: Session, protocol: Protocol, cfg: FilmCfg, steps: Container[int] | None = None
 ) -> tuple[list[Take], float]:
-    """Film every policy of a session from the same start under the same fault.
-
-    Returns:
-        One take for each policy, and the duration of an env step [s].
-    """
+    """Film every policy from the same start under the same fault; return their takes and the env step's length [s]."""
     from umc.mdp import fault_state
     from umc.rendering.camera import CAMERA, FollowCamera, camera_cfg
 

@@ -12,11 +12,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from umc.rendering.colors import FAULT_COLOR, rgb
 
-CELL = 22
-"""Side of a cell [px]."""
-
-FONT = 12
-"""Size of the labels [px]."""
+CELL, FONT = 22, 12
+"""Side of a cell and size of the labels [px]."""
 
 CONTEXT = "context"
 """Name of the last token, which carries base observations and fault flag."""
@@ -29,11 +26,7 @@ INK, DEAD = (25, 28, 33), rgb(FAULT_COLOR)
 
 
 class AttentionMap:
-    """Draw the attention maps of one policy.
-
-    Args:
-        joint_names: Its joints, in order; the context token follows.
-    """
+    """Draw the attention maps of a policy with J joints; the context token follows them."""
 
     def __init__(self, joint_names: Sequence[str]) -> None:
         self._names = [*(name.removesuffix("_joint") for name in joint_names), CONTEXT]
@@ -41,14 +34,11 @@ class AttentionMap:
         self._margin = round(max(self._font.getlength(name) for name in self._names)) + FONT
 
     def draw(self, shares: NDArray[np.floating], dead: Sequence[bool]) -> NDArray[np.uint8]:
-        """Draw one map.
+        """Draw one map, of shape (height, width, 3), in colors from white to the largest share.
 
         Args:
             shares: Share of its attention that each token (row) gives to each (column). Shape is (J + 1, J + 1).
             dead: Joints whose sensor is dead. Length J.
-
-        Returns:
-            The picture; colors run from white to the largest share. Shape is (height, width, 3).
         """
         tokens, margin = len(self._names), self._margin
         most = max(float(shares.max()), 1.0e-6)

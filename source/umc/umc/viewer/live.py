@@ -59,16 +59,15 @@ def is_live(options: argparse.Namespace) -> bool:
 
 def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -> int:
     """Serve the page until Ctrl-C or for ``--steps`` env steps, and return 0."""
+    from umc.evaluation.conditions import on_tracks
     from umc.utils.console import quiet
+    from umc.utils.naming import task_parts
 
     with quiet():
         make = session_without_policy if options.checkpoint is None else prepare
         session = make(options, overrides)
     if session.checkpoints:
         cfg = cfg.for_stage(session.info.stage, options.scenario)
-    from umc.evaluation.conditions import on_tracks
-    from umc.utils.naming import task_parts
-
     endless = options.steps is None
     if endless and not on_tracks(session.env_cfg):
         cfg = replace(cfg, steps=LIVE_STEPS)

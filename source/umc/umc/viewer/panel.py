@@ -19,7 +19,7 @@ from umc.mdp import FaultBoard, JointRow, SeveritySpan, fault_state
 from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR, rgb
 from umc.utils.errors import UmcError
 from umc.viewer.attention_map import AttentionMap
-from umc.viewer.plots import History, Plots, measure
+from umc.viewer.plots import History, Plots, html_table, measure
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from umc.rl.policy import LoadedPolicy
 
 ALL_BLOCKS = "mean of all"
-"""Choice of the attention map for the mean over all blocks."""
-
 NO_POLICY = "No policy, no attention: give a --checkpoint."
 NO_ATTENTION = "This policy is an MLP: it has no attention to show."
 
@@ -39,11 +37,8 @@ SLIDER_STEPS = 100
 ROUNDING = 1e-6
 """Part of a step by which a float may miss a round number."""
 
-TABLE_ID = "umc-faults"
-"""Id of the table in the page."""
-
-HEADS = ("joint", "fault", "severity", "detected", "since")
-"""Columns of the table."""
+TABLE_ID, HEADS = "umc-faults", ("joint", "fault", "severity", "detected", "since")
+"""Id of the table in the page, and its columns."""
 
 FIRST = -10.0
 """Order of the first of these controls: before Isaac Lab's own."""
@@ -51,22 +46,12 @@ FIRST = -10.0
 ASIDE = 340
 """Width of the panel with plots and attention map [px]."""
 
-WIDTH = "large"
-"""Width of the controls; viser's names."""
-
 
 class Panel:
     """The page's controls, for one env at a time.
 
     Callbacks of the page run in threads of their own and only queue what to do; :meth:`do_clicks` does it. The slider
     is replaced at once: a move before the next step would be lost otherwise.
-
-    Args:
-        server: viser's server.
-        env: The environment.
-        board: Its faults.
-        title: Name of the robot and policy.
-        policy: The policy, if there is one.
     """
 
     def __init__(
@@ -85,10 +70,8 @@ class Panel:
         """Env that is shown."""
         # what the simulation's thread has last read, for the page's threads
         self._rows = board.rows(self.env_id)
-        self.follows = True
-        """Whether the camera follows the robot."""
         self._gui = gui = server.gui
-        gui.configure_theme(control_width=WIDTH, show_logo=False, show_share_button=False)
+        gui.configure_theme(control_width="large", show_logo=False, show_share_button=False)
         gui.set_panel_label("UMC")
         gui.add_markdown(f"**{title}**", order=FIRST)
         self._folder = gui.add_folder("Faults", order=FIRST + 1)
@@ -139,15 +122,16 @@ class Panel:
         if self._map is not None and obs is not None and self._policy is not None:
             self._draw_attention(obs)
 
+    @property
+    def follows(self) -> bool:
+        """Whether the camera follows the robot."""
+        return self._follow.value
+
     def _add_view(self, gui: Any) -> None:
         if self._board.num_envs > 1:
             envs = gui.add_dropdown("Env", [str(number) for number in range(self._board.num_envs)])
-            envs.on_update(lambda event: self._clicks.put(lambda: self._show_env(int(event.target.value))))
-        follow = gui.add_checkbox("Camera follows", initial_value=self.follows)
-
-        @follow.on_update
-        def _(_: Any) -> None:
-            self.follows = follow.value
+            envs.on_update(lambda event: self._later(self._show_env, int(event.target.value)))
+        self._follow = gui.add_checkbox("Camera follows", initial_value=True)
 
     def _add_faults(self, gui: Any) -> None:
         self._line = gui.add_markdown("", visible=False)
@@ -178,16 +162,12 @@ class Panel:
 
     def _slide(self, event: Any) -> None:
         """Change the severity of a fault that is on; one that is not waits for its button."""
-        if event.target is not self._severity:  # another joint or kind has been chosen since
-            return
-        joint, kind, severity = self._chosen()
+        if event.target is self._severity:  # else another joint or kind has been chosen since
+            self._later(self._change, *self._chosen())
 
-        def change() -> None:
-            row = self._board.rows(self.env_id)[self._board.joint_names.index(joint)]
-            if kind in row.kinds:
-                self._break(joint, kind, severity)
-
-        self._clicks.put(change)
+    def _change(self, joint: str, kind: str, severity: float) -> None:
+        if kind in self._board.rows(self.env_id)[self._board.joint_names.index(joint)].kinds:
+            self._break(joint, kind, severity)
 
     def _set_slider(self) -> None:
         """Create the slider for the chosen joint and kind, at the severity of a fault that is on.
@@ -260,11 +240,11 @@ def slider_range(span: SeveritySpan) -> tuple[float, float, float, float]:
 
 def table(rows: Sequence[JointRow], selected: str) -> str:
     """Return the faults of all joints as HTML, with the row of the selected joint in bold."""
-    heads = "".join(f'<th style="text-align:left">{head}</th>' for head in HEADS)
-    body = []
+    lines = []
     for row in rows:
         broken = any(isinstance(find_kind(kind), JointKind) for kind in row.kinds)
         color = "rgb({}, {}, {})".format(*rgb(FAULT_COLOR if broken else SENSOR_COLOR)) if row.kinds else "inherit"
+        weight = "bold" if row.joint == selected else "normal"
         cells = (
             row.joint.removesuffix("_joint"),
             ", ".join(row.kinds) or "healthy",
@@ -272,10 +252,5 @@ def table(rows: Sequence[JointRow], selected: str) -> str:
             ("yes" if row.detected else "no") if row.kinds else "",
             "" if row.since is None else f"{row.since:.2f} s",
         )
-        weight = "bold" if row.joint == selected else "normal"
-        inner = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-        body.append(f'<tr data-joint="{escape(row.joint)}" style="color:{color};font-weight:{weight}">{inner}</tr>')
-    style = "width:100%;font-size:0.75em;line-height:1.25;border-spacing:0"
-    return (
-        f'<table id="{TABLE_ID}" style="{style}"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table>'
-    )
+        lines.append((f'data-joint="{escape(row.joint)}" style="color:{color};font-weight:{weight}"', cells))
+    return html_table(TABLE_ID, "left", HEADS, lines)

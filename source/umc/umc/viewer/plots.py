@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,12 +33,7 @@ HEIGHT = 130
 
 
 class History:
-    """Signals of all joints of one env over the last seconds.
-
-    Args:
-        step_dt: Length of an env step [s].
-        num_joints: Number of joints J.
-    """
+    """Signals of all J joints of one env over the last seconds."""
 
     def __init__(self, step_dt: float, num_joints: int) -> None:
         length = max(round(SECONDS / step_dt), 2)
@@ -88,8 +85,8 @@ class Plots:
         nothing = np.zeros(1)
         self._now = gui.add_html("")
         self._handles = []
+        limit: dict[str, Any] = {"stroke": LIMIT, "width": 1.5, "dash": (6, 4)}
         for name, _, _ in CHARTS:
-            limit: dict[str, Any] = {"stroke": LIMIT, "width": 1.5, "dash": (6, 4)}
             series = (
                 uplot.Series(label="time [s]"),
                 uplot.Series(label=name, stroke=CURVE, width=2),
@@ -117,13 +114,19 @@ class Plots:
 
 def latest_numbers(curves: list[tuple[np.ndarray, ...]]) -> str:
     """Return the newest numbers of :meth:`History.of` as HTML."""
-    rows = []
-    for (name, _, _), (_, value, low, high) in zip(CHARTS, curves, strict=True):
-        if len(value):
-            numbers = "".join(
-                f'<td style="text-align:right">{number:.2f}</td>' for number in (value[-1], low[-1], high[-1])
-            )
-            rows.append(f'<tr data-quantity="{name.split()[0]}"><td>{name}</td>{numbers}</tr>')
-    heads = "".join(f'<th style="text-align:right">{head}</th>' for head in ("now", "min", "max"))
-    style = "width:100%;font-size:0.75em;line-height:1.25;border-spacing:0"
-    return f'<table id="{NOW_ID}" style="{style}"><tr><th></th>{heads}</tr>{"".join(rows)}</table>'
+    lines = [
+        (f'data-quantity="{name.split()[0]}"', (name, *(f"{curve[-1]:.2f}" for curve in (value, low, high))))
+        for (name, _, _), (_, value, low, high) in zip(CHARTS, curves, strict=True)
+        if len(value)
+    ]
+    return html_table(NOW_ID, "right", ("", "now", "min", "max"), lines)
+
+
+def html_table(table_id: str, align: str, heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Return an HTML table; a line is the attributes of its row and its cells as plain text."""
+    style = f"width:100%;font-size:0.75em;line-height:1.25;border-spacing:0;text-align:{align}"
+    head = "".join(f"<th>{text}</th>" for text in heads)
+    rows = ""
+    for attributes, cells in lines:
+        rows += f"<tr {attributes}>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+    return f'<table id="{table_id}" style="{style}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'

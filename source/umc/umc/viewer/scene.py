@@ -32,10 +32,7 @@ CAMERA_BASE, CAMERA_PER_HEIGHT = 0.5, 2.8
 def visualizer_cfg(host: str, port: int, height: float) -> ViserVisualizerCfg:
     """Create Isaac Lab's visualizer at an address and the first free port from ``port`` on, without its own plots.
 
-    Args:
-        host: Address that the page is served at.
-        port: First port that is tried.
-        height: Height of the trunk at the start [m].
+    ``height`` is that of the trunk at the start [m].
     """
     address = "127.0.0.1" if host == "localhost" else host
     eye, target = view(height)
@@ -49,23 +46,11 @@ def view(height: float) -> tuple[Point, Point]:
     direction = np.asarray(CAMERA_DIRECTION) / np.linalg.norm(CAMERA_DIRECTION)
     target = np.array([0.0, 0.0, 0.5 * height])
     eye = target + (CAMERA_BASE + CAMERA_PER_HEIGHT * height) * direction
-    return _point(eye), _point(target)
-
-
-def _point(values: np.ndarray) -> Point:
-    x, y, z = values.tolist()
-    return x, y, z
+    return tuple(eye.tolist()), tuple(target.tolist())
 
 
 class Scene:
-    """The 3D part of the page.
-
-    Args:
-        env: An environment that was made with :func:`visualizer_cfg`.
-
-    Raises:
-        UmcError: If its visualizer did not start.
-    """
+    """The 3D part of the page of an environment with :func:`visualizer_cfg`; UmcError if that did not start."""
 
     def __init__(self, env: ManagerBasedRLEnv) -> None:
         self._env = env
