@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image
 from umc.faults.kinds import KINDS, CommandKind, FaultKind, JointKind, SensorKind
-from umc.rendering.layout import INK, PALE, PAPER, Take
-from umc.rendering.writers import Frame, write_png
+from umc.rendering.layout import Heading, storyboard
+from umc.rendering.writers import write_png
 from umc.rl.pretrained import pretrained_folder
 from umc.training.command_line import add_policy_arguments, parse
 from umc.utils.cli import Parser, run_main
@@ -43,17 +43,14 @@ CURVES = {
 }
 """TensorBoard tags of rsl_rl, and their titles."""
 
-PORTRAIT_SIZE, PORTRAIT_CROP = 800, (slice(144, 624), slice(160, 640))
-"""Width and height of the camera's picture [px], and the rows and columns of it that hold the robot."""
-
 SETTLED = 30
 """Env steps before the portrait: the robot stands on the ground by then; the humanoids fall a second later."""
 
+PORTRAIT_SIZE, PORTRAIT_CROP = 800, (slice(144, 624), slice(160, 640))
+"""Width and height of the camera's picture [px], and the rows and columns of it that hold the robot."""
+
 STILL_SIZE, KEPT = (480, 360), 0.62
 """Width and height of a still [px], and the part of its width that is kept around the robot [-]."""
-
-GAP, MARGIN, LETTERS = 4, 8, 18
-"""White between stills, around texts, and height of letters [px]."""
 
 LENGTH, WIDTH = 12.0, 6.4
 """Part of the tracks that is drawn [m]."""
@@ -114,30 +111,24 @@ def save(figure: Any, path: Path, dpi: int, colors: int | None = None) -> None:
             Image.open(part).convert("RGB").quantize(colors).save(part, format="png", optimize=True)
 
 
-def read_scalars(run_dir: Path) -> dict[str, tuple[list[int], list[float]]]:
-    """Read :data:`CURVES` from every TensorBoard file of a run, resumed parts included."""
+def plot_run(run_dir: Path, out: Path, title: str | None = None) -> None:
+    """Draw reward, episode length and action noise from every TensorBoard file of a run, resumed parts included."""
+    import matplotlib.pyplot as plt
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     events = EventAccumulator(str(run_dir), size_guidance={"scalars": 0})
     events.Reload()
-    rows = {tag: events.Scalars(tag) for tag in CURVES if tag in events.Tags()["scalars"]}
-    if not rows:
+    present = set(events.Tags()["scalars"]) & set(CURVES)
+    if not present:
         raise UmcError(f"no learning curve in {run_dir}: name a run folder that holds TensorBoard files")
-    return {tag: ([row.step for row in found], [row.value for row in found]) for tag, found in rows.items()}
-
-
-def plot_run(run_dir: Path, out: Path, title: str | None = None) -> None:
-    """Draw reward, episode length and action noise over the iterations."""
-    import matplotlib.pyplot as plt
-
-    curves = read_scalars(run_dir)
     figure, axes = plt.subplots(1, len(CURVES), figsize=(12.0, 3.4), layout="constrained")
     for axis, (tag, label) in zip(axes, CURVES.items(), strict=True):
         axis.set_xlabel("iteration")
         axis.set_title(label, fontsize=10)
         axis.grid(alpha=0.3)
-        if tag in curves:
-            axis.plot(*curves[tag], color="#1f5f8b", linewidth=1.4)
+        if tag in present:
+            rows = events.Scalars(tag)
+            axis.plot([row.step for row in rows], [row.value for row in rows], color="#1f5f8b", linewidth=1.4)
     figure.suptitle(title or f"{run_dir.parent.name} / {run_dir.name}", fontsize=11)
     save(figure, out, dpi=130)
 
@@ -335,26 +326,6 @@ def _draw_kind(rollout: Rollout, layer: str, kind: str, axes: Sequence[Axes]) ->
                 axis.plot(time, changed, linestyle=(0, (3, 2)), **limit, label="limit")
 
 
-def strip(take: Take, title: str, step_dt: float) -> Frame:
-    """Put stills in a row."""
-    height, width = take.frames[0].shape[:2]
-    cut = round(width * (1.0 - KEPT) / 2)
-    stills = [frame[:, cut : width - cut] for frame in take.frames]
-    wide, line = stills[0].shape[1], round(1.6 * LETTERS)
-    page = Image.new("RGB", (len(stills) * (wide + GAP) - GAP, 2 * line + height), PAPER)
-    draw, font = ImageDraw.Draw(page), ImageFont.load_default(LETTERS)
-    first, last = take.moments[0], take.moments[-1]
-    seconds = (last.step - first.step) * step_dt
-    words = f"{title}: {(last.distance - first.distance) / seconds:.2f} m/s over these {seconds:.1f} s"
-    draw.text((MARGIN, line / 2), words, fill=INK, font=font, anchor="lm")
-    for number, (still, moment) in enumerate(zip(stills, take.moments, strict=True)):
-        left = number * (wide + GAP)
-        page.paste(Image.fromarray(np.ascontiguousarray(still)), (left, line))
-        place = (left + MARGIN, line + height + line / 2)
-        draw.text(place, f"{moment.step * step_dt:.2f} s", fill=PALE, font=font, anchor="lm")
-    return np.asarray(page)
-
-
 def _strip_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--begin", type=float, default=3.0, help="time of the first still [s]; %(default)s, at full speed, without it")
@@ -362,8 +333,8 @@ def _strip_arguments(parser: argparse.ArgumentParser) -> None:
     add("--stills", type=int, default=6, help="how many; %(default)s, one cycle of A1's gait, without it")
 
 
-def _strip(argv: list[str]) -> Path:
-    """Film a walk and write its strip."""
+def draw_strip(argv: list[str]) -> None:
+    """Film a walk and write the stills of it that the flags ask for."""
     from umc.evaluation.session import prepare
     from umc.rendering.film import film_takes, robot_title
     from umc.rendering.film_cfg import HEALTHY, FilmCfg
@@ -386,56 +357,66 @@ def _strip(argv: list[str]) -> Path:
     (take,), step_dt = film_takes(session, cfg.protocol(session.info.robot, options.seed), cfg, frozenset(steps))
     if take.ended is not None:
         print(f"the robot fell at {take.ended * step_dt:.1f} s")
-    info = session.info
-    title = f"{robot_title(session)}, {info.model}, stage {info.stage}, iteration {info.iteration}"
-    write_png(options.out, strip(take, title, step_dt))
-    return options.out
+    cut, info, take.name = round(take.frames[0].shape[1] * (1.0 - KEPT) / 2), session.info, ""
+    take.frames = [np.ascontiguousarray(frame[:, cut:-cut]) for frame in take.frames]
+    seconds = (steps[-1] - steps[0]) * step_dt
+    speed = (take.moments[-1].distance - take.moments[0].distance) / seconds
+    policy = f"{robot_title(session)}, {info.model}, stage {info.stage}, iteration {info.iteration}"
+    heading = Heading(f"{policy}: {speed:.2f} m/s over these {seconds:.1f} s", cfg.steps, step_dt, onset=None)
+    write_png(options.out, storyboard([take], heading, take.frames[0].shape[1], options.stills))
 
 
-def _run(argv: list[str]) -> int:
-    parser = Parser(prog="python -m tools.docs_figures", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    commands = parser.add_subparsers(dest="picture", required=True)
-    curves = commands.add_parser("curves", help="learning curves of a run")
+def _faults(options: argparse.Namespace) -> list[Path]:
+    if not options.checkpoint.is_file():
+        raise UmcError(f"there is no checkpoint {options.checkpoint}; name one by --checkpoint")
+    rollout = roll_out(options.checkpoint, options.physics)
+    paths = [options.out / f"fault_{layer}.png" for layer in LAYERS]
+    for layer, path in zip(LAYERS, paths, strict=True):
+        save(draw_faults(rollout, layer), path, dpi=100, colors=64)
+    return paths
+
+
+def _parser() -> Parser:
+    form = argparse.RawDescriptionHelpFormatter
+    parser = Parser(prog="python -m tools.docs_figures", description=__doc__, formatter_class=form)
+    pictures = parser.add_subparsers(dest="picture", required=True)
+    curves = pictures.add_parser("curves")
     curves.add_argument("run_dir", type=Path, help="folder of the run, under logs/rsl_rl/")
     curves.add_argument("--out", type=Path, help="picture to write (default: curve.png in the run's folder)")
     curves.add_argument("--title", help="headline")
-    faults = commands.add_parser("faults", help="every kind of fault, three pictures")
+    faults = pictures.add_parser("faults")
     faults.add_argument("--out", type=Path, default=Path("docs/images"), help="folder (default: %(default)s)")
     faults.add_argument("--checkpoint", type=Path, default=pretrained_folder() / "a1_mlp_stage1.pt", help="A1's policy")
     faults.add_argument("--physics", default="newton_mjwarp", choices=("newton_mjwarp", "ovphysx"), help="engine")
-    portrait = commands.add_parser("portrait", help="a robot without a policy")
-    portrait.add_argument("task", help="id of the task")
+    portrait = pictures.add_parser("portrait")
+    portrait.add_argument("task", help="id of the task; presets and overrides may follow")
     portrait.add_argument("--out", type=Path, required=True, help="PNG to write")
-    terrain = commands.add_parser("terrain", help="the A1 tracks from above")
-    terrain.add_argument("out", type=Path, help="PNG to write")
-    walk = commands.add_parser("strip", help="a walk in stills: --checkpoint PATH --out PNG [overrides]")
-    add_policy_arguments(walk)
-    _strip_arguments(walk)
-    options, rest = parser.parse_known_args(argv)
+    strip = pictures.add_parser("strip")
+    add_policy_arguments(strip)
+    _strip_arguments(strip)
+    pictures.add_parser("terrain").add_argument("out", type=Path, help="PNG to write")
+    return parser
+
+
+def _run(argv: list[str]) -> int:
+    options, overrides = _parser().parse_known_args(argv)
+    if overrides and options.picture not in ("portrait", "strip"):
+        raise UmcError(f"unknown argument {overrides[0]}; --help lists all")
     import matplotlib
 
     matplotlib.use("Agg")
-    if options.picture == "strip":
-        paths = [_strip(argv[1:])]
-    elif rest and options.picture != "portrait":
-        raise UmcError(f"unknown argument {rest[0]}; --help lists all")
-    elif options.picture == "portrait":
-        draw_portrait(options.task, options.out, rest)
-        paths = [options.out]
-    elif options.picture == "faults":
-        if not options.checkpoint.is_file():
-            raise UmcError(f"there is no checkpoint {options.checkpoint}; name one by --checkpoint")
-        rollout = roll_out(options.checkpoint, options.physics)
-        paths = [options.out / f"fault_{layer}.png" for layer in LAYERS]
-        for layer, path in zip(LAYERS, paths, strict=True):
-            save(draw_faults(rollout, layer), path, dpi=100, colors=64)
-    elif options.picture == "curves":
+    paths = [options.out]
+    if options.picture == "curves":
         paths = [options.out or options.run_dir / "curve.png"]
         plot_run(options.run_dir, paths[0], options.title)
+    elif options.picture == "faults":
+        paths = _faults(options)
+    elif options.picture == "portrait":
+        draw_portrait(options.task, options.out, overrides)
+    elif options.picture == "strip":
+        draw_strip(argv[1:])
     else:
         draw_terrain(options.out)
-        paths = [options.out]
     for path in paths:
         print(f"picture: {path}", flush=True)
     return 0

@@ -1,12 +1,9 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Put a trained policy into the package.
+"""Put a trained policy into the package: ``python -m tools.publish_policy CHECKPOINT --recipe NAME --metrics JSON``.
 
-``./isaaclab.sh -p -m tools.publish_policy CHECKPOINT --recipe NAME --metrics report.json``
-
-The file keeps the networks and drops the optimizer; weights are stored in half precision, statistics of observations in
-full. What it computes is compared with the checkpoint before anything is written. Beside it, ``models.json`` says where
-it comes from and how it was measured.
+The file keeps the networks without the optimizer; weights are stored in half precision. Its actions are compared with
+the checkpoint's before anything is written. ``models.json`` beside it says where it comes from and how it was measured.
 """
 
 from __future__ import annotations
@@ -85,6 +82,7 @@ def _run(argv: Sequence[str]) -> int:
 
 def publish(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """Write a policy and its entry; return its name and the entry."""
+    import torch
     from umc.utils.naming import library_of
 
     data, folder = read_checkpoint(checkpoint), options.out
@@ -96,7 +94,8 @@ def publish(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[st
     # a published file keeps what its entry says about training
     revised = present if checkpoint.resolve() == path.resolve() else None
     if present is not None and revised is None and not options.replace:
-        raise UmcError(f"{name} is in {folder} already ({summary(present)}); --replace puts this one in its place")
+        origin = f"recipe {present['recipe'] or NO_RECIPE}, seed {present['seed']}"
+        raise UmcError(f"{name} is in {folder} already ({origin}); --replace puts this one in its place")
     recipe = _recipe(options.recipe, revised)
     origin = _origin(checkpoint, info, data["iter"] + 1, revised)
     if options.commit:
@@ -109,7 +108,12 @@ def publish(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[st
         terrain=origin["trained"]["terrain"],
         env_overrides=trained_overrides(checkpoint, info),
     )
-    content = _content(name, stripped(data, info, options.actor_only), options.actor_only)
+    buffer = io.BytesIO()
+    torch.save(stripped(data, info, options.actor_only), buffer)
+    content = buffer.getvalue()
+    if len(content) > LARGEST_FILE:
+        fix = "train a smaller network" if options.actor_only else "leave the critic out with --actor_only"
+        raise UmcError(f"{path.name} would have {len(content):,} bytes, more than {LARGEST_FILE:,}; {fix}")
     difference = _checked(checkpoint, info, content, path)
     metrics = {} if revised is None else dict(revised["metrics"])
     for report in options.metrics:
@@ -146,12 +150,9 @@ def _recipe(typed: str | None, revised: Mapping[str, Any] | None) -> str | None:
         return revised["recipe"]
     if typed == NO_RECIPE:
         return None
-    known = recipe_names()
-    if typed not in known:
-        raise UmcError(
-            f"no recipe {typed} in config/recipes;{did_you_mean(typed, known)} save the one it was trained by there, "
-            f"or give --recipe {NO_RECIPE}"
-        )
+    if typed not in recipe_names():
+        hint = did_you_mean(typed, recipe_names())
+        raise UmcError(f"no recipe {typed} in config/recipes;{hint} save it there, or give --recipe {NO_RECIPE}")
     return typed
 
 
@@ -209,19 +210,6 @@ def _half(name: str, tensor: torch.Tensor) -> torch.Tensor:
     if not half.isfinite().all():
         raise UmcError(f"{name} holds weights that half precision cannot hold, or that are no numbers; train it again")
     return half
-
-
-def _content(name: str, data: dict[str, Any], actor_only: bool) -> bytes:
-    """Return the file as bytes."""
-    import torch
-
-    buffer = io.BytesIO()
-    torch.save(data, buffer)
-    content = buffer.getvalue()
-    if len(content) > LARGEST_FILE:
-        fix = "train a smaller network" if actor_only else "leave the critic out with --actor_only"
-        raise UmcError(f"{name}.pt would have {len(content):,} bytes, more than {LARGEST_FILE:,}; {fix}")
-    return content
 
 
 def _checked(checkpoint: Path, info: CheckpointInfo, content: bytes, path: Path) -> float:
@@ -304,14 +292,6 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _rounded(one) for key, one in value.items()}
     return round(value, DIGITS) if isinstance(value, float) else value
-
-
-def summary(entry: Mapping[str, Any]) -> str:
-    """Describe a policy's origin and figures in a few words."""
-    words = [f"recipe {entry['recipe'] or NO_RECIPE}", f"seed {entry['seed']}"]
-    average = entry["metrics"].get("faults", {}).get("average", {})
-    words += [f"{key} {100 * value['value']:.0f} %" for key, value in average.items() if value]
-    return ", ".join(words)
 
 
 if __name__ == "__main__":

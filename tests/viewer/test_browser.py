@@ -22,6 +22,45 @@ FIRST_BIAS, BIAS = 0.3, 0.25
 """A sensor fault, whose slider has another range and other decimals: its first value, and the second [rad]."""
 
 
+def weaken_the_joint(live):
+    """Table, limits and the color of the link follow the button, and then the slider."""
+    live.choose("Joint", JOINT)
+    live.choose_fault("effort", WEAK)
+    live.wait_for_limit("torque", HEALTHY)
+    live.press("Break")
+    live.wait_for_row(JOINT, "effort")
+    assert live.row(JOINT)[:4] == ["FR_calf", "effort", "8 N*m", "no"]
+    live.wait_for_limit("torque", WEAK)
+    live.wait_for_picture(lambda picture: red_pixels(picture) > 25)
+    live.set_severity(WEAKER)
+    live.wait_for_row(JOINT, "2 N*m")
+    live.wait_for_limit("torque", WEAKER)
+
+
+def break_the_sensor_and_see_the_attention(live):
+    live.choose_fault("dead", 0.0)
+    live.press("Break")
+    live.wait_for_row(JOINT, "dead")
+    assert live.row(JOINT)[3] == "yes"  # the paper's rule
+    live.choose_fault("effort", WEAKER)  # that of the fault that is on
+    live.page.get_by_role("tab", name="Attention").click()
+    live.page.wait_for_function("[...document.images].some(image => image.naturalWidth > 300)")
+    live.page.get_by_role("tab", name="Joint").click()
+
+
+def choose_severities_before_their_faults(live):
+    """For one kind after the other, whose sliders differ."""
+    for kind, first, severity, shown in (("bias", FIRST_BIAS, BIAS, "0.25 rad"), ("effort", WEAK, PASTED, "14 N*m")):
+        live.press("Heal all")
+        live.wait_for_row(JOINT, "healthy")
+        live.choose_fault(kind, first)
+        live.set_severity(severity)
+        live.press("Break")
+        live.wait_for_row(JOINT, kind)
+        assert shown in live.row(JOINT)[2]
+    live.wait_for_limit("torque", PASTED)
+
+
 def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_ends_it(tmp_path):
     try:
         find_chromium()
@@ -30,58 +69,23 @@ def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_e
     ledger = tmp_path / "ledger.jsonl"
     policy = write_fresh(tmp_path, model="transformer_small32")  # stands, having learnt nothing
     arguments = ("--checkpoint", str(policy), "--scenario", "8", "--ledger", str(ledger), "physics=ovphysx")
-    # a robot that sinks down is not set up again
+    # a robot that sinks down is not reset
     arguments += ("env.scene.terrain=flat", "env.terminations.trunk_contact=null")
     with viewer(tmp_path, *arguments) as running, browser_page() as live:
         live.open(running.url)
-        page = live.page
-        assert page.locator("#umc-faults tbody tr").count() == 12
+        assert live.page.locator("#umc-faults tbody tr").count() == 12
         assert live.row(JOINT) == ["FR_calf", "healthy", "", "", ""]
         live.close_notes()
-        healthy = live.wait_for_picture(lambda picture: dark_pixels(picture) > 250)
-        assert red_pixels(healthy) == 0
-
-        live.choose("Joint", JOINT)
-        live.choose_fault("effort", WEAK)
-        live.wait_for_limit("torque", HEALTHY)
-        live.press("Break")
-        live.wait_for_row(JOINT, "effort")
-        assert live.row(JOINT)[:4] == ["FR_calf", "effort", "8 N*m", "no"]
-        live.wait_for_limit("torque", WEAK)
-        live.wait_for_picture(lambda picture: red_pixels(picture) > 25)
-        live.set_severity(WEAKER)
-        live.wait_for_row(JOINT, "2 N*m")
-        live.wait_for_limit("torque", WEAKER)  # the joint carries the robot no longer
-
-        live.choose_fault("dead", 0.0)
-        live.press("Break")
-        live.wait_for_row(JOINT, "dead")
-        assert live.row(JOINT)[3] == "yes"  # the paper's rule
-        live.choose_fault("effort", WEAKER)  # that of the fault that is on
-        page.get_by_role("tab", name="Attention").click()
-        page.wait_for_function("[...document.images].some(image => image.naturalWidth > 300)")
-        page.get_by_role("tab", name="Joint").click()
-
+        assert red_pixels(live.wait_for_picture(lambda picture: dark_pixels(picture) > 250)) == 0
+        weaken_the_joint(live)
+        break_the_sensor_and_see_the_attention(live)
         live.press("Heal this joint")
         live.wait_for_row(JOINT, "healthy")
         live.wait_for_limit("torque", HEALTHY)
-
-        # a severity that is chosen before its fault, for one kind after the other
-        for kind, first, severity, shown in (
-            ("bias", FIRST_BIAS, BIAS, "0.25 rad"),
-            ("effort", WEAK, PASTED, "14 N*m"),
-        ):
-            live.choose_fault(kind, first)
-            live.set_severity(severity)
-            live.press("Break")
-            live.wait_for_row(JOINT, kind)
-            assert shown in live.row(JOINT)[2]
-        live.wait_for_limit("torque", PASTED)
+        choose_severities_before_their_faults(live)
         live.press("Reset Episode")
         live.wait_for_row(JOINT, "healthy")
-        assert page.get_by_text("The robot fell").count() == 0  # it did not
-        live.press("Heal all")
-        live.wait_for_row(JOINT, "healthy")
+        assert live.page.get_by_text("The robot fell").count() == 0  # it did not
         assert live.errors == []
         assert running.interrupt() == 130
         assert "stopped" in running.output()
@@ -90,11 +94,8 @@ def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_e
     episode = read_ledger(ledger).episodes[0, 0]
     made = [fault for fault in episode.faults if fault.scenario.name == MANUAL_FAULT]
     assert [(fault.joints, fault.severity) for fault in made] == [
-        ((JOINT,), {"effort": {JOINT: WEAK}}),
-        ((JOINT,), {"effort": {JOINT: WEAKER}}),
-        ((JOINT,), {"dead": {JOINT: 0.0}}),
-        ((JOINT,), {"bias": {JOINT: BIAS}}),
-        ((JOINT,), {"effort": {JOINT: PASTED}}),
+        ((JOINT,), {kind: {JOINT: severity}})
+        for kind, severity in (("effort", WEAK), ("effort", WEAKER), ("dead", 0.0), ("bias", BIAS), ("effort", PASTED))
     ]
     assert [fault.detected for fault in made] == [False, False, True, False, False]
     assert made[0].end == made[1].onset

@@ -31,11 +31,8 @@ KIND_WORDS = {
 VIEWS = ("side", "front")
 """Where the camera stands."""
 
-FILM_SUFFIXES = (".mp4", ".gif", ".png")
-"""Files that a film can be written to; the last is the storyboard."""
-
-OTHER_SUFFIXES = (".avi", ".jpeg", ".jpg", ".mkv", ".mov", ".webm", ".webp")
-"""Files that users may ask for and that cannot be written."""
+FILM_SUFFIXES, OTHER_SUFFIXES = (".mp4", ".gif", ".png"), (".avi", ".jpeg", ".jpg", ".mkv", ".mov", ".webm", ".webp")
+"""Files that a film can be written to, the last for the storyboard, and others that users may ask for."""
 
 
 @dataclass(frozen=True)

@@ -47,13 +47,10 @@ class View:
     target: NDArray[np.float64]
 
     def ground_points(self, depth: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Compute the world positions of all pixels.
+        """Compute the world positions [m] of all pixels, shape (height, width, 3); NaN where nothing was hit.
 
         Args:
             depth: Distance along the viewing direction [m]; 0 where nothing was hit. Shape is (height, width).
-
-        Returns:
-            Positions [m]; NaN where nothing was hit. Shape is (height, width, 3).
         """
         height, width = depth.shape
         forward = (self.target - self.eye) / np.linalg.norm(self.target - self.eye)
@@ -140,7 +137,7 @@ def _write_numbers(image: Frame, along: NDArray[np.float64], ground: NDArray[np.
 
 
 def crossings(along: NDArray[np.float64], ground: NDArray[np.bool_]) -> Sequence[tuple[int, int]]:
-    """Find where a row of pixels crosses the lines.
+    """Find the meters and columns at which a row of pixels crosses the lines.
 
     Args:
         along: Distance along the track at each pixel [m]. Shape is (width,).

@@ -48,7 +48,6 @@ class Moment:
     """What a caption says about a robot at one frame."""
 
     step: int
-    """Env step."""
     distance: float
     """Greatest distance so far from the start or, after the fault, from the place of the fault [m]."""
 
@@ -58,7 +57,6 @@ class Take:
     """One policy's part of a film."""
 
     name: str
-    """What the film calls it."""
     frames: list[Frame] = field(default_factory=list)
     """Pictures without captions."""
     moments: list[Moment] = field(default_factory=list)
@@ -83,7 +81,6 @@ class Heading:
     """What all panels have in common."""
 
     title: str
-    """Scenario in words."""
     steps: int
     """Length of the film [env steps]."""
     step_dt: float
@@ -117,10 +114,12 @@ def compose(takes: Sequence[Take], heading: Heading, index: int) -> Frame:
     return np.asarray(page.image)
 
 
-def storyboard(takes: Sequence[Take], heading: Heading, still_width: int = STORY_STILL_WIDTH) -> Frame:
+def storyboard(
+    takes: Sequence[Take], heading: Heading, still_width: int = STORY_STILL_WIDTH, stills: int = STORY_STILLS
+) -> Frame:
     """Create a page of stills, ``still_width`` [px] wide, from start to end: a row for each policy."""
     moments, (height, width) = takes[0].moments, takes[0].frames[0].shape[:2]
-    picks = story_picks([moment.step for moment in moments], heading.onset)
+    picks = story_picks([moment.step for moment in moments], heading.onset, stills)
     page = _Page(heading, len(picks), still_width, still_width * 4 / REFERENCE_WIDTH)
     row = page.line + round(height * still_width / width) + page.gap
     page.open(page.header + page.line + len(takes) * row)

@@ -45,14 +45,9 @@ def write_mp4(path: Path, frames: Iterable[Frame], fps: float) -> None:
 def write_gif(
     path: Path, frames: Callable[[], Iterable[Frame]], fps: float, width: int, max_bytes: int = MAX_GIF_BYTES
 ) -> tuple[int, int, float]:
-    """Write a GIF that repeats for ever, coarser until it fits.
+    """Write a GIF of a width [px] that repeats for ever, coarser until it has ``max_bytes`` at most.
 
-    Args:
-        path: File to write.
-        frames: Makes the frames; called once for each attempt.
-        fps: Frames per second.
-        width: Wanted width [px].
-        max_bytes: Size that leads to the next of :data:`GIF_QUALITIES` [byte].
+    ``frames`` is called for each of the :data:`GIF_QUALITIES` that is tried, the last of which is returned.
     """
     with atomic_path(path, sync=False) as part:
         for quality in GIF_QUALITIES:

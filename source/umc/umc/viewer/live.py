@@ -36,11 +36,8 @@ LIVE_STEPS = 30_000
 STANDING_TASK = "UMC-A1-Stage1"
 """Task without ``--checkpoint`` and ``--task``."""
 
-REFRESH = 5
-"""Env steps between two updates of table, plots and attention map: ten updates a second."""
-
-MAX_LAG = 0.5
-"""Lag behind real time that is still caught up [s]."""
+REFRESH, MAX_LAG = 5, 0.5
+"""Env steps between two updates of the controls, ten a second, and lag behind real time that is still caught up [s]."""
 
 
 def is_live(options: argparse.Namespace) -> bool:
@@ -183,7 +180,7 @@ def _fallen(env: ManagerBasedRLEnv) -> torch.Tensor:
 
 
 def title(session: Session) -> str:
-    """Return the robot and policy in a few words."""
+    """Describe the robot and policy in a few words."""
     if not session.checkpoints:
         return f"{session.task}, no policy: the robot holds its default pose"
     info = session.info

@@ -25,11 +25,8 @@ CHARTS = (("position [rad]", "lower", "upper"), ("speed [rad/s]", "velocity", No
 CURVE, LIMIT = "#1f4e9c", "#d22018"
 """Colors of the signal and of its limits."""
 
-NOW_ID = "umc-now"
-"""Id of the table of newest numbers in the page."""
-
-HEIGHT = 130
-"""Height of a chart [px]."""
+NOW_ID, HEIGHT = "umc-now", 130
+"""Id of the table of newest numbers in the page, and height of a chart [px]."""
 
 
 class History:
