@@ -25,8 +25,9 @@ DEAD_JOINT = 1
 """FL thigh: the dead sensor of the picture."""
 
 
-def box(axes: Axes, x: float, y: float, width: float, height: float, text: str, face: str, ink: str = INK) -> None:
-    """Draw a rounded box with a text in its middle."""
+def box(axes: Axes, place: tuple[float, float, float, float], text: str, face: str, ink: str = INK) -> None:
+    """Draw a rounded box with a text in its middle; the place is left, bottom, width and height."""
+    x, y, width, height = place
     shape = FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0,rounding_size=0.12", fc=face, ec=ink, lw=0.9)
     axes.add_patch(shape)
     axes.text(x + width / 2, y + height / 2, text, ha="center", va="center", color=ink, fontsize=8.5)
@@ -55,24 +56,24 @@ def draw_network(axes: Axes) -> None:
         color = DEAD if dead else CONTEXT if context else LIVING
         reads = "0, 0, 0  (sensor dead)" if dead else "position, velocity, last action"
         text = "12 base columns, fault flag (3)" if context else f"{name}: {reads}"
-        box(axes, 0.0, y, 3.8, 0.62, text, FADED if dead else "white", color)
+        box(axes, (0.0, y, 3.8, 0.62), text, FADED if dead else "white", color)
         arrow(axes, 3.85, 4.65, y + 0.31, color)
-        box(axes, 4.7, y, 1.5, 0.62, f"{15 if context else 3} → 120", PLAIN)
+        box(axes, (4.7, y, 1.5, 0.62), f"{15 if context else 3} → 120", PLAIN)
         arrow(axes, 6.25, 7.4, y + 0.31, color)
-        box(axes, 7.45, y, 1.4, 0.62, "120", FADED if dead else "white", color)
+        box(axes, (7.45, y, 1.4, 0.62), "120", FADED if dead else "white", color)
         arrow(axes, 8.9, 9.75, y + 0.31, color)
         if not context:
             arrow(axes, 15.45, 15.95, y + 0.31, color)
-            box(axes, 16.0, y, 1.5, 0.62, "120 → 1", PLAIN)
+            box(axes, (16.0, y, 1.5, 0.62), "120 → 1", PLAIN)
             arrow(axes, 17.55, 18.55, y + 0.31, color)
-            box(axes, 18.6, y, 0.9, 0.62, "target", "white", color)
+            box(axes, (18.6, y, 0.9, 0.62), "target", "white", color)
     axes.add_patch(
         FancyBboxPatch((9.8, 0.2), 5.6, 6.8, boxstyle="round,pad=0,rounding_size=0.2", fc=PLAIN, ec=INK, lw=0.9)
     )
     steps = ("self-attention, 2 heads\nkeys of dead joints are closed", "add, LayerNorm")
     steps += ("Linear 120 → 128, ReLU, Linear 128 → 120", "add, LayerNorm")
     for y, height, text in zip((5.2, 4.25, 2.9, 1.95), (1.25, 0.6, 0.95, 0.6), steps, strict=True):
-        box(axes, 10.15, y, 4.9, height, text, "white")
+        box(axes, (10.15, y, 4.9, height), text, "white")
     axes.text(12.6, 1.1, "a dead joint still asks and still acts;\nthe context token is never closed", ha="center",
               va="center", fontsize=8.5, style="italic", color=INK)  # fmt: skip
 

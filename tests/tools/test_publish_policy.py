@@ -208,8 +208,8 @@ def test_an_agent_that_is_not_as_registered_is_not_published(tmp_path, out, caps
     ids=["sensors", "mask", "flag"],
 )
 def test_policies_are_compared_by_all_that_they_read(read):
-    def deaf(groups):
+    def constant(groups):
         return torch.zeros(len(groups["policy"]), 12)
 
-    assert largest_difference(deaf, read, WIDTHS["a1"]) >= 1.0
-    assert torch.tensor(largest_difference(deaf, lambda groups: read(groups) * torch.nan, WIDTHS["a1"])).isnan()
+    assert largest_difference(constant, read, WIDTHS["a1"]) >= 1.0
+    assert torch.tensor(largest_difference(constant, lambda groups: read(groups) * torch.nan, WIDTHS["a1"])).isnan()

@@ -79,7 +79,7 @@ def viewer(folder: Path, *arguments: str) -> Iterator[Viewer]:
             stderr=subprocess.STDOUT,
             cwd=folder,
             start_new_session=True,
-            # a job in the background of a shell is deaf to Ctrl-C, and so are its children
+            # a job in the background of a shell ignores Ctrl-C, and so are its children
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
     try:

@@ -7,7 +7,7 @@ from fresh_policy import write_fresh
 from live_page import browser_page, dark_pixels, find_chromium, red_pixels, viewer
 from umc.faults import MANUAL_FAULT, read_ledger
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]  # a browser on a busy machine is slow
 
 JOINT = "FR_calf_joint"
 """Its link faces the camera."""

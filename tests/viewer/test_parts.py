@@ -31,13 +31,13 @@ def test_the_table_shows_faults_in_the_colors_of_the_links():
         JointRow(JOINTS[2], ("bias",), (0.1,), "0.1 rad", False, 0.02, "FR_hip"),
     ]
     html = table(rows, selected=JOINTS[2])
-    healthy, broken, misheard = html.split("<tr data-joint=")[1:]
+    healthy, broken, misread = html.split("<tr data-joint=")[1:]
     assert css(FAULT_COLOR) in broken
-    assert css(SENSOR_COLOR) in misheard
+    assert css(SENSOR_COLOR) in misread
     assert "color:inherit" in healthy
     assert "<td>rom, dead</td><td>0.3, &lt;b&gt;</td><td>yes</td><td>1.50 s</td>" in broken  # no HTML of others
     assert "<td>healthy</td>" in healthy
-    assert ["font-weight:bold" in row for row in (healthy, broken, misheard)] == [False, False, True]
+    assert ["font-weight:bold" in row for row in (healthy, broken, misread)] == [False, False, True]
 
 
 def test_a_history_keeps_the_last_seconds_of_all_joints():
