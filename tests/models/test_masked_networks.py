@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from umc.models import BodyTransformer, JointLayout, MaskedMlp, MaskedTransformer
+from umc.models import BodyTransformer, JointColumns, JointLayout, MaskedMlp, MaskedTransformer
 from umc.models.blocks import EncoderBlock
 from umc.utils.errors import UmcError
 
@@ -103,7 +103,7 @@ def test_columns_follow_the_layout_and_not_a_fixed_order(network_class):
     joint_major = JointLayout(LAYOUT.joint_names, D, tuple((3 * j, 3 * j + 1, 3 * j + 2) for j in range(J)))
     twin = build(network_class, joint_major)
     obs, mask, flag = batch()
-    base, joints = LAYOUT.split(obs)
+    base, joints = JointColumns(LAYOUT).split(obs)
     reordered = torch.cat([joints.flatten(1), base], dim=1)
     if network_class is MaskedMlp:  # its first layer knows columns, so its inputs are reordered with them
         order = [column for columns in LAYOUT.joint_columns for column in columns] + list(LAYOUT.base_columns)

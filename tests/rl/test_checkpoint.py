@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checkpoints are whole or absent, run no code, and belong to one robot and model."""
+"""Checkpoints are complete or absent, run no code, and belong to one robot and model."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_newest_is_the_last_of_the_run_that_saved_last(tmp_path):
 
     assert newest_checkpoint(tmp_path / "absent") is None
     put("2026-01-01_10-00-00/model_9.pt", 3)
-    wanted = put("2026-01-01_10-00-00/model_10.pt", 40)  # resumed after the other run began
+    wanted = put("2026-01-01_10-00-00/model_10.pt", 40)  # resumed after the other run started
     put("2026-01-02_10-00-00/model_500.pt", 20)
     put("2026-01-03_10-00-00/.model_1.pt.5.tmp", 50)  # killed before its first save
     (tmp_path / "notes.txt").touch()

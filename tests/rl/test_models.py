@@ -182,7 +182,7 @@ def test_dead_joints_read_exactly_the_mask_value_after_normalisation(model, mask
     first_layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     actor(obs)
     dead = obs["joint_mask"].bool()
-    joints = actor.layout.split(seen[0][:, :D])[1] if model == "mlp" else seen[0]
+    joints = actor.core.columns.split(seen[0][:, :D])[1] if model == "mlp" else seen[0]
     assert (joints[dead] == mask_value).all()
     assert (joints[~dead] != mask_value).all()
     if model != "mlp":  # the attention that is shown is that of the same normalised tokens

@@ -105,7 +105,7 @@ def test_what_is_not_there_is_one_line_that_lists_what_is(package, text, who, wo
 
 
 def test_an_agent_that_is_only_half_trained_comes_last(package):
-    """The transformer is the first agent: with its Stage 1 alone it does not take the place of a whole policy."""
+    """The transformer is the first agent: its Stage 1 alone does not replace a fully trained policy."""
     models = json.loads((package / MODELS).read_text())
     shutil.copy(package / "a1_mlp_stage1.pt", package / "a1_transformer_stage1.pt")
     models["models"]["a1_transformer_stage1"] = {**models["models"]["a1_mlp_stage1"], "agent": "transformer"}

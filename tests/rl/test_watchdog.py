@@ -32,10 +32,10 @@ def run(body, **options):
 
 
 def test_a_hanging_engine_ends_the_training_and_is_named():
-    child = run("print('begun')\nwatch.heartbeat(0.01)\nengine(300)")
+    child = run("print('started')\nwatch.heartbeat(0.01)\nengine(300)")
     out, err = child.communicate(timeout=120)
     assert child.returncode == STALLED
-    assert out == "begun\n"  # what was printed before is not lost
+    assert out == "started\n"  # what was printed before is not lost
     assert "the simulation hangs" in err
     assert "--resume" in err
     assert "in engine" in err  # where it hangs
@@ -54,10 +54,10 @@ def test_slow_iterations_have_more_time():
 
 
 def test_a_process_that_was_stopped_has_not_hung():
-    body = "watch.heartbeat(0.01)\nprint('begun', flush=True)\nsys.stdin.readline()\nengine(0.5)"
+    body = "watch.heartbeat(0.01)\nprint('started', flush=True)\nsys.stdin.readline()\nengine(0.5)"
     child = run(body, stdin=subprocess.PIPE)
     assert child.stdout is not None
-    assert child.stdout.readline() == "begun\n"
+    assert child.stdout.readline() == "started\n"
     child.send_signal(signal.SIGSTOP)
     time.sleep(2 * LIMIT_S)
     child.send_signal(signal.SIGCONT)

@@ -181,7 +181,7 @@ def test_the_env_of_a_resumed_run_goes_on_in_its_curriculum(monkeypatch):
     resumed = built(planned(*command("mlp_curriculum"), "--resume"), monkeypatch)
     fresh = built(planned(*command("mlp_one_stage")), monkeypatch)
     assert (resumed["steps"], fresh["steps"]) == (6 * 24, 0)
-    # faults that were drawn before the number of the episode was known have been met already
+    # faults drawn before the number of the episode was known have been encountered already
     assert (resumed.get("drawn_again"), fresh.get("drawn_again")) == (slice(None), None)
 
 

@@ -56,9 +56,6 @@ class MaskedCore(nn.Module):
             obs: Observations (B, D).
             joint_mask: (B, J) bool or float, True or 1 = masked; needed when masked, else unused.
             fault_flag: (B, 3), -1 or +1; needed when flagged, else unused.
-
-        Raises:
-            UmcError: When an input is missing or has another shape.
         """
         raise NotImplementedError
 

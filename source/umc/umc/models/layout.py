@@ -22,23 +22,17 @@ FAULT_FLAG_WIDTH = 3
 
 @dataclass(frozen=True)
 class JointLayout:
-    """The columns of a flat observation: three for each joint, the rest belong to the base.
-
-    Args:
-        joint_names: J joint names in the order of observations, actions and masks.
-        obs_dim: Width D of the flat observation.
-        joint_columns: For each joint its columns of (position, velocity, last action).
-        neighbours: For each joint, and last for the base, who is next to it in the robot's kinematic tree: indices of
-            joints, J is the base (umc.robots.graph.joint_neighbours reads them). Empty where nobody asks for them.
-
-    Raises:
-        UmcError: When names or columns repeat, a column is outside the observation, or neighbours are no graph.
-    """
+    """The columns of a flat observation: three for each joint, the rest belong to the base."""
 
     joint_names: tuple[str, ...]
+    """J joint names in the order of observations, actions and masks."""
     obs_dim: int
+    """Width D of the flat observation."""
     joint_columns: tuple[tuple[int, ...], ...]
+    """For each joint its columns of (position, velocity, last action)."""
     neighbours: tuple[tuple[int, ...], ...] = ()
+    """For each joint, and last for the base, who is next to it in the robot's kinematic tree: indices of joints, J is
+    the base (umc.robots.graph.joint_neighbours reads them). Empty unless needed."""
 
     def __post_init__(self) -> None:
         if not self.joint_names:
@@ -85,9 +79,7 @@ class JointLayout:
     ) -> JointLayout:
         """Make the layout of Isaac Lab's concatenated terms: all positions, all velocities, all last actions.
 
-        Columns outside [joint_start, joint_start + 3 J) belong to the base. Arguments as of the class; joint_start is
-        the
-        column of the first joint's position.
+        Columns outside [joint_start, joint_start + 3 J) belong to the base.
         """
         count = len(joint_names)
         columns = tuple(
@@ -111,12 +103,6 @@ class JointLayout:
     def base_dim(self) -> int:
         """Number of base columns."""
         return self.obs_dim - len(JOINT_FEATURES) * self.num_joints
-
-    def split(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Split observations (B, D) into base (B, D - 3 J) and joints (B, J, 3)."""
-        if obs.dim() != 2 or obs.shape[1] != self.obs_dim:
-            raise UmcError(f"observation has shape {tuple(obs.shape)}, the layout needs (B, {self.obs_dim})")
-        return JointColumns(self).to(obs.device).split(obs)
 
 
 class JointColumns(nn.Module):
@@ -149,10 +135,7 @@ class JointColumns(nn.Module):
         return dead_tokens.index_select(1, self.owner)
 
     def fill_dead(self, obs: Tensor, dead_tokens: Tensor, value: float) -> Tensor:
-        """Replace all that masked joints report in observations (B, D) by a value; NaN and inf do not survive.
-
-        dead_tokens is (B, J + 1) bool, as from dead_tokens.
-        """
+        """Replace all that dead tokens (B, J + 1) report in observations (B, D) by a value, NaN and inf too."""
         # A select and not a product: nan * 0 is nan.
         return obs.masked_fill(self.dead_columns(dead_tokens), value)
 

@@ -116,11 +116,9 @@ class MaskedTransformer(MaskedCore):
         return torch.cat(parts)
 
     def attention(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
-        """Return who reads whom, in a computation of its own; arguments as of forward.
+        """Return the attention weights (blocks, B, heads, J + 1, J + 1), in a computation of its own.
 
-        Returns:
-            Shares (blocks, B, heads, J + 1, J + 1): rows are the tokens that read, columns those that are read; a row
-            adds up to 1. The joints come in their order, the context token last.
+        Rows are the tokens that read, columns those that are read; a row adds up to 1. The context token comes last.
         """
         self._check(obs, joint_mask, fault_flag)
         tokens, bias = self._tokens(obs, joint_mask, fault_flag)

@@ -63,11 +63,7 @@ class CheckpointInfo:
 
 
 def read_checkpoint(path: Path | str, device: str = "cpu") -> dict[str, Any]:
-    """Load rsl_rl's dictionary onto a device without running code from the file.
-
-    Raises:
-        UmcError: If the file is missing, damaged or no checkpoint.
-    """
+    """Load rsl_rl's dictionary onto a device without running code from the file."""
     import torch  # takes seconds; callers that only look for files must not pay for it
 
     path = Path(path)
@@ -85,11 +81,7 @@ def read_checkpoint(path: Path | str, device: str = "cpu") -> dict[str, Any]:
 
 
 def checkpoint_info(data: Mapping[str, Any], path: Path | str) -> CheckpointInfo:
-    """Return what a loaded checkpoint says about itself; ``path`` is for the error.
-
-    Raises:
-        UmcError: If the file does not say which robot and model it belongs to.
-    """
+    """Return what a loaded checkpoint says about itself; ``path`` is for the error."""
     umc = (data.get("infos") or {}).get("umc")
     fields = dataclasses.fields(CheckpointInfo)
     needed = [field.name for field in fields if field.default is field.default_factory is dataclasses.MISSING]
@@ -161,9 +153,6 @@ def trained_overrides(checkpoint: Path, info: CheckpointInfo) -> list[str]:
     """Return the ``env.`` overrides of the checkpoint's run, which evaluation and export have to repeat.
 
     A file of UMC 0.1 does not hold them; its run folder's record does. The list is empty where neither does.
-
-    Raises:
-        UmcError: If the run folder's record cannot be read.
     """
     if info.env_overrides is not None:
         return list(info.env_overrides)
@@ -180,11 +169,7 @@ def trained_engine(checkpoint: Path, info: CheckpointInfo) -> str:
 
 
 def trained_terrain(checkpoint: Path, info: CheckpointInfo) -> str:
-    """Return the ground a checkpoint was trained on, as :func:`umc.terrains.ground_name` does; empty if unknown.
-
-    Raises:
-        UmcError: If the run folder's record cannot be read.
-    """
+    """Return the ground a checkpoint was trained on, as :func:`umc.terrains.ground_name` does; empty if unknown."""
     if info.terrain:
         return info.terrain
     chosen = [token for token in trained_overrides(checkpoint, info) if token.split("=", 1)[0] == TERRAIN_KEY]

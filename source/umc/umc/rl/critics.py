@@ -46,9 +46,6 @@ def widen_critic(given: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.T
     Args:
         given: Weights and observation statistics by name.
         wanted: Those of the wider critic, for their shapes.
-
-    Raises:
-        UmcError: If the two differ in more than columns at the end.
     """
     import torch
 

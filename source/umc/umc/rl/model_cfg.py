@@ -22,7 +22,7 @@ class UmcModelCfg(RslRlMLPModelCfg):
     follow each other from there."""
 
     mask_value: float = 0.0
-    """What masked joints read. Defaults to 0.0, the paper's."""
+    """What masked joints read; the paper's is 0."""
 
     mask_group: str = "joint_mask"
     """Observation group with the joint mask; a model whose set has no such group masks nothing."""
@@ -33,53 +33,33 @@ class UmcModelCfg(RslRlMLPModelCfg):
 
 @configclass
 class UmcMlpModelCfg(UmcModelCfg):
-    """The masked MLP (umc.models.MaskedMlp)."""
+    """The masked MLP; fields as of :class:`umc.models.MlpCfg`."""
 
     class_name: str = "umc.rl.models:MaskedMlpModel"
-
     hidden_dims: list[int] = list(MlpCfg.hidden_dims)
-    """Hidden widths. Defaults to the paper's."""
-
     activation: str = MlpCfg.activation
-    """Activation after each hidden layer."""
 
 
 @configclass
 class UmcTransformerModelCfg(UmcModelCfg):
-    """The masked transformer (umc.models.MaskedTransformer); its defaults are the paper's."""
+    """The masked transformer; fields as of :class:`umc.models.TransformerCfg`."""
 
     class_name: str = "umc.rl.models:MaskedTransformerModel"
-
     hidden_dims: list[int] = []
     """Stays empty: a transformer has none."""
-
     activation: str = TransformerCfg.activation
-    """Activation of the feed-forward networks."""
-
     embed_dim: int = TransformerCfg.embed_dim
-    """Width of a token."""
-
     num_heads: int = TransformerCfg.num_heads
-    """Attention heads, a divisor of embed_dim."""
-
     feedforward_dim: int = TransformerCfg.feedforward_dim
-    """Hidden width of the feed-forward networks."""
-
     num_layers: int = TransformerCfg.num_layers
-    """Encoder blocks."""
-
     attention: str = TransformerCfg.attention
-    """Who reads whom: "full" (every living token), "body" (neighbours in the joint graph and the context token) or
-    "body_mix" (the two in turns, "body" first)."""
-
     neighbours: list[list[int]] = []
-    """The joint graph, as umc.robots.graph.joint_neighbours reads it off the robot; needed unless attention is
-    "full"."""
+    """The joint graph (:func:`umc.robots.graph.joint_neighbours`); needed unless attention is "full"."""
 
 
 @configclass
 class UmcBodyTransformerModelCfg(UmcTransformerModelCfg):
-    """The baseline (umc.models.BodyTransformer); its defaults are the public A1 configuration's.
+    """The baseline; fields as of :class:`umc.models.BodyTransformerCfg`.
 
     It reads neither mask nor flag, whether obs_groups holds them or not; mask_value must stay 0.
     """
@@ -87,9 +67,5 @@ class UmcBodyTransformerModelCfg(UmcTransformerModelCfg):
     class_name: str = "umc.rl.models:BodyTransformerModel"
     embed_dim: int = BodyTransformerCfg.embed_dim
     num_layers: int = BodyTransformerCfg.num_layers
-
     attention: str = BodyTransformerCfg.attention
-    """Who reads whom: "body" (neighbours in the joint graph) or "body_mix" (every other block reads all tokens)."""
-
     output_activation: str | None = BodyTransformerCfg.output_activation
-    """Activation over the mean action; None for none. A critic has none."""

@@ -60,15 +60,8 @@ class MaskedModel(MLPModel):
     of the set are the observation, in their order. A set without these groups (the critic's) makes a network
     without mask and flag.
 
-    Args:
-        obs: Observations of the env.
-        obs_groups: Observation groups of each set.
-        obs_set: The model's set, "actor" or "critic".
-        output_dim: Number of actions, or 1 for a value.
-        **options: Fields of ModelOptions and of the network's cfg class.
-
-    Raises:
-        UmcError: When the config does not fit the env.
+    ``obs_set`` is "actor" or "critic", ``output_dim`` the number of actions, or 1 for a value; options are the fields
+    of ModelOptions and of the network's cfg class.
     """
 
     core_class: type[MaskedCore]
@@ -137,15 +130,8 @@ class MaskedModel(MLPModel):
         hidden_state: HiddenState = None,
         stochastic_output: bool = False,
     ) -> Tensor:
-        """Compute sampled or mean actions (B, J), or values (B, 1).
-
-        Args:
-            obs: Observation groups, each (B, width).
-            masks: rsl_rl's padding masks of recurrent training (not joint masks); must be None.
-            hidden_state: Unused, the networks are not recurrent.
-            stochastic_output: Whether to sample from the action distribution.
-        """
-        if masks is not None:
+        """Compute sampled or mean actions (B, J), or values (B, 1), from observation groups (B, width)."""
+        if masks is not None:  # rsl_rl's padding masks of recurrent training
             raise UmcError("UMC models do not train beside a recurrent model: use one of them for actor and critic")
         output = self._core_output(*self._inputs(obs))
         if self.distribution is None:
@@ -156,21 +142,12 @@ class MaskedModel(MLPModel):
         return self.distribution.deterministic_output(output)
 
     def deterministic(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
-        """Compute the mean actions (B, J) or values (B, 1) from plain tensors.
-
-        Args:
-            obs: Observations (B, D), not normalised.
-            joint_mask: (B, J) bool or float, True or 1 = masked; needed where the model has the group.
-            fault_flag: (B, 3), -1 or +1; needed where the model has the group.
-        """
+        """Compute the mean actions (B, J) or values (B, 1) from plain tensors, as MaskedCore.forward takes them."""
         output = self._core_output(obs, joint_mask, fault_flag)
         return output if self.distribution is None else self.distribution.deterministic_output(output)
 
     def attention(self, obs: TensorDict) -> Tensor | None:
-        """Return who reads whom, in a pass of its own: shares (blocks, B, heads, J + 1, J + 1).
-
-        See MaskedTransformer.attention; None for a network without attention.
-        """
+        """Return MaskedTransformer.attention of observation groups; None for a network without attention."""
         if not isinstance(self.core, MaskedTransformer):
             return None
         sensors, joint_mask, fault_flag = self._inputs(obs)

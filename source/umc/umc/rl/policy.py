@@ -66,9 +66,6 @@ def stored_agent(checkpoint: Path, info: CheckpointInfo) -> dict[str, Any]:
     """Return the agent cfg that a checkpoint was trained with, as a dictionary.
 
     The run keeps it in :data:`AGENT_FILE`; the registered cfg replaces it where that file is missing.
-
-    Raises:
-        UmcError: If the stored cfg cannot be read, or the task or agent is not registered.
     """
     path = checkpoint.parent / AGENT_FILE
     if path.is_file():
@@ -83,11 +80,7 @@ def stored_agent(checkpoint: Path, info: CheckpointInfo) -> dict[str, Any]:
 
 
 def registered_agent(task: str, agent: str) -> dict[str, Any]:
-    """Return an agent cfg as it is registered with a task (gym id), as a dictionary.
-
-    Raises:
-        UmcError: If there is no such task or agent.
-    """
+    """Return an agent cfg as it is registered with a task (gym id), as a dictionary."""
     from isaaclab.utils import to_dict
     from isaaclab_tasks.utils import load_cfg_from_registry
 
@@ -100,11 +93,7 @@ def registered_agent(task: str, agent: str) -> dict[str, Any]:
 def build_model(
     agent: Mapping[str, Any], widths: Mapping[str, int], outputs: int, obs_set: str = ACTOR_SET
 ) -> MaskedModel:
-    """Make an actor or a critic with fresh weights.
-
-    Raises:
-        UmcError: If the cfg names no masked model, or does not fit the observations.
-    """
+    """Make an actor or a critic with fresh weights."""
     cfg = {name: value for name, value in agent[obs_set].items() if name not in LEGACY_FIELDS}
     groups: list[str] = agent["obs_groups"][obs_set]
     missing = [group for group in groups if group not in widths]
@@ -124,11 +113,7 @@ def load_policy(
     robot: str | None = None,
     joint_names: Sequence[str] | None = None,
 ) -> LoadedPolicy:
-    """Make a policy, in evaluation mode, from a checkpoint.
-
-    Raises:
-        UmcError: If the file is no checkpoint, or belongs to another robot, task or model.
-    """
+    """Make a policy, in evaluation mode, from a checkpoint."""
     path = Path(checkpoint)
     data = read_checkpoint(path, device)
     info = checkpoint_info(data, path)

@@ -13,7 +13,6 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 import torch
-from rsl_rl.env import VecEnv
 from rsl_rl.runners import OnPolicyRunner
 
 from umc.rl.checkpoint import (
@@ -87,27 +86,41 @@ class _StopSignals:
 class TrainingRun:
     """Checkpoints, progress, resuming and signals, for every RL library.
 
-    A library's runner is a subclass that sets the attributes, then calls :meth:`_set_up_run`, and learns in
-    :meth:`_learn`, where it logs every iteration.
-
-    Attributes:
-        env: Environment, wrapped for the library.
-        cfg: Agent cfg as a dictionary.
-        device: Device of the learning.
-        alg: The library's algorithm, with rsl_rl's ``save`` and ``load``.
-        gpu_world_size: Processes that learn together.
-        current_learning_iteration: Iteration that runs, or the next one where none runs.
+    A library's runner is a subclass that makes its algorithm in :meth:`_make_algorithm`, and learns in :meth:`_learn`,
+    where it logs every iteration.
     """
 
-    env: Any
-    cfg: dict[str, Any]
-    device: str
     alg: Any
-    gpu_world_size: int
-    current_learning_iteration: int
+    """The library's algorithm, with rsl_rl's ``save`` and ``load``."""
+    current_learning_iteration: int = 0
+    """Iteration that runs, or the next one where none runs."""
+    is_distributed: bool = False
+    gpu_world_size: int = 1
+    gpu_global_rank: int = 0
 
-    def _set_up_run(self, info: CheckpointInfo | None, save_every_s: float, **logger: Any) -> None:
-        """Make the logger, with the library's own arguments, and the state of a run; the rest as in the subclasses."""
+    def __init__(
+        self,
+        env: Any,
+        train_cfg: dict[str, Any],
+        log_dir: str | None = None,
+        device: str = "cpu",
+        info: CheckpointInfo | None = None,
+        save_every_s: float = SAVE_EVERY_S,
+    ) -> None:
+        """Make algorithm and logger.
+
+        Args:
+            env: Environment, wrapped for the library.
+            train_cfg: Agent cfg as a dictionary.
+            log_dir: Run folder; None writes nothing.
+            device: Device of the learning.
+            info: What checkpoints say about themselves; needed to save any.
+            save_every_s: Longest time between two checkpoints [s].
+        """
+        self.env = env
+        self.cfg = train_cfg
+        self.device = device
+        self._make_algorithm(log_dir)
         self.info = info
         self.save_every_s = save_every_s
         self.ranks = ranks_from_env()
@@ -116,9 +129,11 @@ class TrainingRun:
             cfg=self.cfg,
             env_cfg=self.env.cfg,
             num_envs=self.env.num_envs,
-            gpu_world_size=self.gpu_world_size,
+            log_dir=log_dir,
             device=self.device,
-            **logger,
+            is_distributed=self.is_distributed,
+            gpu_world_size=self.gpu_world_size,
+            gpu_global_rank=self.gpu_global_rank,
         )
         self.env_counters: dict[str, torch.Tensor] = {}
         """Counters of the environment, one entry per env, that checkpoints store and a resumed run restores."""
@@ -130,12 +145,16 @@ class TrainingRun:
         self._last_save = time.monotonic()
         self._timed_save: Path | None = None
 
+    def _make_algorithm(self, log_dir: str | None) -> None:
+        """Set ``alg`` from env, cfg and device."""
+        raise NotImplementedError
+
     def _learn(self, iterations: int, init_at_random_ep_len: bool) -> None:
         """Learn for a number of iterations, log each, save at the interval and at the end."""
         raise NotImplementedError
 
     def train(self, max_iterations: int, init_at_random_ep_len: bool = False) -> Path:
-        """Train until the whole run has ``max_iterations`` behind it; return the checkpoint."""
+        """Train until the run has ``max_iterations`` behind it; return the checkpoint."""
         done = self.current_learning_iteration
         require_iterations_left(done, max_iterations)
         self._total = max_iterations
@@ -295,47 +314,23 @@ class TrainingRun:
 class UmcRunner(TrainingRun, OnPolicyRunner):
     """rsl_rl's on-policy runner for every UMC policy."""
 
-    def __init__(
-        self,
-        env: VecEnv,
-        train_cfg: dict[str, Any],
-        log_dir: str | None = None,
-        device: str = "cpu",
-        info: CheckpointInfo | None = None,
-        save_every_s: float = SAVE_EVERY_S,
-    ) -> None:
-        """Build algorithm and logger.
-
-        Args:
-            env: Environment, wrapped for rsl_rl.
-            train_cfg: Agent cfg as a dictionary.
-            log_dir: Run folder; None writes nothing.
-            device: Device of the learning.
-            info: What checkpoints say about themselves; needed to save any.
-            save_every_s: Longest time between two checkpoints [s].
-        """
+    def _make_algorithm(self, log_dir: str | None) -> None:
         symmetry: dict[str, Any] = {}
-        if train_cfg.get("mirror"):
-            if train_cfg["mirror_loss"] < 0.0:
-                raise UmcError(f"agent.mirror_loss is {train_cfg['mirror_loss']}; it has to be 0 or more")
-            mirror_of(env)  # raises now what has no mirror image
+        if self.cfg.get("mirror"):
+            weight = self.cfg["mirror_loss"]
+            if weight < 0.0:
+                raise UmcError(f"agent.mirror_loss is {weight}; it has to be 0 or more")
+            mirror_of(self.env)  # raises now what has no mirror image
             symmetry = {
                 "data_augmentation_func": add_mirrored,
                 "use_data_augmentation": True,
-                "use_mirror_loss": train_cfg["mirror_loss"] > 0.0,
-                "mirror_loss_coeff": train_cfg["mirror_loss"],
+                "use_mirror_loss": weight > 0.0,
+                "mirror_loss_coeff": weight,
             }
-            train_cfg["algorithm"]["symmetry_cfg"] = dict(symmetry)
-        OnPolicyRunner.__init__(self, env, train_cfg, log_dir=log_dir, device=device)
+            self.cfg["algorithm"]["symmetry_cfg"] = dict(symmetry)
+        OnPolicyRunner.__init__(self, self.env, self.cfg, log_dir=log_dir, device=self.device)
         if symmetry:
-            self.alg.symmetry = OnePassSymmetry(env, **symmetry)
-        self._set_up_run(
-            info,
-            save_every_s,
-            log_dir=log_dir,
-            is_distributed=self.is_distributed,
-            gpu_global_rank=self.gpu_global_rank,
-        )
+            self.alg.symmetry = OnePassSymmetry(self.env, **symmetry)
 
     def _configure_multi_gpu(self) -> None:
         configure_rsl_rl(self)

@@ -65,9 +65,6 @@ class Mirror:
     Args:
         groups: Observation groups: names and widths of their terms, in order.
         joint_names: J joints in the order of observations and actions.
-
-    Raises:
-        UmcError: If a term has no known mirror image, or a joint no partner.
     """
 
     def __init__(self, groups: dict[str, list[tuple[str, int]]], joint_names: list[str]) -> None:
@@ -137,11 +134,7 @@ _MIRRORS: weakref.WeakKeyDictionary[Any, Mirror] = weakref.WeakKeyDictionary()
 
 
 def mirror_of(env: Any) -> Mirror:
-    """Return the mirror of a manager-based environment, wrapped or not; it is made once.
-
-    Raises:
-        UmcError: If an observation or a joint has no mirror image.
-    """
+    """Return the mirror of a manager-based environment, wrapped or not; it is made once."""
     bare = env.unwrapped
     if bare not in _MIRRORS:
         manager = bare.observation_manager

@@ -60,10 +60,6 @@ def load_stage1_weights(runner: TrainingRun, path: Path, robot: str, model: str)
     Actor and critic take the weights bit by bit. The agent's ``stage1_transfer``
     (:class:`umc.tasks.ppo.Stage1TransferCfg`) says what else is reset: by default the optimizer with its learning rate,
     the action noise (to the actor's ``init_std``), and the weights of the fault flag.
-
-    Raises:
-        UmcError: If the checkpoint belongs to another robot or model, its weights or joints do not fit, or it lacks a
-            part that is not reset.
     """
     data = read_checkpoint(path)
     info = checkpoint_info(data, path)
@@ -100,11 +96,7 @@ def load_stage1_weights(runner: TrainingRun, path: Path, robot: str, model: str)
 
 
 def fold_flag_into_bias(data: Mapping[str, Any], path: Path | str) -> dict[str, Any]:
-    """Turn a Stage 1 checkpoint into the baseline's: without mask and flag, same outputs on healthy robots.
-
-    Raises:
-        UmcError: If it is not of Stage 1, or its network has no baseline.
-    """
+    """Turn a Stage 1 checkpoint into the baseline's: without mask and flag, same outputs on healthy robots."""
     info = checkpoint_info(data, path)
     name = BASELINE_PREFIX + info.model
     if info.stage != 1:

@@ -152,7 +152,7 @@ class QuadrupedRewardsCfg:
         },
     )
     # The next two are off unless a run asks for them, as the CPU recipes of Stage 2 do (docs/learning.md): with narrow
-    # tracking a lame robot gains next to nothing by creeping and stands still, and policies walked in circles.
+    # tracking a robot with a dead leg gains little by creeping and stands still, and policies walked in circles.
     yaw_drift = RewTerm(func=mdp.yaw_drift, weight=0.0, params={"command_name": "base_velocity", "time_constant": 0.5})
     progress = RewTerm(func=mdp.commanded_progress, weight=0.0, params={"command_name": "base_velocity"})
     # last: it sums up the others
@@ -181,7 +181,7 @@ class QuadrupedEnvCfg(LeggedEnvCfg):
     terminations: QuadrupedTerminationsCfg = QuadrupedTerminationsCfg()
 
     def enable_faults(self) -> None:
-        """Draw faults, and let the gait of a lame robot be what its healthy legs can do."""
+        """Draw faults, and reward the gait of the healthy legs only."""
         super().enable_faults()
         self.rewards.trot.params["healthy_only"] = True
         self.rewards.uneven_duty.params["healthy_only"] = True

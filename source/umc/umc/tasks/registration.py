@@ -37,11 +37,7 @@ def register_robot(robot: str, module: str) -> None:
 
 
 def register_agent(spec: AgentSpec, network: str) -> None:
-    """Add an agent of your own to every robot: to the tasks that are registered, and to those that will be.
-
-    Raises:
-        UmcError: If its name, or the name of its network, is taken.
-    """
+    """Add an agent of your own to every robot: to the tasks that are registered, and to those that will be."""
     known = AGENTS.get(spec.name)
     if known not in (None, spec):
         raise UmcError(f"there is an agent named '{spec.name}' already; choose another name")

@@ -11,18 +11,6 @@ from isaaclab_rl.rsl_rl import RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg
 
 from umc.utils.errors import UmcError
 
-RSL_RL_LEARNING_RATES = (1.0e-5, 1.0e-2)
-"""Bounds of rsl_rl's adaptive learning rate (rsl_rl 5.5.1, ``PPO.update``)."""
-
-RSL_RL_KL_FACTOR = 2.0
-"""Deviation of the KL divergence from which on rsl_rl changes the learning rate (the same place)."""
-
-RSL_RL_LEARNING_RATE_FACTOR = 1.5
-"""Factor by which rsl_rl changes the learning rate (the same place)."""
-
-SCHEDULES = ("adaptive", "fixed")
-"""Learning rate schedules of rsl_rl."""
-
 
 @configclass
 class UmcSkrlPpoCfg:
@@ -67,8 +55,8 @@ def skrl_cfg(agent: RslRlOnPolicyRunnerCfg) -> Any:
 
 def skrl_ppo(ppo: RslRlPpoAlgorithmCfg) -> UmcSkrlPpoCfg:
     """Return the values of rsl_rl's PPO under the names of skrl's; what skrl lacks raises :class:`UmcError`."""
-    if ppo.schedule not in SCHEDULES:
-        raise UmcError(f"unknown schedule {ppo.schedule}; choose one of {', '.join(SCHEDULES)}")
+    if ppo.schedule not in ("adaptive", "fixed"):
+        raise UmcError(f"unknown schedule {ppo.schedule}; choose one of adaptive, fixed")
     missing = {
         "optimizer": ppo.optimizer != "adam",
         "normalize_advantage_per_mini_batch": ppo.normalize_advantage_per_mini_batch,
@@ -79,13 +67,13 @@ def skrl_ppo(ppo: RslRlPpoAlgorithmCfg) -> UmcSkrlPpoCfg:
     if unknown:
         raise UmcError(f"skrl's PPO has no {', '.join(unknown)}; train this agent with --rl_library rsl_rl")
     adaptive = ppo.schedule == "adaptive"
-    lowest, highest = RSL_RL_LEARNING_RATES
     schedule = {
         "kl_threshold": ppo.desired_kl,
-        "min_lr": lowest,
-        "max_lr": highest,
-        "kl_factor": RSL_RL_KL_FACTOR,
-        "lr_factor": RSL_RL_LEARNING_RATE_FACTOR,
+        # the rest as rsl_rl 5.5.1, PPO.update
+        "min_lr": 1.0e-5,
+        "max_lr": 1.0e-2,
+        "kl_factor": 2.0,
+        "lr_factor": 1.5,
     }
     return UmcSkrlPpoCfg(
         learning_epochs=ppo.num_learning_epochs,

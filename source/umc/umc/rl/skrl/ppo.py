@@ -22,11 +22,8 @@ from umc.rl.policy import ACTOR_SET, CRITIC_SET, build_model
 from umc.rl.skrl.packing import PackedEnv, Packing
 from umc.utils.errors import UmcError
 
-SCHEDULERS = {"KLAdaptiveLR": KLAdaptiveLR}
+SCHEDULERS = {None: None, "KLAdaptiveLR": KLAdaptiveLR}
 """Learning rate schedulers by the name that an agent cfg gives them."""
-
-EVERYTHING = {"actor": True, "critic": True, "optimizer": True, "iteration": True}
-"""What a resumed run loads from its checkpoint."""
 
 
 class SkrlActor(GaussianMixin, Model):
@@ -63,10 +60,6 @@ class SkrlActor(GaussianMixin, Model):
         """Return the distribution of the last observations' actions."""
         return Normal(self.network.output_mean, self.network.output_std)
 
-    def learn_statistics(self, observations: Tensor) -> None:
-        """Update the network's normaliser from packed observations (B, W), living sensors only."""
-        self.network.update_normalization(self.packing.unpack(observations))
-
 
 class SkrlCritic(DeterministicMixin, Model):
     """A value function around a UMC critic."""
@@ -82,10 +75,6 @@ class SkrlCritic(DeterministicMixin, Model):
     def compute(self, inputs: dict[str, Any], role: str = "") -> tuple[Tensor, dict[str, Any]]:
         """Return values (B, 1) for packed ``states`` (B, W)."""
         return self.network(self.packing.unpack(inputs["states"])), {}
-
-    def learn_statistics(self, states: Tensor) -> None:
-        """Update the network's normaliser from packed observations (B, W)."""
-        self.network.update_normalization(self.packing.unpack(states))
 
 
 class MaskedPpo(PPO):
@@ -120,8 +109,9 @@ class MaskedPpo(PPO):
         """Learn from the stored transitions, then update the normalisers, as rsl_rl does."""
         super().update(timestep=timestep, timesteps=timesteps)
         assert self.memory is not None
-        self.policy.learn_statistics(self.memory.get_tensor_by_name("observations").flatten(0, 1))
-        self.value.learn_statistics(self.memory.get_tensor_by_name("states").flatten(0, 1))
+        for model, name in ((self.policy, "observations"), (self.value, "states")):
+            packed = self.memory.get_tensor_by_name(name).flatten(0, 1)
+            model.network.update_normalization(model.packing.unpack(packed))
 
 
 class SkrlAlgorithm:
@@ -159,7 +149,8 @@ class SkrlAlgorithm:
 
     def load(self, data: Mapping[str, Any], load_cfg: Mapping[str, bool] | None, strict: bool) -> bool:
         """Load what :meth:`save` returned, or its parts in ``load_cfg``; return whether to load the iteration."""
-        wanted = EVERYTHING if load_cfg is None else load_cfg
+        parts = ("actor", "critic", "optimizer", "iteration")
+        wanted = dict.fromkeys(parts, True) if load_cfg is None else load_cfg
         if wanted.get("actor"):
             self.agent.policy.network.load_state_dict(data["actor_state_dict"], strict=strict)
         if wanted.get("critic"):
@@ -196,10 +187,10 @@ def make_agent(env: PackedEnv, cfg: Mapping[str, Any]) -> MaskedPpo:
 def ppo_cfg(algorithm: Mapping[str, Any], rollouts: int) -> PPO_CFG:
     """Return skrl's own cfg, which writes no files, for a :class:`umc.rl.skrl.cfg.UmcSkrlPpoCfg` as a dictionary."""
     name = algorithm["learning_rate_scheduler"]
-    if name is not None and name not in SCHEDULERS:
-        raise UmcError(f"unknown learning_rate_scheduler {name}; choose one of {', '.join(SCHEDULERS)}, None")
+    if name not in SCHEDULERS:
+        raise UmcError(f"unknown learning_rate_scheduler {name}; choose one of KLAdaptiveLR, None")
     return PPO_CFG(
-        **{**algorithm, "learning_rate_scheduler": None if name is None else SCHEDULERS[name]},
+        **{**algorithm, "learning_rate_scheduler": SCHEDULERS[name]},
         rollouts=rollouts,
         time_limit_bootstrap=True,  # else an episode that ran out of time would continue in the next one
         experiment=ExperimentCfg(write_interval=0, checkpoint_interval=0),

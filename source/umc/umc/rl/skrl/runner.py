@@ -5,13 +5,11 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import torch
 from rsl_rl.utils import check_nan
 
-from umc.rl.checkpoint import CheckpointInfo
-from umc.rl.runner import SAVE_EVERY_S, TrainingRun
+from umc.rl.runner import TrainingRun
 from umc.rl.skrl.packing import PackedEnv
 from umc.rl.skrl.ppo import SkrlAlgorithm, make_agent
 from umc.utils.errors import UmcError
@@ -26,30 +24,19 @@ UPDATE_TIME = "Stats / Algorithm update time (ms)"
 class SkrlRunner(TrainingRun):
     """skrl's runner for every UMC policy."""
 
-    def __init__(
-        self,
-        env: PackedEnv,
-        train_cfg: dict[str, Any],
-        log_dir: str | None = None,
-        device: str = "cpu",
-        info: CheckpointInfo | None = None,
-        save_every_s: float = SAVE_EVERY_S,
-    ) -> None:
-        """Build agent and logger; arguments as of :class:`umc.rl.runner.UmcRunner`, with a packed environment."""
-        if torch.device(device) != env.device:
-            raise UmcError(f"skrl learns where the environment is, on {env.device}, not on {device}; give one device")
-        if train_cfg.get("mirror"):
+    env: PackedEnv
+
+    def _make_algorithm(self, log_dir: str | None) -> None:
+        if torch.device(self.device) != self.env.device:
+            raise UmcError(
+                f"skrl learns where the environment is, on {self.env.device}, not on {self.device}; give one device"
+            )
+        if self.cfg.get("mirror"):
             raise UmcError("skrl's PPO has no mirror; train this agent with --rl_library rsl_rl, or agent.mirror=false")
-        if train_cfg.get("torch_compile_mode"):
+        if self.cfg.get("torch_compile_mode"):
             raise UmcError("skrl's runner compiles nothing; leave agent.torch_compile_mode out, or --rl_library rsl_rl")
-        self.env = env
-        self.cfg = train_cfg
-        self.device = device
-        self.gpu_world_size = 1
-        self.current_learning_iteration = 0
-        self.agent = make_agent(env, train_cfg)
+        self.agent = make_agent(self.env, self.cfg)
         self.alg = SkrlAlgorithm(self.agent)
-        self._set_up_run(info, save_every_s, log_dir=log_dir, is_distributed=False, gpu_global_rank=0)
 
     def _learn(self, iterations: int, init_at_random_ep_len: bool) -> None:
         first = self.current_learning_iteration
