@@ -1,11 +1,11 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many env steps a second UMC's tasks make, beside Isaac Lab's own velocity task with the same robot; Markdown.
+"""Env steps per second of UMC's tasks, beside Isaac Lab's own velocity task with the same robot; Markdown.
 
 Both tasks run in processes of their own that take turns: while one steps, the other waits. They share robot, flat
 ground, physics settings, and the paper's MLP, untrained, which acts on what the policy sees. UMC's task is Stage 2,
 with all faults. On a CPU processor time counts, on CUDA the wall time. Isaac Lab has no task for Solo8: A1's takes it,
-with the falls of UMC's task, since each costs a reset.
+with the terminations of UMC's task, since each costs a reset.
 Usage:
 
     ./isaaclab.sh -p benchmarks/envs.py [--robots A1 H1 G1 Solo8] [--engines newton_mjwarp ovphysx] [--num_envs 64 256]
@@ -34,7 +34,7 @@ TARGET = 0.9
 """Least share of the stock task's env steps per second that UMC allows itself [-]."""
 
 MARK = "@envs "
-"""Begins what a child says; engines write to the same stream."""
+"""Prefix of a child's answers; engines write to the same stream."""
 
 BASE = {"A1": "trunk", "H1": "pelvis", "G1": "pelvis", "Solo8": "base_link"}
 FEET = {"A1": ".*_calf", "H1": ".*_ankle_link", "G1": ".*_ankle_roll_link", "Solo8": ".*_LOWER_LEG"}
@@ -51,14 +51,7 @@ WARM_UP = 25
 
 
 def stock_task(robot: str) -> Any:
-    """Isaac Lab's flat velocity task with UMC's robot, and no file to download.
-
-    Args:
-        robot: The robot.
-
-    Returns:
-        Its cfg, without robot and physics.
-    """
+    """Return Isaac Lab's flat velocity task for UMC's robot, without a file to download, robot and physics."""
     from isaaclab_tasks.contrib.velocity.config.a1.flat_env_cfg import UnitreeA1FlatEnvCfg
     from isaaclab_tasks.core.velocity.config.g1.flat_env_cfg import G1FlatEnvCfg
     from isaaclab_tasks.core.velocity.config.h1.flat_env_cfg import H1FlatEnvCfg
@@ -89,16 +82,7 @@ def stock_task(robot: str) -> Any:
 
 
 def make_env(task: str, robot: str, args: argparse.Namespace) -> Any:
-    """One of the two tasks.
-
-    Args:
-        task: One of :data:`TASKS`.
-        robot: The robot.
-        args: The command line.
-
-    Returns:
-        The environment.
-    """
+    """Make the environment of one of the two tasks."""
     import umc.tasks  # noqa: F401
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
@@ -115,12 +99,7 @@ def make_env(task: str, robot: str, args: argparse.Namespace) -> Any:
 
 
 def serve(task: str, args: argparse.Namespace) -> None:
-    """Runs a block of steps for every line of standard input, and says how long it took.
-
-    Args:
-        task: One of :data:`TASKS`.
-        args: The command line, for one robot, engine and number of envs.
-    """
+    """Run a block of steps for every line of standard input, and print how long it took."""
     import torch
 
     torch.set_num_threads(1)
@@ -164,12 +143,7 @@ def serve(task: str, args: argparse.Namespace) -> None:
 
 
 class Child:
-    """A process with one task.
-
-    Args:
-        task: One of :data:`TASKS`.
-        flags: Its command line.
-    """
+    """A process that steps one task."""
 
     def __init__(self, task: str, flags: list[str]) -> None:
         self.task = task
@@ -184,7 +158,7 @@ class Child:
         )
 
     def answer(self) -> Any:
-        """Waits for what it says next."""
+        """Wait for its next answer."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith(MARK):
@@ -193,36 +167,19 @@ class Child:
         sys.exit(f"{self.task} failed with status {self._process.wait()}:\n{''.join(self._log)[-3000:]}")
 
     def run(self, steps: int) -> dict[str, float]:
-        """Has it step.
-
-        Args:
-            steps: Env steps.
-
-        Returns:
-            Seconds and ended episodes.
-        """
+        """Have it make env steps; return seconds and ended episodes."""
         assert self._process.stdin is not None
         print(steps, file=self._process.stdin, flush=True)
         return self.answer()
 
     def end(self) -> None:
-        """Ends it."""
+        """End it."""
         self._process.kill()
         self._process.wait()
 
 
 def compare(robot: str, engine: str, num_envs: int, args: argparse.Namespace) -> str:
-    """Measures both tasks in turns.
-
-    Args:
-        robot: The robot.
-        engine: Name of the engine.
-        num_envs: Number of envs.
-        args: The command line.
-
-    Returns:
-        A row of the table.
-    """
+    """Measure both tasks in turns; return a row of the table."""
     flags = [f"--robots={robot}", f"--engine={engine}", f"--num_envs={num_envs}", f"--device={args.device}"]
     flags += solver_flags(args)
     children = [Child(task, flags) for task in TASKS]
@@ -233,9 +190,9 @@ def compare(robot: str, engine: str, num_envs: int, args: argparse.Namespace) ->
         ended: dict[str, float] = dict.fromkeys(TASKS, 0.0)
         for number in range(args.rounds):
             for child in children if number % 2 else reversed(children):
-                said = child.run(args.steps)
-                rates[child.task].append(num_envs * args.steps / said["seconds"])
-                ended[child.task] += said["ended"]
+                answer = child.run(args.steps)
+                rates[child.task].append(num_envs * args.steps / answer["seconds"])
+                ended[child.task] += answer["ended"]
     finally:
         for child in children:
             child.end()

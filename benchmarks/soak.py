@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Breaks thousands of robots in every way at once and checks that nothing but the robots is broken.
+"""Apply all kinds of faults to thousands of robots at once, and check that nothing but the robots is broken.
 
 Short episodes of a robot under violent random actions and all kinds of faults; every physics step is measured. Checked
 are: no NaN reaches an observation; after a reset an env's state is finite and its limits are the healthy ones to the
@@ -70,11 +70,7 @@ SHOWN = 20
 
 
 class Meter:
-    """Measures an environment in every physics step and hands out a segment at every switch.
-
-    Args:
-        env: The environment.
-    """
+    """Measure an environment in every physics step, and make a segment at every switch of faults."""
 
     def __init__(self, env: ManagerBasedRLEnv) -> None:
         from umc import mdp
@@ -111,11 +107,7 @@ class Meter:
         sums["too_fast"] += speed > SPEEDING * self._cap
 
     def after_step(self) -> torch.Tensor:
-        """Closes the segments that this env step has ended; to be called after every one.
-
-        Returns:
-            Envs that have been reset. Shape is (E,).
-        """
+        """Close the segments that an env step has ended, after each of them; return the envs that were reset."""
         fresh = self.state.episode != self._begun[:, 0]
         switched = fresh | (self.state.faults_on != self._was_on).any(1)
         if switched.any():
@@ -130,7 +122,7 @@ class Meter:
         return fresh
 
     def finish(self) -> None:
-        """Closes all segments."""
+        """Close all segments."""
         self._close(torch.ones(self.env.num_envs, dtype=torch.bool))
 
     def _close(self, envs: torch.Tensor) -> None:
@@ -149,14 +141,7 @@ class Meter:
 
 
 def engine_limits(env: ManagerBasedRLEnv) -> dict[str, torch.Tensor]:
-    """What faults may change and resets must restore, as it stands now.
-
-    Args:
-        env: The environment.
-
-    Returns:
-        Copies by name. Shapes begin with (E, J).
-    """
+    """Return copies of what faults may change and resets must restore, by name. Shapes begin with (E, J)."""
     import warp as wp
     from isaaclab.actuators.newton import read_group_parameter
     from umc.mdp.fault_terms import fault_term
@@ -182,14 +167,7 @@ def engine_limits(env: ManagerBasedRLEnv) -> dict[str, torch.Tensor]:
 
 
 def severities(robot: str) -> dict[str, Any]:
-    """How hard each kind hits.
-
-    Args:
-        robot: The robot.
-
-    Returns:
-        Severities by kind.
-    """
+    """Return the severities by kind."""
 
     def spread(value: Any, low: float, high: float) -> Any:
         if isinstance(value, dict):
@@ -202,15 +180,7 @@ def severities(robot: str) -> dict[str, Any]:
 
 
 def make_env(args: argparse.Namespace, ledger: Path) -> ManagerBasedRLEnv:
-    """A robot's Stage 2 task with all kinds of faults.
-
-    Args:
-        args: The flags.
-        ledger: Where the ledger goes.
-
-    Returns:
-        The environment.
-    """
+    """Make a robot's Stage 2 environment with all kinds of faults."""
     import umc.tasks  # noqa: F401
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
@@ -238,17 +208,7 @@ def make_env(args: argparse.Namespace, ledger: Path) -> ManagerBasedRLEnv:
 
 
 def soak(env: ManagerBasedRLEnv, episodes: int, seed: int, findings: Findings) -> list[Segment]:
-    """Throws robots about until enough episodes have ended.
-
-    Args:
-        env: The environment.
-        episodes: How many.
-        seed: Seed of the actions.
-        findings: Gets what is found on the way.
-
-    Returns:
-        What was measured.
-    """
+    """Step robots with random actions until enough episodes have ended; return what was measured."""
     generator = torch.Generator().manual_seed(seed)
     observations, _ = env.reset()
     healthy, meter = engine_limits(env), Meter(env)
@@ -285,14 +245,7 @@ def soak(env: ManagerBasedRLEnv, episodes: int, seed: int, findings: Findings) -
 def check_reset(
     env: ManagerBasedRLEnv, fresh: torch.Tensor, healthy: dict[str, torch.Tensor], findings: Findings
 ) -> None:
-    """Holds the limits of envs that have been reset against the healthy ones.
-
-    Args:
-        env: The environment.
-        fresh: The envs. Shape is (E,).
-        healthy: Limits before any fault.
-        findings: Gets what is found.
-    """
+    """Compare the limits of envs that have been reset with the healthy ones."""
     for name, value in engine_limits(env).items():
         kept = (value == healthy[name]).flatten(1).all(1)
         for number in (fresh & ~kept).nonzero().flatten().tolist():
@@ -300,14 +253,7 @@ def check_reset(
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    """Reads the command line.
-
-    Args:
-        argv: Arguments without the script's name.
-
-    Returns:
-        The flags.
-    """
+    """Read the command line."""
     parser = argparse.ArgumentParser(description="Soak test of the fault layer on a real engine")
     add = parser.add_argument
     add("--robot", choices=ROBOTS, default=ROBOTS[0])
@@ -328,24 +274,17 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Runs the soak.
-
-    Args:
-        args: The flags.
-
-    Returns:
-        Exit status: 1 if anything was violated.
-    """
+    """Run the soak; return 1 if anything was violated, else 0."""
     torch.set_num_threads(1)
     path = args.ledger or Path(tempfile.mkdtemp()) / "ledger.jsonl"
-    findings = Findings()
+    findings = Findings(OVERSHOOT[args.physics])
     print(f"{args.physics}: starting {args.num_envs} {args.robot}; the ledger is {path}", flush=True)
     ignore_known_warnings()
     with quiet():
         env = make_env(args, path)
     segments = soak(env, args.episodes, args.seed, findings)
     ledger = read_ledger(path)
-    compare(ledger, segments, findings, OVERSHOOT[args.physics])
+    compare(ledger, segments, findings)
     findings.worst["ledger bytes per env episode"] = path.stat().st_size / len(ledger.episodes)
     for group in (findings.counts, findings.worst):
         for name, value in sorted(group.items()):

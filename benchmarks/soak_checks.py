@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds what a soak measured against what its ledger says; pure torch."""
+"""Compare what a soak measured with its ledger; pure torch."""
 
 from __future__ import annotations
 
@@ -54,13 +54,15 @@ class Segment:
     start: torch.Tensor
     """Position at the switch [rad]."""
     engine: dict[str, torch.Tensor]
-    """What the engine says of its limits since the switch."""
+    """The engine's limits since the switch."""
 
 
 @dataclass
 class Findings:
     """What was found."""
 
+    overshoot: float
+    """How far a joint may leave its window but for blows [rad]."""
     violations: list[str] = field(default_factory=list)
     """One line each."""
     counts: Counter[str] = field(default_factory=Counter)
@@ -69,21 +71,14 @@ class Findings:
     """Largest of everything that has a bound."""
 
     def bound(self, name: str, value: float, limit: float, where: str) -> None:
-        """Holds a measured value against its bound."""
+        """Compare a measured value with its bound."""
         self.worst[name] = max(self.worst.get(name, -math.inf), value)
         if not value <= limit:
             self.violations.append(f"{where}: {name} is {value:.6g}, more than {limit:.6g}")
 
 
-def compare(ledger: Ledger, segments: list[Segment], findings: Findings, overshoot: float) -> None:
-    """Holds what was measured against what the ledger says.
-
-    Args:
-        ledger: The ledger.
-        segments: What was measured; the first is one of a healthy robot.
-        findings: Gets what is found.
-        overshoot: How far a joint may get out of its window but for blows [rad].
-    """
+def compare(ledger: Ledger, segments: list[Segment], findings: Findings) -> None:
+    """Compare what was measured with the ledger; the first segment is one of a healthy robot."""
     healthy = segments[0].engine
     seen: dict[tuple[int, int], list[int]] = {}
     for segment in segments:
@@ -95,9 +90,11 @@ def compare(ledger: Ledger, segments: list[Segment], findings: Findings, oversho
         limits = ledger.episodes[key].limits_at(segment.step)
         for joint, name in enumerate(ledger.header.joint_names):
             where = f"env {key[0]}, episode {key[1]}, from step {segment.step} on, {name}"
-            whole = JointRange(*(float(healthy[part][joint]) for part in ("lower", "upper", "effort", "velocity")))
+            healthy_range = JointRange(
+                *(float(healthy[part][joint]) for part in ("lower", "upper", "effort", "velocity"))
+            )
             findings.counts["joints held to limits"] += name in limits
-            _compare_joint(limits.get(name, whole), whole, segment, joint, where, findings, overshoot)
+            _compare_joint(limits.get(name, healthy_range), healthy_range, segment, joint, where, findings)
     for key, episode in ledger.episodes.items():
         _count(episode, findings.counts)
         switches = [switch.step for switch in episode.switches]
@@ -108,23 +105,22 @@ def compare(ledger: Ledger, segments: list[Segment], findings: Findings, oversho
     too_fast = counts["samples too fast"] / max(counts["samples of capped speed"], 1)
     findings.bound(f"share of speeds above {SPEEDING} x the cap", too_fast, SPEEDING_SHARE, "all envs")
     left = counts["windows left"] / max(counts["windows"], 1)
-    findings.bound(f"share of windows left by {overshoot} rad", left, BLOW_SHARE, "all envs")
+    findings.bound(f"share of windows left by {findings.overshoot} rad", left, BLOW_SHARE, "all envs")
 
 
 def _compare_joint(
     limits: JointRange,
-    whole: JointRange,
+    healthy_range: JointRange,
     segment: Segment,
     joint: int,
     where: str,
     findings: Findings,
-    overshoot: float,
 ) -> None:
-    """One joint between two switches."""
+    """Compare one joint between two switches."""
     torque = float(segment.torque[joint]) - limits.effort * (1.0 + TORQUE_TOLERANCE)
     findings.bound("torque above the cap [N*m]", torque, ROUNDING, where)
     outside = max(limits.lower - float(segment.lowest[joint]), float(segment.highest[joint]) - limits.upper)
-    if (limits.lower, limits.upper) == (whole.lower, whole.upper):
+    if (limits.lower, limits.upper) == (healthy_range.lower, healthy_range.upper):
         findings.worst["healthy joint beyond its limits [rad]"] = max(
             findings.worst.get("healthy joint beyond its limits [rad]", 0.0), outside
         )
@@ -132,13 +128,13 @@ def _compare_joint(
         start = float(segment.start[joint])
         outside -= max(limits.lower - start, start - limits.upper, 0.0)
         findings.counts["windows"] += 1
-        findings.counts["windows left"] += outside > overshoot
+        findings.counts["windows left"] += outside > findings.overshoot
         findings.bound("joint outside its window [rad]", outside, BLOW, where)
-    told = {name: getattr(limits, name) for name in ("lower", "upper", "effort")}
-    capped = limits.velocity < whole.velocity
+    expected = {name: getattr(limits, name) for name in ("lower", "upper", "effort")}
+    capped = limits.velocity < healthy_range.velocity
     if capped or "row_speed" not in segment.engine:
-        told["row_speed" if "row_speed" in segment.engine else "velocity"] = limits.velocity
-    for name, value in told.items():
+        expected["row_speed" if "row_speed" in segment.engine else "velocity"] = limits.velocity
+    for name, value in expected.items():
         error = float((segment.engine[name][joint] - value).abs())
         findings.bound("limit in the engine beside the ledger", error, ROUNDING * max(abs(value), 1.0), where)
     if capped and segment.samples > GRACE:

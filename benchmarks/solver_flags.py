@@ -22,11 +22,7 @@ PHYSX = {
 
 
 def add_solver_flags(parser: argparse.ArgumentParser) -> None:
-    """Gives a command line the flags.
-
-    Args:
-        parser: The command line.
-    """
+    """Add the flags to a command line."""
     for engine, settings in (("Newton", NEWTON), ("PhysX", PHYSX)):
         for name, meaning in settings.items():
             parser.add_argument(f"--{name}", type=int, help=f"{engine}: {meaning}, in place of the task's")
@@ -34,28 +30,13 @@ def add_solver_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def solver_flags(args: argparse.Namespace) -> list[str]:
-    """The flags that were given, for another process.
-
-    Args:
-        args: The command line.
-
-    Returns:
-        Its part that :func:`add_solver_flags` knows.
-    """
+    """Return the flags that were given, for another process."""
     names = (*NEWTON, *PHYSX, "armature")
     return [f"--{name}={getattr(args, name)}" for name in names if getattr(args, name) is not None]
 
 
 def set_solver(cfg: Any, args: argparse.Namespace) -> None:
-    """Changes a task.
-
-    Args:
-        cfg: The task's cfg, its engine chosen; changed in place.
-        args: The command line.
-
-    Raises:
-        UmcError: If a setting belongs to another engine, or is no number that it can have.
-    """
+    """Change the solver of a task whose engine is chosen; UmcError for a setting that it does not have."""
     is_newton = hasattr(cfg.sim.physics, "num_substeps")
     foreign = [name for name in (PHYSX if is_newton else NEWTON) if getattr(args, name) is not None]
     if foreign:

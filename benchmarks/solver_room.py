@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Watches how full Newton's solver gets."""
+"""Measure how full Newton's solver gets."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ class SolverRoom:
     """How many rows and contacts Newton's solver needs, and whether there ever was too little room for them.
 
     The solver raises a flag wherever it prints an overflow message; the flag cannot get lost in a pipe.
-
-    Args:
-        num_envs: Number of envs, which share the room for contacts.
     """
 
     def __init__(self, num_envs: int) -> None:
@@ -30,18 +27,14 @@ class SolverRoom:
         self._rows = self._contacts = self._flags = 0
 
     def measure(self) -> None:
-        """Looks at the last physics step."""
+        """Measure after a physics step."""
         data = self._data
         self._rows = max(self._rows, int(data.nefc.numpy().max()))
         self._contacts = max(self._contacts, int(data.nacon.numpy().max()))
         self._flags |= int(np.bitwise_or.reduce(data.overflow.numpy()))
 
     def report(self, findings: Findings) -> None:
-        """Says what was measured.
-
-        Args:
-            findings: Gets it.
-        """
+        """Add what was measured to the findings."""
         from mujoco_warp._src.types import OverflowType  # not public
 
         findings.worst["rows in the fullest env"] = self._rows

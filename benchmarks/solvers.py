@@ -3,7 +3,7 @@
 """What a robot's solver settings cost: env steps a second of its Stage 2 task with some of them changed; Markdown.
 
 Every variant lives in a process of its own, and they take turns block by block, so that other programs slow all of them
-alike. What the settings are good for is told by ``benchmarks/soak.py`` with the same flags. Usage:
+alike. ``benchmarks/soak.py`` with the same flags shows what the settings are good for. Usage:
 
     ./isaaclab.sh -p benchmarks/solvers.py [--robots A1 H1 G1 Solo8] [--engines newton_mjwarp ovphysx]
     ./isaaclab.sh -p benchmarks/solvers.py --robots H1 --engines ovphysx --variants position_iterations=8
@@ -26,16 +26,7 @@ VARIANTS = {
 
 
 def measure(robot: str, engine: str, args: argparse.Namespace) -> list[str]:
-    """Measures the robot's own settings and all variants in turns.
-
-    Args:
-        robot: The robot.
-        engine: Name of the engine.
-        args: The command line.
-
-    Returns:
-        Rows of the table.
-    """
+    """Measure the robot's own settings and all variants in turns; return rows of the table."""
     common = [f"--robots={robot}", f"--engine={engine}", f"--num_envs={args.num_envs}", f"--device={args.device}"]
     names = ["own", *(args.variants or VARIANTS[engine])]
     children: list[Child] = []

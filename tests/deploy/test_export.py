@@ -129,53 +129,41 @@ HUMANOID = {
     "base_com_shift_m": [[0.0, 0.0]] * 3,
     "kp_factor": [1.0, 1.0],
     "kd_factor": [1.0, 1.0],
+    "contact_bodies": ["pelvis"],
+    "max_pitch_rad": 1.0,
+    "min_height_m": None,
 }
-UPRIGHT = {"max_roll_rad": 0.8, "max_pitch_rad": 1.0, "min_height_m": None}
+SOLO8 = {
+    "feet": [f"{leg}_LOWER_LEG" for leg in ("FL", "FR", "HL", "HR")],
+    "base_height_m": 0.26,
+    "joint_position_factor": [0.9, 1.1],
+    "friction": [0.75, 1.125],
+    "added_base_mass_kg": [0.16, 0.48],
+    "contact_bodies": ["base_link", ".*_UPPER_LEG"],
+    **dict.fromkeys(("max_roll_rad", "max_pitch_rad", "min_height_m")),
+}
 
 
 @pytest.mark.parametrize(
-    ("robot", "starts", "falls", "legs"),
+    ("robot", "changes"),
     [
-        ("A1", {}, {}, A1["feet"]),
-        (
-            "Solo8",
-            {
-                "base_height_m": 0.26,
-                "joint_position_factor": [0.9, 1.1],
-                "friction": [0.75, 1.125],
-                "added_base_mass_kg": [0.16, 0.48],
-            },
-            {
-                "contact_bodies": ["base_link", ".*_UPPER_LEG"],
-                "max_roll_rad": None,
-                "max_pitch_rad": None,
-                "min_height_m": None,
-            },
-            [f"{leg}_LOWER_LEG" for leg in ("FL", "FR", "HL", "HR")],
-        ),
-        (
-            "G1",
-            {**HUMANOID, "base_height_m": 0.8},
-            {**UPRIGHT, "contact_bodies": ["pelvis"]},
-            ["left_ankle_roll_link", "right_ankle_roll_link"],
-        ),
-        (
-            "H1",
-            {**HUMANOID, "base_height_m": 1.07},
-            {**UPRIGHT, "contact_bodies": ["pelvis"]},
-            ["left_ankle_link", "right_ankle_link"],
-        ),
+        ("A1", {}),
+        ("Solo8", SOLO8),
+        ("G1", {**HUMANOID, "base_height_m": 0.8, "feet": ["left_ankle_roll_link", "right_ankle_roll_link"]}),
+        ("H1", {**HUMANOID, "base_height_m": 1.07, "feet": ["left_ankle_link", "right_ankle_link"]}),
     ],
 )
-def test_starts_and_falls_are_those_of_the_task(robot, starts, falls, legs):
+def test_starts_and_falls_are_those_of_the_task(robot, changes):
     cfg = load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point")
-    assert json.loads(json.dumps(start(cfg))) == {**A1["start"], **starts}
-    assert fall(cfg) == {**A1["fall"], **falls}
-    assert feet(cfg) == legs
+    found = {"feet": feet(cfg), **start(cfg), **fall(cfg)}
+    assert json.loads(json.dumps(found)) == {"feet": A1["feet"], **A1["start"], **A1["fall"], **changes}
 
 
-def test_events_and_terminations_of_another_task_are_named():
+def test_events_and_terminations_of_another_task_are_named_and_faults_of_commands_are_no_action(a1):
     cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+    cfg.actions.command_faults = CommandFaultsCfg()
+    said = json.loads(a1[-1].read_text())["control"]
+    assert control(cfg, A1_JOINTS) == {name: value for name, value in said.items() if name != "action_clip"}
     cfg.events.trunk_mass.params["operation"] = "scale"
     cfg.terminations.second = cfg.terminations.trunk_contact
     assert start(cfg)["other_events"] == ["trunk_mass"]
@@ -217,19 +205,12 @@ def test_what_training_changed_in_the_env_is_exported(tmp_path, capsys):
     assert json.loads(files[-1].read_text())["control"]["action_scale"] == [0.125] * 12
 
 
-def test_an_action_term_that_breaks_commands_is_no_action_of_the_policy(a1):
-    env_cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
-    env_cfg.actions.command_faults = CommandFaultsCfg()
-    said = json.loads(a1[-1].read_text())["control"]
-    assert control(env_cfg, A1_JOINTS) == {name: value for name, value in said.items() if name != "action_clip"}
-
-
 @pytest.mark.parametrize(
     ("change", "out", "words"),
     [
         (lambda cfg: setattr(cfg.observations.policy.joint_pos, "clip", (-1.0, 1.0)), "out", "joint_pos has a clip"),
         (lambda cfg: setattr(cfg.actions.joint_pos, "clip", {".*": (-1.0, 1.0)}), "out", "actions without clip"),
-        (lambda cfg: None, "model.pt/out", "choose another --out"),
+        (lambda cfg: None, "model.pt/out", "choose another folder"),
     ],
 )
 def test_what_cannot_be_exported_is_refused(tmp_path, change, out, words):

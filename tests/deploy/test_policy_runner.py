@@ -19,42 +19,32 @@ from umc.rl.policy import load_policy
 from umc.robots import A1_JOINTS, G1_JOINTS
 from umc.utils.errors import UmcError
 
-LEVEL = (0.0, 0.0, -1.0)
-
 
 @pytest.mark.engine
 def test_recorded_sensors_give_the_actions_of_the_rollout(run_engine, tmp_path):
     checkpoint = write_fresh(tmp_path, task="UMC-G1-Stage2")
     files = export_checkpoint(checkpoint, tmp_path, load_cfg_from_registry("UMC-G1-Stage2", "env_cfg_entry_point"))
     said = run_engine(what_a_robot_feels_and_does, checkpoint=str(checkpoint))
-    largest, moved, dead_ends = 0.0, 0.0, []
-    backwards = said["joints"][::-1]  # a driver with an order of its own
+    names, largest, moved, ends = said["joints"], 0.0, 0.0, []
     for env in range(3):
-        runner = PolicyRunner(files.description, backwards)
+        runner = PolicyRunner(files.description, names[::-1])  # a driver with an order of its own
         for step in said["steps"]:
             raw = {name: values[env] for name, values in step.items()}
-            dead = [name for name, is_dead in zip(said["joints"], raw["dead"], strict=True) if is_dead]
+            is_dead = np.array(raw["dead"])
             # the reading of a dead sensor must not matter
             position, velocity = (
-                [math.nan if name in dead else value for name, value in zip(said["joints"], raw[key], strict=True)][
-                    ::-1
-                ]
-                for key in ("joint_position", "joint_velocity")
+                np.where(is_dead, np.nan, raw[key])[::-1] for key in ("joint_position", "joint_velocity")
             )
             rest = {key: raw[key] for key in ("angular_velocity", "gravity", "command", "detected")}
-            target = runner(position, velocity, dead=dead, **rest)
+            target = runner(position, velocity, dead=np.array(names)[is_dead].tolist(), **rest)
             largest = max(largest, np.abs(target - np.array(raw["target"])[::-1]).max())
             moved = max(moved, np.abs(target - runner.default_position).max())
             if raw["ended"]:
                 runner.reset()
-        dead_ends.append((len(dead), raw["detected"]))
+        ends.append((is_dead.sum() >= 2, raw["detected"]))
     assert largest < 1e-5
     assert moved > 0.01  # else targets would agree whatever the sensors say
-    assert dead_ends[0][0] >= 2
-    assert not dead_ends[0][1]  # scenario 1: sensors only
-    assert dead_ends[1][0] >= 2
-    assert dead_ends[1][1]  # scenario 2: detected
-    assert dead_ends[2] == (0, False)
+    assert ends == [(True, False), (True, True), (False, False)]  # sensors only; detected; healthy
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +60,13 @@ def sheets(tmp_path_factory):
     return found
 
 
-def still(robot="a1", **changes):
-    """Sensor values of a robot that stands level in its default pose, with changes."""
-    pose = {"a1": [0.1, 0.8, -1.5, -0.1, 0.8, -1.5, 0.1, 1.0, -1.5, -0.1, 1.0, -1.5]}[robot]
-    raw = {"joint_position": pose, "joint_velocity": [0.0] * 12, "angular_velocity": [0.0] * 3}
-    return {**raw, "gravity": LEVEL, "command": [0.5, 0.0, 0.0], **changes}
+POSE = [0.1, 0.8, -1.5, -0.1, 0.8, -1.5, 0.1, 1.0, -1.5, -0.1, 1.0, -1.5]
+
+
+def still(**changes):
+    """Sensor values of an A1 that stands level in its default pose, with changes."""
+    raw = {"joint_position": POSE, "joint_velocity": [0.0] * 12, "angular_velocity": [0.0] * 3}
+    return {**raw, "gravity": (0.0, 0.0, -1.0), "command": [0.5, 0.0, 0.0], **changes}
 
 
 def test_a1s_columns_have_their_scales(sheets):
@@ -82,7 +74,7 @@ def test_a1s_columns_have_their_scales(sheets):
     sheet, policy = sheets["a1"]
     runner = PolicyRunner(sheet)
     raw = still(
-        joint_position=[0.3, 0.9, -1.4, *still()["joint_position"][3:]],
+        joint_position=[0.3, 0.9, -1.4, *POSE[3:]],
         joint_velocity=[2.0] + [0.0] * 11,
         angular_velocity=[0.4, 0.0, -0.8],
         command=[0.5, 0.1, 0.2],
@@ -92,7 +84,7 @@ def test_a1s_columns_have_their_scales(sheets):
     obs[0, 12:15], obs[0, 24] = torch.tensor([0.2, 0.1, 0.1]), 0.1
     groups = {"policy": obs, "joint_mask": torch.zeros(1, 12), "fault_flag": -torch.ones(1, 3)}
     first = policy(groups)[0].numpy()
-    pose = np.array(still()["joint_position"])
+    pose = np.array(POSE)
     np.testing.assert_allclose(runner(**raw), pose + 0.5 * first, atol=1e-6)
     # the second step knows the first action, except of joints that have died
     obs[0, 36:48] = torch.from_numpy(first)
@@ -143,20 +135,29 @@ def test_a_wrong_value_is_one_clear_error(sheets, changes, words):
         PolicyRunner(sheets["a1"][0])(**still(**changes))
 
 
-def test_a_wrong_file_is_one_clear_error(sheets, tmp_path):
-    sheet = json.loads(sheets["a1"][0].read_text())
+def unmeasured(content):
+    content["observations"]["policy"][0]["function"] = "base_lin_vel"
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize(
+    ("write", "words"),
+    [
+        (lambda content: "{", "is not JSON"),
+        (lambda content: json.dumps({**content, "format": 1}), "does not have format 2; export the policy again"),
+        (unmeasured, "reads base_lin_vel, which no robot measures"),
+        (json.dumps, "policy.onnx is missing; copy it beside policy.json"),
+    ],
+)
+def test_a_wrong_file_is_one_clear_error(sheets, tmp_path, write, words):
     path = tmp_path / "policy.json"
+    path.write_text(write(json.loads(sheets["a1"][0].read_text())))
+    with pytest.raises(UmcError, match=words):
+        PolicyRunner(path)
+
+
+def test_a_missing_file_and_other_joints_are_one_clear_error(sheets, tmp_path):
     with pytest.raises(UmcError, match="no exported policy at"):
-        PolicyRunner(path)
-    path.write_text("{")
-    with pytest.raises(UmcError, match="is not JSON"):
-        PolicyRunner(path)
-    path.write_text(json.dumps({**sheet, "format": 1}))
-    with pytest.raises(UmcError, match="does not have format 2; export the policy again"):
-        PolicyRunner(path)
-    sheet["observations"]["policy"][0]["function"] = "base_lin_vel"
-    path.write_text(json.dumps(sheet))
-    with pytest.raises(UmcError, match="reads base_lin_vel, which no robot measures"):
-        PolicyRunner(path)
+        PolicyRunner(tmp_path / "policy.json")
     with pytest.raises(UmcError, match="needs the joints FL_hip_joint"):
         PolicyRunner(sheets["a1"][0], A1_JOINTS[1:])

@@ -103,8 +103,8 @@ def measured(ledger: Ledger) -> list:
 
 
 def found(ledger: Ledger, segments: list) -> list[str]:
-    findings = checks.Findings()
-    checks.compare(ledger, segments, findings, OVERSHOOT)
+    findings = checks.Findings(OVERSHOOT)
+    checks.compare(ledger, segments, findings)
     return findings.violations
 
 

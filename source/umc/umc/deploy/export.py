@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
@@ -24,7 +23,7 @@ from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.models import EXPORT_INPUTS, ExportedPolicy, MaskedModel
 from umc.rl.policy import LoadedPolicy, load_policy
 from umc.utils.errors import UmcError
-from umc.utils.io import sha256, temporary_name
+from umc.utils.io import atomic_path, sha256
 
 OUTPUT = "actions"
 """Name of the exported policy's output."""
@@ -63,27 +62,18 @@ def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> 
     widths = group_widths(env_cfg.observations, EXPORT_INPUTS, len(info.joint_names))
     policy = load_policy(path, widths)
     files = Exported(folder / "policy.onnx", folder / "policy.pt", folder / "policy.json")
-    parts = Exported(*map(temporary_name, files))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            content = describe(policy, env_cfg)  # first: takes no time and can fail
-            write_onnx(policy.actor, parts.onnx)
-            write_torchscript(policy.actor, parts.torchscript)
-            for kind, run in (("onnx", onnx_function(parts.onnx)), ("torchscript", script_function(parts.torchscript))):
-                content[kind] = {
-                    "file": getattr(files, kind).name,
-                    "sha256": sha256(getattr(parts, kind)),
-                    "largest_difference_to_torch": check_export(policy.actor, run),
-                }
-            parts.description.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-            for part, file in zip(parts, files, strict=True):
-                os.replace(part, file)
-        finally:
-            for part in parts:
-                part.unlink(missing_ok=True)
-    except OSError as error:
-        raise UmcError(f"cannot write to {folder}: {error.strerror}; choose another --out") from error
+    with contextlib.ExitStack() as stack:
+        parts = Exported(*(stack.enter_context(atomic_path(file)) for file in files))
+        content = describe(policy, env_cfg)  # first: takes no time and can fail
+        write_onnx(policy.actor, parts.onnx)
+        write_torchscript(policy.actor, parts.torchscript)
+        for kind, run in (("onnx", onnx_function(parts.onnx)), ("torchscript", script_function(parts.torchscript))):
+            content[kind] = {
+                "file": getattr(files, kind).name,
+                "sha256": sha256(getattr(parts, kind)),
+                "largest_difference_to_torch": check_export(policy.actor, run),
+            }
+        parts.description.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return files
 
 
@@ -113,7 +103,7 @@ def write_onnx(actor: MaskedModel, path: Path) -> None:
 
 def write_torchscript(actor: MaskedModel, path: Path) -> None:
     """Export an actor as TorchScript."""
-    with _without_advice():
+    with _ignore_deprecation():
         torch.jit.script(ExportedPolicy(actor).eval()).save(str(path))  # pyright: ignore[reportPrivateImportUsage]
 
 
@@ -131,7 +121,7 @@ def onnx_function(path: Path) -> ExportedFunction:
 
 def script_function(path: Path) -> ExportedFunction:
     """Load a TorchScript file."""
-    with _without_advice():
+    with _ignore_deprecation():
         module = torch.jit.load(str(path))  # pyright: ignore[reportPrivateImportUsage]
 
     def run(*inputs: torch.Tensor) -> np.ndarray:
@@ -195,7 +185,7 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _without_advice() -> Iterator[None]:
+def _ignore_deprecation() -> Iterator[None]:
     """Hide torch 2.11's advice to use torch.export, whose files C++ programs cannot load without a compiler."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*torch.jit.*", category=DeprecationWarning)

@@ -10,36 +10,29 @@ from typing import Any
 
 from umc.utils.errors import UmcError
 
-FAULT_FLAG_COLUMNS = 3
-"""Width of the fault flag (paper, section "Actor Model")."""
-
-WIDTHS = {
-    "base_lin_vel": 3,
-    "base_ang_vel": 3,
-    "projected_gravity": 3,
-    "generated_commands": 3,
-    "phase_clock": 2,
-    "fault_flag": FAULT_FLAG_COLUMNS,
+OBSERVATIONS: Mapping[str, tuple[int | None, str]] = {
+    "base_lin_vel": (3, "m/s"),
+    "base_ang_vel": (3, "rad/s"),
+    "projected_gravity": (3, "-"),
+    "generated_commands": (3, "m/s, m/s, rad/s"),
+    "phase_clock": (2, "sine, cosine"),
+    "joint_pos_rel": (None, "rad from the default pose"),
+    "joint_vel_rel": (None, "rad/s"),
+    "last_action": (None, "action"),
+    "joint_mask": (None, "1 = masked"),
+    "fault_flag": (3, "-1 or +1"),
+    "zeros": (None, "always 0"),
 }
-"""Columns of the observation functions whose width does not depend on the robot."""
+"""Columns of each observation function, None for one per joint, and its unit before scaling; a parameter ``width`` of a
+term overrides the columns."""
 
-PER_JOINT = ("joint_pos_rel", "joint_vel_rel", "last_action", "joint_mask")
-"""Observation functions with one column per joint."""
-
-UNITS = {
-    "base_lin_vel": "m/s",
-    "base_ang_vel": "rad/s",
-    "projected_gravity": "-",
-    "generated_commands": "m/s, m/s, rad/s",
-    "phase_clock": "sine, cosine",
-    "joint_pos_rel": "rad from the default pose",
-    "joint_vel_rel": "rad/s",
-    "last_action": "action",
-    "joint_mask": "1 = masked",
-    "fault_flag": "-1 or +1",
-    "zeros": "always 0",
+MOTOR_FIGURES = {
+    "kp_Nm_per_rad": "stiffness",
+    "kd_Nms_per_rad": "damping",
+    "effort_limit_Nm": "actuator_effort_limit",
+    "velocity_limit_rad_per_s": "actuator_velocity_limit",
 }
-"""Units before scaling."""
+"""Figures of a joint, and the actuator's fields that have them."""
 
 EVENTS = {
     "reset_faults": None,
@@ -64,8 +57,7 @@ AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 def observation_terms(group: Any, num_joints: int) -> list[dict[str, Any]]:
     """List the terms of an observation group: function, columns ``[start, stop)``, unit before scaling, scale.
 
-    Raises:
-        UmcError: If a term's width cannot be told from its cfg, or it has more than a scale.
+    UmcError if a term's width is not known, or it has more than a scale.
     """
     terms: list[dict[str, Any]] = []
     start = 0
@@ -79,7 +71,7 @@ def observation_terms(group: Any, num_joints: int) -> list[dict[str, Any]]:
             "name": name,
             "function": function,
             "columns": [start, stop],
-            "unit": UNITS.get(function, ""),
+            "unit": OBSERVATIONS.get(function, (None, ""))[1],
             "scale": list(scale) if isinstance(scale, Sequence) else float(scale),
         })  # fmt: skip
         if function == "phase_clock":
@@ -105,18 +97,10 @@ def joint_table(robot: Any, joint_names: Sequence[str]) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for actuator in robot.actuators.values():
         mine = [name for name in joint_names if any(re.fullmatch(one, name) for one in actuator.joint_names_expr)]
-        kp, kd = expand(actuator.stiffness, mine), expand(actuator.damping, mine)
-        effort = expand(actuator.actuator_effort_limit, mine)
-        speed = expand(actuator.actuator_velocity_limit, mine)
+        figures = {key: expand(getattr(actuator, field), mine) for key, field in MOTOR_FIGURES.items()}
         for name in mine:
-            rows[name] = {
-                "name": name,
-                "default_position_rad": pose[name],
-                "kp_Nm_per_rad": kp[name],
-                "kd_Nms_per_rad": kd[name],
-                "effort_limit_Nm": effort[name],
-                "velocity_limit_rad_per_s": speed[name],
-            }
+            motor = {key: values[name] for key, values in figures.items()}
+            rows[name] = {"name": name, "default_position_rad": pose[name], **motor}
     missing = [name for name in joint_names if name not in rows]
     if missing:
         raise UmcError(f"no actuator drives {', '.join(missing)}; add one to the robot's cfg")
@@ -235,12 +219,11 @@ def _function_name(term: Any) -> str:
 
 
 def _width(function: str, term: Any, num_joints: int) -> int:
-    if function in PER_JOINT:
-        return num_joints
-    if function in WIDTHS:
-        return WIDTHS[function]
     if "width" in term.params:
         return int(term.params["width"])
-    raise UmcError(
-        f"the width of observation function {function} is not known; add it to umc.deploy.io_descriptor.WIDTHS"
-    )
+    if function not in OBSERVATIONS:
+        raise UmcError(
+            f"observation function {function} has no known width; add it to umc.deploy.io_descriptor.OBSERVATIONS"
+        )
+    width, _ = OBSERVATIONS[function]
+    return num_joints if width is None else width

@@ -23,6 +23,12 @@ JOINT_FIGURES = ("default_position_rad", "kp_Nm_per_rad", "kd_Nms_per_rad")
 
 Vector = NDArray[np.float64]
 
+MEASURABLE = (
+    *("zeros", "phase_clock", "joint_pos_rel", "joint_vel_rel", "last_action"),
+    *("base_ang_vel", "projected_gravity", "generated_commands"),
+)
+"""Functions of observation terms that a robot can measure."""
+
 
 class PolicyRunner:
     """Run an exported policy step by step; keep its last action and its gait clock.
@@ -47,24 +53,24 @@ class PolicyRunner:
 
     def __init__(self, description: Path | str, joint_names: Sequence[str] | None = None) -> None:
         path = Path(description)
-        sheet = read_description(path)
-        self._names: list[str] = [joint["name"] for joint in sheet["joints"]]
+        content = read_description(path)
+        self._names: list[str] = [joint["name"] for joint in content["joints"]]
         self.joint_names = list(self._names if joint_names is None else joint_names)
         if sorted(self.joint_names) != sorted(self._names):
             raise UmcError(f"the policy needs the joints {', '.join(self._names)}, each once, in any order")
         self._outward = [self._names.index(name) for name in self.joint_names]
         self._inward = [self.joint_names.index(name) for name in self._names]
-        pose, kp, kd = (np.array([joint[key] for joint in sheet["joints"]]) for key in JOINT_FIGURES)
+        pose, kp, kd = (np.array([joint[key] for joint in content["joints"]]) for key in JOINT_FIGURES)
         self._pose = pose
         self.default_position, self.kp, self.kd = pose[self._outward], kp[self._outward], kd[self._outward]
-        control = sheet["control"]
+        control = content["control"]
         self.policy_dt: float = control["policy_dt_s"]
         self._scale, self._offset = np.array(control["action_scale"]), np.array(control["action_offset_rad"])
         self._clip: float = math.inf if control["action_clip"] is None else control["action_clip"]
-        self._terms: list[dict[str, Any]] = sheet["observations"]["policy"]
+        self._terms: list[dict[str, Any]] = content["observations"]["policy"]
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # for a single observation, more threads only cost time
-        model = path.with_name(sheet["onnx"]["file"])
+        model = path.with_name(content["onnx"]["file"])
         if not model.is_file():
             raise UmcError(f"{model} is missing; copy it beside {path.name}, or export the policy again")
         self._session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
@@ -102,9 +108,9 @@ class PolicyRunner:
         Raises:
             UmcError: If a value has another shape or is not finite, or a dead joint is not one of the robot's.
         """
-        strangers = sorted(set(dead) - set(self._names))
-        if strangers:
-            raise UmcError(f"the robot has no joint {', '.join(strangers)}; name some of {', '.join(self._names)}")
+        unknown = sorted(set(dead) - set(self._names))
+        if unknown:
+            raise UmcError(f"the robot has no joint {', '.join(unknown)}; name some of {', '.join(self._names)}")
         mask = np.isin(self._names, list(dead))
         angle, speed = (np.asarray(value, dtype=float) for value in (joint_position, joint_velocity))
         for name, value in (("joint_position", angle), ("joint_velocity", speed)):
@@ -140,32 +146,25 @@ class PolicyRunner:
         return signals[term["function"]]
 
 
-_KNOWN = {
-    *("zeros", "phase_clock", "joint_pos_rel", "joint_vel_rel", "last_action"),
-    *("base_ang_vel", "projected_gravity", "generated_commands"),
-}
-"""Functions of observation terms that a robot can measure."""
-
-
 def read_description(path: Path) -> dict[str, Any]:
     """Read an exported ``policy.json``; UmcError if the runner cannot feed the policy."""
     if not path.is_file():
         raise UmcError(f"no exported policy at {path}; make one with scripts/export.py")
     try:
-        sheet = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise UmcError(f"{path} is not JSON (line {error.lineno}); export the policy again") from error
-    if not isinstance(sheet, dict) or sheet.get("format") != FORMAT:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UmcError(f"{path} does not have format {FORMAT}; export the policy again")
-    unknown = [term["function"] for term in sheet["observations"]["policy"] if term["function"] not in _KNOWN]
+    unknown = [term["function"] for term in content["observations"]["policy"] if term["function"] not in MEASURABLE]
     if unknown:
         raise UmcError(f"the policy reads {', '.join(unknown)}, which no robot measures; train it without")
-    return sheet
+    return content
 
 
-def _check(name: str, value: Vector, living: NDArray[np.bool_]) -> None:
+def _check(name: str, value: Vector, alive: NDArray[np.bool_]) -> None:
     """Refuse another shape, and values that are not finite where the sensor is alive."""
-    if value.shape != living.shape:
-        raise UmcError(f"{name} has shape {value.shape}; the policy needs {living.shape}")
-    if not np.isfinite(value[living]).all():
+    if value.shape != alive.shape:
+        raise UmcError(f"{name} has shape {value.shape}; the policy needs {alive.shape}")
+    if not np.isfinite(value[alive]).all():
         raise UmcError(f"{name} is not finite: {value.tolist()}; name joints whose sensors are dead in dead")

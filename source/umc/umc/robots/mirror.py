@@ -25,10 +25,7 @@ their angle; pitch joints keep it."""
 def mirrored_joints(joint_names: Sequence[str]) -> tuple[list[int], list[float]]:
     """Return J columns and J signs: angle ``j`` in the mirror is ``sign[j] * angle[column[j]]``.
 
-    Both sides need joint axes in the same directions, as in Unitree's and ODRI's models.
-
-    Raises:
-        UmcError: If a joint has no partner on the other side.
+    Both sides need joint axes in the same directions, as in Unitree's and ODRI's models. UmcError without a partner.
     """
     columns, signs = [], []
     for name in joint_names:

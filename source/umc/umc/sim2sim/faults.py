@@ -88,12 +88,7 @@ class Faults:
             channel.reset()
 
     def advance(self, step: int, position: Vector) -> bool:
-        """Switch faults on and off.
-
-        Args:
-            step: Env steps since the episode began.
-            position: Joint angles [rad]. Shape is (R, J).
-        """
+        """Switch faults on and off at an env step, given joint angles [rad], shape (R, J); return whether any was."""
         state = self._state
         everywhere = torch.zeros(state.num_envs, position.shape[1])
         everywhere[self._envs] = torch.as_tensor(position, dtype=torch.float32)

@@ -110,10 +110,7 @@ def robot_mjcf(robot: str) -> Path:
 def load_robot(path: Path, timestep: float, contact_time: float | None = None) -> mujoco.MjModel:
     """Put the robot of an MJCF file on a plane, with elliptic friction cones; its first joint has to be the free one.
 
-    Args:
-        path: What ``python -m umc.robots.builder`` wrote.
-        timestep: Length of a step [s].
-        contact_time: Time constant of contacts [s]; MuJoCo's 0.02 if None.
+    ``timestep`` is the length of a step [s], ``contact_time`` the time constant of contacts [s], MuJoCo's if None.
     """
     if contact_time is not None and not contact_time >= STEPS_PER_CONTACT * timestep:  # refuses NaN, too
         raise UmcError(

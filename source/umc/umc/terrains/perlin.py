@@ -30,7 +30,8 @@ def perlin_noise(cells: tuple[int, int], samples: int, random: np.random.Generat
         Shape is (cells[0] * samples + 1, cells[1] * samples + 1).
     """
     angle = random.uniform(0.0, 2.0 * math.pi, (cells[0] + 1, cells[1] + 1))
-    slopes = np.cos(angle), np.sin(angle)
+    # one more cell along each axis, of which only the first line is kept: the end of the last cell
+    slopes = [np.pad(slope, (0, 1), mode="edge") for slope in (np.cos(angle), np.sin(angle))]
     place = np.arange(samples) / samples
     fade = place**3 * (place * (6.0 * place - 15.0) + 10.0)
     # axes: cell along x, place in it, cell along y, place in it
@@ -38,25 +39,16 @@ def perlin_noise(cells: tuple[int, int], samples: int, random: np.random.Generat
     fade_x, fade_y = fade[:, None, None], fade[None, None, :]
 
     def corner(right: int, up: int) -> NDArray[np.float64]:
-        along_x, along_y = (slope[right : right + cells[0], up : up + cells[1]][:, None, :, None] for slope in slopes)
+        along_x, along_y = (
+            slope[right : right + cells[0] + 1, up : up + cells[1] + 1][:, None, :, None] for slope in slopes
+        )
         return along_x * (x - right) + along_y * (y - up)
 
     near = corner(0, 0) * (1.0 - fade_x) + corner(1, 0) * fade_x
     far = corner(0, 1) * (1.0 - fade_x) + corner(1, 1) * fade_x
-    inner = near * (1.0 - fade_y) + far * fade_y
-    noise = np.zeros((cells[0] * samples + 1, cells[1] * samples + 1))
-    noise[:-1, :-1] = inner.reshape(cells[0] * samples, cells[1] * samples)
-    # the last edge continues its cells, so that a block of noise ends like it begins
-    noise[-1, :-1] = _edge([slope[-1] for slope in slopes], 1, place, fade)
-    noise[:-1, -1] = _edge([slope[:, -1] for slope in slopes], 0, place, fade)
-    return math.sqrt(0.5) * noise + 0.5
-
-
-def _edge(slopes: list[NDArray[np.float64]], along: int, place: NDArray, fade: NDArray) -> NDArray[np.float64]:
-    """Noise on a line of the lattice, where only the slope along the line counts; without its last point."""
-    slope = slopes[along]
-    line = slope[:-1, None] * place * (1.0 - fade) + slope[1:, None] * (place - 1.0) * fade
-    return line.reshape(-1)
+    noise = near * (1.0 - fade_y) + far * fade_y
+    noise = noise.reshape((cells[0] + 1) * samples, (cells[1] + 1) * samples)
+    return math.sqrt(0.5) * noise[: cells[0] * samples + 1, : cells[1] * samples + 1] + 0.5
 
 
 @configclass
@@ -85,7 +77,7 @@ class PerlinTrackCfg(SubTerrainBaseCfg):
     gain: float = 0.25
     """Amplitude of a lattice over that of the one before."""
     start: float = 0.5
-    """Where robots start, from the block's begin [m]; half way between its sides."""
+    """Where robots start, from the block's edge [m]; half way between its sides."""
     seed: int = 0
     """Of the noise; the generator writes its own here."""
 

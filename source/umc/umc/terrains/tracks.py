@@ -73,7 +73,7 @@ class TrackGenerator(TerrainGenerator):
 
 @configclass
 class TrackImporterCfg(TerrainImporterCfg):
-    """Tracks for as many robots as there are; each starts at the begin of its track and faces along it (+x)."""
+    """Tracks for as many robots as there are; each starts at the near end of its track and faces along it (+x)."""
 
     class_type: type | str = "{DIR}.tracks:TrackImporter"
     prim_path: str = "/World/ground"

@@ -69,16 +69,6 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Source:
-    """A URDF, loaded."""
-
-    spec: mujoco.MjSpec
-    """The model, its root link floating, every joint still in place."""
-    velocity_limits: Mapping[str, float]
-    """By joint [rad/s] (MuJoCo does not store them)."""
-
-
-@dataclass(frozen=True)
 class BuildCfg:
     """How the builder makes one robot."""
 

@@ -22,13 +22,8 @@ _FITS = {
 
 
 def compile_model(cfg: BuildCfg) -> tuple[mujoco.MjModel, Mapping[str, float]]:
-    """Compile the robot, and return it with the velocity limit [rad/s] of each joint.
-
-    Raises:
-        UmcError: If bodies or joints are not those of the cfg.
-    """
-    source = load_urdf(cfg.urdf())
-    spec, velocity_limits = source.spec, source.velocity_limits
+    """Compile the robot, and return it with the velocity limit [rad/s] of each joint; UmcError if it is another one."""
+    spec, velocity_limits = load_urdf(cfg.urdf())
     _weld(spec, cfg)
     _shape(spec, cfg)
     if cfg.limits is not None:

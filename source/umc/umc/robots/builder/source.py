@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import mujoco
 
-from umc.robots.builder.cfg import Source
 from umc.robots.spawn import DATA
 from umc.utils.errors import UmcError
 
@@ -23,11 +23,7 @@ EXAMPLE_ROBOT_DATA_MESHES = "package://example-robot-data/robots"
 
 
 def example_robot(path: str) -> Path:
-    """Return the path of a file below the ``robots`` folder of ``example-robot-data``.
-
-    Raises:
-        UmcError: If the package is missing or has another version.
-    """
+    """Return the path of a file below the ``robots`` folder of ``example-robot-data``; UmcError in another version."""
     pin = f"pip install {EXAMPLE_ROBOT_DATA}=={EXAMPLE_ROBOT_DATA_VERSION}"
     try:
         package = distribution(EXAMPLE_ROBOT_DATA)
@@ -43,8 +39,11 @@ def bundled(name: str) -> Path:
     return DATA / "sources" / name
 
 
-def load_urdf(path: Path) -> Source:
-    """Read a URDF with a floating root; of collision meshes only those of ``example-robot-data`` are kept."""
+def load_urdf(path: Path) -> tuple[mujoco.MjSpec, Mapping[str, float]]:
+    """Read a URDF with a floating root; return it with the velocity limit [rad/s] of each joint, which MuJoCo lacks.
+
+    Of collision meshes only those of ``example-robot-data`` are kept.
+    """
     robot = ET.parse(path).getroot()
     for options in robot.findall("mujoco"):
         robot.remove(options)
@@ -69,7 +68,7 @@ def load_urdf(path: Path) -> Source:
         for joint in joints
         if (limit := joint.find("limit")) is not None
     }
-    return Source(mujoco.MjSpec.from_string(ET.tostring(robot, encoding="unicode")), limits)
+    return mujoco.MjSpec.from_string(ET.tostring(robot, encoding="unicode")), limits
 
 
 def _float_root(robot: ET.Element, joints: list[ET.Element]) -> None:
