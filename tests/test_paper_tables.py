@@ -14,6 +14,7 @@ import umc.tasks  # noqa: F401 - registers the ids
 import yaml
 from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
 from umc.evaluation.protocol import protocol_for
+from umc.evaluation.report.paper import paper_tables
 from umc.rl.agents import AGENTS
 from umc.utils.naming import entry_point
 
@@ -60,10 +61,8 @@ transformer network
     Stage-One Epochs & 2500 \\ Stage-Two Epochs & 2500 \\ Encoder Layers & 4 \\ Embedding Input Size & 120 \\
     Feedforward Size & 128 \\ Attention Heads & 2 \\
 """
-RATIOS = ("1:1:1:0", "1:1:0:1", "1:0:1:1", "0:1:1:1", "1:2:2:1", "1:3:3:1", "Default(1:1:1:1)")
-MASK_VALUES = ("100", "-100", "Default(0)")
 PARADIGM = ("no damage", "undetectable joint damage", "sensor-only damage", "detectable joint damage")
-"""Rows of the ablation tables, and the curriculum's steps from section "Paradigms"."""
+"""The curriculum's steps from section "Paradigms"."""
 
 ROBOTS = ("A1", "H1", "G1", "Solo8")
 
@@ -189,9 +188,8 @@ def shown(value: Any) -> str:
     """A figure of the paper as docs/robots.md writes it."""
     if value is None:
         return "N/A"
-    return ", ".join(
-        f"{one:,g}" if one < 1000 else f"{one:,}" for one in (value if isinstance(value, list) else [value])
-    )
+    values = value if isinstance(value, list) else [value]
+    return ", ".join(f"{one:,g}" if one < 1000 else f"{one:,}" for one in values)
 
 
 def shown_rows(table: dict[str, Any]) -> dict[str, str]:
@@ -199,12 +197,8 @@ def shown_rows(table: dict[str, Any]) -> dict[str, str]:
     rows = {name: shown(value) for name, value in table.items() if name != "Task" and "Motor" not in name}
     low, high = table["Random Damage Range"]
     rows |= {"Random Damage Range": f"{low} to {high}", "ROM Limit": f"{100 * table['ROM Limit']:g} %"}
-    motors = {
-        re.sub(r"Motor Limit|for|Joints|All", "", name).strip(): value
-        for name, value in table.items()
-        if "Motor" in name
-    }
-    rows["Motor Limit"] = ", ".join(f"{part.lower()} {value:g}".strip() for part, value in motors.items())
+    motors = [(re.sub(r"Motor Limit|for|Joints|All", "", name).strip(), name) for name in table if "Motor" in name]
+    rows["Motor Limit"] = ", ".join(f"{part.lower()} {table[name]:g}".strip() for part, name in motors)
     return rows
 
 
@@ -233,6 +227,12 @@ def swept(name: str) -> list[str]:
     return [entry.replace("NETWORK", sweep["network"]) for entry in sweep["agents"]]
 
 
+def rows_of(table: str) -> set[str]:
+    """Rows of an ablation table of the paper."""
+    (found,) = (one for one in paper_tables() if one.name == table)
+    return {row.removeprefix("Default(").removesuffix(")") for row in found.rows}
+
+
 def test_ratio_ablation():
     used = set()
     for name in swept("ablation_ratio"):
@@ -241,12 +241,12 @@ def test_ratio_ablation():
             assert path == "events.faults.params.ratios"
             changes["ratios"] = value
         used.add(":".join(f"{ratio:g}" for ratio in changes["ratios"]))
-    assert used == {row.removeprefix("Default(").removesuffix(")") for row in RATIOS}
+    assert used == rows_of("ratio")
 
 
 def test_masking_value_ablation():
     used = [agent("A1", name, 2).actor.mask_value for name in swept("ablation_mask_value")]
-    assert set(used) == {float(row.removeprefix("Default(").removesuffix(")")) for row in MASK_VALUES}
+    assert set(used) == set(map(float, rows_of("mask_value")))
 
 
 def test_paradigms():

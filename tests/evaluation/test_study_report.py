@@ -165,24 +165,6 @@ def test_latex_is_escaped_and_balanced(files):
     ).replace("left_out", "").replace("by_", "")
 
 
-@pytest.mark.parametrize(
-    ("table", "row", "values"),
-    [
-        ("a1", "Trf-UMC (Ours)", (97, 95, 91, 84, 72, 2)),
-        ("a1", "MLP-NM", (67, 54, 48, 43, 46, 23)),
-        ("g1", "BodyTrf", (52, 51, 49, 45, 40, 48)),
-        ("h1", "MLP-UMC (Ours)", (97, 97, 94, 88, 80, 3)),
-        ("solo8", "MT-FTC", (39, 31, 30, 30, 29, 46)),
-        ("ratio", "1:1:0:1", (90, 83, 75, 65, 50, 2)),
-        ("mask_value", "-100", (95, 91, 86, 79, 68, 4)),
-        ("paradigm", "Curriculum-Based", (92, 88, 84, 79, 67, 6)),
-    ],
-)
-def test_the_papers_figures_are_as_printed(table, row, values):
-    tables = {one.name: one for one in paper_tables()}
-    assert tables[table].rows[row] == values
-
-
 def test_the_papers_tables_are_all_there_and_hang_together():
     tables = {one.name: one for one in paper_tables()}
     assert {name: len(one.rows) for name, one in tables.items()} == {
@@ -231,11 +213,8 @@ def test_what_is_not_as_in_the_paper_is_said(study):
 
 def test_an_ablation_puts_each_policy_into_the_table_that_names_it():
     study = demo_study(members=3, policies=[("1:2:2:1", 1.0), ("-100", 1.5)])
-    protocol = protocol_for("a1", name="umc_paper_ablation")
-    first = protocol.settings[0]
     study = replace(study, protocol=replace(study.protocol, name="umc_paper_ablation"))
     tables = {one.key: one for one in ablation_tables(Estimates(study, resamples=20))}
-    assert first.onset == 75
     assert [row.cells[0].text for row in tables["ratio"].rows][:2] == ["1:2:2:1", "1:1:1:0 (paper)"]
     assert [row.cells[0].text for row in tables["mask_value"].rows][:2] == ["-100", "100 (paper)"]
     assert "paradigm" not in tables

@@ -58,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
             # plain MuJoCo knows flat ground only
             engines = [one for one in options.engines if one != "mujoco" or ground in ("", "flat")]
             name = section_name(robot, ground)
-            policies = dict(zip(labels(list(there)), there, strict=True))
+            policies = dict(zip(labels(there), there, strict=True))
             measured = Section(robot, ground, engine, engines, policies, options.work / name, kept / name)
             if not options.report_only:
                 _measure(options, overrides, measured)
@@ -158,7 +158,7 @@ def _last_stages() -> list[Path]:
     """Of every robot's and agent's pretrained policies the one of the last stage, UMC's before their baselines."""
     models = {name: entry for name, entry in read_models().items() if is_last_stage(entry)}
     order = {name: (one["robot"], one["agent"].startswith("nm_"), one["agent"]) for name, one in models.items()}
-    return [verified_file(name) for name in sorted(models, key=order.__getitem__)]
+    return [verified_file(name) for name in sorted(order, key=order.__getitem__)]
 
 
 def _path(text: str) -> Path:
@@ -208,11 +208,10 @@ def _measure_in_mujoco(
         keep(load_study(exported / STUDY), section.kept, "mujoco")
 
 
-def labels(paths: Sequence[Path]) -> list[str]:
+def labels(policies: Mapping[Path, CheckpointInfo]) -> list[str]:
     """Name policies by their agent, and by their stage where that is not its last one."""
-    infos = [(path, checkpoint_info(read_checkpoint(path), path)) for path in paths]
     found = []
-    for name, (_, info) in zip(labels_of(infos), infos, strict=True):
+    for name, info in zip(labels_of(list(policies.items())), policies.values(), strict=True):
         spec = agent_spec(agent_of(info)[0])
         last = spec is None or info.stage == spec.stages[-1] or f"stage {info.stage}" in name
         found.append(name if last else f"{name} stage {info.stage}")
@@ -242,7 +241,7 @@ def _curves(
     if wrong:
         raise UmcError(f"--curves {wrong[0]} names no run folder; give POLICY=RUN, such as mlp=logs/rsl_rl/<...>/<run>")
     found, robot = [], section.robot
-    for label, (path, info) in zip(labels(list(paths)), paths.items(), strict=True):
+    for label, (path, info) in zip(labels(paths), paths.items(), strict=True):
         if section.ground and trained_terrain(path, info) != section.ground:
             continue
         name = f"results_{robot}_{label.replace(' ', '_')}.png"

@@ -41,7 +41,7 @@ class Criterion:
     """A demand and the figures that it compares."""
 
     pair: str
-    """Who is compared with whom."""
+    """Labels of the policies that are compared."""
     demand: str
     ours: str
     """UMC's figure."""

@@ -33,7 +33,7 @@ class Slice:
     name: str
     """Which one of these."""
     rows: torch.Tensor
-    """Where they stand. Shape is (num_envs,)."""
+    """Which robots they are. Shape is (num_envs,)."""
     value: float | None = None
     """A number to draw it at: onset [s], or severity."""
     kind: str = ""

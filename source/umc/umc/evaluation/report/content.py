@@ -110,16 +110,9 @@ def robots_csv(study: Study) -> str:
             zip(run.cell.tolist(), run.member.tolist(), run.onset.tolist(), episodes.outcome.tolist(), strict=True)
         ):
             setting, scenario = cells[cell]
-            who = [result.label, result.group, scenario, setting.name, setting.seed, onset, member]
-            rows.append(
-                [
-                    *who,
-                    Outcome(outcome).name.lower(),
-                    joints[row],
-                    stances[row],
-                    *(_number(column[row]) for column in columns),
-                ]
-            )
+            line = [result.label, result.group, scenario, setting.name, setting.seed, onset, member]
+            line += [Outcome(outcome).name.lower(), joints[row], stances[row]]
+            rows.append(line + [_number(column[row]) for column in columns])
     return _csv(rows)
 
 
@@ -129,9 +122,8 @@ def cells_csv(study: Study) -> str:
     rates = [metric.key for metric in metrics if metric.rate]
     means = [metric.key for metric in metrics if not metric.rate]
     head = ["policy", "group", "scenario", "setting", "seed", "onset_step", "perlin_seed", *COUNTS]
-    rows: list[list[Any]] = [
-        head + [f"{key.replace('@', '_')}{end}" for key in rates for end in ("", "_low", "_high")] + means
-    ]
+    head += [f"{key.replace('@', '_')}{end}" for key in rates for end in ("", "_low", "_high")]
+    rows: list[list[Any]] = [head + means]
     for result in study.policies:
         for cell, (setting, scenario) in enumerate(study.protocol.cells):
             score = study.score(result, result.run.cell == cell)
@@ -174,7 +166,7 @@ def _names(names: Sequence[str], flags: Sequence[bool]) -> str:
 
 
 def _number(value: float | None) -> str | int:
-    if value is None or value != value:  # NaN says nothing
+    if value is None or value != value:  # NaN
         return ""
     return value if isinstance(value, int) else f"{value:.{DIGITS}g}"
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's own figures, from ``config/paper_results.yaml``, and how far ours may stand beside them."""
+"""The paper's own figures, from ``config/paper_results.yaml``, and what differs in our conditions."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Of policies, in their order; distinguishable for colour-blind readers (Okabe and Ito 2008)."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-"""Of policies, for those who print in grey."""
+"""Of policies, for prints in grey."""
 
 INK, FAINT, GRID = "#222222", "#8a8a8a", "#dddddd"
 """Colours of text, of the paper's figures, and of grids."""

@@ -51,7 +51,7 @@ class Row:
     kind: str = ""
     """``paper`` for the paper's figures, ``average`` for the last line of a block."""
     rule: bool = False
-    """Whether a rule stands before it."""
+    """Whether a rule is drawn before it."""
 
 
 @dataclass(frozen=True)
