@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Policies are evaluated on the engine and the ground of their training, and a line says so; nothing is simulated."""
+"""Policies are evaluated on the engine and ground of their training, and a remark names both; nothing is simulated."""
 
 import json
 

@@ -63,16 +63,16 @@ def evaluate_g1(physics, folder):
             result["seen_mask"].append(env.obs_buf["joint_mask"].sum(1).tolist())
         # the same robots in other envs: half of them in reverse order, which replaces the other half
         first = run_faults(env, policy, protocol, assignment)
-        place = torch.cat([torch.arange(ENVS // 2).flip(0), torch.arange(ENVS // 2)])
-        other = EnvAssignment(assignment.cell[place], assignment.member[place], assignment.onset[place])
+        order = torch.cat([torch.arange(ENVS // 2).flip(0), torch.arange(ENVS // 2)])
+        other = EnvAssignment(assignment.cell[order], assignment.member[order], assignment.onset[order])
         second = run_faults(env, policy, protocol, other)
         result["moved"] = {
             field.name: float(
-                (getattr(first.episodes, field.name)[place] - getattr(second.episodes, field.name)).abs().max()
+                (getattr(first.episodes, field.name)[order] - getattr(second.episodes, field.name)).abs().max()
             )
             for field in fields(first.episodes)
         }
-        result["joints moved"] = torch.equal(first.joints[place], second.joints)
+        result["joints moved"] = torch.equal(first.joints[order], second.joints)
         result["spread"] = float(first.episodes.speed_before_onset.std())
     return result
 

@@ -108,8 +108,8 @@ if "fail" in argv:
 (out / "partial").mkdir(parents=True)
 for policy, batch, name in plan["parts"]:
     path = Path(checkpoints[policy])
-    said = [argv[: argv.index("--plan")], path.read_bytes().hex(), (path.parent / "params/agent.yaml").exists(), batch]
-    (out / "partial" / name).write_text(json.dumps([*said, plan["code"], plan["protocol"]["steps"]]))
+    seen = [argv[: argv.index("--plan")], path.read_bytes().hex(), (path.parent / "params/agent.yaml").exists(), batch]
+    (out / "partial" / name).write_text(json.dumps([*seen, plan["code"], plan["protocol"]["steps"]]))
 """
 
 
@@ -128,8 +128,8 @@ def test_shares_travel_to_workers_and_their_parts_back(session, tmp_path, monkey
     for part in evaluator.parts:
         one = session.checkpoints[part.policy]
         head = ["evaluate", "--device", "cpu"]
-        said = [head, one.path.read_bytes().hex(), part.policy == 0, part.batch, code_fingerprint(), 750]
-        assert json.loads(part.path.read_text()) == said
+        seen = [head, one.path.read_bytes().hex(), part.policy == 0, part.batch, code_fingerprint(), 750]
+        assert json.loads(part.path.read_text()) == seen
     shutil.rmtree(agent.parent)
 
 

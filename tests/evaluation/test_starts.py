@@ -60,33 +60,25 @@ def test_an_unknown_term_runs_env_by_env(monkeypatch, foreign):
     assert len(applied) == (3 if foreign else 1)
 
 
-def both_ways(physics: str, robot: str, num_envs: int) -> dict:
+def start_both_ways(physics: str, num_envs: int) -> dict:
     """Return which quantities differ between robots started one by one and at once, and which do not with the seed."""
     import umc.tasks  # noqa: F401
     import warp as wp
     from isaaclab.actuators.newton import read_group_parameter
     from isaaclab.envs import ManagerBasedEnv, ManagerBasedRLEnv
+    from isaaclab_ov import tensor_types
     from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
     from umc.evaluation.starts import seed_starts, start_batched, start_one_by_one
     from umc.terrains import FLAT_GROUND_CFG
 
     torch.set_num_threads(1)
-    task = load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point")
+    task = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
     cfg: Any = resolve_presets(task, [physics, "flat"])
     cfg.scene.terrain, cfg.scene.num_envs, cfg.sim.device, cfg.seed = FLAT_GROUND_CFG, num_envs, "cpu", 0
     seed_starts(cfg.events)
     env: ManagerBasedEnv = ManagerBasedRLEnv(cfg)
     env.reset()
     asset = env.scene["robot"]
-
-    def friction() -> torch.Tensor:
-        if physics == "newton_mjwarp":
-            from isaaclab_newton.physics import NewtonManager
-
-            return wp.to_torch(asset._root_view.get_attribute("shape_material_mu", NewtonManager.get_model())[:, 0])
-        from isaaclab_ov import tensor_types
-
-        return wp.to_torch(asset.root_view.get_attribute(tensor_types.SHAPE_FRICTION_AND_RESTITUTION))
 
     def state() -> dict[str, torch.Tensor]:
         data = asset.data
@@ -97,7 +89,8 @@ def both_ways(physics: str, robot: str, num_envs: int) -> dict:
         found["trunk_inertia"] = data.body_inertia.torch[:, 0].clone()
         for gain in ("kp", "kd"):
             found[gain] = read_group_parameter(asset.actuators, "legs", "controller", gain).clone()
-        return {**found, "friction": friction().clone()}
+        friction = asset.root_view.get_attribute(tensor_types.SHAPE_FRICTION_AND_RESTITUTION)
+        return {**found, "friction": wp.to_torch(friction).clone()}
 
     def run(start: Any, seeds: list[int]) -> dict[str, torch.Tensor]:
         lab.reset_scene_to_default(env, torch.arange(num_envs))
@@ -116,7 +109,7 @@ def both_ways(physics: str, robot: str, num_envs: int) -> dict:
 
 @pytest.mark.engine
 def test_one_call_for_all_envs_gives_the_bits_of_one_for_each(run_engine):
-    result = run_engine(both_ways, physics="ovphysx", robot="A1", num_envs=33)
+    result = run_engine(start_both_ways, physics="ovphysx", num_envs=33)
     assert result["differ"] == []
     assert result["kept"] == ["joint_vel"]  # 0 for every robot
 
