@@ -81,7 +81,7 @@ class PolicyRunner:
         self._action: Vector = np.zeros(len(self._names))
         self._steps = 0
 
-    def __call__(
+    def __call__(  # noqa: PLR0913  (what a robot measures, one value each)
         self,
         joint_position: ArrayLike,
         joint_velocity: ArrayLike,
