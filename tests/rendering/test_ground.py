@@ -87,3 +87,8 @@ def test_a_view_finds_the_place_of_a_pixel():
     assert np.isnan(points[0]).all()  # sky
     above = View(np.array([0.001, 0.0, 4.0]), np.zeros(3)).ground_points(np.full((90, 160), 4.0, dtype=np.float32))
     assert np.linalg.norm(above[45, 81] - above[45, 80]) == pytest.approx(4.0 / focal_pixels(160), rel=1e-3)
+
+
+def test_a_track_counts_ahead_and_to_the_left():
+    track, point = Track(np.array([0.3, 0.0]), np.pi / 2), np.array([0.1, 2.0, 5.0])
+    assert (track.along(point), track.across(point)) == pytest.approx((2.0, 0.2))
