@@ -36,7 +36,7 @@ KINDS = (
     *("dropped", "delayed"),
 )
 SCENARIOS = (*KINDS, "dead+rom+effort+velocity", "noise+drift+delayed", "frozen+locked+dropped")
-"""Dealt out to the envs in turn: every kind alone, and some together."""
+"""Assigned to the envs in turn: every kind alone, and some together."""
 
 SEVERITY = {
     "rom": 0.3,
@@ -49,7 +49,7 @@ SEVERITY = {
     "delayed": {"choice": [1, 2, 5]},
 }
 
-BEGIN = 3
+ONSET = 3
 """Onset in steady blocks [env steps]; the steps before let physics forget the last block."""
 
 WARM_UP = 2
@@ -66,28 +66,12 @@ Call = Callable[..., Any]
 
 
 def clock_of(device: str) -> Callable[[], float]:
-    """Which time counts.
-
-    Args:
-        device: Where the environment runs.
-
-    Returns:
-        The clock, in seconds.
-    """
+    """Return the clock that counts on a device [s]."""
     return time.perf_counter if "cuda" in device else time.process_time
 
 
 class Timed:
-    """A fault term, or what stands in for it, timed.
-
-    Args:
-        term: The term: everything but its call is found there.
-        func: What is called.
-        part: Part of the fault layer that it belongs to.
-        seconds: Adds its time to the part's.
-        clock: Gives the time [s].
-        is_watched: Whether it is an error if it makes the host wait for the GPU.
-    """
+    """A fault term or its replacement, timed; on request it must not make the host wait for the GPU."""
 
     def __init__(
         self, term: Call, func: Call, part: str, seconds: dict[str, float], clock: Call, is_watched: bool
@@ -96,11 +80,11 @@ class Timed:
         self._part, self._seconds, self._is_watched = part, seconds, is_watched
 
     def __getattr__(self, name: str) -> Any:
-        """What the term itself has."""
+        """Return an attribute of the term."""
         return getattr(self._term, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls it."""
+        """Call the term and add the time to its part's."""
         import torch
 
         start = self._clock()
@@ -115,12 +99,7 @@ class Timed:
 
 
 class Switch:
-    """Takes the fault terms of an environment out of the way and puts them back, and times them.
-
-    Args:
-        env: The environment.
-        is_watched: Whether a fault term that makes the host wait for the GPU is an error.
-    """
+    """Removes and restores the fault terms of an environment, and times them."""
 
     def __init__(self, env: ManagerBasedRLEnv, is_watched: bool) -> None:
         from umc import mdp
@@ -159,7 +138,7 @@ class Switch:
             self._newton._solver.mjw_model.callback.control = self._control
 
     def _replace(self, cfg: Any, part: str, plain: Call) -> None:
-        """Has a term of a manager's cfg stood in for in blocks without faults."""
+        """Replace a term of a manager's cfg in blocks without faults."""
         off = Timed(cfg.func, plain, part, self.seconds, self._clock, is_watched=False)
         self._pairs.append((cfg, self._timed(part, cfg.func), off))
 
@@ -167,11 +146,7 @@ class Switch:
         return Timed(func, func, part, self.seconds, self._clock, self._is_watched and watch)
 
     def turn(self, on: bool) -> None:
-        """Puts the fault terms in place or takes them away.
-
-        Args:
-            on: Whether there are to be faults.
-        """
+        """Restore the fault terms or remove them."""
         for cfg, real, plain in self._pairs:
             cfg.func = real if on else plain
         terms = self.env.action_manager._terms
@@ -189,16 +164,7 @@ class Switch:
 
 
 def make_env(physics: str, num_envs: int, device: str) -> ManagerBasedRLEnv:
-    """A1's Stage 2 with every kind of fault.
-
-    Args:
-        physics: Name of the engine.
-        num_envs: Number of envs.
-        device: Where it runs.
-
-    Returns:
-        The environment.
-    """
+    """Make A1's Stage 2 with every kind of fault."""
     import umc.tasks  # noqa: F401
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import resolve_presets
@@ -210,46 +176,26 @@ def make_env(physics: str, num_envs: int, device: str) -> ManagerBasedRLEnv:
     cfg.scene.terrain = FLAT_GROUND_CFG
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = num_envs, device, 1
     cfg.actions.command_faults = mdp.CommandFaultsCfg()
-    cfg.events.faults.params = {"scenario": SCENARIOS, "severity": SEVERITY, "onset": BEGIN}
-    for name in ("trunk_contact", "orientation", "height"):  # who lies on the ground stays in its block
+    cfg.events.faults.params = {"scenario": SCENARIOS, "severity": SEVERITY, "onset": ONSET}
+    for name in ("trunk_contact", "orientation", "height"):  # a fallen robot stays in its block
         setattr(cfg.terminations, name, None)
     return ManagerBasedRLEnv(cfg)
 
 
 def schedule_of(env: ManagerBasedRLEnv, case: str) -> Any:
-    """Plans the faults of a case.
-
-    Args:
-        env: The environment.
-        case: :data:`STEADY` or :data:`CHURN`.
-
-    Returns:
-        The schedule.
-    """
+    """Return the schedule of a case, :data:`STEADY` or :data:`CHURN`."""
     from umc.faults import FaultSchedule
     from umc.mdp.fault_terms import fault_term
 
     joint_names = fault_term(env).state.joint_names
     params: dict[str, Any] = {"scenario": SCENARIOS, "severity": SEVERITY, "device": env.device}
     if case == STEADY:
-        return FaultSchedule(joint_names, onset=BEGIN, **params)
+        return FaultSchedule(joint_names, onset=ONSET, **params)
     return FaultSchedule(joint_names, onset_range=CHURN_ONSETS, duration=CHURN_DURATION, **params)
 
 
 def run_block(env: ManagerBasedRLEnv, switch: Switch, case: str, on: bool, seed: int, steps: int) -> list[float]:
-    """Times some steps.
-
-    Args:
-        env: The environment.
-        switch: Its switch.
-        case: :data:`STEADY` or :data:`CHURN`.
-        on: Whether there are faults.
-        seed: Seed of start, noise and actions.
-        steps: How many steps are timed.
-
-    Returns:
-        Time of each [s].
-    """
+    """Return the time of each of some steps [s]; seed of start, noise and actions."""
     import torch
 
     is_cuda = "cuda" in env.device
@@ -263,8 +209,8 @@ def run_block(env: ManagerBasedRLEnv, switch: Switch, case: str, on: bool, seed:
         env.episode_length_buf[:] = torch.arange(env.num_envs, device=env.device) % CHURN_EPISODE
     generator = torch.Generator().manual_seed(seed)
     taken = []
-    for number in range(BEGIN + WARM_UP + steps):
-        if number == BEGIN + WARM_UP:
+    for number in range(ONSET + WARM_UP + steps):
+        if number == ONSET + WARM_UP:
             switch.seconds.clear()
         action = 0.3 * torch.randn(env.num_envs, 12, generator=generator).to(env.device)
         if is_cuda:
@@ -278,19 +224,7 @@ def run_block(env: ManagerBasedRLEnv, switch: Switch, case: str, on: bool, seed:
 
 
 def measure(physics: str, num_envs: int, device: str, rounds: int, steps: int) -> dict[str, dict[str, Any]]:
-    """Measures one engine, in a process of its own.
-
-    Args:
-        physics: Name of the engine.
-        num_envs: Number of envs.
-        device: Where it runs.
-        rounds: Pairs of blocks, after one that does not count.
-        steps: Timed steps of a block.
-
-    Returns:
-        By case: ratio of every pair, median time of a step without and with faults [s], and what each part of the
-        fault layer adds to a step [s].
-    """
+    """Measure one engine: by case ratios, median times of a step [s], and what each part of the faults adds [s]."""
     import torch
     from umc.mdp.fault_terms import fault_term
 
@@ -300,7 +234,7 @@ def measure(physics: str, num_envs: int, device: str, rounds: int, steps: int) -
     env.step(torch.zeros(num_envs, 12, device=env.device))  # terms and engine hook up before they are replaced
     switch = Switch(env, is_watched="cuda" in env.device and physics == "newton_mjwarp")
     state, steady_length = fault_term(env).state, env.cfg.episode_length_s
-    said = {}
+    measured = {}
     for case in (STEADY, CHURN):
         state.source = schedule_of(env, case)
         env.cfg.episode_length_s = steady_length if case == STEADY else CHURN_EPISODE * env.step_dt
@@ -313,25 +247,17 @@ def measure(physics: str, num_envs: int, device: str, rounds: int, steps: int) -
                     medians[on].append(statistics.median(taken))
                     for part, seconds in switch.seconds.items():
                         parts[part] += (seconds if on else -seconds) / rounds / steps
-        said[case] = {
+        measured[case] = {
             "ratios": [on / off for off, on in zip(medians[False], medians[True], strict=True)],
             "without": statistics.median(medians[False]),
             "with": statistics.median(medians[True]),
             "parts": parts,
         }
-    return said
+    return measured
 
 
 def measure_apart(physics: str, args: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Starts a process that measures one engine.
-
-    Args:
-        physics: Name of the engine.
-        args: The command line.
-
-    Returns:
-        See :func:`measure`.
-    """
+    """Run :func:`measure` of one engine in a process of its own."""
     numbers = [f"--{name}={getattr(args, name)}" for name in ("num_envs", "device", "rounds", "steps")]
     command = [sys.executable, str(Path(__file__).resolve()), f"--child={physics}", *numbers]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -354,21 +280,21 @@ def main() -> None:
     if min(args.num_envs, args.rounds, args.steps) < 1:
         parser.error("--num_envs, --rounds and --steps must be at least 1")
     if args.child:
-        said = measure(args.child, args.num_envs, args.device, args.rounds, args.steps)
-        print("\n" + json.dumps(said), flush=True)
+        measured = measure(args.child, args.num_envs, args.device, args.rounds, args.steps)
+        print("\n" + json.dumps(measured), flush=True)
         os._exit(0)  # the teardown of an engine may hang
     clock = "wall time" if "cuda" in args.device else "processor time"
     print(f"{args.num_envs} A1, {args.device}, {clock}, {args.rounds} pairs of blocks of {args.steps} steps\n")
     print("| engine | case | without [ms] | with [ms] | ratio: median (min to max) | target | UMC's own code [ms] |")
     print("|---|---|---:|---:|---|---:|---|")
     for physics in args.engines:
-        for case, said in measure_apart(physics, args).items():
-            ratios = said["ratios"]
-            own = sum(said["parts"].values())
-            parts = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in sorted(said["parts"].items()))
-            parts = f"{1e3 * own:.1f} ({own / said['without']:.1%}): {parts}"
+        for case, measured in measure_apart(physics, args).items():
+            ratios = measured["ratios"]
+            own = sum(measured["parts"].values())
+            parts = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in sorted(measured["parts"].items()))
+            parts = f"{1e3 * own:.1f} ({own / measured['without']:.1%}): {parts}"
             spread = f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
-            times = f"{1e3 * said['without']:.1f} | {1e3 * said['with']:.1f}"
+            times = f"{1e3 * measured['without']:.1f} | {1e3 * measured['with']:.1f}"
             print(f"| {physics} | {case} | {times} | {spread} | {TARGETS[case]:.2f} | {parts} |", flush=True)
 
 

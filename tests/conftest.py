@@ -121,6 +121,8 @@ def run_engine(tmp_path_factory) -> Callable[..., Any]:
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
+                env=os.environ
+                | {"PYTHONPATH": os.pathsep.join([str(HERE / "support"), os.environ.get("PYTHONPATH", "")])},
                 start_new_session=True,
             )
             try:

@@ -95,3 +95,15 @@ def test_random_numbers_depend_on_the_member_alone():
 def test_a_mistake_is_refused(cases, message):
     with pytest.raises(UmcError, match=message):
         FaultCases(JOINTS, cases, 5, **COMMON)
+
+
+def test_the_typical_severity_of_a_joint_is_the_middle_of_its_range():
+    severity = {"effort": {"joint_[01]": {"uniform": [2.0, 6.0]}, ".*": 9.0}, "rom": 0.3}
+    schedule = FaultSchedule(JOINTS, severity=severity, scenario="effort", joint_names=JOINTS[1:])
+    # the first joint never fails
+    assert [schedule.typical_severity("effort", joint) for joint in range(6)] == [None, 4.0, 9.0, 9.0, 9.0, 9.0]
+    assert schedule.typical_severity("noise", 1) is None
+    own = [{"severity": {"bias": 0.1}}, {"severity": {"bias": 0.4, "effort": 6.0}}]
+    cases = FaultCases(JOINTS, own, 2, scenario="normal")
+    typical = [cases.typical_severity(kind, 1) for kind in ("bias", "effort", "rom")]
+    assert typical == [pytest.approx(0.1), 6.0, None]

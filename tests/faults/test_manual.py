@@ -8,7 +8,6 @@ import pytest
 import torch
 from umc.faults import (
     MANUAL_FAULT,
-    FaultCases,
     FaultPlan,
     FaultReplay,
     FaultSchedule,
@@ -121,35 +120,29 @@ def test_mask_and_flag_follow_the_papers_rule_in_any_order_of_faults_unless_give
     assert run.state.fault_flag[1, 0] == 1.0
 
 
-def test_a_second_fault_of_a_kind_takes_the_place_of_the_first():
+def test_a_second_fault_of_a_kind_replaces_the_first():
     run = Run()
     run.go()
     run.hit(0, 0, "effort", 4.0)
-    run.hit(0, 0, "effort", 6.0)  # in the same step: the first has never been
-    run.go(2)
-    assert run.state.limits(HEALTHY).effort[0, 0] == 6.0
-    run.hit(0, 0, "effort", 9.0)  # weaker than the one before
-    run.go()
-    assert run.state.limits(HEALTHY).effort[0, 0] == 9.0
-    assert int(run.state.of("effort").onset[0, 0]) == 2  # it has been weak since
-    run.heal(0, 0)
-    run.go()
-    assert not run.state.live.any()
-
-
-def test_a_tighter_window_lies_around_where_the_joint_is_now():
-    run = Run()
-    run.hit(0, 0, "rom", 0.5)
+    run.hit(0, 0, "effort", 6.0)  # in the same step: the first never sets in
+    run.hit(0, 1, "rom", 0.5)
     run.go(60)
     limits = run.state.limits(HEALTHY)
-    assert limits.upper[0, 0] - limits.lower[0, 0] == pytest.approx(1.0)
-    assert limits.lower[0, 0] < 0.01 < limits.upper[0, 0]  # it set in there
-    run.hit(0, 0, "rom", 0.05)
+    assert limits.effort[0, 0] == 6.0
+    assert limits.upper[0, 1] - limits.lower[0, 1] == pytest.approx(1.0)
+    assert limits.lower[0, 1] < 0.02 < limits.upper[0, 1]  # the position at its onset
+    run.hit(0, 0, "effort", 9.0)  # weaker than the one before
+    run.hit(0, 1, "rom", 0.05)
     run.go()
     narrow = run.state.limits(HEALTHY)
-    assert narrow.lower[0, 0] < 0.61 < narrow.upper[0, 0]  # no kick: the joint has gone on since
+    assert narrow.effort[0, 0] == 9.0
+    assert int(run.state.of("effort").onset[0, 0]) == 2  # it has been weak since
+    assert narrow.lower[0, 1] < 0.62 < narrow.upper[0, 1]  # no kick: the joint has moved since
     run.go(5)
     assert torch.equal(run.state.limits(HEALTHY).lower, narrow.lower)
+    run.heal(0)
+    run.go()
+    assert not run.state.live.any()
 
 
 def test_kinds_act_in_their_own_order():
@@ -295,19 +288,6 @@ def test_a_replay_still_draws_what_the_ledger_does_not_hold(recorded):
     assert torch.equal(found.joints[:, :1], expected.joints)
     assert torch.equal(found.onset[:, :1], expected.onset)
     assert not found.joints[:, 1:].any()
-
-
-def test_the_typical_severity_of_a_joint_is_the_middle_of_its_range():
-    severity = {"effort": {"joint_[01]": {"uniform": [2.0, 6.0]}, ".*": 9.0}, "rom": 0.3}
-    schedule = FaultSchedule(JOINTS, severity=severity, scenario="effort", joint_names=JOINTS[1:])
-    typical = [schedule.typical_severity("effort", joint) for joint in range(5)]
-    assert typical == [None, 4.0, 9.0, 9.0, 9.0]  # the first never fails
-    assert schedule.typical_severity("noise", 1) is None
-    own = [{"severity": {"bias": 0.1}}, {"severity": {"bias": 0.4, "effort": 6.0}}]
-    cases = FaultCases(JOINTS, own, 2, scenario="normal")
-    assert cases.typical_severity("bias", 1) == pytest.approx(0.1)
-    assert cases.typical_severity("effort", 1) == pytest.approx(6.0)
-    assert cases.typical_severity("rom", 1) is None
 
 
 def test_invalid_faults_are_refused_and_change_nothing():

@@ -29,10 +29,6 @@ def same(a: FaultPlan, b: FaultPlan) -> bool:
     return all(torch.equal(getattr(a, field.name), getattr(b, field.name)) for field in fields(FaultPlan))
 
 
-def rows(plan: FaultPlan, index) -> FaultPlan:
-    return FaultPlan(**{field.name: getattr(plan, field.name)[index] for field in fields(FaultPlan)})
-
-
 EVERYTHING = {
     "ratios": {"normal": 1, "dead+locked": 1, "bias+noise": 2, "delayed": 1, "detectable": 2},
     "severity": {
@@ -49,10 +45,10 @@ EVERYTHING = {
 @pytest.mark.parametrize("kwargs", [{}, EVERYTHING], ids=["paper", "everything"])
 def test_an_env_has_the_same_faults_in_any_batch(kwargs):
     many = draw(range(4096), episode=5, **kwargs)
-    assert same(rows(many, slice(64)), draw(range(64), episode=5, **kwargs))
-    assert same(rows(many, [17]), draw([17], episode=5, **kwargs))
+    assert same(many.map(lambda column: column[:64]), draw(range(64), episode=5, **kwargs))
+    assert same(many.map(lambda column: column[[17]]), draw([17], episode=5, **kwargs))
     order = torch.randperm(4096)
-    assert same(rows(many, order), draw(order, episode=5, **kwargs))
+    assert same(many.map(lambda column: column[order]), draw(order, episode=5, **kwargs))
 
 
 def test_an_env_has_the_same_faults_in_any_order_of_resets():
@@ -139,6 +135,10 @@ def test_an_episode_may_bring_several_faults():
     both = plan.joints[:, 0].any(1) & plan.joints[:, 1].any(1)
     assert not torch.equal(plan.joints[both, 0], plan.joints[both, 1])
     assert (plan.onset[both, 0] != plan.onset[both, 1]).any()
+    severity = {"rom": {"uniform": [0.1, 0.9]}}
+    own = draw(range(100), scenario="rom", severity=severity, num_faults=(2, 2))
+    for drawn in (own.severity, own.placement):
+        assert (drawn[:, 0] == drawn[:, 1]).float().mean() < 0.01
     # the first fault is the one that an episode of one fault has
     alone = draw(range(3000), ratios=(0, 1, 1, 1))
     assert torch.equal(alone.joints[:, 0], plan.joints[:, 0])
@@ -164,11 +164,8 @@ def test_severities_are_resolved_by_pattern():
     assert 3.0 <= float(drawn[:, 2].min()) < 3.01
     assert 3.99 < float(drawn[:, 2].max()) < 4.0
     assert not torch.equal(drawn[:, 2], drawn[:, 5])
-
-
-def test_log_uniform_severities_spread_over_the_decades():
-    drawn = severity_of("noise", severity={"noise": {"log_uniform": [0.001, 0.1]}})
-    assert float((drawn < 0.01).float().mean()) == pytest.approx(0.5, abs=0.02)
+    decades = severity_of("noise", severity={"noise": {"log_uniform": [0.001, 0.1]}})
+    assert float((decades < 0.01).float().mean()) == pytest.approx(0.5, abs=0.02)
 
 
 def test_fractions_are_of_the_healthy_joint():
@@ -210,30 +207,24 @@ def test_ratios_can_change_and_only_to_known_scenarios():
     ("mistake", "message"),
     [
         ({"ratios": (0, 0, 0, 0)}, "sum to 0"),
-        ({"ratios": {"normal": 0.0}}, "sum to 0"),
         ({"ratios": (1, -1, 1, 1)}, "not negative"),
         ({"ratios": (1, 1, 1)}, "4 numbers"),
         ({"ratios": {"brocken": 1.0}}, "unknown scenario 'brocken'"),
         ({"num_joints": (2, 13)}, "num_joints"),
         ({"num_joints": (4, 2)}, "num_joints"),
-        ({"num_joints": (0, 2)}, "num_joints"),
         ({"num_faults": (0, 1)}, "num_faults"),
         ({"severity": {"rom": 0.0}}, "severity 0 of 'rom' must be above 0 and at most 1"),
-        ({"severity": {"rom": 1.5}}, "'rom'"),
         ({"severity": {"effort": -1.0}}, "'effort'"),
-        ({"severity": {"velocity": 0.0}}, "'velocity'"),
         ({"severity": {"velocity": float("nan")}}, "'velocity'"),
         ({"severity": {"delayed": 11}}, "'delayed'"),
         ({"severity": {"efort": 3.0}}, "unknown kind of fault 'efort'"),
         ({"severity": {"effort": {"uniform": [2.0, 1.0]}}}, "must be a number, uniform"),
-        ({"severity": {"effort": {"choice": []}}}, "must be a number, uniform"),
         ({"severity": {"effort": "weak"}}, "must be a number, uniform"),
         ({"severity": {"effort": {"fraction": 0.5}}}, "is a fraction of is unknown"),
         ({"scenario": "noise"}, "needs a severity [rad]"),
         ({"severity": {"effort": {".*_hip_.*": 5.0, ".*_knee_.*": 5.0}}}, "'.*_knee_.*' matches no joint"),
         ({"severity": {"effort": {".*_hip_.*": 5.0}}}, "'FL_thigh_joint' matches no pattern"),
         ({"scenario": 9}, "scenario"),
-        ({"scenario": (1, 0)}, "scenario"),
         ({"scenario": ()}, "scenario"),
         ({"onset": -1}, "onset"),
         ({"onset": ()}, "onset"),
@@ -246,11 +237,9 @@ def test_ratios_can_change_and_only_to_known_scenarios():
         ({"joint_names": ["FL_hip_joint", "tail"]}, "tail"),
         # values of the wrong kind
         ({"severity": 3}, "severity 3 must be a mapping"),
-        ({"severity": ["rom"]}, "severity ['rom'] must be a mapping"),
         ({"joint_names": "FL_hip_joint"}, "joint_names must list names or patterns"),
         ({"seed": "abc"}, "seed abc must be a whole number"),
         ({"ratios": 1}, "ratios 1 must have 4 numbers"),
-        ({"ratios": "abcd"}, "ratios abcd must have 4 numbers"),
         ({"ratios": (1, "x", 1, 1)}, "ratios (1, 'x', 1, 1) must be numbers"),
         ({"ratios": {"normal": "x"}}, "must be numbers"),
         ({"scenario": 2.0}, "scenario 2.0 must be a whole number, a name, or a list of these"),
@@ -261,10 +250,8 @@ def test_ratios_can_change_and_only_to_known_scenarios():
         ({"num_joints": (1.5, 3)}, "num_joints (1.5, 3) must be fewest and most, two whole numbers"),
         ({"num_faults": "one"}, "num_faults one must be fewest and most"),
         ({"onset": 75.5}, "onset 75.5 must be a whole number of env steps, or a list of them"),
-        ({"onset": "late"}, "onset late must be a whole number"),
         ({"onset": (75, "late")}, "must be a whole number of env steps, or a list of them"),
         ({"onset_range": 75}, "onset_range 75 must be first and last step, two whole numbers"),
-        ({"onset_range": (1, 2.5)}, "onset_range (1, 2.5) must be first and last step"),
         ({"duration": (1, 2, 3)}, "duration (1, 2, 3) must be a whole number of env steps"),
         ({"duration": 7.5}, "duration 7.5 must be a whole number"),
         ({"period": "x"}, "period x must be a whole number"),
@@ -278,10 +265,3 @@ def test_bad_input_is_refused_in_one_line(mistake, message):
         schedule(**mistake)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_every_fault_of_an_episode_draws_severities_and_windows_of_its_own():
-    severity = {"rom": {"uniform": [0.1, 0.9]}}
-    plan = draw(range(100), scenario="rom", severity=severity, num_faults=(2, 2))
-    for drawn in (plan.severity, plan.placement):
-        assert (drawn[:, 0] == drawn[:, 1]).float().mean() < 0.01

@@ -8,15 +8,20 @@ from types import SimpleNamespace
 import gymnasium as gym
 import pytest
 import torch
+from isaaclab.assets import ArticulationCfg
 from isaaclab.envs import mdp as lab
 from isaaclab.managers import ObservationGroupCfg, ObservationTermCfg, SceneEntityCfg
+from isaaclab.sim import UsdFileCfg
 from isaaclab.utils.modifiers import ModifierCfg
 from isaaclab.utils.noise import NoiseModelWithAdditiveBiasCfg, UniformNoiseCfg
+from isaaclab_physx.sim.schemas import PhysxArticulationCfg
 from isaaclab_tasks.contrib.velocity.config.spot.flat_env_cfg import SpotFlatEnvCfg
 from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
 from isaaclab_tasks.utils import preset, resolve_presets, resolve_task_config
 from umc import mdp
 from umc.faults import FaultsCfg
+from umc.mdp.physics import prepare_robot
+from umc.robots.spawn import SOLVER_POSITION_ITERATIONS, SOLVER_VELOCITY_ITERATIONS
 from umc.tasks.a1 import A1Stage2EnvCfg
 from umc.training.task_cfg import HYDRA_QUIET
 from umc.utils.errors import UmcError
@@ -276,6 +281,10 @@ def with_policy(**terms):
     return cfg
 
 
+def observed(func, **kwargs):
+    return ObservationTermCfg(func=func, **kwargs)
+
+
 @pytest.mark.parametrize(
     ("cfg", "parameters", "message"),
     [
@@ -283,12 +292,9 @@ def with_policy(**terms):
         (go2, {"asset_name": "terrain"}, "no articulation 'terrain'"),
         (go2, {"joint_names": ["("]}, r"joint_names: '\(' is no pattern of joint names"),
         (go2, {"joint_names": ".*"}, "joint_names must list names or patterns"),
-        (go2, {"joint_names": []}, "joint_names must list names or patterns"),
         (go2, {"groups": ("actor",)}, "the task has no observation group 'actor'; it has policy"),
         (go2, {"groups": "policy"}, "groups must list observation groups"),
-        (go2, {"groups": ()}, "groups must list observation groups"),
         (go2, {"num_joint": (1, 2)}, "faults have no parameter 'num_joint'"),
-        (go2, {"env": None}, "faults have no parameter 'env'"),
         (go2, {"cases": [{"num_joint": (1, 2)}]}, "a case has no parameter 'num_joint'"),
         (go2, {"ledger": 3}, "ledger 3 must be the name of a file"),
         (go2, {"replay": 3}, "ledger 3 must be the name of a file"),
@@ -296,36 +302,24 @@ def with_policy(**terms):
         (go2, {"severity": {"rom": 1.5}, "scenario": 5}, "severity 1.5 of 'rom' must be above 0 and at most 1"),
         (go2, {"severity": {"rom": {HIPS: 0.5, ".*": 2.0}}, "scenario": 5}, "severity 2 of 'rom'"),
         (go2, {"severity": {"heat": 1.0}, "scenario": 8}, "unknown kind of fault 'heat'"),
-        (go2, {"ratios": (0, 0, 0, 0)}, "sum to 0"),
         (go2, {"onset": 1000}, "must lie before the episode's end at step 1000"),
-        (go2, {"scenario": "death"}, "unknown scenario 'death'"),
-        (go2, {"num_joints": (2, 1)}, r"num_joints \(2, 1\) must be fewest and most"),
         (go2, {"num_joints": "ab"}, "num_joints ab must be fewest and most, two whole numbers"),
-        (go2, {"seed": "one"}, "seed one must be a whole number"),
-        (go2, {"duration": [1, 2, 3]}, r"duration \[1, 2, 3\] must be a whole number of env steps"),
-        (go2, {"severity": 3}, "severity 3 must be a mapping"),
         (lambda: with_policy(joint_pos=None, joint_vel=None, actions=None), {}, "group 'policy' has no joint obs"),
         (lambda: add(go2()), {}, "already"),
         (
-            lambda: with_policy(effort=ObservationTermCfg(func=lab.joint_effort)),
+            lambda: with_policy(effort=observed(lab.joint_effort)),
             {},
-            "'policy/effort' shows joints through joint_effort: set quantities=",
+            "shows joints through joint_effort: set quantities",
         ),
         (go2, {"quantities": {lab.joint_pos_rel: "angle"}}, "shows joints through joint_pos_rel"),
+        (lambda: with_policy(joint_pos=observed(lab.joint_pos, modifiers=[ModifierCfg()])), {}, "has modifiers"),
         (
-            lambda: with_policy(joint_pos=ObservationTermCfg(func=lab.joint_pos, modifiers=[ModifierCfg()])),
-            {},
-            "'policy/joint_pos' has modifiers",
-        ),
-        (
-            lambda: with_policy(
-                joint_pos=ObservationTermCfg(func=lab.joint_pos, noise=NoiseModelWithAdditiveBiasCfg())
-            ),
+            lambda: with_policy(joint_pos=observed(lab.joint_pos, noise=NoiseModelWithAdditiveBiasCfg())),
             {},
             "'policy/joint_pos' has a noise model with a state",
         ),
         (
-            lambda: with_policy(actions=ObservationTermCfg(func=lab.last_action, params={"action_name": "arm"})),
+            lambda: with_policy(actions=observed(lab.last_action, params={"action_name": "arm"})),
             {},
             "asks for the action 'arm', which the task does not have",
         ),
@@ -343,11 +337,25 @@ def test_invalid_input_is_refused_in_one_line_and_changes_nothing(cfg, parameter
 
 
 def test_terms_without_a_quantity_stay_true():
-    cfg = with_policy(effort=ObservationTermCfg(func=lab.joint_effort), heat=ObservationTermCfg(func=joint_heat))
-    add(cfg, quantities={lab.joint_effort: None, lab.last_action: None})
-    policy = cfg.observations.policy
-    assert (policy.effort.func, policy.heat.func, policy.actions.func) == (
-        lab.joint_effort,
-        joint_heat,
-        lab.last_action,
-    )
+    cfg = with_policy(effort=observed(lab.joint_effort), heat=observed(joint_heat))
+    policy = add(cfg, quantities={lab.joint_effort: None, lab.last_action: None}).observations.policy
+    functions = [policy.effort.func, policy.heat.func, policy.actions.func]
+    assert functions == [lab.joint_effort, joint_heat, lab.last_action]
+
+
+ENOUGH = (SOLVER_POSITION_ITERATIONS, SOLVER_VELOCITY_ITERATIONS)
+
+
+@pytest.mark.parametrize(
+    ("iterations", "after"), [((4, 0), ENOUGH), (None, ENOUGH), ((20, 40), (20, 40))], ids=["few", "none", "many"]
+)
+def test_a_robot_has_enough_physx_iterations_and_keeps_more(iterations, after):
+    names = ("solver_position_iteration_count", "solver_velocity_iteration_count")
+    before = None if iterations is None else [PhysxArticulationCfg(**dict(zip(names, iterations, strict=True)))]
+    spawn = UsdFileCfg(usd_path="robot.usd", articulation_props=before)
+    robot = ArticulationCfg(prim_path="/World/Robot", spawn=spawn)
+    prepare_robot(robot)
+    (found,) = robot.spawn.articulation_props
+    assert tuple(getattr(found, name) for name in names) == after
+    with pytest.raises(UmcError, match="spawn it from a file"):
+        prepare_robot(ArticulationCfg(prim_path="/World/Robot", spawn=None))

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 from umc import mdp
 from umc.robots.builder import build
 from umc.robots.builder.check import TOLERANCE, compare, reduced_model
@@ -37,9 +38,9 @@ def load(path: str):
     return module
 
 
-def a_stock_task_with_faults(physics: str) -> dict:
-    """Six Go2 act at random; then rsl_rl trains on what is left of them."""
-    import torch
+def a_stock_task_with_faults(physics: str, out: str) -> None:
+    """Six Go2 act at random; then rsl_rl trains on what is left of them, with its own network and with UMC's."""
+    import fault_env
     from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper, handle_deprecated_rsl_rl_cfg
     from isaaclab_tasks.core.velocity.config.go2.agents.rsl_rl_ppo_cfg import UnitreeGo2FlatPPORunnerCfg
     from rsl_rl.runners import OnPolicyRunner
@@ -49,54 +50,25 @@ def a_stock_task_with_faults(physics: str) -> dict:
     example = load("examples/go2_faults.py")
     cfg = example.stock_go2()
     cfg.terminations.base_contact = None  # the robots stay where they fall
-    mdp.add_faults(
-        cfg,
-        severity={"effort": {"fraction": TORQUE}, "velocity": SPEED, "rom": RANGE},
-        num_joints=(12, 12),
-        scenario=SCENARIOS,
-        onset=ONSET,
-        seed=7,
-    )
+    severity = {"effort": {"fraction": TORQUE}, "velocity": SPEED, "rom": RANGE}
+    mdp.add_faults(cfg, severity=severity, num_joints=(12, 12), scenario=SCENARIOS, onset=ONSET, seed=7)
     env = example.make(cfg, physics, len(SCENARIOS))
     env.reset()
-    robot, state = env.scene["robot"], mdp.fault_state(env)
-    names = ("policy", "joint_mask", "fault_flag", "q", "v", "torque", "lower", "upper", "target")
-    log = {name: [] for name in names}
+    robot, log = env.scene["robot"], fault_env.Log()
     generator = torch.Generator().manual_seed(0)
     action = torch.zeros(len(SCENARIOS), 12)
     for _ in range(STEPS):
         action = 0.5 * action + torch.randn(action.shape, generator=generator)
-        observed = env.step(action.clone())[0]
-        data = robot.data
-        lower, upper = data.joint_pos_limits.torch.unbind(-1)
-        torque, target = robot.actuators.applied_effort.torch, robot.actuators.target_command.position.torch
-        now = {**observed, "q": data.joint_pos.torch, "v": data.joint_vel.torch, "torque": torque}
-        now |= {"lower": lower, "upper": upper, "target": target}
-        for name in names:
-            log[name].append(now[name].clone())
-    log = {name: torch.stack(values) for name, values in log.items()}
-    after, physical = slice(ONSET - 1, STEPS), slice(ONSET, STEPS)  # entry i holds what step i + 1 left behind
-    joints = log["policy"][..., 12:48]
-    beyond = torch.maximum(log["q"] - log["upper"], log["lower"] - log["q"])
-    speed = log["v"][physical].abs()
-    said = {
-        "first": next(iter(vars(cfg.events))),
-        "joints": list(robot.joint_names),
-        "faulty": [int(faulty) for faulty in state.joints.sum(1)],
-        "dead before": float(joints[: ONSET - 1, DEAD].abs().min()),
-        "dead": float(joints[after, DEAD].abs().max()),
-        "seen": float(joints[after, WEAK].abs().min()),
-        "mask": [float(log["joint_mask"][: ONSET - 1].max()), float(log["joint_mask"][after, DEAD].min())],
-        "flag": [float(log["fault_flag"][after, env].mean()) for env in (DEAD, FINE)],
-        "moved though locked": float((log["q"][physical, DEAD] - log["q"][ONSET - 1, DEAD]).abs().max()),
-        "torque": [log["torque"][physical, env].abs().amax(0).tolist() for env in (WEAK, FINE)],
-        "fast": [float((speed[:, env] > 1.1 * SPEED).float().mean()) for env in (SLOW, FINE)],
-        "overshoot": float(beyond[physical, SHORT].max()),
-        "range": float(((log["upper"] - log["lower"])[-1, SHORT] / (log["upper"] - log["lower"])[0, SHORT]).max()),
-        "new targets": [int((log["target"][physical, env].diff(dim=0) != 0).sum()) for env in (LOST, FINE)],
-        "finite": all(bool(value.isfinite().all()) for value in log.values()),
-    }
-    wrapped, said["trained"] = RslRlVecEnvWrapper(env), []
+        log.add(
+            **env.step(action.clone())[0],
+            q=robot.data.joint_pos.torch,
+            v=robot.data.joint_vel.torch,
+            torque=robot.actuators.applied_effort.torch,
+            limits=robot.data.joint_pos_limits.torch,
+            target=robot.actuators.target_command.position.torch,
+        )
+    log.once |= {"faulty": mdp.fault_state(env).joints.sum(1).tolist(), "trained": []}
+    wrapped = RslRlVecEnvWrapper(env)
     for masked in (False, True):
         agent = UnitreeGo2FlatPPORunnerCfg()
         agent.num_steps_per_env, agent.device = 4, env.device
@@ -109,43 +81,51 @@ def a_stock_task_with_faults(physics: str) -> dict:
         weights = torch.nn.utils.parameters_to_vector(runner.alg.actor.parameters()).clone()
         runner.learn(1)
         learnt = torch.nn.utils.parameters_to_vector(runner.alg.actor.parameters())
-        said["trained"].append(bool(learnt.isfinite().all()) and not torch.equal(weights, learnt))
-    return said
+        log.once["trained"].append(bool(learnt.isfinite().all()) and not torch.equal(weights, learnt))
+    log.save(out)
 
 
 @pytest.fixture(scope="module", params=["newton_mjwarp", "ovphysx"])
-def said(request, run_engine):
-    return {"engine": request.param, **run_engine(a_stock_task_with_faults, physics=request.param)}
+def log(request, run_engine, tmp_path_factory):
+    out = tmp_path_factory.mktemp("go2") / "log.pt"
+    run_engine(a_stock_task_with_faults, physics=request.param, out=str(out))
+    return SimpleNamespace(**torch.load(out, weights_only=True), engine=request.param)
 
 
 @pytest.mark.engine
-def test_a_stock_task_has_the_planned_faults_and_trains(said):
-    assert said["finite"]
-    assert said["first"] == "reset_faults"
-    assert said["faulty"] == [12, 12, 12, 12, 12, 0]
-    assert len(said["joints"]) == 12
-    assert said["trained"] == [True, True]  # with rsl_rl's own network and with UMC's
+def test_a_stock_task_has_the_planned_faults_and_trains(log):
+    assert all(value.isfinite().all() for value in vars(log).values() if isinstance(value, torch.Tensor))
+    assert log.faulty == [12, 12, 12, 12, 12, 0]
+    assert log.trained == [True, True]
 
 
 @pytest.mark.engine
-def test_dead_sensors_read_0_through_the_stock_noise_and_only_they(said):
-    assert said["dead before"] > 0.0
-    assert said["dead"] == 0.0
-    assert said["seen"] > 0.0
-    assert said["mask"] == [0.0, 1.0]
-    assert said["flag"] == [1.0, -1.0]
+def test_dead_sensors_read_0_through_the_stock_noise_and_only_they(log):
+    joints = log.policy[..., 12:48]
+    assert (joints[: ONSET - 1, DEAD] != 0.0).all()
+    assert (joints[ONSET - 1 :, DEAD] == 0.0).all()
+    assert (joints[ONSET - 1 :, WEAK] != 0.0).all()
+    assert (log.joint_mask[: ONSET - 1] == 0.0).all()
+    assert (log.joint_mask[ONSET - 1 :, DEAD] == 1.0).all()
+    assert (log.fault_flag[ONSET - 1 :, DEAD] == 1.0).all()
+    assert (log.fault_flag[ONSET - 1 :, FINE] == -1.0).all()
 
 
 @pytest.mark.engine
-def test_torque_range_and_speed_stay_within_the_faults_limits_and_lost_commands_do_not_arrive(said):
-    for weak, fine, motor in zip(*said["torque"], MOTORS, strict=True):
+def test_torque_range_and_speed_stay_within_the_faults_limits_and_lost_commands_do_not_arrive(log):
+    for weak, fine, motor in zip(*log.torque[ONSET:, [WEAK, FINE]].abs().amax(0), MOTORS, strict=True):
         assert weak <= TORQUE * motor * 1.001 < fine
-    assert said["range"] == pytest.approx(RANGE, rel=1e-3)
+    lower, upper = log.limits.unbind(-1)
+    width = (upper - lower)[:, SHORT]
+    assert (width[-1] / width[0]).max() == pytest.approx(RANGE, rel=1e-3)
+    outside = torch.maximum(log.q - upper, lower - log.q)[ONSET:, SHORT]
     # with the stock robot's own iterations a fast joint got 0.04 rad behind its window on PhysX
-    assert said["overshoot"] < (0.005 if said["engine"] == "newton_mjwarp" else 0.02)
-    assert said["moved though locked"] < 0.02
-    assert said["fast"][0] < 0.1 < said["fast"][1]
-    assert said["new targets"][0] == 0 < said["new targets"][1]
+    assert outside.max() < (0.005 if log.engine == "newton_mjwarp" else 0.02)
+    assert (log.q[ONSET:, DEAD] - log.q[ONSET - 1, DEAD]).abs().max() < 0.02  # locked
+    fast = (log.v[ONSET:].abs() > 1.1 * SPEED).float().mean((0, 2))
+    assert fast[SLOW] < 0.1 < fast[FINE]
+    changes = (log.target[ONSET:].diff(dim=0) != 0).sum((0, 2))
+    assert changes[LOST] == 0 < changes[FINE]
 
 
 def test_the_five_lines_are_all_that_the_example_adds():

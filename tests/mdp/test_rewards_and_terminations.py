@@ -16,20 +16,18 @@ def proxy(values):
     return SimpleNamespace(torch=torch.tensor(values))
 
 
-def robot_env(**data):
+def make_env(command=None, forces=None, actuators=None, **data):
+    """An environment of a robot with this data, command, and contact forces of its feet [N]."""
     fields = {name: proxy(values) for name, values in data.items()}
-    scene = {"robot": SimpleNamespace(data=SimpleNamespace(**fields))}
-    return SimpleNamespace(scene=scene, device="cpu")
-
-
-class ContactEnv(SimpleNamespace):
-    """Feet that press on the ground with a given force [N]."""
-
-    def __init__(self, forces, **more):
+    robot = SimpleNamespace(data=SimpleNamespace(**fields), actuators=actuators)
+    scene = type("Scene", (dict,), {})(robot=robot)
+    commands = SimpleNamespace(get_command=lambda name: torch.tensor([command]))
+    env = SimpleNamespace(scene=scene, command_manager=commands, device="cpu", step_dt=0.02)
+    if forces is not None:
         force = torch.tensor(forces).unsqueeze(-1) * torch.tensor([0.0, 0.0, 1.0])
-        sensor = SimpleNamespace(data=SimpleNamespace(net_normal_forces_w=SimpleNamespace(torch=force)))
-        scene = SimpleNamespace(sensors={"contact_forces": sensor})
-        super().__init__(scene=scene, num_envs=len(forces), device="cpu", **more)
+        data = SimpleNamespace(net_normal_forces_w=SimpleNamespace(torch=force))
+        scene.sensors, env.num_envs = {"contact_forces": SimpleNamespace(data=data)}, len(forces)
+    return env
 
 
 def feet(count):
@@ -37,9 +35,8 @@ def feet(count):
 
 
 def test_yaw_drift_counts_slow_turns_and_no_swinging():
-    env = robot_env(root_ang_vel_b=[[0.0, 0.0, 0.0]] * 3)
-    env.num_envs, env.step_dt = 3, 0.02
-    env.command_manager = SimpleNamespace(get_command=lambda name: torch.tensor([[0.5, 0.0, 0.1]] * 3))
+    env = make_env(command=[0.5, 0.0, 0.1], root_ang_vel_b=[[0.0, 0.0, 0.0]] * 3)
+    env.num_envs = 3
     term = mdp.yaw_drift(SimpleNamespace(params={}), env)
     yaw_rate = env.scene["robot"].data.root_ang_vel_b.torch[:, 2]
     for step in range(300):
@@ -66,8 +63,7 @@ def test_yaw_drift_counts_slow_turns_and_no_swinging():
     ],
 )
 def test_progress_is_the_share_of_the_command(command, velocity, share):
-    env = robot_env(root_lin_vel_b=[velocity])
-    env.command_manager = SimpleNamespace(get_command=lambda name: torch.tensor([command]))
+    env = make_env(command=command, root_lin_vel_b=[velocity])
     assert mdp.commanded_progress(env, "base_velocity").tolist() == pytest.approx([share])
 
 
@@ -84,13 +80,13 @@ def test_progress_is_the_share_of_the_command(command, velocity, share):
     ],
 )
 def test_trot_is_exactly_one_diagonal(forces, reward):
-    assert mdp.diagonal_support(ContactEnv([forces]), feet(4)).item() == reward
+    assert mdp.diagonal_support(make_env(forces=[forces]), feet(4)).item() == reward
 
 
 def test_gait_terms_can_skip_robots_with_a_joint_fault(monkeypatch):
     state = SimpleNamespace(broken=torch.tensor([[False, False], [False, True]]))  # a dead sensor alone breaks nothing
     monkeypatch.setattr("umc.mdp.rewards.fault_state", lambda env: state)
-    env = ContactEnv([[50.0, 0.0, 0.0, 50.0]] * 2, step_dt=0.02)
+    env = make_env(forces=[[50.0, 0.0, 0.0, 50.0]] * 2)
     assert mdp.diagonal_support(env, feet(4)).tolist() == [1.0, 1.0]
     assert mdp.diagonal_support(env, feet(4), healthy_only=True).tolist() == [1.0, 0.0]
     duty = mdp.uneven_duty(SimpleNamespace(params={"sensor_cfg": feet(4)}), env)
@@ -101,15 +97,11 @@ def test_gait_terms_can_skip_robots_with_a_joint_fault(monkeypatch):
 
 
 def duty_after(*phases, time_constant=0.5):
-    """Value of the term after feet stood as `phases` say, each for 1 s, in one env of two."""
-    cfg = SimpleNamespace(params={"sensor_cfg": feet(4)})
-    forces = torch.zeros(2, 4, 3)
-    env = ContactEnv(forces[..., 2].tolist(), step_dt=0.02)
-    term = mdp.uneven_duty(cfg, env)
+    """The term after feet stood as `phases` say, each for 1 s, in two envs."""
+    env = make_env(forces=torch.zeros(2, 4).tolist())
+    term = mdp.uneven_duty(SimpleNamespace(params={"sensor_cfg": feet(4)}), env)
     for stance in phases:
-        env.scene.sensors["contact_forces"].data.net_normal_forces_w.torch[:] = (
-            torch.tensor(stance)[None, :, None] * 50.0
-        )
+        env.scene.sensors["contact_forces"].data.net_normal_forces_w.torch[:] = 50.0 * torch.tensor(stance)[:, None]
         for _ in range(50):
             value = term(env, feet(4), time_constant)
     return term, env, value[0].item()
@@ -119,9 +111,6 @@ def test_standing_on_one_diagonal_is_uneven_and_standing_on_four_feet_is_not():
     assert duty_after([1.0, 1.0, 1.0, 1.0])[2] == pytest.approx(0.0)
     assert duty_after([1.0, 1.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0])[2] > 0.7
     assert duty_after([1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0], time_constant=50.0)[2] < 0.01
-
-
-def test_a_reset_clears_uneven_duty():
     term, env, before = duty_after([1.0, 0.0, 0.0, 1.0])
     assert before > 0.5
     term.reset(torch.tensor([0]))
@@ -140,21 +129,19 @@ def test_gait_clock_counts_steps_of_the_episode():
 
 def test_feet_agree_with_the_clock_one_by_one():
     # phase 0.25: the left foot must stand, the right one (0.75) must swing
-    env = ContactEnv([[50.0, 0.0], [50.0, 50.0], [0.0, 50.0]], episode_length_buf=torch.full((3,), 10), step_dt=0.02)
+    env = make_env(forces=[[50.0, 0.0], [50.0, 50.0], [0.0, 50.0]])
+    env.episode_length_buf = torch.full((3,), 10)
     agree = mdp.contact_follows_phase(env, period=0.8, offsets=(0.0, 0.5), stance=0.55, sensor_cfg=feet(2))
     assert agree.tolist() == [2.0, 1.0, 0.0]
 
 
 def test_only_swinging_feet_are_held_to_a_height_and_only_standing_ones_must_not_slip():
-    env = ContactEnv([[0.0, 50.0]])
-    data = SimpleNamespace(
-        body_pos_w=proxy([[[0.0, 0.0, 1.1], [0.0, 0.0, 1.0]]]),
-        body_lin_vel_w=proxy([[[3.0, 0.0, 0.0], [0.0, 2.0, 0.0]]]),
+    env = make_env(
+        forces=[[0.0, 50.0]],
+        body_pos_w=[[[0.0, 0.0, 1.1], [0.0, 0.0, 1.0]]],
+        body_lin_vel_w=[[[3.0, 0.0, 0.0], [0.0, 2.0, 0.0]]],
     )
-    robot = SimpleNamespace(data=data)
-    sensors = env.scene.sensors
-    env.scene = type("Scene", (dict,), {})(robot=robot)
-    env.scene.sensors, env.scene.env_origins = sensors, torch.tensor([[0.0, 0.0, 1.0]])
+    env.scene.env_origins = torch.tensor([[0.0, 0.0, 1.0]])
     asset_cfg = SimpleNamespace(name="robot", body_ids=[0, 1])
     error = mdp.swing_height_error(env, target=0.08, sensor_cfg=feet(2), asset_cfg=asset_cfg)
     assert error.item() == pytest.approx((0.1 - 0.08) ** 2, rel=1e-4)
@@ -170,15 +157,6 @@ def test_totals_that_are_negative_or_not_finite_become_zero():
     assert terms.sum(1).tolist() == [0.0, 1.0]
 
 
-def test_effort_beyond_counts_commanded_torque_before_clipping():
-    actuators = SimpleNamespace(
-        computed_effort=proxy([[30.0, 0.0], [-26.0, 3.0], [25.0, -25.0]]),
-        applied_effort=proxy([[25.0, 0.0], [-25.0, 3.0], [25.0, -25.0]]),
-    )
-    env = SimpleNamespace(scene={"robot": SimpleNamespace(actuators=actuators)})
-    assert mdp.effort_beyond(env, limit=25.0).tolist() == [1.0, 1.0, 0.0]
-
-
 @pytest.mark.parametrize("broken", ["joint_pos", "joint_vel", "root_pos_w", "root_quat_w", "root_lin_vel_w"])
 @pytest.mark.parametrize("value", [NAN, math.inf])
 def test_any_coordinate_that_is_not_finite_ends_the_episode(broken, value):
@@ -189,9 +167,9 @@ def test_any_coordinate_that_is_not_finite_ends_the_episode(broken, value):
         "root_quat_w": [[0.0, 0.0, 0.0, 1.0]] * 2,
         "root_lin_vel_w": [[0.0, 0.0, 0.0]] * 2,
     }
-    healthy[broken] = [list(row) for row in healthy[broken]]
-    healthy[broken][1][-1] = value
-    assert mdp.non_finite_state(robot_env(**healthy)).tolist() == [False, True]
+    env = make_env(**healthy)
+    getattr(env.scene["robot"].data, broken).torch[1, -1] = value
+    assert mdp.non_finite_state(env).tolist() == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -210,39 +188,32 @@ def test_roll_and_pitch_have_limits_of_their_own(roll, pitch, max_pitch, ends):
     from isaaclab.utils.math import quat_from_euler_xyz
 
     quat = quat_from_euler_xyz(torch.tensor([roll]), torch.tensor([pitch]), torch.tensor([2.0]))
-    env = robot_env(root_quat_w=quat.tolist())
+    env = make_env(root_quat_w=quat.tolist())
     assert mdp.roll_pitch_beyond(env, max_roll=0.8, max_pitch=max_pitch).item() is ends
 
 
-def test_the_velocity_error_is_that_in_the_plane_of_the_world():
-    env = robot_env(root_lin_vel_w=[[0.5, 0.3, 9.0], [0.2, 0.4, 0.0]], root_lin_vel_b=[[9.0, 9.0, 9.0]] * 2)
-    env.command_manager = SimpleNamespace(get_command=lambda name: torch.tensor([[0.5, 0.0, 7.0]] * 2))
+def test_rewards_of_one_step():
+    velocities = {"root_lin_vel_w": [[0.5, 0.3, 9.0], [0.2, 0.4, 0.0]], "root_lin_vel_b": [[9.0, 9.0, 9.0]] * 2}
+    env = make_env(command=[0.5, 0.0, 7.0], joint_pos=[[0.5, 9.0, -2.0]], joint_vel=[[2.0, 3.0]], **velocities)
     assert mdp.planar_velocity_error(env, "base_velocity").tolist() == pytest.approx([0.3, 0.5])
-
-
-def test_power_is_the_sum_of_absolute_applied_power():
-    actuators = SimpleNamespace(applied_effort=proxy([[10.0, -4.0]]), computed_effort=proxy([[99.0, 99.0]]))
-    robot = SimpleNamespace(actuators=actuators, data=SimpleNamespace(joint_vel=proxy([[2.0, 3.0]])))
-    assert mdp.mechanical_power(SimpleNamespace(scene={"robot": robot})).tolist() == [32.0]
-
-
-def test_only_the_named_joints_are_held_to_zero():
-    env = robot_env(joint_pos=[[0.5, 9.0, -2.0]])
     assert mdp.joint_pos_l2(env, SimpleNamespace(name="robot", joint_ids=[0, 2])).tolist() == [4.25]
+    env.scene["robot"].actuators = SimpleNamespace(
+        applied_effort=proxy([[10.0, -4.0]]), computed_effort=proxy([[30.0, 0.0], [-26.0, 3.0], [25.0, -25.0]])
+    )
+    assert mdp.mechanical_power(env).tolist() == [32.0]
+    assert mdp.effort_beyond(env, limit=25.0).tolist() == [1.0, 1.0, 0.0]  # commanded torque, before clipping
 
 
 def test_privileged_physics_is_read_at_start_up_and_after_a_reset_of_all_envs(monkeypatch):
     gains = torch.tensor([[50.0, 40.0], [50.0, 60.0]])
     monkeypatch.setattr("umc.mdp.privileged.read_group_parameter", lambda *_: gains)
-    data = SimpleNamespace(
-        body_mass=proxy([[1.0, 6.0], [1.0, 10.0]]),
-        body_com_pos_b=proxy([[[9.0] * 3, [0.1, 0.2, 0.3]], [[9.0] * 3, [0.0, 0.0, -0.1]]]),
-    )
-    env = SimpleNamespace(scene={"robot": SimpleNamespace(data=data, actuators=None)}, num_envs=2, device="cpu")
+    mass, com = [[1.0, 6.0], [1.0, 10.0]], [[[9.0] * 3, [0.1, 0.2, 0.3]], [[9.0] * 3, [0.0, 0.0, -0.1]]]
+    env = make_env(body_mass=mass, body_com_pos_b=com)
+    env.num_envs = 2
     term, trunk = mdp.randomized_physics(SimpleNamespace(params={}), env), SimpleNamespace(name="robot", body_ids=[1])
     expected = torch.tensor([[0.75, 0.1, 0.2, 0.3, 1.0, 0.8], [1.25, 0.0, 0.0, -0.1, 1.0, 1.2]])
     torch.testing.assert_close(term(env, trunk, "legs"), expected)
-    data.body_mass.torch[:, 1] = 8.0
+    env.scene["robot"].data.body_mass.torch[:, 1] = 8.0
     term.reset(torch.tensor([0]))  # one robot that falls changes nothing
     torch.testing.assert_close(term(env, trunk, "legs"), expected)
     term.reset(slice(None))

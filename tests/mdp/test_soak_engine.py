@@ -44,16 +44,6 @@ def test_a_short_soak_finds_nothing(physics, tmp_path):
     assert worst["speed over the cap [-]"] > 0.9  # it is limited, and not still
 
 
-@pytest.mark.parametrize("mistake", [["--episodes=0"], ["--num_envs=-1"], ["--physics=bullet"]])
-def test_bad_input_is_refused_without_a_traceback(mistake):
-    child = subprocess.run(
-        [sys.executable, str(BENCHMARKS / "soak.py"), *mistake], capture_output=True, text=True, check=False
-    )
-    assert child.returncode == 2
-    assert "Traceback" not in child.stderr
-    assert mistake[0].split("=")[0] in child.stderr
-
-
 WHOLE = JointRange(-1.0, 1.0, 20.0, 10.0)
 HEALTHY = JointLimits(*(torch.full((4, 3), value) for value in vars(WHOLE).values()))
 ONSET = 3
@@ -109,13 +99,9 @@ def found(ledger: Ledger, segments: list) -> list[str]:
 
 
 def test_the_checks_find_nothing_where_nothing_is_wrong(ledger):
-    assert found(ledger, measured(ledger)) == []
-
-
-def test_a_joint_that_was_pressed_beyond_its_limits_may_start_there(ledger):
     segments = measured(ledger)
-    segments[1].start[1] = 1.3
-    segments[1].highest[1] = 1.3
+    assert found(ledger, segments) == []
+    segments[1].start[1] = segments[1].highest[1] = 1.3  # a joint that was pressed beyond its limits may start there
     assert found(ledger, segments) == []
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What breaks, when, and in which env: pure torch, no simulator."""
+"""Faults: which joints fail, how, when and in which env; pure torch, no simulator."""
 
 from umc.faults.cases import FaultCases
 from umc.faults.cfg import ONSET_RANGE, FaultsCfg

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Assigns several schedules to envs, so that one simulation holds a whole grid of conditions."""
+"""Assigns several schedules to envs, so that one simulation holds a grid of conditions."""
 
 from __future__ import annotations
 

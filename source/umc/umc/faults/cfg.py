@@ -68,7 +68,7 @@ class FaultsCfg:
     ledger: str | Path | None = None
     """File that records what happens; it must not exist (see docs/ledger.md)."""
     replay: str | Path | None = None
-    """Ledger whose faults are replayed, whatever the other fields say."""
+    """Ledger whose faults are replayed, whatever the other fields are."""
 
     def params(self) -> dict[str, Any]:
         """Return the parameters of the event term ``faults`` that differ from the defaults."""

@@ -31,7 +31,7 @@ VERSION = 1
 """Version of the format."""
 
 _DIGITS = 9
-"""Significant digits that tell any two float32 numbers apart."""
+"""Significant digits that distinguish any two float32 numbers."""
 
 MANUAL_FAULT = "manual"
 """Name of the scenario of a manual fault."""

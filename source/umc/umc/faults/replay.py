@@ -183,18 +183,18 @@ class FaultReplay:
 
 def canonical_plan(plan: FaultPlan) -> FaultPlan:
     """Return a plan as a ledger keeps it: with 0, False and :data:`NEVER` wherever nothing depends on the value."""
-    breaks = plan.joints.any(2) & plan.kinds.any(2)
-    joints, kinds = plan.joints & breaks[..., None], plan.kinds & breaks[..., None]
+    has_fault = plan.joints.any(2) & plan.kinds.any(2)
+    joints, kinds = plan.joints & has_fault[..., None], plan.kinds & has_fault[..., None]
     hit = joints[:, :, None] & kinds[..., None]
     return FaultPlan(
         scenario=plan.scenario,
         joints=joints,
         kinds=kinds,
-        detected=plan.detected & breaks,
-        onset=torch.where(breaks, plan.onset, NEVER),
-        end=torch.where(breaks, plan.end, NEVER),
-        period=torch.where(breaks, plan.period, NEVER),
-        on=torch.where(breaks & (plan.period != NEVER), plan.on, NEVER),
+        detected=plan.detected & has_fault,
+        onset=torch.where(has_fault, plan.onset, NEVER),
+        end=torch.where(has_fault, plan.end, NEVER),
+        period=torch.where(has_fault, plan.period, NEVER),
+        on=torch.where(has_fault & (plan.period != NEVER), plan.on, NEVER),
         severity=torch.where(hit, plan.severity, 0.0),
         placement=torch.where(joints, plan.placement, 0.0),
     )

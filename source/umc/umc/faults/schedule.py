@@ -278,7 +278,7 @@ class FaultSchedule:
 
         scenario = self._draw_scenario(env_ids, words[first + _Stream.SUBCATEGORY])
         kinds = self._kinds_of[scenario] & wanted[:, None]
-        breaks = kinds.any(dim=1)
+        has_fault = kinds.any(dim=1)
 
         num_joints = integers(words[first + _Stream.NUM_JOINTS], *cfg.num_joints)
         # distinct keys, so that a rank is the same whatever the sorting algorithm; joints that cannot fail come last
@@ -299,11 +299,11 @@ class FaultSchedule:
             severity[:, index] = self._severities[kind.name].sample(share, self.level)
         return {
             "scenario": scenario,
-            "joints": (rank < num_joints[:, None]) & breaks[:, None],
+            "joints": (rank < num_joints[:, None]) & has_fault[:, None],
             "kinds": kinds,
-            "detected": self._detected[scenario] & breaks,
-            "onset": torch.where(breaks, onset, NEVER),
-            "end": torch.where(breaks, end, NEVER),
+            "detected": self._detected[scenario] & has_fault,
+            "onset": torch.where(has_fault, onset, NEVER),
+            "end": torch.where(has_fault, end, NEVER),
             "period": period,
             "on": on,
             "severity": severity,
