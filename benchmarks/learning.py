@@ -85,17 +85,7 @@ class MadeUpEnv(VecEnv):
 
 
 def make_runner(agent: str, mirror: bool = False, own: bool = False, mlp_critic: bool = False) -> UmcRunner:
-    """Make an agent as a training does.
-
-    Args:
-        agent: Agent of A1's Stage 2.
-        mirror: Whether to learn from the mirror image.
-        own: Whether by rsl_rl's own mirror loss.
-        mlp_critic: Whether the critic is an MLP.
-
-    Returns:
-        The runner.
-    """
+    """Make the runner of an agent of A1's Stage 2; `own` takes rsl_rl's own mirror loss."""
     with contextlib.redirect_stdout(io.StringIO()):
         cfg: Any = load_cfg_from_registry("UMC-A1-Stage2", entry_point(agent))
     cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.device = STEPS, EPOCHS, "cpu"
@@ -111,14 +101,7 @@ def make_runner(agent: str, mirror: bool = False, own: bool = False, mlp_critic:
 
 
 def update_time(runner: UmcRunner) -> float:
-    """Fill the storage, then update once.
-
-    Args:
-        runner: The runner.
-
-    Returns:
-        Seconds of the update.
-    """
+    """Fill the storage, then return how long one update takes [s]."""
     obs = runner.env.get_observations()
     with torch.inference_mode():
         for _ in range(STEPS):
