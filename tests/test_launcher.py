@@ -161,6 +161,8 @@ def test_first_start_installs_and_the_second_does_not(checkout: Checkout) -> Non
     calls = checkout.calls.read_text()
     second = checkout.run("-p", "-c", "print('ran')")
     assert (second.stdout, second.stderr) == ("ran\n", "")
+    wrong = checkout.run("-i", "numpy")
+    assert (wrong.returncode, wrong.stderr[:26]) == (2, "error: -i takes no argumen")
     assert checkout.calls.read_text() == calls
 
 
@@ -178,12 +180,6 @@ def test_tests_are_run_by_pytest_from_the_root(checkout: Checkout) -> None:
     result = checkout.run("-t", "-q", "test_sample.py", cwd=checkout.home)
     assert result.returncode == 1
     assert "1 failed" in result.stdout
-
-
-def test_wrong_use_of_install(checkout: Checkout) -> None:
-    result = checkout.run("-i", "numpy")
-    assert result.returncode == 2
-    assert result.stderr.startswith("error: -i takes no arguments")
 
 
 def test_no_python312(checkout: Checkout) -> None:
@@ -227,7 +223,13 @@ fi
     assert (checkout.root / ".venv.uv/bin/uv").exists()
 
 
-def test_interrupted_install_heals(checkout: Checkout) -> None:
+def test_an_unfinished_install_is_made_anew(checkout: Checkout) -> None:
+    failing = checkout.hang.with_suffix(".fail")
+    failing.touch()
+    failed = checkout.run("-p", "-c", "print('must not run')")
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert "error: the install did not finish" in failed.stderr
+    failing.unlink()
     checkout.hang.touch()
     process = checkout.start("-i")
     wait_for(checkout.venv / "package", "half")
@@ -241,17 +243,6 @@ def test_interrupted_install_heals(checkout: Checkout) -> None:
     assert "interrupted" in result.stderr
     assert (checkout.venv / "package").read_text() == "whole"
     assert not (checkout.venv / "left over").exists(), "a half-written environment was kept"
-
-
-def test_failed_install_is_an_error_and_heals(checkout: Checkout) -> None:
-    failing = checkout.hang.with_suffix(".fail")
-    failing.touch()
-    result = checkout.run("-p", "-c", "print('must not run')")
-    assert result.returncode == 2
-    assert result.stdout == ""
-    assert "error: the install did not finish" in result.stderr
-    failing.unlink()
-    assert checkout.run("-p", "-c", "print('healed')").stdout == "healed\n"
 
 
 def test_two_starts_at_once_install_once(checkout: Checkout) -> None:
@@ -268,7 +259,9 @@ def test_two_starts_at_once_install_once(checkout: Checkout) -> None:
 
 
 @pytest.mark.parametrize("changed", ["requirements.lock", "source/umc/pyproject.toml"])
-def test_changed_requirements_update_the_environment(checkout: Checkout, changed: str) -> None:
+def test_changed_requirements_update_the_environment_and_a_missing_python_replaces_it(
+    checkout: Checkout, changed: str
+) -> None:
     checkout.run("-i")
     (checkout.venv / "wandb").touch()  # what the user has added stays
     (checkout.root / changed).write_text("tqdm==4.0 \\\n    --hash=sha256:00\n")
@@ -277,11 +270,7 @@ def test_changed_requirements_update_the_environment(checkout: Checkout, changed
     assert "up to date" in result.stderr
     assert checkout.uv_calls("venv") == 1
     assert (checkout.venv / "wandb").exists()
-
-
-def test_environment_whose_python_is_gone_is_replaced(checkout: Checkout) -> None:
-    checkout.run("-i")
-    (checkout.venv / "bin/python").unlink()
+    (checkout.venv / "bin/python").unlink()  # as after an upgrade of the system
     assert checkout.run("-p", "-c", "print('ran')").stdout == "ran\n"
     assert checkout.uv_calls("venv") == 2
 
@@ -330,29 +319,27 @@ def test_active_environment_with_another_python_is_an_error(checkout: Checkout, 
     assert "isaaclab on Python 3.11, UMC needs Isaac Lab 3.0 on Python 3.12" in result.stderr
 
 
-def test_anything_else_goes_to_the_isaaclab_command(checkout: Checkout, active: Path) -> None:
-    shadow = checkout.home / "isaaclab/__main__.py"  # a folder of the caller's that has the package's name
-    shadow.parent.mkdir()
-    shadow.write_text("print('shadow')")
-    (shadow.parent / "__init__.py").touch()
-    result = checkout.run("export", "--task", "UMC-G1-Stage2", cwd=checkout.home, VIRTUAL_ENV=str(active))
-    assert result.stdout == f"isaaclab command ['export', '--task', 'UMC-G1-Stage2'] {checkout.home}\n", result.stderr
-    # Isaac Lab lists the tasks of the project that it finds from the working directory up.
-    listed = checkout.run("list_envs", cwd=checkout.home, VIRTUAL_ENV=str(active))
-    assert listed.stdout == f"isaaclab command ['list_envs'] {checkout.root}/source/umc\n"
-
-
 @pytest.mark.parametrize(
-    ("given", "handed_on"),
+    ("given", "passed_on"),
     [
+        (["export", "--task", "X"], ["export", "--task", "X"]),
         (["train", "--task", "X"], ["train", "--rl_library", "rsl_rl", "--task", "X"]),
         (["play", "--task", "X"], ["play", "--rl_library", "rsl_rl", "--task", "X"]),
         (["train", "--rl_library", "skrl", "--task", "X"], ["train", "--rl_library", "skrl", "--task", "X"]),
         (["train", "--rl_library=skrl"], ["train", "--rl_library=skrl"]),
     ],
 )
-def test_isaac_labs_train_and_play_use_rsl_rl_by_default(
-    checkout: Checkout, active: Path, given: list[str], handed_on: list[str]
+def test_anything_else_goes_to_the_isaaclab_command(
+    checkout: Checkout, active: Path, given: list[str], passed_on: list[str]
 ) -> None:
+    shadow = checkout.home / "isaaclab/__main__.py"  # a folder of the caller's that has the package's name
+    shadow.parent.mkdir()
+    shadow.write_text("print('shadow')")
+    (shadow.parent / "__init__.py").touch()
     result = checkout.run(*given, cwd=checkout.home, VIRTUAL_ENV=str(active))
-    assert result.stdout == f"isaaclab command {handed_on} {checkout.home}\n", result.stderr
+    assert result.stdout == f"isaaclab command {passed_on} {checkout.home}\n", result.stderr
+
+
+def test_list_envs_runs_in_the_project_whose_tasks_it_lists(checkout: Checkout, active: Path) -> None:
+    listed = checkout.run("list_envs", cwd=checkout.home, VIRTUAL_ENV=str(active))
+    assert listed.stdout == f"isaaclab command ['list_envs'] {checkout.root}/source/umc\n"

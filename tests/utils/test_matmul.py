@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from umc.utils import matmul as products
+from umc.utils import matmul
 from umc.utils.matmul import matmul_backend, onednn_matmul
 
 
@@ -29,36 +29,37 @@ def test_rounded_products_are_not_taken(product, monkeypatch):
         return exact * (1 + 2.0**-9) if torch.backends.mkldnn.matmul.fp32_precision == "bf16" else exact
 
     exact = product()
-    monkeypatch.setattr(products, "_probe", rounding)
-    products.onednn_is_exact.cache_clear()
+    monkeypatch.setattr(matmul, "_probe", rounding)
+    matmul.onednn_is_exact.cache_clear()
     with onednn_matmul() as fast:
         assert not fast
         assert torch.equal(product(), exact)
-    products.onednn_is_exact.cache_clear()
+    matmul.onednn_is_exact.cache_clear()
 
 
-@pytest.mark.parametrize(("device", "mode"), [("cuda:0", None), ("cpu", "max-autotune-no-cudagraphs")])
-def test_a_gpu_and_the_compiler_find_torchs_switches_as_they_are(device, mode, monkeypatch):
-    monkeypatch.setattr(products, "onednn_is_exact", lambda: True)
-    monkeypatch.setattr(products, "is_intel_cpu", lambda: False)
-    before = torch.get_float32_matmul_precision()
-    with matmul_backend(device, mode):
-        assert torch.get_float32_matmul_precision() == before  # raises where the switches are mixed
-    with matmul_backend("cpu", None):
-        assert torch.backends.mkldnn.matmul.fp32_precision == products.ONEDNN
-
-
-@pytest.mark.parametrize(("maker", "onednn"), [("GenuineIntel", False), ("AuthenticAMD", True), (None, True)])
-def test_intels_cpus_keep_mkl(maker, onednn, tmp_path, monkeypatch):
-    monkeypatch.setattr(products, "onednn_is_exact", lambda: True)
-    monkeypatch.setattr(products, "CPU_INFO", tmp_path / "cpuinfo")
+@pytest.mark.parametrize(
+    ("device", "mode", "maker", "onednn"),
+    [
+        ("cpu", None, "AuthenticAMD", True),
+        ("cpu", None, None, True),
+        ("cpu", None, "GenuineIntel", False),
+        ("cpu", "max-autotune-no-cudagraphs", "AuthenticAMD", False),
+        ("cuda:0", None, "AuthenticAMD", False),
+    ],
+)
+def test_onednn_multiplies_where_it_helps(device, mode, maker, onednn, tmp_path, monkeypatch):
+    monkeypatch.setattr(matmul, "onednn_is_exact", lambda: True)
+    monkeypatch.setattr(matmul, "CPU_INFO", tmp_path / "cpuinfo")
     if maker is not None:
         (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nvendor_id\t: {maker}\n")
-    with matmul_backend("cpu", None):
-        assert (torch.backends.mkldnn.matmul.fp32_precision == products.ONEDNN) is onednn
+    before = torch.get_float32_matmul_precision()
+    with matmul_backend(device, mode):
+        assert (torch.backends.mkldnn.matmul.fp32_precision == matmul.ONEDNN) is onednn
+        if not onednn:
+            assert torch.get_float32_matmul_precision() == before  # raises where torch's switches are mixed
 
 
-def test_everything_is_as_before_afterwards(product):
+def test_an_error_leaves_the_switch_as_it_was(product):
     before, exact = torch.backends.mkldnn.matmul.fp32_precision, product()
     with pytest.raises(RuntimeError, match="a run that fails"), onednn_matmul():
         raise RuntimeError("a run that fails")
