@@ -69,7 +69,13 @@ def test_umc_itself(argv, status, words, capsys):
 
 @pytest.mark.parametrize(
     ("kind", "line"),
-    [("tasks", "UMC-A1-Stage2"), ("robots", "g1"), ("agents", "mlp "), ("pretrained", "pretrained:a1_mlp_stage2 (")],
+    [
+        ("tasks", "UMC-A1-Stage2"),
+        ("robots", "g1"),
+        ("agents", "mlp "),
+        ("pretrained", "pretrained:a1_mlp_stage2 ("),
+        ("recipes", "a1_mlp_gpu"),
+    ],
 )
 def test_list(kind, line, capsys):
     assert main(["list", kind]) == 0

@@ -106,7 +106,7 @@ def test_a_changed_recipe_is_refused_unless_restarted(place):
     assert "--resume" not in again[0]
     assert flag(again[0], "run_dir") != flag(calls(place)[0], "run_dir")
     Path(flag(again[2], "checkpoint")).unlink()
-    with pytest.raises(UmcError, match=r"model_4\.pt is gone; start the recipe anew with --restart"):
+    with pytest.raises(UmcError, match=r"model_4\.pt is gone; start over with --restart"):
         run_recipe(["--recipe", written(place, num_envs=4)])
 
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 
 from umc.utils.cli import Parser, run_main
 
@@ -40,12 +39,17 @@ def pretrained() -> list[str]:
     return [describe(name, entry).replace(": ", ":", 1) for name, entry in sorted(read_models().items())]
 
 
-def _files(folder: str) -> Callable[[], list[str]]:
-    def names() -> list[str]:
-        found = (files("umc") / "config" / folder).iterdir()
-        return sorted(one.name.removesuffix(".yaml") for one in found if one.name.endswith(".yaml"))
+def recipes() -> list[str]:
+    """Recipes, those of the families included."""
+    from umc.training.recipe import recipe_names
 
-    return names
+    return recipe_names()
+
+
+def _files(kind: str) -> list[str]:
+    from umc.utils.config import config_names
+
+    return config_names(kind)
 
 
 KINDS: dict[str, Callable[[], list[str]]] = {
@@ -53,9 +57,9 @@ KINDS: dict[str, Callable[[], list[str]]] = {
     "robots": robots,
     "agents": agents,
     "pretrained": pretrained,
-    "protocols": _files("protocols"),
-    "recipes": _files("recipes"),
-    "sweeps": _files("sweeps"),
+    "protocols": lambda: _files("protocol"),
+    "recipes": recipes,
+    "sweeps": lambda: _files("sweep"),
 }
 
 

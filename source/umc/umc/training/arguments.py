@@ -132,16 +132,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("what to train").add_argument
     add("--task", help="gym id, e.g. UMC-A1-Stage2")
     add("--agent", default=DEFAULT_AGENT, help="transformer (default), mlp, ... (docs/agents.md), or an entry point")
-    add("--rl_library", choices=LIBRARIES, help="who trains: rsl_rl (default) or skrl; the networks are the same")
+    add(
+        "--rl_library",
+        choices=LIBRARIES,
+        help="library that trains: rsl_rl (default) or skrl; the networks are the same",
+    )
     add("--num_envs", type=int, help="envs simulated at once")
     add("--seed", type=int, help="seed of envs and networks; -1 draws one")
     add("--max_iterations", type=int, help="iterations of the whole run, those before --resume included")
     add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
     add("--distributed", action="store_true", help="one of the processes that torchrun starts (docs/distributed.md)")
     add = parser.add_argument_group("where it starts from").add_argument
-    add("--checkpoint", help="model_*.pt, run folder or 'pretrained' to start from; with --resume: to go on with")
+    add("--checkpoint", help="model_*.pt, run folder or 'pretrained' to start from; with --resume: to resume")
     add("--no_pretrained", action="store_true", help="train a missing Stage 1 even where one comes with the package")
-    add("--resume", action="store_true", help="go on with the newest run of this task and agent, in its folder")
+    add("--resume", action="store_true", help="resume the newest run of this task and agent, in its folder")
     add = parser.add_argument_group("where it goes to").add_argument
     add("--logs", type=Path, default=Path("logs"), help="folder of all runs (logs)")
     add("--run_dir", type=Path, help="run folder; without it a new one named by date and time, under --logs")
@@ -149,8 +153,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--video", action="store_true", help="film the trained policy at the end (umc film)")
     add = parser.add_argument_group("several trainings by one command").add_argument
     add("--quick", action="store_true", help="both stages, evaluation and video in minutes: proves plumbing only")
-    add("--recipe", help="train all phases of a recipe, or go on with it; it says all the rest (docs/recipes.md)")
-    add("--restart", action="store_true", help="with --recipe: forget what is done and start anew")
+    add("--recipe", help="train all phases of a recipe, or resume it; it sets all the rest (docs/recipes.md)")
+    add("--restart", action="store_true", help="with --recipe: start again from its first phase")
     add("--evaluate", action="store_true", help="with --recipe: evaluate the policy at the end")
     add("--show", action="store_true", help="with --recipe: print the commands of its phases instead of running them")
     add("--sweep", help="train all runs of a file in config/sweeps: agents x seeds x overrides (docs/distributed.md)")

@@ -47,7 +47,7 @@ def run_recipe(argv: list[str]) -> int:
     with quiet():
         recipe = read_recipe(options.recipe, options.seed, options.device)
         check_recipe(recipe)
-    again = [token for token in argv if token != "--restart"]  # which would begin anew
+    again = [token for token in argv if token != "--restart"]  # which would start over
     run = RecipeRun(recipe, options.logs, typed("train", again))
     if options.show:
         for number, phase in enumerate(recipe.phases):
@@ -118,9 +118,9 @@ class RecipeRun:
         try:
             state = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise UmcError(f"{path} is no JSON; start the recipe anew with --restart") from error
+            raise UmcError(f"{path} is no JSON; start over with --restart") from error
         if not isinstance(state, dict) or state.get("format") != FORMAT:
-            raise UmcError(f"{path} is of another version of umc; move it away to start the recipe anew")
+            raise UmcError(f"{path} is of another version of umc; move it away to start the recipe over")
         return state
 
     def train(self) -> None:
@@ -285,10 +285,10 @@ class RecipeRun:
             if gone or entry["fingerprint"] != self.recipe.fingerprint(number + 1):
                 raise UmcError(
                     f"recipe {self.recipe.name} has changed since its phase {number + 1} ({entry['title']}) was "
-                    "trained; undo the change, start anew with --restart, or save the changed recipe under another name"
+                    "trained; undo the change, start over with --restart, or save the changed recipe under another name"
                 )
             if entry["status"] == "done" and not Path(entry["checkpoint"]).is_file():
-                raise UmcError(f"{entry['checkpoint']} is gone; start the recipe anew with --restart")
+                raise UmcError(f"{entry['checkpoint']} is gone; start over with --restart")
 
     def _write(self) -> None:
         write_json(self.folder / STATE, self.state)

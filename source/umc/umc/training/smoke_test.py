@@ -87,7 +87,7 @@ def quick_ground(request: TrainRequest) -> list[str]:
     ground = ground_name(env_cfg.scene.terrain)
     if ground == "flat" or physics_name(env_cfg) != "newton_mjwarp":
         return []
-    print(f"flat ground, since Newton on a CPU is slow on the task's own; {TERRAIN_KEY}={ground} brings that back")
+    print(f"flat ground, since Newton on a CPU is slow on the tracks of the task; {TERRAIN_KEY}={ground} keeps them")
     return [f"{TERRAIN_KEY}=flat"]
 
 
