@@ -50,9 +50,9 @@ def records(folder):
     return sorted(found, key=lambda record: (record["task"], record["seed"], record["overrides"]))
 
 
-def wait_until_one_runs(folder):
+def wait_until_it_runs(folder, seed=1):
     deadline = time.monotonic() + 120
-    while not any('"running"' in path.read_text() for path in folder.glob("logs/*/*/*/run.json")):
+    while ("running", seed) not in [(record["status"], record["seed"]) for record in records(folder)]:
         if time.monotonic() > deadline:
             break
         time.sleep(0.05)
@@ -132,19 +132,19 @@ def test_one_that_fails_does_not_stop_the_others(sweep, tmp_path, capsys):
 
 
 def test_ctrl_c_lets_trainings_save_and_the_same_command_goes_on(sweep, tmp_path, capsys):
-    def stop():
-        wait_until_one_runs(tmp_path)
+    def stop(seed):
+        wait_until_it_runs(tmp_path, seed)
         os.kill(os.getpid(), signal.SIGTERM)
 
     before = signal.getsignal(signal.SIGTERM)
-    thread = threading.Thread(target=stop)
+    thread = threading.Thread(target=stop, args=[1])
     thread.start()
     assert sweep({"seeds": [1, 2]}, *STAGE1, "agent.wait=1") == 143
     thread.join()
     assert signal.getsignal(signal.SIGTERM) == before
     assert "the same command resumes" in capsys.readouterr().out
     assert [record["status"] for record in records(tmp_path)] == ["interrupted"]
-    thread = threading.Thread(target=stop)  # the second run waits, too
+    thread = threading.Thread(target=stop, args=[2])  # the first resumes and finishes
     thread.start()
     assert sweep({"seeds": [1, 2]}, *STAGE1, "agent.wait=1") == 143
     thread.join()
@@ -194,7 +194,7 @@ def test_killed_it_leaves_no_training_behind_and_the_same_command_goes_on(sweep,
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", "seeds": [1]}))
     argv = ["--sweep", "mine.yaml", *STAGE1, "agent.wait=1"]
     first = subprocess.Popen([sys.executable, "-c", DRIVER, str(FAKE), *argv])
-    wait_until_one_runs(tmp_path)
+    wait_until_it_runs(tmp_path)
     first.kill()
     first.wait()
     # waits until the training has saved, by which it gives the sweep's lock back
