@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from umc.evaluation.breakdown import break_down, scenario_name, slices
+from made_up_results import changed
+from umc.evaluation.breakdown import break_down, slices
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.statistics import wilson
 
@@ -16,16 +17,13 @@ from tools.demo_study import demo_study
 def made_up(**changes):
     """Two robots in each of scenarios 1 to 8 and three settings; joint 0 is faulty in the first, joint 1 in all."""
     study = demo_study(members=2, policies=[("a", 1.0)])
-    run = study.policies[0].run
-    count = len(run.cell)
-    joints = torch.zeros(count, 12, dtype=torch.bool)
+    first = study.policies[0].run.member == 0
+    joints = torch.zeros(len(first), 12, dtype=torch.bool)
     joints[:, 1] = True
-    joints[run.member == 0, 0] = True
-    outcome = torch.where(run.member == 0, int(Outcome.FAILED), int(Outcome.UP))
-    distance = torch.where(run.member == 0, 0.5, 3.5)
-    episodes = replace(run.episodes, outcome=outcome, distance=distance)
-    run = replace(run, joints=joints, episodes=episodes, **changes)
-    result = replace(study.policies[0], run=run)
+    joints[first, 0] = True
+    outcome = torch.where(first, int(Outcome.FAILED), int(Outcome.UP))
+    result = changed(study.policies[0], outcome=outcome, distance=torch.where(first, 0.5, 3.5))
+    result = replace(result, run=replace(result.run, joints=joints, **changes))
     return replace(study, policies=(result,)), result
 
 
@@ -56,18 +54,10 @@ def test_settings_and_onsets_hold_all_scenarios():
     onsets = [one for one in slices(study, result) if one.by == "onset"]
     assert [one.value for one in onsets] == pytest.approx([1.5, 2.0, 2.5])
     assert torch.equal(onsets[1].rows, result.run.onset == 100)
-
-
-def test_one_setting_is_no_breakdown():
-    study, result = made_up()
+    # one setting is no breakdown
     one = replace(study, protocol=replace(study.protocol, settings=study.protocol.settings[:1]))
-    keep = result.run.cell < 8
-    episodes = replace(result.run.episodes, **{name: value[keep] for name, value in vars(result.run.episodes).items()})
-    run = replace(
-        result.run, episodes=episodes, cell=result.run.cell[keep], member=result.run.member[keep],
-        onset=result.run.onset[keep], joints=result.run.joints[keep], stance=None,
-    )  # fmt: skip
-    assert {found.by for found in slices(one, replace(result, run=run))} == {"joint"}
+    result = replace(result, run=replace(result.run.select(result.run.cell < 8), stance=None))
+    assert {found.by for found in slices(one, result)} == {"joint"}
 
 
 def severity_slices(severity, kind="effort"):
@@ -98,8 +88,3 @@ def test_stances_are_named_by_the_feet_on_the_ground():
     assert torch.equal(found["FL + RR"], stance[:, 0] & broken)
     without, lone = made_up(stance=None)
     assert not [one for one in slices(without, lone) if one.by == "stance"]
-
-
-def test_scenarios_are_named_by_what_fails():
-    assert [scenario_name(number) for number in (1, 2, 5, 8)] == ["dead sensor", "range + blind", "range", "healthy"]
-    assert scenario_name("dead+locked") == "locked + blind"

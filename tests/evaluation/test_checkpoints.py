@@ -27,6 +27,12 @@ def worker_of(session, argv, checkpoint):
     return prepared(*worker_arguments(session, launcher_arguments(argv)), "--checkpoint", checkpoint, engine=None)
 
 
+def write_record(checkpoint, **says):
+    """Write the record of a run beside its checkpoint."""
+    record = {"task": "UMC-A1-Stage2", "agent": "a", "seed": 1, "overrides": [], **says}
+    (checkpoint.parent / "run.json").write_text(json.dumps(record))
+
+
 def ground(session):
     return ground_name(session.env_cfg.scene.terrain)
 
@@ -44,22 +50,20 @@ def test_the_ground_of_the_training_unless_the_user_chooses_one(flat):
     for typed in ("env.scene.terrain=perlin", "presets=perlin"):
         chosen = prepared("--checkpoint", flat, typed)
         assert (ground(chosen), chosen.remarks) == ("perlin", ())
+    # a task with one ground has nothing to choose
+    session = prepared("--checkpoint", write_fresh(flat.parent, task="UMC-G1-Stage2", terrain="flat"))
+    assert (ground(session), session.remarks) == ("flat", ())
 
 
 def test_the_ground_of_an_older_checkpoint_is_in_its_run_folder_or_the_tasks(tmp_path):
-    path = write_fresh(tmp_path / "old")
-    assert ground(prepared("--checkpoint", path)) == "perlin"
-    record = {"task": "UMC-A1-Stage2", "agent": "a", "seed": 1, "overrides": ["env.scene.terrain=flat"]}
-    (path.parent / "run.json").write_text(json.dumps(record))
-    assert ground(prepared("--checkpoint", path)) == "flat"
-
-
-def test_workers_repeat_what_the_run_folder_says(tmp_path):
     path = write_fresh(tmp_path / "run" / "old")
-    record = {"task": "UMC-A1-Stage2", "agent": "a", "seed": 1, "overrides": ["env.scene.terrain=flat"]}
-    (path.parent / "run.json").write_text(json.dumps(record))
-    argv = ["--checkpoint", str(path), "--ray", "2", "physics=ovphysx"]
-    worker = worker_of(prepared(*argv[:2], argv[-1], engine=None), argv, write_fresh(tmp_path / "worker"))
+    assert ground(prepared("--checkpoint", path)) == "perlin"
+    write_record(path, overrides=["env.scene.terrain=flat"])
+    argv = ["--checkpoint", str(path), "physics=ovphysx"]
+    session = prepared(*argv, engine=None)
+    assert ground(session) == "flat"
+    # a worker gets the file without its folder
+    worker = worker_of(session, [*argv, "--ray", "2"], write_fresh(tmp_path / "worker"))
     assert (ground(worker), physics_name(worker.env_cfg)) == ("flat", "ovphysx")
 
 
@@ -69,6 +73,8 @@ def test_workers_get_pretrained_policies_as_files():
     assert session.remarks[0].startswith("pretrained: a1_")
     worker = worker_of(session, argv, session.checkpoint)
     assert (worker.checkpoints, ground(worker)) == (session.checkpoints, ground(session))
+    with pytest.raises(UmcError, match="--agent goes with --checkpoint pretrained"):
+        prepared("--checkpoint", session.checkpoint, "--agent", "mlp")
 
 
 def test_policies_of_different_grounds_need_an_override(flat, tmp_path):
@@ -113,17 +119,5 @@ def test_the_engine_of_the_training_unless_the_user_chooses_one(tmp_path):
     with pytest.raises(UmcError, match=r"different engines .*physics=newton_mjwarp or physics=ovphysx"):
         engine("ovphysx", "newton_mjwarp")
     assert engine("ovphysx", "newton_mjwarp", typed=NEWTON) == ("newton_mjwarp", [])
-    record = {"task": "UMC-A1-Stage2", "agent": "a", "seed": 1, "overrides": [], "physics": "newton_mjwarp"}
-    (on[""].parent / "run.json").write_text(json.dumps(record))
+    write_record(on[""], physics="newton_mjwarp")
     assert engine("")[0] == "newton_mjwarp"
-
-
-def test_a_task_with_one_ground_has_nothing_to_choose(tmp_path):
-    path = write_fresh(tmp_path, task="UMC-G1-Stage2", terrain="flat")
-    session = prepared("--checkpoint", path)
-    assert (ground(session), session.remarks) == ("flat", ())
-
-
-def test_agent_goes_with_pretrained_policies_only(flat):
-    with pytest.raises(UmcError, match="--agent goes with --checkpoint pretrained"):
-        prepared("--checkpoint", flat, "--agent", "mlp")

@@ -21,9 +21,6 @@ ENVS = 32
 
 def evaluate_g1(physics, folder):
     """G1, since its training has everything that has to be switched off: noise, pushes, turning commands."""
-    import sys
-
-    sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
     from fresh_policy import write_fresh
     from umc.evaluation.conditions import disable_training_randomization, set_faults
     from umc.evaluation.protocol import Setting, protocol_for

@@ -12,7 +12,7 @@ from umc.evaluation.grid import apply_grid, trained_policies
 from umc.evaluation.protocol import protocol_for
 from umc.faults import FaultCases, JointLimits
 from umc.robots import A1_JOINTS
-from umc.utils.config import config_names, merged, read_overrides, read_sweep_file
+from umc.utils.config import config_names, read_sweep_file
 from umc.utils.errors import UmcError
 
 
@@ -96,15 +96,3 @@ def test_a_sweep_that_makes_no_sense_is_refused(tmp_path, content, words):
     with pytest.raises(UmcError, match=words) as error:
         grid(str(path))
     assert "\n" not in str(error.value)
-
-
-def test_overrides_change_values_of_nested_mappings():
-    tokens = ["protocol.steps=300", "protocol.severity.rom=0.2", "sweep.agents=[a, b]", "env.x=1"]
-    changes = read_overrides(tokens, "protocol")
-    assert changes == {"steps": 300, "severity.rom": 0.2}
-    entry = {"steps": 750, "severity": {"rom": 0.1, "effort": 8.0}}
-    assert merged(entry, changes) == {"steps": 300, "severity": {"rom": 0.2, "effort": 8.0}}
-    assert entry["severity"]["rom"] == 0.1
-    assert read_overrides(tokens, "sweep") == {"agents": ["a", "b"]}
-    with pytest.raises(UmcError, match="steps holds no further names"):
-        merged(entry, {"steps.x": 1})

@@ -44,6 +44,8 @@ def test_a_user_can_choose_a_seed_values_and_a_quick_run():
     assert (protocol.steps, protocol.num_joints, protocol.radii, protocol.track) == (300, (1, 1), (1.0, 2.0), {})
     assert protocol.severity == {"rom": 0.5, "effort": 8.0, "velocity": 3.0}
     assert protocol_for("a1").severity["rom"] == 0.1  # the file is not changed
+    with pytest.raises(UmcError, match="steps holds no further names"):
+        protocol_for("a1", overrides={"steps.x": 1})
     quick = protocol_for("g1").quick()
     assert len(quick.settings) == 1
     assert quick.settings[0].onset < quick.steps < 100
@@ -69,33 +71,22 @@ def test_a_user_can_write_a_file(tmp_path):
     [
         ("num_envs=0", "num_envs is 0; input should be greater than 0"),
         ("steps=abc", "steps is 'abc'; input should be a valid integer"),
-        ("steps=", "steps is None; input should be a valid integer"),
         ("stpes=3", "unknown key stpes; did you mean steps?"),
-        ("num_joints=3", "num_joints is 3; input should be a valid list"),
         ("num_joints=[1,2,3]", "num_joints is [1, 2, 3]; list should have at most 2 items"),
         ("num_joints=[3,2]", "num_joints [3, 2] must be the fewest and the most"),
-        ("num_joints=[1.5,3]", "num_joints.0 is 1.5; input should be a valid integer"),
         ("severity=3", "severity is 3; input should be a valid dictionary"),
-        ("settings=[1]", "settings is [1]; input should be a valid dictionary"),
         ("settings={seed: [1]}", "settings.onset is missing; add it"),
-        ("settings.seed=5", "settings.seed is 5; input should be a valid list"),
-        ("settings.seed=[a,b,c]", "settings.seed.0 is 'a'; input should be a valid integer"),
         ("settings.seed=[1,2]", "settings: the lists must have the same length"),
         ("settings.seed=[1,2,9223372036854775808]", "seed 9223372036854775808 of the protocol must be 0 or more, and"),
-        ("settings.seed=[-1,2,3]", "seed -1 of the protocol must be 0 or more"),
         ("settings={seed: [1, 1], onset: [75, 75]}", "the protocol's settings hold one twice"),
         ("settings.onset=[750,75,75]", "onset 750 must lie between step 1 and the episode's end at 750"),
-        ("scenarios=3", "scenarios is 3; input should be a valid list"),
         ("scenarios=[[1]]", "scenarios.0: [1] is no scenario; give a number or a name"),
         ("scenarios=[9]", "scenarios.0: unknown scenario 9"),
         ("scenarios=[]", "the protocol has no scenario; the paper's are 1 to 8"),
         ("scenarios=[1,1]", "scenarios [1, 1] hold one twice"),
-        ("command=[0.5]", "command is [0.5]; list should have at least 3 items"),
         ("command=[0.5,0,.nan]", "command.2 is nan; input should be a finite number"),
         ("radii=[a]", "radii.0 is 'a'; input should be a valid number"),
-        ("radii=[]", "radii must be positive and increasing"),
         ("radii=[2,1]", "radii must be positive and increasing"),
-        ("track.width=0", "track.width is 0; input should be greater than 0"),
         ("track.height=1", "track: unknown key height;"),
     ],
 )

@@ -34,6 +34,11 @@ def made_up(physics="ovphysx", policies=(("mlp", 2.6), ("nm_mlp", 0.4)), members
     return replace(study, about=facts, policies=tuple(map(about, study.policies)))
 
 
+def changed(result, **episodes):
+    """A policy's result with other outcomes of its episodes."""
+    return replace(result, run=replace(result.run, episodes=replace(result.run.episodes, **episodes)))
+
+
 def entry(**changes):
     gait = {"forward_speed": 0.47, "command": 0.5, "trunk_height": 0.2, "falls": 1, "robots": 64, "standing": 0}
     return {
