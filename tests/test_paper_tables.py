@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every row of the paper's settings tables, and what tasks, protocols and agents really use in its place."""
+"""Every row of the paper's settings tables, and what tasks, protocols and agents use in its place."""
 
 from __future__ import annotations
 
@@ -18,206 +18,105 @@ from umc.evaluation.report.paper import paper_tables
 from umc.rl.agents import AGENTS
 from umc.utils.naming import entry_point
 
-# Typed from the paper's LaTeX. Its figure for the transformer's parameters fits no natural layout: docs/models.md.
-PAPER = r"""
-A1 training
-    Num Envs & 7400 \\ Random Damage Range & [2,4] \\ ROM Limit & Random 30\% \\ Motor Limit & 5 \\
-    Velocity Limit & 3 \\ Track Width & 1.6 \\ Track Block Length & 2.0 \\ Border Size & 8 \\ Perlin Noise Seed & 1 \\
-    Random Malfunction Seed & 42 \\ Episode Length & 1000 \\ Malfunction Timing & N/A \\
-A1 inference
-    Num Envs & 4000 \\ Random Damage Range & [4,5] \\ ROM Limit & Random 10\% \\ Motor Limit & 8 \\
-    Velocity Limit & 3 \\ Track Width & 6.0 \\ Track Block Length & 6.0 \\ Border Size & 4 \\
-    Perlin Noise Seed & [100, 25, 75] \\ Random Malfunction Seed & [1, 800, 50] \\
-    Malfunction Timing & [75, 100, 125] \\ Episode Length & 750 \\
-A1 ablation
-    Task & A1 \\ Num Envs & 4000 \\ Random Damage Range & [4,5] \\ ROM Limit & Random 10\% \\ Motor Limit & 8 \\
-    Velocity Limit & 3 \\ Track Width & 6.0 \\ Track Block Length & 6.0 \\ Border Size & 4 \\
-    Perlin Noise Seed & 100 \\ Random Malfunction Seed & 1 \\ Malfunction Timing & 75 \\
-H1 training
-    Num Envs & 10000 \\ Random Damage Range & [2,4] \\ ROM Limit & Random 30\% \\ Motor Limit & 10 \\
-    Velocity Limit & 5 \\ Random Malfunction Seed & 42 \\ Malfunction Timing & N/A \\ Episode Length & 1000 \\
-H1 inference
-    Num Envs & 8192 \\ Random Damage Range & [2,3] \\ ROM Limit & Random 30\% \\ Motor Limit & 8 \\
-    Velocity Limit & 3 \\ Random Malfunction Seed & [1, 50, 75] \\ Malfunction Timing & [75, 100, 125] \\
-    Episode Length & 750 \\
-G1 training
-    Num Envs & 8192 \\ Random Damage Range & [2,4] \\ ROM Limit & Random 30\% \\ Motor Limit for Hip Joints & 8 \\
-    Motor Limit for Knee Joints & 13 \\ Motor Limit for Ankle Joints & 4 \\ Velocity Limit & 3 \\
-    Random Malfunction Seed & 42 \\ Episode Length & 1000 \\ Malfunction Timing & N/A \\
-G1 inference
-    Num Envs & 10000 \\ Random Damage Range & [2,4] \\ ROM Limit & Random 30\% \\ Motor Limit for All Joints & 5 \\
-    Velocity Limit & 3 \\ Random Malfunction Seed & [1, 50, 75] \\ Malfunction Timing & [75, 100, 125] \\
-    Episode Length & 750 \\
-Solo8 training
-    Num Envs & 4096 \\ Random Damage Range & [1,3] \\ ROM Limit & Random 30\% \\ Motor Limit & 0.75 \\
-    Velocity Limit & 5 \\ Random Malfunction Seed & 42 \\ Malfunction Timing & N/A \\ Episode Length & 1000 \\
-Solo8 inference
-    Num Envs & 4096 \\ Random Damage Range & [2,4] \\ ROM Limit & Random 30\% \\ Motor Limit for All Joints & 5 \\
-    Velocity Limit & 3 \\ Random Malfunction Seed & 50 \\ Malfunction Timing & 100 \\ Episode Length & 1000 \\
-mlp network
-    Stage-One Epochs & 2500 \\ Stage-Two Epochs & 2500 \\ Encoder Layers & 4 \\ Embedding Input Size & N/A \\
-    Feedforward Size & [256,512,256,256] \\ Attention Heads & N/A \\
-transformer network
-    Stage-One Epochs & 2500 \\ Stage-Two Epochs & 2500 \\ Encoder Layers & 4 \\ Embedding Input Size & 120 \\
-    Feedforward Size & 128 \\ Attention Heads & 2 \\
-"""
+PAGE = (Path(__file__).parents[1] / "docs" / "robots.md").read_text(encoding="utf-8")
+# The paper's figure for the transformer's parameters fits no natural layout: docs/models.md.
+NETWORKS = {
+    "mlp": {"hidden_dims": [256, 512, 256, 256]},
+    "transformer": {"num_layers": 4, "embed_dim": 120, "feedforward_dim": 128, "num_heads": 2},
+}
 PARADIGM = ("no damage", "undetectable joint damage", "sensor-only damage", "detectable joint damage")
 """The curriculum's steps from section "Paradigms"."""
 
 ROBOTS = ("A1", "H1", "G1", "Solo8")
 
 
-def read_value(text: str) -> Any:
-    """A cell of a table: a number, a list, or None."""
-    if text == "N/A":
-        return None
-    if percent := re.fullmatch(r"Random (\d+)\\%", text):
-        return int(percent[1]) / 100
-    return text if text in ROBOTS else yaml.safe_load(text)
-
-
-def read_tables(text: str) -> dict[str, dict[str, Any]]:
-    """Rows by table."""
-    tables: dict[str, dict[str, Any]] = {}
-    for title, body in re.findall(r"^(\w+ \w+)\n((?:    .*\n)+)", text, re.MULTILINE):
-        rows = [row.split("&") for row in body.split("\\\\\n") for row in row.split("\\\\ ") if row.strip()]
-        tables[title] = {name.strip(): read_value(value.strip()) for name, value in rows}
+def read_tables() -> dict[tuple[str, str], dict[str, str]]:
+    """The paper's tables of settings, which docs/robots.md shows, by robot and kind."""
+    tables: dict[tuple[str, str], dict[str, str]] = {}
+    for kind, body in re.findall(r"^\| (training|inference) (\|.*\n(?:\|.*\n)+)", PAGE, re.MULTILINE):
+        head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in body.strip().split("\n")]
+        for place, title in enumerate(head, 1):
+            robot, _, ablation = title.partition(", ")
+            cells = {row[0].partition(" [")[0]: row[place] for row in rows}
+            tables[robot, ablation or kind] = {name: cell for name, cell in cells.items() if cell}
     return tables
 
 
-TABLES = read_tables(PAPER)
+TABLES = read_tables()
 
 
-def task(robot: str, stage: int = 2) -> Any:
-    return resolve_presets(load_cfg_from_registry(f"UMC-{robot}-Stage{stage}", "env_cfg_entry_point"), [])
+def shown(*values: float | str) -> str:
+    """Figures as the page writes them."""
+    return ", ".join(one if isinstance(one, str) else f"{one:,}" if one >= 1000 else f"{one:g}" for one in values)
+
+
+def task(robot: str) -> Any:
+    return resolve_presets(load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point"), [])
 
 
 def agent(robot: str, name: str, stage: int) -> Any:
     return load_cfg_from_registry(f"UMC-{robot}-Stage{stage}", entry_point(name))
 
 
-def motor_rows(effort: Any, joints: tuple[str, ...], asked: list[str]) -> dict[str, Any]:
-    """The rows on motors that a table has, from the limit of every joint that they speak of."""
+def fault_rows(num_joints: Any, severity: dict[str, Any], joints: tuple[str, ...]) -> dict[str, str]:
+    """The rows on how many joints fail, and how hard."""
+    effort = severity["effort"]
     patterns = effort if isinstance(effort, dict) else {".*": effort}
     limits = {joint: next(value for key, value in patterns.items() if re.fullmatch(key, joint)) for joint in joints}
-    rows = {}
-    for row in asked:
-        part = next((part for part in ("hip", "knee", "ankle") if part in row.lower()), "")
-        (rows[row],) = {limit for joint, limit in limits.items() if part in joint}
-    return rows
-
-
-def one_or_list(values: list[Any]) -> Any:
-    return values[0] if len(values) == 1 else values
-
-
-def used_in_training(robot: str) -> dict[str, Any]:
-    """What the Stage 2 task does."""
-    cfg = task(robot)
-    faults = cfg.events.faults.params
-    rows = {
-        "Num Envs": cfg.scene.num_envs,
-        "Random Damage Range": list(faults["num_joints"]),
-        "ROM Limit": faults["severity"]["rom"],
-        "Velocity Limit": faults["severity"]["velocity"],
-        "Random Malfunction Seed": faults["seed"],
-        "Malfunction Timing": faults.get("onset"),
-        "Episode Length": round(cfg.episode_length_s / (cfg.sim.dt * cfg.decimation)),
-    }
-    asked = [row for row in TABLES[f"{robot} training"] if row.startswith("Motor")]
-    rows |= motor_rows(faults["severity"]["effort"], tuple(cfg.scene.robot.joint_ordering), asked)
-    grid = cfg.scene.terrain.terrain_generator
-    if grid is not None:
-        names = ("Track Block Length", "Track Width", "Border Size", "Perlin Noise Seed")
-        rows |= dict(zip(names, (*grid.size, grid.border_width, one_or_list(list(grid.seeds))), strict=True))
-    return rows
-
-
-def used_in_inference(robot: str, table: str) -> dict[str, Any]:
-    """What the evaluation does."""
-    name = {"inference": "umc_paper", "ablation": "umc_paper_ablation"}[table]
-    protocol, joints = protocol_for(robot.lower(), name=name), tuple(task(robot).scene.robot.joint_ordering)
-    rows = {
-        "Num Envs": protocol.num_envs,
-        "Random Damage Range": list(protocol.num_joints),
-        "ROM Limit": protocol.severity["rom"],
-        "Velocity Limit": protocol.severity["velocity"],
-        "Random Malfunction Seed": one_or_list([one.seed for one in protocol.settings]),
-        "Malfunction Timing": one_or_list([one.onset for one in protocol.settings]),
-    }
-    asked = [row for row in TABLES[f"{robot} {table}"] if row.startswith("Motor")]
-    rows |= motor_rows(protocol.severity["effort"], joints, asked)
-    if protocol.track:
-        rows |= {"Track Width": protocol.track["width"], "Track Block Length": protocol.track["block_length"]}
-        rows |= {"Border Size": protocol.track["border"]}
-        rows |= {"Perlin Noise Seed": one_or_list([one.perlin_seed for one in protocol.settings])}
-    return rows | ({"Task": robot} if table == "ablation" else {"Episode Length": protocol.steps})
-
-
-def used_by_agent(robot: str, name: str) -> dict[str, Any]:
-    """What the agent is and how long it learns."""
-    first, actor = agent(robot, name, 1), agent(robot, name, 2).actor
-    assert first.actor.to_dict() == actor.to_dict()
-    is_mlp = name == "mlp"
+    parts = {part: {limits[joint] for joint in joints if part in joint} for part in ("hip", "knee", "ankle")}
+    alike = len(set(limits.values())) == 1
+    motors = [next(iter(limits.values()))] if alike else [f"{part} {shown(*found)}" for part, found in parts.items()]
     return {
-        "Stage-One Epochs": first.max_iterations,
-        "Stage-Two Epochs": agent(robot, name, 2).max_iterations,
-        "Encoder Layers": len(actor.hidden_dims) if is_mlp else actor.num_layers,
-        "Embedding Input Size": None if is_mlp else actor.embed_dim,
-        "Feedforward Size": list(actor.hidden_dims) if is_mlp else actor.feedforward_dim,
-        "Attention Heads": None if is_mlp else actor.num_heads,
+        "Random Damage Range": "{} to {}".format(*num_joints),
+        "ROM Limit": f"{100 * severity['rom']:g} %",
+        "Motor Limit": shown(*motors),
+        "Velocity Limit": shown(severity["velocity"]),
     }
 
 
-def test_every_row_of_the_transcription_is_read():
-    assert len(TABLES) == 11
-    assert sum(map(len, TABLES.values())) == PAPER.count("&") == 12 + 12 + 12 + 8 + 8 + 10 + 8 + 8 + 8 + 6 + 6
+def track_rows(block: float, width: float, border: float, seeds: list[int]) -> dict[str, str]:
+    names = ("Track Block Length", "Track Width", "Border Size")
+    return {**dict(zip(names, map(shown, (block, width, border)), strict=True)), "Perlin Noise Seed": shown(*seeds)}
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_training_tables(robot):
-    assert used_in_training(robot) == TABLES[f"{robot} training"]
+    cfg = task(robot)
+    faults, grid = cfg.events.faults.params, cfg.scene.terrain.terrain_generator
+    used = {
+        "Num Envs": shown(cfg.scene.num_envs),
+        **fault_rows(faults["num_joints"], faults["severity"], tuple(cfg.scene.robot.joint_ordering)),
+        **(track_rows(*grid.size, grid.border_width, list(grid.seeds)) if grid else {}),
+        "Random Malfunction Seed": shown(faults["seed"]),
+        "Malfunction Timing": shown(faults.get("onset") or "N/A"),
+        "Episode Length": shown(round(cfg.episode_length_s / (cfg.sim.dt * cfg.decimation))),
+    }
+    assert used == TABLES[robot, "training"]
 
 
-@pytest.mark.parametrize(("robot", "table"), [*((robot, "inference") for robot in ROBOTS), ("A1", "ablation")])
+@pytest.mark.parametrize(("robot", "table"), [*((robot, "inference") for robot in ROBOTS), ("A1", "ablations")])
 def test_inference_tables(robot, table):
-    assert used_in_inference(robot, table) == TABLES[f"{robot} {table}"]
-
-
-def shown(value: Any) -> str:
-    """A figure of the paper as docs/robots.md writes it."""
-    if value is None:
-        return "N/A"
-    values = value if isinstance(value, list) else [value]
-    return ", ".join(f"{one:,g}" if one < 1000 else f"{one:,}" for one in values)
-
-
-def shown_rows(table: dict[str, Any]) -> dict[str, str]:
-    """The rows of one of the paper's tables as docs/robots.md writes them."""
-    rows = {name: shown(value) for name, value in table.items() if name != "Task" and "Motor" not in name}
-    low, high = table["Random Damage Range"]
-    rows |= {"Random Damage Range": f"{low} to {high}", "ROM Limit": f"{100 * table['ROM Limit']:g} %"}
-    motors = [(re.sub(r"Motor Limit|for|Joints|All", "", name).strip(), name) for name in table if "Motor" in name]
-    rows["Motor Limit"] = ", ".join(f"{part.lower()} {table[name]:g}".strip() for part, name in motors)
-    return rows
-
-
-def test_the_robots_page_has_every_figure():
-    page = (Path(__file__).parents[1] / "docs" / "robots.md").read_text(encoding="utf-8")
-    found: dict[str, dict[str, str]] = {}
-    for kind, body in re.findall(r"^\| (training|inference) (\|.*\n(?:\|.*\n)+)", page, re.MULTILINE):
-        head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in body.strip().split("\n")]
-        for place, title in enumerate(head):
-            table = f"{title.split(',')[0]} {'ablation' if 'ablations' in title else kind}"
-            cells = {row[0].split(" [")[0]: row[place + 1] for row in rows}
-            found[table] = {name: cell for name, cell in cells.items() if cell}
-    assert found == {name: shown_rows(table) for name, table in TABLES.items() if not name.endswith("network")}
+    name = {"inference": "umc_paper", "ablations": "umc_paper_ablation"}[table]
+    protocol, joints = protocol_for(robot.lower(), name=name), tuple(task(robot).scene.robot.joint_ordering)
+    used = {
+        "Num Envs": shown(protocol.num_envs),
+        **fault_rows(protocol.num_joints, dict(protocol.severity), joints),
+        "Random Malfunction Seed": shown(*(one.seed for one in protocol.settings)),
+        "Malfunction Timing": shown(*(one.onset for one in protocol.settings)),
+    }
+    if track := protocol.track:
+        seeds = [one.perlin_seed for one in protocol.settings]
+        used |= track_rows(track["block_length"], track["width"], track["border"], seeds)
+    assert used | ({"Episode Length": shown(protocol.steps)} if table == "inference" else {}) == TABLES[robot, table]
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
-@pytest.mark.parametrize("network", ["mlp", "transformer"])
+@pytest.mark.parametrize("network", NETWORKS)
 def test_network_table(robot, network):
-    assert used_by_agent(robot, network) == TABLES[f"{network} network"]
+    first, second = (agent(robot, network, stage) for stage in (1, 2))
+    assert (first.max_iterations, second.max_iterations) == (2500, 2500)
+    assert first.actor.to_dict() == second.actor.to_dict()
+    assert NETWORKS[network].items() <= second.actor.to_dict().items()
 
 
 def swept(name: str) -> list[str]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from dataclasses import replace
@@ -12,9 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 from fresh_policy import write_fresh
-from made_up_results import SHA, entry, made_up, publish_made_up, simulate_made_up
+from made_up_results import SHA, changed, entry, made_up, publish_made_up, simulate_made_up
 from umc.evaluation.metrics import Outcome
+from umc.rl.pretrained import MODELS
 from umc.utils.errors import UmcError
+from umc.utils.io import sha256
 
 from tools.results_page import __main__ as results
 from tools.results_page.acceptance import criteria_of, ends, rate
@@ -36,7 +39,7 @@ def with_outcomes(study, failed, reached):
             outcome[rows[:count]] = int(Outcome.FAILED)
             far = round(reached[one.label](scenario + 1) * len(rows))
             distance[rows[len(rows) - far :]] = 4.0
-        return replace(one, run=replace(run, episodes=replace(run.episodes, outcome=outcome, distance=distance)))
+        return changed(one, outcome=outcome, distance=distance)
 
     return replace(study, policies=tuple(map(fixed, study.policies)))
 
@@ -90,13 +93,12 @@ def test_robots_that_did_not_fall_are_counted_by_how_they_end():
     rates = {"mlp": constant(0.2), "nm_mlp": constant(0.0)}, {"mlp": constant(0.5), "nm_mlp": constant(0.1)}
     study = with_outcomes(made_up(members=40), *rates)
     first = study.policies[0]
-    episodes = first.run.episodes
-    height = torch.full_like(episodes.height_after_onset, 0.28)
+    height = torch.full_like(first.run.episodes.height_after_onset, 0.28)
     for scenario in range(8):  # one in ten lies far from where it was; those that failed were low, too
         rows = (first.run.cell % 8 == scenario).nonzero()[:, 0]
         height[rows[: round(0.2 * len(rows))]] = 0.1
         height[rows[-round(0.1 * len(rows)) :]] = 0.1
-    first = replace(first, run=replace(first.run, episodes=replace(episodes, height_after_onset=height)))
+    first = changed(first, height_after_onset=height)
     shares = ends(study, first, (2, 3, 4), low=0.224)
     assert shares == pytest.approx({"failed": 0.2, "sunk": 0.1, "stayed": 0.3, "walked": 0.4}, abs=0.01)
     assert ends(study, first, (9,), low=0.224) is None
@@ -117,16 +119,22 @@ def test_the_page_says_everything_it_knows():
         {"mlp": "images/results_a1_mlp.png"},
     )
     page = results_page([one], ABOUT, {"a1": "Because of the friction."})
-    assert page.startswith("# Results\n")
-    assert "**These robots are made up; their figures mean nothing.**" in page
-    assert "Because of the friction." in page
-    assert "![mlp: reward, episode length and action noise over the iterations](images/results_a1_mlp.png)" in page
     met = verdicts(studies["ovphysx"])
-    assert f"{sum(met)} of {len(met)} criteria are met" in page
-    assert "| MLP-UMC (paper) | 93% | 88% | 83% | 78% | 66% | 4% |" in page
+    for words in (
+        "**These robots are made up; their figures mean nothing.**",
+        "Because of the friction.",
+        "![mlp: reward, episode length and action noise over the iterations](images/results_a1_mlp.png)",
+        f"{sum(met)} of {len(met)} criteria are met",
+        "| MLP-UMC (paper) | 93% | 88% | 83% | 78% | 66% | 4% |",
+        "| mlp | 0.47 / 0.50 | 0.200 | 71% | **no** | 1 of 64 | 0 | 2.10 |",
+        "256 envs instead of 7,400; flat ground instead of tracks",
+        "10 instead of 4000. Fewer robots widen the intervals",
+        "- A1: the paper's transformer, nm_transformer, body_transformer.",
+        "- Solo8: nothing.",
+    ):
+        assert words in page
     assert page.count("| 2: range + blind |") == 2
     assert re.search(r"\| A1 \| mlp \| 2 \| a1_mlp_cpu \| 1 \| 1000 \| 256 \| PhysX \(ovphysx\), flat, cpu \|", page)
-    assert "| mlp | 0.47 / 0.50 | 0.200 | 71% | **no** | 1 of 64 | 0 | 2.10 |" in page
     # every policy on every engine, and the drop against the one it was trained on
     engines = page[page.index("### The same policies") :]
     for label in ("mlp", "nm_mlp"):
@@ -139,16 +147,8 @@ def test_the_page_says_everything_it_knows():
         for engine in ("newton_mjwarp", "ovphysx")
     )
     assert line.split("|")[-3].strip() == f"{100 * (there - here):+.0f}"
-    assert "256 envs instead of 7,400; flat ground instead of tracks" in page
-    assert "10 instead of 4000. Fewer robots widen the intervals" in page
-    assert "- A1: the paper's transformer, nm_transformer, body_transformer." in page
-    assert "- Solo8: nothing." in page
-    assert "The paper's ablations are in" in page
-
-
-def test_without_a_pair_there_are_no_criteria():
-    one = RobotResults("a1", "ovphysx", {"ovphysx": made_up(policies=(("mlp", 2.6),))})
-    page = results_page([one], ABOUT, {})
+    # without a pair there are no criteria
+    page = results_page([RobotResults("a1", "ovphysx", {"ovphysx": made_up(policies=(("mlp", 2.6),))})], ABOUT, {})
     assert "there is nothing to compare" in page
     assert "other engines" not in page
 
@@ -215,6 +215,42 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
     argv = ["--checkpoint", *checkpoints, "--device", "cpu", "--engines", "ovphysx"]
     assert results.main([*argv, "env.scene.terrain=perlin"]) == 0
     assert [call[1:4] for call in calls] == [checkpoints]
+
+
+def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):
+    """Studies are kept beside the page, without this machine's paths; a new policy's study joins the others."""
+    made_with = {"members": 10, "command_line": f"python {package}", "git": {"commit": "first" * 8}}
+    calls = simulate_made_up(monkeypatch, run=lambda: made_with)
+    argv = ["--robot", "A1", "--engines", "ovphysx", "--device", "cpu"]
+    assert results.main(argv) == 0
+    kept = sorted(Path("docs/results/a1/ovphysx").iterdir())
+    assert len(kept) == 2
+    assert all(str(package).encode() not in path.read_bytes() for path in kept)
+    page = Path("docs/results.md").read_text()
+    assert page.count("| firstfirst |") == 2
+
+    other = write_fresh(package.parent / "other", "UMC-A1-Stage2", "mlp", physics="ovphysx", seed=5)
+    shutil.copy(other, package / "a1_mlp_stage2.pt")
+    models = json.loads((package / MODELS).read_text())
+    models["models"]["a1_mlp_stage2"]["sha256"] = sha256(other)
+    (package / MODELS).write_text(json.dumps(models))
+    made_with["git"] = {"commit": "other" * 8}
+    calls.clear()
+    assert results.main([*argv, "--kept"]) == 0
+    (call,) = calls
+    assert call[1 : call.index("--robot")] == [str(package / "a1_mlp_stage2.pt")]
+    page = Path("docs/results.md").read_text()
+    assert page.count("| otherother |") == page.count("| firstfirst |") == 1
+    assert len(list(Path("docs/results/a1/ovphysx").iterdir())) == 2  # the replaced policy is gone
+    calls.clear()
+    assert results.main([*argv, "--kept"]) == 0
+    assert calls == []
+
+    # robots of another evaluation are refused
+    Path("docs/results/a1/ovphysx", f"{sha256(other)[:12]}.study").unlink()
+    made_with["members"] = 5
+    with pytest.raises(UmcError, match=r"has other faults than mlp; measure both again, with the same --num_envs"):
+        results.main([*argv, "--kept"])
 
 
 @pytest.mark.parametrize(
