@@ -29,25 +29,16 @@ TRACKED = [
     ).stdout.split("\0")
     if name and (REPOSITORY / name).is_file()
 ]
-PYTHON = [path for path in TRACKED if path.suffix == ".py"]
-
-
-def texts() -> list[tuple[str, str]]:
-    """Name and text of each tracked file that is text."""
-    files = []
-    for path in TRACKED:
-        data = path.read_bytes()
-        if b"\0" not in data[:8192]:
-            files.append((str(path.relative_to(REPOSITORY)), data.decode("utf-8")))
-    return files
 
 
 def found(pattern: str) -> list[str]:
+    """The lines of tracked text files that match a pattern."""
     expression = re.compile(pattern)
+    texts = {path: data.decode() for path in TRACKED if b"\0" not in (data := path.read_bytes())[:8192]}
     return [
-        f"{name}:{number}: {line.strip()[:120]}"
-        for name, text in texts()
-        for number, line in enumerate(text.splitlines(), 1)
+        f"{path}: {line.strip()}"
+        for path, text in texts.items()
+        for line in text.splitlines()
         if expression.search(line)
     ]
 
@@ -65,24 +56,15 @@ def test_no_package_index():
     assert found(r"(?<!no-emit)(" + "|".join(options + hosts) + ")") == []
 
 
-def requirement_blocks() -> dict[str, str]:
-    """Each pinned requirement of the lock with its hashes."""
-    text = (REPOSITORY / "requirements.lock").read_text().replace("\\\n", " ")
-    return {line.split()[0]: line for line in text.splitlines() if line and not line.lstrip().startswith("#")}
-
-
-def test_lock_pins_every_requirement_with_hashes():
-    blocks = requirement_blocks()
-    assert len(blocks) > 100
-    pinned = re.compile(r"\S+==\S+( +--hash=sha256:[0-9a-f]{64})+")
-    assert [name for name, block in blocks.items() if not pinned.fullmatch(block)] == []
-
-
-def test_lock_holds_what_is_asked_for():
+def test_the_lock_pins_what_is_asked_for_with_hashes():
     def normal(name: str) -> str:
         return re.sub(r"[-_.]+", "-", name).lower()
 
-    locked = {normal(block.split("==")[0]): block.split("==")[1] for block in requirement_blocks()}
+    text = (REPOSITORY / "requirements.lock").read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
+    pinned = [re.fullmatch(r"(\S+)==(\S+)( +--hash=sha256:[0-9a-f]{64})+", line) for line in lines]
+    assert [line for line, match in zip(lines, pinned, strict=True) if not match] == []
+    locked = {normal(match[1]): match[2] for match in pinned if match}
     asked = [line.partition("#")[0].strip() for line in (REPOSITORY / "requirements.in").read_text().splitlines()]
     asked += tomllib.loads((REPOSITORY / "source/umc/pyproject.toml").read_text())["project"]["dependencies"]
     for requirement in filter(None, asked):
@@ -93,13 +75,10 @@ def test_lock_holds_what_is_asked_for():
         assert version in (None, locked[normal(name)]), requirement
 
 
-def test_python_files_have_the_header():
-    assert len(PYTHON) > 20
-    assert [str(path) for path in PYTHON if tuple(path.read_text().splitlines()[:2]) != HEADER] == []
-
-
-def test_no_large_file():
+def test_no_file_is_large_and_python_files_have_the_header():
     assert [str(path) for path in TRACKED if path.stat().st_size > LARGEST_FILE] == []
+    python = [path for path in TRACKED if path.suffix == ".py"]
+    assert [str(path) for path in python if tuple(path.read_text().splitlines()[:2]) != HEADER] == []
 
 
 def test_versions_agree():

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands, files and names that README and docs mention exist; nothing is simulated."""
+"""Commands, files, names and errors that README and docs mention exist, and the documentation site builds."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import itertools
 import re
 import runpy
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -24,8 +25,9 @@ from umc.training.recipe import read_recipe
 from umc.utils.errors import UmcError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
-PAGES.remove(REPOSITORY / "docs/results.md")  # generated (tests/tools)
+DOCS = REPOSITORY / "docs"
+PAGES = [REPOSITORY / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES.remove(DOCS / "results.md")  # generated (tests/tools)
 PROGRAM = re.compile(r"(scripts|benchmarks|tools|examples|docs)/\S+\.py")
 FLAG = re.compile(r"--[a-zA-Z][\w-]*")
 FLAG_WORD = re.compile(FLAG.pattern + r"(=|$)")
@@ -108,24 +110,16 @@ def check_command(words: list[str]) -> None:
             find_pretrained(value)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_exists(page):
-    for words in commands(page.read_text()):
-        check_command(words)
-
-
 @pytest.mark.parametrize(
     "command",
     [
         "./isaaclab.sh -p scripts/train.py --task UMC-G1-Stage2 --quik",
         "./isaaclab.sh -p scripts/trian.py",
         "./isaaclab.sh -p scripts/train.py --task UMC-G1-Stage3",
-        "./isaaclab.sh -p -m torch.distributed.run --standalone scripts/train.py --agnt mlp",
+        "./isaaclab.sh -p -m torch.distributed.run scripts/train.py --agnt mlp",  # behind torchrun, too
         "umc evaluate --checkpoint pretrained:a1_mlp_stage3",
         "./isaaclab.sh -p scripts/train.py --recipe g1_mpl_cpu",
-        "./isaaclab.sh -p benchmarks/envs.py --robotz",
         "./isaaclab.sh -t tests/nowhere.py",
-        "./isaaclab.sh -p benchmarks/nowhere.py",
         "./isaaclab.sh -p -m umc.cli.sim3sim",
         "./isaaclab.sh trian",
     ],
@@ -189,8 +183,10 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_file_name_and_link_exists(page):
+def test_every_command_file_name_and_link_exists(page):
     text = page.read_text()
+    for words in commands(text):
+        check_command(words)
     assert missing(text) == []
     assert dead_links(page, text) == []
 
@@ -201,4 +197,23 @@ def test_a_wrong_name_or_link_is_found():
     assert missing(" ".join(f"`{name}`" for name in wrong)) == wrong
     dead = ["nowhere.md", "faq.md#not-there", "#not-there"]
     text = "[a](faq.md#questions) [b](../README.md) [c](https://example.org/x) "
-    assert dead_links(REPOSITORY / "docs/index.md", text + " ".join(f"[d]({link})" for link in dead)) == dead
+    assert dead_links(DOCS / "index.md", text + " ".join(f"[d]({link})" for link in dead)) == dead
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(tmp_path):
+    options = ["-W", "--keep-going", "-q", "-b", "html", "-d", str(tmp_path / "doctrees")]
+    command = [sys.executable, "-m", "sphinx", *options, str(DOCS), str(tmp_path / "html")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert 'id="umc.mdp.add_faults"' in (tmp_path / "html/api/mdp.html").read_text()
+
+
+def test_errors_of_the_faq_are_errors_of_the_code():
+    page = (DOCS / "faq.md").read_text().split("## What Isaac Lab and the engines say")[0]
+    messages = re.findall(r"^### `(.*)`$", page, re.MULTILINE)
+    assert len(messages) > 15
+    code = "\n".join(path.read_text() for path in (REPOSITORY / "source/umc/umc").rglob("*.py"))
+    code = re.sub(r'"\s*\n\s*f?"', "", code)  # messages over several lines are one
+    parts = [part.strip("' ") for message in messages for part in message.split("…")]
+    assert [part for part in parts if part not in code] == []

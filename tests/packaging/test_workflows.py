@@ -33,34 +33,21 @@ def test_every_check_is_run_by_a_workflow():
     assert called == set(KNOWN) - {"environment", "files"}  # the launcher and lint run these
     nightly = [step.get("run") for job in WORKFLOWS["nightly"]["jobs"].values() for step in job["steps"]]
     assert ".ci/check browser all" in nightly
+    benchmarks = {path.stem for path in (REPOSITORY / "benchmarks").glob("*.py") if "__main__" in path.read_text()}
+    assert set(re.findall(r"^            benchmark (\w+)", CHECK, re.M)) == benchmarks
 
 
-def test_actions_are_pinned():
+def test_workflows_use_pinned_actions_read_the_repository_and_put_no_expression_into_a_script():
     used = [step["uses"] for step in steps() if "uses" in step]
-    assert used
-    for action in used:
-        if action.startswith("./"):
-            assert (REPOSITORY / action / "action.yml").exists(), action
-        else:
-            assert re.fullmatch(r"actions/[\w/-]+@v\d+\.\d+\.\d+", action), action
-
-
-def test_workflows_can_only_read_the_repository():
+    pinned = re.compile(r"actions/[\w/-]+@v\d+\.\d+\.\d+")
+    assert [name for name in used if not (pinned.fullmatch(name) or (REPOSITORY / name / "action.yml").exists())] == []
     for workflow in WORKFLOWS.values():
         assert workflow["permissions"] == {"contents": "read"}
         assert all("permissions" not in job for job in workflow["jobs"].values())
     checkouts = [step["with"] for step in steps() if step.get("uses", "").startswith("actions/checkout@")]
     assert {checkout["persist-credentials"] for checkout in checkouts} == {False}
-
-
-def test_no_expression_inside_a_script():
     # the name of a branch or a title would be run as shell
     assert [step["run"] for step in steps() if "${{" in step.get("run", "")] == []
-
-
-def test_no_benchmark_is_forgotten():
-    programs = {path.stem for path in (REPOSITORY / "benchmarks").glob("*.py") if "__main__" in path.read_text()}
-    assert set(re.findall(r"^            benchmark (\w+)", CHECK, re.M)) == programs
 
 
 def test_wrong_use_of_check():

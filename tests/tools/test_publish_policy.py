@@ -48,8 +48,7 @@ def trained(folder, record=RECORD, model="mlp", **info):
     data["optimizer_state_dict"] = {"state": {0: {"exp_avg": torch.zeros(1000)}}, "param_groups": []}
     data["infos"]["resume"] = {"timesteps": 5}
     write_checkpoint(path, data)
-    if record is not None:
-        (folder / "run.json").write_text(json.dumps(record))
+    (folder / "run.json").write_text(json.dumps(record))
     return path
 
 
