@@ -366,14 +366,12 @@ def draw_strip(argv: list[str]) -> None:
     write_png(options.out, storyboard([take], heading, take.frames[0].shape[1], options.stills))
 
 
-def _faults(options: argparse.Namespace) -> list[Path]:
+def _faults(options: argparse.Namespace) -> None:
     if not options.checkpoint.is_file():
         raise UmcError(f"there is no checkpoint {options.checkpoint}; name one by --checkpoint")
     rollout = roll_out(options.checkpoint, options.physics)
-    paths = [options.out / f"fault_{layer}.png" for layer in LAYERS]
-    for layer, path in zip(LAYERS, paths, strict=True):
-        save(draw_faults(rollout, layer), path, dpi=100, colors=64)
-    return paths
+    for layer in LAYERS:
+        save(draw_faults(rollout, layer), options.out / f"fault_{layer}.png", dpi=100, colors=64)
 
 
 def _parser() -> Parser:
@@ -405,20 +403,19 @@ def _run(argv: list[str]) -> int:
     import matplotlib
 
     matplotlib.use("Agg")
-    paths = [options.out]
-    if options.picture == "curves":
-        paths = [options.out or options.run_dir / "curve.png"]
-        plot_run(options.run_dir, paths[0], options.title)
-    elif options.picture == "faults":
-        paths = _faults(options)
-    elif options.picture == "portrait":
-        draw_portrait(options.task, options.out, overrides)
-    elif options.picture == "strip":
-        draw_strip(argv[1:])
-    else:
-        draw_terrain(options.out)
-    for path in paths:
-        print(f"picture: {path}", flush=True)
+    match options.picture:
+        case "curves":
+            options.out = options.out or options.run_dir / "curve.png"
+            plot_run(options.run_dir, options.out, options.title)
+        case "faults":
+            _faults(options)
+        case "portrait":
+            draw_portrait(options.task, options.out, overrides)
+        case "strip":
+            draw_strip(argv[1:])
+        case "terrain":
+            draw_terrain(options.out)
+    print(f"written: {options.out}", flush=True)
     return 0
 
 

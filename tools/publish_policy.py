@@ -42,7 +42,6 @@ CHECK_ROWS, CHECK_SCALES, MASKED_SHARE = 256, (0.3, 1.0), 0.3
 lie about zero, mostly within one."""
 
 NO_RECIPE = "none"
-LICENCE = "BSD-3-Clause"
 NETWORKS = ("actor_state_dict", "critic_state_dict")
 """What is kept; Stage 2 starts from both."""
 
@@ -127,7 +126,7 @@ def publish(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[st
         "stage": info.stage,
         "sha256": sha256(path),
         "bytes": len(content),
-        "licence": LICENCE,
+        "licence": "BSD-3-Clause",
         "recipe": recipe,
         "commit": origin["commit"],
         "seed": info.seed,
@@ -144,16 +143,14 @@ def publish(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[st
 
 def _recipe(typed: str | None, revised: Mapping[str, Any] | None) -> str | None:
     """Return the recipe that ``--recipe`` names, or else that of the entry; None for a policy without one."""
-    if typed is None:
-        if revised is None:
-            raise UmcError("--recipe is missing; name the recipe it was trained by, or --recipe none")
+    if typed is None and revised is not None:
         return revised["recipe"]
-    if typed == NO_RECIPE:
-        return None
-    if typed not in recipe_names():
+    if typed is None:
+        raise UmcError("--recipe is missing; name the recipe it was trained by, or --recipe none")
+    if typed not in (NO_RECIPE, *recipe_names()):
         hint = did_you_mean(typed, recipe_names())
         raise UmcError(f"no recipe {typed} in config/recipes;{hint} save it there, or give --recipe {NO_RECIPE}")
-    return typed
+    return None if typed == NO_RECIPE else typed
 
 
 def _origin(
@@ -162,13 +159,18 @@ def _origin(
     """Return commit and conditions of a training, as far as entry, checkpoint and ``run.json`` know them."""
     if revised is not None:
         return {key: revised[key] for key in ("commit", "trained", "source_sha256")}
+    from umc.terrains import ground_name
+    from umc.training.task_cfg import resolve_cfgs
+
     record = read_record(checkpoint.parent) if (checkpoint.parent / RUN_FILE).is_file() else {}
+    terrain = trained_terrain(checkpoint, info)
+    if not terrain:  # runs of UMC 0.1 say only what was overridden
+        env_cfg, _ = resolve_cfgs(info.task, None, trained_overrides(checkpoint, info))
+        terrain = ground_name(env_cfg.scene.terrain)
     git = (record.get("starts") or [{}])[-1].get("git") or {}
-    commit = git.get("commit")
     trained = {
         "physics": info.physics or record.get("physics", ""),
-        # runs of UMC 0.1 say only what was overridden
-        "terrain": trained_terrain(checkpoint, info) or _task_terrain(info, trained_overrides(checkpoint, info)),
+        "terrain": terrain,
         "device": record.get("device", "").split(":")[0],
         "iterations": iterations,
         "num_envs": record.get("num_envs"),
@@ -177,16 +179,9 @@ def _origin(
         "parent_sha256": (record.get("parent") or {}).get("sha256"),
         "umc_version": info.umc_version,
     }
+    commit = git.get("commit")
     commit = f"{commit} with changes" if commit and git.get("dirty") else commit
     return {"commit": commit, "trained": trained, "source_sha256": sha256(checkpoint)}
-
-
-def _task_terrain(info: CheckpointInfo, overrides: list[str]) -> str:
-    """Return the terrain that a task has with a run's overrides."""
-    from umc.terrains import ground_name
-    from umc.training.task_cfg import resolve_cfgs
-
-    return ground_name(resolve_cfgs(info.task, None, overrides)[0].scene.terrain)
 
 
 def stripped(data: Mapping[str, Any], info: CheckpointInfo, actor_only: bool = False) -> dict[str, Any]:
@@ -256,14 +251,14 @@ def largest_difference(first: LoadedPolicy, second: LoadedPolicy, widths: Mappin
 def metrics_of(path: Path, known: set[str]) -> dict[str, Any]:
     """Return the figures of a report of evaluate.py about a policy with one of the ``known`` SHA-256."""
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
+        report = json.loads(path.read_text(encoding="utf-8"), parse_float=lambda text: round(float(text), DIGITS))
     except (OSError, ValueError) as error:
         raise UmcError(f"cannot read {path} ({type(error).__name__}); give a report.json or gait.json") from error
     kind = report.get("kind") if isinstance(report, dict) else None
     if kind == "healthy":
         if report["checkpoint"]["sha256"] not in known:
             raise UmcError(f"{path} is about {report['checkpoint']['path']}, another file; evaluate this one")
-        return {"healthy": {**_conditions(report, report["num_envs"]), **_rounded(report["gait"])}}
+        return {"healthy": {**_conditions(report), "robots": report["num_envs"], **report["gait"]}}
     if kind != "faults":
         raise UmcError(f"{path} is no report of scripts/evaluate.py; give a report.json or gait.json")
     figures = next((one for one in report["policies"] if one["about"].get("sha256") in known), None)
@@ -271,12 +266,13 @@ def metrics_of(path: Path, known: set[str]) -> dict[str, Any]:
         raise UmcError(f"{path} does not hold this policy; evaluate it with scripts/evaluate.py --checkpoint")
 
     def rates(of: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: _rounded(value) for key, value in of.items() if key.startswith(RATES)}
+        return {key: value for key, value in of.items() if key.startswith(RATES)}
 
     return {
         "faults": {
             "protocol": report["protocol"]["name"],
-            **_conditions(report["about"], report["about"].get("robots_per_cell")),
+            **_conditions(report["about"]),
+            "robots": report["about"].get("robots_per_cell"),
             "departures_from_paper": report["departures_from_paper"],
             "average": rates(figures["average"]),
             "scenarios": {name: rates(values) for name, values in figures["scenarios"].items()},
@@ -284,14 +280,8 @@ def metrics_of(path: Path, known: set[str]) -> dict[str, Any]:
     }
 
 
-def _conditions(about: Mapping[str, Any], robots: int | None) -> dict[str, Any]:
-    return {"task": about.get("task"), "physics": about.get("physics"), "seed": about.get("seed"), "robots": robots}
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _rounded(one) for key, one in value.items()}
-    return round(value, DIGITS) if isinstance(value, float) else value
+def _conditions(about: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: about.get(key) for key in ("task", "physics", "seed")}
 
 
 if __name__ == "__main__":

@@ -7,15 +7,14 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from umc.evaluation.checkpoints import names_ground
-from umc.evaluation.labels import agent_of, labels_of
-from umc.evaluation.study import STUDY, Study, load_study
-from umc.rl.agents import agent_spec
-from umc.rl.checkpoint import TERRAIN_KEY, CheckpointInfo, checkpoint_info, read_checkpoint, trained_terrain
+from umc.evaluation.checkpoints import Checkpoint, names_ground
+from umc.evaluation.labels import labels_of
+from umc.evaluation.study import STUDY, load_study
+from umc.rl.checkpoint import TERRAIN_KEY, checkpoint_info, read_checkpoint, trained_terrain
 from umc.rl.pretrained import find_pretrained, is_last_stage, is_pretrained, read_models, verified_file
 from umc.tasks.registry import checked_checkpoint, checked_robot
 from umc.utils.cli import Parser, at_least_one, run_main
@@ -25,7 +24,8 @@ from umc.utils.io import atomic_write, sha256
 from umc.utils.process import run_umc
 from umc.utils.provenance import git_state, now
 
-from tools.results_page.kept import NAME_LENGTH, keep, kept_study, missing, prune
+from tools.docs_figures import plot_run
+from tools.results_page.kept import NAME_LENGTH, keep, kept_path, kept_study, prune
 from tools.results_page.page import RobotResults, results_page, section_name
 
 ENGINES = ("newton_mjwarp", "ovphysx", "mujoco")
@@ -47,30 +47,6 @@ IMAGES = "images"
 """Folder of pictures beside the page."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Evaluate the policies and write the page."""
-    options, overrides = _parse(argv)
-    kept = options.out.with_suffix("")
-    results = []
-    for robot, paths in find_policies(options).items():
-        for ground, there in by_ground(paths, overrides).items():
-            engine = _main_engine(options.engines, [info.physics for info in there.values()])
-            # plain MuJoCo knows flat ground only
-            engines = [one for one in options.engines if one != "mujoco" or ground in ("", "flat")]
-            name = section_name(robot, ground)
-            policies = dict(zip(labels(there), there, strict=True))
-            measured = Section(robot, ground, engine, engines, policies, options.work / name, kept / name)
-            if not options.report_only:
-                _measure(options, overrides, measured)
-            results.append(collect(measured, dict(_curves(options, measured, there))))
-    # the figures are those of the command that simulates, whoever regenerates the page
-    simulated = [token for token in argv if token not in ("--report_only", "--report-only", "--kept")]
-    command = shlex.join(["./isaaclab.sh", "-p", "-m", "tools.results_page", *simulated])
-    write_page(options.out, results, command)
-    print(f"results: {options.out}", flush=True)
-    return 0
-
-
 @dataclass(frozen=True)
 class Section:
     """Policies of one section of the page, and the folders of their evaluations."""
@@ -81,28 +57,34 @@ class Section:
     engine: str
     """Engine of the main tables."""
     engines: Sequence[str]
-    policies: Mapping[str, Path]
+    policies: Mapping[str, Checkpoint]
     """Checkpoints by label."""
     work: Path
     """Folder of the evaluations."""
     kept: Path
     """Folder of their studies beside the page."""
 
-    def unkept(self, engine: str) -> dict[str, Path]:
-        """Policies of which nothing is kept on an engine."""
-        return {label: path for label, path in self.policies.items() if missing(self.kept, engine, [sha256(path)])}
 
-
-def by_ground(paths: Mapping[Path, CheckpointInfo], overrides: Sequence[str]) -> dict[str, dict[Path, CheckpointInfo]]:
-    """Group policies by ground: each is evaluated on the one it was trained on and, like all of its robot, on flat."""
-    trained = {path: trained_terrain(path, info) for path, info in paths.items()}
-    grounds = sorted({ground for ground in trained.values() if ground}, key=lambda ground: (ground == "flat", ground))
-    if len(grounds) < 2 or names_ground(overrides):
-        return {"": dict(paths)}
-    return {
-        ground: {path: info for path, info in paths.items() if ground == "flat" or trained[path] == ground}
-        for ground in grounds
+def main(argv: Sequence[str]) -> int:
+    """Evaluate the policies and write the page."""
+    options, overrides = _parse(argv)
+    results = []
+    for section in sections(options, overrides):
+        if not options.report_only:
+            _measure(options, overrides, section)
+        results.append(collect(section, _curves(options, section)))
+    # the figures are those of the command that simulates, whoever regenerates the page
+    simulated = [token for token in argv if token not in ("--report_only", "--report-only", "--kept")]
+    about = {
+        "command": shlex.join(["./isaaclab.sh", "-p", "-m", "tools.results_page", *simulated]),
+        "time": now()[:10],
+        "commit": (git_state() or {}).get("commit", "unknown")[:10],
     }
+    notes = read_yaml(NOTES.read_text(encoding="utf-8"), str(NOTES))["robots"]
+    with atomic_write(options.out) as file:
+        file.write(results_page(results, about, notes).encode())
+    print(f"results: {options.out}", flush=True)
+    return 0
 
 
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -131,6 +113,11 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
             raise UmcError(f"unknown argument {token}; overrides look like {example}")
         if token.startswith("physics="):
             raise UmcError("give the engines with --engines, not physics=")
+    for token in options.curves:
+        if "=" not in token or not Path(token.split("=", 1)[1]).is_dir():
+            raise UmcError(
+                f"--curves {token} names no run folder; give POLICY=RUN, such as mlp=logs/rsl_rl/<...>/<run>"
+            )
     at_least_one(options.num_envs, "--num_envs")
     at_least_one(options.mujoco_episodes, "--mujoco_episodes")
     if set(options.engines) == {"mujoco"}:
@@ -138,15 +125,14 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     return options, overrides
 
 
-def find_policies(options: argparse.Namespace) -> dict[str, dict[Path, CheckpointInfo]]:
-    """Return the policies of the page by robot and path."""
+def find_policies(options: argparse.Namespace) -> dict[str, list[Checkpoint]]:
+    """Return the policies of the page by robot."""
     robots = None if options.robot is None else [checked_robot(robot) for robot in options.robot]
-    paths = _last_stages() if options.checkpoint is None else [_path(text) for text in options.checkpoint]
-    found: dict[str, dict[Path, CheckpointInfo]] = {}
-    for path in paths:
+    found: dict[str, list[Checkpoint]] = {}
+    for path in _last_stages() if options.checkpoint is None else map(_path, options.checkpoint):
         info = checkpoint_info(read_checkpoint(path), path)
         if robots is None or info.robot in robots:
-            found.setdefault(info.robot, {})[path] = info
+            found.setdefault(info.robot, []).append(Checkpoint(path, info, sha256(path)))
     absent = [robot for robot in robots or () if robot not in found]
     if absent or not found:
         robot = absent[0] if absent else "any robot"
@@ -167,23 +153,45 @@ def _path(text: str) -> Path:
     return path
 
 
-def _main_engine(engines: Sequence[str], trained: Sequence[str]) -> str:
-    """Engine of the main tables: the one that all were trained on, else the first."""
-    simulated = [engine for engine in engines if engine != "mujoco"]
-    return trained[0] if len(set(trained)) == 1 and trained[0] in simulated else simulated[0]
+def sections(options: argparse.Namespace, overrides: Sequence[str]) -> Iterator[Section]:
+    """Yield policies by robot and ground: each is on the one it was trained on and, like all of its robot, on flat."""
+    for robot, policies in find_policies(options).items():
+        trained = [trained_terrain(one.path, one.info) for one in policies]
+        grounds = sorted({ground for ground in trained if ground}, key=lambda ground: (ground == "flat", ground))
+        for ground in [""] if len(grounds) < 2 or names_ground(overrides) else grounds:
+            there = [one for one, own in zip(policies, trained, strict=True) if ground in ("", "flat", own)]
+            # plain MuJoCo knows flat ground only
+            engines = [one for one in options.engines if one != "mujoco" or ground in ("", "flat")]
+            # the main tables are those of the engine that all were trained on, else of the first
+            simulated = [one for one in engines if one != "mujoco"]
+            common = [one for one in simulated if all(policy.info.physics == one for policy in there)]
+            name = section_name(robot, ground)
+            yield Section(
+                robot,
+                ground,
+                engine=[*common, *simulated][0],
+                engines=engines,
+                policies=dict(zip(labels_of([(one.path, one.info) for one in there]), there, strict=True)),
+                work=options.work / name,
+                kept=options.out.with_suffix("") / name,
+            )
 
 
 def _measure(options: argparse.Namespace, overrides: Sequence[str], section: Section) -> None:
     where = f"{section.robot} on {section.ground} ground," if section.ground else section.robot
     for engine in sorted(section.engines, key=lambda one: (one == "mujoco", one != section.engine)):
-        policies = section.unkept(engine) if options.kept else section.policies
+        policies = {
+            label: one
+            for label, one in section.policies.items()
+            if not (options.kept and kept_path(section.kept, engine, one.sha256).is_file())
+        }
         if not policies:
             print(f"{where} on {engine}: all {len(section.policies)} policies are kept", flush=True)
         elif engine == "mujoco":
             _measure_in_mujoco(options, overrides, section, policies)
         else:
             print(f"{where} on {engine}: {len(policies)} policies", flush=True)
-            argv = ["--checkpoint", *map(str, policies.values()), "--robot", section.robot]
+            argv = ["--checkpoint", *(str(one.path) for one in policies.values()), "--robot", section.robot]
             argv += ["--num_envs", str(options.num_envs), "--labels", *policies]
             argv += ["--device", options.device] if options.device else []
             argv += ["--out", str(section.work / engine), f"physics={engine}"]
@@ -191,75 +199,46 @@ def _measure(options: argparse.Namespace, overrides: Sequence[str], section: Sec
             run_umc("evaluate", [*argv, *overrides])
             keep(load_study(section.work / engine / STUDY), section.kept, engine)
         if options.checkpoint is None:
-            prune(section.kept, engine, map(sha256, section.policies.values()))
+            prune(section.kept, engine, [one.sha256 for one in section.policies.values()])
 
 
 def _measure_in_mujoco(
-    options: argparse.Namespace, overrides: Sequence[str], section: Section, policies: Mapping[str, Path]
+    options: argparse.Namespace, overrides: Sequence[str], section: Section, policies: Mapping[str, Checkpoint]
 ) -> None:
     steps = [token.split("=", 1)[1] for token in overrides if token.startswith("protocol.steps=")]
-    for label, path in policies.items():
+    for label, one in policies.items():
         print(f"{section.robot} in plain MuJoCo: {label}", flush=True)
-        exported = section.work / "mujoco" / sha256(path)[:NAME_LENGTH]
-        run_umc("export", ["--checkpoint", str(path), "--out", str(exported)])
+        exported = section.work / "mujoco" / one.sha256[:NAME_LENGTH]
+        run_umc("export", ["--checkpoint", str(one.path), "--out", str(exported)])
         more = ["--episodes", str(options.mujoco_episodes), "--out", str(exported)]
         more += ["--steps", steps[-1]] if steps else []
         run_umc("sim2sim", ["--policy", str(exported), *more])
         keep(load_study(exported / STUDY), section.kept, "mujoco")
 
 
-def labels(policies: Mapping[Path, CheckpointInfo]) -> list[str]:
-    """Name policies by their agent, and by their stage where that is not its last one."""
-    found = []
-    for name, info in zip(labels_of(list(policies.items())), policies.values(), strict=True):
-        spec = agent_spec(agent_of(info)[0])
-        last = spec is None or info.stage == spec.stages[-1] or f"stage {info.stage}" in name
-        found.append(name if last else f"{name} stage {info.stage}")
-    return found
-
-
 def collect(section: Section, curves: dict[str, str]) -> RobotResults:
     """Read the kept studies of a section."""
-    policies = [(label, sha256(path)) for label, path in section.policies.items()]
+    policies = [(label, one.sha256) for label, one in section.policies.items()]
     studies = {engine: kept_study(section.kept, engine, policies) for engine in section.engines if engine != "mujoco"}
-    mujoco: list[Study] = []
-    if "mujoco" in section.engines:
-        mujoco = [kept_study(section.kept, "mujoco", [policy]) for policy in policies]
+    alone = policies if "mujoco" in section.engines else []
+    mujoco = [kept_study(section.kept, "mujoco", [policy]) for policy in alone]
     models = list(read_models().values())
     entries = {entry[key]: entry for key in ("sha256", "source_sha256") for entry in models if entry.get(key)}
     return RobotResults(section.robot, section.engine, studies, mujoco, entries, curves, section.ground)
 
 
-def _curves(
-    options: argparse.Namespace, section: Section, paths: Mapping[Path, CheckpointInfo]
-) -> list[tuple[str, str]]:
-    """Draw the learning curves that were asked for; return those that there are, of policies trained on this ground."""
-    from tools.docs_figures import plot_run
-
-    runs = dict(token.split("=", 1) for token in options.curves if "=" in token)
-    wrong = [token for token in options.curves if "=" not in token or not Path(token.split("=", 1)[1]).is_dir()]
-    if wrong:
-        raise UmcError(f"--curves {wrong[0]} names no run folder; give POLICY=RUN, such as mlp=logs/rsl_rl/<...>/<run>")
-    found, robot = [], section.robot
-    for label, (path, info) in zip(labels(paths), paths.items(), strict=True):
-        if section.ground and trained_terrain(path, info) != section.ground:
-            continue
-        name = f"results_{robot}_{label.replace(' ', '_')}.png"
-        picture = options.out.parent / IMAGES / name
-        if label in runs or f"{robot}_{label}" in runs:
-            plot_run(Path(runs.get(f"{robot}_{label}") or runs[label]), picture, f"{robot.upper()}, {label}")
+def _curves(options: argparse.Namespace, section: Section) -> dict[str, str]:
+    """Draw the learning curves that were asked for; return the pictures that there are, by policy."""
+    runs = dict(token.split("=", 1) for token in options.curves)
+    found = {}
+    for label in section.policies:
+        picture = options.out.parent / IMAGES / f"results_{section.robot}_{label.replace(' ', '_')}.png"
+        run = runs.get(f"{section.robot}_{label}") or runs.get(label)
+        if run is not None:
+            plot_run(Path(run), picture, f"{section.robot.upper()}, {label}")
         if picture.is_file():
-            found.append((label, f"{IMAGES}/{name}"))
+            found[label] = f"{IMAGES}/{picture.name}"
     return found
-
-
-def write_page(out: Path, results: Sequence[RobotResults], command: str, notes: Path = NOTES) -> None:
-    """Write the page."""
-    explained = read_yaml(notes.read_text(encoding="utf-8"), str(notes))
-    commit = (git_state() or {}).get("commit", "unknown")
-    about = {"command": command, "time": now()[:10], "commit": commit[:10]}
-    with atomic_write(out) as file:
-        file.write(results_page(results, about, explained["robots"]).encode())
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,13 +15,11 @@ from umc.evaluation.report.paper import paper_tables
 from umc.evaluation.report.renderers import percent
 from umc.evaluation.statistics import Interval
 from umc.evaluation.study import PolicyResult, Study
-from umc.rl.agents import AGENTS, AgentSpec, agent_spec
+from umc.rendering.film_cfg import HEALTHY
+from umc.rl.agents import AGENTS, agent_spec
 
 HARD = (2, 3, 4)
 """Scenarios in which a joint fails and its sensor is dead."""
-
-HEALTHY = 8
-"""Scenario in which nothing breaks."""
 
 POINTS = 0.20
 """By how much UMC's rates have to be better [-]."""
@@ -29,8 +27,8 @@ POINTS = 0.20
 HEALTHY_POINTS = 0.03
 """By how much UMC's rates may be worse where nothing breaks [-]."""
 
-PAPER_ROWS = {"transformer": "Trf-UMC (Ours)"}
-"""Agents that have to be as good as a row of the paper's main table."""
+PAPER_AGENT, PAPER_ROW = "transformer", "Trf-UMC (Ours)"
+"""Agent that has to be as good as this row of the paper's main table."""
 
 ENDS = ("failed", "sunk", "stayed", "walked")
 """What :func:`ends` distinguishes."""
@@ -50,11 +48,6 @@ class Criterion:
     met: bool | None
     """None where it was not measured."""
 
-    @property
-    def verdict(self) -> str:
-        """Met, missed or not measured."""
-        return {True: "met", False: "**missed**", None: "not measured"}[self.met]
-
 
 def acceptance_reached(robot: str) -> str:
     """Return the key of the rate of the criteria; Solo8's protocol has half the paper's radii."""
@@ -67,8 +60,8 @@ def criteria_of(study: Study) -> list[Criterion]:
     for first, second in pairs(study):
         found += _against_baseline(study, first, second)
     for result in study.policies:
-        if _agent(result).name in PAPER_ROWS and result.about.get("stage") == 2:
-            found += _against_paper(study, result, PAPER_ROWS[_agent(result).name])
+        if _agent(result) == PAPER_AGENT and result.about.get("stage") == 2:
+            found += _against_paper(study, result)
     return found
 
 
@@ -76,8 +69,8 @@ def pairs(study: Study) -> list[tuple[PolicyResult, PolicyResult]]:
     """Return UMC's policies of Stage 2 with the baseline of the same network, of the same seed if there is one."""
     found = []
     for result in study.policies:
-        baseline = f"nm_{_agent(result).name}"
-        baselines = [one for one in study.policies if _agent(one).name == baseline]
+        baseline = f"nm_{_agent(result)}"
+        baselines = [one for one in study.policies if _agent(one) == baseline]
         baselines.sort(key=lambda one: one.about.get("seed") != result.about.get("seed"))
         if result.about.get("stage") == 2 and baseline in AGENTS and baselines:
             found.append((result, baselines[0]))
@@ -96,65 +89,56 @@ def ends(study: Study, result: PolicyResult, scenarios: Sequence[Scenario], low:
     A robot has sunk if its trunk was on average below ``low`` [m]; it stayed if it did not reach the smallest radius.
     """
 
-    def terms(name: str) -> Callable[[Episodes], tuple[torch.Tensor, torch.Tensor]]:
-        def of(episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
-            up = episodes.outcome == Outcome.UP
+    def share(name: str) -> Metric:
+        def terms(episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
+            up, far = episodes.outcome == Outcome.UP, episodes.distance > study.protocol.radii[0]
             sunk = up & (episodes.height_after_onset < low)
-            far = episodes.distance > study.protocol.radii[0]
             groups = (episodes.failed, sunk, up & ~sunk & ~far, up & ~sunk & far)
             return groups[ENDS.index(name)], episodes.evaluated
 
-        return of
+        return Metric(name, name, terms, rate=True)
 
     if not set(scenarios) <= set(study.protocol.scenarios):
         return None
-    metrics = [Metric(name, name, terms(name), rate=True) for name in ENDS]
-    shares = RobotTable(study, result, metrics).rates(None, scenarios)
+    shares = RobotTable(study, result, [share(name) for name in ENDS]).rates(None, scenarios)
     return {name: one.value for name, one in shares.items() if one is not None} or None
 
 
-def _fails_less(ours: Interval, theirs: Interval) -> bool:
-    enough = theirs.value - ours.value >= POINTS or ours.value <= theirs.value / 2
-    return ours.value < theirs.value and enough and ours.high < theirs.low
+def _clearly_better(ours: Interval, theirs: Interval, metric: str) -> bool:
+    if metric != "failed":
+        return ours.value - theirs.value >= POINTS and ours.low > theirs.high
+    return (theirs.value - ours.value >= POINTS or ours.value <= theirs.value / 2) and ours.high < theirs.low
 
 
-def _reaches_more(ours: Interval, theirs: Interval) -> bool:
-    return ours.value - theirs.value >= POINTS and ours.low > theirs.high
-
-
-def _reaches_hardly_less(ours: Interval, theirs: Interval) -> bool:
-    return theirs.value - ours.value <= HEALTHY_POINTS
-
-
-def _fails_hardly_more(ours: Interval, theirs: Interval) -> bool:
-    return ours.value - theirs.value <= HEALTHY_POINTS
+def _hardly_worse(ours: Interval, theirs: Interval, metric: str) -> bool:
+    more = ours.value - theirs.value
+    return (more if metric == "failed" else -more) <= HEALTHY_POINTS
 
 
 def _against_baseline(study: Study, first: PolicyResult, second: PolicyResult) -> list[Criterion]:
     reached = acceptance_reached(study.protocol.robot)
     hard, healthy = f"scenarios {HARD[0]} to {HARD[-1]}", f"scenario {HEALTHY}"
     criteria = (
-        (f"{hard}: fails less, by 20 points or half, intervals apart", "failed", HARD, _fails_less),
-        (f"{hard}: {reached} 20 points more often, intervals apart", reached, HARD, _reaches_more),
-        (f"{healthy}: {reached} at most 3 points less", reached, (HEALTHY,), _reaches_hardly_less),
-        (f"{healthy}: fails at most 3 points more", "failed", (HEALTHY,), _fails_hardly_more),
+        (f"{hard}: fails less, by 20 points or half, intervals apart", "failed", HARD, _clearly_better),
+        (f"{hard}: {reached} 20 points more often, intervals apart", reached, HARD, _clearly_better),
+        (f"{healthy}: {reached} at most 3 points less", reached, (HEALTHY,), _hardly_worse),
+        (f"{healthy}: fails at most 3 points more", "failed", (HEALTHY,), _hardly_worse),
     )
     found = []
     for demand, metric, scenarios, test in criteria:
         ours, theirs = (rate(study, one, metric, scenarios) for one in (first, second))
-        met = None if ours is None or theirs is None else test(ours, theirs)
+        met = None if ours is None or theirs is None else test(ours, theirs, metric)
         pair = f"{first.label} against {second.label}"
         found.append(Criterion(pair, demand, percent(ours), percent(theirs), met))
     return found
 
 
-def _against_paper(study: Study, result: PolicyResult, row: str) -> list[Criterion]:
-    protocol = study.protocol
-    key = acceptance_reached(protocol.robot)
-    tables = [table for table in paper_tables(protocol) if row in table.rows]
-    if not tables:
+def _against_paper(study: Study, result: PolicyResult) -> list[Criterion]:
+    protocol, key = study.protocol, acceptance_reached(study.protocol.robot)
+    table = next((table for table in paper_tables(protocol) if PAPER_ROW in table.rows), None)
+    if table is None:
         return []
-    values = dict(zip([*map(reached_key, tables[0].radii), "failed"], tables[0].rows[row], strict=True))
+    values = dict(zip([*map(reached_key, table.radii), "failed"], table.rows[PAPER_ROW], strict=True))
     reached, failed = (rate(study, result, metric, protocol.scenarios) for metric in (key, "failed"))
     met = None
     if reached is not None and failed is not None:
@@ -162,10 +146,11 @@ def _against_paper(study: Study, result: PolicyResult, row: str) -> list[Criteri
     demand = f"all scenarios: {key} and failed as good as the paper's"
     ours = f"{percent(reached)}, failed {percent(failed)}"
     theirs = f"{values[key]:g}%, failed {values['failed']:g}%"
-    return [Criterion(f"{result.label} against the paper's {row}", demand, ours, theirs, met)]
+    return [Criterion(f"{result.label} against the paper's {PAPER_ROW}", demand, ours, theirs, met)]
 
 
-def _agent(result: PolicyResult) -> AgentSpec:
-    """The agent of a policy; one that is none of UMC's pairs with no other."""
+def _agent(result: PolicyResult) -> str:
+    """Name of a policy's agent, UMC's or another."""
     name = str(result.about.get("agent", ""))
-    return agent_spec(name) or AgentSpec(name, name, "unknown")
+    spec = agent_spec(name)
+    return name if spec is None else spec.name

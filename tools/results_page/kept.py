@@ -16,9 +16,6 @@ import torch
 from umc.evaluation.study import PolicyResult, Study, load_study, save_study
 from umc.utils.errors import UmcError
 
-SUFFIX = ".study"
-"""Suffix of the files."""
-
 NAME_LENGTH = 12
 """Characters of a checkpoint's SHA-256 in a file's name, as many as the page prints."""
 
@@ -28,7 +25,7 @@ OWN = ("command_line", "git", "time", "versions", "batches", "num_envs")
 
 def kept_path(folder: Path, engine: str, checkpoint: str) -> Path:
     """Return the file of one policy on one engine."""
-    return folder / engine / f"{checkpoint[:NAME_LENGTH]}{SUFFIX}"
+    return folder / engine / f"{checkpoint[:NAME_LENGTH]}.study"
 
 
 def keep(study: Study, folder: Path, engine: str) -> None:
@@ -41,33 +38,32 @@ def keep(study: Study, folder: Path, engine: str) -> None:
         save_study(path, replace(study, about=about, policies=(replace(one, about=said),)))
 
 
-def missing(folder: Path, engine: str, checkpoints: Iterable[str]) -> list[str]:
-    """Return the checkpoints of which nothing is kept."""
-    return [one for one in checkpoints if not kept_path(folder, engine, one).is_file()]
-
-
 def kept_study(folder: Path, engine: str, policies: Sequence[tuple[str, str]]) -> Study:
     """Read policies as one study."""
-    gone = [label for label, checkpoint in policies if missing(folder, engine, [checkpoint])]
-    if gone:
-        raise UmcError(f"nothing of {gone[0]} on {engine} is kept in {folder}; run without --report_only to measure it")
-    studies = [load_study(kept_path(folder, engine, checkpoint)) for _, checkpoint in policies]
-    first = studies[0]
+    first: Study | None = None
     results: list[PolicyResult] = []
-    for (label, checkpoint), study in zip(policies, studies, strict=True):
-        (result,) = study.policies
+    for label, checkpoint in policies:
+        path = kept_path(folder, engine, checkpoint)
+        if not path.is_file():
+            raise UmcError(
+                f"nothing of {label} on {engine} is kept in {folder}; run without --report_only to measure it"
+            )
+        study = load_study(path)
+        first = first or study
         if not _alike(first, study):
-            both = f"{kept_path(folder, engine, checkpoint)} has other faults than {first.policies[0].label}"
+            both = f"{path} has other faults than {first.policies[0].label}"
             raise UmcError(f"{both}; measure both again, with the same --num_envs, --device and overrides")
+        (result,) = study.policies
         about = {**result.about, "simulated": (study.about.get("git") or {}).get("commit")}
         results.append(replace(result, label=label, about=about))
+    assert first is not None
     return replace(first, policies=tuple(results))
 
 
 def prune(folder: Path, engine: str, checkpoints: Iterable[str]) -> None:
     """Remove the policies that are no longer shown."""
     shown = {kept_path(folder, engine, one) for one in checkpoints}
-    for path in (folder / engine).glob(f"*{SUFFIX}"):
+    for path in (folder / engine).glob("*.study"):
         if path not in shown:
             path.unlink()
 

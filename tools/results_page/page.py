@@ -109,6 +109,7 @@ def results_page(results: Sequence[RobotResults], about: Mapping[str, str], note
         known=sum(one.met is not None for _, one in criteria),
         sections=[_section(one, notes.get(section_name(one.robot, one.ground), "")) for one in results],
         hard=HARD,
+        height_band=HEIGHT_BAND,
         ends=ENDS,
         gaps=_gaps(results),
     )
@@ -135,8 +136,12 @@ def _section(one: RobotResults, note: str) -> dict[str, Any]:
             for result in study.policies
             if low and (shares := ends(study, result, HARD, low)) is not None
         ],
-        "gaits": [row for result in one.trained_here if (row := _gait(one, result))],
-        "curves": one.curves,
+        "gaits": [
+            (result.label, gait, gait["trunk_height"] / STANDING_HEIGHT.get(one.robot, float("nan")))
+            for result in one.trained_here
+            if (gait := one.entry(result).get("metrics", {}).get("healthy"))
+        ],
+        "curves": {own.label: one.curves[own.label] for own in one.trained_here if own.label in one.curves},
         "reached": one.reached,
         "flat_only": bool(one.mujoco and study.protocol.track),
         "engines": _engines(one) if len(one.studies) > 1 or one.mujoco else [],
@@ -154,20 +159,6 @@ def _origin(one: RobotResults, result: PolicyResult) -> list[Any]:
         about["iteration"] + 1 if isinstance(about.get("iteration"), int) else "-", trained.get("num_envs") or "-",
         ", ".join(filter(None, place)) or "-", str(entry.get("commit") or "-")[:10],
         str(about.get("sha256", "-"))[:NAME_LENGTH], _commit(result),
-    ]  # fmt: skip
-
-
-def _gait(one: RobotResults, result: PolicyResult) -> list[Any]:
-    """Cells of a policy's row; none where its healthy gait was not measured."""
-    gait = (one.entry(result).get("metrics") or {}).get("healthy")
-    if not gait:
-        return []
-    height = gait["trunk_height"]
-    share = height / STANDING_HEIGHT.get(one.robot, float("nan"))
-    return [
-        result.label, f"{gait['forward_speed']:.2f} / {gait['command']:.2f}", f"{height:.3f}", f"{share:.0%}",
-        "yes" if abs(share - 1.0) <= HEIGHT_BAND else "**no**", f"{gait['falls']} of {gait['robots']}",
-        gait["standing"], f"{gait['mean_feet_in_contact']:.2f}",
     ]  # fmt: skip
 
 
@@ -196,8 +187,8 @@ def _differences(one: RobotResults) -> list[str]:
     """Departures of evaluation and training from the paper."""
     lines = []
     for text in departures(one.study):
-        meanings = [f" {words}" for start, words in MEANING.items() if text.startswith(start)]
-        lines.append(f"Evaluation: {text}.{''.join(meanings)}")
+        meaning = next((f" {words}" for start, words in MEANING.items() if text.startswith(start)), "")
+        lines.append(f"Evaluation: {text}.{meaning}")
     paper = paper_settings(one.robot, "training")
     for result in one.trained_here:
         trained = one.entry(result).get("trained") or {}
@@ -216,20 +207,20 @@ def _differences(one: RobotResults) -> list[str]:
 
 def _gaps(results: Sequence[RobotResults]) -> list[str]:
     """What of the paper's main tables and ablations was not run."""
-    found: dict[str, list[AgentSpec]] = {one.robot: [] for one in results}
+    found: dict[str, list[AgentSpec]] = {}
     for one in results:
         for result in one.study.policies:
             spec = agent_spec(str(result.about.get("agent", "")))
             if spec is not None and result.about.get("stage") == spec.stages[-1]:
-                found[one.robot].append(spec)
+                found.setdefault(one.robot, []).append(spec)
     lines = []
     for robot in STANDING_HEIGHT:
         names = [spec.name for spec in found.get(robot, [])]
-        gone = [agent for agent in PAPER_AGENTS if agent not in names]
-        if robot not in found:
+        gone = ", ".join(agent for agent in PAPER_AGENTS if agent not in names)
+        if robot not in {one.robot for one in results}:
             lines.append(f"{display(robot)}: nothing.")
         elif gone:
-            lines.append(f"{display(robot)}: the paper's {', '.join(gone)}.")
+            lines.append(f"{display(robot)}: the paper's {gone}.")
     if not any(spec.purpose.startswith("ablation") for specs in found.values() for spec in specs):
         lines.append("The paper's ablations are in [ablations.md](ablations.md): of A1's MLP, one run each.")
     return lines

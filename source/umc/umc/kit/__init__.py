@@ -6,5 +6,3 @@ Importing it loads neither Isaac Lab nor torch, so that the extension can be ena
 """
 
 from umc.kit.panel import HEADINGS, LEGEND, FaultPanel
-
-__all__ = ["HEADINGS", "LEGEND", "FaultPanel"]

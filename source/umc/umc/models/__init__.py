@@ -6,15 +6,3 @@ from umc.models.layout import JointColumns, JointLayout
 from umc.models.mlp import MaskedMlp, MlpCfg
 from umc.models.normalization import MaskedNormalization
 from umc.models.transformer import BodyTransformer, BodyTransformerCfg, MaskedTransformer, TransformerCfg
-
-__all__ = [
-    "BodyTransformer",
-    "BodyTransformerCfg",
-    "JointColumns",
-    "JointLayout",
-    "MaskedMlp",
-    "MaskedNormalization",
-    "MaskedTransformer",
-    "MlpCfg",
-    "TransformerCfg",
-]

@@ -5,15 +5,3 @@
 from umc.terrains.ground import FLAT_GROUND_CFG, GROUND_MATERIAL
 from umc.terrains.perlin import PerlinTrackCfg, perlin_heights, perlin_noise
 from umc.terrains.tracks import TrackGeneratorCfg, TrackImporterCfg, ground_name, perlin_tracks
-
-__all__ = [
-    "FLAT_GROUND_CFG",
-    "GROUND_MATERIAL",
-    "PerlinTrackCfg",
-    "TrackGeneratorCfg",
-    "TrackImporterCfg",
-    "ground_name",
-    "perlin_heights",
-    "perlin_noise",
-    "perlin_tracks",
-]

@@ -5,14 +5,3 @@
 from umc.evaluation.report.page import summary
 from umc.evaluation.report.screen import gait_report, gait_table, load_table, score_table
 from umc.evaluation.report.write import study_files, write_all, write_study_report
-
-__all__ = [
-    "gait_report",
-    "gait_table",
-    "load_table",
-    "score_table",
-    "study_files",
-    "summary",
-    "write_all",
-    "write_study_report",
-]

@@ -23,38 +23,3 @@ from umc.faults.kinds.base import (
 from umc.faults.kinds.command import LONGEST_DELAY, Delayed, Dropped
 from umc.faults.kinds.joint import Effort, Locked, PowerLoss, RangeOfMotion, Velocity, rom_window
 from umc.faults.kinds.sensor import NOISE_RATE, Bias, Dead, Drift, Frozen, Noise, SensorError
-
-__all__ = [
-    "ACTION",
-    "KINDS",
-    "LONGEST_DELAY",
-    "NOISE_RATE",
-    "NO_LIMIT",
-    "POSITION",
-    "VELOCITY",
-    "Bias",
-    "CommandKind",
-    "Dead",
-    "Delayed",
-    "Delivery",
-    "Drift",
-    "Dropped",
-    "Effort",
-    "FaultKind",
-    "Frozen",
-    "JointKind",
-    "JointLimits",
-    "Locked",
-    "Noise",
-    "Onset",
-    "PowerLoss",
-    "RangeOfMotion",
-    "Reading",
-    "SensorError",
-    "SensorKind",
-    "Velocity",
-    "find_kind",
-    "is_detected",
-    "register_kind",
-    "rom_window",
-]

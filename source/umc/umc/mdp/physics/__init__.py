@@ -4,5 +4,3 @@
 
 from umc.mdp.physics.physx_joints import prepare_robot
 from umc.mdp.physics.writer import JointLimitWriter
-
-__all__ = ["JointLimitWriter", "prepare_robot"]
