@@ -9,6 +9,7 @@ import shutil
 
 import pytest
 import torch
+from dummy_training import planned
 from fresh_policy import write_fresh
 from umc.rl import pretrained
 from umc.rl.agents import AGENTS
@@ -16,8 +17,7 @@ from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.pretrained import MODELS, find_pretrained, pretrained_folder, read_models, verified_file
 from umc.tasks.registry import pretrained_policy
 from umc.training.arguments import parse
-from umc.training.plan import make_plan, needs_stage1
-from umc.training.task_cfg import add_launcher_options
+from umc.training.plan import needs_stage1
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 
@@ -134,16 +134,10 @@ def test_damaged_missing_and_foreign_files_are_refused(package):
         read_models()
 
 
-def planned(*argv):
-    request = parse(list(argv))
-    add_launcher_options(request, list(argv))
-    assert not needs_stage1(request)
-    return make_plan(request)
-
-
 def test_stage_2_of_a_fresh_clone_starts_from_the_pretrained_stage_1(package, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     argv = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu"]
+    assert not needs_stage1(parse(argv))
     chosen = planned(*argv)
     assert chosen.start_from == package / "a1_mlp_stage1.pt"
     assert any("trained on flat ground, this run walks on perlin ground" in remark for remark in chosen.remarks)

@@ -10,10 +10,10 @@ from pathlib import Path
 import dummy_skrl as dummy
 import dummy_training
 import pytest
+from dummy_training import planned
 from umc.training import train as launch
 from umc.training.arguments import parse
 from umc.training.plan import make_plan, needs_stage1
-from umc.training.task_cfg import add_launcher_options
 from umc.utils.errors import UmcError
 from umc.utils.process import ChildFailed
 
@@ -27,12 +27,6 @@ def no_simulation(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(launch, "_simulate", lambda *_: pytest.fail("the simulation was started"))
     monkeypatch.setattr("umc.rl.transfer.pretrained_file", lambda *_: None)
-
-
-def planned(*argv):
-    request = parse(list(argv))
-    add_launcher_options(request, list(argv))
-    return make_plan(request)
 
 
 def put_checkpoint(folder, library):

@@ -5,19 +5,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import dummy_training as dummy
 import pytest
+from dummy_training import planned, put_checkpoint
 from umc import mdp
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.training import train as launch
 from umc.training.arguments import parse
-from umc.training.plan import CPU_NUM_ENVS, make_plan, needs_stage1
-from umc.training.task_cfg import add_launcher_options
+from umc.training.plan import CPU_NUM_ENVS, needs_stage1
 from umc.utils.errors import UmcError
 from umc.utils.process import ChildFailed
 
@@ -33,21 +32,9 @@ def empty_place(monkeypatch, tmp_path):
 
 
 def put(experiment, name="model_5.pt", record=None, **info):
-    folder = Path("logs") / "rsl_rl" / experiment / "run"
     if record is not None:
         info["agent"] = record["agent"]
-    runner = dummy.build(folder, **info)
-    runner.current_learning_iteration = int(name.split("_")[1].split(".")[0])
-    runner.save(str(folder / name))
-    if record is not None:
-        (folder / "run.json").write_text(json.dumps(record))
-    return folder / name
-
-
-def planned(*argv):
-    request = parse(list(argv))
-    add_launcher_options(request, list(argv))
-    return make_plan(request)
+    return put_checkpoint(Path("logs/rsl_rl") / experiment / "run", name, record, **info)
 
 
 def test_the_odds_of_an_agent_reach_its_env_and_its_record():
