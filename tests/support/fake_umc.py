@@ -1,6 +1,7 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
 """Stands in for ``umc`` in recipes and sweeps: ``train`` writes runs and learns nothing, ``evaluate`` does nothing.
+``train --recipe`` and ``train --sweep`` are the real ones, with such trainings.
 
 Every call leaves its arguments in ``calls.jsonl`` or ``asked.json``. ``FAKE_ITERATION_S`` is the time of an iteration
 [s], ``FAKE_HANGS_AFTER`` after how many it ends as if it hung. The override ``agent.fail=1`` ends the run with 1,
@@ -71,7 +72,17 @@ def train(argv: list[str]) -> int:
     return 0
 
 
+def train_several(argv: list[str]) -> int:
+    from umc.training import recipe_runner, sweep
+    from umc.utils import process
+
+    process.UMC = (__file__,)
+    recipe_runner.check_recipe = lambda _: None
+    return sweep.run_sweep(argv) if "--sweep" in argv else recipe_runner.run_recipe(argv)
+
+
 command, *arguments = sys.argv[1:]
 if command == "train":
-    sys.exit(train(arguments))
+    several = {"--recipe", "--sweep"} & set(arguments)
+    sys.exit(train_several(arguments) if several else train(arguments))
 Path("asked.json").write_text(json.dumps(arguments))

@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -19,24 +18,13 @@ from umc.training import train as launch
 from umc.training.sweep import parse_sweep, run_sweep, trainings_of
 from umc.utils.config import read_overrides, read_sweep_file
 
-FAKE = Path(__file__).parents[1] / "support" / "fake_umc.py"
 STAGE1 = ["--task", "UMC-A1-Stage1", "--agent", "mlp"]
 STAGE2 = ["--task", "UMC-A1-Stage2", "--agent", "mlp"]
 
-DRIVER = """
-import sys
-import umc.utils.process
-from umc.training.sweep import run_sweep
-umc.utils.process.UMC = (sys.argv[1],)
-sys.exit(run_sweep(sys.argv[2:]))
-"""
-
 
 @pytest.fixture
-def sweep(tmp_path, monkeypatch):
+def sweep(tmp_path, fake_umc):
     """`sweep(content, *argv)` runs a sweep whose trainings are `fake_umc.py`."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("umc.utils.process.UMC", (str(FAKE),))
 
     def run(content, *argv):
         (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", **content}))
@@ -113,11 +101,8 @@ def test_everything_is_trained_once_and_may_be_prolonged(sweep, tmp_path, capsys
     assert "sweep of 4 trainings, 4 are there already" in capsys.readouterr().out
     assert sweep({"seeds": [3, 4, 5]}, *STAGE2, "--num_envs", "8", "--max_iterations", "3") == 0
     assert "resuming mlp, Stage 1, seed 3" in capsys.readouterr().out
-    assert [(record["max_iterations"], record["starts"]) for record in records(tmp_path)] == [
-        (3, 2),
-        (3, 2),
-        (3, 1),
-    ] * 2
+    expected = [(3, 2), (3, 2), (3, 1)] * 2
+    assert [(record["max_iterations"], record["starts"]) for record in records(tmp_path)] == expected
 
 
 def test_one_that_fails_does_not_stop_the_others(sweep, tmp_path, capsys):
@@ -137,18 +122,14 @@ def test_ctrl_c_lets_trainings_save_and_the_same_command_goes_on(sweep, tmp_path
         os.kill(os.getpid(), signal.SIGTERM)
 
     before = signal.getsignal(signal.SIGTERM)
-    thread = threading.Thread(target=stop, args=[1])
-    thread.start()
-    assert sweep({"seeds": [1, 2]}, *STAGE1, "agent.wait=1") == 143
-    thread.join()
-    assert signal.getsignal(signal.SIGTERM) == before
-    assert "the same command resumes" in capsys.readouterr().out
-    assert [record["status"] for record in records(tmp_path)] == ["interrupted"]
-    thread = threading.Thread(target=stop, args=[2])  # the first resumes and finishes
-    thread.start()
-    assert sweep({"seeds": [1, 2]}, *STAGE1, "agent.wait=1") == 143
-    thread.join()
-    assert [record["status"] for record in records(tmp_path)] == ["finished", "interrupted"]
+    for seed, statuses in ((1, ["interrupted"]), (2, ["finished", "interrupted"])):  # the first resumes and finishes
+        thread = threading.Thread(target=stop, args=[seed])
+        thread.start()
+        assert sweep({"seeds": [1, 2]}, *STAGE1, "agent.wait=1") == 143
+        thread.join()
+        assert signal.getsignal(signal.SIGTERM) == before
+        assert "the same command resumes" in capsys.readouterr().out
+        assert [record["status"] for record in records(tmp_path)] == statuses
 
 
 @pytest.mark.parametrize(
@@ -170,8 +151,7 @@ def test_ctrl_c_lets_trainings_save_and_the_same_command_goes_on(sweep, tmp_path
         (["--task", "UMC-A1-Stage3"], "unknown task UMC-A1-Stage3"),
     ],
 )
-def test_what_is_wrong_is_one_line(argv, line, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_is_wrong_is_one_line(argv, line, capsys):
     assert launch.main([*STAGE1, "--sweep", "seeds", *argv]) == 2
     err = capsys.readouterr().err
     assert err.startswith("error: ")
@@ -190,10 +170,10 @@ def test_a_run_that_died_after_its_last_checkpoint_is_not_trained_for_ever(sweep
 
 
 @pytest.mark.slow
-def test_killed_it_leaves_no_training_behind_and_the_same_command_goes_on(sweep, tmp_path, capsys):
+def test_killed_it_leaves_no_training_behind_and_the_same_command_goes_on(fake_umc, sweep, tmp_path, capsys):
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", "seeds": [1]}))
     argv = ["--sweep", "mine.yaml", *STAGE1, "agent.wait=1"]
-    first = subprocess.Popen([sys.executable, "-c", DRIVER, str(FAKE), *argv])
+    first = subprocess.Popen([*fake_umc, *argv])
     wait_until_it_runs(tmp_path)
     first.kill()
     first.wait()

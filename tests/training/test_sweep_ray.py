@@ -9,12 +9,10 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from umc.training.sweep import run_sweep
 
-FAKE = Path(__file__).parents[1] / "support" / "fake_umc.py"
 SWEEP = ["--sweep", "seeds", "sweep.seeds=[1,2]", "--task", "UMC-A1-Stage1", "--agent", "mlp", "--ray", "2"]
 DEADLINE_S = 400.0
 """Longest start of Ray: 8 s on a free machine, minutes on two cores with a load of 20."""
@@ -26,10 +24,9 @@ def statuses(folder):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("fake_umc")
 def test_two_workers_train_stop_and_go_on(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAY_raylet_start_wait_time_s", str(int(DEADLINE_S)))
-    monkeypatch.setattr("umc.utils.process.UMC", (str(FAKE),))
 
     def stop_when_both_train():
         deadline = time.monotonic() + DEADLINE_S
