@@ -41,13 +41,6 @@ def test_own_flags_come_first_and_headless_is_taken(capsys):
     assert order == sorted(order)
 
 
-def test_a_film_has_no_flags_of_a_visualizer(capsys):
-    assert main(["film", "--help"]) == 0
-    shown = capsys.readouterr().out
-    assert "--view" in shown
-    assert not [flag for flag in ("--viz", "--port", "--num_envs", "--kit_args") if flag in shown]
-
-
 def test_the_help_lists_isaac_labs_launcher_flags():
     from isaaclab.app import add_launcher_args
 

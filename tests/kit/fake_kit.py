@@ -107,7 +107,7 @@ class FakeKit:
             deregister_all_actions_for_extension=lambda extension: self.actions.clear(),
         )
         context = SimpleNamespace(get_stage=lambda: self.stage, stage_event_name=lambda event: event)
-        names = {
+        self.names = {
             "carb.eventdispatcher.get_eventdispatcher": lambda: SimpleNamespace(observe_event=self._observe),
             "carb.settings.get_settings": lambda: settings,
             "omni.ext.IExt": object,
@@ -121,7 +121,7 @@ class FakeKit:
             **{f"omni.ui.{kind}": partial(Widget, kind) for kind in WIDGETS},
         }
         self._modules: dict[str, ModuleType] = {}
-        for name, value in names.items():
+        for name, value in self.names.items():
             setattr(self._module(name.rpartition(".")[0]), name.rpartition(".")[2], value)
 
     def _module(self, name: str) -> ModuleType:

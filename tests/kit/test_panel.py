@@ -27,30 +27,6 @@ def panel(env) -> FaultPanel:
     return panel
 
 
-def test_commands_concern_the_selected_env_and_rows_and_links_show_its_faults(panel, env):
-    panel.select_env(2)
-    panel.select_kind(panel.kinds.index("rom"))
-    panel.inject("knee", " 0.25 ")
-    assert "knee gets 'rom'" in panel.message
-    assert not any(row.color for row in panel.rows)
-    panel.refresh()
-    assert [row.cells for row in panel.rows] == [("hip", "", "", "", ""), ("knee", "rom", "0.25", "no", "1.50 s")]
-    assert [row.color for row in panel.rows] == [None, FAULT_COLOR]
-    assert panel.link_colors == {"shin": FAULT_COLOR}
-    panel.color_links = False
-    assert panel.link_colors == {}
-    panel.select_env(0)
-    assert not any(row.color for row in panel.rows)
-    panel.clear()
-    assert env.board.faults[2]
-    for number, shown in ((-3, 0), (1, 1), (99, 3)):  # numbers past the ends mean the last env there
-        panel.select_env(number)
-        assert panel.env_id == shown
-    panel.select_env(2)
-    panel.clear("knee")
-    assert not env.board.faults[2]
-
-
 @pytest.mark.parametrize(
     ("joint", "severity", "words"),
     [

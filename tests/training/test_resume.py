@@ -14,7 +14,6 @@ import dummy_training as dummy
 import pytest
 from dummy_training import planned, put_checkpoint
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
-from umc.tasks.registry import load_tasks
 from umc.training import train
 from umc.training.arguments import parse
 from umc.utils.errors import UmcError
@@ -37,17 +36,10 @@ RECORD = {
 """A run.json, as far as --resume needs it."""
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    load_tasks()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def put_run(place, name="model_76.pt", record=None):
+def put_run(name="model_76.pt", **record):
     """The folder of a finished run."""
-    folder = place / "logs" / "rsl_rl" / "umc_a1_mlp_stage2" / "run"
-    put_checkpoint(folder, name, {**RECORD, **(record or {})}, **STAGE2)
+    folder = Path("logs/rsl_rl/umc_a1_mlp_stage2/run")
+    put_checkpoint(folder, name, {**RECORD, **record}, **STAGE2)
     (folder / "params").mkdir()
     (folder / "params" / "agent.yaml").write_text("as it was\n")
     return folder
@@ -72,49 +64,44 @@ def no_simulator(monkeypatch, cfg=None):
     monkeypatch.setattr("umc.mdp.fault_terms.fault_term", lambda _: faults)
 
 
-def test_resume_keeps_the_settings_that_the_run_started_with(place):
-    folder = put_run(place, "model_30.pt")
-    put_checkpoint(folder, "model_4.pt", RECORD, **STAGE2)
+def test_resume_keeps_the_settings_that_the_run_started_with(tmp_path):
+    older_sizes = ["env.scene.num_envs=64", "agent.max_iterations=500"]
+    record = {**RECORD, "overrides": RECORD["overrides"] + older_sizes, "device": "cuda:0"}
+    folder = put_run("model_4.pt")
+    put_checkpoint(folder, "model_30.pt", record, **STAGE2)
     chosen = planned(*A1, "--resume")
-    assert chosen.start_from == (folder / "model_30.pt").relative_to(place)
-    assert chosen.folder == folder.relative_to(place)
+    assert (chosen.start_from, chosen.folder) == (folder / "model_30.pt", folder)
     assert (chosen.env_cfg.scene.num_envs, chosen.agent_cfg.max_iterations, chosen.env_cfg.seed) == (12, 77, 5)
     assert (chosen.physics, chosen.agent_cfg.algorithm.gamma) == ("ovphysx", 0.9)
     assert chosen.record.fields["parent"] == "p"
-    runner = dummy.build(place / "new")
+    assert "it ran on cuda:0 so far (--device)" in chosen.remarks
+    runner = dummy.build(tmp_path / "new")
     train.load_start(chosen, runner)
     assert runner.current_learning_iteration == 31
-    changed = planned(*A1, "--resume", "--max_iterations", "99", "--seed", "6", "agent.algorithm.gamma=0.8")
-    assert (changed.agent_cfg.max_iterations, changed.env_cfg.seed) == (99, 6)
+    given = ["agent.algorithm.gamma=0.8", "env.scene.num_envs=7"]
+    changed = planned(*A1, "--resume", "--max_iterations", "99", "--seed", "6", *given)
+    sizes = (changed.env_cfg.scene.num_envs, changed.agent_cfg.max_iterations, changed.env_cfg.seed)
+    assert sizes == (7, 99, 6)
     assert changed.agent_cfg.algorithm.gamma == 0.8
-    assert changed.record.fields["overrides"] == ["physics=ovphysx", "agent.algorithm.gamma=0.8"]
-
-
-def test_the_sizes_of_a_record_are_newer_than_its_overrides(place):
-    overrides = ["env.scene.num_envs=64", "agent.max_iterations=500"]
-    put_run(place, "model_30.pt", {"overrides": overrides, "device": "cuda:0"})
-    chosen = planned(*A1, "--resume")
-    assert (chosen.env_cfg.scene.num_envs, chosen.agent_cfg.max_iterations) == (12, 77)
-    assert "it ran on cuda:0 so far (--device)" in chosen.remarks
-    assert planned(*A1, "--resume", "env.scene.num_envs=7").env_cfg.scene.num_envs == 7
+    assert {"physics=ovphysx", *given} < {*changed.record.fields["overrides"]}
 
 
 @pytest.mark.parametrize("library", ["rsl_rl", "skrl"])
-def test_the_command_to_resume_with_can_be_typed(monkeypatch, place, library):
+def test_the_command_to_resume_with_can_be_typed(monkeypatch, tmp_path, library):
     monkeypatch.setattr(sys, "argv", ["scripts/train.py"])
-    chosen = planned(*A1, "--rl_library", library, "--checkpoint", str(put_checkpoint(place)))
+    chosen = planned(*A1, "--rl_library", library, "--checkpoint", str(put_checkpoint(tmp_path)))
     monkeypatch.delenv(LAUNCHER, raising=False)
     assert train.resume_command(chosen, Path("model_9.pt")).startswith("python scripts/train.py --task UMC-A1-Stage2 ")
     monkeypatch.setenv(LAUNCHER, "./isaaclab.sh")
-    launcher, flag, script, *arguments = train.resume_command(chosen, place / "model_5.pt").split()
+    launcher, flag, script, *arguments = train.resume_command(chosen, tmp_path / "model_5.pt").split()
     assert (launcher, flag, script) == ("./isaaclab.sh", "-p", "scripts/train.py")
     again = parse(arguments)
     assert again.options.device == "cpu"
     assert (again.agent, again.library) == (chosen.request.agent, library)
 
 
-def test_a_run_whose_resume_is_refused_stays_as_it_was(place, monkeypatch, capfd):
-    folder = put_run(place)
+def test_a_run_whose_resume_is_refused_stays_as_it_was(monkeypatch, capfd):
+    folder = put_run()
     before = content(folder)
     cfg = dummy.agent()
     cfg["actor"]["hidden_dims"] = [8]
@@ -135,18 +122,18 @@ def test_a_run_whose_resume_is_refused_stays_as_it_was(place, monkeypatch, capfd
     assert (folder / "params" / "agent.yaml").read_bytes() != before["agent.yaml"]
 
 
-def test_a_run_keeps_its_agent(place):
+def test_a_run_keeps_its_agent(tmp_path):
     for agent in ("transformer_mask_100", "transformer_curriculum"):  # both have the network of the default agent
         entry = f"rsl_rl_{agent}_cfg_entry_point"
-        path = put_checkpoint(place / agent, "model_5.pt", RECORD, **STAGE2, model="transformer", agent=entry)
+        path = put_checkpoint(tmp_path / agent, "model_5.pt", RECORD, **STAGE2, model="transformer", agent=entry)
         argv = ["--task", "UMC-A1-Stage2", "--device", "cpu", "--resume", "--checkpoint", str(path)]
         with pytest.raises(UmcError, match=rf"is a run of agent {agent}; .* give --agent {agent}"):
             planned(*argv)
         assert planned(*argv, "--agent", agent).start_from == path
 
 
-def test_a_run_starts_from_weights_alone_and_does_not_resume_them(place):
-    folder = put_run(place)
+def test_a_run_starts_from_weights_alone_and_does_not_resume_them():
+    folder = put_run()
     path = folder / "model_76.pt"
     complete = read_checkpoint(path)
     folded = {name: part for name, part in complete.items() if name != "optimizer_state_dict"}
@@ -159,8 +146,8 @@ def test_a_run_starts_from_weights_alone_and_does_not_resume_them(place):
         assert planned(*A1, "--checkpoint", str(path)).start_from == path
 
 
-def test_a_record_without_sizes_is_refused(place):
+def test_a_record_without_sizes_is_refused(tmp_path):
     for name in ("num_envs", "max_iterations"):
-        put_checkpoint(place / name, "model_5.pt", {**RECORD, name: None}, **STAGE2)
+        put_checkpoint(tmp_path / name, "model_5.pt", {**RECORD, name: None}, **STAGE2)
         with pytest.raises(UmcError, match=rf"run\.json does not say {name}; start a new run without --resume"):
-            planned(*A1, "--resume", "--checkpoint", str(place / name))
+            planned(*A1, "--resume", "--checkpoint", str(tmp_path / name))

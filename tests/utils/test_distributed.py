@@ -27,7 +27,6 @@ from umc.utils.distributed import Ranks, ranks_from_env, without_ranks
 from umc.utils.errors import UmcError
 from umc.utils.process import ChildFailed
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
 TIMEOUT_S = 500.0
 """Longest run of two processes; PyTorch's import alone takes many seconds on a busy machine."""
 
@@ -106,15 +105,11 @@ def test_resuming_changes_nothing(trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_signal_to_one_process_stops_all_with_one_checkpoint(trained):
+def test_a_signal_to_one_process_stops_all_with_one_checkpoint_of_networks_that_are_equal(trained):
     folder, texts = trained
     assert all(f"stopped: {int(signal.SIGTERM)} model_2.pt" in text for text in texts)
     assert names(folder / "stop") == ["model_0.pt", "model_1.pt", "model_2.pt"]
-
-
-@pytest.mark.slow
-def test_both_have_the_same_networks_and_the_first_writes_them(trained):
-    folder, texts = trained
+    # both have the same networks, and the first writes them
     for what in ("alike", "whole", "halves", "stop"):
         mine, other = last(folder / what)["infos"]["resume"]["weights"]  # digests
         assert mine == other, what
@@ -211,10 +206,9 @@ def test_processes_that_share_a_gpu_are_refused(monkeypatch, device, others, ref
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(uuid="a"))
     monkeypatch.setattr(distributed, "all_gather", lambda mine: [mine, *others])
     several(monkeypatch, 0)
-    chosen = SimpleNamespace(device=device, folder=Path("run"), start_from=None, record=SimpleNamespace(path=Path("f")))
-    chosen.env_cfg = SimpleNamespace()
-    expected = pytest.raises(UmcError, match="each needs one of its own") if refused else contextlib.nullcontext()
-    with expected:
+    record = SimpleNamespace(path=Path("f"))
+    chosen = SimpleNamespace(device=device, folder=Path("run"), start_from=None, record=record, env_cfg=record)
+    with pytest.raises(UmcError, match="each needs one of its own") if refused else contextlib.nullcontext():
         broadcast_plan(cast(Plan, chosen))
 
 

@@ -25,11 +25,7 @@ def local():
 
 def test_files_travel_to_jobs_and_back(local):
     results = dict(run_all(local, [copy("a"), copy("b"), copy("c")]))
-    assert {number: result.files for number, result in results.items()} == {
-        0: {"out": b"aa"},
-        1: {"out": b"bb"},
-        2: {"out": b"cc"},
-    }
+    assert [results[number].files for number in range(3)] == [{"out": b"aa"}, {"out": b"bb"}, {"out": b"cc"}]
     assert {(result.code, result.output) for result in results.values()} == {(0, "copied")}
 
 
@@ -41,9 +37,8 @@ def test_a_failure_is_quoted(local):
 def test_jobs_are_stopped_where_their_results_are_no_longer_wanted(local, tmp_path):
     ready = tmp_path / "ready"
     wait = Job(("-c", f"import time; open({str(ready)!r}, 'w'); time.sleep(600)"))
-    results = run_all(
-        local, [wait, Job(("-c", f"import os, time\nwhile not os.path.exists({str(ready)!r}): time.sleep(.1)"))]
-    )
+    follow = Job(("-c", f"import os, time\nwhile not os.path.exists({str(ready)!r}): time.sleep(.1)"))
+    results = run_all(local, [wait, follow])
     assert next(results)[0] == 1
     start = time.monotonic()
     results.close()

@@ -16,11 +16,15 @@ def product():
     return lambda: left @ right
 
 
-def test_products_stay_float32(product):
-    exact = (product().double()).clone()
+def test_products_stay_float32_and_an_error_leaves_the_switch_as_it_was(product):
+    before, exact = torch.backends.mkldnn.matmul.fp32_precision, product()
     with onednn_matmul():
         # sums of 300 products of about 1; factors in bfloat16 would make 0.1
         assert (product() - exact).abs().max() < 1e-4
+    with pytest.raises(RuntimeError, match="a run that fails"), onednn_matmul():
+        raise RuntimeError("a run that fails")
+    assert torch.backends.mkldnn.matmul.fp32_precision == before
+    assert torch.equal(product(), exact)
 
 
 def test_rounded_products_are_not_taken(product, monkeypatch):
@@ -57,11 +61,3 @@ def test_onednn_multiplies_where_it_helps(device, mode, maker, onednn, tmp_path,
         assert (torch.backends.mkldnn.matmul.fp32_precision == matmul.ONEDNN) is onednn
         if not onednn:
             assert torch.get_float32_matmul_precision() == before  # raises where torch's switches are mixed
-
-
-def test_an_error_leaves_the_switch_as_it_was(product):
-    before, exact = torch.backends.mkldnn.matmul.fp32_precision, product()
-    with pytest.raises(RuntimeError, match="a run that fails"), onednn_matmul():
-        raise RuntimeError("a run that fails")
-    assert torch.backends.mkldnn.matmul.fp32_precision == before
-    assert torch.equal(product(), exact)

@@ -10,8 +10,6 @@ import subprocess
 import sys
 import time
 
-from umc.utils.process import run_umc
-
 
 def test_ctrl_c_reaches_a_child_once_and_its_status_comes_back(tmp_path):
     child = tmp_path / "child.py"
@@ -38,8 +36,3 @@ def test_ctrl_c_reaches_a_child_once_and_its_status_comes_back(tmp_path):
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     assert process.wait(60) == 101
-
-
-def test_a_child_that_ends_well_is_silent(monkeypatch):
-    monkeypatch.setattr("umc.utils.process.UMC", ("-c", ""))
-    run_umc("train", [])

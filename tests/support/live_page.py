@@ -1,6 +1,9 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""``scripts/play.py --viz viser`` in a process of its own, and its page in a real Chromium."""
+"""``scripts/play.py --viz viser`` in a process of its own, and its page in a real Chromium.
+
+``./isaaclab.sh -p tests/support/live_page.py`` takes ``docs/images/viewer.png``.
+"""
 
 import contextlib
 import io
@@ -10,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +23,7 @@ import numpy as np
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-PLAY = Path(__file__).resolve().parents[2] / "scripts" / "play.py"
+ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 TIMEOUT_S = 500
 """Longest start of the engine and longest wait for the page [s]; both take seconds on an idle machine."""
@@ -38,7 +42,6 @@ SOFTWARE_WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 
 
 def find_chromium() -> str:
-    """Return the browser of the distribution."""
     for name in BROWSERS:
         path = shutil.which(name)
         if path:
@@ -48,8 +51,6 @@ def find_chromium() -> str:
 
 @dataclass
 class Viewer:
-    """A running viewer."""
-
     process: subprocess.Popen
     log: Path
     url: str
@@ -70,7 +71,7 @@ def viewer(folder: Path, *arguments: str) -> Iterator[Viewer]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = folder / "viewer.txt"
-    command = [sys.executable, str(PLAY), "--viz", "viser", "--port", str(port), *arguments]
+    command = [sys.executable, str(ROOT / "scripts/play.py"), "--viz", "viser", "--port", str(port), *arguments]
     with log.open("w") as stream:
         process = subprocess.Popen(
             command,
@@ -173,13 +174,13 @@ class LivePage:
 
 
 def red_pixels(picture: np.ndarray) -> int:
-    """Count pixels as red as a broken link."""
+    """Pixels of a broken link."""
     red, green, blue = picture[..., 0], picture[..., 1], picture[..., 2]
     return int(((red > 120) & (red > 2 * green) & (red > 2 * blue)).sum())
 
 
 def dark_pixels(picture: np.ndarray) -> int:
-    """Count pixels as dark as a robot; the ground is white."""
+    """Pixels of a robot; the ground is white."""
     return int((picture.max(axis=2) < 110).sum())
 
 
@@ -192,3 +193,29 @@ def browser_page(scale: float = 0.5) -> Iterator[LivePage]:
             yield LivePage(browser.new_page(viewport=SIZE, device_scale_factor=scale))
         finally:
             browser.close()
+
+
+def take_picture(path: Path) -> None:
+    """Take the picture of the docs: a transformer, for its attention map, and faults with which A1 keeps walking."""
+    policy = ("--checkpoint", "pretrained:a1_transformer_small32_stage2", "--scenario", "8")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        viewer(Path(folder), *policy, "physics=ovphysx", "env.scene.terrain=flat") as running,
+        browser_page(scale=1.0) as live,
+    ):
+        live.open(running.url)
+        live.close_notes()
+        for joint, kind, first, severity in (("RR_thigh_joint", "bias", 0.3, 0.1), ("FR_calf_joint", "effort", 8, 14)):
+            live.choose("Joint", joint)
+            live.choose_fault(kind, first)
+            live.set_severity(severity)
+            live.press("Break")
+            live.wait_for_row(joint, kind)
+        live.wait_for_limit("torque", 14)
+        live.page.get_by_role("tab", name="Attention").click()
+        live.page.wait_for_timeout(2500)
+        live.screenshot().quantize(128).save(path, optimize=True)  # the README loads it
+
+
+if __name__ == "__main__":
+    take_picture(ROOT / "docs/images/viewer.png")
