@@ -101,7 +101,7 @@ def test_a_wrong_value_is_refused_in_one_line_that_names_file_key_and_fix(token,
     ("content", "words"),
     [
         ("a: [1", "no YAML"),
-        ("[1]", "input should be a valid dictionary"),
+        ("[1]", "it has to be a mapping"),
         ({"name": "x", "robots": {}}, "scenarios is missing; add it"),
         ({"name": "x", "scenarios": [1], "robots": ["a1"]}, "robots is ['a1']; input should be a valid dictionary"),
     ],

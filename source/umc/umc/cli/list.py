@@ -4,63 +4,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from umc.rl.agents import AGENTS
+from umc.rl.pretrained import describe, read_models
 from umc.utils.cli import Parser, run_main
+from umc.utils.config import config_names
 
 DESCRIPTION = "List what other commands take by name; everything without a kind."
 
-
-def tasks() -> list[str]:
-    """Gym ids."""
-    from umc.tasks.registry import task_ids
-
-    return task_ids()
+KINDS = ("tasks", "robots", "agents", "pretrained", "protocols", "recipes", "sweeps")
 
 
-def robots() -> list[str]:
-    """Robots that there are tasks for."""
-    from umc.tasks import registry
-
-    return registry.robots()
-
-
-def agents() -> list[str]:
-    """Agents with their purpose."""
-    from umc.rl.agents import AGENTS
-
-    return [f"{name:<24} {spec.purpose}" for name, spec in AGENTS.items()]
-
-
-def pretrained() -> list[str]:
-    """Pretrained policies, as ``--checkpoint`` takes them."""
-    from umc.rl.pretrained import describe, read_models
-
-    return [describe(name, entry).replace(": ", ":", 1) for name, entry in sorted(read_models().items())]
-
-
-def recipes() -> list[str]:
-    """Recipes, those of the families included."""
+def listed(kind: str) -> list[str]:
+    """Return what there is of a kind, one line each."""
+    if kind == "agents":
+        return [f"{name:<24} {spec.purpose}" for name, spec in AGENTS.items()]
+    if kind == "pretrained":  # as --checkpoint takes them
+        return [describe(name, entry).replace(": ", ":", 1) for name, entry in sorted(read_models().items())]
+    if kind in ("protocols", "sweeps"):
+        return config_names(kind.removesuffix("s"))
+    from umc.tasks.registry import robots, task_ids
     from umc.training.recipe import recipe_names
 
-    return recipe_names()
-
-
-def _files(kind: str) -> list[str]:
-    from umc.utils.config import config_names
-
-    return config_names(kind)
-
-
-KINDS: dict[str, Callable[[], list[str]]] = {
-    "tasks": tasks,
-    "robots": robots,
-    "agents": agents,
-    "pretrained": pretrained,
-    "protocols": lambda: _files("protocol"),
-    "recipes": recipes,
-    "sweeps": lambda: _files("sweep"),
-}
+    return {"tasks": task_ids, "robots": robots, "recipes": recipe_names}[kind]()
 
 
 def main(argv: Sequence[str]) -> int:
@@ -75,6 +42,6 @@ def _run(argv: list[str]) -> int:
     for name in [kind] if kind else KINDS:
         if not kind:
             print(f"{name}:")
-        for line in KINDS[name]():
+        for line in listed(name):
             print(line if kind else f"  {line}")
     return 0

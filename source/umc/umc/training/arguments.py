@@ -68,15 +68,11 @@ class TrainRequest:
     """A checked command line."""
 
     task: str
-    """Gym id."""
     robot: str
-    """Robot in lower case."""
     stage: int
-    """1 or 2."""
     agent: str
-    """Agent entry point."""
+    """Entry point."""
     spec: AgentSpec
-    """The agent."""
     overrides: list[str]
     """Presets and Hydra overrides, as typed."""
     options: argparse.Namespace
@@ -170,7 +166,10 @@ def parse(argv: list[str]) -> TrainRequest:
     parser = Parser(add_help=False, allow_abbrev=False)
     add_arguments(parser)
     options, overrides = parser.parse_known_args(argv)
-    _check_numbers(options)
+    at_least_one(options.num_envs, "--num_envs")
+    at_least_one(options.max_iterations, "--max_iterations")
+    if options.seed is not None and options.seed < -1:
+        raise UmcError(f"--seed is {options.seed}; it has to be 0 or more, or -1 for a random one")
     _check_combinations(options)
     if options.seed == -1:
         options.seed = random.randint(0, LARGEST_RANDOM_SEED)
@@ -184,13 +183,6 @@ def parse(argv: list[str]) -> TrainRequest:
     if pretrained:
         checkpoint, _ = find_pretrained(options.checkpoint, robot, spec.stage1 or spec.name, 1)
     return TrainRequest(task, robot, stage, agent, spec, overrides, options, checkpoint)
-
-
-def _check_numbers(options: argparse.Namespace) -> None:
-    at_least_one(options.num_envs, "--num_envs")
-    at_least_one(options.max_iterations, "--max_iterations")
-    if options.seed is not None and options.seed < -1:
-        raise UmcError(f"--seed is {options.seed}; it has to be 0 or more, or -1 for a random one")
 
 
 def _check_combinations(options: argparse.Namespace) -> None:

@@ -9,8 +9,9 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from umc.utils.cli import Parser
+from umc.utils.cli import Parser, at_least_one
 from umc.utils.errors import UmcError
 from umc.utils.process import program
 
@@ -77,10 +78,8 @@ def show_help(
         group = parser.add_argument_group("Isaac Lab's launcher flags")
         group.add_argument("--headless", action="store_true", help="taken and ignored: only --viz opens a window")
         for flags, metavar, text in LAUNCHER_FLAGS:
-            if metavar:
-                group.add_argument(*flags, help=text, metavar=metavar)
-            else:
-                group.add_argument(*flags, help=text, action="store_true")
+            kind: Any = {"metavar": metavar} if metavar else {"action": "store_true"}
+            group.add_argument(*flags, help=text, **kind)
     if launcher is not None and not task:
         lines = ["overrides:", *(f"  {line}" for line in PRESETS.splitlines()), "", *lines]
     parser.epilog = "\n".join(lines)
@@ -146,8 +145,7 @@ def parse(
         if section == "agent" or (section in OWN_SECTIONS and section not in own):
             allowed = ", ".join(f"{name}." for name in ("env", *own))
             raise UmcError(f"{token}: the agent comes with the checkpoint; only {allowed} overrides can be given")
-    if options.num_envs is not None and options.num_envs < 1:
-        raise UmcError(f"--num_envs is {options.num_envs}; it has to be at least 1")
+    at_least_one(options.num_envs, "--num_envs")
     if options.seed is not None and options.seed < 0:
         raise UmcError(f"--seed is {options.seed}; it has to be 0 or more")
     return options, overrides

@@ -39,8 +39,9 @@ from umc.training.task_cfg import (
 from umc.utils.config import merged_overrides, override_key
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
+from umc.utils.io import sha256
 from umc.utils.naming import experiment_folder, library_of
-from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, parent, read_record
+from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, read_record
 
 REMEMBERED = ("num_envs", "max_iterations")
 """Fields of ``run.json`` that ``--resume`` needs beside those that every record has."""
@@ -69,17 +70,13 @@ class Plan:
     """Everything about a run that is known before its simulation."""
 
     request: TrainRequest
-    """The command line."""
     env_cfg: Any
-    """Env cfg, resolved."""
     agent_cfg: Any
-    """Agent cfg, resolved."""
     device: str
-    """Device of physics and learning."""
+    """Of physics and learning."""
     start_from: Path | None
     """Checkpoint whose weights the run loads, or that it resumes; None starts from nothing."""
     record: RunRecord
-    """The run's ``run.json``; not written yet."""
     remarks: list[str]
     """Lines for the user."""
 
@@ -108,11 +105,13 @@ class Plan:
 
 def needs_stage1(request: TrainRequest) -> bool:
     """Return whether Stage 1 has to be trained before this run can start."""
-    agent = request.stage1_agent
-    if request.checkpoint is not None or request.options.resume or agent is None:
+    if request.checkpoint is not None or request.options.resume or request.stage1_agent is None:
         return False
-    pretrained = not request.options.no_pretrained
-    return find_stage1(request.logs, request.robot, agent, request.library, pretrained) is None
+    return _newest_stage1(request, request.stage1_agent) is None
+
+
+def _newest_stage1(request: TrainRequest, agent: str) -> Path | None:
+    return find_stage1(request.logs, request.robot, agent, request.library, not request.options.no_pretrained)
 
 
 def make_plan(request: TrainRequest) -> Plan:
@@ -168,7 +167,7 @@ def _new_run(request: TrainRequest, device: str) -> Plan:
     else:
         remarks += _about_start(start_from, env_cfg) + _adopt_critic(request, start_from, agent_cfg)
     agent_cfg.run_name = request.options.run_name or agent_cfg.run_name
-    first = None if start_from is None else parent(start_from)
+    first = None if start_from is None else {"path": str(start_from.resolve()), "sha256": sha256(start_from)}
     record = new_record(_new_folder(request, agent_cfg), request.task, request.agent, parent=first)
     return Plan(request, env_cfg, agent_cfg, device, start_from, record, remarks)
 
@@ -287,8 +286,7 @@ def _start(request: TrainRequest) -> Path | None:
     agent = request.stage1_agent
     if request.checkpoint is not None or agent is None:
         return request.checkpoint
-    pretrained = not request.options.no_pretrained
-    path = find_stage1(request.logs, request.robot, agent, request.library, pretrained)
+    path = _newest_stage1(request, agent)
     if path is None:
         raise UmcError(f"no Stage 1 checkpoint of {request.robot} and {agent}; train Stage 1 or give --checkpoint")
     info = checkpoint_info(read_checkpoint(path), path)

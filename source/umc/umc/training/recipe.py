@@ -13,14 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from omegaconf import OmegaConf
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_validator, model_validator
 
 from umc.rl.agents import AGENTS
 from umc.rl.pretrained import is_pretrained
 from umc.tasks.registry import checked_robot, task_ids
 from umc.utils.cli import did_you_mean
-from umc.utils.config import FileModel, config_folder, config_names, merged_overrides, read_yaml, validated
+from umc.utils.config import FileModel, config_names, merged_overrides, read_config_file, validated
 from umc.utils.errors import UmcError
 from umc.utils.naming import LIBRARIES, task_parts
 
@@ -35,6 +34,12 @@ def _override(token: str) -> str:
     if "=" not in token:
         raise ValueError(f"{token} is no override; write it as env.scene.terrain=flat")
     return token
+
+
+def _known_agent(agent: str) -> str:
+    if agent not in AGENTS:
+        raise ValueError(f"unknown agent {agent};{did_you_mean(agent, AGENTS)} choose one of {', '.join(AGENTS)}")
+    return agent
 
 
 Overrides = list[Annotated[str, AfterValidator(_override)]]
@@ -105,16 +110,15 @@ class Phase:
     """Place in its stage, counted from 1."""
     name: str
     task: str
-    """Gym id."""
     agent: str
     """Agent that is trained: in Stage 1 the one whose weights Stage 2 loads."""
     iterations: int
-    """Its own iterations; a phase that resumes the run before it counts from there."""
+    """Its own, without those of the run that it resumes."""
     seed: int
     num_envs: int | None
     """The task's own if None."""
     overrides: tuple[str, ...]
-    """All that hold in it, the engine preset included."""
+    """Including the engine preset."""
     source: Source | None = None
     """Where its weights come from; None: from the phase before it, or from nothing."""
     resumes: bool = False
@@ -136,11 +140,10 @@ class Phase:
 class Recipe(Section):
     """A training from start to finish."""
 
-    name: str
-    """Of its file; not a key in it."""
+    name: str  # of its file
     note: Any = None
-    robot: str
-    agent: str
+    robot: Annotated[str, AfterValidator(checked_robot)]
+    agent: Annotated[str, AfterValidator(_known_agent)]
     library: Literal[*LIBRARIES] = LIBRARIES[0]  # pyright: ignore[reportInvalidTypeForm]
     device: str | None = None
     """The first GPU if there is one, else the CPU, if None."""
@@ -152,18 +155,6 @@ class Recipe(Section):
     evaluation: Evaluation = Evaluation()
     ablations: str | None = None
     """Recipe that ablations vary instead of this one."""
-
-    @field_validator("robot")
-    @classmethod
-    def _robot(cls, robot: str) -> str:
-        return checked_robot(robot)
-
-    @field_validator("agent")
-    @classmethod
-    def _agent(cls, agent: str) -> str:
-        if agent not in AGENTS:
-            raise ValueError(f"unknown agent {agent};{did_you_mean(agent, AGENTS)} choose one of {', '.join(AGENTS)}")
-        return agent
 
     @model_validator(mode="after")
     def _check_phases(self) -> Self:
@@ -257,7 +248,7 @@ def _inherited(text: str, inside: tuple[str, ...] = ()) -> tuple[str, dict[str, 
         raise UmcError(f"recipe {name} extends itself; take it out of 'extends'")
     inside = (*inside, name)
     if path.suffix in (".yaml", ".yml") and path.is_file():
-        own = _mapping(path.read_text(encoding="utf-8"), text)
+        own = read_config_file("recipe", text)
     else:
         own = _packaged_recipe(name, text, inside)
     below = own.pop("extends", None)
@@ -272,7 +263,7 @@ def _packaged_recipe(name: str, text: str, inside: tuple[str, ...]) -> dict[str,
     if name in FAMILIES:
         raise UmcError(f"{name} holds the recipes of all robots; give one of {', '.join(recipe_names())}")
     if name in config_names("recipe"):
-        return _packaged(name)
+        return read_config_file("recipe", name)
     members = _family_members()
     if name in members:
         robot, agent, family = members[name]
@@ -291,16 +282,15 @@ def _packaged_recipe(name: str, text: str, inside: tuple[str, ...]) -> dict[str,
 
 def _family_members() -> dict[str, tuple[str, str, str]]:
     """Return robot, agent and family by the name of each recipe that the families hold."""
-    contents = {family: _packaged(family) for family in FAMILIES}
     return {
         f"{robot}_{agent}_{family}": (robot, agent, family)
-        for family, content in contents.items()
+        for family, content in ((family, read_config_file("recipe", family)) for family in FAMILIES)
         for robot, agent in itertools.product(content["robots"], content["agents"])
     }
 
 
 def _of_family(family: str, own: Mapping[str, Any], name: str) -> dict[str, Any]:
-    content = _packaged(family)
+    content = read_config_file("recipe", family)
     tables = {"robot": content.pop("robots"), "agent": content.pop("agents")}
     for key, table in tables.items():
         if own.get(key) is None:
@@ -311,13 +301,13 @@ def _of_family(family: str, own: Mapping[str, Any], name: str) -> dict[str, Any]
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Return one recipe merged over another: overrides are merged by key, other lists replaced."""
-    result: Any = OmegaConf.to_container(OmegaConf.merge(dict(below), dict(above)))
-    old, new = below.get("overrides"), above.get("overrides")
-    if isinstance(old, list) and isinstance(new, list):
-        result["overrides"] = merged_overrides(old, new)
-    old, new = below.get("evaluation"), above.get("evaluation")
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        result["evaluation"] = _merged(old, new)
+    result = {**below, **above}
+    for key in below.keys() & above.keys():
+        old, new = below[key], above[key]
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            result[key] = _merged(old, new)
+        elif key == "overrides" and isinstance(old, list) and isinstance(new, list):
+            result[key] = merged_overrides(old, new)
     return result
 
 
@@ -332,14 +322,3 @@ def _ablation(agent: str, varied: str, inside: tuple[str, ...]) -> dict[str, Any
         "agent": agent,
         "stages": {1: [], 2: [{**first, "from": {"recipe": varied, "stage": 1}}, *rest]},
     }
-
-
-def _packaged(name: str) -> dict[str, Any]:
-    return _mapping((config_folder("recipe") / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
-
-
-def _mapping(text: str, where: str) -> dict[str, Any]:
-    content = read_yaml(text, where)
-    if not isinstance(content, dict):
-        raise UmcError(f"{where} is no recipe; it has to be a mapping (docs/recipes.md)")
-    return content

@@ -26,19 +26,14 @@ from umc.utils.errors import UmcError
 from umc.utils.io import sha256, write_json
 from umc.utils.naming import entry_point, experiment_folder, experiment_name
 from umc.utils.process import ChildFailed, lock_folder, run_umc, typed
-from umc.utils.provenance import now, read_progress, read_record
+from umc.utils.provenance import LINE_EVERY_S, now, read_progress, read_record
 
 STATE = "state.json"
-"""What is done of a recipe, in its folder under ``logs/recipes``."""
-
 FORMAT = 2
-"""Version of its layout."""
+"""What is done of a recipe, in its folder under ``logs/recipes``, and the version of its layout."""
 
 MAX_STALLS = 3
 """How often in a row a phase may hang without a new checkpoint."""
-
-LINE_EVERY_S = 60.0
-"""Time between two lines about the progress of a recipe [s]."""
 
 
 def run_recipe(argv: list[str]) -> int:

@@ -13,9 +13,8 @@ import dataclasses
 import hashlib
 import itertools
 import json
-import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,17 +40,11 @@ from umc.utils.naming import (
     task_parts,
 )
 from umc.utils.process import lock_folder, typed
-from umc.utils.provenance import FINISHED, RUN_FILE, read_progress, read_record
+from umc.utils.provenance import FINISHED, LINE_EVERY_S, RUN_FILE, read_progress, read_record
 
 TABLE = "table.md"
 STATE = "sweep.json"
 """Files in a sweep's folder under ``logs/sweeps``."""
-
-KEY_LENGTH = 8
-"""Hexadecimal digits that identify a run of a sweep."""
-
-LINE_EVERY_S = 60.0
-"""Time between two lines about what runs [s]."""
 
 DEFAULT_SEED = 42
 """Of the tasks' agents (:class:`isaaclab_rl.rsl_rl.RslRlBaseRunnerCfg`)."""
@@ -107,7 +100,7 @@ class Training:
         """Digest that identifies it; iterations and device do not count, since a run may be prolonged."""
         parts = [self.task, self.agent, self.library, self.seed, self.tokens, self.common, self.options.checkpoint]
         parts.append(None if self.after is None else self.after.key)
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:KEY_LENGTH]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
 
     @property
     def folder(self) -> Path:
@@ -189,10 +182,9 @@ def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
     add("--ray", type=int)
     add("--ray_address")
     options, rest = parser.parse_known_args(list(argv))
-    for token in rest:
-        why = UNSUPPORTED_FLAGS.get(token.split("=")[0])
-        if why is not None:
-            raise UmcError(f"{token.split('=')[0]} does not go with --sweep: {why}")
+    for flag in (token.split("=")[0] for token in rest):
+        if flag in UNSUPPORTED_FLAGS:
+            raise UmcError(f"{flag} does not go with --sweep: {UNSUPPORTED_FLAGS[flag]}")
     for flag in ("jobs", "ray", "max_iterations"):
         at_least_one(getattr(options, flag), f"--{flag}")
     if options.ray is not None and options.jobs is not None:
@@ -251,7 +243,8 @@ class Sweep:
         done, total = len(self.trainings) - len(self.waiting), len(self.trainings)
         there = f", {done} are there already" if done else ""
         print(f"sweep of {total} trainings{there}; {self.workers.count} at once; logs in {self.folder}", flush=True)
-        with _signals() as signals:
+        signals: list[int] = []  # collected, so that none interrupts the start of a training
+        with process.handle_signals(signals.append):
             self._work(signals)
             if signals:
                 self._stop()
@@ -368,29 +361,13 @@ class Sweep:
 
 def table_of(rows: Sequence[dict[str, Any]]) -> str:
     """Return rows as a Markdown table."""
-
-    def text(value: Any) -> str:
-        return "" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
-
-    table = PrettyTable([name.replace("_", " ") for name in rows[0]], align="l")
+    table = PrettyTable([name.replace("_", " ") for name in rows[0]], align="l", float_format=".2")
+    table.none_format = ""
     table.set_style(TableStyle.MARKDOWN)
-    table.add_rows([[text(value) for value in row.values()] for row in rows])
+    table.add_rows([list(row.values()) for row in rows])
     return table.get_string()
 
 
 def _written(value: Any) -> str:
     """Return a value as an override token has it."""
     return value if isinstance(value, str) else json.dumps(value).replace(" ", "")
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Collect Ctrl-C and SIGTERM in a list, so that neither interrupts the start of a training."""
-    signals: list[int] = []
-    both = (signal.SIGINT, signal.SIGTERM)
-    before = {signum: signal.signal(signum, lambda number, _frame: signals.append(number)) for signum in both}
-    try:
-        yield signals
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)

@@ -23,12 +23,6 @@ FAILED = 1
 USAGE_ERROR = 2
 """Exit status of a user's mistake."""
 
-INTERRUPTED = 128 + signal.SIGINT
-"""Exit status after Ctrl-C."""
-
-TERMINATED = 128 + signal.SIGTERM
-"""Exit status after SIGTERM."""
-
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM, which ends a command as Ctrl-C does."""

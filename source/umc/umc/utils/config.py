@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, field_validator, model_validator
@@ -66,15 +66,17 @@ def config_names(kind: str) -> list[str]:
     return sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))
 
 
-def read_config_file(kind: str, name: str) -> Any:
-    """Read a YAML file of a kind (``protocol``, ``sweep``) by its name in the package or its path; raise UmcError."""
+def read_config_file(kind: str, name: str) -> dict[str, Any]:
+    """Read a YAML file of a kind by its name in the package or its path; raise UmcError."""
     packaged = config_folder(kind) / f"{name}.yaml"
-    if packaged.is_file():
-        return read_yaml(packaged.read_text(encoding="utf-8"), name)
-    if Path(name).is_file():
-        return read_yaml(Path(name).read_text(encoding="utf-8"), name)
-    known = ", ".join(config_names(kind))
-    raise UmcError(f"no {kind} '{name}'; give the path of a YAML file, or one of {known}")
+    file = packaged if packaged.is_file() else Path(name)
+    if not file.is_file():
+        known = ", ".join(config_names(kind))
+        raise UmcError(f"no {kind} '{name}'; give the path of a YAML file, or one of {known}")
+    content = read_yaml(file.read_text(encoding="utf-8"), name)
+    if not isinstance(content, dict):
+        raise UmcError(f"{name} is no {kind}; it has to be a mapping")
+    return content
 
 
 def override_key(token: str) -> str:
@@ -151,7 +153,7 @@ class SweepFile(FileModel):
     network: str = "transformer"
     seeds: list[NonNegativeInt] = []
     """Seeds to train; empty: the default one."""
-    overrides: dict[str, list[Any]] = {}
+    overrides: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
     """Values to train by the key of an override; all are combined."""
     protocol: str | None = None
     scenarios: list[int | str] | None = None
@@ -166,13 +168,6 @@ class SweepFile(FileModel):
             raise ValueError("it holds a seed twice; name each once")
         return seeds
 
-    @field_validator("overrides")
-    @classmethod
-    def _values(cls, overrides: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        if not all(overrides.values()):
-            raise ValueError("each key needs a list of at least one value")
-        return overrides
-
     @property
     def agent_names(self) -> list[str]:
         """Agents with ``NETWORK`` replaced."""
@@ -186,10 +181,8 @@ VARIED = "overrides."
 def read_sweep_file(name: str, changes: Mapping[str, Any]) -> SweepFile:
     """Read a sweep by name or path, with the changes of :func:`read_overrides`; raise UmcError if it is wrong."""
     content = read_config_file("sweep", name)
-    if not isinstance(content, dict) or "name" not in content:
-        raise UmcError(f"{name} is no sweep: name is missing")
     varied = {path.removeprefix(VARIED): value for path, value in changes.items() if path.startswith(VARIED)}
     content = merged(content, {path: value for path, value in changes.items() if not path.startswith(VARIED)})
     if varied:
         content["overrides"] = {**(content.get("overrides") or {}), **varied}
-    return validated(SweepFile, content, f"sweep {content['name']}")
+    return validated(SweepFile, content, f"sweep {name}")

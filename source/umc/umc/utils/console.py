@@ -33,14 +33,6 @@ IGNORED_PHYSX_WARNINGS = (
 """Parts of warnings that PhysX on a CPU gives at every start, and that no user can act on."""
 
 
-class _PhysxFilter(logging.Filter):
-    """Drop :data:`IGNORED_PHYSX_WARNINGS`."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a record passes."""
-        return not any(part in record.getMessage() for part in IGNORED_PHYSX_WARNINGS)
-
-
 def ignore_known_warnings() -> None:
     """Silence :data:`IGNORED_WARNINGS`; every other warning stays."""
     for category, message in IGNORED_WARNINGS:
@@ -66,7 +58,7 @@ def physx_logger() -> logging.Logger:
     # a handler of its own: the package's logger has one that drops everything
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("[PhysX] %(levelname)s: %(message)s"))
-    handler.addFilter(_PhysxFilter())
+    handler.addFilter(lambda record: not any(part in record.getMessage() for part in IGNORED_PHYSX_WARNINGS))
     logger.handlers, logger.propagate, logger.disabled = [handler], False, False
     logger.setLevel(logging.WARNING)  # else the root's counts, which Hydra's composition leaves at ERROR
     return logger

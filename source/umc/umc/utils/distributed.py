@@ -28,7 +28,7 @@ share no random numbers (with Isaac Lab's stride of 1, rank 1 of seed 42 draws w
 LARGEST_SEED = 2**32 - 1
 """NumPy takes seeds up to this."""
 
-VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+VARIABLES = re.compile(r"(LOCAL_|GROUP_|ROLE_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*")
 """Environment variables that torchrun sets."""
 
 TIMEOUT = datetime.timedelta(minutes=10)
@@ -110,11 +110,7 @@ def ranks_from_env(variables: Mapping[str, str] | None = None) -> Ranks:
 
 def without_ranks(variables: Mapping[str, str]) -> dict[str, str]:
     """Return environment variables for a child that is not a rank."""
-    return {
-        name: value
-        for name, value in variables.items()
-        if name not in VARIABLES and not name.startswith("TORCHELASTIC_") and name not in ("GROUP_RANK", "ROLE_RANK")
-    }
+    return {name: value for name, value in variables.items() if not VARIABLES.fullmatch(name)}
 
 
 def check_distributed_flag(wanted: bool, ranks: Ranks) -> None:
@@ -206,15 +202,7 @@ def catch_lost_ranks() -> Iterator[None]:
 
 def broadcast_object[T](value: T) -> T:
     """Return the value of rank 0, made of plain values, on every rank."""
-    if not connected():
-        return value
-    import torch
-    import torch.distributed as dist
-
-    box = [value]
-    with catch_lost_ranks():
-        dist.broadcast_object_list(box, src=0, device=torch.device("cpu"))
-    return box[0]
+    return all_gather(value)[0]
 
 
 def all_gather[T](value: T) -> list[T]:
@@ -231,15 +219,7 @@ def all_gather[T](value: T) -> list[T]:
 
 def all_reduce_max(*numbers: int) -> list[int]:
     """Return the maximum over all ranks of each number."""
-    if not connected():
-        return list(numbers)
-    import torch
-    import torch.distributed as dist
-
-    reduced = torch.tensor(numbers, dtype=torch.int64)
-    with catch_lost_ranks():
-        dist.all_reduce(reduced, op=dist.ReduceOp.MAX)
-    return reduced.tolist()
+    return [max(values) for values in zip(*all_gather(numbers), strict=True)]
 
 
 def run_on_all_ranks[T](step: Callable[[], T]) -> T:
@@ -292,8 +272,7 @@ def configure_rsl_rl(runner: Any) -> None:
         "local_rank": ranks.local_rank,
         "world_size": ranks.world_size,
     }
-    import torch
+    if runner.device.startswith("cuda"):
+        import torch
 
-    device = torch.device(runner.device)
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
+        torch.cuda.set_device(runner.device)

@@ -28,12 +28,6 @@ from umc.utils.process import shell_code, spawn
 FOLDER = "{folder}"
 """Placeholder in the arguments of a job for its temporary folder."""
 
-OUTPUT_LOG = "output.log"
-"""File in a job's temporary folder that holds its output if the job names no log."""
-
-RAY_PACKAGE = "ray[default]"
-"""Requirement to install for Ray."""
-
 CONNECT_TIMEOUT_S = 10.0
 """How long a cluster may take to answer [s]."""
 
@@ -42,9 +36,6 @@ POLL_S = 0.5
 
 SAVE_TIMEOUT_S = 300.0
 """How long a stopped training may take to save [s]: an iteration of the slowest on a CPU."""
-
-LAST_LINES = 5
-"""Lines of output that a result quotes."""
 
 LOST = 1
 """Exit status of a job whose worker is gone."""
@@ -133,7 +124,7 @@ class LocalProcess:
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        self.log = job.log or self.folder / OUTPUT_LOG
+        self.log = job.log or self.folder / "output.log"
         command = [argument.replace(FOLDER, str(self.folder)) for argument in (*job.arguments, *arguments)]
         self.process = spawn([sys.executable, *command], self.log, cwd, alone=True)
 
@@ -153,12 +144,7 @@ class LocalProcess:
 
 
 class LocalExecutor:
-    """Children of this process, each on a GPU of its own if there are several.
-
-    Args:
-        count: Jobs at once; one for each GPU, else one, if None.
-        device: Device of all jobs, if it was given.
-    """
+    """Children of this process, ``count`` at once (None: one for each GPU, else one), each on a GPU of its own."""
 
     def __init__(self, count: int | None, device: str | None) -> None:
         import torch
@@ -176,7 +162,6 @@ class _RayTask:
         self.ray, self.reference = ray, reference
 
     def poll(self) -> Result | None:
-        """See :class:`Running`."""
         done, _ = self.ray.wait([self.reference], timeout=0)
         if not done:
             return None
@@ -188,18 +173,11 @@ class _RayTask:
             return Result(LOST, f"Ray: {str(error).strip().splitlines()[-1]}")
 
     def stop(self) -> None:
-        """See :class:`Running`."""
         self.ray.cancel(self.reference, force=False)
 
 
 class RayExecutor:
-    """Workers of a Ray cluster, with a CPU and, if the cluster has them, a GPU for each job.
-
-    Args:
-        ray: The module, connected.
-        count: Jobs at once.
-        device: Device of all jobs, if it was given.
-    """
+    """Workers of a Ray cluster, ``count`` jobs at once, each with a CPU and, if the cluster has them, a GPU."""
 
     def __init__(self, ray: Any, count: int, device: str | None) -> None:
         self.ray, self.count = ray, count
@@ -221,7 +199,7 @@ def ray_executor(count: int, address: str | None = None, device: str | None = No
     if device is not None and device.startswith("cuda:"):
         raise UmcError(f"--ray gives each process a GPU of its own; give --device cuda or cpu instead of {device}")
     if importlib.util.find_spec("ray") is None:
-        raise UmcError(f"--ray needs Ray, which is not installed; pip install '{RAY_PACKAGE}', or leave --ray out")
+        raise UmcError("--ray needs Ray, which is not installed; pip install 'ray[default]', or leave --ray out")
     if address is not None:
         check_address(address)
     ray: Any = importlib.import_module("ray")
@@ -267,7 +245,7 @@ def run_on_worker(job: Job, cwd: str) -> Result:
     return result
 
 
-def last_lines(log: Path, count: int = LAST_LINES) -> str:
-    """Return the last lines of a log that are not empty, joined by `` | ``."""
+def last_lines(log: Path) -> str:
+    """Return the last five lines of a log that are not empty, joined by `` | ``."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-    return " | ".join([line for line in text.splitlines() if line.strip()][-count:])
+    return " | ".join([line for line in text.splitlines() if line.strip()][-5:])

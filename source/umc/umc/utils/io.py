@@ -17,15 +17,10 @@ from typing import IO, Any
 from umc.utils.errors import UmcError
 
 
-def temporary_name(path: Path) -> Path:
-    """Return the hidden name under which ``path`` is written; writers tell the format by its suffix, which it keeps."""
-    return path.with_name(f".{path.name}.{os.getpid()}.tmp{path.suffix}")
-
-
 @contextlib.contextmanager
 def atomic_path(path: Path, sync: bool = True) -> Iterator[Path]:
     """Yield a path to write to that becomes ``path`` if the block succeeds; with ``sync`` it survives a power cut."""
-    part = temporary_name(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.tmp{path.suffix}")  # writers tell the format by the suffix
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -1,13 +1,13 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Patches for faults of Isaac Lab 3.0.0 that stop UMC; each says what, why, and when it can go."""
+"""A patch for a fault of Isaac Lab 3.0.0 that stops UMC."""
 
 import warp as wp
 
 from umc.utils.console import without_gpu_remark
 
 
-def patch_pinned_memory() -> None:
+def apply() -> None:
     """Let ``isaaclab_ov`` allocate its staging buffers on a machine without CUDA.
 
     What: ``isaaclab_ov`` asks Warp for page-locked host memory (``wp.zeros(..., pinned=True)``).
@@ -23,8 +23,3 @@ def patch_pinned_memory() -> None:
         return
     cpu = wp.get_device("cpu")
     cpu.pinned_allocator = cpu.default_allocator
-
-
-def apply() -> None:
-    """Apply every patch; safe to call more than once."""
-    patch_pinned_memory()

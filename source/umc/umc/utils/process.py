@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 from umc.utils.distributed import ranks_from_env, without_ranks
 from umc.utils.errors import UmcError
@@ -108,57 +108,40 @@ def run_umc(
     With ``log``, its output is kept there, too, and ``on_poll`` is called several times a second and at its end.
     """
     words = [sys.executable, *UMC, command, *arguments]
-    if log is None:
-        child = spawn(words, alone=alone)
-        with signals_passed_to(child):
-            code = child.wait()
-        return check_code(command, code)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.touch()
-    with log.open(encoding="utf-8", errors="replace") as text:
-        text.seek(0, os.SEEK_END)
+    with contextlib.ExitStack() as files:
+        text = None
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            text = files.enter_context(log.open("a+", encoding="utf-8", errors="replace"))
         child = spawn(words, log, alone=alone)
-        with signals_passed_to(child):
-            code = None
+        code = None
+        with handle_signals(child.send_signal):
             while code is None:
-                code = child.poll()
-                _echo(text)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    code = child.wait(POLL_S)
+                if text is not None:
+                    print(text.read(), end="", flush=True)
                 if on_poll is not None:
                     on_poll()
-                if code is None:
-                    time.sleep(POLL_S)
-    return check_code(command, code)
-
-
-def _echo(text: TextIO) -> None:
-    if new := text.read():
-        print(new, end="", flush=True)
+    if code != 0:
+        raise ChildFailed(command, shell_code(code))
 
 
 @contextlib.contextmanager
-def signals_passed_to(child: subprocess.Popen[Any]) -> Iterator[None]:
-    """Pass Ctrl-C and SIGTERM on to a child for the duration of the block."""
-
-    def pass_on(signum: int, _frame: Any) -> None:
-        child.send_signal(signum)
-
-    before = {signum: signal.signal(signum, pass_on) for signum in (signal.SIGINT, signal.SIGTERM)}
+def handle_signals(handler: Callable[[int], None]) -> Iterator[None]:
+    """Call a function with the number of each Ctrl-C and SIGTERM for the duration of the block."""
+    both = (signal.SIGINT, signal.SIGTERM)
+    before = {signum: signal.signal(signum, lambda number, _frame: handler(number)) for signum in both}
     try:
         yield
     finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
+        for signum, previous in before.items():
+            signal.signal(signum, previous)
 
 
 def shell_code(code: int) -> int:
     """Return an exit status as shells report it: 128 + number for a child killed by a signal."""
     return code if code >= 0 else 128 - code
-
-
-def check_code(command: str, code: int) -> None:
-    """Raise :class:`ChildFailed` if an exit status is not 0."""
-    if code != 0:
-        raise ChildFailed(command, shell_code(code))
 
 
 def end_with_parent() -> None:
@@ -179,21 +162,19 @@ def lock_folder(folder: Path, what: str) -> Iterator[None]:
     with (folder / LOCK).open("w") as lock:
         os.set_inheritable(lock.fileno(), True)
         until = time.monotonic() + LOCK_TIMEOUT_S
-        waiting = False
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() > until:
-                    raise UmcError(
-                        f"another process works on {what} (it holds {folder / LOCK}); wait for it, or end it"
-                    ) from error
-                if not waiting:
-                    waiting = True
-                    print(
-                        f"another process still works on {what}; waiting up to {LOCK_TIMEOUT_S:.0f} s for it",
-                        flush=True,
-                    )
-                time.sleep(POLL_S)
+        if not _locked(lock):
+            print(f"another process still works on {what}; waiting up to {LOCK_TIMEOUT_S:.0f} s for it", flush=True)
+        while not _locked(lock):
+            if time.monotonic() > until:
+                raise UmcError(f"another process works on {what} (it holds {folder / LOCK}); wait for it, or end it")
+            time.sleep(POLL_S)
         yield
+
+
+def _locked(lock: IO[str]) -> bool:
+    """Take a lock if it is free; return whether this process has it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -16,7 +16,7 @@ from typing import Any
 
 import umc
 from umc.utils.errors import UmcError
-from umc.utils.io import sha256, write_json
+from umc.utils.io import write_json
 from umc.utils.naming import library_of
 
 RUN_FILE = "run.json"
@@ -26,6 +26,9 @@ PROGRESS_FILE = "progress.json"
 
 FINISHED = "finished"
 """Status of a run that has had all its iterations."""
+
+LINE_EVERY_S = 60.0
+"""Time between two lines about the progress of a recipe or a sweep [s]."""
 
 PACKAGES = {
     "umc": "umc",
@@ -70,11 +73,6 @@ def git_state() -> dict[str, Any] | None:
         return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}
     except (FileNotFoundError, subprocess.CalledProcessError):
         return None
-
-
-def parent(path: Path, **more: Any) -> dict[str, Any]:
-    """Return where a run's first weights came from."""
-    return {"path": str(path.resolve()), "sha256": sha256(path), **more}
 
 
 class RunRecord:
