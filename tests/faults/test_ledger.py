@@ -4,12 +4,12 @@
 
 import contextlib
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
 import pytest
 import torch
+from recorded_ledger import ENVS, EPISODES, HEALTHY, JOINTS, LENGTH, MIXED, record
 from umc.faults import (
     NEVER,
     FaultCases,
@@ -17,55 +17,16 @@ from umc.faults import (
     FaultReplay,
     FaultSchedule,
     FaultState,
-    JointLimits,
-    Ledger,
     LedgerWriter,
     read_ledger,
 )
 from umc.faults.replay import canonical_plan
 from umc.utils.errors import UmcError
 
-JOINTS = [f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")]
-EVERYTHING = {
-    "ratios": {"normal": 1, "dead+locked": 1, "bias+noise": 2, "mine": 1, "detectable": 2, "undetectable": 2},
-    "scenarios": {"mine": {"kinds": ["delayed", "rom"], "detected": True}},
-    "severity": {
-        "rom": {".*_hip_.*": {"log_uniform": [0.01, 0.7]}, ".*": 0.3},
-        "effort": {"uniform": [1.0, 9.0]},
-        "velocity": {"fraction": {"uniform": [0.1, 0.9]}},
-        "bias": {"uniform": [-0.1, 0.1]},
-        "noise": {"log_uniform": [0.01, 0.1]},
-        "delayed": {"choice": [1, 3]},
-    },
-    "num_faults": (1, 3),
-    "onset_range": (1, 20),
-    "duration": (5, 50),
-    "period": (10, 20),
-    "nominal": JointLimits(*(torch.full((12,), value) for value in (-math.inf, 1.0, 20.0, 10.0))),
-    "seed": 7,
-}
-ENVS, EPISODES, LENGTH = 16, 3, 30
-HEALTHY = JointLimits(*(torch.full((ENVS, 12), value) for value in (-1.0, 1.0, 20.0, math.inf)))
 
-
-def record(path, names=JOINTS, source=None, change=None, **kwargs) -> list[FaultPlan]:
-    """Records a few episodes, whose plans are returned; env i's last one is not over."""
-    schedule = FaultSchedule(names, **{**EVERYTHING, **kwargs})
-    state = FaultState(source or schedule, ENVS)
-    writer = LedgerWriter(path, state, schedule, robot="a1", step_dt=0.02)
-    all_envs, plans = torch.arange(ENVS), []
-    for episode in range(EPISODES):
-        if change and episode:
-            change(schedule)
-        state.reset(all_envs)
-        writer.record_plans(all_envs, all_envs + LENGTH)
-        plans.append(state.plan.map(torch.clone))
-        for step in range(1, LENGTH):
-            position = torch.full((ENVS, 12), 0.01 * step)
-            changed = state.advance(torch.full((ENVS,), step), position)
-            writer.record_switches(changed, state.limits(HEALTHY))
-    writer.close()
-    return plans
+def schedule_of(**changes) -> FaultSchedule:
+    """A schedule of faults of every sort."""
+    return FaultSchedule(JOINTS, **MIXED | changes)
 
 
 @pytest.fixture
@@ -97,8 +58,8 @@ def edit(path, number: int, change) -> None:
 
 
 def test_a_replay_does_to_joints_and_sensors_what_the_recording_did(path):
-    plans = record(path)
-    recorded = FaultState(FaultSchedule(JOINTS, **EVERYTHING), ENVS)
+    plans = record(path, schedule_of())
+    recorded = FaultState(schedule_of(), ENVS)
     replayed = FaultState(FaultReplay(path, JOINTS), ENVS)
     for _ in plans:
         for state in (recorded, replayed):
@@ -114,13 +75,18 @@ def test_a_replay_does_to_joints_and_sensors_what_the_recording_did(path):
 
 
 def test_what_the_ledger_does_not_hold_is_drawn_as_the_recording_run_would_have(path):
-    record(path)
-    schedule = FaultSchedule(JOINTS, **EVERYTHING)
+    record(path, schedule_of())
+    schedule = schedule_of()
     replay = FaultReplay(path, JOINTS)
     assert differing(episode_of(replay, EPISODES), episode_of(schedule, EPISODES)) == []
     assert differing(episode_of(replay, 1000, range(5000)), episode_of(schedule, 1000, range(5000))) == []
     mixed = episode_of(replay, EPISODES - 1, range(2 * ENVS))  # half of the envs are new
     assert differing(canonical_plan(mixed), canonical_plan(episode_of(schedule, EPISODES - 1, range(2 * ENVS)))) == []
+    empty = path.with_name("empty.jsonl")
+    LedgerWriter(empty, FaultState(schedule, ENVS), schedule).close()
+    ledger = read_ledger(empty)
+    assert ledger.episodes == {}
+    assert differing(episode_of(FaultReplay(ledger, JOINTS), 4), episode_of(schedule, 4)) == []
 
 
 @pytest.mark.parametrize(
@@ -128,14 +94,14 @@ def test_what_the_ledger_does_not_hold_is_drawn_as_the_recording_run_would_have(
 )
 def test_assigned_scenarios_and_chosen_joints_go_on_in_a_replay(path, kwargs):
     if "joint_names" in kwargs:
-        kwargs["severity"] = {**EVERYTHING["severity"], "rom": 0.3}
-    record(path, **kwargs)
-    expected = episode_of(FaultSchedule(JOINTS, **{**EVERYTHING, **kwargs}), 9)
+        kwargs["severity"] = {**MIXED["severity"], "rom": 0.3}
+    record(path, schedule_of(**kwargs))
+    expected = episode_of(schedule_of(**kwargs), 9)
     assert differing(episode_of(FaultReplay(path, JOINTS), 9), expected) == []
 
 
 def test_joints_in_another_order_are_found_by_name(path):
-    plans = record(path)
+    plans = record(path, schedule_of())
     order = list(reversed(range(12)))
     names = [JOINTS[index] for index in order]
     replay = FaultReplay(path, names)
@@ -143,10 +109,10 @@ def test_joints_in_another_order_are_found_by_name(path):
     envs = torch.randperm(ENVS).tolist()
     assert torch.equal(episode_of(FaultReplay(path, JOINTS), 1, envs).severity, canonical_plan(plans[1]).severity[envs])
     assert differing(episode_of(replay, 1), columns(canonical_plan(plans[1]), order)) == []
-    beyond = episode_of(FaultSchedule(JOINTS, **EVERYTHING), 9)
+    beyond = episode_of(schedule_of(), 9)
     assert differing(episode_of(replay, 9), columns(beyond, order)) == []
     # noise follows its joint, too
-    a, b = FaultState(FaultSchedule(JOINTS, **EVERYTHING), ENVS), FaultState(replay, ENVS)
+    a, b = FaultState(schedule_of(), ENVS), FaultState(replay, ENVS)
     assert torch.equal(a.uniform("noise"), b.uniform("noise")[:, order])
     # and a ledger of the replay is as good as the first
     again = path.with_name("again.jsonl")
@@ -160,13 +126,13 @@ def test_joints_in_another_order_are_found_by_name(path):
 
 
 def test_the_ledger_says_what_happened(path):
-    plans = record(path)
+    plans = record(path, schedule_of())
     ledger = read_ledger(path)
     header = ledger.header
     assert (header.robot, header.joint_names, header.num_envs, header.step_dt) == ("a1", tuple(JOINTS), ENVS, 0.02)
     assert header.kinds["effort"] == "[N*m]"
     assert list(ledger.episodes) == [(env, number) for number in range(EPISODES) for env in range(ENVS)]
-    state = FaultState(FaultSchedule(JOINTS, **EVERYTHING), ENVS)
+    state = FaultState(schedule_of(), ENVS)
     for number, plan in enumerate(plans):
         state.reset(torch.arange(ENVS))
         for step in range(1, LENGTH):
@@ -190,14 +156,14 @@ def test_the_ledger_says_what_happened(path):
 
 
 def test_rows_are_a_table(path):
-    record(path)
+    record(path, schedule_of())
     ledger = read_ledger(path)
     rows = list(ledger.rows())
     assert len({tuple(row) for row in (sorted(row) for row in rows)}) == 1  # the same columns everywhere
     hits = sum(len(fault.joints) * len(fault.severity) for one in ledger.episodes.values() for fault in one.faults)
     healthy = [one for one in ledger.episodes.values() if not any(fault.joints for fault in one.faults)]
     assert len(rows) == hits + len(healthy)
-    assert {row["scenario"] for row in rows} <= set(EVERYTHING["ratios"])
+    assert {row["scenario"] for row in rows} <= set(MIXED["ratios"])
     row = next(row for row in rows if row["kind"] == "effort")
     fault = ledger.episodes[row["env"], row["episode"]].faults[row["fault"]]
     assert row["severity"] == fault.severity["effort"][row["joint"]]
@@ -241,7 +207,7 @@ CURRICULUM = "its faults followed a curriculum"
     ids=["odds", "level", "no schedule", "other draws"],
 )
 def test_a_ledger_that_cannot_be_drawn_again_is_replayed_but_not_continued(path, change, reason):
-    plans = record(path, change=change if reason == CURRICULUM else None)
+    plans = record(path, schedule_of(), change=change if reason == CURRICULUM else None)
     if reason != CURRICULUM:
         edit(path, 0, change or (lambda header: header.update(schedule=None)))
     replay = FaultReplay(path, JOINTS)
@@ -264,10 +230,10 @@ def test_a_killed_writer_leaves_complete_lines_and_a_half_line_is_refused_or_lef
 
 
 def test_a_ledger_is_never_written_over(path):
-    record(path)
+    record(path, schedule_of())
     before = path.read_bytes()
     with pytest.raises(UmcError, match="is there already; delete it"):
-        record(path)
+        record(path, schedule_of())
     assert path.read_bytes() == before
 
 
@@ -280,20 +246,6 @@ def test_a_full_disk_is_one_error_line(path):
         pytest.raises(UmcError, match=r"cannot write the ledger .*: No space left on device"),
     ):
         writer.record_plans(torch.arange(4), torch.zeros(4))
-
-
-def test_an_env_episode_takes_few_bytes(path):
-    """The paper's faults: a stage 2 episode with its plan, one switch and its end."""
-    schedule = FaultSchedule(JOINTS, severity={"rom": 0.3, "effort": 5.0, "velocity": 3.0})
-    state = FaultState(schedule, ENVS)
-    writer = LedgerWriter(path, state, schedule)
-    header = path.stat().st_size
-    all_envs = torch.arange(ENVS)
-    for _ in range(20):
-        state.reset(all_envs)
-        writer.record_plans(all_envs, all_envs)
-        writer.record_switches(state.advance(torch.full((ENVS,), 300), torch.rand(ENVS, 12)), state.limits(HEALTHY))
-    assert (path.stat().st_size - header) / (20 * ENVS) < 400
 
 
 EDITS = [
@@ -338,17 +290,8 @@ OTHERS = [
     ],
 )
 def test_an_unusable_ledger_is_refused_in_one_line(path, damage, names, kwargs, message):
-    record(path)
+    record(path, schedule_of())
     damage(path)
     with pytest.raises(UmcError, match=message) as error:
         FaultReplay(path, names, **kwargs)
     assert "\n" not in str(error.value)
-
-
-def test_a_ledger_without_episodes_is_its_schedule(path):
-    schedule = FaultSchedule(JOINTS, **EVERYTHING)
-    LedgerWriter(path, FaultState(schedule, ENVS), schedule).close()
-    ledger = read_ledger(path)
-    assert isinstance(ledger, Ledger)
-    assert ledger.episodes == {}
-    assert differing(episode_of(FaultReplay(ledger, JOINTS), 4), episode_of(schedule, 4)) == []

@@ -6,10 +6,10 @@ from dataclasses import fields
 
 import pytest
 import torch
+from recorded_ledger import JOINTS, MIXED
 from umc.faults import NEVER, FaultPlan, FaultSchedule, FaultState, JointLimits
 from umc.utils.errors import UmcError
 
-JOINTS = [f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")]
 SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
 NOMINAL = JointLimits(*(torch.full((12,), value) for value in (-1.0, 1.0, 20.0, 10.0)))
 
@@ -29,20 +29,7 @@ def same(a: FaultPlan, b: FaultPlan) -> bool:
     return all(torch.equal(getattr(a, field.name), getattr(b, field.name)) for field in fields(FaultPlan))
 
 
-EVERYTHING = {
-    "ratios": {"normal": 1, "dead+locked": 1, "bias+noise": 2, "delayed": 1, "detectable": 2},
-    "severity": {
-        "bias": {"uniform": [-0.1, 0.1]},
-        "noise": {"log_uniform": [0.01, 0.1]},
-        "delayed": {"choice": [1, 3]},
-    },
-    "num_faults": (1, 3),
-    "duration": (5, 50),
-    "period": (10, 20),
-}
-
-
-@pytest.mark.parametrize("kwargs", [{}, EVERYTHING], ids=["paper", "everything"])
+@pytest.mark.parametrize("kwargs", [{}, MIXED], ids=["paper", "mixed"])
 def test_an_env_has_the_same_faults_in_any_batch(kwargs):
     many = draw(range(4096), episode=5, **kwargs)
     assert same(many.map(lambda column: column[:64]), draw(range(64), episode=5, **kwargs))
@@ -209,9 +196,7 @@ def test_ratios_can_change_and_only_to_known_scenarios():
         ({"ratios": (0, 0, 0, 0)}, "sum to 0"),
         ({"ratios": (1, -1, 1, 1)}, "not negative"),
         ({"ratios": (1, 1, 1)}, "4 numbers"),
-        ({"ratios": {"brocken": 1.0}}, "unknown scenario 'brocken'"),
         ({"num_joints": (2, 13)}, "num_joints"),
-        ({"num_joints": (4, 2)}, "num_joints"),
         ({"num_faults": (0, 1)}, "num_faults"),
         ({"severity": {"rom": 0.0}}, "severity 0 of 'rom' must be above 0 and at most 1"),
         ({"severity": {"effort": -1.0}}, "'effort'"),
@@ -224,13 +209,11 @@ def test_ratios_can_change_and_only_to_known_scenarios():
         ({"scenario": "noise"}, "needs a severity [rad]"),
         ({"severity": {"effort": {".*_hip_.*": 5.0, ".*_knee_.*": 5.0}}}, "'.*_knee_.*' matches no joint"),
         ({"severity": {"effort": {".*_hip_.*": 5.0}}}, "'FL_thigh_joint' matches no pattern"),
-        ({"scenario": 9}, "scenario"),
         ({"scenario": ()}, "scenario"),
         ({"onset": -1}, "onset"),
         ({"onset": ()}, "onset"),
         ({"onset_range": (20, 10)}, "onset_range"),
         ({"onset": (75, 100), "episode_length": 100}, "episode's end at step 100"),
-        ({"onset_range": (1, 250), "episode_length": 250}, "episode's end"),
         ({"duration": 0}, "duration"),
         ({"period": (9, 3)}, "period"),
         ({"duty": 0.0}, "duty"),
@@ -241,23 +224,16 @@ def test_ratios_can_change_and_only_to_known_scenarios():
         ({"seed": "abc"}, "seed abc must be a whole number"),
         ({"ratios": 1}, "ratios 1 must have 4 numbers"),
         ({"ratios": (1, "x", 1, 1)}, "ratios (1, 'x', 1, 1) must be numbers"),
-        ({"ratios": {"normal": "x"}}, "must be numbers"),
-        ({"scenario": 2.0}, "scenario 2.0 must be a whole number, a name, or a list of these"),
         ({"scenario": [[1]]}, "scenario [[1]] must be a whole number, a name, or a list of these"),
         ({"scenarios": ["stiff"]}, "scenarios ['stiff'] must be a mapping"),
-        ({"scenario": "stiff", "scenarios": {"stiff": [["rom"]]}}, "scenario 'stiff' must list its kinds"),
-        ({"num_joints": 3}, "num_joints 3 must be fewest and most, two whole numbers between 1 and"),
         ({"num_joints": (1.5, 3)}, "num_joints (1.5, 3) must be fewest and most, two whole numbers"),
-        ({"num_faults": "one"}, "num_faults one must be fewest and most"),
         ({"onset": 75.5}, "onset 75.5 must be a whole number of env steps, or a list of them"),
         ({"onset": (75, "late")}, "must be a whole number of env steps, or a list of them"),
         ({"onset_range": 75}, "onset_range 75 must be first and last step, two whole numbers"),
         ({"duration": (1, 2, 3)}, "duration (1, 2, 3) must be a whole number of env steps"),
         ({"duration": 7.5}, "duration 7.5 must be a whole number"),
-        ({"period": "x"}, "period x must be a whole number"),
         ({"duty": "x"}, "duty x must be a number above 0"),
         ({"severity": {"effort": {"(": 5.0}}}, "effort: '(' is no pattern of joint names"),
-        ({"severity": {"effort": {5: 5.0}}}, "effort: '5' is no pattern of joint names"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(mistake, message):

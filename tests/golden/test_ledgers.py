@@ -4,18 +4,13 @@
 
 import hashlib
 import json
-import math
 from pathlib import Path
 
 import pytest
-import torch
-from umc.faults import FaultSchedule, FaultState, JointLimits, LedgerWriter
+from recorded_ledger import JOINTS, MIXED, NOMINAL, record
+from umc.faults import FaultSchedule
 
 GOLDEN = json.loads(Path(__file__).with_name("ledgers.json").read_text())
-JOINTS = [f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")]
-ENVS, EPISODES, LENGTH = 16, 3, 30
-HEALTHY = JointLimits(*(torch.full((ENVS, 12), value) for value in (-1.0, 1.0, 20.0, math.inf)))
-NOMINAL = JointLimits(*(torch.full((12,), value) for value in (-math.inf, 1.0, 20.0, 10.0)))
 SEVERITY = {
     "bias": {"uniform": [-0.1, 0.1]},
     "dead": None,
@@ -30,22 +25,12 @@ SEVERITY = {
     "rom": {".*_hip_.*": {"log_uniform": [0.01, 0.7]}, ".*": 0.3},
     "velocity": {"fraction": {"uniform": [0.1, 0.9]}},
 }
-MIXED = {
-    "ratios": {"normal": 1, "dead+locked": 1, "bias+noise": 2, "mine": 1, "detectable": 2, "undetectable": 2},
-    "scenarios": {"mine": {"kinds": ["delayed", "rom"], "detected": True}},
-    "severity": {name: SEVERITY[name] for name in ("bias", "delayed", "effort", "noise", "rom", "velocity")},
-    "num_faults": (1, 3),
-    "onset_range": (1, 20),
-    "duration": (5, 50),
-    "period": (10, 20),
-    "seed": 7,
-}
 
 
 def settings_of(case: str) -> dict:
     """Arguments of the schedule of one case: a kind alone, the paper's training, or everything at once."""
     if case == "mixed":
-        return {**MIXED, "nominal": NOMINAL}
+        return MIXED
     if case == "training":
         return {"severity": {"rom": 0.3, "effort": 5.0, "velocity": 3.0}, "onset_range": (1, 20), "seed": 42}
     severity = {} if SEVERITY[case] is None else {case: SEVERITY[case]}
@@ -54,17 +39,7 @@ def settings_of(case: str) -> dict:
 
 def ledger(path: Path, case: str) -> str:
     """The ledger of a few episodes without its header's version of UMC."""
-    schedule = FaultSchedule(JOINTS, **settings_of(case))
-    state = FaultState(schedule, ENVS)
-    writer = LedgerWriter(path, state, schedule, robot="a1", step_dt=0.02)
-    all_envs = torch.arange(ENVS)
-    for _ in range(EPISODES):
-        state.reset(all_envs)
-        writer.record_plans(all_envs, all_envs + LENGTH)
-        for step in range(1, LENGTH):
-            changed = state.advance(torch.full((ENVS,), step), torch.full((ENVS, 12), 0.01 * step))
-            writer.record_switches(changed, state.limits(HEALTHY))
-    writer.close()
+    record(path, FaultSchedule(JOINTS, **settings_of(case)))
     header, *lines = path.read_text().splitlines()
     return "\n".join([json.dumps({**json.loads(header), "umc": None}), *lines])
 
