@@ -43,20 +43,8 @@ def faults_in_all_envs(physics: str, out: str) -> None:
     import fault_env
     from isaaclab.actuators.newton import read_group_parameter
     from isaaclab.envs import ManagerBasedRLEnv
-    from isaaclab.envs import mdp as lab
-    from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTermCfg
-    from isaaclab.utils.noise import UniformNoiseCfg
+    from isaaclab.managers import EventTermCfg
     from umc import mdp
-
-    def group(corrupted=False, **terms):
-        made = ObservationGroupCfg()
-        made.enable_corruption = corrupted
-        vars(made).update(terms)
-        return made
-
-    def sensor(func, **more):
-        noise = None if func is lab.last_action else UniformNoiseCfg(n_min=-0.5, n_max=0.5)
-        return ObservationTermCfg(func=mdp.joint_sensor, params={"func": func, "noise": noise}, **more)
 
     faults = {
         "num_joints": (4, 4),
@@ -74,13 +62,6 @@ def faults_in_all_envs(physics: str, out: str) -> None:
         "place": EventTermCfg(func=lambda env, env_ids: to_start(env, env_ids), mode="reset"),
         "faults": cfg.events.faults,
     }
-    history = {"scale": 2.0, "history_length": 3, "flatten_history_dim": False}
-    cfg.observations = {
-        "sensed": group(corrupted=True, pos=sensor(lab.joint_pos_rel, **history)),
-        "clean": group(vel=sensor(lab.joint_vel_rel), action=sensor(lab.last_action)),
-        "joint_mask": cfg.observations.joint_mask,
-        "fault_flag": cfg.observations.fault_flag,
-    }
     env = ManagerBasedRLEnv(cfg)
     env.reset()
     robot, state = env.scene["robot"], mdp.fault_state(env)
@@ -94,7 +75,7 @@ def faults_in_all_envs(physics: str, out: str) -> None:
     log, generator = fault_env.Log(), torch.Generator().manual_seed(0)
     limits, default = data.joint_pos_limits.torch.clone(), data.default_joint_pos.torch.clone()
     middle, half = limits.mean(-1), (limits[..., 1] - limits[..., 0]) / 2
-    log.once |= {"healthy": properties(), "default": default}
+    log.once["healthy"] = properties()
     wander = torch.zeros(len(SCENARIOS), 12)
     for number in range(EPISODE + AGAIN):
         time = number * cfg.sim.dt
@@ -110,9 +91,7 @@ def faults_in_all_envs(physics: str, out: str) -> None:
             q=data.joint_pos.torch,
             v=data.joint_vel.torch,
             torque=robot.actuators.applied_effort.torch,
-            sensed=observed["sensed"],
-            vel=observed["clean"][:, :12],
-            action=observed["clean"][:, 12:],
+            readings=observed["policy"][:, 12:48].unflatten(-1, (3, 12)),
             mask=observed["joint_mask"],
             flag=observed["fault_flag"],
             active=state.active,
@@ -146,7 +125,7 @@ def test_engines_break_the_same_joints(logs):
 
 
 def test_faults_set_in_at_their_step_and_again_in_the_next_episode(log):
-    assert all(getattr(log, name).isfinite().all() for name in ("q", "v", "sensed"))
+    assert all(getattr(log, name).isfinite().all() for name in ("q", "v", "readings"))
     has_fault = torch.tensor([scenario != 8 for scenario in SCENARIOS])
     again = EPISODE - 1
     for first in (0, again):  # the reset comes at the end of step EPISODE
@@ -187,21 +166,13 @@ def test_speed_stays_below_its_limit(log):
 
 @pytest.mark.parametrize("env", DEAD)
 def test_a_dead_sensor_reads_exactly_0_from_onset_on(log, env):
+    """Of position, velocity and last action."""
     joints = log.joints[env]
-    sensed = log.sensed[:, env]  # the newest frame of the history is the last
-    assert sensed[ONSET - 2][:, joints].abs().min() > 0.0
-    assert (sensed[ONSET - 1 : EPISODE - 1, -1, joints] == 0.0).all()
-    assert (sensed[ONSET + 1 : EPISODE - 1][..., joints] == 0.0).all()
-    for signal in (log.vel, log.action):
-        assert (signal[AFTER, env][:, joints] == 0.0).all()
-    assert sensed[AFTER, -1][:, ~joints].abs().amax(0).min() > 0.0
-    assert sensed[EPISODE - 1, -1, joints].abs().min() > 0.0  # after the reset
-
-
-def test_noise_follows_the_group(log):
-    error = log.sensed[5:, BASELINE, -1] / 2.0 - (log.q - log.default)[5:, BASELINE]
-    assert 0.3 < error.abs().max() < 0.5 + 1e-4  # corrupted group
-    assert torch.equal(log.vel[AFTER][:, SENSED], log.v[AFTER][:, SENSED])  # clean group, same noise in its parameters
+    readings = log.readings[:, env]
+    assert (readings[ONSET - 2][:, joints] != 0.0).all()
+    assert (readings[ONSET - 1 : EPISODE - 1][..., joints] == 0.0).all()
+    assert (readings[AFTER][..., ~joints].abs().amax(0) > 0.0).all()
+    assert (readings[EPISODE - 1][:2, joints] != 0.0).all()  # after the reset
 
 
 def test_mask_and_flag_show_detected_faults_from_their_onset_and_no_others(log):

@@ -8,7 +8,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-pytestmark = pytest.mark.engine
+TIMEOUT_S = 900.0
+"""Longest run of one engine [s]; Newton took 426 s for A1 and G1 on two cores that 18 processes shared."""
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(3 * TIMEOUT_S)]
 
 ENGINES = ("newton_mjwarp", "ovphysx")
 ROBOTS = ("a1", "g1", "chain", "drive")
@@ -247,7 +250,8 @@ def measured(run_engine, chain_usd, tmp_path_factory):
     # on Newton 36 degrees of freedom make the solver's Jacobians sparse, 6 dense
     for engine, groups in {"newton_mjwarp": (LEGGED, CHAINS), "ovphysx": (ROBOTS,)}.items():
         for names in groups:
-            run_engine(limited_robots, physics=engine, chain=chain_usd, names=names, out=str(out))
+            about = {"chain": chain_usd, "names": names, "out": str(out)}
+            run_engine(limited_robots, physics=engine, timeout=TIMEOUT_S, **about)
             for robot, log in torch.load(out, weights_only=True).items():
                 found[engine, robot] = SimpleNamespace(newton=engine == "newton_mjwarp", robot=robot, **log)
     return found

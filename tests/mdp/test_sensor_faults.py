@@ -9,21 +9,7 @@ import torch
 
 pytestmark = pytest.mark.engine
 
-SCENARIOS = (
-    "normal",
-    "dead",
-    "frozen",
-    "bias",
-    "drift",
-    "noise",
-    "noise",
-    "noise",
-    "noise",
-    "dead",
-    "dead",
-    "bias+frozen",
-    "frozen+rom",
-)
+SCENARIOS = ("normal", "dead", "frozen", "bias", "drift", *["noise"] * 4, "dead", "dead", "bias+frozen", "frozen+rom")
 NORMAL, DEAD, FROZEN, BIAS, DRIFT, NOISE = 0, 1, 2, 3, 4, slice(5, 9)
 ENDS_AT_ONSET, ENDS_BEFORE = 9, 10
 """Dead sensors; their episodes end in the very step of the onset, and in the one before."""
@@ -71,15 +57,10 @@ def what_sensors_report(physics: str, out: str) -> None:
             log.add(**{f"recorded_{name}": value for name, value in self._env.obs_buf.items()})
             return None, None
 
+    severity = {"dead": {"choice": MASK_VALUES}, "bias": BIAS_BY, "drift": DRIFT_BY, "noise": NOISE_STD, "rom": 0.3}
     faults = {
         "scenario": SCENARIOS,
-        "severity": {
-            "dead": {"choice": MASK_VALUES},
-            "bias": BIAS_BY,
-            "drift": DRIFT_BY,
-            "noise": NOISE_STD,
-            "rom": 0.3,
-        },
+        "severity": severity,
         "onset": ONSET,
         "duration": DURATION,
         "period": PERIOD,
@@ -154,6 +135,8 @@ def test_faults_are_on_in_their_steps_and_a_clean_group_reads_the_true_values(lo
         assert log.position_error[ROWS_OFF, env].abs().max() < 1e-6
         healthy = slice(None) if env == NORMAL else ~log.joints[env]
         assert log.position_error[: EPISODE - 1, env, healthy].abs().max() < 1e-6
+    noise = (log.policy - log.clean)[: EPISODE - 1, NORMAL, 12:24].abs().max()
+    assert 0.005 < noise < 0.01 + 1e-6  # the task's, in the group that wants it
 
 
 def test_a_dead_sensor_reads_its_mask_value_in_every_group_and_frame(log):
