@@ -10,16 +10,7 @@ from dataclasses import fields, replace
 import pytest
 import torch
 from recorded_ledger import ENVS, EPISODES, HEALTHY, JOINTS, LENGTH, MIXED, record
-from umc.faults import (
-    NEVER,
-    FaultCases,
-    FaultPlan,
-    FaultReplay,
-    FaultSchedule,
-    FaultState,
-    LedgerWriter,
-    read_ledger,
-)
+from umc.faults import NEVER, FaultCases, FaultPlan, FaultReplay, FaultSchedule, FaultState, LedgerWriter, read_ledger
 from umc.faults.replay import canonical_plan
 from umc.utils.errors import UmcError
 

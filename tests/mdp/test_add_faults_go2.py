@@ -13,7 +13,6 @@ import torch
 from umc import mdp
 from umc.robots.builder import build
 from umc.robots.builder.check import TOLERANCE, compare, reduced_model
-from umc.utils.errors import UmcError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -143,18 +142,6 @@ def test_the_five_lines_are_all_that_the_example_adds():
     text = (REPOSITORY / "examples/go2_faults.py").read_text().splitlines()
     first, last = (number for number, line in enumerate(text) if line.startswith("    # -----"))
     assert last - first - 1 == 5
-
-
-def test_a_joint_pattern_that_matches_nothing_is_refused_when_the_robot_is_known():
-    example = load("examples/go2_faults.py")
-    cfg = example.stock_go2()
-    severity = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
-    mdp.add_faults(cfg, joint_names=[".*_knee"], severity=severity)
-    robot = SimpleNamespace(joint_names=["FL_hip_joint", "FL_calf_joint"])
-    env = SimpleNamespace(cfg=cfg, scene={"robot": robot}, num_envs=2, device="cpu", max_episode_length=1000)
-    cfg.events.faults.params["asset_cfg"].resolve(env.scene)
-    with pytest.raises(UmcError, match=r"no joint is named \.\*_knee; the joints are FL_hip_joint, FL_calf_joint"):
-        mdp.joint_faults(cfg.events.faults, env)
 
 
 def test_the_robot_is_what_its_recipe_writes_and_what_its_source_says(tmp_path):

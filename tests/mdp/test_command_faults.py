@@ -3,10 +3,11 @@
 """Commands that get lost or come late: every robot moves as a twin that is sent what should have arrived."""
 
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
+from fault_env import UnstartedEnv
 from umc import mdp
 from umc.mdp.actions import JointTargets
 from umc.utils.errors import UmcError
@@ -123,28 +124,15 @@ def test_the_first_command_that_fails_answers_the_first_observation_that_shows_t
     assert log.described == ["joint_position_action", "joint_velocity_action", "joint_effort_action"]
 
 
-class FakeEnv(SimpleNamespace):
-    """As much of an environment as the fault terms look at before the simulation starts."""
-
-    def __init__(self, actions):
-        asset = SimpleNamespace(joint_names=["a", "b", "c", "d"])
-        cfg = SimpleNamespace(actions=SimpleNamespace(**actions), curriculum=None)
-        super().__init__(cfg=cfg, scene={"robot": asset}, num_envs=2, device="cpu", max_episode_length=1000)
-
-
 def start(actions, **params):
-    cfg = SimpleNamespace(params={"num_joints": (1, 2), **params})
-    return mdp.joint_faults(cfg, FakeEnv(actions))
-
-
-def joint_targets():
-    from isaaclab.envs import mdp as lab
-
-    return lab.JointPositionActionCfg(asset_name="robot", joint_names=[".*"])
+    """The fault term of a task with these actions, before the simulation starts."""
+    cfg = SimpleNamespace(actions=SimpleNamespace(**actions), curriculum=None)
+    return mdp.joint_faults(SimpleNamespace(params={"num_joints": (1, 2), **params}), UnstartedEnv(cfg))
 
 
 def test_command_faults_need_their_action_term_as_the_last_of_their_robot():
-    faults, joint_pos = mdp.CommandFaultsCfg(), joint_targets()
+    faults = mdp.CommandFaultsCfg()
+    joint_pos = mdp.JointTargetsCfg(asset_name="robot", joint_names=[".*"])
     for actions in ({"joint_pos": joint_pos}, {"command_faults": faults, "joint_pos": joint_pos}):
         message = r"commands of 'robot' can fail \(dropped\).*add as the last one: command_faults"
         with pytest.raises(UmcError, match=message):
@@ -155,37 +143,10 @@ def test_command_faults_need_their_action_term_as_the_last_of_their_robot():
     assert [kind.name for kind in start(actions, scenario="dropped").state.kinds] == ["dropped"]
 
 
-ACTIONS = torch.arange(8.0).reshape(2, 4)
-
-
-def targets_term(joint_ids) -> tuple[JointTargets, torch.Tensor]:
-    """The action of a robot with five joints, and its targets, which are -1 so far."""
-    targets = torch.full((2, 5), -1.0)
-    # a robot that has nothing but a place for targets: a call of any setter fails
-    command = SimpleNamespace(position=SimpleNamespace(torch=targets))
-    action = object.__new__(JointTargets)
-    action._asset = cast(Any, SimpleNamespace(actuators=SimpleNamespace(target_command=command)))
-    action._joint_ids, action._processed_actions = joint_ids, ACTIONS
-    return action, targets
-
-
-@pytest.mark.parametrize("joints", [[0, 1, 2, 3], [4, 0, 2, 1]])
-def test_joint_targets_are_set_in_every_physics_step(joints):
-    action, targets = targets_term(torch.tensor(joints))
-    action.apply_actions()
-    targets[:, joints] = 0.0  # a lost command overwrites them
-    action.apply_actions()
-    assert torch.equal(targets[:, joints], ACTIONS)
-    rest = [joint for joint in range(5) if joint not in joints]
-    assert (targets[:, rest] == -1.0).all()
-
-
-def test_tasks_use_joint_targets():
+def test_tasks_have_the_joint_targets_that_are_quick_on_physx():
     import umc.tasks  # noqa: F401
     from isaaclab_tasks.utils import load_cfg_from_registry
 
     for robot in ("A1", "H1", "G1", "Solo8"):
-        for stage in (1, 2):
-            cfg: Any = load_cfg_from_registry(f"UMC-{robot}-Stage{stage}", "env_cfg_entry_point")
-            assert isinstance(cfg.actions.joint_pos, mdp.JointTargetsCfg)
-            assert cfg.actions.joint_pos.class_type is JointTargets
+        cfg: Any = load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point")
+        assert cfg.actions.joint_pos.class_type is JointTargets

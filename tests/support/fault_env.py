@@ -1,9 +1,11 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A1 with faults on a real engine, for scenarios of `run_engine`; imported in their processes."""
+"""A1 with faults on a real engine, for scenarios of `run_engine`, and what stands in for an environment before that."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -58,3 +60,11 @@ class Log:
 
     def save(self, path: str) -> None:
         torch.save({name: torch.stack(values) for name, values in self.steps.items()} | self.once, path)
+
+
+class UnstartedEnv(SimpleNamespace):
+    """As much of an environment as fault terms look at before the simulation starts; its base has no weakrefs."""
+
+    def __init__(self, cfg: Any, joint_names: Sequence[str] = "abcd") -> None:
+        scene = {"robot": SimpleNamespace(joint_names=list(joint_names))}
+        super().__init__(cfg=cfg, scene=scene, num_envs=2, device="cpu", step_dt=0.02, max_episode_length=1000)

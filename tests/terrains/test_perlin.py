@@ -157,10 +157,7 @@ def balls_on_a_track(physics: str) -> dict:
             collision_props=sim_utils.CollisionPropertiesCfg(),
         ),
     )
-    engines = {
-        "newton_mjwarp": NewtonCfg(solver_cfg=MJWarpSolverCfg(njmax=100, nconmax=40)),
-        "ovphysx": OvPhysxCfg(),
-    }
+    engines = {"newton_mjwarp": NewtonCfg(solver_cfg=MJWarpSolverCfg(njmax=100, nconmax=40)), "ovphysx": OvPhysxCfg()}
     with build_simulation_context(sim_cfg=SimulationCfg(dt=0.005, physics=engines[physics], device="cpu")) as sim:
         scene = InteractiveScene(cfg)
         sim.reset()
