@@ -278,10 +278,7 @@ def test_a_replay_repeats_manual_faults(recorded, tmp_path):
     run.reset()
     assert play(run, manual=False) == seen
     assert play(Run(source=FaultReplay(again, JOINTS)), manual=False) == seen
-
-
-def test_a_replay_still_draws_what_the_ledger_does_not_hold(recorded):
-    replay = FaultReplay(recorded[0], JOINTS)
+    # what the ledger does not hold is drawn, without manual faults
     drawn = Run(scenario="effort", num_joints=(2, 2), onset=2).schedule
     envs, episode = torch.tensor([2, 1]), torch.tensor([40, 41])
     found, expected = replay.draw(envs, episode), drawn.draw(envs, episode)

@@ -45,17 +45,10 @@ def test_nothing_is_live_before_onset_and_nothing_is_left_after_reset():
     assert state.episode.tolist() == [1, 0] * 32
 
 
-def test_a_fault_with_a_duration_is_over_at_its_end():
-    state = state_of(2, scenario=4, onset=10, duration=5)
-    for step in range(1, 30):
-        go_to(state, step)
-        assert bool(state.joint_mask.any()) == bool(state.broken.any()) == (10 <= step < 15)
-
-
-def test_an_intermittent_fault_comes_and_goes_and_its_age_counts_from_the_last_onset():
-    state = state_of(1, scenario="drift", severity={"drift": 0.1}, onset=10, period=6, duty=1 / 3)
+def test_an_intermittent_fault_comes_and_goes_until_its_end_and_its_age_counts_from_the_last_onset():
+    state = state_of(1, scenario="drift", severity={"drift": 0.1}, onset=10, duration=16, period=6, duty=1 / 3)
     on, ages = [], []
-    for step in range(1, 25):
+    for step in range(1, 35):
         go_to(state, step)
         on += [step] * int(state.active)
         ages.append(int(state.of("drift").age.max()))

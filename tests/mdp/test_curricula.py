@@ -77,8 +77,6 @@ def test_an_invalid_curriculum_is_refused():
         Training(stages=[(100, (1, 0, 0, 0)), (100, (0, 1, 0, 0))])
     with pytest.raises(UmcError, match="a first and a later last env step"):
         Training(level_ramp=(200, 200))
-    with pytest.raises(UmcError, match="new"):
-        Training(stages=[(0, {"locked": 1.0})]).episode_at(0)
 
 
 def test_a_task_whose_curriculum_changes_faults_is_known():

@@ -23,8 +23,6 @@ DRAWN_ONSET, BROKEN_AT, HEALED_AT, END = 3, 8, 20, 30
 REFUSED = (
     ((1, "nose", "rom", 0.3), "the robot has no joint 'nose'"),
     ((1, KNEE, "rust", 1.0), "unknown kind of fault 'rust'"),
-    ((1, KNEE, "rom", 1.5), "severity 1.5 of 'rom'"),
-    ((9, KNEE, "rom", 0.3), "there is no env 9"),
 )
 """Arguments of manual faults, and how they are refused."""
 
