@@ -100,9 +100,13 @@ def test_a1s_columns_have_their_scales(sheets):
 
 def test_gains_and_pose_come_in_the_robots_order(sheets):
     runner = PolicyRunner(sheets["g1"][0], G1_JOINTS[::-1])
-    knee = G1_JOINTS[::-1].index("left_knee_joint")
-    assert (runner.kp[knee], runner.kd[knee]) == (150.0, 4.0)  # unitree_rl_gym
-    assert runner.default_position[knee] == 0.3
+    found = dict(zip(G1_JOINTS[::-1], zip(runner.kp, runner.kd, runner.default_position, strict=True), strict=True))
+    # unitree_rl_gym
+    assert found["left_knee_joint"] == (150.0, 4.0, 0.3)
+    assert found["left_hip_yaw_joint"] == (100.0, 2.0, 0.0)
+    assert found["right_ankle_roll_joint"] == (40.0, 2.0, 0.0)
+    clock = json.loads(sheets["g1"][0].read_text())["observations"]["policy"][-1]
+    assert (clock["columns"], clock["period_s"]) == ([45, 47], 0.8)
     assert runner.policy_dt == 0.02
 
 

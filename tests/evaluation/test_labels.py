@@ -34,12 +34,9 @@ def test_a_label_has_no_more_words_than_it_needs(checkpoints, labels):
     assert labels_of(checkpoints) == labels
 
 
-def test_labels_are_unique_even_if_only_the_path_differs():
+def test_labels_are_unique_and_a_user_may_choose_them():
     same = [checkpoint("run/a"), checkpoint("run/a", iteration=99), checkpoint("x/run/a")]
-    assert len(set(labels_of(same))) == 3
-
-
-def test_labels_of_the_user():
+    assert len(set(labels_of(same))) == 3  # even if only the path differs
     assert labels_of(SEEDS, ["x", "y"]) == ["x", "y"]
     for labels, words in ((["x"], "1 names for 2 checkpoints"), (["x", "x"], "twice")):
         with pytest.raises(UmcError, match=words):

@@ -49,19 +49,6 @@ def test_the_mean_of_a_large_sample_has_the_textbook_interval():
     assert bootstrap_mean(values, seed=7) == bootstrap_mean(values, seed=7) != bootstrap_mean(values, seed=8)
 
 
-@pytest.mark.parametrize("trainings", [3, 8])
-def test_an_interval_over_training_seeds_knows_that_seeds_differ(trainings):
-    rng = np.random.default_rng(6)
-    held = 0
-    for trial in range(300):
-        truths = rng.normal(0.0, 1.0, trainings)  # what training made of each seed
-        means = truths + rng.normal(0.0, 1.0 / np.sqrt(50), trainings)  # of 50 robots each
-        robots = means[:, None] + rng.normal(0.0, 1.0 / np.sqrt(50), (trainings, 400))
-        found = percentiles(means.mean(), over_seeds(robots, trial))
-        held += found.low <= 0.0 <= found.high
-    assert 0.92 <= held / 300 <= 0.99
-
-
 def test_the_scatter_between_seeds_is_that_of_students_t():
     means = np.array([0.0, 1.0, 5.0])
     found = over_seeds(np.repeat(means[:, None], 40_000, axis=1))

@@ -116,8 +116,12 @@ def test_the_json_is_versioned_and_holds_figures_intervals_and_differences(files
     assert content["protocol"]["steps"] == 750
 
 
-def test_robots_can_be_scored_again_from_the_csv(files, study):
-    rows = list(csv.DictReader(io.StringIO(files["robots.csv"].decode())))
+def read_csv(data):
+    return list(csv.DictReader(io.StringIO(data.decode())))
+
+
+def test_robots_and_cells_can_be_scored_again_from_the_csv(files, study):
+    rows = read_csv(files["robots.csv"])
     assert len(rows) == 3 * 96
     mine = [row for row in rows if row["policy"] == "example A" and row["scenario"] == "4"]
     evaluated = [row for row in mine if row["outcome"] in ("up", "failed")]
@@ -126,19 +130,12 @@ def test_robots_can_be_scored_again_from_the_csv(files, study):
     assert sum(row["outcome"] == "failed" for row in evaluated) / len(evaluated) == pytest.approx(score["failed"])
     far = [row for row in evaluated if row["outcome"] == "up" and float(row["distance_m"]) > 3.0]
     assert len(far) / len(evaluated) == pytest.approx(score.reached[2])
-    joints = study.policies[0].run.joints
-    assert rows[0]["faulty_joints"].split() == [
-        name for name, on in zip(study.joint_names, joints[0].tolist(), strict=True) if on
-    ]
-    weak = [row for row in rows if row["severity_effort"]]
-    assert {row["scenario"] for row in weak} == {"3", "6"}
-
-
-def test_cells_have_a_line_for_each_policy_setting_and_scenario(files):
-    rows = list(csv.DictReader(io.StringIO(files["cells.csv"].decode())))
-    assert len(rows) == 3 * 24
-    assert len({(row["policy"], row["scenario"], row["setting"]) for row in rows}) == 72
-    for row in rows:
+    broken = zip(study.joint_names, study.policies[0].run.joints[0].tolist(), strict=True)
+    assert rows[0]["faulty_joints"].split() == [name for name, on in broken if on]
+    assert {row["scenario"] for row in rows if row["severity_effort"]} == {"3", "6"}
+    cells = read_csv(files["cells.csv"])
+    assert len({(row["policy"], row["scenario"], row["setting"]) for row in cells}) == len(cells) == 3 * 24
+    for row in cells:
         assert int(row["envs"]) == 4
         assert float(row["failed_low"]) <= float(row["failed"]) <= float(row["failed_high"])
 
@@ -289,16 +286,11 @@ def test_the_demo_writes_a_report(tmp_path, capsys):
     assert "--members 1" in Path(capsys.readouterr().out.strip()).read_text()
 
 
-def test_ranks_and_numbers_as_printed():
+def test_ranks_numbers_and_a_table_of_one_row():
     assert ranks([0.5, 0.7, 0.7, None, 0.1], 1) == [2, 1, 1, 0, 0]
     assert ranks([3.0, 1.0], -1) == [2, 1]
-    assert ranks([1.0, 1.0], 1) == [0, 0]
-    assert ranks([1.0, 2.0], 0) == [0, 0]
-    assert printed(-0.0004, 2) == "0.00"
-    assert printed(0.125, 1, "+") == "+0.1"
-
-
-def test_a_table_of_one_row_is_a_table_in_every_form():
+    assert ranks([1.0, 1.0], 1) == ranks([1.0, 2.0], 0) == [0, 0]
+    assert (printed(-0.0004, 2), printed(0.125, 1, "+")) == ("0.00", "+0.1")
     table = Table("t", "A & B", ("x", "failed ↓"), (Row((Cell("a|b"), Cell("5%", "[1, 9]", 1))),), ("Note.",))
     assert "| a\\|b | **5%** [1, 9] |" in table.markdown()
     assert escape_markdown("nm_mlp _a_ *b* <c> < 0.1 &lt; & d") == r"nm_mlp \_a\_ \*b\* \<c> < 0.1 \&lt; & d"

@@ -28,6 +28,10 @@ from umc.utils.errors import UmcError
 CHECKPOINT = pretrained_folder() / "a1_mlp_stage1.pt"
 
 
+def load_names(policy):
+    return [joint["name"] for joint in json.loads(policy.read_text())["joints"]]
+
+
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory):
     """The pretrained policy's description."""
@@ -37,15 +41,10 @@ def policy(tmp_path_factory):
     return export_checkpoint(CHECKPOINT, folder, env_cfg).description
 
 
-def load_names(policy):
-    return [joint["name"] for joint in json.loads(policy.read_text())["joints"]]
-
-
 def a1(steps, scenarios, onset=10):
     """The paper's protocol, cut down."""
-    return replace(
-        protocol_for("a1", scenarios), steps=steps, settings=(Setting(seed=1, onset=onset),), radii=(0.1, 0.2)
-    )
+    protocol = protocol_for("a1", scenarios)
+    return replace(protocol, steps=steps, settings=(Setting(seed=1, onset=onset),), radii=(0.1, 0.2))
 
 
 def test_the_pretrained_policy_walks(policy):
@@ -89,10 +88,8 @@ def test_every_robot_has_the_faulty_joints_of_the_isaac_lab_run(policy):
     assert torch.equal(run.cell, assigned.cell)
     assert torch.equal(run.member, assigned.member)
     for row in range(9):
-        number, member = int(assigned.cell[row]), assigned.member[row : row + 1]
-        case = {key: value for key, value in protocol.cases()[number].items() if key != "joint_names"}
-        schedule = FaultSchedule(load_names(policy), **case)
-        plan = schedule.draw(member, torch.zeros(1, dtype=torch.long))
+        case, member = protocol.cases()[int(assigned.cell[row])], assigned.member[row : row + 1]
+        plan = FaultSchedule(load_names(policy), **case).draw(member, torch.zeros(1, dtype=torch.long))
         assert torch.equal(run.joints[row], plan.joints[0].any(0))
     has_window = torch.tensor(["rom" in find_scenario(scenario).kinds for scenario in protocol.scenarios])[run.cell]
     assert has_window.any()
@@ -103,13 +100,9 @@ def test_every_robot_has_the_faulty_joints_of_the_isaac_lab_run(policy):
 def ledger(policy, tmp_path):
     """Two episodes of two robots, recorded without a simulator."""
     names = load_names(policy)
-    schedule = FaultSchedule(
-        names,
-        ratios={"normal": 1.0, "power_loss": 1.0},
-        num_joints=(12, 12),
-        onset_range=(5, 8),
-        severity={"rom": 0.1, "effort": 5.0, "velocity": 3.0},
-    )
+    ratios = {"normal": 1.0, "power_loss": 1.0}
+    severity = {"rom": 0.1, "effort": 5.0, "velocity": 3.0}
+    schedule = FaultSchedule(names, ratios=ratios, num_joints=(12, 12), onset_range=(5, 8), severity=severity)
     state = FaultState(schedule, 2)
     writer = LedgerWriter(tmp_path / "faults.jsonl", state, schedule, robot="a1", step_dt=0.02)
     for length in (0, 60, 30):
