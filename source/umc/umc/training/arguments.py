@@ -12,7 +12,7 @@ from pathlib import Path
 
 from umc.rl.agents import AGENTS, AgentSpec
 from umc.rl.pretrained import PRETRAINED, find_pretrained, is_pretrained
-from umc.utils.cli import Parser, at_least_one
+from umc.utils.cli import Parser, as_flags, at_least_one
 from umc.utils.config import override_key
 from umc.utils.errors import UmcError
 from umc.utils.naming import LIBRARIES, entry_point, library_of, stage1_task, task_parts
@@ -104,12 +104,8 @@ class TrainRequest:
 
     def flags(self, agent: str) -> list[str]:
         """Return the flags that a child process which trains ``agent`` takes over."""
-        flags = ["--agent", agent, "--logs", str(self.logs)]
-        for name in ("num_envs", "seed", "max_iterations", "device", "run_name"):
-            value = getattr(self.options, name)
-            if value not in (None, ""):
-                flags += [f"--{name}", str(value)]
-        return flags + [f"--{name}" for name in ("deterministic", "distributed") if getattr(self.options, name)]
+        names = ("num_envs", "seed", "max_iterations", "device", "run_name", "deterministic", "distributed")
+        return as_flags(agent=agent, logs=self.logs, **{name: getattr(self.options, name) for name in names})
 
     def stage1_arguments(self) -> list[str]:
         """Return the arguments of a training of the Stage 1 that this run starts from."""

@@ -20,19 +20,18 @@ class FaultCurriculumCfg:
     faults: CurriculumTermCfg = MISSING  # pyright: ignore[reportAssignmentType]
 
 
-def curriculum_stages(spec: AgentSpec, iterations: int, num_steps_per_env: int) -> list[tuple[int, Ratios]]:
-    """Return the first env step and the odds of each curriculum stage; raise UmcError for too few iterations."""
+def add_curriculum(env_cfg: Any, agent_cfg: Any, spec: AgentSpec) -> list[tuple[int, Ratios]]:
+    """Give an env cfg the fault curriculum of an agent; return the first env step and the odds of each stage."""
+    iterations = getattr(agent_cfg, "curriculum_iterations", 0) or agent_cfg.max_iterations  # skrl has no such field
     if iterations < len(spec.curriculum):
         raise UmcError(
             f"{iterations} iterations cannot hold the {len(spec.curriculum)} stages of {spec.name}; "
             "give a higher --max_iterations, or agent.curriculum_iterations"
         )
-    return [(round(share * iterations) * num_steps_per_env, ratios) for share, ratios in spec.curriculum]
-
-
-def add_curriculum(env_cfg: Any, stages: list[tuple[int, Ratios]]) -> None:
-    """Give an env cfg the stages of :func:`curriculum_stages`; raise UmcError if it has a curriculum of its own."""
     if env_cfg.curriculum is not None:
         raise UmcError("the task has a curriculum of its own; choose an agent without one")
+    steps = agent_cfg.num_steps_per_env
+    stages = [(round(share * iterations) * steps, ratios) for share, ratios in spec.curriculum]
     term: Any = mdp.fault_curriculum  # Isaac Lab takes a class here and does not declare it
     env_cfg.curriculum = FaultCurriculumCfg(faults=CurriculumTermCfg(func=term, params={"stages": stages}))
+    return stages

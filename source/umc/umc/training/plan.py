@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from umc.rl.agents import STAGE_ITERATIONS, AgentSpec, Ratios, agent_spec
+from umc.rl.agents import STAGE_ITERATIONS, AgentSpec, agent_spec
 from umc.rl.checkpoint import (
     TERRAIN_KEY,
     CheckpointInfo,
@@ -134,12 +134,17 @@ def make_plan(request: TrainRequest) -> Plan:
     check_sizes(env_cfg, agent_cfg)
     check_groups(env_cfg, agent_cfg)
     check_launch(env_cfg, options)
+    curriculum = []
+    if request.spec.curriculum:
+        from umc.training.curriculum import add_curriculum
+
+        curriculum = add_curriculum(env_cfg, agent_cfg, request.spec)
     plan.record.fields |= {
         "robot": request.robot,
         "stage": request.stage,
         "model": request.model,
         "agent_overrides": request.spec.tokens(request.stage),
-        "fault_curriculum": _add_curriculum(plan),
+        "fault_curriculum": curriculum,
         "physics": plan.physics,
         "device": device,
         "seed": agent_cfg.seed,
@@ -193,19 +198,6 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
     if record.fields.get("device", device) != device:
         remarks.append(f"it ran on {record.fields['device']} so far (--device)")
     return Plan(request, env_cfg, agent_cfg, device, path, record, remarks)
-
-
-def _add_curriculum(plan: Plan) -> list[tuple[int, Ratios]]:
-    """Give the env cfg the fault curriculum of the agent, if it has one; return its stages."""
-    spec, agent_cfg = plan.request.spec, plan.agent_cfg
-    if not spec.curriculum:
-        return []
-    from umc.training.curriculum import add_curriculum, curriculum_stages
-
-    over = getattr(agent_cfg, "curriculum_iterations", 0) or agent_cfg.max_iterations  # skrl has no such field
-    stages = curriculum_stages(spec, over, agent_cfg.num_steps_per_env)
-    add_curriculum(plan.env_cfg, stages)
-    return stages
 
 
 def broadcast_plan(plan: Plan) -> None:

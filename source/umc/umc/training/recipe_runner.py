@@ -20,7 +20,7 @@ from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.watchdog import STALLED
 from umc.tasks.registry import checked_agent, checked_checkpoint
 from umc.training.recipe import Phase, Recipe, Source, read_recipe
-from umc.utils.cli import Parser
+from umc.utils.cli import Parser, as_flags
 from umc.utils.console import duration, quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256, write_json
@@ -190,19 +190,20 @@ class RecipeRun:
 
     def arguments(self, number: int, resumed: Path | None) -> list[str]:
         """Return the arguments of ``train.py`` for a phase whose run has the checkpoint ``resumed``, if any."""
-        recipe, phase = self.recipe, self.recipe.phases[number]
-        flags = ["--task", phase.task, "--agent", entry_point(phase.agent, recipe.library), "--logs", str(self.logs)]
-        flags += ["--max_iterations", str(phase.last_iteration), "--seed", str(phase.seed)]
-        if phase.num_envs is not None:
-            flags += ["--num_envs", str(phase.num_envs)]
-        if recipe.device is not None:
-            flags += ["--device", recipe.device]
-        if resumed is not None or phase.resumes:
-            flags += ["--resume", "--checkpoint", str(resumed or self._start(number))]
-        else:
-            flags += ["--run_dir", str(self._run_dir(number))]
-            start = self._start(number)
-            flags += ["--checkpoint", str(start)] if start is not None else []
+        phase = self.recipe.phases[number]
+        resumes = resumed is not None or phase.resumes
+        flags = as_flags(
+            task=phase.task,
+            agent=entry_point(phase.agent, self.recipe.library),
+            logs=self.logs,
+            max_iterations=phase.last_iteration,
+            seed=phase.seed,
+            num_envs=phase.num_envs,
+            device=self.recipe.device,
+            resume=resumes,
+            run_dir=None if resumes else self._run_dir(number),
+            checkpoint=resumed or self._start(number),
+        )
         return [*flags, *phase.overrides]
 
     def _run_dir(self, number: int) -> Path:
@@ -308,10 +309,6 @@ class RecipeRun:
     def evaluation(self) -> list[str]:
         """Return the arguments of ``evaluate.py`` for the policy, on the engine that it was trained on."""
         wanted = self.recipe.evaluation
-        arguments = ["--checkpoint", str(self.checkpoint)]
-        if wanted.num_envs is not None:
-            arguments += ["--num_envs", str(wanted.num_envs)]
-        if self.recipe.device:
-            arguments += ["--device", self.recipe.device]
+        flags = as_flags(checkpoint=self.checkpoint, num_envs=wanted.num_envs, device=self.recipe.device)
         presets = [token for token in self.recipe.phases[-1].overrides if token.startswith("physics=")]
-        return [*arguments, *presets, *wanted.overrides]
+        return [*flags, *presets, *wanted.overrides]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from umc.rl.checkpoint import TERRAIN_KEY, newest_checkpoint
@@ -36,40 +35,32 @@ def run_quick(request: TrainRequest) -> int:
         f"{options.max_iterations} iterations of {options.num_envs} envs teach no robot to walk."
     )
     request.overrides = [*request.overrides, *quick_ground(request)]
-    phases: list[tuple[str, Callable[[], None]]] = []
-    if request.stage1_agent is not None:
-        phases.append(("Stage 1", lambda: run_umc("train", request.stage1_arguments())))
-    this = ["--task", request.task, *request.flags(request.agent), *request.overrides]
-    phases.append((f"Stage {request.stage}", lambda: run_umc("train", this)))
-    shown = [token for token in request.overrides if override_key(token) in SELECTORS]
-    shown += ["--device", options.device] if options.device else []
+    total = 3 if request.stage1_agent is None else 4
+    times: list[str] = []
 
-    def checkpoint() -> Path:
-        runs = experiment_name(request.robot, request.spec.name, request.stage)
-        experiment = experiment_folder(options.logs, runs, request.library)
-        found = newest_checkpoint(experiment)
-        if found is None:
-            raise UmcError(f"training left no checkpoint in {experiment}; leave out agent.experiment_name with --quick")
-        return found
-
-    def evaluate() -> None:
-        arguments = ["--checkpoint", str(checkpoint()), "--task", request.task, "--quick"]
-        run_umc("evaluate", [*arguments, "--out", str(folder / "evaluation"), *shown])
-
-    def film() -> None:
-        arguments = ["--checkpoint", str(checkpoint()), "--out", str(folder / "video"), "--quick"]
-        run_umc("film", [*arguments, *shown])
-
-    phases += [("evaluation", evaluate), ("video", film)]
-    times = []
-    for number, (phase, work) in enumerate(phases, start=1):
-        print(f"[{number}/{len(phases)}] {phase}", flush=True)
+    def run(phase: str, command: str, arguments: list[str]) -> None:
+        print(f"[{len(times) + 1}/{total}] {phase}", flush=True)
         start = time.monotonic()
-        work()
+        run_umc(command, arguments)
         times.append(f"{phase} {time.monotonic() - start:.0f} s")
+
+    if request.stage1_agent is not None:
+        run("Stage 1", "train", request.stage1_arguments())
+    this = ["--task", request.task, *request.flags(request.agent), *request.overrides]
+    run(f"Stage {request.stage}", "train", this)
+    runs = experiment_name(request.robot, request.spec.name, request.stage)
+    experiment = experiment_folder(options.logs, runs, request.library)
+    checkpoint = newest_checkpoint(experiment)
+    if checkpoint is None:
+        raise UmcError(f"training left no checkpoint in {experiment}; leave out agent.experiment_name with --quick")
+    shown = ["--quick", *(token for token in request.overrides if override_key(token) in SELECTORS)]
+    shown += ["--device", options.device] if options.device else []
+    policy = ["--checkpoint", str(checkpoint)]
+    run("evaluation", "evaluate", [*policy, "--task", request.task, "--out", str(folder / "evaluation"), *shown])
+    run("video", "film", [*policy, "--out", str(folder / "video"), *shown])
     print(f"times: {', '.join(times)}")
     print("--quick is done: every part works together; nothing has been learnt.")
-    print(f"checkpoint: {checkpoint()}")
+    print(f"checkpoint: {checkpoint}")
     print(f"report: {one_of(folder / 'evaluation', 'report.json')}")
     print(f"video: {one_of(folder / 'video', '*.mp4')}", flush=True)
     return 0

@@ -13,6 +13,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import statistics
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from umc.rl.checkpoint import checkpoints_in, iterations_of
 from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task
 from umc.training.arguments import DEFAULT_AGENT, stage1_overrides
 from umc.utils import executor, process
-from umc.utils.cli import FAILED, Parser, at_least_one
+from umc.utils.cli import FAILED, Parser, as_flags, at_least_one
 from umc.utils.config import SweepFile, read_overrides, read_sweep_file
 from umc.utils.console import duration
 from umc.utils.errors import UmcError
@@ -138,18 +139,15 @@ class Training:
     def arguments(self) -> list[str]:
         """Return the arguments of ``train.py`` that start or resume it."""
         options, last = self.options, self.last_checkpoint
-        arguments = ["--task", self.task, "--agent", entry_point(self.agent, self.library)]
-        for flag in ("logs", "max_iterations", "device"):
-            if (value := getattr(options, flag)) is not None:
-                arguments += [f"--{flag}", str(value)]
-        arguments += self.common
+        sizes = {name: getattr(options, name) for name in ("logs", "max_iterations", "device")}
+        arguments = [*as_flags(task=self.task, agent=entry_point(self.agent, self.library), **sizes), *self.common]
         if last is not None:
-            return [*arguments, "--resume", "--checkpoint", str(last)]
-        arguments += ["--seed", str(self.seed), "--run_dir", str(self.folder), *self.tokens]
+            return arguments + as_flags(resume=True, checkpoint=last)
         start = options.checkpoint if self.after is None else self.after.last_checkpoint
         if self.after is not None and start is None:
             raise UmcError(f"the Stage 1 of {self.label} has no checkpoint; start the sweep again")
-        return [*arguments, *([] if start is None else ["--checkpoint", str(start)])]
+        own = as_flags(seed=self.seed, run_dir=self.folder) + self.tokens
+        return arguments + own + as_flags(checkpoint=start)
 
 
 def run_sweep(argv: Sequence[str]) -> int:
@@ -319,8 +317,7 @@ class Sweep:
         left = len(self.waiting) + len(self.running)
         eta = ""
         if self.durations:
-            seconds = left * sum(self.durations) / len(self.durations) / self.workers.count
-            eta = f", ETA about {duration(seconds)}"
+            eta = f", ETA about {duration(left * statistics.mean(self.durations) / self.workers.count)}"
         print(f"{done} trained, {len(self.running)} running, {len(self.waiting)} waiting{eta}", flush=True)
         for training, *_ in self.running.values():
             if progress := read_progress(training.folder):
@@ -329,7 +326,7 @@ class Sweep:
 
     def _finish(self) -> None:
         self._write()
-        table = table_of(self.rows())
+        table = table_of(self._rows())
         with atomic_write(self.folder / TABLE) as file:
             file.write(f"{table}\n".encode())
         print(f"{table}\ntable: {self.folder / TABLE}")
@@ -338,8 +335,7 @@ class Sweep:
             paths = [str(training.last_checkpoint) for training in stage2]
             print("compare them: " + typed("evaluate", ["--checkpoint", *paths]), flush=True)
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Return what is known of each training."""
+    def _rows(self) -> list[dict[str, Any]]:
         return [self._row(training) for training in self.trainings]
 
     def _row(self, training: Training) -> dict[str, Any]:
@@ -356,7 +352,7 @@ class Sweep:
         }
 
     def _write(self) -> None:
-        write_json(self.folder / STATE, {"trainings": self.rows()})
+        write_json(self.folder / STATE, {"trainings": self._rows()})
 
 
 def table_of(rows: Sequence[dict[str, Any]]) -> str:

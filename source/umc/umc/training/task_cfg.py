@@ -19,7 +19,7 @@ from umc.training.arguments import TrainRequest, add_arguments
 from umc.training.command_line import parse_all
 from umc.utils.cli import at_least_one, did_you_mean
 from umc.utils.config import override_key
-from umc.utils.distributed import Ranks, ranks_from_env
+from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
 
 HYDRA_QUIET = [
@@ -142,7 +142,8 @@ def _field(cfg: Any, where: str, path: list[str]) -> Any:
         if isinstance(cfg, Mapping):
             cfg = cfg[name]
         elif name == "params" and hasattr(cfg, "func"):
-            cfg = {**dict.fromkeys(_parameters(cfg.func)), **cfg.params}
+            function = cfg.func.__call__ if isinstance(cfg.func, type) else cfg.func
+            cfg = {**dict.fromkeys(inspect.signature(function).parameters), **cfg.params}
         else:
             cfg = getattr(cfg, name)
         where = f"{where}.{name}"
@@ -153,12 +154,6 @@ def _names(cfg: Any) -> list[str]:
     if isinstance(cfg, Mapping):
         return list(cfg)
     return [name for name in vars(cfg) if not name.startswith("_")] if dataclasses.is_dataclass(cfg) else []
-
-
-def _parameters(term: Any) -> list[str]:
-    """Return the parameters of a manager's term, a function or a class with ``__call__``."""
-    function = term.__call__ if isinstance(term, type) else term
-    return list(inspect.signature(function).parameters)
 
 
 def check_sizes(env_cfg: Any, agent_cfg: Any) -> None:
@@ -206,44 +201,27 @@ def pick_device(device: str | None) -> str:
     """Return the device asked for, else the first GPU, else the CPU; each of several ranks gets a GPU of its own."""
     import torch
 
-    ranks = ranks_from_env()
-    if ranks.several:
-        return _device_of(ranks, device)
-    if device is None:
-        return "cuda:0" if torch.cuda.is_available() else "cpu"
+    ranks, count = ranks_from_env(), torch.cuda.device_count()
+    if ranks.several and device not in (None, "cpu", "cuda"):
+        raise UmcError(f"--device {device}: each process takes the GPU of its number; give cuda, cpu or no --device")
     try:
-        kind = torch.device(device).type
+        chosen = torch.device(device or ("cuda" if count else "cpu"))
     except RuntimeError as error:
         raise UmcError(f"unknown device {device}; choose cpu, cuda or cuda:N") from error
-    if kind not in ("cpu", "cuda"):
-        raise UmcError(f"cannot simulate on {device}; choose cpu, cuda or cuda:N")
-    if kind == "cuda":
-        count = torch.cuda.device_count()
-        if (torch.device(device).index or 0) >= count:
-            raise UmcError(f"no device {device} on this machine ({count} GPUs); choose another or --device cpu")
-        return "cuda:0" if device == "cuda" else device
-    return "cpu"
-
-
-def _device_of(ranks: Ranks, device: str | None) -> str:
-    """Return the device of a rank: the GPU with its number, or the one that it can see, or the CPU."""
-    import torch
-
-    if device not in (None, "cpu", "cuda"):
-        raise UmcError(f"--device {device}: each process takes the GPU of its number; give cuda, cpu or no --device")
-    count = torch.cuda.device_count()
-    if device == "cpu" or (device is None and count == 0):
+    if chosen.type == "cpu":
         return "cpu"
-    if count == 0:
-        raise UmcError(f"no device {device} on this machine (0 GPUs); give --device cpu")
-    if count == 1:
-        return "cuda:0"  # schedulers such as SLURM show each process its own GPU only
-    if ranks.local_rank >= count:
+    if chosen.type != "cuda":
+        raise UmcError(f"cannot simulate on {device}; choose cpu, cuda or cuda:N")
+    # schedulers such as SLURM show each process its own GPU only
+    number = ranks.local_rank if ranks.several and count > 1 else chosen.index or 0
+    if number < count:
+        return f"cuda:{number}"
+    if ranks.several and count:
         raise UmcError(
-            f"process {ranks.local_rank} of this machine has no GPU (there are {count}); give torchrun "
-            f"--nproc_per_node {count}, or --device cpu"
+            f"process {number} of this machine has no GPU (there are {count}); give torchrun --nproc_per_node {count}, "
+            "or --device cpu"
         )
-    return f"cuda:{ranks.local_rank}"
+    raise UmcError(f"no device {device} on this machine ({count} GPUs); choose another or --device cpu")
 
 
 def physics_name(env_cfg: Any) -> str:

@@ -17,7 +17,7 @@ from umc.rl.critics import add_privileged_faults, use_mlp_critic
 from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import DESCRIPTION, EXAMPLES, TrainRequest, add_arguments, parse
 from umc.training.command_line import asks_for_help, show_help
-from umc.utils.cli import run_main
+from umc.utils.cli import as_flags, run_main
 from umc.utils.console import filter_physx_messages, ignore_known_warnings, quiet
 from umc.utils.distributed import (
     RankLostError,
@@ -161,13 +161,17 @@ def print_plan(plan: Plan) -> None:
 def resume_command(plan: Plan, checkpoint: Path) -> str:
     """Return the command that resumes a run; everything else is in its ``run.json``."""
     request = plan.request
-    library = [] if request.library == LIBRARIES[0] else ["--rl_library", request.library]
-    agent = [*library, "--agent", request.spec.name]
-    arguments = ["--task", request.task, *agent, "--resume", "--checkpoint", str(checkpoint)]
-    arguments += ["--deterministic"] if request.options.deterministic else []
     processes = ranks_from_env().world_size
-    if processes == 1 or plan.device == "cpu":  # else each process takes the GPU of its number
-        arguments += ["--device", plan.device]
+    arguments = as_flags(
+        task=request.task,
+        rl_library=None if request.library == LIBRARIES[0] else request.library,
+        agent=request.spec.name,
+        resume=True,
+        checkpoint=checkpoint,
+        deterministic=request.options.deterministic,
+        # without it each process takes the GPU of its number
+        device=plan.device if processes == 1 or plan.device == "cpu" else None,
+    )
     if processes > 1:
         words = [*program("train"), *arguments, "--distributed"]
         return shlex.join(["torchrun", "--nproc_per_node", str(processes), *words])

@@ -89,6 +89,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" did you mean {close[0]}?" if close else ""
 
 
+def as_flags(**values: Any) -> list[str]:
+    """Return flags as a command line has them; without those that are None, False or empty."""
+    given = [(f"--{name}", value) for name, value in values.items() if value not in (None, "") and value is not False]
+    return [word for flag, value in given for word in ([flag] if value is True else [flag, str(value)])]
+
+
 def at_least_one(value: Any, flag: str) -> None:
     """Refuse counts below 1 with a :class:`UmcError`."""
     if value is not None and value < 1:

@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from umc.utils.errors import UmcError
 from umc.utils.process import shell_code, spawn
@@ -69,31 +69,8 @@ class Result:
     """Those of its outputs that exist, by relative path."""
 
 
-class Running(Protocol):
-    """A job that has been started."""
-
-    def poll(self) -> Result | None:
-        """Return its result; None while it runs."""
-        ...
-
-    def stop(self) -> None:
-        """Ask it to save and end."""
-        ...
-
-
-class Executor(Protocol):
-    """Where jobs run."""
-
-    count: int
-    """Jobs at once."""
-
-    def start(self, job: Job, slot: int) -> Running:
-        """Start a job; ``slot``, below :attr:`count`, numbers those that run at once and chooses the local GPU."""
-        ...
-
-
 def run_all(executor: Executor, jobs: Iterable[Job]) -> Iterator[tuple[int, Result]]:
-    """Run jobs, :attr:`Executor.count` at once; yield place and result of each as it ends; stop all if left early."""
+    """Run jobs, ``executor.count`` at once; yield place and result of each as it ends; stop all if left early."""
     waiting = list(enumerate(jobs))[::-1]
     running: dict[int, tuple[int, Running]] = {}
     try:
@@ -129,7 +106,7 @@ class LocalProcess:
         self.process = spawn([sys.executable, *command], self.log, cwd, alone=True)
 
     def poll(self) -> Result | None:
-        """See :class:`Running`."""
+        """Return its result; None while it runs."""
         code = self.process.poll()
         if code is None:
             return None
@@ -139,7 +116,7 @@ class LocalProcess:
         return result
 
     def stop(self) -> None:
-        """See :class:`Running`."""
+        """Ask it to save and end."""
         self.process.terminate()
 
 
@@ -152,16 +129,19 @@ class LocalExecutor:
         self.gpus = 0 if device is not None else torch.cuda.device_count()
         self.count = count or max(self.gpus, 1)
 
-    def start(self, job: Job, slot: int) -> Running:
-        """See :class:`Executor`."""
+    def start(self, job: Job, slot: int) -> LocalProcess:
+        """Start a job; ``slot``, below ``count``, numbers those that run at once and chooses the GPU."""
         return LocalProcess(job, ["--device", f"cuda:{slot % self.gpus}"] if self.gpus > 1 else [])
 
 
-class _RayTask:
+class RayTask:
+    """A job on a worker of a Ray cluster."""
+
     def __init__(self, ray: Any, reference: Any) -> None:
         self.ray, self.reference = ray, reference
 
     def poll(self) -> Result | None:
+        """Return its result; None while it runs."""
         done, _ = self.ray.wait([self.reference], timeout=0)
         if not done:
             return None
@@ -173,6 +153,7 @@ class _RayTask:
             return Result(LOST, f"Ray: {str(error).strip().splitlines()[-1]}")
 
     def stop(self) -> None:
+        """Ask it to save and end."""
         self.ray.cancel(self.reference, force=False)
 
 
@@ -184,13 +165,17 @@ class RayExecutor:
         gpus = 1 if device != "cpu" and ray.cluster_resources().get("GPU") else 0
         self.work = ray.remote(num_cpus=1, num_gpus=gpus)(run_on_worker)
 
-    def start(self, job: Job, slot: int) -> Running:
-        """See :class:`Executor`."""
+    def start(self, job: Job, slot: int) -> RayTask:
+        """Start a job; Ray chooses its GPU."""
         if job.log is not None:
             job.log.parent.mkdir(parents=True, exist_ok=True)
             job.log.touch()
             job = dataclasses.replace(job, log=job.log.resolve())
-        return _RayTask(self.ray, self.work.options(max_retries=job.retries).remote(job, os.getcwd()))
+        return RayTask(self.ray, self.work.options(max_retries=job.retries).remote(job, os.getcwd()))
+
+
+type Executor = LocalExecutor | RayExecutor
+type Running = LocalProcess | RayTask
 
 
 @contextlib.contextmanager

@@ -29,10 +29,6 @@ FLOAT32_ERROR = 1.0e-5
 bfloat16 5e-4."""
 
 CPU_INFO = Path("/proc/cpuinfo")
-"""Where Linux names the maker of the CPU."""
-
-MKL_MAKER = "GenuineIntel"
-"""The maker on whose CPUs MKL uses all that they have."""
 
 
 @contextlib.contextmanager
@@ -53,13 +49,9 @@ def matmul_backend(device: str, compile_mode: str | None) -> contextlib.Abstract
 
     Meanwhile ``torch.get_float32_matmul_precision``, which torch.compile asks, raises over old and new switches.
     """
-    helps = device == "cpu" and compile_mode is None and not is_intel_cpu()
+    intel = CPU_INFO.is_file() and "GenuineIntel" in CPU_INFO.read_text()
+    helps = device == "cpu" and compile_mode is None and not intel
     return onednn_matmul() if helps else contextlib.nullcontext()
-
-
-def is_intel_cpu() -> bool:
-    """Return whether this is an Intel CPU, as far as the system tells."""
-    return CPU_INFO.is_file() and MKL_MAKER in CPU_INFO.read_text()
 
 
 @functools.cache
