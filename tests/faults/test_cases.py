@@ -48,7 +48,7 @@ def test_every_env_has_its_case():
     assert not plan.joints[4].any()
 
 
-def test_every_episode_brings_the_same_until_assigned_again():
+def test_every_episode_has_the_same_faults_until_assigned_again():
     cases = FaultCases(JOINTS, CASES, 5, **COMMON)
     state = FaultState(cases, 5)
     state.reset(torch.arange(5))

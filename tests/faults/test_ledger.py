@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A ledger holds what happened, its replay brings it back to the bit, and a ledger that does not fit is refused."""
+"""A ledger holds what happened, its replay repeats it to the bit, and a ledger that does not fit is refused."""
 
 import contextlib
 import json

@@ -115,7 +115,7 @@ def test_durations_and_periods_are_drawn_in_their_spans():
         assert (draw(range(20), scenario=6, period=4, duty=duty).on == on).all()
 
 
-def test_an_episode_may_bring_several_faults():
+def test_an_episode_may_have_several_faults():
     plan = draw(range(3000), ratios=(0, 1, 1, 1), num_faults=(1, 3))
     counts = plan.joints.any(2).sum(1).bincount(minlength=4) / 3000
     assert torch.allclose(counts, torch.tensor([0, 1, 1, 1]) / 3, atol=0.04)
@@ -210,11 +210,9 @@ def test_ratios_can_change_and_only_to_known_scenarios():
         ({"severity": {"effort": {".*_hip_.*": 5.0, ".*_knee_.*": 5.0}}}, "'.*_knee_.*' matches no joint"),
         ({"severity": {"effort": {".*_hip_.*": 5.0}}}, "'FL_thigh_joint' matches no pattern"),
         ({"scenario": ()}, "scenario"),
-        ({"onset": -1}, "onset"),
         ({"onset": ()}, "onset"),
         ({"onset_range": (20, 10)}, "onset_range"),
         ({"onset": (75, 100), "episode_length": 100}, "episode's end at step 100"),
-        ({"duration": 0}, "duration"),
         ({"period": (9, 3)}, "period"),
         ({"duty": 0.0}, "duty"),
         ({"joint_names": ["FL_hip_joint", "tail"]}, "tail"),
@@ -231,7 +229,6 @@ def test_ratios_can_change_and_only_to_known_scenarios():
         ({"onset": (75, "late")}, "must be a whole number of env steps, or a list of them"),
         ({"onset_range": 75}, "onset_range 75 must be first and last step, two whole numbers"),
         ({"duration": (1, 2, 3)}, "duration (1, 2, 3) must be a whole number of env steps"),
-        ({"duration": 7.5}, "duration 7.5 must be a whole number"),
         ({"duty": "x"}, "duty x must be a number above 0"),
         ({"severity": {"effort": {"(": 5.0}}}, "effort: '(' is no pattern of joint names"),
     ],

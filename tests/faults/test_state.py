@@ -5,6 +5,7 @@
 import pytest
 import torch
 from umc.faults import FaultSchedule, FaultState, JointLimits
+from umc.faults.random import philox, philox_pair
 
 JOINTS = [f"joint_{index}" for index in range(6)]
 SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
@@ -117,6 +118,21 @@ def test_joint_kinds_lower_what_they_say_and_nothing_else():
     locked, joints = limits_with("locked")
     assert torch.equal(locked.lower[joints], torch.full_like(locked.lower[joints], 0.2))
     assert torch.equal(locked.upper[joints], locked.lower[joints])
+
+
+# Random123's kat_vectors, philox4x32 10 rounds: counter, key, first two words of the answer
+KNOWN_ANSWERS = [
+    ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D)),
+    ((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2, (0x408F276D, 0x41C83B0E)),
+    ((0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344), (0xA4093822, 0x299F31D0), (0xD16CFE09, 0x94FDCCEB)),
+]
+
+
+@pytest.mark.parametrize(("counter", "key", "answer"), KNOWN_ANSWERS)
+def test_philox_gives_the_published_answers(counter, key, answer):
+    words = tuple(torch.tensor([word]) for word in counter)
+    assert int(philox(key[0] | key[1] << 32, words)) == answer[0]
+    assert tuple(int(word) for word in philox_pair(key[0] | key[1] << 32, words)) == answer
 
 
 def test_random_numbers_depend_on_joint_step_and_episode_alone():

@@ -40,7 +40,7 @@ class Training:
         return logged
 
     def planned(self):
-        """Kinds that this episode brings."""
+        """Kinds of faults in this episode."""
         kinds = self.state.plan.kinds[:, 0].any(0).tolist()
         return {kind.name for kind, planned in zip(self.state.kinds, kinds, strict=True) if planned}
 

@@ -37,14 +37,8 @@ def what_sensors_report(physics: str, out: str) -> None:
     import copy
 
     import fault_env
+    from isaaclab import managers
     from isaaclab.envs import ManagerBasedRLEnv
-    from isaaclab.managers import (
-        DatasetExportMode,
-        RecorderManagerBaseCfg,
-        RecorderTerm,
-        RecorderTermCfg,
-        TerminationTermCfg,
-    )
     from umc import mdp
 
     num_envs, log = len(SCENARIOS), fault_env.Log()
@@ -52,7 +46,7 @@ def what_sensors_report(physics: str, out: str) -> None:
     def at_a_step(env, env_id, step):
         return (env.episode_length_buf == step) & (torch.arange(num_envs) == env_id)
 
-    class Recorder(RecorderTerm):
+    class Recorder(managers.RecorderTerm):
         def record_post_step(self):
             log.add(**{f"recorded_{name}": value for name, value in self._env.obs_buf.items()})
             return None, None
@@ -71,12 +65,12 @@ def what_sensors_report(physics: str, out: str) -> None:
     cfg = fault_env.a1_cfg(physics, num_envs, EPISODE, faults)
     cfg.compute_final_obs = True
     cfg.terminations |= {
-        "at_onset": TerminationTermCfg(func=at_a_step, params={"env_id": ENDS_AT_ONSET, "step": ONSET}),
-        "before": TerminationTermCfg(func=at_a_step, params={"env_id": ENDS_BEFORE, "step": ONSET - 1}),
-        "non_finite_state": TerminationTermCfg(func=mdp.non_finite_state),
+        "at_onset": managers.TerminationTermCfg(func=at_a_step, params={"env_id": ENDS_AT_ONSET, "step": ONSET}),
+        "before": managers.TerminationTermCfg(func=at_a_step, params={"env_id": ENDS_BEFORE, "step": ONSET - 1}),
+        "non_finite_state": managers.TerminationTermCfg(func=mdp.non_finite_state),
     }
-    cfg.recorders = RecorderManagerBaseCfg(dataset_export_mode=DatasetExportMode.EXPORT_NONE)
-    cfg.recorders.watch = RecorderTermCfg(class_type=Recorder)
+    cfg.recorders = managers.RecorderManagerBaseCfg(dataset_export_mode=managers.DatasetExportMode.EXPORT_NONE)
+    cfg.recorders.watch = managers.RecorderTermCfg(class_type=Recorder)
     groups = cfg.observations
     groups.clean = copy.deepcopy(groups.policy)
     groups.clean.enable_corruption = False

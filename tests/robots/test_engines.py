@@ -87,7 +87,7 @@ def scene_of_all_robots(physics: str, ghost: str) -> dict:
     cfg.ghost.spawn.usd_path = ghost
     cfg.ghost.init_state.pos = (0.0, -1.5, 0.8)
     with simulation(cfg, physics, njmax=500, nconmax=100) as (sim, scene):
-        said = {name: {**figures(scene[name]), **sensor(scene[f"{name}_contacts"])} for name in ROBOTS}
+        said = {name: figures(scene[name], scene[f"{name}_contacts"]) for name in ROBOTS}
         data, limits = scene["ghost"].data, scene["ghost"].data.joint_pos_limits.torch
         knees = [scene["ghost"].joint_names.index(f"{side}_knee_joint") for side in ("left", "right")]
         masses = data.body_mass.torch[0]
@@ -111,8 +111,8 @@ def scene_of_all_robots(physics: str, ghost: str) -> dict:
     return {**said, "ghost_fell": heights[0] - heights[GHOST_STEPS], "overshoot": max(overshoot)}
 
 
-def figures(robot: Any) -> dict[str, Any]:
-    """What an engine has read of a robot."""
+def figures(robot: Any, contacts: Any) -> dict[str, Any]:
+    """What an engine has read of a robot and of its contact sensor."""
     data = robot.data
     return {
         "joints": list(robot.joint_names),
@@ -121,11 +121,8 @@ def figures(robot: Any) -> dict[str, Any]:
         "position_limits": data.joint_pos_limits.torch[0].tolist(),
         "velocity_limits": data.joint_vel_limits.torch[0].tolist(),
         "armature": data.joint_armature.torch[0].tolist(),
+        "sensor_bodies": [path.rsplit("/", 1)[-1] for path in contacts.body_names],
     }
-
-
-def sensor(contacts: Any) -> dict[str, Any]:
-    return {"sensor_bodies": [path.rsplit("/", 1)[-1] for path in contacts.body_names]}
 
 
 @pytest.fixture(scope="module")
