@@ -65,20 +65,14 @@ class Checkout:
             program = shutil.which(tool)
             assert program, tool
             (self.bin / tool).symlink_to(program)
-        self.program("uv", UV_STUB)
-        self.program("python3.12", f'#!/bin/bash\nexec "{sys.executable}" "$@"\n')
-
-    def program(self, name: str, text: str) -> Path:
-        return write_program(self.bin / name, text)
-
-    def environment(self, **extra: str) -> dict[str, str]:
-        fixed = {"PATH": str(self.bin), "HOME": str(self.home), "UV_CALLS": str(self.calls), "UV_HANG": str(self.hang)}
-        return fixed | {"VENV": str(self.venv), "REAL_PYTHON": sys.executable} | extra
+        write_program(self.bin / "uv", UV_STUB)
+        write_program(self.bin / "python3.12", f'#!/bin/bash\nexec "{sys.executable}" "$@"\n')
 
     def start(self, *arguments: str, cwd: Path | None = None, **extra: str) -> subprocess.Popen[str]:
+        fixed = {"PATH": self.bin, "HOME": self.home, "UV_CALLS": self.calls, "UV_HANG": self.hang, "VENV": self.venv}
         return subprocess.Popen(
             [str(self.root / "isaaclab.sh"), *arguments],
-            env=self.environment(**extra),
+            env={**{name: str(path) for name, path in fixed.items()}, "REAL_PYTHON": sys.executable, **extra},
             cwd=cwd or self.root,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -166,25 +160,22 @@ def test_first_start_installs_and_the_second_does_not(checkout: Checkout) -> Non
     assert checkout.calls.read_text() == calls
 
 
-def test_python_gets_its_arguments_and_gives_its_exit_status(checkout: Checkout) -> None:
+def test_python_and_pytest_get_their_arguments_and_give_their_exit_status(checkout: Checkout) -> None:
     (checkout.root / "show.py").write_text("import sys; print(sys.argv[1:]); sys.exit(7)")
     result = checkout.run("-p", "show.py", "a b", "", "--task=x", "*", cwd=checkout.home)
     assert result.returncode == 7
     assert result.stdout == "['a b', '', '--task=x', '*']\n"  # and nothing of the install on stdout
     (checkout.home / "show.py").write_text("print('of the caller')")
     assert checkout.run("-p", "show.py", cwd=checkout.home).stdout == "of the caller\n"
-
-
-def test_tests_are_run_by_pytest_from_the_root(checkout: Checkout) -> None:
     (checkout.root / "test_sample.py").write_text("def test_sample():\n    assert 1 == 2\n")
-    result = checkout.run("-t", "-q", "test_sample.py", cwd=checkout.home)
-    assert result.returncode == 1
-    assert "1 failed" in result.stdout
+    tests = checkout.run("-t", "-q", "test_sample.py", cwd=checkout.home)  # from the root
+    assert tests.returncode == 1
+    assert "1 failed" in tests.stdout
 
 
 def test_no_python312(checkout: Checkout) -> None:
     (checkout.bin / "python3.12").unlink()
-    checkout.program("python3", "#!/bin/bash\nexit 1\n")
+    write_program(checkout.bin / "python3", "#!/bin/bash\nexit 1\n")
     result = checkout.run("-i")
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
@@ -193,7 +184,7 @@ def test_no_python312(checkout: Checkout) -> None:
 
 
 def test_python312_of_pyenv_that_is_not_selected(checkout: Checkout) -> None:
-    checkout.program("python3.12", "#!/bin/bash\necho 'pyenv: python3.12: command not found' >&2\nexit 127\n")
+    write_program(checkout.bin / "python3.12", "#!/bin/bash\necho 'pyenv: not found' >&2\nexit 127\n")
     # 3.12.10 is newer than 3.12.9, and a broken version is passed over
     write_program(checkout.home / ".pyenv/versions/3.12.11/bin/python3.12", "#!/bin/bash\nexit 1\n")
     for version in ("3.12.1", "3.12.9", "3.12.10"):
@@ -206,8 +197,8 @@ def test_python312_of_pyenv_that_is_not_selected(checkout: Checkout) -> None:
 def test_uv_is_fetched_by_pip_where_it_is_missing(checkout: Checkout) -> None:
     stub = (checkout.bin / "uv").rename(checkout.bin.parent / "stub")
     # "pip install --target DIR uv" as a Python without rights on its own folders allows it
-    checkout.program(
-        "python3.12",
+    write_program(
+        checkout.bin / "python3.12",
         f"""#!/bin/bash
 if [[ "$*" == "-m pip install --quiet --target "*" uv" ]]; then
     mkdir -p "$6/bin"
@@ -275,26 +266,20 @@ def test_changed_requirements_update_the_environment_and_a_missing_python_replac
     assert checkout.uv_calls("venv") == 2
 
 
-@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
-def test_active_environment_with_isaaclab_is_used(checkout: Checkout, active: Path, variable: str) -> None:
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX", "ISAACLAB_PATH"])
+def test_an_environment_that_has_isaaclab_is_used(checkout: Checkout, active: Path, variable: str) -> None:
+    isaac_sim = f'#!/bin/bash\necho "Warning: running in conda env"\nexec "{active}/bin/python" "$@"\n'
+    write_program(active / "_isaac_sim/python.sh", isaac_sim)  # read by ISAACLAB_PATH only
     code = "import isaaclab, sys; print(isaaclab.__file__)"
     result = checkout.run("-p", "-c", code, **{variable: str(active)})
-    assert result.stdout == f"{active}/modules/isaaclab/__init__.py\n", result.stderr
+    assert result.stdout.endswith(f"{active}/modules/isaaclab/__init__.py\n"), result.stderr
+    assert ("Warning" in result.stdout) == (variable == "ISAACLAB_PATH")
     assert not checkout.venv.exists()
     assert installs_of_umc(active) == 1
     assert f"--editable {checkout.root}/source/umc" in (active / "pip.log").read_text()
     assert "--upgrade" not in (active / "pip.log").read_text()
     again = checkout.run("-p", "-c", "print('again')", **{variable: str(active)})
-    assert (again.stdout, again.stderr) == ("again\n", "")
-    assert installs_of_umc(active) == 1
-
-
-def test_isaac_sim_python_behind_isaaclab_path(checkout: Checkout, active: Path, tmp_path: Path) -> None:
-    text = f'#!/bin/bash\necho "Warning: running in conda env"\nexec "{active}/bin/python" "$@"\n'
-    write_program(tmp_path / "IsaacLab/_isaac_sim/python.sh", text)
-    result = checkout.run("-p", "-c", "print('ran')", ISAACLAB_PATH=str(tmp_path / "IsaacLab"))
-    assert result.stdout.endswith("ran\n"), result.stderr
-    assert not checkout.venv.exists()
+    assert (again.stdout.splitlines()[-1], again.stderr) == ("again", "")
     assert installs_of_umc(active) == 1
 
 
@@ -323,6 +308,7 @@ def test_active_environment_with_another_python_is_an_error(checkout: Checkout, 
     ("given", "passed_on"),
     [
         (["export", "--task", "X"], ["export", "--task", "X"]),
+        (["list_envs"], ["list_envs"]),
         (["train", "--task", "X"], ["train", "--rl_library", "rsl_rl", "--task", "X"]),
         (["play", "--task", "X"], ["play", "--rl_library", "rsl_rl", "--task", "X"]),
         (["train", "--rl_library", "skrl", "--task", "X"], ["train", "--rl_library", "skrl", "--task", "X"]),
@@ -337,9 +323,5 @@ def test_anything_else_goes_to_the_isaaclab_command(
     shadow.write_text("print('shadow')")
     (shadow.parent / "__init__.py").touch()
     result = checkout.run(*given, cwd=checkout.home, VIRTUAL_ENV=str(active))
-    assert result.stdout == f"isaaclab command {passed_on} {checkout.home}\n", result.stderr
-
-
-def test_list_envs_runs_in_the_project_whose_tasks_it_lists(checkout: Checkout, active: Path) -> None:
-    listed = checkout.run("list_envs", cwd=checkout.home, VIRTUAL_ENV=str(active))
-    assert listed.stdout == f"isaaclab command ['list_envs'] {checkout.root}/source/umc\n"
+    place = checkout.root / "source/umc" if given == ["list_envs"] else checkout.home  # the project of the tasks
+    assert result.stdout == f"isaaclab command {passed_on} {place}\n", result.stderr

@@ -32,21 +32,8 @@ def run_script(name, *arguments, ground="flat"):
 def test_evaluate_compares_policies_and_simulates_no_batch_twice(tmp_path):
     paths = [write_fresh(tmp_path / name, model=name) for name in ("mlp", "transformer_small32")]
     out = tmp_path / "out"
-    arguments = (
-        "--checkpoint",
-        *paths,
-        "--robot",
-        "A1",
-        "--quick",
-        "--seed",
-        7,
-        "--num_envs",
-        9,
-        "--episodes",
-        2,
-        "physics=newton_mjwarp",
-    )
-    command = ("evaluate.py", *arguments, "env.scene.terrain=flat", "--out", out)
+    flags = "--robot A1 --quick --seed 7 --num_envs 9 --episodes 2 physics=newton_mjwarp env.scene.terrain=flat"
+    command = ("evaluate.py", "--checkpoint", *paths, *flags.split(), "--out", out)
     done = run_script(*command)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "2 policies x 8 cells x 2 robots, in 2 batches of 8 envs each" in done.stdout

@@ -19,12 +19,9 @@ class FakeBoard:
     def __init__(
         self,
         num_envs: int = 4,
-        refuses: str = "",
         links: dict[str, str] = LINKS,
         kinds: tuple[str, ...] = ("dead", "rom", "dropped"),
     ) -> None:
-        if refuses:
-            raise UmcError(refuses)
         self.num_envs, self.kinds, self._links = num_envs, kinds, links
         self.joint_names = tuple(links)
         self.faults: list[dict[str, dict[str, float | None]]] = [{} for _ in range(num_envs)]

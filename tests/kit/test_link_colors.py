@@ -109,22 +109,7 @@ def test_no_prim_is_recomposed(stage):
     assert recomposed == []
 
 
-def test_bound_materials_give_way_and_come_back():
-    stage = Usd.Stage.CreateInMemory()
-    link(stage, "/Robot/shin")
-    mesh = UsdGeom.Mesh.Define(stage, "/Robot/shin/mesh")
-    plain = UsdGeom.Cube.Define(stage, "/Robot/shin/plain")
-    paint = material(stage, "/Robot/Looks/paint")
-    UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(paint)
-    untouched, colors = text(stage), LinkColors()
-    assert colors.show(stage, "/Robot", {"shin": RED}) == ""
-    assert bound_color(stage, "/Robot/shin/mesh") == RED
-    assert display_color(stage, str(plain.GetPath())) == RED
-    colors.restore()
-    assert text(stage) == untouched
-
-
-def test_links_nested_below_a_link_keep_their_own_color_and_colors_by_vertex_become_one():
+def test_materials_and_colors_by_vertex_give_way_and_come_back_and_links_below_a_link_keep_their_own_color():
     stage = Usd.Stage.CreateInMemory()
     link(stage, "/Robot/thigh")
     link(stage, "/Robot/thigh/shin")
@@ -132,9 +117,11 @@ def test_links_nested_below_a_link_keep_their_own_color_and_colors_by_vertex_bec
     primvar = UsdGeom.Mesh.Define(stage, "/Robot/thigh/mesh").CreateDisplayColorPrimvar(UsdGeom.Tokens.vertex)
     primvar.Set(Vt.Vec3fArray([Gf.Vec3f(0.1), Gf.Vec3f(0.2)]))
     primvar.SetIndices(Vt.IntArray([0, 1, 1, 0]))
+    painted = UsdGeom.Mesh.Define(stage, "/Robot/thigh/painted")
+    UsdShade.MaterialBindingAPI.Apply(painted.GetPrim()).Bind(material(stage, "/Robot/Looks/paint"))
     untouched, colors = text(stage), LinkColors()
-    colors.show(stage, "/Robot", {"thigh": RED})
-    assert display_color(stage, "/Robot/thigh/mesh") == RED
+    assert colors.show(stage, "/Robot", {"thigh": RED}) == ""
+    assert bound_color(stage, "/Robot/thigh/painted") == display_color(stage, "/Robot/thigh/mesh") == RED
     assert primvar.GetInterpolation() == UsdGeom.Tokens.constant
     assert display_color(stage, "/Robot/thigh/shin/shape") == GRAY
     colors.restore()

@@ -13,6 +13,7 @@ from fake_board import FakeBoard
 from umc.kit.panel import FaultPanel, color_of, find_env, task_name
 from umc.mdp import events
 from umc.rendering.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR
+from umc.utils.errors import UmcError
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_a_board_that_cannot_be_made_is_reported_once(env):
 
     def refuse(one):
         tries.append(one)
-        return FakeBoard(refuses="its joints cannot be limited")
+        raise UmcError("its joints cannot be limited")
 
     panel = FaultPanel(find=lambda: env, make_board=refuse)
     panel.refresh()

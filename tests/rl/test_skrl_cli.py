@@ -15,7 +15,6 @@ from umc.training import train as launch
 from umc.training.arguments import parse
 from umc.training.plan import make_plan, needs_stage1
 from umc.utils.errors import UmcError
-from umc.utils.process import ChildFailed
 
 STAGE1 = ["--task", "UMC-A1-Stage1", "--agent", "mlp", "--device", "cpu"]
 STAGE2 = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu"]
@@ -105,16 +104,3 @@ def test_stage_2_looks_for_its_own_librarys_stage_1_and_takes_the_others_if_aske
     assert planned(*STAGE2, *SKRL).start_from == ours.relative_to(tmp_path)
     assert planned(*STAGE2).start_from == theirs.relative_to(tmp_path)
     assert planned(*STAGE2, "--checkpoint", str(ours)).start_from == ours
-
-
-def test_a_missing_stage_1_is_trained_by_the_same_library(monkeypatch):
-    calls = []
-
-    def run_umc(_command, arguments):
-        calls.append(arguments)
-        raise ChildFailed("train", 130)
-
-    monkeypatch.setattr(launch, "run_umc", run_umc)
-    assert launch.main([*STAGE2, *SKRL]) == 130
-    stage1 = parse(calls[0])
-    assert (stage1.task, stage1.library, stage1.agent) == ("UMC-A1-Stage1", "skrl", "skrl_mlp_cfg_entry_point")

@@ -103,21 +103,10 @@ def model(name="MaskedMlpModel", joint_start=BASE, **options):
 
 
 def rsl_rl_ppo(**changes):
-    values = {
-        "num_learning_epochs": 2,
-        "num_mini_batches": 4,
-        "learning_rate": dummy.LEARNING_RATE,
-        "schedule": "adaptive",
-        "gamma": 0.99,
-        "lam": 0.95,
-        "entropy_coef": 0.01,
-        "desired_kl": 0.01,
-        "max_grad_norm": 1.0,
-        "value_loss_coef": 1.0,
-        "use_clipped_value_loss": True,
-        "clip_param": 0.2,
-    }
-    return RslRlPpoAlgorithmCfg(**{**values, **changes})
+    schedule = {"schedule": "adaptive", "learning_rate": dummy.LEARNING_RATE, "desired_kl": 0.01}
+    passes = {"num_learning_epochs": 2, "num_mini_batches": 4, "gamma": 0.99, "lam": 0.95, "max_grad_norm": 1.0}
+    loss = {"value_loss_coef": 1.0, "use_clipped_value_loss": True, "clip_param": 0.2, "entropy_coef": 0.01}
+    return RslRlPpoAlgorithmCfg(**{**schedule, **passes, **loss, **changes})
 
 
 def agent(algorithm, network="MaskedMlpModel", save_interval=1000, std_type="scalar"):

@@ -204,8 +204,11 @@ def test_an_unfinished_stage_1_is_named_with_the_command_that_finishes_it(tmp_pa
 
 
 @pytest.mark.usefixtures("no_pretrained_policy")
-@pytest.mark.parametrize(("code", "line"), [(130, "umc train was stopped\n"), (7, "error: umc train ended with 7")])
-def test_a_missing_stage_1_is_trained_first_with_the_same_settings(monkeypatch, capsys, code, line):
+@pytest.mark.parametrize(
+    ("library", "code", "line"),
+    [("rsl_rl", 130, "umc train was stopped\n"), ("skrl", 7, "error: umc train ended with 7")],
+)
+def test_a_missing_stage_1_is_trained_first_with_the_same_settings(monkeypatch, capsys, library, code, line):
     calls = []
 
     def run_umc(command, arguments):
@@ -213,14 +216,14 @@ def test_a_missing_stage_1_is_trained_first_with_the_same_settings(monkeypatch, 
         raise ChildFailed(command, code)
 
     monkeypatch.setattr(train, "run_umc", run_umc)
-    more = ["--num_envs", "4", "physics=ovphysx", "env.events.faults.params.seed=3", "agent.algorithm.gamma=0.9"]
-    assert train.main([*STAGE2, *more]) == code
+    overrides = ["physics=ovphysx", "env.events.faults.params.seed=3", "agent.actor.hidden_dims=[8]"]
+    assert train.main([*STAGE2, "--rl_library", library, "--num_envs", "4", *overrides]) == code
     ((command, arguments),) = calls
     assert command == "train"
     stage1 = parse(arguments)
-    assert (stage1.task, stage1.model) == ("UMC-A1-Stage1", "mlp")
+    assert (stage1.task, stage1.model, stage1.library) == ("UMC-A1-Stage1", "mlp", library)
     assert (stage1.options.num_envs, stage1.options.device) == (4, "cpu")
-    assert stage1.overrides == ["physics=ovphysx", "agent.algorithm.gamma=0.9"]  # Stage 1 has no faults to set
+    assert stage1.overrides == [overrides[0], overrides[2]]  # Stage 1 has no faults to set
     out, err = capsys.readouterr()
     assert "training UMC-A1-Stage1 first" in out
     assert line in err
