@@ -10,7 +10,7 @@ import torch
 from fault_env import UnstartedEnv
 from isaaclab.assets import ArticulationCfg
 from isaaclab.envs import mdp as lab
-from isaaclab.managers import ObservationGroupCfg, ObservationTermCfg, SceneEntityCfg
+from isaaclab.managers import ObservationTermCfg, SceneEntityCfg
 from isaaclab.sim import UsdFileCfg
 from isaaclab.utils.modifiers import ModifierCfg
 from isaaclab.utils.noise import NoiseModelWithAdditiveBiasCfg, UniformNoiseCfg
@@ -42,10 +42,8 @@ def add(cfg, **parameters):
     return cfg
 
 
-def critic(**terms):
-    group = ObservationGroupCfg()
-    vars(group).update(terms)
-    return group
+def sees(func, **kwargs):
+    return ObservationTermCfg(func=func, **kwargs)
 
 
 def wheel_speed(env, asset_cfg=SceneEntityCfg("robot"), radius=1.0):
@@ -72,11 +70,8 @@ def test_a_stock_task_gets_events_sensors_mask_and_flag_and_keeps_all_else():
     changed = {name for name in before if repr(before[name]) != repr(after[name])}
     assert changed == {"joint_pos", "joint_vel", "actions"}
     assert {after[name].func for name in changed} == {mdp.joint_sensor}
-    assert {name: after[name].params["quantity"] for name in changed} == {
-        "joint_pos": "position",
-        "joint_vel": "velocity",
-        "actions": "action",
-    }
+    quantities = [after[name].params["quantity"] for name in ("joint_pos", "joint_vel", "actions")]
+    assert quantities == ["position", "velocity", "action"]
     assert "command_faults" not in vars(cfg.actions)
 
 
@@ -96,13 +91,8 @@ def test_a_sensor_keeps_noise_scale_clip_history_joints_and_parameters():
     add(cfg, quantities={wheel_speed: "velocity"})
     term = cfg.observations.policy.joint_vel
     assert term.noise is None  # Isaac Lab would add it to dead joints, too
-    assert term.params == {
-        "func": wheel_speed,
-        "noise": before.noise,
-        "quantity": "velocity",
-        "asset_cfg": joints,
-        "func_params": {"radius": 0.1},
-    }
+    params = {"func": wheel_speed, "noise": before.noise, "quantity": "velocity", "asset_cfg": joints}
+    assert term.params == {**params, "func_params": {"radius": 0.1}}
     for kept in ("scale", "clip", "history_length", "flatten_history_dim"):
         assert getattr(term, kept) == getattr(before, kept)
 
@@ -128,9 +118,9 @@ def test_a_critic_reads_true_values_even_if_it_shared_the_policys_cfg():
     assert cfg.observations.policy.joint_pos.func is mdp.joint_sensor
     # unless it is named
     cfg = go2()
-    cfg.observations.critic = critic(pos=ObservationTermCfg(func=lab.joint_pos))
+    cfg.observations.critic = copy.deepcopy(cfg.observations.policy)
     add(cfg, groups=("policy", "critic"))
-    assert cfg.observations.critic.pos.func is mdp.joint_sensor
+    assert cfg.observations.critic.joint_pos.func is mdp.joint_sensor
 
 
 def action(*joints, **changes):
@@ -163,7 +153,7 @@ def test_a_last_action_by_name_has_that_terms_joints():
     with pytest.raises(UmcError, match="'grip' is no joint action of 'robot'; give each action term"):
         add(cfg)
     cfg.observations.policy.actions.params["action_name"] = "joint_pos"
-    cfg.observations.policy.grip = ObservationTermCfg(func=lab.last_action, params={"action_name": "grip"})
+    cfg.observations.policy.grip = sees(lab.last_action, params={"action_name": "grip"})
     add(cfg)
     assert cfg.observations.policy.actions.params["func_params"] == {"action_name": "joint_pos"}
     assert cfg.observations.policy.actions.params["asset_cfg"].joint_names == [f"(?:{HIPS})"]
@@ -175,7 +165,7 @@ def test_presets_are_changed_in_every_variant_whether_hydra_has_chosen_or_not():
     stock = {name: list(vars(events)) for name, events in vars(cfg.events).items()}
     assert len(stock) > 1
     pos = cfg.observations.policy.joint_pos
-    cfg.observations.policy.joint_pos = preset(default=pos, quiet=ObservationTermCfg(func=lab.joint_pos))
+    cfg.observations.policy.joint_pos = preset(default=pos, quiet=sees(lab.joint_pos))
     add(cfg)
     for name, events in vars(cfg.events).items():
         assert list(vars(events)) == ["reset_faults", *stock[name], "faults"], name
@@ -183,7 +173,7 @@ def test_presets_are_changed_in_every_variant_whether_hydra_has_chosen_or_not():
         assert term.func is mdp.joint_sensor
     late = resolve_presets(copy.deepcopy(cfg), ["newton_mjwarp", "quiet"])
     early = resolve_presets(SpotFlatEnvCfg(), ["newton_mjwarp"])
-    early.observations.policy.joint_pos = ObservationTermCfg(func=lab.joint_pos)
+    early.observations.policy.joint_pos = sees(lab.joint_pos)
     assert late.to_dict() == add(early).to_dict()
 
 
@@ -273,10 +263,6 @@ def with_policy(**terms):
     return cfg
 
 
-def observed(func, **kwargs):
-    return ObservationTermCfg(func=func, **kwargs)
-
-
 @pytest.mark.parametrize(
     ("cfg", "parameters", "message"),
     [
@@ -291,20 +277,16 @@ def observed(func, **kwargs):
         (go2, {"onset": 1000}, "must lie before the episode's end at step 1000"),
         (lambda: with_policy(joint_pos=None, joint_vel=None, actions=None), {}, "group 'policy' has no joint obs"),
         (lambda: add(go2()), {}, "already"),
-        (
-            lambda: with_policy(effort=observed(lab.joint_effort)),
-            {},
-            "shows joints through joint_effort: set quantities",
-        ),
+        (lambda: with_policy(effort=sees(lab.joint_effort)), {}, "shows joints through joint_effort: set quantities"),
         (go2, {"quantities": {lab.joint_pos_rel: "angle"}}, "shows joints through joint_pos_rel"),
-        (lambda: with_policy(joint_pos=observed(lab.joint_pos, modifiers=[ModifierCfg()])), {}, "has modifiers"),
+        (lambda: with_policy(joint_pos=sees(lab.joint_pos, modifiers=[ModifierCfg()])), {}, "has modifiers"),
         (
-            lambda: with_policy(joint_pos=observed(lab.joint_pos, noise=NoiseModelWithAdditiveBiasCfg())),
+            lambda: with_policy(joint_pos=sees(lab.joint_pos, noise=NoiseModelWithAdditiveBiasCfg())),
             {},
             "'policy/joint_pos' has a noise model with a state",
         ),
         (
-            lambda: with_policy(actions=observed(lab.last_action, params={"action_name": "arm"})),
+            lambda: with_policy(actions=sees(lab.last_action, params={"action_name": "arm"})),
             {},
             "asks for the action 'arm', which the task does not have",
         ),
@@ -330,7 +312,7 @@ def test_a_pattern_that_matches_no_joint_is_refused_when_the_robot_is_known():
 
 
 def test_terms_without_a_quantity_stay_true():
-    cfg = with_policy(effort=observed(lab.joint_effort), heat=observed(joint_heat))
+    cfg = with_policy(effort=sees(lab.joint_effort), heat=sees(joint_heat))
     policy = add(cfg, quantities={lab.joint_effort: None, lab.last_action: None}).observations.policy
     functions = [policy.effort.func, policy.heat.func, policy.actions.func]
     assert functions == [lab.joint_effort, joint_heat, lab.last_action]
