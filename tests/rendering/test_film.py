@@ -4,8 +4,6 @@
 
 import argparse
 import json
-import subprocess
-import sys
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +14,11 @@ import numpy as np
 import pytest
 from fresh_policy import write_fresh
 from PIL import Image
+from run_script import run_script
 from umc.rendering.film import mark_of
 from umc.rendering.film_cfg import QUICK, FilmCfg, add_film_arguments, check_output, film_cfg, film_files
 from umc.rendering.layout import ALARM, SENSOR
 from umc.utils.errors import UmcError
-
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-TIMEOUT_S = 500
 
 
 def flags(**changes):
@@ -76,15 +72,8 @@ def reddish(panel):
 def test_policies_have_the_same_fault_from_the_same_start_in_one_film(tmp_path):
     first, second = (write_fresh(tmp_path / name, model=name) for name in ("mlp", "transformer_small32"))
     arguments = ["--quick", "--steps", 16, "--scenario", 1, "--onset", 8, "--seed", 7, "--out", tmp_path / "out"]
-    command = [SCRIPTS / "play.py", "--checkpoint", first, second, first, "--names", "A", "B", "A", *arguments]
-    done = subprocess.run(
-        [sys.executable, *map(str, command), "physics=newton_mjwarp", "env.scene.terrain=flat"],  # repeats to the bit
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    arguments += ["--names", "A", "B", "A", "physics=newton_mjwarp"]  # repeats to the bit
+    run_script("play.py", "--checkpoint", first, second, first, *arguments)
     name = "UMC-A1-Stage2_scenario1_seed7"
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert written == [f"{name}{suffix}" for suffix in (".gif", ".json", ".mp4", ".png")]

@@ -41,14 +41,6 @@ SOFTWARE_WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 """Chromium draws without a GPU."""
 
 
-def find_chromium() -> str:
-    for name in BROWSERS:
-        path = shutil.which(name)
-        if path:
-            return path
-    raise FileNotFoundError("no Chromium to open the viewer with; install one: apt-get install chromium")
-
-
 @dataclass
 class Viewer:
     process: subprocess.Popen
@@ -187,8 +179,10 @@ def dark_pixels(picture: np.ndarray) -> int:
 @contextlib.contextmanager
 def browser_page(scale: float = 0.5) -> Iterator[LivePage]:
     """Open an empty page in a headless Chromium; at half the scale a CPU draws it four times as fast."""
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    assert path, "no Chromium to open the viewer with; install one: apt-get install chromium"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=SOFTWARE_WEBGL)
+        browser = playwright.chromium.launch(executable_path=path, args=SOFTWARE_WEBGL)
         try:
             yield LivePage(browser.new_page(viewport=SIZE, device_scale_factor=scale))
         finally:

@@ -4,7 +4,7 @@
 
 import pytest
 from fresh_policy import write_fresh
-from live_page import browser_page, dark_pixels, find_chromium, red_pixels, viewer
+from live_page import browser_page, dark_pixels, red_pixels, viewer
 from umc.faults import MANUAL_FAULT, read_ledger
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]  # a browser on a busy machine is slow
@@ -62,10 +62,6 @@ def choose_severities_before_their_faults(live):
 
 
 def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_ends_it(tmp_path):
-    try:
-        find_chromium()
-    except FileNotFoundError as error:
-        pytest.fail(str(error), pytrace=False)
     ledger = tmp_path / "ledger.jsonl"
     policy = write_fresh(tmp_path, model="transformer_small32")  # stands, having learnt nothing
     arguments = ("--checkpoint", str(policy), "--scenario", "8", "--ledger", str(ledger), "physics=ovphysx")
