@@ -27,7 +27,8 @@ torch.set_num_threads(1)
 
 # fakes that tests of several folders share, and the tools, which are not in the wheel
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / "support"), str(HERE.parent)]
+SUPPORT = str(HERE / "support")
+sys.path[:0] = [SUPPORT, str(HERE.parent)]
 
 SEED = 20260
 """Seed of the generators before every test."""
@@ -95,23 +96,16 @@ def run_engine(tmp_path_factory) -> Callable[..., Any]:
     """Run an engine scenario in a process of its own: one process can hold one engine and one environment.
 
     `run_engine(scenario, physics="newton_mjwarp", timeout=300.0, **kwargs)` calls `scenario(physics=..., **kwargs)` in
-    a fresh Python and returns what it returns. `scenario` is a function at the top level of a test module, or source
-    code that defines a function named `scenario`; arguments and result go through JSON (numbers, strings, lists, dicts:
-    use `.tolist()`). An exception, a crash or a run past `timeout` [s] fails the test with the end of its output.
+    a fresh Python and returns what it returns. `scenario` is a function at the top level of a test module; arguments
+    and result go through JSON (numbers, strings, lists, dicts: use `.tolist()`). An exception, a crash or a run past
+    `timeout` [s] fails the test with the end of its output.
     """
 
     def run(
-        scenario: str | Callable[..., Any],
-        physics: str = "newton_mjwarp",
-        timeout: float = ENGINE_TIMEOUT_S,
-        **kwargs: Any,
+        scenario: Callable[..., Any], physics: str = "newton_mjwarp", timeout: float = ENGINE_TIMEOUT_S, **kwargs: Any
     ) -> Any:
         folder = tmp_path_factory.mktemp("engine")
-        if callable(scenario):
-            file, name = inspect.getfile(scenario), scenario.__name__
-        else:
-            file, name = str(folder / "scenario.py"), "scenario"
-            Path(file).write_text(scenario)
+        file, name = inspect.getfile(scenario), scenario.__name__
         out, log = folder / "result.json", folder / "output.txt"
         arguments = json.dumps({"physics": physics, **kwargs})
         with log.open("w") as stream:
@@ -121,8 +115,7 @@ def run_engine(tmp_path_factory) -> Callable[..., Any]:
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
-                env=os.environ
-                | {"PYTHONPATH": os.pathsep.join([str(HERE / "support"), os.environ.get("PYTHONPATH", "")])},
+                env={**os.environ, "PYTHONPATH": os.pathsep.join([SUPPORT, os.environ.get("PYTHONPATH", "")])},
                 start_new_session=True,
             )
             try:
