@@ -18,7 +18,10 @@ from umc.utils.errors import UmcError
 from umc.utils.io import write_json
 
 if TYPE_CHECKING:
+    from umc.evaluation.protocol import Protocol
     from umc.evaluation.study import Study
+    from umc.sim2sim.robot import SolverCfg
+    from umc.sim2sim.rollout import RolloutCfg
 
 EPISODES = 8
 """Robots of each cell without ``--episodes``."""
@@ -78,14 +81,18 @@ def _run(argv: list[str]) -> int:
 
     options.policy = _description_file(options.policy)
     description = read_description(options.policy)
-    _check(options, description["trained"]["robot"].lower())
+    robot = description["trained"]["robot"].lower()
+    _check(options, robot)
+    options.robot, options.command_line = robot, shlex.join(["umc", "sim2sim", *argv])
     options.out = options.out or options.policy.parent / "mujoco"
     other = description.get("start", {}).get("other_events", [])
     other = other + description.get("fall", {}).get("other_terminations", [])
     if other:
         print(f"not reproduced in MuJoCo: {', '.join(other)} of {description['trained']['task']}")
     work = _healthy if options.healthy else _protocol if options.ledger is None else _ledger
-    return work(options, description, shlex.join(["umc", "sim2sim", *argv]))
+    from umc.sim2sim.robot import SolverCfg
+
+    return work(options, description, SolverCfg(options.substeps, options.contact_time))
 
 
 def _description_file(policy: str | None) -> Path:
@@ -112,68 +119,59 @@ def _check(options: argparse.Namespace, robot: str) -> None:
         raise UmcError("--healthy walks without faults; --against compares evaluations under faults")
 
 
-def _healthy(options: argparse.Namespace, description: Mapping[str, Any], command_line: str) -> int:
+def _healthy(options: argparse.Namespace, description: Mapping[str, Any], solver: SolverCfg) -> int:
     from umc.evaluation.gait import GAIT
     from umc.evaluation.protocol import Setting, protocol_for
     from umc.evaluation.report import gait_report, gait_table
-    from umc.sim2sim.robot import SolverCfg
     from umc.sim2sim.study import about, measure_gait, protocol_rollout
 
     steps = options.steps or round(HEALTHY_SECONDS / description["control"]["policy_dt_s"])
     setting = Setting(seed=options.seed or 0, onset=1)  # nothing sets in: only where the figures count from
-    paper = protocol_for(description["trained"]["robot"].lower(), [HEALTHY], options.radii, name=options.protocol)
+    paper = protocol_for(options.robot, [HEALTHY], options.radii, name=options.protocol)
     protocol = replace(paper, steps=steps, settings=(setting,))
-    solver = SolverCfg(options.substeps, options.contact_time)
     cfg = protocol_rollout(protocol, options.policy, options.episodes or HEALTHY_ROBOTS, solver)
     gait = measure_gait(cfg, options.workers)
     print(gait_table(gait))
-    write_json(options.out / GAIT, gait_report(gait, about(cfg, command_line)), indent=1, allow_nan=False)
+    write_json(options.out / GAIT, gait_report(gait, about(cfg, options.command_line)), indent=1, allow_nan=False)
     print(f"report: {options.out / GAIT}")
     return 0
 
 
-def _protocol(options: argparse.Namespace, description: Mapping[str, Any], command_line: str) -> int:
+def _protocol(options: argparse.Namespace, description: Mapping[str, Any], solver: SolverCfg) -> int:
     from umc.evaluation.protocol import protocol_for
     from umc.sim2sim.agreement import agreement, find_result, pair_up, write_agreement
-    from umc.sim2sim.robot import SolverCfg
-    from umc.sim2sim.study import evaluate, protocol_rollout
+    from umc.sim2sim.study import protocol_rollout
 
-    robot = description["trained"]["robot"].lower()
     overrides = {} if options.steps is None else {"steps": options.steps}
     protocol = protocol_for(
-        robot, options.scenarios, options.radii, options.seed, name=options.protocol, overrides=overrides
+        options.robot, options.scenarios, options.radii, options.seed, name=options.protocol, overrides=overrides
     )
     other = None if options.against is None else find_result(options.against, description["checkpoint"])
-    solver = SolverCfg(options.substeps, options.contact_time)
     cfg = protocol_rollout(protocol, options.policy, options.episodes or EPISODES, solver)
     robots = f"{len(protocol.cells)} cells x {len(cfg.env) // len(protocol.cells)} robots"
-    print(f"protocol {protocol.name} of {robot}: {robots}, {protocol.steps} steps")
-    study = evaluate(cfg, protocol, command_line, options.workers)
-    _report(study, options.out)
+    print(f"protocol {protocol.name} of {options.robot}: {robots}, {protocol.steps} steps")
+    study = _evaluate(cfg, protocol, options)
     if other is not None:
         rows = agreement(protocol, *pair_up(*other, study))
         write_agreement(rows, str(other[0].about.get("physics", "the other")), options.out)
     return 0
 
 
-def _ledger(options: argparse.Namespace, description: Mapping[str, Any], command_line: str) -> int:
+def _ledger(options: argparse.Namespace, _description: Mapping[str, Any], solver: SolverCfg) -> int:
     from umc.evaluation.protocol import protocol_for
     from umc.faults import read_ledger
     from umc.sim2sim.agreement import ledger_agreement, write_agreement
-    from umc.sim2sim.robot import SolverCfg
-    from umc.sim2sim.study import evaluate, ledger_rollout
+    from umc.sim2sim.study import ledger_rollout
 
-    ledger, robot = read_ledger(options.ledger), description["trained"]["robot"].lower()
-    if ledger.header.robot.lower() != robot:
+    ledger = read_ledger(options.ledger)
+    if ledger.header.robot.lower() != options.robot:
         raise UmcError(
-            f"the ledger {options.ledger} is one of robot '{ledger.header.robot}', the policy one of {robot}"
+            f"the ledger {options.ledger} is one of robot '{ledger.header.robot}', the policy one of {options.robot}"
         )
-    base = protocol_for(robot, radii=options.radii, name=options.protocol)
-    solver = SolverCfg(options.substeps, options.contact_time)
+    base = protocol_for(options.robot, radii=options.radii, name=options.protocol)
     protocol, cfg = ledger_rollout(ledger, base, options.policy, options.steps, options.episodes, solver)
     print(f"ledger {options.ledger}: {len(cfg.env)} episodes of up to {protocol.steps} steps")
-    study = evaluate(cfg, protocol, command_line, options.workers)
-    _report(study, options.out)
+    study = _evaluate(cfg, protocol, options)
     rows = ledger_agreement(ledger, cfg, study)
     if rows:
         print("the recording's own policy, which a ledger does not name, beside this one; no agreement if they differ:")
@@ -181,13 +179,16 @@ def _ledger(options: argparse.Namespace, description: Mapping[str, Any], command
     return 0
 
 
-def _report(study: Study, out: Path) -> None:
+def _evaluate(cfg: RolloutCfg, protocol: Protocol, options: argparse.Namespace) -> Study:
     from umc.evaluation.report import score_table, write_study_report
     from umc.evaluation.study import STUDY, save_study
+    from umc.sim2sim.study import evaluate
 
-    save_study(out / STUDY, study)
+    study = evaluate(cfg, protocol, options.command_line, options.workers)
+    save_study(options.out / STUDY, study)
     print(score_table(study.protocol, [score for _, score in study.scenario_scores(study.policies[0])]))
-    print(f"report: {write_study_report(study, out)}", flush=True)
+    print(f"report: {write_study_report(study, options.out)}", flush=True)
+    return study
 
 
 if __name__ == "__main__":

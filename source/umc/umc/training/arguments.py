@@ -22,7 +22,6 @@ DEFAULT_AGENT = next(iter(AGENTS))
 LARGEST_RANDOM_SEED = 10_000
 """``--seed -1`` draws up to this number, as Isaac Lab does."""
 
-
 DESCRIPTION = (
     "Train a UMC policy. Stage 2 starts from the newest Stage 1 checkpoint of the same robot and model; where there is "
     "none, Stage 1 is trained first."

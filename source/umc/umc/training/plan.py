@@ -46,7 +46,6 @@ from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, read
 REMEMBERED = ("num_envs", "max_iterations")
 """Fields of ``run.json`` that ``--resume`` needs beside those that every record has."""
 
-
 CPU_NUM_ENVS = 256
 """Envs on one to two CPU cores: the MLP learned more per minute from 256 than from 512."""
 
@@ -184,7 +183,11 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
     if path is None:
         tokens = merged_overrides(request.spec.tokens(request.stage), typed)
         _, agent_cfg = resolve_cfgs(request.task, request.agent, tokens)
-        path = _newest_checkpoint(request, agent_cfg)
+        experiment = experiment_folder(request.logs, agent_cfg.experiment_name, request.library)
+        path = newest_checkpoint(experiment)
+        if path is None:
+            raise UmcError(f"nothing to resume in {experiment}; start without --resume, or give --checkpoint or --logs")
+        require_usable(request, path)
     record = RunRecord(path.parent, read_record(path.parent))
     record.held = True  # until the checkpoint has turned out to fit
     missing = [name for name in REMEMBERED if record.fields.get(name) is None]
@@ -240,7 +243,7 @@ def require_usable(request: TrainRequest, path: Path) -> None:
     data = read_checkpoint(path)
     info = checkpoint_info(data, path)
     if request.options.resume:
-        require_same_run(request, info, path)
+        _require_same_run(request, info, path)
     require_match(info, path, request.robot, request.model)
     if request.options.resume:
         require_resumable(data, path)
@@ -317,16 +320,6 @@ def _adopt_critic(request: TrainRequest, path: Path, agent_cfg: Any) -> list[str
     return [f"the checkpoint's critic is an MLP, so this run's is one ({MLP_CRITIC_KEY}=true)"]
 
 
-def _newest_checkpoint(request: TrainRequest, agent_cfg: Any) -> Path:
-    """Return the checkpoint that ``--resume`` without ``--checkpoint`` means."""
-    experiment = experiment_folder(request.logs, agent_cfg.experiment_name, request.library)
-    path = newest_checkpoint(experiment)
-    if path is None:
-        raise UmcError(f"nothing to resume in {experiment}; start without --resume, or give --checkpoint or --logs")
-    require_usable(request, path)
-    return path
-
-
 def _new_folder(request: TrainRequest, agent_cfg: Any) -> Path:
     if request.options.run_dir is not None:
         return request.options.run_dir
@@ -336,8 +329,7 @@ def _new_folder(request: TrainRequest, agent_cfg: Any) -> Path:
     return experiment_folder(request.logs, agent_cfg.experiment_name, request.library) / name
 
 
-def require_same_run(request: TrainRequest, info: CheckpointInfo, path: Path) -> None:
-    """Raise UmcError if a checkpoint is of a run of another task, RL library or agent, for ``--resume``."""
+def _require_same_run(request: TrainRequest, info: CheckpointInfo, path: Path) -> None:
     if info.task != request.task:
         raise UmcError(f"{path} is a run of {info.task}; --resume needs the same task: give --task {info.task}")
     library = library_of(info.agent)

@@ -36,10 +36,8 @@ STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 """Exit statuses of a script that was interrupted or terminated."""
 
 LOCK = ".lock"
-"""Lock file in the folder of a recipe or a sweep."""
-
 LOCK_TIMEOUT_S = 300.0
-"""How long to wait for a lock [s]: an orphaned child saves after its iteration, which is slow on a CPU."""
+"""Lock file of a recipe or a sweep, and how long to wait for it [s]: an orphaned child saves after its iteration."""
 
 POLL_S = 0.2
 """Time between two looks at a child or a lock [s]."""
