@@ -99,15 +99,13 @@ def test_commands_observations_and_faults_of_an_evaluation(run_engine, tmp_path)
     assert max(seen["moved"].values()) < 1e-4
 
 
-@pytest.fixture
-def cfg():
+def test_the_ground_under_a_robot_depends_on_its_setting_and_member_only():
     from umc.tasks.a1 import A1Stage2EnvCfg
 
-    return A1Stage2EnvCfg()
-
-
-def test_the_ground_under_a_robot_depends_on_its_setting_and_member_only(cfg):
-    protocol = protocol_for("a1")
+    protocol, cfg = protocol_for("a1"), A1Stage2EnvCfg()
+    cfg.scene.terrain = FLAT_GROUND_CFG
+    set_track(cfg, protocol)
+    assert cfg.scene.terrain is FLAT_GROUND_CFG
     cfg.scene.terrain = perlin_tracks(**protocol.track, seeds=1)
     set_track(cfg, protocol)
     small, large = (needed_grid(cfg.scene.terrain.replace(num_envs=num_envs)) for num_envs in (24, 100))
@@ -124,14 +122,6 @@ def test_the_ground_under_a_robot_depends_on_its_setting_and_member_only(cfg):
     other = EnvAssignment(assignment.cell[order], assignment.member[order], assignment.onset[order])
     assert torch.equal(tracks_of(protocol, other), tracks[order])
     assert set(tracks.tolist()) == set(range(TRACKS))
-
-
-def test_flat_ground_stays_flat_and_too_many_terrain_seeds_are_refused(cfg):
-    protocol = protocol_for("a1")
-    cfg.scene.terrain = FLAT_GROUND_CFG
-    set_track(cfg, protocol)
-    assert cfg.scene.terrain is FLAT_GROUND_CFG
-    cfg.scene.terrain = perlin_tracks(**protocol.track, seeds=1)
     many = tuple(Setting(1, onset, onset) for onset in range(75, 75 + TRACKS + 1))
     with pytest.raises(UmcError, match="13 terrain seeds; at most 12"):
         set_track(cfg, replace(protocol, settings=many))

@@ -256,6 +256,12 @@ def test_the_same_study_gives_the_same_report_to_the_byte(study, files):
     assert study_files(study, resamples=60) == files
 
 
+def test_figures_of_an_earlier_report_do_not_stay(tmp_path):
+    write_all(tmp_path, dict.fromkeys([f"figures/{name}.svg" for name in ("joints_2", "joints_1", "own")], b""))
+    write_all(tmp_path, {"figures/joints_1.svg": b""})
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["joints_1.svg", "own.svg"]
+
+
 @pytest.mark.slow
 def test_a_full_disk_leaves_the_old_report(tmp_path, monkeypatch, study):
     write_all(tmp_path, {"report.json": b"old", "figures/scenarios.svg": b"old"})
@@ -272,12 +278,6 @@ def test_a_full_disk_leaves_the_old_report(tmp_path, monkeypatch, study):
         write_study_report(study, tmp_path, resamples=20)
     left = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {"report.json": b"old", "figures/scenarios.svg": b"old"}
-
-
-def test_figures_of_an_earlier_report_do_not_stay(tmp_path):
-    write_all(tmp_path, {"figures/joints_2.svg": b"", "figures/joints_1.svg": b"", "figures/own.svg": b""})
-    write_all(tmp_path, {"figures/joints_1.svg": b""})
-    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["joints_1.svg", "own.svg"]
 
 
 @pytest.mark.slow

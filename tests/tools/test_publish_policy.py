@@ -117,15 +117,14 @@ def test_nothing_is_written_where_something_is_wrong(tmp_path, out, capsys, monk
 
     refused("--recipe is missing", recipe=())
     refused("no recipe a1_mlp_cup in config/recipes; did you mean a1_mlp_cpu?", recipe=("--recipe", "a1_mlp_cup"))
-    monkeypatch.setattr(publish_policy, "LARGEST_FILE", 100_000)
-    refused("more than 100,000; leave the critic out with --actor_only")
-    monkeypatch.undo()
-    monkeypatch.setattr(publish_policy, "TOLERANCE", 0.0)
-    refused("actions of the file would differ")
-    monkeypatch.undo()
-    monkeypatch.setattr(publish_policy, "largest_difference", lambda *_: float("nan"))
-    refused("actions of the file would differ")
-    monkeypatch.undo()
+    for name, value, words in (
+        ("LARGEST_FILE", 100_000, "more than 100,000; leave the critic out with --actor_only"),
+        ("TOLERANCE", 0.0, "actions of the file would differ"),
+        ("largest_difference", lambda *_: float("nan"), "actions of the file would differ"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(publish_policy, name, value)
+            refused(words)
     (tmp_path / "other.json").write_text('{"kind": "faults", "policies": [{"about": {"sha256": "0"}}]}')
     refused("does not hold this policy", "--metrics", tmp_path / "other.json")
     (tmp_path / "other.json").write_text('{"kind": "mine"}')
