@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from umc.evaluation.report.plots import STYLE
 from umc.faults.kinds import KINDS, CommandKind, FaultKind, JointKind, SensorKind
 from umc.rendering.layout import Heading, storyboard
 from umc.rendering.writers import write_png
@@ -88,15 +89,7 @@ FAULTY, HEALTHY, LIMIT, SHADE = "#c8401a", "#3b78b0", "#6f6f6f", "#f8eee8"
 """Colors of the faulty robot, its healthy twin, limits, and the time with the fault."""
 
 FONT = 11.0
-FAULT_STYLE: dict[Any, Any] = {
-    "font.size": FONT,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "grid.color": "#dddddd",
-    "axes.xmargin": 0.0,
-}
+FAULT_STYLE = STYLE | {"font.size": FONT, "axes.grid": True, "axes.grid.axis": "y", "axes.xmargin": 0.0}
 """Settings of matplotlib for the pictures of faults."""
 
 

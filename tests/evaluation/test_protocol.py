@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from umc.evaluation.protocol import protocol_for
+from umc.evaluation.study import assign_envs, assignment_of
 from umc.faults import paper_settings
 from umc.utils.config import read_config_file, read_overrides
 from umc.utils.errors import UmcError
@@ -25,15 +27,16 @@ def test_protocols_and_the_paper_settings_of_the_faults_agree(robot):
 
 def test_cells_are_assigned_in_turn_and_members_continue_in_the_next_batch():
     protocol = protocol_for("a1", scenarios=(2, "locked+dead"))
-    cell, member = protocol.assign(14)
+    assignment = assign_envs(protocol, 14)
+    cell, member = assignment.cell, assignment.member
     assert cell.tolist() == [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0, 1]
     assert member.tolist() == [0] * 6 + [1] * 6 + [2] * 2
     cells = [(2, 1, 75), ("locked+dead", 1, 75), (2, 800, 100)]
     assert [(scenario, setting.seed, setting.onset) for setting, scenario in protocol.cells][:3] == cells
     assert [(case["scenario"], case["seed"], case["onset"]) for case in protocol.cases()][:3] == cells
-    assert protocol.assign(6, first_member=5)[1].tolist() == [5] * 6
+    assert assignment_of(protocol, torch.arange(30, 36)).member.tolist() == [5] * 6
     with pytest.raises(UmcError, match="--num_envs 5 is less than the 6 cells"):
-        protocol.assign(5)
+        assign_envs(protocol, 5)
 
 
 def test_a_user_can_choose_a_seed_values_and_a_quick_run():

@@ -17,6 +17,7 @@ from umc.evaluation.report.tables import left_out_table, main_table, scenario_ta
 from umc.evaluation.study import PolicyResult, Study
 from umc.faults import paper_settings
 from umc.rl.agents import STAGE_ITERATIONS, AgentSpec, agent_spec
+from umc.utils.naming import display_name
 
 from tools.results_page.acceptance import ENDS, HARD, acceptance_reached, criteria_of, ends, rate
 from tools.results_page.kept import NAME_LENGTH
@@ -64,14 +65,9 @@ class RobotResults:
     """Ground of this section, where a robot's policies were trained on several."""
 
     @property
-    def reached(self) -> str:
-        """Key of the rate that engines are compared by."""
-        return acceptance_reached(self.robot)
-
-    @property
     def title(self) -> str:
         """Heading of the section."""
-        return display(self.robot) + (f", {GROUNDS.get(self.ground, self.ground)}" if self.ground else "")
+        return display_name(self.robot) + (f", {GROUNDS.get(self.ground, self.ground)}" if self.ground else "")
 
     @property
     def trained_here(self) -> list[PolicyResult]:
@@ -142,7 +138,7 @@ def _section(one: RobotResults, note: str) -> dict[str, Any]:
             if (gait := one.entry(result).get("metrics", {}).get("healthy"))
         ],
         "curves": {own.label: one.curves[own.label] for own in one.trained_here if own.label in one.curves},
-        "reached": one.reached,
+        "reached": acceptance_reached(one.robot),
         "flat_only": bool(one.mujoco and study.protocol.track),
         "engines": _engines(one) if len(one.studies) > 1 or one.mujoco else [],
         "differences": _differences(one),
@@ -155,7 +151,8 @@ def _origin(one: RobotResults, result: PolicyResult) -> list[Any]:
     trained = entry.get("trained") or {}
     place = [_engine(str(about.get("physics", ""))), str(about.get("terrain", "")), trained.get("device")]
     return [
-        display(one.robot), result.label, about.get("stage", "-"), entry.get("recipe") or "-", about.get("seed", "-"),
+        display_name(one.robot), result.label, about.get("stage", "-"), entry.get("recipe") or "-",
+        about.get("seed", "-"),
         about["iteration"] + 1 if isinstance(about.get("iteration"), int) else "-", trained.get("num_envs") or "-",
         ", ".join(filter(None, place)) or "-", str(entry.get("commit") or "-")[:10],
         str(about.get("sha256", "-"))[:NAME_LENGTH], _commit(result),
@@ -164,11 +161,11 @@ def _origin(one: RobotResults, result: PolicyResult) -> list[Any]:
 
 def _engines(one: RobotResults) -> list[list[Any]]:
     """Cells of every policy on every engine that it was evaluated on."""
-    rows = []
+    rows, keys = [], (acceptance_reached(one.robot), "failed")
     studies = [*one.studies.items(), *(("mujoco", study) for study in one.mujoco)]
     for result in one.study.policies:
         measured = [
-            (engine, same, [rate(study, same, key, study.protocol.scenarios) for key in (one.reached, "failed")])
+            (engine, same, [rate(study, same, key, study.protocol.scenarios) for key in keys])
             for engine, study in studies
             for same in study.policies
             if same.about.get("sha256") == result.about.get("sha256")
@@ -218,9 +215,9 @@ def _gaps(results: Sequence[RobotResults]) -> list[str]:
         names = [spec.name for spec in found.get(robot, [])]
         gone = ", ".join(agent for agent in PAPER_AGENTS if agent not in names)
         if robot not in {one.robot for one in results}:
-            lines.append(f"{display(robot)}: nothing.")
+            lines.append(f"{display_name(robot)}: nothing.")
         elif gone:
-            lines.append(f"{display(robot)}: the paper's {gone}.")
+            lines.append(f"{display_name(robot)}: the paper's {gone}.")
     if not any(spec.purpose.startswith("ablation") for specs in found.values() for spec in specs):
         lines.append("The paper's ablations are in [ablations.md](ablations.md): of A1's MLP, one run each.")
     return lines
@@ -233,8 +230,3 @@ def _commit(result: PolicyResult) -> str:
 
 def _engine(name: str) -> str:
     return ENGINES.get(name, "plain MuJoCo" if name.startswith("mujoco ") else name)
-
-
-def display(robot: str) -> str:
-    """Return the name of a robot in headings."""
-    return robot.upper() if len(robot) == 2 else robot.capitalize()

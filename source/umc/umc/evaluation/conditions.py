@@ -10,13 +10,11 @@ import torch
 
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.starts import seed_starts
+from umc.mdp.fault_terms import FAULTS_TERM
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from umc.evaluation.study import EnvAssignment
-
-FAULT_TERM = "faults"
-"""Event term of every UMC task that applies faults."""
 
 NEVER_RESAMPLED = 1.0e6
 """Longer than any episode [s]."""
@@ -41,14 +39,9 @@ SPARE_STEPS = 10
 def disable_training_randomization(
     env_cfg: Any, command: tuple[float, float, float], num_envs: int, steps: int, seed: int
 ) -> None:
-    """Switch off noise, pushes and changing commands; physics and starts stay randomised.
+    """Switch off noise, pushes and changing commands in place; physics and starts stay randomised.
 
-    Args:
-        env_cfg: Env cfg with its presets resolved; changed in place.
-        command: Velocity x [m/s], y [m/s], yaw [rad/s].
-        num_envs: Number of envs.
-        steps: Steps that are measured [env steps].
-        seed: Seed of the env.
+    ``command`` is a velocity x [m/s], y [m/s], yaw [rad/s], ``steps`` are the env steps that are measured.
     """
     env_cfg.scene.num_envs = num_envs
     env_cfg.seed = seed
@@ -57,7 +50,7 @@ def disable_training_randomization(
         if hasattr(group, "enable_corruption"):
             group.enable_corruption = False
     for name, term in vars(env_cfg.events).items():
-        if getattr(term, "mode", None) == "interval" and name != FAULT_TERM:
+        if getattr(term, "mode", None) == "interval" and name != FAULTS_TERM:
             setattr(env_cfg.events, name, None)
     velocity = env_cfg.commands.base_velocity
     velocity.heading_command = False
@@ -70,7 +63,7 @@ def disable_training_randomization(
 
 def set_faults(env_cfg: Any, protocol: Protocol) -> None:
     """Replace the faults of the training by those of a protocol, with seeded starts and its tracks."""
-    term = getattr(env_cfg.events, FAULT_TERM, None)
+    term = getattr(env_cfg.events, FAULTS_TERM, None)
     if term is None:
         raise UmcError("the task has no fault terms; choose a task of UMC")
     term.params = {
@@ -119,4 +112,4 @@ def tracks_of(protocol: Protocol, assignment: EnvAssignment) -> torch.Tensor:
 def set_healthy(env_cfg: Any) -> None:
     """Switch the faults off."""
     # the onset has no effect, but training's may lie beyond the end of a short episode
-    getattr(env_cfg.events, FAULT_TERM).params.update(scenario=HEALTHY, onset=1)
+    getattr(env_cfg.events, FAULTS_TERM).params.update(scenario=HEALTHY, onset=1)

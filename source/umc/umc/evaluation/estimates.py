@@ -82,16 +82,7 @@ class RobotTable:
 
 
 class Estimates:
-    """Figures, intervals and differences of a study.
-
-    Args:
-        study: The study.
-        resamples: Bootstrap resamples.
-        seed: Seed of the bootstrap.
-
-    Raises:
-        UmcError: If two policies bear one name, or a run holds a robot twice.
-    """
+    """Figures, intervals and differences of a study; UmcError if two policies have one name, or a run a robot twice."""
 
     def __init__(self, study: Study, resamples: int = RESAMPLES, seed: int = 0) -> None:
         labels = [result.label for result in study.policies]
@@ -185,9 +176,7 @@ def group_names(study: Study) -> list[str]:
 def average_rate(numerators: Floats, denominators: Floats) -> Interval | None:
     """A rate averaged over scenarios, each weighing the same, with Wilson's interval for robots that repeat.
 
-    Args:
-        numerators: Robots that did it. Shape is (num_scenarios, num_robots).
-        denominators: Robots that were evaluated. Shape is (num_scenarios, num_robots).
+    Robots that did it, and that were evaluated; shapes are (num_scenarios, num_robots).
     """
     count = denominators.sum(axis=1)
     numerators, denominators, count = numerators[count > 0], denominators[count > 0], count[count > 0]

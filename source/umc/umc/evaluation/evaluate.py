@@ -43,10 +43,7 @@ HEALTHY_SECONDS = 10.0
 def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Sequence[str]) -> int:
     """Evaluate policies, or collect what other processes simulated, and write the report; return 0.
 
-    Args:
-        options: Flags of ``umc evaluate``.
-        overrides: Overrides of the task, the protocol and the sweep.
-        launcher: What workers of a cluster need of the command line: launcher flags, presets, overrides of the task.
+    ``launcher`` is what workers of a cluster need of the command line: launcher flags, presets, overrides of the task.
     """
     changes = {section: read_overrides(overrides, section) for section in OWN_SECTIONS}
     with quiet():

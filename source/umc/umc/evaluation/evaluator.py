@@ -22,7 +22,7 @@ import umc
 from umc.evaluation.labels import groups_of, labels_of
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.session import AS_EVALUATED, Session, running
-from umc.evaluation.study import EnvAssignment, EpisodeBatch, PolicyResult, Study
+from umc.evaluation.study import EnvAssignment, EpisodeBatch, PolicyResult, Study, assignment_of
 from umc.rl.policy import AGENT_FILE, stored_agent
 from umc.utils import process
 from umc.utils.errors import UmcError
@@ -69,7 +69,7 @@ class Batches:
     def plan(cls, protocol: Protocol, num_envs: int, episodes: int | None = None) -> Batches:
         """Choose batches of at most ``num_envs`` envs; without ``episodes``, one batch."""
         if episodes is None:
-            protocol.assign(num_envs)  # refuses too few
+            protocol.check_envs(num_envs)
             episodes = num_envs // len(protocol.cells)
         total = episodes * len(protocol.cells)
         count = -(-total // num_envs)
@@ -77,10 +77,8 @@ class Batches:
 
     def assignment(self, batch: int) -> EnvAssignment:
         """Assign the robots of a batch to its envs."""
-        robot = batch * self.num_envs + torch.arange(self.num_envs)
-        cells = len(self.protocol.cells)
-        onset = torch.tensor([setting.onset for setting, _ in self.protocol.cells])
-        return EnvAssignment(robot % cells, robot // cells, onset[robot % cells])
+        first = batch * self.num_envs
+        return assignment_of(self.protocol, torch.arange(first, first + self.num_envs))
 
     def size(self, batch: int) -> int:
         """Return the robots of a batch without surplus ones."""
@@ -115,12 +113,8 @@ class Part:
 class Evaluator:
     """An evaluation under faults that knows which of its parts are finished.
 
-    Args:
-        session: Checkpoints and task; its env cfg is changed to the conditions of the evaluation.
-        protocol: Faults, settings and commands.
-        num_envs: Largest number of envs of a batch.
-        episodes: Robots of each cell; as many as fit in one batch if None.
-        out: Folder of the report.
+    The session's env cfg is changed to its conditions. A batch has at most ``num_envs`` envs; each cell has as many
+    robots as ``episodes``, or as fit in one batch if that is None. ``out`` is the folder of the report.
     """
 
     def __init__(self, session: Session, protocol: Protocol, num_envs: int, episodes: int | None, out: Path) -> None:
@@ -181,13 +175,8 @@ class Evaluator:
     def simulate_on(self, executor: Executor, parts: Sequence[Part], arguments: Sequence[str]) -> None:
         """Simulate parts in processes of their own, which may run on machines without a disk in common.
 
-        Args:
-            executor: Where they run; each gets a share of the parts.
-            parts: Parts to simulate.
-            arguments: Flags and overrides of ``umc evaluate`` besides checkpoints and protocol.
-
-        Raises:
-            UmcError: If a process fails; what others have finished by then is kept.
+        ``arguments`` are flags and overrides of ``umc evaluate`` besides checkpoints and protocol. Raises UmcError if a
+        process fails; what others have finished by then is kept.
         """
         count = min(executor.count, len(parts))
         shares = [parts[number::count] for number in range(count)]

@@ -55,8 +55,9 @@ class GaitRecorder:
 
     def __init__(self, num_envs: int, feet: Sequence[str], device: torch.device | str = "cpu") -> None:
         self._feet = tuple(feet)
-        self._up = torch.ones(num_envs, dtype=torch.bool, device=device)
-        self._fell, self._broken = torch.zeros_like(self._up), torch.zeros_like(self._up)
+        self.up = torch.ones(num_envs, dtype=torch.bool, device=device)
+        """Robots that have not fallen and whose physics is finite so far. Shape is (num_envs,)."""
+        self._fell, self._broken = torch.zeros_like(self.up), torch.zeros_like(self.up)
         self._steps = torch.zeros(num_envs, device=device)
         self._speed, self._height = torch.zeros_like(self._steps), torch.zeros_like(self._steps)
         self._start = torch.zeros(num_envs, 2, device=device)
@@ -65,17 +66,12 @@ class GaitRecorder:
         self._swings = torch.zeros_like(self._stance)
         self._contact = torch.zeros_like(self._stance, dtype=torch.bool)
 
-    @property
-    def up(self) -> torch.Tensor:
-        """Return which robots have not fallen and whose physics is finite so far. Shape is (num_envs,)."""
-        return self._up
-
     def record(self, step: Step, contact: torch.Tensor) -> None:
         """Add one more step; ``contact`` says which feet are on the ground, shape (num_envs, num_feet)."""
-        self._broken |= self._up & step.non_finite
-        self._fell |= self._up & step.fell & ~step.non_finite
-        self._up &= ~(step.fell | step.non_finite)
-        up = self._up
+        self._broken |= self.up & step.non_finite
+        self._fell |= self.up & step.fell & ~step.non_finite
+        self.up &= ~(step.fell | step.non_finite)
+        up = self.up
         first = up & (self._steps == 0)
         self._start = torch.where(first[:, None], step.position, self._start)
         self._end = torch.where(up[:, None], step.position, self._end)
@@ -96,7 +92,7 @@ class GaitRecorder:
         net = (self._end - self._start)[seen].norm(dim=1) / ((taken - 1).clamp(min=1) * step_dt)
         stance, swings = self._stance[seen].sum(0) / total, self._swings[seen].sum(0) / (total * step_dt)
         return GaitReport(
-            envs=len(self._up),
+            envs=len(self.up),
             seconds=steps * step_dt,
             command=command,
             falls=int(self._fell.sum()),

@@ -15,16 +15,10 @@ from umc.utils.errors import UmcError
 
 
 def apply_grid(sweep: SweepFile, protocol: Protocol, joint_names: Sequence[str], quick: bool = False) -> Protocol:
-    """Return a protocol under the sweep's name, with a setting for every combination of its grid.
+    """Return a protocol under the sweep's name, with a setting for every combination of its grid, if it has one.
 
-    Args:
-        sweep: Without a grid, the protocol's settings stay.
-        protocol: Its first setting holds what the grid does not vary.
-        joint_names: Joints of the robot.
-        quick: Whether to keep the protocol's onset and two values of everything else.
-
-    Raises:
-        UmcError: If the robot has no such joint.
+    The protocol's first setting holds what the grid does not vary; ``quick`` keeps its onset, and two values of
+    everything else. Raises UmcError if the robot has no such joint.
     """
     named = replace(protocol, name=sweep.name)
     if sweep.grid is None:
@@ -59,7 +53,7 @@ def trained_policies(sweep: SweepFile, robot: str, logs: Path) -> list[str]:
 def _trained(agent: str, robot: str, logs: Path) -> list[Path]:
     from umc.rl.agents import AGENTS
     from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
-    from umc.utils.naming import LIBRARIES, experiment_folder, experiment_name
+    from umc.utils.naming import LIBRARIES, display_name, experiment_folder, experiment_name
 
     if agent not in AGENTS:
         raise UmcError(f"unknown agent {agent} in the sweep; choose of {', '.join(AGENTS)}")
@@ -71,7 +65,7 @@ def _trained(agent: str, robot: str, logs: Path) -> list[Path]:
         for path in sorted(last, key=lambda path: path.stat().st_mtime_ns):
             newest[checkpoint_info(read_checkpoint(path), path).seed] = path
     if not newest:
-        task = f"UMC-{robot.upper() if len(robot) == 2 else robot.capitalize()}-Stage{stage}"
+        task = f"UMC-{display_name(robot)}-Stage{stage}"
         raise UmcError(
             f"no trained {agent} of {robot} under {logs}; train it with scripts/train.py --task {task} --agent {agent},"
             " or leave it out with sweep.agents=[...]"

@@ -313,14 +313,14 @@ def check_radii(radii: Sequence[float]) -> tuple[float, ...]:
 class EpisodeRecorder:
     """Follows one episode of every env, step by step, and keeps only what the metrics need.
 
-    Args:
-        onset: Step after which each env's fault is on, counted from 1. Shape is (num_envs,).
+    ``onset`` is the step after which each env's fault is on, counted from 1. Shape is (num_envs,).
     """
 
     def __init__(self, onset: torch.Tensor) -> None:
         self._onset = onset.clone()
         self._step = 0
-        self._open = torch.ones_like(onset, dtype=torch.bool)
+        self.open = torch.ones_like(onset, dtype=torch.bool)
+        """Envs whose episode has not ended. Shape is (num_envs,)."""
         self._outcome = torch.full_like(onset, int(Outcome.NO_ONSET))
         self._origin = torch.zeros(len(onset), 2, device=onset.device)
         zeros = torch.zeros(len(onset), device=onset.device)
@@ -331,11 +331,6 @@ class EpisodeRecorder:
         self._steps_after = torch.zeros_like(onset)
         self._last_slow = torch.zeros_like(onset)
 
-    @property
-    def open(self) -> torch.Tensor:
-        """Envs whose episode has not ended. Shape is (num_envs,)."""
-        return self._open
-
     def record(self, step: Step) -> None:
         """Add one more step; an env that ends in it has been reset already, so its state is not read."""
         self._step += 1
@@ -343,22 +338,22 @@ class EpisodeRecorder:
         fall = torch.where(after, int(Outcome.FAILED), int(Outcome.FELL_BEFORE_ONSET))
         end = torch.where(step.non_finite, int(Outcome.NON_FINITE), torch.where(step.fell, fall, int(Outcome.UP)))
         end = torch.where(step.timed_out & ~step.fell & ~step.non_finite & ~after, int(Outcome.NO_ONSET), end)
-        closing = self._open & (step.fell | step.non_finite | step.timed_out)
+        closing = self.open & (step.fell | step.non_finite | step.timed_out)
         self._outcome = torch.where(closing, end, self._outcome)
-        self._open = self._open & ~closing
+        self.open = self.open & ~closing
 
-        before = self._open & ~after
+        before = self.open & ~after
         self._steps_before += before
         self._speed_sum += torch.where(before, step.forward_velocity, 0.0)
         self._error_before += torch.where(before, step.velocity_error, 0.0)
-        going = self._open & torch.isfinite(step.forward_velocity)
+        going = self.open & torch.isfinite(step.forward_velocity)
         share = (step.forward_velocity - self._average_speed) / min(self._step, RECOVERY_WINDOW)
         self._average_speed = torch.where(going, self._average_speed + share, self._average_speed)
-        starts = self._open & (self._step == self._onset)
+        starts = self.open & (self._step == self._onset)
         self._origin = torch.where(starts[:, None], step.position, self._origin)
         self._outcome = torch.where(starts, int(Outcome.UP), self._outcome)
 
-        walks = self._open & after
+        walks = self.open & after
         self._steps_after += walks
         away = (step.position - self._origin).norm(dim=1)
         self._distance = torch.where(walks, torch.maximum(self._distance, away), self._distance)
@@ -393,14 +388,7 @@ def counts_of(episodes: Episodes, select: torch.Tensor | None = None) -> dict[st
 
 
 def score(episodes: Episodes, radii: Sequence[float], step_dt: float, select: torch.Tensor | None = None) -> Score:
-    """Compute the metrics of some robots.
-
-    Args:
-        episodes: What the robots did.
-        radii: Radii of reached@k, positive and increasing [m].
-        step_dt: Duration of an env step [s].
-        select: Which robots count; None for all. Shape is (num_envs,).
-    """
+    """Compute the metrics of all robots, or of those selected, shape (num_envs,); radii [m], env step [s]."""
     metrics = metrics_of(check_radii(radii))
     rows = slice(None) if select is None else select.numpy()
     above, below = (sums[rows].sum(axis=0) for sums in sums_of(episodes, metrics, step_dt))

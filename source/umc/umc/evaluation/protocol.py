@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Self
 
-import torch
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_validator, model_validator
 
 from umc.evaluation.metrics import check_radii
@@ -82,11 +81,7 @@ class Protocol:
     """Width, block length and border of the terrain's tracks [m]; empty on flat ground."""
 
     def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises:
-            UmcError: If a scenario is unknown or named twice, an onset lies outside the episode, or radii do not grow.
-        """
+        """Raise UmcError for an unknown or repeated scenario, an onset outside the episode, or invalid radii."""
         low, high = self.num_joints
         if low > high:
             raise UmcError(f"num_joints [{low}, {high}] must be the fewest and the most")
@@ -145,23 +140,14 @@ class Protocol:
         first = replace(self.settings[0], onset=QUICK_ONSET)
         return replace(self, settings=(first,), steps=QUICK_STEPS)
 
-    def assign(self, num_envs: int, first_member: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-        """Assign the cells to envs in turn.
-
-        Returns:
-            Cell and member of every env, dtype int64. Shapes are (num_envs,).
-
-        Raises:
-            UmcError: If there are fewer envs than cells.
-        """
+    def check_envs(self, num_envs: int) -> None:
+        """Raise UmcError if there are fewer envs than cells."""
         cells = len(self.cells)
         if num_envs < cells:
             raise UmcError(
                 f"--num_envs {num_envs} is less than the {cells} cells of the protocol ({len(self.scenarios)} scenarios"
                 f" in {len(self.settings)} settings); use at least one env for each, or fewer --scenarios"
             )
-        number = torch.arange(num_envs)
-        return number % cells, first_member + number // cells
 
     def describe(self) -> dict[str, Any]:
         """The protocol in plain values, as reports print it."""
@@ -176,18 +162,10 @@ def protocol_for(
     name: str = DEFAULT_PROTOCOL,
     overrides: Mapping[str, Any] | None = None,
 ) -> Protocol:
-    """Return the protocol of a robot with the user's choices in it.
+    """Return the protocol of a robot, with scenarios, radii [m] and one seed in place of the file's where given.
 
-    Args:
-        robot: Name of the robot.
-        scenarios: Scenarios instead of the file's.
-        radii: Radii instead of the file's [m].
-        seed: One seed for all settings instead of the file's.
-        name: Name of a file in ``config/protocols``, or path of a YAML file.
-        overrides: Other values of the robot's entry by dotted path, such as ``severity.rom``.
-
-    Raises:
-        UmcError: If there is no such file, the robot has no entry, or a value makes no sense.
+    ``name`` is a file in ``config/protocols`` or the path of one; ``overrides`` are other values of the robot's entry
+    by dotted path, such as ``severity.rom``. Raises UmcError if there is no such file or entry, or a value is invalid.
     """
     file = validated(_ProtocolFile, read_config_file("protocol", name), f"protocol {name}")
     if robot not in file.robots:

@@ -63,12 +63,7 @@ class SeededStarts(ManagerTermBase):
         self._seeds: list[int] | None = None
 
     def prepare(self, seed: torch.Tensor, member: torch.Tensor) -> None:
-        """Set the seeds of the robots for the next reset of all envs.
-
-        Args:
-            seed: Seed of each env, dtype int64. Shape is (num_envs,).
-            member: Which robot of this seed each env is, dtype int64. Shape is (num_envs,).
-        """
+        """Set the seeds, and which robot of its seed each env is, for the next reset of all; int64 of (num_envs,)."""
         self._seeds = ((seed * _MULTIPLIER + member) % 2**31).tolist()
 
     def __call__(self, env: ManagerBasedEnv, env_ids: torch.Tensor | slice) -> None:

@@ -57,7 +57,7 @@ class Difference:
     """Robots that both evaluated."""
 
 
-def wilson(successes: float, count: float, level: float = LEVEL) -> Interval | None:
+def wilson(successes: float, count: float) -> Interval | None:
     """Return Wilson's score interval of a rate, honest for few robots and rates of 0 and 1; None without robots.
 
     Raises UmcError if there are more successes than robots, or fewer than none.
@@ -66,7 +66,7 @@ def wilson(successes: float, count: float, level: float = LEVEL) -> Interval | N
         raise UmcError(f"{successes} of {count} is no rate; successes lie between 0 and the count")
     if count == 0:
         return None
-    z = NormalDist().inv_cdf(0.5 + level / 2.0)
+    z = NormalDist().inv_cdf(0.5 + LEVEL / 2.0)
     rate, weight = successes / count, z * z / count
     centre = (rate + weight / 2.0) / (1.0 + weight)
     half = z / (1.0 + weight) * math.sqrt(rate * (1.0 - rate) / count + weight / (4.0 * count))
@@ -74,31 +74,31 @@ def wilson(successes: float, count: float, level: float = LEVEL) -> Interval | N
     return Interval(rate, max(0.0, min(centre - half, rate)), min(1.0, max(centre + half, rate)))
 
 
-def wilson_of_mean(rate: float, variance: float, units: int, level: float = LEVEL) -> Interval:
+def wilson_of_mean(rate: float, variance: float, units: int) -> Interval:
     """Return Wilson's interval of a rate that is averaged over scenarios, whose robots are not independent.
 
     The same robot, with the same faulty joints, goes through all scenarios. The variance says how much the average
     scatters; the number of independent robots that would scatter as much takes the place of the count.
     """
     effective = rate * (1.0 - rate) / variance if variance > 0.0 and 0.0 < rate < 1.0 else float(units)
-    found = wilson(rate * effective, effective, level)
+    found = wilson(rate * effective, effective)
     assert found is not None
     return found
 
 
-def percentiles(value: float, replicates: Floats, level: float = LEVEL) -> Interval:
+def percentiles(value: float, replicates: Floats) -> Interval:
     """Return the percentile interval of a bootstrap."""
     known = replicates[np.isfinite(replicates)]
     if not len(known):
         return Interval(value, value, value)
-    low, high = np.quantile(known, [0.5 - level / 2.0, 0.5 + level / 2.0])
+    low, high = np.quantile(known, [0.5 - LEVEL / 2.0, 0.5 + LEVEL / 2.0])
     return Interval(value, float(low), float(high))
 
 
-def difference(first: float, second: float, replicates: Floats, count: int, level: float = LEVEL) -> Difference:
+def difference(first: float, second: float, replicates: Floats, count: int) -> Difference:
     """Return the interval and p of a difference from a bootstrap."""
     known = replicates[np.isfinite(replicates)]
-    found = percentiles(second - first, known, level)
+    found = percentiles(second - first, known)
     beyond = min(int((known <= 0.0).sum()), int((known >= 0.0).sum()))
     p = min(1.0, 2.0 * (beyond + 1) / (len(known) + 1))
     return Difference(found.value, found.low, found.high, p, count)
@@ -107,16 +107,9 @@ def difference(first: float, second: float, replicates: Floats, count: int, leve
 def draws(
     strata: ArrayLike, resamples: int = RESAMPLES, seed: int = 0, chunk: int = CHUNK
 ) -> Iterator[NDArray[np.float32]]:
-    """Draw robots anew within each stratum: yield how often every robot is drawn in some resamples.
+    """Draw robots anew within each of their ``strata``, shape (U,): yield how often every robot is drawn.
 
-    Args:
-        strata: Stratum of every robot; robots of a setting are drawn from that setting. Shape is (U,).
-        resamples: How many resamples in all.
-        seed: Seed.
-        chunk: Draws held in memory at once.
-
-    Yields:
-        Counts. Shape is (b, U), and the b add up to ``resamples``.
+    Counts have the shape (b, U), and the b add up to ``resamples``; ``chunk`` draws are held in memory at once.
     """
     rng = np.random.default_rng(seed)
     groups = [np.flatnonzero(np.asarray(strata) == name) for name in np.unique(np.asarray(strata))]
@@ -133,32 +126,23 @@ def draws(
 
 
 def resampled(sums: ArrayLike, strata: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
-    """Return sums over the robots of every resample; all columns see the same robots.
+    """Return sums over the robots of every resample, shape (resamples, K); all columns see the same robots.
 
-    Args:
-        sums: What every robot adds to each sum. Shape is (U, K).
-        strata: Stratum of every robot. Shape is (U,).
-        resamples: Number of resamples.
-        seed: Seed.
-
-    Returns:
-        Sums. Shape is (resamples, K).
+    ``sums`` is what every robot adds to each sum, shape (U, K), ``strata`` its stratum, shape (U,).
     """
     columns = np.asarray(sums, dtype=np.float32)
     return np.concatenate([counts @ columns for counts in draws(strata, resamples, seed)])
 
 
-def bootstrap_mean(
-    values: ArrayLike, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
-) -> Interval | None:
+def bootstrap_mean(values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Interval | None:
     """Return the mean of independent robots' values with its percentile interval; None without robots."""
     numbers = np.asarray(values, dtype=np.float64)
     if not len(numbers):
         return None
-    return percentiles(float(numbers.mean()), _mean_replicates(numbers, resamples, seed), level)
+    return percentiles(float(numbers.mean()), _mean_replicates(numbers, resamples, seed))
 
 
-def over_seeds(replicates: Floats, seed: int = 0, level: float = LEVEL) -> Floats:
+def over_seeds(replicates: Floats, seed: int = 0) -> Floats:
     """Turn a bootstrap over robots into one over robots and training seeds.
 
     One policy fewer is drawn than there are, which makes the scatter between policies come out right on average (Rao
@@ -168,8 +152,7 @@ def over_seeds(replicates: Floats, seed: int = 0, level: float = LEVEL) -> Float
     Args:
         replicates: A figure of every policy in every resample of the robots; NaN where it has none. Shape is
             (S, resamples).
-        seed: Seed.
-        level: Part of the intervals that hold the true value, at which t and normal are compared.
+        seed: Seed of the draws of policies.
 
     Returns:
         Mean over the policies drawn, in every resample; NaN where none of those has a figure. Shape is (resamples,).
@@ -187,22 +170,19 @@ def over_seeds(replicates: Floats, seed: int = 0, level: float = LEVEL) -> Float
     known = np.isfinite(figures)
     with np.errstate(invalid="ignore"):  # nothing known: 0 / 0
         drawn = np.where(known, figures, 0.0).sum(axis=0) / known.sum(axis=0)
-    tail = 0.5 + level / 2.0
+    tail = 0.5 + LEVEL / 2.0
     widening = float(stdtrit(policies - 1, tail)) / NormalDist().inv_cdf(tail)
     middle = float(np.nanmean(replicates))
     return middle + widening * (drawn - middle)
 
 
-def kaplan_meier(
-    steps: ArrayLike, fell: ArrayLike, step_dt: float, level: float = LEVEL
-) -> tuple[Floats, Floats, Floats, Floats]:
+def kaplan_meier(steps: ArrayLike, fell: ArrayLike, step_dt: float) -> tuple[Floats, Floats, Floats, Floats]:
     """Return the Kaplan-Meier curve of the share of robots that still stand, with log-log intervals.
 
     Args:
         steps: Env steps after onset that each robot stood, its last one included. Shape is (n,), n > 0.
         fell: Whether it fell at its last step; else its episode ended while it stood. Shape is (n,).
         step_dt: Duration of an env step [s].
-        level: Part of the intervals that hold the true share.
 
     Returns:
         Time since onset [s], share, and lower and upper end of its interval. Each share holds until the next time.
@@ -213,7 +193,7 @@ def kaplan_meier(
     share = curve.probabilities
     with warnings.catch_warnings():  # there is no interval where all stand or all fell
         warnings.simplefilter("ignore", RuntimeWarning)
-        found = curve.confidence_interval(confidence_level=level, method="log-log")
+        found = curve.confidence_interval(confidence_level=LEVEL, method="log-log")
     certain = (share == 1.0) | (share == 0.0)
     low, high = (np.where(certain, share, end.probabilities) for end in (found.low, found.high))
     times = np.append(0.0, curve.quantiles * step_dt)
@@ -236,7 +216,7 @@ def matched(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.intp], NDAr
 
 
 def paired_bootstrap(
-    first: ArrayLike, second: ArrayLike, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
+    first: ArrayLike, second: ArrayLike, resamples: int = RESAMPLES, seed: int = 0
 ) -> Difference | None:
     """Return by how much the same robots' values are larger in a second run; :func:`matched` finds their order.
 
@@ -248,7 +228,7 @@ def paired_bootstrap(
     if not len(left):
         return None
     found = _mean_replicates(right - left, resamples, seed)
-    return difference(float(left.mean()), float(right.mean()), found, len(left), level)
+    return difference(float(left.mean()), float(right.mean()), found, len(left))
 
 
 def _mean_replicates(numbers: Floats, resamples: int, seed: int) -> Floats:

@@ -38,9 +38,15 @@ class EnvAssignment:
     """Onset of every env [env steps]; healthy robots have one, to count from. Shape is (num_envs,)."""
 
 
-def assign_envs(protocol: Protocol, num_envs: int, first_member: int = 0) -> EnvAssignment:
-    """Assign the cells of a protocol to envs in turn."""
-    cell, member = protocol.assign(num_envs, first_member)
+def assign_envs(protocol: Protocol, num_envs: int) -> EnvAssignment:
+    """Assign the cells of a protocol to envs in turn; raise UmcError if there are fewer envs than cells."""
+    protocol.check_envs(num_envs)
+    return assignment_of(protocol, torch.arange(num_envs))
+
+
+def assignment_of(protocol: Protocol, robots: torch.Tensor) -> EnvAssignment:
+    """Return cell, member and onset of robots that are numbered in the order (member, cell). Shape is (num_envs,)."""
+    cell, member = robots % len(protocol.cells), robots // len(protocol.cells)
     return EnvAssignment(cell, member, torch.tensor([setting.onset for setting, _ in protocol.cells])[cell])
 
 
@@ -153,13 +159,13 @@ def save_study(path: Path, study: Study) -> None:
     """Write a study as tensors and plain values, atomically; raise UmcError if it cannot be written."""
     content = {
         "format": FORMAT,
-        "protocol": _plain(study.protocol.describe()),
+        "protocol": plain(study.protocol.describe()),
         "step_dt": study.step_dt,
         "joint_names": list(study.joint_names),
         "feet": list(study.feet),
-        "about": _plain(study.about),
+        "about": plain(study.about),
         "policies": [
-            {"label": one.label, "group": one.group, "about": _plain(one.about), "run": one.run.tensors()}
+            {"label": one.label, "group": one.group, "about": plain(one.about), "run": one.run.tensors()}
             for one in study.policies
         ],
     }
@@ -191,6 +197,6 @@ def protocol_of(described: Mapping[str, Any]) -> Protocol:
     return TypeAdapter(Protocol).validate_python(described)
 
 
-def _plain(values: Any) -> Any:
+def plain(values: Any) -> Any:
     """Return values as JSON has them, so that the file needs none of our types."""
     return json.loads(json.dumps(values, default=str))

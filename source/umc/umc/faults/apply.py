@@ -20,11 +20,8 @@ _ALL = slice(None)
 class SensorChannel:
     """One quantity of the joints as their sensors report it; remembers what frozen sensors held.
 
-    Args:
-        quantity: ``position`` [rad], ``velocity`` [rad/s] or ``action``.
-        step_dt: Length of an env step [s].
-        envs: The state's envs that signals are of; all if not given.
-        joints: The state's joints that signals are of, in their order; all if not given.
+    The quantity is ``position`` [rad], ``velocity`` [rad/s] or ``action``, ``step_dt`` the length of an env step [s];
+    ``envs`` and ``joints``, in their order, are those of the state that signals are of.
     """
 
     def __init__(self, quantity: str, step_dt: float, envs: Index = _ALL, joints: Index = _ALL) -> None:
@@ -67,10 +64,7 @@ class CommandChannel:
     """The line on which joint targets are sent once per env step; the first message of an episode always arrives.
 
     A fault that the observation of step ``t`` shows concerns the action that answers it, of step ``t + 1``, first.
-
-    Args:
-        state: The faults.
-        envs: The state's envs that targets are of; all if not given.
+    ``envs`` are the state's envs that targets are of.
     """
 
     def __init__(self, state: FaultState, envs: Index = _ALL) -> None:

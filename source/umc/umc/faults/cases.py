@@ -26,16 +26,9 @@ class FaultCases:
     of a case breaks the same way in whatever env, batch or order it is simulated. Every episode of an env repeats the
     same plan until :meth:`assign` is called again.
 
-    Args:
-        joint_names: All joints, in the order of observations.
-        cases: Fields of :class:`FaultsCfg` that each case changes; its severities are added to the shared ones.
-        num_envs: Number of envs.
-        faults: Fields that all cases share.
-        environment: ``episode_length``, ``nominal`` and ``device`` of :class:`FaultSchedule`, and fields of ``faults``
-            as a shorthand.
-
-    Raises:
-        UmcError: If there is no case, or one is invalid.
+    Each case changes fields of ``faults``, a :class:`FaultsCfg`; its severities are added to the shared ones.
+    ``environment`` is ``episode_length``, ``nominal`` and ``device`` of :class:`FaultSchedule`, and fields of
+    ``faults`` as a shorthand. Raises UmcError if there is no case, or one is invalid.
     """
 
     def __init__(

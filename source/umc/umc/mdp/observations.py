@@ -69,16 +69,10 @@ class joint_sensor(ManagerTermBase):
         quantity: str | None = None,
         func_params: Mapping[str, Any] | None = None,
     ) -> torch.Tensor:
-        """Return the signal, shape (num_envs, num_joints).
+        """Return the signal, shape (num_envs, num_joints), whose true values are those of the term ``func``.
 
-        Args:
-            env: The environment.
-            func: The term that gives the true signal.
-            noise: Noise of working sensors.
-            asset_cfg: The joints that ``func`` reports, in its order; all joints if not given.
-            quantity: What ``func`` reports: ``position`` [rad], ``velocity`` [rad/s] or ``action``; known for Isaac
-                Lab's own terms.
-            func_params: Further parameters of ``func``.
+        ``asset_cfg`` names the joints that it reports, in its order, by default all; ``quantity`` what it reports:
+        ``position`` [rad], ``velocity`` [rad/s] or ``action``, known for Isaac Lab's own terms.
         """
         signal = self._func(env, **self._kwargs)
         if noise is not None and self._is_corrupted(env):

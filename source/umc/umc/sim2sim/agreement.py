@@ -17,7 +17,7 @@ from prettytable import PrettyTable
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.statistics import Difference, Interval, bootstrap_mean, matched, paired_bootstrap, wilson
-from umc.evaluation.study import STUDY, EpisodeBatch, PolicyResult, Study, load_study
+from umc.evaluation.study import STUDY, EpisodeBatch, PolicyResult, Study, load_study, plain
 from umc.faults import Ledger
 from umc.sim2sim.rollout import RolloutCfg
 from umc.utils.errors import UmcError
@@ -75,7 +75,7 @@ def find_result(path: Path, checkpoint: Mapping[str, Any]) -> tuple[Study, Polic
 def pair_up(first: Study, result: PolicyResult, second: Study) -> tuple[EpisodeBatch, EpisodeBatch]:
     """Return the runs of the robots that a policy's result and a study of it alone share, in the same order."""
     here, there = first.protocol.describe(), second.protocol.describe()
-    apart = [name for name in here if name not in FREE_TO_DIFFER and _plain(here[name]) != _plain(there[name])]
+    apart = [name for name in here if name not in FREE_TO_DIFFER and plain(here[name]) != plain(there[name])]
     if apart or first.joint_names != second.joint_names:
         names = ", ".join(apart) or "joint names"
         raise UmcError(f"the two evaluations have different conditions ({names}); run one with those of the other")
@@ -185,10 +185,3 @@ def write_agreement(rows: Sequence[Agreement], engine: str, out: Path) -> None:
     content = {"first": engine, "second": "mujoco", "scenarios": [asdict(row) for row in rows]}
     write_json(out / AGREEMENT, content, indent=1, allow_nan=False)
     print(f"agreement: {out / AGREEMENT}", flush=True)
-
-
-def _plain(value: object) -> object:
-    """Tuples as lists, as files store them."""
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value

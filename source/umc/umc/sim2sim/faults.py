@@ -41,13 +41,8 @@ class Senses:
 class Faults:
     """The faults of R robots.
 
-    Args:
-        source: Plans the faults.
-        envs: Env, of those that the plans are for, that each robot stands for. Shape is (R,).
-        num_envs: Number of those envs: random numbers of a fault depend on an env's number.
-        pose: Default joint positions [rad]. Shape is (J,).
-        healthy: Limits of healthy joints.
-        step_dt: Length of an env step [s].
+    Each robot stands for one of the ``num_envs`` envs that ``source`` plans faults for, shape (R,): random numbers
+    depend on an env's number. ``pose`` are the default joint positions [rad], shape (J,), ``step_dt`` an env step [s].
     """
 
     def __init__(

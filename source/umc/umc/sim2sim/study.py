@@ -15,7 +15,7 @@ import torch
 from umc.evaluation.gait import GaitRecorder, GaitReport
 from umc.evaluation.metrics import EpisodeRecorder, Step
 from umc.evaluation.protocol import Protocol, Setting
-from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, severities
+from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs, severities
 from umc.faults import FaultState, Ledger, Scenario, find_scenario
 from umc.faults.plan import NEVER
 from umc.sim2sim.robot import SolverCfg
@@ -26,7 +26,8 @@ from umc.utils.provenance import git_state, now, versions
 
 def protocol_rollout(protocol: Protocol, policy: Path, episodes: int, solver: SolverCfg) -> RolloutCfg:
     """Configure ``episodes`` robots of each cell of a protocol, with the same faults as in Isaac Lab."""
-    cell, member = (values.numpy() for values in protocol.assign(episodes * len(protocol.cells)))
+    assignment = assign_envs(protocol, episodes * len(protocol.cells))
+    cell, member = assignment.cell.numpy(), assignment.member.numpy()
     return RolloutCfg(
         policy=policy,
         command=protocol.command,
@@ -46,13 +47,8 @@ def ledger_rollout(
 ) -> tuple[Protocol, RolloutCfg]:
     """Configure a robot for each episode of a ledger, and describe the ledger as a protocol with one setting.
 
-    Args:
-        ledger: The recorded faults.
-        base: Protocol of the same robot, whose command and radii are taken over.
-        policy: ``policy.json`` of the exported policy.
-        steps: Length of an episode [env steps]; that of the longest recorded one if None.
-        episodes: How many episodes of each env; all if None.
-        solver: Settings of MuJoCo's solver.
+    ``base`` is a protocol of the same robot, whose command and radii are taken over. An episode has ``steps`` env
+    steps, by default those of the longest recorded one; of each env ``episodes`` are taken, by default all.
     """
     kept = {key: one for key, one in ledger.episodes.items() if episodes is None or key[1] < episodes}
     if not kept:

@@ -30,6 +30,9 @@ PELVIS = "pelvis"
 FEET = ["left_ankle(_roll)?_link", "right_ankle(_roll)?_link"]
 """The bodies that carry the feet: H1 has one joint per ankle, G1 a second one below it."""
 
+FEET_CONTACT = SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True)
+FEET_BODIES = SceneEntityCfg("robot", body_names=FEET, preserve_order=True)
+
 GAIT_PERIOD = 0.8
 """Duration of one stride [s] (unitree_rl_gym)."""
 
@@ -128,22 +131,11 @@ class HumanoidRewardsCfg:
         weight=-1.0,
         params={"asset_cfg": SceneEntityCfg("robot", joint_names=[".*_hip_roll_joint", ".*_hip_yaw_joint"])},
     )
-    foot_slip = RewTerm(
-        func=mdp.foot_slip,
-        weight=-0.2,
-        params={
-            "sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True),
-            "asset_cfg": SceneEntityCfg("robot", body_names=FEET, preserve_order=True),
-        },
-    )
+    foot_slip = RewTerm(func=mdp.foot_slip, weight=-0.2, params={"sensor_cfg": FEET_CONTACT, "asset_cfg": FEET_BODIES})
     swing_height = RewTerm(
         func=mdp.swing_height_error,
         weight=-20.0,
-        params={
-            "target": 0.08,
-            "sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True),
-            "asset_cfg": SceneEntityCfg("robot", body_names=FEET, preserve_order=True),
-        },
+        params={"target": 0.08, "sensor_cfg": FEET_CONTACT, "asset_cfg": FEET_BODIES},
     )
     contact_phase = RewTerm(
         func=mdp.contact_follows_phase,
@@ -152,7 +144,7 @@ class HumanoidRewardsCfg:
             "period": GAIT_PERIOD,
             "offsets": GAIT_OFFSETS,
             "stance": STANCE_FRACTION,
-            "sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True),
+            "sensor_cfg": FEET_CONTACT,
         },
     )
     # off unless a run asks for them, as the quadrupeds' (docs/learning.md)

@@ -31,6 +31,8 @@ TRUNK = "trunk|base_link"
 FEET = [f"{leg}_(calf|LOWER_LEG)" for leg in ("FL", "FR", "[RH]L", "[RH]R")]
 """The bodies that carry the feet, A1's and Solo8's (a foot is welded to them)."""
 
+FEET_CONTACT = SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True)
+
 
 def forward_command(low: float, high: float, seconds: float) -> lab.UniformVelocityCommandCfg:
     """Return the command of a speed straight ahead [m/s], drawn anew every ``seconds`` [s]."""
@@ -141,15 +143,12 @@ class QuadrupedRewardsCfg:
     trot = RewTerm(
         func=mdp.diagonal_support,
         weight=1.0,
-        params={"sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True)},
+        params={"sensor_cfg": FEET_CONTACT},
     )
     uneven_duty = RewTerm(
         func=mdp.uneven_duty,
         weight=-2.0,
-        params={
-            "sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True),
-            "time_constant": 0.5,
-        },
+        params={"sensor_cfg": FEET_CONTACT, "time_constant": 0.5},
     )
     # The next two are off unless a run asks for them, as the CPU recipes of Stage 2 do (docs/learning.md): with narrow
     # tracking a robot with a dead leg gains little by creeping and stands still, and policies walked in circles.

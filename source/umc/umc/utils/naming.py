@@ -27,6 +27,11 @@ def task_parts(task: str) -> tuple[str, int]:
     return match[1].lower(), int(match[2])
 
 
+def display_name(robot: str) -> str:
+    """Return the name of a robot as task ids and headings spell it, such as ``A1`` and ``Solo8``."""
+    return robot.upper() if len(robot) == 2 else robot.capitalize()
+
+
 def stage1_task(task: str) -> str:
     """Return the id of the Stage 1 task of the same robot."""
     task_parts(task)

@@ -36,9 +36,7 @@ class AttentionMap:
     def draw(self, shares: NDArray[np.floating], dead: Sequence[bool]) -> NDArray[np.uint8]:
         """Draw one map, of shape (height, width, 3), in colors from white to the largest share.
 
-        Args:
-            shares: Share of its attention that each token (row) gives to each (column). Shape is (J + 1, J + 1).
-            dead: Joints whose sensor is dead. Length J.
+        ``shares`` are those of its attention that each token (row) gives to each (column), shape (J + 1, J + 1).
         """
         tokens, margin = len(self._names), self._margin
         most = max(float(shares.max()), 1.0e-6)

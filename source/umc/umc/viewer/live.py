@@ -92,8 +92,9 @@ def session_without_policy(options: argparse.Namespace, overrides: list[str]) ->
 
 def _configure(session: Session, protocol: Protocol) -> None:
     """Prepare a task for the viewer and for manual faults."""
-    from umc.evaluation.conditions import FAULT_TERM, disable_training_randomization, set_faults
+    from umc.evaluation.conditions import disable_training_randomization, set_faults
     from umc.mdp import CommandFaultsCfg
+    from umc.mdp.fault_terms import FAULTS_TERM
     from umc.viewer.patches import patch_viser_visualizer
     from umc.viewer.scene import visualizer_cfg
 
@@ -102,7 +103,7 @@ def _configure(session: Session, protocol: Protocol) -> None:
     disable_training_randomization(cfg, protocol.command, options.num_envs or 1, protocol.steps, protocol.seed)
     set_faults(cfg, protocol)
     if options.ledger is not None:
-        getattr(cfg.events, FAULT_TERM).params["ledger"] = str(options.ledger)
+        getattr(cfg.events, FAULTS_TERM).params["ledger"] = str(options.ledger)
     if not any(isinstance(term, CommandFaultsCfg) for term in vars(cfg.actions).values()):
         cfg.actions.command_faults = CommandFaultsCfg()
     height = float(cfg.scene.robot.init_state.pos[2])
