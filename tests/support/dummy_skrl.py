@@ -110,17 +110,15 @@ def rsl_rl_ppo(**changes):
 
 
 def agent(algorithm, network="MaskedMlpModel", save_interval=1000, std_type="scalar"):
-    gaussian = {"class_name": "GaussianDistribution", "init_std": dummy.INIT_STD, "std_type": std_type}
-    values = algorithm.to_dict()
+    base, values = dummy.agent(std_type, save_interval), algorithm.to_dict()
     unused = ("rnd_cfg", "symmetry_cfg", "share_cnn_encoders")
     return {
+        **base,
         "num_steps_per_env": STEPS,
-        "save_interval": save_interval,
         "obs_groups": {name: list(groups) for name, groups in GROUPS.items()},
-        "actor": model(network, distribution_cfg=gaussian),
+        "actor": model(network, distribution_cfg=base["actor"]["distribution_cfg"]),
         "critic": model(network),
         "algorithm": {name: value for name, value in values.items() if name not in unused},
-        "stage1_transfer": {"reset_noise": True, "reset_optimizer": True},
     }
 
 
