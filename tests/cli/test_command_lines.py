@@ -39,7 +39,7 @@ def checkpoints(tmp_path_factory):
         (evaluation, ["--checkpoint", "CHECKPOINT", "--sweep", "ratios"], "no sweep 'ratios'"),
         (evaluation, ["--sweep", "ablation_ratio"], "--robot is missing"),
         (evaluation, ["--sweep", "ablation_ratio", "--robot", "a1", "--logs", "no"], "no trained transformer of a1"),
-        (evaluation, ["--checkpoint", "CHECKPOINT", "--share", "3/2"], "--share 3/2 is no share"),
+        (evaluation, ["--checkpoint", "CHECKPOINT", "--share", "3/2"], "--share 3/2 is not a share"),
         (evaluation, ["--checkpoint", "CHECKPOINT", "--ray", "0"], "--ray is 0"),
         (evaluation, ["--checkpoint", "CHECKPOINT", "--ray", "2", "--quick"], "Ray, which is not installed"),
         (evaluation, ["--report_only", "nowhere"], "no study at nowhere"),

@@ -62,7 +62,7 @@ def test_evaluate_compares_policies_and_simulates_no_batch_twice(tmp_path):
     parts[3].unlink()
     ages = [part.stat().st_mtime_ns for part in parts[:3]]
     shown = run_script(*command)
-    assert "3 of 4 batches are there already" in shown
+    assert "3 of 4 batches are already done" in shown
     assert [part.stat().st_mtime_ns for part in parts[:3]] == ages
     assert parts[3].read_bytes() == lost
 

@@ -73,7 +73,7 @@ def test_workers_get_pretrained_policies_as_files():
     assert session.remarks[0].startswith("pretrained: a1_")
     worker = worker_of(session, argv, session.checkpoint)
     assert (worker.checkpoints, ground(worker)) == (session.checkpoints, ground(session))
-    with pytest.raises(UmcError, match="--agent goes with --checkpoint pretrained"):
+    with pytest.raises(UmcError, match="--agent needs --checkpoint pretrained"):
         prepared("--checkpoint", session.checkpoint, "--agent", "mlp")
 
 
@@ -96,7 +96,7 @@ def test_the_trainings_changes_of_robot_and_actions_are_repeated(tmp_path):
     assert session.remarks == (f"as in the training: {scale}",)
     assert session.env_cfg.rewards.progress.weight != 9.0
     assert scale in worker_arguments(session, [])
-    with pytest.raises(UmcError, match=r"not trained alike \(env\.actions\.joint_pos\.scale=0\.25\); take each on"):
+    with pytest.raises(UmcError, match=r"different overrides \(env\.actions\.joint_pos\.scale=0\.25\); evaluate them"):
         prepared("--checkpoint", trained, plain)
     chosen = prepared("--checkpoint", trained, plain, "env.actions.joint_pos.scale=0.3")
     assert (chosen.env_cfg.actions.joint_pos.scale, chosen.remarks) == (0.3, ())

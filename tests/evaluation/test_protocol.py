@@ -83,7 +83,7 @@ def test_a_user_can_write_a_file(tmp_path):
         ("settings.seed=[1,2,9223372036854775808]", "seed 9223372036854775808 of the protocol must be 0 or more, and"),
         ("settings={seed: [1, 1], onset: [75, 75]}", "the protocol's settings hold one twice"),
         ("settings.onset=[750,75,75]", "onset 750 must lie between step 1 and the episode's end at 750"),
-        ("scenarios=[[1]]", "scenarios.0: [1] is no scenario; give a number or a name"),
+        ("scenarios=[[1]]", "scenarios.0: [1] is not a scenario; give a number or a name"),
         ("scenarios=[9]", "scenarios.0: unknown scenario 9"),
         ("scenarios=[]", "the protocol has no scenario; the paper's are 1 to 8"),
         ("scenarios=[1,1]", "scenarios [1, 1] hold one twice"),
@@ -103,7 +103,7 @@ def test_a_wrong_value_is_refused_in_one_line_that_names_file_key_and_fix(token,
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("a: [1", "no YAML"),
+        ("a: [1", "not valid YAML"),
         ("[1]", "it has to be a mapping"),
         ({"name": "x", "robots": {}}, "scenarios is missing; add it"),
         ({"name": "x", "scenarios": [1], "robots": ["a1"]}, "robots is ['a1']; input should be a valid dictionary"),

@@ -31,5 +31,5 @@ def test_what_is_no_study_is_refused(tmp_path):
     with pytest.raises(UmcError, match="no study at"):
         load_study(tmp_path / "study.pt")
     write_torch(tmp_path / "study.pt", {"format": 0})
-    with pytest.raises(UmcError, match="no study of this version"):
+    with pytest.raises(UmcError, match="not a study of this version"):
         load_study(tmp_path / "study.pt")

@@ -16,7 +16,7 @@ import umc.tasks  # noqa: F401
 from umc.evaluation.protocol import protocol_for
 from umc.faults import FaultSchedule
 from umc.faults.kinds import KINDS
-from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec
+from umc.rl.agents import AGENTS, EXTENSION_NETWORKS, AgentSpec
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
 from umc.rl.policy import build_model, registered_agent
 from umc.robots.builder import build
@@ -44,7 +44,7 @@ def watch(physics: str) -> dict:
 def extension(monkeypatch):
     """Import the example; undo its registrations afterwards."""
     monkeypatch.syspath_prepend(str(PROJECT))
-    tables = [AGENTS, OWN_NETWORKS, KINDS, gym.registry]
+    tables = [AGENTS, EXTENSION_NETWORKS, KINDS, gym.registry]
     kwargs = {task: spec.kwargs for task, spec in gym.registry.items() if task.startswith("UMC-")}
     before = [dict(table) for table in tables], {task: dict(options) for task, options in kwargs.items()}
     import my_extension
@@ -118,7 +118,7 @@ def test_names_that_are_taken_are_refused(extension):
     with pytest.raises(UmcError, match="a network named 'mlp' already"):
         register_agent(AgentSpec("mine", network="mlp", purpose=""), "somewhere:ELSE")
     assert "mine" not in AGENTS
-    register_agent(AGENTS["residual_mlp"], OWN_NETWORKS["residual_mlp"])  # the same one again is fine
+    register_agent(AGENTS["residual_mlp"], EXTENSION_NETWORKS["residual_mlp"])  # the same one again is fine
 
 
 @pytest.mark.engine

@@ -244,7 +244,7 @@ EDITS = [
     (lambda path: path.write_text(""), "is empty"),
     (lambda path: path.write_bytes(b"\xff\xfe\x00\n"), "it is no text"),
     (lambda path: path.write_text("hello\n"), "cannot be read in line 1"),
-    (lambda path: path.write_text('{"a": 1}\n'), "is no fault ledger"),
+    (lambda path: path.write_text('{"a": 1}\n'), "is not a fault ledger"),
     (lambda path: path.write_text(path.read_text() + '{"switch":[99,0,1],"on":[]}\n'), r"no \(99, 0\)"),
     (lambda path: path.write_text(path.read_text() + '{"strange":1}\n'), "unknown entry strange"),
 ]
@@ -254,8 +254,8 @@ LINES = [
     (0, lambda line: line.__delitem__("joints"), r"header .* \(joints: Field required\)"),
     (0, lambda line: line["kinds"].update(rust="[-]"), "unknown kind of fault 'rust'"),
     (0, lambda line: line["kinds"].update(rom="[rad]"), r"gives 'rom' in \[rad\]"),
-    (0, lambda line: line["schedule"].update(duty=7), "schedule .* makes no sense: duty"),
-    (5, lambda line: line.update(faults=[]), r"makes no sense in line 6 \(0 faults"),
+    (0, lambda line: line["schedule"].update(duty=7), "schedule .* is invalid: duty"),
+    (5, lambda line: line.update(faults=[]), r"line 6 of the ledger .* is invalid \(0 faults"),
     (5, lambda line: line.update(plan=[0, 0]), "line 6 .*planned twice"),
     (5, lambda line: line.update(draws=[1]), "line 6 .*no seed, env and episode"),
 ]

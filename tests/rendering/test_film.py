@@ -15,7 +15,7 @@ import pytest
 from fresh_policy import write_fresh
 from PIL import Image
 from run_script import run_script
-from umc.rendering.film import mark_of
+from umc.rendering.film import fault_color
 from umc.rendering.film_cfg import QUICK, FilmCfg, add_film_arguments, check_output, film_cfg, film_files
 from umc.rendering.layout import ALARM, SENSOR
 from umc.utils.errors import UmcError
@@ -53,7 +53,7 @@ def test_a_folder_gets_every_kind_and_a_file_name_its_own():
 
 
 def test_the_legend_has_the_color_that_joints_get():
-    assert [mark_of(scenario) for scenario in (1, 3, 6, 8)] == [SENSOR, ALARM, ALARM, None]
+    assert [fault_color(scenario) for scenario in (1, 3, 6, 8)] == [SENSOR, ALARM, ALARM, None]
 
 
 def orange(panel):

@@ -127,7 +127,7 @@ def test_damaged_missing_and_foreign_files_are_refused(package):
     with pytest.raises(UmcError, match=r"is missing although models\.json names it"):
         find_pretrained("pretrained", "a1")
     (package / MODELS).write_text("{")
-    with pytest.raises(UmcError, match="is no JSON"):
+    with pytest.raises(UmcError, match="is not valid JSON"):
         read_models()
     (package / MODELS).write_text('{"format": 2, "models": {}}')
     with pytest.raises(UmcError, match="no list of policies of this version"):

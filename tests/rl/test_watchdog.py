@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from umc.rl.watchdog import STALLED
+from umc.rl.watchdog import HUNG
 
 LIMIT_S = 3.0
 """Long enough for a busy machine to get round to what takes tenths of a second here."""
@@ -34,7 +34,7 @@ def run(body, **options):
 def test_a_hanging_engine_ends_the_training_and_is_named():
     child = run("print('started')\nwatch.heartbeat(0.01)\nengine(300)")
     out, err = child.communicate(timeout=120)
-    assert child.returncode == STALLED
+    assert child.returncode == HUNG
     assert out == "started\n"  # what was printed before is not lost
     assert "the simulation hangs" in err
     assert "--resume" in err

@@ -30,7 +30,7 @@ def faults_of(scenario, onset=2, envs=(0,), num_envs=1, step_dt=0.02, **severity
 
 
 def read(faults, steps, angles=lambda step: ANGLES, speeds=lambda step: SPEEDS):
-    """Senses at the steps 0 to ``steps``."""
+    """Sensor readings at the steps 0 to ``steps``."""
     found = []
     for step in range(steps + 1):
         faults.advance(step, angles(step))

@@ -151,11 +151,11 @@ def test_invalid_flags_are_refused_in_one_line(policy, ledger, tmp_path, capsys)
     own = ["--policy", str(policy)]
     for flags, words in (
         ([], "--policy is missing"),
-        (["--policy", str(CHECKPOINT)], "export it with scripts/export.py"),
+        (["--policy", str(CHECKPOINT)], "export it with umc export"),
         (["--policy", str(tmp_path)], "no exported policy"),
         ([*own, "--robot", "G1"], "not G1"),
         ([*own, "--episodes", "0"], "--episodes is 0"),
-        ([*own, "--ledger", str(ledger), "--healthy"], "--ledger goes without"),
+        ([*own, "--ledger", str(ledger), "--healthy"], "--ledger excludes"),
         ([*own, "--ledger", str(tmp_path / "none.jsonl")], "cannot read the ledger"),
         ([*own, "--against", str(tmp_path)], "no study"),
         ([*own, "--scenarios", "9"], "unknown scenario 9"),

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from umc.rl.checkpoint import iterations_of
-from umc.rl.watchdog import STALLED
+from umc.rl.watchdog import HUNG
 from umc.utils.distributed import ranks_from_env
 from umc.utils.io import write_json
 from umc.utils.process import end_with_parent
@@ -52,7 +52,7 @@ def train(argv: list[str]) -> int:
     record |= {"status": "running", "max_iterations": total, "starts": record["starts"] + 1}
     for iteration in range(first, total):
         if str(iteration - first) == os.environ.get("FAKE_HANGS_AFTER"):
-            return STALLED
+            return HUNG
         time.sleep(float(os.environ.get("FAKE_ITERATION_S", "0")))
         (run / f"model_{iteration}.pt").touch()
         write_json(run / RUN_FILE, record)

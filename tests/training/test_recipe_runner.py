@@ -15,9 +15,9 @@ import pytest
 from fresh_policy import write_fresh
 from tiny_recipe import PHASES, TINY, written
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, write_checkpoint
-from umc.rl.watchdog import STALLED
+from umc.rl.watchdog import HUNG
 from umc.training.recipe import read_recipe
-from umc.training.recipe_runner import MAX_STALLS, RecipeRun, run_recipe
+from umc.training.recipe_runner import MAX_HANGS, RecipeRun, run_recipe
 from umc.utils.errors import UmcError
 from umc.utils.process import LAUNCHER, ChildFailed
 
@@ -120,9 +120,9 @@ def test_a_phase_that_hung_is_resumed_unless_it_never_gets_to_a_checkpoint(tmp_p
     assert len(done) == 2 + 3 + 4  # one for each iteration of the three phases
     assert "--resume" in done[1]
     monkeypatch.setenv("FAKE_HANGS_AFTER", "0")
-    with pytest.raises(ChildFailed, match=str(STALLED)):
+    with pytest.raises(ChildFailed, match=str(HUNG)):
         run_recipe(["--recipe", written(tmp_path, "other")])
-    assert len(calls(tmp_path)) == len(done) + MAX_STALLS
+    assert len(calls(tmp_path)) == len(done) + MAX_HANGS
     assert "resume with: " in capsys.readouterr().out
 
 

@@ -103,7 +103,7 @@ def test_flags_of_the_page_need_the_page_and_viser(monkeypatch):
     assert live.is_live(options(port=8080))
     assert not live.is_live(options(visualizer=None))
     for name, value in (("port", 8080), ("host", "0.0.0.0"), ("ledger", "a.jsonl")):
-        with pytest.raises(UmcError, match=f"--{name} goes with --viz viser"):
+        with pytest.raises(UmcError, match=f"--{name} needs --viz viser"):
             live.is_live(options(visualizer=["rerun"], **{name: value}))
     with pytest.raises(UmcError, match="--port is 70000"):
         live.is_live(options(port=70000))

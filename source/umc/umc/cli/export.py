@@ -56,7 +56,7 @@ def _run(argv: list[str]) -> int:
     else:
         for flag in ("task", "robot", "agent"):
             if getattr(options, flag) is not None:
-                raise UmcError(f"--{flag} goes with --checkpoint pretrained; a checkpoint has them inside")
+                raise UmcError(f"--{flag} needs --checkpoint pretrained; a checkpoint has them inside")
         checkpoint = checked_checkpoint(options.checkpoint)
     assert checkpoint is not None
     info = checkpoint_info(read_checkpoint(checkpoint), checkpoint)

@@ -98,10 +98,10 @@ def _run(argv: list[str]) -> int:
 def _description_file(policy: str | None) -> Path:
     """Return the path of an exported policy's description."""
     if policy is None:
-        raise UmcError("--policy is missing; give a folder that scripts/export.py wrote")
+        raise UmcError("--policy is missing; give a folder that umc export wrote")
     path = Path(policy)
     if path.suffix == ".pt":
-        raise UmcError(f"{path} is no exported policy; export it with scripts/export.py and give that folder")
+        raise UmcError(f"{path} is not an exported policy; export it with umc export and give that folder")
     return path / "policy.json" if path.is_dir() else path.with_suffix(".json")
 
 
@@ -114,7 +114,7 @@ def _check(options: argparse.Namespace, robot: str) -> None:
     if options.seed is not None and options.seed < 0:
         raise UmcError(f"--seed is {options.seed}; it has to be 0 or more")
     if options.ledger is not None and (options.healthy or options.against is not None or options.scenarios):
-        raise UmcError("--ledger goes without --healthy, --against and --scenarios: the ledger has the faults")
+        raise UmcError("--ledger excludes --healthy, --against and --scenarios: the ledger has the faults")
     if options.healthy and options.against is not None:
         raise UmcError("--healthy walks without faults; --against compares evaluations under faults")
 
@@ -174,7 +174,7 @@ def _ledger(options: argparse.Namespace, _description: Mapping[str, Any], solver
     study = _evaluate(cfg, protocol, options)
     rows = ledger_agreement(ledger, cfg, study)
     if rows:
-        print("the recording's own policy, which a ledger does not name, beside this one; no agreement if they differ:")
+        print("comparison with the recorded episodes (means something only if this policy recorded the ledger):")
         write_agreement(rows, "the recording", options.out)
     return 0
 

@@ -193,7 +193,7 @@ def expand(
 
 
 def _terms(group: Any) -> list[tuple[str, Any]]:
-    """Terms of a manager cfg, in the order in which Isaac Lab reads them."""
+    """Return the terms of a manager cfg, in the order in which Isaac Lab reads them."""
     return [(name, term) for name, term in vars(group).items() if hasattr(term, "func") or hasattr(term, "asset_name")]
 
 
@@ -213,7 +213,7 @@ def _params(
 
 
 def _function_name(term: Any) -> str:
-    """Name of what a term computes; of a joint sensor, what it wraps."""
+    """Return the name of what a term computes; of a joint sensor, what it wraps."""
     function = term.params.get("func", term.func)
     return getattr(function, "__name__", str(function)).rpartition(":")[2].rpartition(".")[2]
 

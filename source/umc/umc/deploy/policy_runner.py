@@ -136,7 +136,7 @@ class PolicyRunner:
         return (self._offset + self._scale * self._action)[self._outward]
 
     def _signal(self, term: Mapping[str, Any], signals: Mapping[str, Vector]) -> Vector:
-        """Value of an observation term, before its scale."""
+        """Return the value of an observation term, before its scale."""
         if term["function"] == "zeros":
             first, stop = term["columns"]
             return np.zeros(stop - first)
@@ -149,7 +149,7 @@ class PolicyRunner:
 def read_description(path: Path) -> dict[str, Any]:
     """Read an exported ``policy.json``; UmcError if the runner cannot feed the policy."""
     if not path.is_file():
-        raise UmcError(f"no exported policy at {path}; make one with scripts/export.py")
+        raise UmcError(f"no exported policy at {path}; make one with umc export")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:

@@ -41,7 +41,7 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Part:
+class SliceScore:
     """Figures of a slice."""
 
     slice: Slice
@@ -80,7 +80,7 @@ def slices(study: Study, result: PolicyResult) -> Iterator[Slice]:
         yield from _stances(study.feet, run.stance, broken)
 
 
-def break_down(study: Study, result: PolicyResult) -> list[Part]:
+def break_down(study: Study, result: PolicyResult) -> list[SliceScore]:
     """Evaluate every slice, averaged as the paper does; joints and severities in every scenario, too."""
     table, found = RobotTable(study, result), []
     scenario_rows = {None: torch.ones_like(result.run.cell, dtype=torch.bool)}
@@ -90,12 +90,12 @@ def break_down(study: Study, result: PolicyResult) -> list[Part]:
         for scenario in (None, *apart):
             rows = chosen.rows & scenario_rows[scenario]
             if bool(rows.any()):
-                found.append(Part(chosen, scenario, table.score(rows), table.rates(rows)))
+                found.append(SliceScore(chosen, scenario, table.score(rows), table.rates(rows)))
     return found
 
 
 def _broken(study: Study, result: PolicyResult) -> torch.Tensor:
-    """Robots whose scenario has faults: a healthy one may have joints assigned that never fail."""
+    """Return the robots whose scenario has faults: a healthy one may have joints assigned that never fail."""
     faulty = torch.tensor([bool(find_scenario(scenario).kinds) for scenario in study.protocol.scenarios])
     return faulty[result.run.cell % len(study.protocol.scenarios)]
 
@@ -124,7 +124,7 @@ def _severities(kind: str, severity: torch.Tensor) -> Iterator[Slice]:
 
 
 def _stances(feet: tuple[str, ...], stance: torch.Tensor, broken: torch.Tensor) -> Iterator[Slice]:
-    """Robots by the feet that were on the ground at onset."""
+    """Yield the robots by the feet that were on the ground at onset."""
     for pattern in stance.unique(dim=0):
         down = [foot for foot, on in zip(feet, pattern.tolist(), strict=True) if on]
         yield Slice("stance", " + ".join(down) or "in the air", (stance == pattern).all(dim=1) & broken)

@@ -69,7 +69,7 @@ def read_checkpoints(
         elif found and info.robot != found[0].info.robot:
             raise UmcError(
                 f"{path} was trained for robot {info.robot}, {found[0].path} for {found[0].info.robot}; "
-                "take each robot on its own"
+                "evaluate each robot separately"
             )
         fingerprint = sha256(path)
         for other in found:
@@ -146,7 +146,7 @@ def interface_overrides(checkpoints: Sequence[Checkpoint], overrides: Sequence[s
     for other in others:
         if different := sorted({*repeated} ^ {*of(other)}):
             raise UmcError(
-                f"{first.path} and {other.path} were not trained alike ({' '.join(different)}); take each on its own, "
-                "or give one value of each override for all"
+                f"{first.path} and {other.path} were trained with different overrides ({' '.join(different)}); "
+                "evaluate them separately, or set each override on the command line"
             )
     return repeated, [f"as in the training: {' '.join(repeated)}"] if repeated else []

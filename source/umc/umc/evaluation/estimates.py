@@ -167,14 +167,14 @@ class Estimates:
 
 
 def group_names(study: Study) -> list[str]:
-    """What reports call the group of every policy: its group, or its own label where it is alone."""
+    """Return what reports call the group of every policy: its group, or its own label where it is alone."""
     size = Counter(result.group for result in study.policies)
     several = {group for group, count in size.items() if count > 1}
     return [one.label if size[one.group] == 1 and one.label not in several else one.group for one in study.policies]
 
 
 def average_rate(numerators: Floats, denominators: Floats) -> Interval | None:
-    """A rate averaged over scenarios, each weighing the same, with Wilson's interval for robots that repeat.
+    """Return a rate averaged over scenarios, each weighing the same, with Wilson's interval for robots that repeat.
 
     Robots that did it, and that were evaluated; shapes are (num_scenarios, num_robots).
     """

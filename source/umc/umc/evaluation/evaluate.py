@@ -66,7 +66,7 @@ def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Se
         evaluator = Evaluator(session, protocol, options.num_envs or _default_envs(session, protocol), episodes, out)
     print(*evaluator.describe(), sep="\n")
     if done := len(evaluator.parts) - len(evaluator.missing()):
-        print(f"{done} of {len(evaluator.parts)} batches are there already, in {evaluator.folder}", flush=True)
+        print(f"{done} of {len(evaluator.parts)} batches are already done, in {evaluator.folder}", flush=True)
     missing = evaluator.missing(share)
     if missing and options.ray is not None and options.share is None:
         count = min(options.ray, len(missing))

@@ -298,5 +298,5 @@ def read_share(text: str) -> tuple[int, int]:
     """Read ``2/8``, the second of eight shares, as its index, from 0, and the number of shares."""
     number, slash, count = text.partition("/")
     if not (slash and number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
-        raise UmcError(f"--share {text} is no share; 2/8 is the second of eight")
+        raise UmcError(f"--share {text} is not a share; 2/8 is the second of eight")
     return int(number) - 1, int(count)

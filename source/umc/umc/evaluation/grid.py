@@ -12,6 +12,7 @@ from pathlib import Path
 from umc.evaluation.protocol import Protocol, Setting
 from umc.utils.config import EACH, SweepFile, SweepGrid
 from umc.utils.errors import UmcError
+from umc.utils.process import typed
 
 
 def apply_grid(sweep: SweepFile, protocol: Protocol, joint_names: Sequence[str], quick: bool = False) -> Protocol:
@@ -56,7 +57,7 @@ def _trained(agent: str, robot: str, logs: Path) -> list[Path]:
     from umc.utils.naming import LIBRARIES, display_name, experiment_folder, experiment_name
 
     if agent not in AGENTS:
-        raise UmcError(f"unknown agent {agent} in the sweep; choose of {', '.join(AGENTS)}")
+        raise UmcError(f"unknown agent {agent} in the sweep; choose one of {', '.join(AGENTS)}")
     stage = AGENTS[agent].stages[-1]
     newest: dict[int, Path] = {}
     for library in LIBRARIES:
@@ -67,7 +68,7 @@ def _trained(agent: str, robot: str, logs: Path) -> list[Path]:
     if not newest:
         task = f"UMC-{display_name(robot)}-Stage{stage}"
         raise UmcError(
-            f"no trained {agent} of {robot} under {logs}; train it with scripts/train.py --task {task} --agent {agent},"
-            " or leave it out with sweep.agents=[...]"
+            f"no trained {agent} of {robot} under {logs}; train it with "
+            f"{typed('train', ['--task', task, '--agent', agent])}, or leave it out with sweep.agents=[...]"
         )
     return [newest[seed] for seed in sorted(newest)]

@@ -189,7 +189,7 @@ def _reached(radius: float) -> Metric:
 
 
 def _mean(field: str, among: str) -> Terms:
-    """Mean of a field of :class:`Episodes` over ``evaluated``, ``moved`` or ``recovered`` robots."""
+    """Return the mean of a field of :class:`Episodes` over ``evaluated``, ``moved`` or ``recovered`` robots."""
 
     def terms(episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
         counted = getattr(episodes, among)

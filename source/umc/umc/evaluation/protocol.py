@@ -119,7 +119,7 @@ class Protocol:
         return [(setting, scenario) for setting in self.settings for scenario in self.scenarios]
 
     def cases(self) -> list[dict[str, Any]]:
-        """The cells as cases of :class:`umc.faults.FaultCases`."""
+        """Return the cells as cases of :class:`umc.faults.FaultCases`."""
         return [
             {
                 "scenario": scenario,
@@ -150,7 +150,7 @@ class Protocol:
             )
 
     def describe(self) -> dict[str, Any]:
-        """The protocol in plain values, as reports print it."""
+        """Return the protocol in plain values, as reports print it."""
         return asdict(self)
 
 
@@ -185,7 +185,7 @@ def _scenario(name: Any) -> Scenario:
     if isinstance(name, int | str):
         find_scenario(name)
         return name
-    raise UmcError(f"{name} is no scenario; give a number or a name")
+    raise UmcError(f"{name} is not a scenario; give a number or a name")
 
 
 _Scenarios = list[Annotated[Any, AfterValidator(_scenario)]]

@@ -100,7 +100,7 @@ def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str
     texts: list[str] | None = options.checkpoint
     asked = [text for text in texts or () if is_pretrained(text)]
     if options.agent is not None and not asked:
-        raise UmcError("--agent goes with --checkpoint pretrained; another checkpoint names its own agent")
+        raise UmcError("--agent needs --checkpoint pretrained; another checkpoint names its own agent")
     found = {text: pretrained_policy(text, options.task, options.robot, options.agent) for text in asked}
     replaced = None if texts is None else [str(found[text][0]) if text in found else text for text in texts]
     return replaced, [line for _, line in found.values()]

@@ -159,13 +159,13 @@ def save_study(path: Path, study: Study) -> None:
     """Write a study as tensors and plain values, atomically; raise UmcError if it cannot be written."""
     content = {
         "format": FORMAT,
-        "protocol": plain(study.protocol.describe()),
+        "protocol": json_values(study.protocol.describe()),
         "step_dt": study.step_dt,
         "joint_names": list(study.joint_names),
         "feet": list(study.feet),
-        "about": plain(study.about),
+        "about": json_values(study.about),
         "policies": [
-            {"label": one.label, "group": one.group, "about": plain(one.about), "run": one.run.tensors()}
+            {"label": one.label, "group": one.group, "about": json_values(one.about), "run": one.run.tensors()}
             for one in study.policies
         ],
     }
@@ -178,7 +178,7 @@ def load_study(path: Path) -> Study:
         raise UmcError(f"no study at {path}; give the --out folder of a finished evaluation")
     content = read_torch(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise UmcError(f"{path} is no study of this version of umc; run the evaluation again")
+        raise UmcError(f"{path} is not a study of this version of umc; run the evaluation again")
     return Study(
         protocol=protocol_of(content["protocol"]),
         step_dt=content["step_dt"],
@@ -197,6 +197,6 @@ def protocol_of(described: Mapping[str, Any]) -> Protocol:
     return TypeAdapter(Protocol).validate_python(described)
 
 
-def plain(values: Any) -> Any:
+def json_values(values: Any) -> Any:
     """Return values as JSON has them, so that the file needs none of our types."""
     return json.loads(json.dumps(values, default=str))

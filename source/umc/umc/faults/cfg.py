@@ -90,17 +90,17 @@ def faults_cfg(faults: FaultsCfg | None, changes: Mapping[str, Any], owner: str 
 
 
 def is_integer(value: Any) -> TypeGuard[int]:
-    """Whether a value is an integer; not a bool."""
+    """Return whether a value is an integer; not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Whether a value is a number; not a bool."""
+    """Return whether a value is a number; not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_list_of(fits: Callable[[Any], bool], value: Any, length: int | None = None) -> bool:
-    """Whether a value is a list, of a length if given, whose items fit; not a string."""
+    """Return whether a value is a list, of a length if given, whose items fit; not a string."""
     is_list = isinstance(value, Sequence) and not isinstance(value, str)
     return is_list and length in (None, len(value)) and all(fits(one) for one in value)
 

@@ -144,7 +144,7 @@ class Ledger:
     """Kinds that only manual faults have, and the unit of their severity."""
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The ledger as a table, e.g. for ``pandas.DataFrame(ledger.rows())``.
+        """Return the ledger as a table, e.g. for ``pandas.DataFrame(ledger.rows())``.
 
         Yields:
             A row for each env, episode, fault, joint and kind; one without joint and kind for a healthy episode.
@@ -193,7 +193,7 @@ def read_ledger(path: str | Path, *, allow_torn: bool = False) -> Ledger:
             _add_line(ledger, content)
         except (KeyError, IndexError, TypeError, ValueError, struct.error) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-            raise UmcError(f"the ledger {path} makes no sense in line {number} ({reason})") from error
+            raise UmcError(f"line {number} of the ledger {path} is invalid ({reason}); record it again") from error
     return ledger
 
 
@@ -209,7 +209,7 @@ def _line(path: Path, number: int, line: str) -> dict[str, Any]:
 
 def _header(path: Path, content: dict[str, Any]) -> LedgerHeader:
     if FORMAT not in content:
-        raise UmcError(f"{path} is no fault ledger; its first line has no '{FORMAT}'")
+        raise UmcError(f"{path} is not a fault ledger; its first line has no '{FORMAT}'")
     if content[FORMAT] != VERSION:
         raise UmcError(
             f"the ledger {path} has format version {content[FORMAT]}, this UMC reads version {VERSION};"
@@ -220,7 +220,7 @@ def _header(path: Path, content: dict[str, Any]) -> LedgerHeader:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise UmcError(f"the header of the ledger {path} makes no sense ({reason}); record it again") from error
+        raise UmcError(f"the header of the ledger {path} is invalid ({reason}); record it again") from error
 
 
 def _add_line(ledger: Ledger, line: dict[str, Any]) -> None:
@@ -299,7 +299,7 @@ def _per_joint(joints: tuple[str, ...], value: float | list[float]) -> dict[str,
 
 
 def _float32(number: float) -> float:
-    """The float32 number that was written."""
+    """Return the float32 number that was written."""
     return struct.unpack("f", struct.pack("f", number))[0]
 
 
@@ -447,10 +447,10 @@ def _where(row: list[bool]) -> list[int]:
 
 
 def _number(value: float) -> float | None:
-    """A float32 number with enough digits to restore its bits; None for an infinite one."""
+    """Return a float32 number with enough digits to restore its bits; None for an infinite one."""
     return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
 
 
 def _short(values: list[float | None]) -> Any:
-    """A single number instead of equal ones."""
+    """Return a single number instead of equal ones."""
     return values[0] if len(set(values)) == 1 else values

@@ -117,7 +117,7 @@ def _end(state: FaultState, env: int, number: int, now: int) -> None:
 
 
 def _new(state: FaultState, env: int) -> int:
-    """Number of a fault that has not been used in this episode."""
+    """Return the number of a fault that has not been used in this episode."""
     number = state.source.num_faults + state.num_manual[env]
     state.make_room(number + 1)
     state.num_manual[env] += 1

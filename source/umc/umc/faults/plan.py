@@ -45,7 +45,7 @@ class FaultPlan:
     """Where a range-of-motion window lies between its two extreme positions, in [0, 1). Shape is (N, M, J)."""
 
     def is_on(self, step: torch.Tensor) -> torch.Tensor:
-        """Which faults are on, shape (N, M), at an env step of the episode, int64 of shape (N,)."""
+        """Return which faults are on, shape (N, M), at an env step of the episode, int64 of shape (N,)."""
         since = step.unsqueeze(1) - self.onset
         return (since >= 0) & (step.unsqueeze(1) < self.end) & (since % self.period < self.on)
 

@@ -123,7 +123,7 @@ class FaultReplay:
         return seed, env, number
 
     def _rows(self, env_ids: torch.Tensor, episode: torch.Tensor) -> torch.Tensor:
-        """Rows of the ledger's episodes; -1 for those that it does not hold. Shape is (N,)."""
+        """Return the rows of the ledger's episodes; -1 for those that it does not hold. Shape is (N,)."""
         envs, episodes = self._row.shape
         inside = (env_ids < envs) & (episode >= 0) & (episode < episodes)
         return torch.where(inside, self._row[env_ids.clamp(max=envs - 1), episode.clamp(0, episodes - 1)], -1)
@@ -229,7 +229,7 @@ def _schedule(ledger: Ledger, device: torch.device) -> FaultSchedule | None:
     try:
         schedule = FaultSchedule.from_settings(header.joint_names, header.schedule, device)
     except (UmcError, TypeError, KeyError) as error:
-        raise UmcError(f"the schedule of the ledger {ledger.path} makes no sense: {error}") from error
+        raise UmcError(f"the schedule of the ledger {ledger.path} is invalid: {error}") from error
     # the ledger of a replay may hold kinds of manual faults only
     if schedule.scenarios != header.scenarios or not {kind.name for kind in schedule.kinds} <= set(header.kinds):
         raise UmcError(f"the schedule of the ledger {ledger.path} has other scenarios or kinds than its header")

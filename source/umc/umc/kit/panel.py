@@ -25,7 +25,7 @@ HEADINGS = ("joint", "fault", "severity", "detected", "since")
 LEGEND = (("joint", FAULT_COLOR), ("sensor", SENSOR_COLOR), ("command", COMMAND_COLOR))
 """Meaning of the colors."""
 
-LAST_MADE = "curriculum_manager"
+READY_ATTRIBUTE = "curriculum_manager"
 """Attribute that an environment of Isaac Lab gets last and loses on ``close``: with it, it is ready."""
 
 
@@ -36,7 +36,7 @@ def find_env() -> Any | None:
     """
     events: Any = sys.modules.get("umc.mdp.events")
     env = None if events is None else events.newest_env()
-    return env if hasattr(env, LAST_MADE) else None
+    return env if hasattr(env, READY_ATTRIBUTE) else None
 
 
 def task_name(env: Any) -> str:

@@ -80,12 +80,12 @@ class CommandFaults(ActionTerm):
             buffer.copy_(torch.where(faulty, delivered, buffer))
 
     def _buffers(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The asset's position, velocity and effort targets. Shapes are (num_envs, num_joints)."""
+        """Return the asset's position, velocity and effort targets. Shapes are (num_envs, num_joints)."""
         command = self._asset.actuators.target_command
         return command.position.torch, command.velocity.torch, command.effort.torch
 
     def _targets(self) -> torch.Tensor:
-        """A copy of the targets. Shape is (3, num_envs, num_joints)."""
+        """Return a copy of the targets. Shape is (3, num_envs, num_joints)."""
         return torch.stack(self._buffers())
 
 

@@ -150,7 +150,7 @@ def add_faults(
 def _faulty_joints(
     env_cfg: ManagerBasedRLEnvCfg, asset_name: str, joint_names: Sequence[str] | None
 ) -> FaultyJointsCfg:
-    """The joints that can fail, as far as they can be checked without a robot."""
+    """Return the joints that can fail, as far as they can be checked without a robot."""
     patterns = [pattern.pattern for pattern in check_patterns(joint_names)]
     for holder, name in variants(env_cfg, "scene"):
         robots = [

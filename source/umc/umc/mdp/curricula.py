@@ -61,7 +61,7 @@ class fault_curriculum(ManagerTermBase):
 
 
 def has_fault_curriculum(env_cfg: Any) -> bool:
-    """Whether an environment's cfg has a :class:`fault_curriculum` term."""
+    """Return whether an environment's cfg has a :class:`fault_curriculum` term."""
     terms = vars(env_cfg.curriculum).values() if getattr(env_cfg, "curriculum", None) is not None else ()
     # a cfg that went through Hydra names its functions
     functions = [func for term in terms if (func := getattr(term, "func", None)) is not None]

@@ -164,7 +164,7 @@ cast("Any", joint_faults.__call__).__signature__ = _signature()
 
 
 def _needs_nominal(faults: FaultsCfg, env_cfg: Any) -> bool:
-    """Whether severities depend on healthy limits: as fractions, or as mild ones of a curriculum."""
+    """Return whether severities depend on healthy limits: as fractions, or as mild ones of a curriculum."""
 
     def has_fraction(value: Any) -> bool:
         if isinstance(value, Mapping):

@@ -181,7 +181,7 @@ class FaultBoard:
         self._term.heal_joint(env_id, None if joint is None else self._column(joint))
 
     def _drawn(self, kind: FaultKind, column: int) -> float | None:
-        """The middle of the task's severities of a joint; None if it draws none."""
+        """Return the middle of the task's severities of a joint; None if it draws none."""
         typical = getattr(self._term.source, "typical_severity", None)
         return None if typical is None else typical(kind.name, column)
 

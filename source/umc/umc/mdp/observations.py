@@ -80,7 +80,7 @@ class joint_sensor(ManagerTermBase):
         return self._channel.read(fault_term(env).advance(), signal)
 
     def _is_corrupted(self, env: ManagerBasedEnv) -> bool:
-        """Whether the group that this term belongs to wants noise."""
+        """Return whether the group that this term belongs to wants noise."""
         if self._corrupts is None:
             # while the observation manager measures its terms, it is not there yet; widths do not depend on noise
             manager = getattr(env, "observation_manager", None)
@@ -121,7 +121,7 @@ def live_faults(env: ManagerBasedEnv) -> torch.Tensor:
 
 
 def _columns(joint_ids: Sequence[int] | slice | torch.Tensor, device: str) -> torch.Tensor | slice:
-    """Columns of joints on the device: indexing with a list would make the host wait for a GPU."""
+    """Return the columns of joints on the device: indexing with a list would make the host wait for a GPU."""
     return joint_ids if isinstance(joint_ids, slice | torch.Tensor) else _columns_on(tuple(joint_ids), device)
 
 

@@ -32,7 +32,7 @@ def gait_phase(env: ManagerBasedRLEnv, period: float, offset: float = 0.0) -> to
 
 
 def foot_contact(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg) -> torch.Tensor:
-    """Which feet stand on the ground. Shape is (num_envs, num_feet)."""
+    """Return which feet stand on the ground. Shape is (num_envs, num_feet)."""
     sensor = cast("ContactSensor", env.scene.sensors[sensor_cfg.name])
     forces = cast("ProxyArray", sensor.data.net_normal_forces_w)  # optional by its type only: every engine fills it
     return forces.torch[:, sensor_cfg.body_ids].norm(dim=-1) > CONTACT_THRESHOLD
@@ -71,7 +71,7 @@ def mechanical_power(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg = SceneEn
 def effort_beyond(
     env: ManagerBasedRLEnv, limit: float, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
 ) -> torch.Tensor:
-    """Whether the commanded torque of any joint, before clipping, exceeds a limit [N*m] (ParkourGym's indicator).
+    """Return whether the unclipped commanded torque of any joint exceeds a limit [N*m] (ParkourGym's indicator).
 
     Shape is (num_envs,).
     """
@@ -80,7 +80,7 @@ def effort_beyond(
 
 
 def height_above_ground(env: ManagerBasedEnv, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")) -> torch.Tensor:
-    """Height [m] of the robot's root above the ground under it, shape (num_envs,).
+    """Return the height [m] of the robot's root above the ground under it, shape (num_envs,).
 
     On flat ground, its height in the world.
     """
@@ -128,7 +128,7 @@ def swing_height_error(
 def contact_follows_phase(
     env: ManagerBasedRLEnv, period: float, offsets: tuple[float, ...], stance: float, sensor_cfg: SceneEntityCfg
 ) -> torch.Tensor:
-    """Number of feet that stand or swing as the gait clock asks. Shape is (num_envs,).
+    """Return the number of feet that stand or swing as the gait clock asks. Shape is (num_envs,).
 
     A stride takes ``period`` [s], of which a foot stands for the fraction ``stance``. ``offsets`` are the phase shifts
     of the feet, in the order of ``sensor_cfg.body_names`` (``preserve_order=True``).
@@ -138,7 +138,7 @@ def contact_follows_phase(
 
 
 def diagonal_support(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, healthy_only: bool = False) -> torch.Tensor:
-    """Whether a quadruped stands on exactly one diagonal pair of feet, as in a trot.
+    """Return whether a quadruped stands on exactly one diagonal pair of feet, as in a trot.
 
     Shape is (num_envs,). ``sensor_cfg`` names the feet front left, front right, rear left, rear right
     (``preserve_order=True``); with ``healthy_only``, robots with a joint fault get 0: they cannot trot.

@@ -23,11 +23,11 @@ from umc.utils.errors import UmcError
 UNSUPPORTED_TERMS = (lab.joint_pos_limit_normalized, lab.joint_effort)
 """Isaac Lab's terms that show a policy the joints in units for which there are no faults."""
 
+UNKNOWN = "unknown"
+"""Quantity of :data:`UNSUPPORTED_TERMS`."""
+
 JOINT_ACTIONS = (lab.JointActionCfg, lab.JointPositionToLimitsActionCfg)
 """Action terms with one action per joint."""
-
-UNKNOWN = "unknown"
-"""Quantity of those terms."""
 
 
 def entries(cfg: Any) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class SensorWrapper:
         return group
 
     def _wrap(self, term: Any, where: str) -> ObservationTermCfg | None:
-        """A new term whose sensor can fail; None for a term that is no sensor of the robot's joints."""
+        """Return a new term whose sensor can fail; None for a term that is no sensor of the robot's joints."""
         if not isinstance(term, ObservationTermCfg):
             return None
         func = cast(Callable[..., Any], string_to_callable(term.func) if isinstance(term.func, str) else term.func)
@@ -112,7 +112,7 @@ class SensorWrapper:
         return wrapped
 
     def _action_terms(self, wanted: str | None, where: str) -> list[lab.JointActionCfg]:
-        """The joint actions that a last_action reports, in its order; none if they are not the robot's."""
+        """Return the joint actions that a last_action reports, in its order; none if they are not the robot's."""
         terms = [(name, term) for name, term in self.actions if wanted in (None, name)]
         if not terms:
             raise UmcError(f"observation '{where}' asks for the action '{wanted}', which the task does not have")
@@ -129,7 +129,7 @@ class SensorWrapper:
         return [cast(lab.JointActionCfg, term) for _, term in terms]
 
     def _joints_of(self, terms: list[lab.JointActionCfg]) -> SceneEntityCfg | None:
-        """The joints of action terms, one term after the other; None for all joints in the robot's order."""
+        """Return the joints of action terms, one term after the other; None for all joints in the robot's order."""
         patterns: list[str] = []
         for term in terms:
             names = [term.joint_names] if isinstance(term.joint_names, str) else list(term.joint_names)

@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 
 
 def is_eager_cpu(x: Tensor) -> bool:
-    """Whether a batch is computed on a CPU as it is: not compiled, exported, traced or in lower precision."""
+    """Return whether a batch is computed on a CPU as it is: not compiled, exported, traced or in lower precision."""
     return (
         x.device.type == "cpu"
         and not torch.compiler.is_compiling()

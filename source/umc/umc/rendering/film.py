@@ -45,7 +45,7 @@ def film(session: Session, protocol: Protocol, cfg: FilmCfg) -> int:
         steps=cfg.steps,
         step_dt=step_dt,
         onset=cfg.onset if cfg.has_faults else None,
-        mark=mark_of(cfg.scenario),
+        mark=fault_color(cfg.scenario),
     )
     out = options.out or results_folder(session.checkpoint) / "videos" / session.checkpoint.stem
     name = f"{session.task}_scenario{cfg.scenario}_seed{protocol.seed}"
@@ -66,7 +66,7 @@ def robot_title(session: Session) -> str:
     return session.info.task.split("-")[1]
 
 
-def mark_of(scenario: int) -> Color | None:
+def fault_color(scenario: int) -> Color | None:
     """Return the color of a scenario's faulty joints; a joint that lost its sensor as well looks like a broken one."""
     kinds = [find_kind(name) for name in find_scenario(scenario).kinds]
     if not kinds:

@@ -91,7 +91,7 @@ class Heading:
     """Color of faulty joints; None if nothing fails."""
 
     def failing(self, moment: Moment) -> bool:
-        """Whether the fault is on at a moment."""
+        """Return whether the fault is on at a moment."""
         return self.onset is not None and moment.step >= self.onset
 
 

@@ -76,13 +76,13 @@ class AgentSpec:
 
 
 def agent_spec(name: str) -> AgentSpec | None:
-    """The agent behind an entry point name or a short name; None where there is none."""
+    """Return the agent behind an entry point name or a short name; None where there is none."""
     match = ENTRY_POINT.fullmatch(name)
     return AGENTS.get(match[2] if match else name)
 
 
 def _written(value: Any) -> str:
-    """A value as an override token writes it: without spaces, so that it can be pasted into a shell."""
+    """Return a value as an override token writes it: without spaces, so that it can be pasted into a shell."""
     return repr(value).replace(" ", "")
 
 
@@ -96,7 +96,7 @@ def _normal(network: str, purpose: str) -> AgentSpec:
 
 
 def _ablations(network: str) -> Iterator[AgentSpec]:
-    """The paper's ablations; those that start from Stage 1 take the one of the unchanged agent."""
+    """Return the paper's ablations; those that start from Stage 1 take the one of the unchanged agent."""
 
     def vary(suffix: str, purpose: str, **fields: Any) -> AgentSpec:
         return AgentSpec(f"{network}_{suffix}", network, f"ablation: {purpose}", stages=(2,), **fields)
@@ -130,6 +130,6 @@ AGENTS: dict[str, AgentSpec] = {spec.name: spec for spec in _ALL}
 """All agents by name; the first is the default. Other packages add theirs by
 :func:`umc.tasks.registration.register_agent`."""
 
-OWN_NETWORKS: dict[str, str] = {}
+EXTENSION_NETWORKS: dict[str, str] = {}
 """Where the networks of other packages' agents are, by :attr:`AgentSpec.network`: ``module:name`` of a
 :class:`umc.tasks.ppo.Network`."""

@@ -76,7 +76,7 @@ def read_checkpoint(path: Path | str, device: str = "cpu") -> dict[str, Any]:
     except (OSError, RuntimeError, pickle.UnpicklingError) as error:
         raise UmcError(f"{path} is damaged or no checkpoint ({type(error).__name__}); give another one") from error
     if not isinstance(data, dict) or "actor_state_dict" not in data:
-        raise UmcError(f"{path} holds no policy; give a model_<iteration>.pt that scripts/train.py wrote")
+        raise UmcError(f"{path} holds no policy; give a model_<iteration>.pt that umc train wrote")
     return data
 
 
@@ -86,7 +86,7 @@ def checkpoint_info(data: Mapping[str, Any], path: Path | str) -> CheckpointInfo
     fields = dataclasses.fields(CheckpointInfo)
     needed = [field.name for field in fields if field.default is field.default_factory is dataclasses.MISSING]
     if not isinstance(umc, dict) or any(name not in umc for name in needed):
-        raise UmcError(f"{path} does not say which robot and model it belongs to; train it with scripts/train.py")
+        raise UmcError(f"{path} does not say which robot and model it belongs to; train it with umc train")
     return CheckpointInfo(**{field.name: umc[field.name] for field in fields if field.name in umc})
 
 
@@ -162,7 +162,7 @@ def trained_overrides(checkpoint: Path, info: CheckpointInfo) -> list[str]:
 
 
 def trained_engine(checkpoint: Path, info: CheckpointInfo) -> str:
-    """Name of the engine a checkpoint was trained on; empty if neither it nor its run folder says."""
+    """Return the name of the engine a checkpoint was trained on; empty if neither it nor its run folder says."""
     if info.physics or not (checkpoint.parent / RUN_FILE).is_file():
         return info.physics
     return read_record(checkpoint.parent).get("physics", "")

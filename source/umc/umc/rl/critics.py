@@ -82,12 +82,12 @@ def use_mlp_critic(agent_cfg: Any) -> None:
 
 
 def is_mlp_critic(names: Iterable[str]) -> bool:
-    """Whether a critic is an MLP, by the names of its weights."""
+    """Return whether a critic is an MLP, by the names of its weights."""
     return any(name.startswith(MLP_WEIGHTS) for name in names)
 
 
 def needs_mlp_critic(names: Iterable[str], agent_cfg: Any) -> bool:
-    """Whether an agent has to switch to an MLP critic to load a critic with weights of these names."""
+    """Return whether an agent has to switch to an MLP critic to load a critic with weights of these names."""
     from umc.rl.model_cfg import UmcMlpModelCfg
 
     return is_mlp_critic(names) and not isinstance(agent_cfg.critic, UmcMlpModelCfg)

@@ -74,7 +74,9 @@ def stored_agent(checkpoint: Path, info: CheckpointInfo) -> dict[str, Any]:
         except yaml.YAMLError as error:
             raise UmcError(f"{path} is damaged; restore it, or move the checkpoint out of its run folder") from error
         if not isinstance(agent, dict) or ACTOR_SET not in agent or "obs_groups" not in agent:
-            raise UmcError(f"{path} is no agent configuration; restore it, or move the checkpoint out of its folder")
+            raise UmcError(
+                f"{path} is not an agent configuration; restore it, or move the checkpoint out of its folder"
+            )
         return agent
     return registered_agent(info.task, info.agent)
 

@@ -47,7 +47,7 @@ def read_models(folder: Path | None = None) -> dict[str, dict[str, Any]]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise UmcError(f"{path} is no JSON; {REINSTALL}") from error
+        raise UmcError(f"{path} is not valid JSON; {REINSTALL}") from error
     models = content.get("models") if isinstance(content, dict) and content.get("format") == FORMAT else None
     if not isinstance(models, dict) or not all(
         isinstance(entry, dict) and all(key in entry for key in ENTRY_KEYS) for entry in models.values()
@@ -81,7 +81,7 @@ def pretrained_file(robot: str, agent: str, stage: int) -> Path | None:
 
 
 def is_pretrained(text: str | None) -> bool:
-    """Whether the value of ``--checkpoint`` asks for a pretrained policy."""
+    """Return whether the value of ``--checkpoint`` asks for a pretrained policy."""
     return text is not None and (text == PRETRAINED or text.startswith(f"{PRETRAINED}:"))
 
 
@@ -122,7 +122,7 @@ def find_pretrained(
 
 
 def is_last_stage(entry: Mapping[str, Any]) -> bool:
-    """Whether a pretrained policy has been through all stages of its agent."""
+    """Return whether a pretrained policy has been through all stages of its agent."""
     spec = AGENTS.get(entry["agent"])
     return spec is None or entry["stage"] == spec.stages[-1]
 

@@ -71,7 +71,7 @@ def load_stage1_weights(runner: TrainingRun, path: Path, robot: str, model: str)
     needed = ["critic_state_dict", *(["optimizer_state_dict"] if keep_optimizer else [])]
     missing = [name for name in needed if name not in data]
     if missing:
-        raise UmcError(f"{path} has no {' and no '.join(missing)}; give a checkpoint as scripts/train.py writes it")
+        raise UmcError(f"{path} has no {' and no '.join(missing)}; give a checkpoint as umc train writes it")
     critic = runner.alg.save()["critic_state_dict"]
     if is_mlp_critic(data["critic_state_dict"]) != is_mlp_critic(critic):
         raise UmcError(

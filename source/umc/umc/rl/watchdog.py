@@ -16,7 +16,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-STALLED = os.EX_TEMPFAIL
+HUNG = os.EX_TEMPFAIL
 """Exit status of a training that the watchdog ended: try again."""
 
 TIMEOUT_S = 300.0
@@ -71,4 +71,4 @@ class Watchdog:
             flush=True,
         )
         faulthandler.dump_traceback(file=sys.__stderr__ or 2, all_threads=True)
-        os._exit(STALLED)  # nothing else ends a process whose main thread is inside the engine
+        os._exit(HUNG)  # nothing else ends a process whose main thread is inside the engine

@@ -17,7 +17,7 @@ from prettytable import PrettyTable
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.statistics import Difference, Interval, bootstrap_mean, matched, paired_bootstrap, wilson
-from umc.evaluation.study import STUDY, EpisodeBatch, PolicyResult, Study, load_study, plain
+from umc.evaluation.study import STUDY, EpisodeBatch, PolicyResult, Study, json_values, load_study
 from umc.faults import Ledger
 from umc.sim2sim.rollout import RolloutCfg
 from umc.utils.errors import UmcError
@@ -75,7 +75,9 @@ def find_result(path: Path, checkpoint: Mapping[str, Any]) -> tuple[Study, Polic
 def pair_up(first: Study, result: PolicyResult, second: Study) -> tuple[EpisodeBatch, EpisodeBatch]:
     """Return the runs of the robots that a policy's result and a study of it alone share, in the same order."""
     here, there = first.protocol.describe(), second.protocol.describe()
-    apart = [name for name in here if name not in FREE_TO_DIFFER and plain(here[name]) != plain(there[name])]
+    apart = [
+        name for name in here if name not in FREE_TO_DIFFER and json_values(here[name]) != json_values(there[name])
+    ]
     if apart or first.joint_names != second.joint_names:
         names = ", ".join(apart) or "joint names"
         raise UmcError(f"the two evaluations have different conditions ({names}); run one with those of the other")
@@ -141,7 +143,7 @@ def _rows(names: Sequence[Any], scenario: Units, unit: Units, flags: Mapping[str
 
 
 def _share(flag: Flags, unit: Units) -> Interval:
-    """A share of pairs: Wilson's interval where every pair is another robot, else a bootstrap over robots."""
+    """Return a share of pairs: Wilson's interval where every pair is another robot, else a bootstrap over robots."""
     means = _by_unit(flag, unit)
     found = wilson(int(flag.sum()), len(flag)) if len(means) == len(flag) else bootstrap_mean(means)
     assert found is not None  # there are pairs
@@ -155,7 +157,7 @@ def _rate(name: str, first: Flags, second: Flags, unit: Units) -> Rate:
 
 
 def _by_unit(flag: Flags, unit: Units) -> NDArray[np.float64]:
-    """Mean over the pairs of each robot."""
+    """Return the mean over the pairs of each robot."""
     _, place = np.unique(unit, return_inverse=True)
     return np.bincount(place, weights=flag.astype(float)) / np.bincount(place)
 

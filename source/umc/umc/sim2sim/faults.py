@@ -25,7 +25,7 @@ Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Senses:
+class SensorReadings:
     """What the robots' joint sensors report, and what the policy knows of faults."""
 
     position: Vector
@@ -98,10 +98,10 @@ class Faults:
             columns[name] = np.where(changed, values.double().numpy(), getattr(self._bounds, name))
         return [JointBounds(**{name: column[row] for name, column in columns.items()}) for row in range(self.count)]
 
-    def sense(self, position: Vector, velocity: Vector) -> Senses:
+    def sense(self, position: Vector, velocity: Vector) -> SensorReadings:
         """Measure true joint angles [rad] and speeds [rad/s]. Shapes are (R, J)."""
         state = self._state
-        return Senses(
+        return SensorReadings(
             self._position.read(state, torch.as_tensor(position - self._pose)).numpy() + self._pose,
             self._velocity.read(state, torch.as_tensor(velocity)).numpy(),
             state.joint_mask[self._envs].numpy(),

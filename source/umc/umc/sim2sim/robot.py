@@ -126,7 +126,7 @@ def load_robot(path: Path, timestep: float, contact_time: float | None = None) -
     spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
     spec.option.disableflags = FLAGS_OFF
     plane = mujoco.mjtGeom.mjGEOM_PLANE
-    # priority 0: the robot's friction alone counts, as on our tasks' ground, which multiplies it by 1
+    # priority 0, and 1 in the robot's MJCF: the robot's friction alone counts, as on the ground of the tasks
     spec.worldbody.add_geom(name=GROUND, type=plane, size=[0, 0, 1], contype=0, conaffinity=1, condim=3, priority=0)
     model = spec.compile()
     if contact_time is not None:
@@ -257,7 +257,7 @@ class Robot:
             data.efc_D[rows], data.efc_R[rows] = stiffness, 1.0 / stiffness
 
     def _touches(self) -> bool:
-        """Whether a body touches the ground whose contact is a fall."""
+        """Return whether a body touches the ground whose contact is a fall."""
         return len(self.kind.forbidden) > 0 and bool(
             (self._forces()[self.kind.forbidden] > self.kind.conditions.contact_force_N).any()
         )

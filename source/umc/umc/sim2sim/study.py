@@ -96,7 +96,7 @@ def _known(scenario: Scenario) -> str:
 
 
 def evaluate(cfg: RolloutCfg, protocol: Protocol, command_line: str, workers: int | None = None) -> Study:
-    """Simulate the robots of a protocol; return a study of one policy, as scripts/evaluate.py does."""
+    """Simulate the robots of a protocol; return a study of one policy, as ``umc evaluate`` does."""
     description = cfg.description
     checkpoint, name = description["checkpoint"], Path(description["checkpoint"]["file"]).stem
     policy = {"path": checkpoint["file"], "sha256": checkpoint["sha256"], **description["trained"]}

@@ -31,7 +31,7 @@ STANDING_HEIGHT = 0.3
 
 
 def training_tracks() -> TrackImporterCfg:
-    """The tracks of the paper's training table."""
+    """Return the tracks of the paper's training table."""
     rows = paper_settings("a1", "training")
     return perlin_tracks(rows["track_width"], rows["track_block_length"], rows["border_size"], rows["perlin_seed"])
 

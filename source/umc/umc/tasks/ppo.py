@@ -11,14 +11,14 @@ from isaaclab.assets import ArticulationCfg
 from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg
 
-from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec
+from umc.rl.agents import AGENTS, EXTENSION_NETWORKS, AgentSpec
 from umc.rl.model_cfg import UmcBodyTransformerModelCfg, UmcMlpModelCfg, UmcModelCfg, UmcTransformerModelCfg
 from umc.robots.graph import joint_neighbours
 from umc.tasks.device import DEFAULT_DEVICE
 from umc.utils.naming import experiment_name
 
 CFG_NAME = re.compile(r"(\w+)_stage([12])")
-"""Names of the cfgs in a robot's ``agents`` module: agent and stage."""
+"""Names that a task module resolves to agent cfgs: agent and stage."""
 
 CRITIC_GROUPS = ["critic"]
 """Observation groups of the critic: true values and no mask (paper, "Actor Model")."""
@@ -125,7 +125,7 @@ NETWORKS = {
 
 def network_of(spec: AgentSpec) -> Network:
     """Return the network of an agent, one of UMC's or of the package that registered the agent."""
-    entry = OWN_NETWORKS.get(spec.network)
+    entry = EXTENSION_NETWORKS.get(spec.network)
     if entry is None:
         return NETWORKS[spec.network]
     module, name = entry.split(":")

@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from umc.rl.agents import AGENTS, OWN_NETWORKS, AgentSpec
+from umc.rl.agents import AGENTS, EXTENSION_NETWORKS, AgentSpec
 from umc.utils.errors import UmcError
 from umc.utils.naming import TASK_NAME, entry_point, task_parts
 
@@ -41,12 +41,12 @@ def register_agent(spec: AgentSpec, network: str) -> None:
     known = AGENTS.get(spec.name)
     if known not in (None, spec):
         raise UmcError(f"there is an agent named '{spec.name}' already; choose another name")
-    own = OWN_NETWORKS.get(spec.network)
+    own = EXTENSION_NETWORKS.get(spec.network)
     taken = own is None and any(other.network == spec.network for other in AGENTS.values())
     if taken or own not in (None, network):
         raise UmcError(f"there is a network named '{spec.network}' already; choose another name")
     AGENTS[spec.name] = spec
-    OWN_NETWORKS[spec.network] = network
+    EXTENSION_NETWORKS[spec.network] = network
     for task, registered in gym.registry.items():
         if TASK_NAME.fullmatch(task):
             module = registered.kwargs["env_cfg_entry_point"].split(":")[0]

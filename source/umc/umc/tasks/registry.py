@@ -27,24 +27,24 @@ def load_tasks() -> None:
 
 
 def task_ids() -> list[str]:
-    """Ids of all registered UMC tasks."""
+    """Return the ids of all registered UMC tasks."""
     load_tasks()
     return sorted(task for task in gym.registry if TASK_NAME.fullmatch(task))
 
 
 def robots() -> list[str]:
-    """Names of all robots that UMC has tasks for, in lower case."""
+    """Return the names of all robots that UMC has tasks for, in lower case."""
     return sorted({task_parts(task)[0] for task in task_ids()})
 
 
 def agents_of(task: str, library: str = LIBRARIES[0]) -> dict[str, str]:
-    """Agents that an RL library trains in a task: entry point by name."""
+    """Return the agents that an RL library trains in a task: entry point by name."""
     matches = [match for name in gym.spec(task).kwargs if (match := ENTRY_POINT.fullmatch(name))]
     return {match[2]: match[0] for match in matches if match[1] == library and match[2] in AGENTS}
 
 
 def checked_task(task: str | None) -> str:
-    """Id of a registered task, perhaps typed with a ``module:`` before it; :class:`UmcError` if there is none."""
+    """Return a registered task's id, perhaps typed with a ``module:`` before it; :class:`UmcError` if there is none."""
     known = task_ids()
     if task is None:
         raise UmcError(f"--task is missing; choose one of {', '.join(known)}")
@@ -55,7 +55,7 @@ def checked_task(task: str | None) -> str:
 
 
 def checked_agent(agent: str, task: str, library: str | None = None) -> tuple[str, AgentSpec]:
-    """Agent entry point of a task, and the agent."""
+    """Return the agent entry point of a task, and the agent."""
     own = library_of(agent)
     if library is not None and own not in (None, library):
         raise UmcError(f"agent {agent} is {own}'s, --rl_library is {library}; leave one of the two out")
@@ -74,7 +74,7 @@ def checked_agent(agent: str, task: str, library: str | None = None) -> tuple[st
 
 
 def checked_robot(robot: str) -> str:
-    """Name of a robot that UMC has tasks for, in lower case; :class:`UmcError` if there is none."""
+    """Return the name of a robot that UMC has tasks for, in lower case; :class:`UmcError` if there is none."""
     known = robots()
     if robot.lower() in known:
         return robot.lower()
@@ -82,7 +82,7 @@ def checked_robot(robot: str) -> str:
 
 
 def checked_checkpoint(text: str | None) -> Path | None:
-    """Path of a checkpoint file; a run folder stands for its last one, :class:`UmcError` if there is none."""
+    """Return the path of a checkpoint, of a run folder its last one; :class:`UmcError` if there is none."""
     if text is None:
         return None
     path = Path(text)
@@ -97,7 +97,7 @@ def checked_checkpoint(text: str | None) -> Path | None:
 
 
 def pretrained_policy(text: str, task: str | None, robot: str | None, agent: str | None) -> tuple[Path, str]:
-    """The pretrained policy that an evaluation, a film or an export is asked for, and a line that says which it is."""
+    """Return the pretrained policy that a command is asked for, and a line that says which it is."""
     stage, spec = None, None
     if task is not None:
         of_task, stage = task_parts(checked_task(task))

@@ -37,7 +37,7 @@ class CommandsCfg:
 class EventsCfg(QuadrupedEventsCfg):
     """Faults, then randomisation of physics and of the start."""
 
-    # legged_gym draws 0.5..1.25 and IsaacGym averages it with the ground's 1; our ground multiplies
+    # legged_gym draws 0.5..1.25 and Isaac Gym averages it with the ground's 1; here the foot's friction alone counts
     friction = friction_event(0.75, 1.125)
     # the same part of its weight (2.18 kg) as A1 carries of its own (13.74 kg)
     trunk_mass = payload_event(0.16, 0.48, TRUNK)

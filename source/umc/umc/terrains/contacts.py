@@ -36,7 +36,7 @@ def use_newton_contacts() -> None:
         solver.nconmax, solver.njmax = max(solver.nconmax or 0, CONTACTS), max(solver.njmax or 0, ROWS)
 
 
-def leave_friction_to_the_foot() -> None:
+def apply_ground_friction_to_height_fields() -> None:
     """Give Newton's height fields the friction of their ground's material, in the simulation that is being set up.
 
     What: next to no friction (:data:`umc.terrains.GROUND_MATERIAL`) for all height fields, before the solver is made.

@@ -7,14 +7,14 @@ from importlib.resources import files
 from isaaclab.terrains import TerrainImporterCfg
 from isaaclab_physx.sim.spawners.materials import PhysxRigidBodyMaterialCfg
 
-NEXT_TO_NOTHING = 1.0e-4
+GROUND_FRICTION = 1.0e-4
 """Friction that is less than any foot's [-]; MuJoCo Warp warns of 0."""
 
 GROUND_MATERIAL = PhysxRigidBodyMaterialCfg(
     friction_combine_mode="max",
     restitution_combine_mode="multiply",
-    static_friction=NEXT_TO_NOTHING,
-    dynamic_friction=NEXT_TO_NOTHING,
+    static_friction=GROUND_FRICTION,
+    dynamic_friction=GROUND_FRICTION,
 )
 """The foot's friction alone: of two frictions the greater counts, as always with MuJoCo, and by PhysX's `max`. (PhysX's
 `multiply` with 1 would do the same there, but MuJoCo would take the 1 wherever a foot has less.)"""

@@ -83,7 +83,7 @@ class PerlinTrackCfg(SubTerrainBaseCfg):
 
 
 def perlin_heights(difficulty: float, cfg: PerlinTrackCfg) -> NDArray[np.float64]:
-    """Heights [m], 0 or more, of one block on a grid over ``cfg.size``, from the cfg's seed and a difficulty in [0, 1].
+    """Return the heights [m], 0 or more, of one block on a grid over ``cfg.size``, by seed and a difficulty in [0, 1].
 
     Raises UmcError if the block is no whole number of cells, or a cell no whole number of grid steps.
     """
@@ -106,7 +106,7 @@ def perlin_heights(difficulty: float, cfg: PerlinTrackCfg) -> NDArray[np.float64
 
 
 def _whole(number: float, name: str, cfg: PerlinTrackCfg) -> int:
-    """A count that the block's figures must give exactly."""
+    """Return a count that the block's figures must give exactly."""
     count = round(number)
     if count < 1 or abs(number - count) > 1e-6:
         raise UmcError(

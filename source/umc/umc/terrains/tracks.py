@@ -10,7 +10,7 @@ import torch.nn.functional as functional
 from isaaclab.terrains import TerrainGenerator, TerrainGeneratorCfg, TerrainImporter, TerrainImporterCfg
 from isaaclab.utils import configclass
 
-from umc.terrains.contacts import leave_friction_to_the_foot, use_newton_contacts
+from umc.terrains.contacts import apply_ground_friction_to_height_fields, use_newton_contacts
 from umc.terrains.ground import FLAT_GROUND_CFG, GROUND_MATERIAL
 from umc.terrains.perlin import PerlinTrackCfg, perlin_heights
 
@@ -96,7 +96,7 @@ class TrackImporter(TerrainImporter):
 
     def __init__(self, cfg: TrackImporterCfg) -> None:
         use_newton_contacts()
-        leave_friction_to_the_foot()
+        apply_ground_friction_to_height_fields()
         grid = needed_grid(cfg)
         super().__init__(cfg.replace(terrain_generator=grid))
         ground, self._corner = coarse_ground(grid)
@@ -110,7 +110,7 @@ class TrackImporter(TerrainImporter):
         self.env_origins[:] = self.terrain_origins[self.terrain_levels, self.terrain_types]
 
     def height_at(self, position: torch.Tensor) -> torch.Tensor:
-        """Mean height [m] of the ground around places in the world [m], shape (..., 2 or more).
+        """Return the mean height [m] of the ground around places in the world [m], shape (..., 2 or more).
 
         0 on the border and beyond.
         """

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line of ``scripts/train.py``, and its checks before anything slow is imported."""
+"""The command line of ``umc train``, and its checks before anything slow is imported."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ FROM_PRETRAINED = f"--checkpoint {PRETRAINED} starts from a pretrained policy; l
 FROM_NOTHING = "--quick starts from nothing; leave out --resume and --checkpoint"
 
 CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
-    *(({flag}, f"--{flag} goes with --recipe NAME; leave it out, or name a recipe") for flag in RECIPE_FLAGS),
-    *(({flag}, f"--{flag} is for several trainings; give --sweep, too") for flag in SWEEP_FLAGS),
+    *(({flag}, f"--{flag} needs --recipe NAME; leave it out, or name a recipe") for flag in RECIPE_FLAGS),
+    *(({flag}, f"--{flag} needs --sweep; leave it out, or name a sweep") for flag in SWEEP_FLAGS),
     ({"run_dir", "quick"}, f"{ONE_FOLDER} --quick, or --run_dir"),
     ({"run_dir", "run_name"}, f"{ONE_FOLDER} --run_name, or --run_dir"),
     (
@@ -143,7 +143,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--run_name", default="", help="appended to the name of the run folder")
     add("--video", action="store_true", help="film the trained policy at the end (umc film)")
     add = parser.add_argument_group("several trainings by one command").add_argument
-    add("--quick", action="store_true", help="both stages, evaluation and video in minutes: proves plumbing only")
+    add(
+        "--quick",
+        action="store_true",
+        help="both stages, evaluation and video in minutes: checks the installation, does not train",
+    )
     add("--recipe", help="train all phases of a recipe, or resume it; it sets all the rest (docs/recipes.md)")
     add("--restart", action="store_true", help="with --recipe: start again from its first phase")
     add("--evaluate", action="store_true", help="with --recipe: evaluate the policy at the end")

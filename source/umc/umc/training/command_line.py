@@ -48,7 +48,7 @@ AddArguments = Callable[[argparse.ArgumentParser], None]
 
 
 def asks_for_help(argv: Sequence[str]) -> bool:
-    """Whether a command line asks for the help."""
+    """Return whether a command line asks for the help."""
     return "-h" in argv or "--help" in argv
 
 
@@ -76,7 +76,7 @@ def show_help(
     task = any(token.split("=")[0] == "--task" for token in argv)
     if launcher:
         group = parser.add_argument_group("Isaac Lab's launcher flags")
-        group.add_argument("--headless", action="store_true", help="taken and ignored: only --viz opens a window")
+        group.add_argument("--headless", action="store_true", help="accepted and ignored: only --viz opens a window")
         for flags, metavar, text in LAUNCHER_FLAGS:
             kind: Any = {"metavar": metavar} if metavar else {"action": "store_true"}
             group.add_argument(*flags, help=text, **kind)
@@ -144,7 +144,8 @@ def parse(
         section = token.split(".")[0]
         if section == "agent" or (section in OWN_SECTIONS and section not in own):
             allowed = ", ".join(f"{name}." for name in ("env", *own))
-            raise UmcError(f"{token}: the agent comes with the checkpoint; only {allowed} overrides can be given")
+            reason = "; the agent comes with the checkpoint" if section == "agent" else ""
+            raise UmcError(f"{token}: only {allowed} overrides can be given{reason}")
     at_least_one(options.num_envs, "--num_envs")
     if options.seed is not None and options.seed < 0:
         raise UmcError(f"--seed is {options.seed}; it has to be 0 or more")

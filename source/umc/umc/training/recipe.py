@@ -32,7 +32,7 @@ BEFORE = "before"
 
 def _override(token: str) -> str:
     if "=" not in token:
-        raise ValueError(f"{token} is no override; write it as env.scene.terrain=flat")
+        raise ValueError(f"{token} is not an override; write it as env.scene.terrain=flat")
     return token
 
 
@@ -275,8 +275,8 @@ def _packaged_recipe(name: str, text: str, inside: tuple[str, ...]) -> dict[str,
         return _ablation(agent, f"{robot}_{spec.stage1}_{family}", inside)
     known = recipe_names()
     raise UmcError(
-        f"no recipe {text};{did_you_mean(name, known)} there are {', '.join(known)}, and those of the agents "
-        "that vary one of theirs, such as a1_mlp_ratio_1110_cpu"
+        f"no recipe {text};{did_you_mean(name, known)} choose one of {', '.join(known)}, or an ablation "
+        "such as a1_mlp_ratio_1110_cpu"
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoints_in, iterations_of, read_checkpoint, write_checkpoint
 from umc.rl.pretrained import find_pretrained, is_pretrained
-from umc.rl.watchdog import STALLED
+from umc.rl.watchdog import HUNG
 from umc.tasks.registry import checked_agent, checked_checkpoint
 from umc.training.recipe import Phase, Recipe, Source, read_recipe
 from umc.utils.cli import Parser, as_flags
@@ -32,7 +32,7 @@ STATE = "state.json"
 FORMAT = 2
 """What is done of a recipe, in its folder under ``logs/recipes``, and the version of its layout."""
 
-MAX_STALLS = 3
+MAX_HANGS = 3
 """How often in a row a phase may hang without a new checkpoint."""
 
 
@@ -113,7 +113,7 @@ class RecipeRun:
         try:
             state = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise UmcError(f"{path} is no JSON; start over with --restart") from error
+            raise UmcError(f"{path} is not valid JSON; start over with --restart") from error
         if not isinstance(state, dict) or state.get("format") != FORMAT:
             raise UmcError(f"{path} is of another version of umc; move it away to start the recipe over")
         return state
@@ -132,7 +132,7 @@ class RecipeRun:
 
     def _train(self, number: int, phase: Phase) -> None:
         entry = self._entry(number)
-        run, stalls = Path(entry["run_dir"]), 0
+        run, hangs = Path(entry["run_dir"]), 0
         title = f"[{number + 1}/{len(self.recipe.phases)}] {phase.title}"
         files = checkpoints_in(run)
         while (done := iterations_of(files[-1]) if files else 0) < phase.last_iteration:
@@ -151,9 +151,9 @@ class RecipeRun:
                     on_poll=lambda: self._show_progress(number, title),
                 )
             except (ChildFailed, KeyboardInterrupt) as failure:
-                stalls = stalls + 1 if checkpoints_in(run) == before else 1
-                hung = isinstance(failure, ChildFailed) and failure.code == STALLED
-                if not hung or stalls == MAX_STALLS:
+                hangs = hangs + 1 if checkpoints_in(run) == before else 1
+                hung = isinstance(failure, ChildFailed) and failure.code == HUNG
+                if not hung or hangs == MAX_HANGS:
                     print(f"resume with: {self.command}", flush=True)
                     raise
             finally:

@@ -31,8 +31,8 @@ def run_quick(request: TrainRequest) -> int:
     options.num_envs = options.num_envs or NUM_ENVS
     options.max_iterations = options.max_iterations or ITERATIONS
     print(
-        f"--quick proves that every part works together. It proves nothing about learning: "
-        f"{options.max_iterations} iterations of {options.num_envs} envs teach no robot to walk."
+        "--quick checks that every part works; "
+        f"{options.max_iterations} iterations of {options.num_envs} envs are too few to learn to walk."
     )
     request.overrides = [*request.overrides, *quick_ground(request)]
     total = 3 if request.stage1_agent is None else 4
@@ -59,7 +59,7 @@ def run_quick(request: TrainRequest) -> int:
     run("evaluation", "evaluate", [*policy, "--task", request.task, "--out", str(folder / "evaluation"), *shown])
     run("video", "film", [*policy, "--out", str(folder / "video"), *shown])
     print(f"times: {', '.join(times)}")
-    print("--quick is done: every part works together; nothing has been learnt.")
+    print("--quick is done: every part works.")
     print(f"checkpoint: {checkpoint}")
     print(f"report: {one_of(folder / 'evaluation', 'report.json')}")
     print(f"video: {one_of(folder / 'video', '*.mp4')}", flush=True)

@@ -115,7 +115,7 @@ def train_stage1(request: TrainRequest) -> None:
         env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
         check_sizes(env_cfg, agent_cfg)
         check_launch(env_cfg, request.options)
-    missing = f"no Stage 1 checkpoint of {request.robot} with the {request.stage1_agent} model"
+    missing = f"no Stage 1 checkpoint of agent {request.stage1_agent} for {request.robot}"
     print(f"{missing}: training {stage1_task(request.task)} first", flush=True)
     run_umc("train", request.stage1_arguments())
     print(f"Stage 1 is done; now {request.task}", flush=True)
@@ -146,8 +146,8 @@ def _run_plan(plan: Plan, argv: list[str]) -> Path:
 def print_plan(plan: Plan) -> None:
     """Print what the run is going to do."""
     request, env_cfg, agent_cfg = plan.request, plan.env_cfg, plan.agent_cfg
-    model = f"{request.spec.name} model" + ("" if request.library == LIBRARIES[0] else f" by {request.library}")
-    print(f"UMC {umc.__version__}: {request.task}, {model}, {plan.physics} on {plan.device}")
+    agent = f"agent {request.spec.name}" + ("" if request.library == LIBRARIES[0] else f" by {request.library}")
+    print(f"UMC {umc.__version__}: {request.task}, {agent}, {plan.physics} on {plan.device}")
     envs, processes = f"{env_cfg.scene.num_envs} envs", ranks_from_env().world_size
     if processes > 1:
         envs = f"{processes} processes x {envs} = {processes * env_cfg.scene.num_envs} envs"

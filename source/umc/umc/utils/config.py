@@ -52,7 +52,7 @@ def read_yaml(text: str, where: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise UmcError(f"{where} is no YAML: {' '.join(str(error).split())}") from error
+        raise UmcError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from error
 
 
 def config_folder(kind: str) -> Any:

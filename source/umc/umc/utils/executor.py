@@ -38,7 +38,7 @@ SAVE_TIMEOUT_S = 300.0
 """How long a stopped training may take to save [s]: an iteration of the slowest on a CPU."""
 
 LOST = 1
-"""Exit status of a job whose worker is gone."""
+"""Exit status of a job whose worker is gone or does not see the job's files."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -133,12 +133,12 @@ def read_record(folder: Path) -> dict[str, Any]:
         fields = json.loads(path.read_text())
     except FileNotFoundError as error:
         raise UmcError(
-            f"{folder} has no {RUN_FILE}: it is no run of scripts/train.py; give another --checkpoint"
+            f"{folder} has no {RUN_FILE}: it is not a run of umc train; give another --checkpoint"
         ) from error
     except json.JSONDecodeError as error:
-        raise UmcError(f"{path} is no JSON (line {error.lineno}); start a new run without --resume") from error
+        raise UmcError(f"{path} is not valid JSON (line {error.lineno}); start a new run without --resume") from error
     if not isinstance(fields, dict) or not {"task", "agent", "seed", "overrides"} <= fields.keys():
-        raise UmcError(f"{path} is no record of scripts/train.py; start a new run without --resume")
+        raise UmcError(f"{path} is not a record of umc train; start a new run without --resume")
     return fields
 
 

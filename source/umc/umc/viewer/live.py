@@ -45,7 +45,7 @@ def is_live(options: argparse.Namespace) -> bool:
     if VIEWER not in (options.visualizer or ()):
         for name in ("port", "host", "ledger"):
             if getattr(options, name) is not None:
-                raise UmcError(f"--{name} goes with --viz {VIEWER}")
+                raise UmcError(f"--{name} needs --viz {VIEWER}")
         return False
     if importlib.util.find_spec("viser") is None:
         raise UmcError("--viz viser needs the package viser; install it with: pip install 'viser>=1.0.16'")

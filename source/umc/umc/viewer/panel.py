@@ -43,7 +43,7 @@ TABLE_ID, HEADS = "umc-faults", ("joint", "fault", "severity", "detected", "sinc
 FIRST = -10.0
 """Order of the first of these controls: before Isaac Lab's own."""
 
-ASIDE = 340
+SIDE_PANEL_WIDTH = 340
 """Width of the panel with plots and attention map [px]."""
 
 
@@ -87,7 +87,7 @@ class Panel:
             self._add_attention(gui)
         gui.main_panel.dock_right()
         aside.dock_left()
-        aside.set_width(ASIDE)
+        aside.set_width(SIDE_PANEL_WIDTH)
 
     def say(self, line: str) -> None:
         """Show a line above the table; an empty one removes the last."""

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from umc.evaluation.breakdown import Part
+from umc.evaluation.breakdown import SliceScore
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import COUNTS, EPISODE_COLUMNS, Outcome, metrics_of
 from umc.evaluation.report.paper import departures, paper_tables, read_paper
@@ -32,8 +32,8 @@ DIGITS = 6
 """Digits that CSV files keep."""
 
 
-def study_content(estimates: Estimates, parts: Mapping[str, Sequence[Part]]) -> dict[str, Any]:
-    """The content of ``report.json``."""
+def study_content(estimates: Estimates, parts: Mapping[str, Sequence[SliceScore]]) -> dict[str, Any]:
+    """Return the content of ``report.json``."""
     study, groups = estimates.study, estimates.groups
     places = {**{str(name): place for place, name in enumerate(study.protocol.scenarios)}, "all": None}
     policies = [
@@ -138,7 +138,7 @@ def cells_csv(study: Study) -> str:
 
 
 def _figures(estimates: Estimates, figure: Any) -> dict[str, Any]:
-    """Figures of all metrics, on average and by scenario."""
+    """Return the figures of all metrics, on average and by scenario."""
 
     def at(place: int | None) -> dict[str, Any]:
         found = {metric.key: figure(metric.key, place) for metric in estimates.metrics}
@@ -148,7 +148,7 @@ def _figures(estimates: Estimates, figure: Any) -> dict[str, Any]:
     return {"average": at(None), "scenarios": {str(name): at(place) for place, name in enumerate(scenarios)}}
 
 
-def _part(one: Part) -> dict[str, Any]:
+def _part(one: SliceScore) -> dict[str, Any]:
     slice_ = one.slice
     return {
         "by": slice_.by,

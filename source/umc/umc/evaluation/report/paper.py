@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from umc.evaluation.protocol import Protocol, protocol_for
-from umc.evaluation.report.renderers import plain
+from umc.evaluation.report.renderers import display_value
 from umc.evaluation.study import Study
 from umc.utils.errors import UmcError
 
@@ -38,12 +38,12 @@ class PaperTable:
 
 
 def read_paper() -> dict[str, Any]:
-    """The file."""
+    """Read ``config/paper_results.yaml``."""
     return yaml.safe_load((files("umc") / "config" / "paper_results.yaml").read_text(encoding="utf-8"))
 
 
 def paper_tables(protocol: Protocol | None = None) -> list[PaperTable]:
-    """The paper's tables."""
+    """Return the paper's tables."""
     found = []
     for name, entry in read_paper()["tables"].items():
         rows = {row: tuple(values) for row, values in entry["rows"].items()}
@@ -59,7 +59,7 @@ def paper_tables(protocol: Protocol | None = None) -> list[PaperTable]:
 
 
 def departures(study: Study) -> list[str]:
-    """What of a study's conditions is not the paper's."""
+    """Return what of a study's conditions is not the paper's."""
     protocol = study.protocol
     try:
         original = protocol_for(protocol.robot, name=protocol.name)
@@ -71,7 +71,7 @@ def departures(study: Study) -> list[str]:
         if ours != theirs and field.name not in ("name", "robot", "num_envs"):
             if field.name == "settings":
                 ours, theirs = ("; ".join(setting.name for setting in some) for some in (ours, theirs))
-            found.append(f"{field.name.replace('_', ' ')}: {plain(ours)} instead of {plain(theirs)}")
+            found.append(f"{field.name.replace('_', ' ')}: {display_value(ours)} instead of {display_value(theirs)}")
     robots = max((len(result.run.cell) / len(protocol.cells) for result in study.policies), default=0.0)
     if robots < original.num_envs:
         found.append(f"robots of each scenario and setting: {robots:g} instead of {original.num_envs}")

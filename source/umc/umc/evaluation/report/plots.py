@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from umc.evaluation.breakdown import Part, scenario_name
+from umc.evaluation.breakdown import SliceScore, scenario_name
 from umc.evaluation.estimates import Estimates, group_names
 from umc.evaluation.metrics import Episodes, Metric, main_rates, reached_key
 from umc.evaluation.statistics import Interval, kaplan_meier
@@ -165,10 +165,10 @@ def survival_curves(study: Study) -> Figure:
 
 
 @matplotlib.rc_context(STYLE)
-def joint_heatmap(study: Study, name: str, parts: Sequence[Sequence[Part]]) -> Figure:
+def joint_heatmap(study: Study, name: str, parts: Sequence[Sequence[SliceScore]]) -> Figure:
     """Draw the two main rates by faulty joint and scenario."""
     joints = study.joint_names
-    table: dict[tuple[str, int | str | None], list[Part]] = {}
+    table: dict[tuple[str, int | str | None], list[SliceScore]] = {}
     for one in chain.from_iterable(parts):
         if one.slice.by == "joint":
             table.setdefault((one.slice.name, one.scenario), []).append(one)
@@ -199,7 +199,7 @@ def joint_heatmap(study: Study, name: str, parts: Sequence[Sequence[Part]]) -> F
 
 
 @matplotlib.rc_context(STYLE)
-def severity_sweep(study: Study, parts: Mapping[str, Sequence[Part]], units: Mapping[str, str]) -> Figure | None:
+def severity_sweep(study: Study, parts: Mapping[str, Sequence[SliceScore]], units: Mapping[str, str]) -> Figure | None:
     """Draw the two main rates over the severity; None if it does not vary."""
     found = {
         label: [one for one in some if one.slice.by == "severity" and one.scenario is None]

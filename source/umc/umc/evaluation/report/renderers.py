@@ -94,7 +94,7 @@ def _environment(form: str) -> Environment:
         loader=PackageLoader("umc.evaluation.report"), trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True, undefined=StrictUndefined, **options,
     )  # fmt: skip
-    environment.filters |= {"plain": plain, "words": lambda key: key.replace("_", " ")}
+    environment.filters |= {"plain": display_value, "words": lambda key: key.replace("_", " ")}
     return environment
 
 
@@ -112,12 +112,12 @@ def escape_latex(text: str) -> str:
     return "".join(LATEX.get(letter, letter) for letter in text)
 
 
-def plain(value: Any) -> str:
+def display_value(value: Any) -> str:
     """Print a value of a protocol or of a run: lists and mappings with commas, None and empty ones as ``none``."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {plain(one)}" for key, one in value.items()) or "none"
+        return ", ".join(f"{key} {display_value(one)}" for key, one in value.items()) or "none"
     if isinstance(value, list | tuple):
-        return ", ".join(plain(one) for one in value) or "none"
+        return ", ".join(display_value(one) for one in value) or "none"
     if value is None:
         return "none"
     return f"{value:g}" if isinstance(value, float) else str(value)

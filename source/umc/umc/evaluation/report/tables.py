@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from umc.evaluation.breakdown import Part, scenario_name
+from umc.evaluation.breakdown import SliceScore, scenario_name
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import Metric, main_rates
 from umc.evaluation.report.paper import PaperTable, departures, paper_tables
@@ -38,7 +38,9 @@ SLICES = {
 """Kinds of slices that have a table, and the heads of their first columns."""
 
 
-def all_tables(estimates: Estimates, parts: Mapping[str, Sequence[Part]], units: Mapping[str, str]) -> list[Table]:
+def all_tables(
+    estimates: Estimates, parts: Mapping[str, Sequence[SliceScore]], units: Mapping[str, str]
+) -> list[Table]:
     """Return every table of a report."""
     tables = [main_table(estimates), *ablation_tables(estimates)]
     tables += [scenario_table(estimates, group) for group in estimates.groups]
@@ -165,7 +167,9 @@ def seed_table(estimates: Estimates) -> Table:
     return Table("policies", title, ("Policy", *map(head, metrics)), tuple(rows), (INTERVALS,))
 
 
-def slice_tables(estimates: Estimates, parts: Mapping[str, Sequence[Part]], units: Mapping[str, str]) -> list[Table]:
+def slice_tables(
+    estimates: Estimates, parts: Mapping[str, Sequence[SliceScore]], units: Mapping[str, str]
+) -> list[Table]:
     """Return figures by setting, onset, joint, severity and stance."""
     metrics = main_rates(estimates.study.protocol.radii)
     found = []
@@ -197,13 +201,13 @@ def slice_tables(estimates: Estimates, parts: Mapping[str, Sequence[Part]], unit
 
 
 def _rows(metrics: Sequence[Metric], names: Sequence[str], figure: Callable[[str, str], Interval | None]) -> list[Row]:
-    """Lines of figures, the best of each column marked."""
+    """Return the lines of figures, the best of each column marked."""
     columns = [_column(metric, names, figure) for metric in metrics]
     return [Row((Cell(name), *(column[row] for column in columns))) for row, name in enumerate(names)]
 
 
 def _column(metric: Metric, names: Sequence[str], figure: Callable[[str, str], Interval | None]) -> list[Cell]:
-    """A metric of all names, the best marked."""
+    """Return a metric of all names, the best marked."""
     found = [figure(name, metric.key) for name in names]
     digits = 2 if metric.rate else metric.digits
     marks = ranks([None if one is None else round(one.value, digits) for one in found], metric.better)

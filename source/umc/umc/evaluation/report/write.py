@@ -14,7 +14,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from umc.evaluation.breakdown import Part, break_down
+from umc.evaluation.breakdown import SliceScore, break_down
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import main_rates
 from umc.evaluation.report import plots
@@ -39,7 +39,7 @@ def write_study_report(study: Study, out: Path, resamples: int = RESAMPLES, seed
 
 
 def study_files(study: Study, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, bytes]:
-    """The files of a report."""
+    """Return the files of a report."""
     estimates = Estimates(study, resamples, seed)
     parts = {result.label: break_down(study, result) for result in study.policies}
     kinds = {one.slice.kind for some in parts.values() for one in some if one.slice.kind}
@@ -64,9 +64,9 @@ def study_files(study: Study, resamples: int = RESAMPLES, seed: int = 0) -> dict
 
 
 def pictures(
-    estimates: Estimates, parts: Mapping[str, Sequence[Part]], units: Mapping[str, str]
+    estimates: Estimates, parts: Mapping[str, Sequence[SliceScore]], units: Mapping[str, str]
 ) -> Iterator[tuple[str, Figure, str]]:
-    """Everything that is drawn."""
+    """Yield name, figure and caption of each picture."""
     study = estimates.study
     rates = " and ".join(metric.title for metric in main_rates(study.protocol.radii))
     mains = [table for table in paper_tables(study.protocol) if table.rows_are == "Methods"]

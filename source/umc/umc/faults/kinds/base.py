@@ -68,7 +68,7 @@ class FaultKind(ABC):
         return None
 
     def reference(self, nominal: JointLimits | None) -> torch.Tensor | float | None:
-        """Value that a severity given as a fraction is a fraction of, as :meth:`healthy`; None if it takes none."""
+        """Return what fractional severities are fractions of, as :meth:`healthy`; None if it takes none."""
         return None
 
 
@@ -172,7 +172,7 @@ def find_kind(name: str) -> FaultKind:
 
 
 def is_detected(kinds: Iterable[FaultKind]) -> bool:
-    """Whether the paper's policy gets the fault flag: for a joint fault together with a dead sensor."""
+    """Return whether the paper's policy gets the fault flag: for a joint fault together with a dead sensor."""
     found = list(kinds)
     dead = any(isinstance(kind, SensorKind) and kind.masks_joint for kind in found)
     return dead and any(isinstance(kind, JointKind) for kind in found)

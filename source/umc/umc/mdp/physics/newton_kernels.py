@@ -40,7 +40,7 @@ class Rows:
 
 @wp.func
 def _entries_in_use(rows: Rows, world: int) -> int:
-    """Index of the next free entry of a sparse Jacobian."""
+    """Return the index of the next free entry of a sparse Jacobian."""
     used = wp.int32(0)
     for row in range(wp.min(rows.count[world], rows.capacity)):
         used = wp.max(used, rows.start[world, row] + rows.length[world, row])

@@ -192,10 +192,10 @@ def _engine_joints(asset: Articulation) -> EngineJoints:
 
 
 def _rows(envs: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """A mask of envs that broadcasts over their joints."""
+    """Return a mask of envs that broadcasts over their joints."""
     return envs.view(-1, *(1,) * (like.dim() - 1))
 
 
 def _none(envs: torch.Tensor) -> bool:
-    """Whether a mask is known to be empty: a CUDA device is not asked, since the answer would wait for it."""
+    """Return whether a mask is known to be empty: a CUDA device is not asked, since the answer would wait for it."""
     return envs.device.type == "cpu" and not bool(envs.any())
