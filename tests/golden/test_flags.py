@@ -12,7 +12,7 @@ import pytest
 LAUNCHER = """--anim_recording_enabled --anim_recording_start_time --anim_recording_stop_time
 --deterministic --experience --info --kit_args --livestream --max_visible_envs --verbose --visualizer --xr"""
 """Isaac Lab's own."""
-LAUNCHED = ("train", "evaluate", "play", "film")
+LAUNCHED = ("train", "evaluate", "play")
 FLAGS = {
     "train": """--agent --checkpoint --device --distributed --evaluate --jobs --logs --max_iterations --no_pretrained
     --num_envs --quick --ray --ray_address --recipe --restart --resume --rl_library --run_name --seed --show --sweep
@@ -21,11 +21,11 @@ FLAGS = {
     --radii --ray --ray_address --report_only --robot --scenarios --seed --share --sweep --task""",
     "play": """--agent --checkpoint --device --host --ledger --names --num_envs --onset --out --port --quick --robot
     --scenario --seed --side --steps --task""",
-    "film": """--agent --checkpoint --device --names --onset --out --quick --robot --scenario --seed --side --steps --task
-    --view""",
+    "film": """--agent --checkpoint --device --names --onset --out --quick --robot --scenario --seed --side --steps
+    --task --view""",
     "export": "--agent --checkpoint --out --robot --task",
-    "sim2sim": """--against --contact_time --episodes --healthy --ledger --out --policy --protocol --radii --robot --scenarios
-    --seed --steps --substeps --workers""",
+    "sim2sim": """--against --contact_time --episodes --healthy --ledger --out --policy --protocol --radii --robot
+    --scenarios --seed --steps --substeps --workers""",
 }
 
 
