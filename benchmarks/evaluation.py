@@ -129,10 +129,10 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
 
     import umc.evaluation.rollout as rollout
     from tensordict import TensorDict
+    from umc.evaluation.arguments import parse
     from umc.evaluation.conditions import disable_training_randomization, set_faults
     from umc.evaluation.protocol import protocol_for
     from umc.evaluation.session import prepare, running
-    from umc.training.command_line import parse
 
     arguments = ["--checkpoint", str(options.checkpoint), GROUND, f"physics={options.physics}", "--device", "cpu"]
     session = prepare(*parse(arguments, lambda _: None), stage=2)

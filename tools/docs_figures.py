@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from umc.evaluation.arguments import add_policy_arguments, parse
 from umc.evaluation.report.plots import STYLE
 from umc.faults.kinds import KINDS, CommandKind, FaultKind, JointKind, SensorKind
 from umc.rendering.layout import Heading, storyboard
 from umc.rendering.writers import write_png
 from umc.rl.pretrained import pretrained_folder
-from umc.training.command_line import add_policy_arguments, parse
 from umc.utils.cli import Parser, run_main
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_path
@@ -161,7 +161,7 @@ def exact_cfg(task: str, overrides: Sequence[str], num_envs: int, steps: int) ->
     """Return a task whose envs all start in the default pose, with the same body, and are not reset by falls."""
     from umc.evaluation.conditions import disable_training_randomization
     from umc.tasks.registry import checked_task
-    from umc.training.task_cfg import resolve_cfgs
+    from umc.tasks.task_cfg import resolve_cfgs
 
     env_cfg, _ = resolve_cfgs(checked_task(task), None, list(overrides))
     env_cfg.sim.device = "cpu"

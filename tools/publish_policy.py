@@ -69,7 +69,7 @@ def _run(argv: Sequence[str]) -> int:
     checkpoint = checked_checkpoint(options.checkpoint)
     assert checkpoint is not None
     with quiet():
-        from umc.tasks.registry import load_tasks
+        from umc.utils.naming import load_tasks
 
         load_tasks()
         name, entry = publish(checkpoint, options)
@@ -159,8 +159,8 @@ def _origin(
     """Return commit and conditions of a training, as far as entry, checkpoint and ``run.json`` know them."""
     if revised is not None:
         return {key: revised[key] for key in ("commit", "trained", "source_sha256")}
+    from umc.tasks.task_cfg import resolve_cfgs
     from umc.terrains import ground_name
-    from umc.training.task_cfg import resolve_cfgs
 
     record = read_record(checkpoint.parent) if (checkpoint.parent / RUN_FILE).is_file() else {}
     terrain = trained_terrain(checkpoint, info)
@@ -212,7 +212,7 @@ def _checked(checkpoint: Path, info: CheckpointInfo, content: bytes, path: Path)
     from umc.deploy.io_descriptor import group_widths
     from umc.rl.models import EXPORT_INPUTS
     from umc.rl.policy import load_policy
-    from umc.training.task_cfg import resolve_cfgs
+    from umc.tasks.task_cfg import resolve_cfgs
 
     env_cfg, _ = resolve_cfgs(info.task, None, info.env_overrides or [])
     widths = group_widths(env_cfg.observations, EXPORT_INPUTS, len(info.joint_names))

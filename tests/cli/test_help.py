@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from umc.cli.main import COMMANDS, main
-from umc.training.command_line import LAUNCHER_FLAGS
+from umc.utils.isaaclab_flags import LAUNCHER_FLAGS
 
 SLOW = ("torch", "isaaclab", "isaaclab_tasks", "gymnasium", "matplotlib", "warp")
 CODE = """

@@ -7,11 +7,11 @@ import json
 import pytest
 from fresh_policy import write_fresh
 from umc.cli.evaluate import launcher_arguments
+from umc.evaluation.arguments import parse
 from umc.evaluation.evaluate import worker_arguments
 from umc.evaluation.session import prepare
+from umc.tasks.task_cfg import physics_name
 from umc.terrains import ground_name
-from umc.training.command_line import parse
-from umc.training.task_cfg import physics_name
 from umc.utils.errors import UmcError
 
 NEWTON = "physics=newton_mjwarp"

@@ -22,13 +22,13 @@ ENVS = 32
 def evaluate_g1(physics, folder):
     """G1, since its training has everything that has to be switched off: noise, pushes, turning commands."""
     from fresh_policy import write_fresh
+    from umc.evaluation.arguments import parse
     from umc.evaluation.conditions import disable_training_randomization, set_faults
     from umc.evaluation.protocol import Setting, protocol_for
     from umc.evaluation.rollout import reset_batch, run_faults, step_policy
     from umc.evaluation.session import prepare, running
     from umc.evaluation.study import EnvAssignment, assign_envs
     from umc.mdp import fault_state
-    from umc.training.command_line import parse
 
     checkpoint = write_fresh(Path(folder), task="UMC-G1-Stage2", model="mlp")
     options, overrides = parse(["--checkpoint", str(checkpoint), f"physics={physics}"], lambda _: None)

@@ -15,12 +15,12 @@ import pytest
 import torch
 import umc
 from fresh_policy import write_fresh
+from umc.evaluation.arguments import parse
 from umc.evaluation.evaluate import simulate_plan
 from umc.evaluation.evaluator import NOT_SIMULATED, Batches, Evaluator, code_fingerprint
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.session import prepare
 from umc.evaluation.study import STUDY, EpisodeBatch, load_study
-from umc.training.command_line import parse
 from umc.utils.errors import UmcError
 from umc.utils.executor import LocalExecutor
 

@@ -23,7 +23,7 @@ from umc.robots.builder import build
 from umc.robots.builder.check import TOLERANCE, compare, reduced_model
 from umc.tasks.registration import register_agent
 from umc.tasks.registry import checked_agent
-from umc.training.task_cfg import resolve_cfgs
+from umc.tasks.task_cfg import resolve_cfgs
 from umc.utils.errors import UmcError
 from umc.utils.naming import entry_point
 

@@ -23,7 +23,7 @@ from umc.faults import FaultsCfg
 from umc.mdp.physics import prepare_robot
 from umc.robots.spawn import SOLVER_POSITION_ITERATIONS, SOLVER_VELOCITY_ITERATIONS
 from umc.tasks.a1 import A1Stage2EnvCfg
-from umc.training.task_cfg import HYDRA_QUIET
+from umc.tasks.task_cfg import HYDRA_QUIET
 from umc.utils.errors import UmcError
 
 SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}

@@ -22,8 +22,8 @@ from umc.sim2sim.agreement import agreement, agreement_table, ledger_agreement, 
 from umc.sim2sim.robot import SolverCfg
 from umc.sim2sim.rollout import run_rollout
 from umc.sim2sim.study import episode_batch, evaluate, ledger_rollout, protocol_rollout
-from umc.tasks.registry import load_tasks
 from umc.utils.errors import UmcError
+from umc.utils.naming import load_tasks
 
 CHECKPOINT = pretrained_folder() / "a1_mlp_stage1.pt"
 

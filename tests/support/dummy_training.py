@@ -95,8 +95,7 @@ def put_checkpoint(folder, name="model_5.pt", record=None, **info):
 def planned(*argv):
     """The plan of a command line of train.py."""
     from umc.training.arguments import parse
-    from umc.training.plan import make_plan
-    from umc.training.task_cfg import add_launcher_options
+    from umc.training.plan import add_launcher_options, make_plan
 
     request = parse(list(argv))
     add_launcher_options(request, list(argv))

@@ -8,8 +8,7 @@ from pathlib import Path
 import torch
 from umc.rl.checkpoint import CheckpointInfo, write_checkpoint
 from umc.rl.policy import build_model, registered_agent
-from umc.tasks.registry import load_tasks
-from umc.utils.naming import task_parts
+from umc.utils.naming import load_tasks, task_parts
 
 WIDTHS = {
     "a1": {"policy": 48, "joint_mask": 12, "fault_flag": 3},

@@ -26,8 +26,8 @@ def slide(physics: str, terrain: str) -> list[float]:
     import torch
     import umc.utils.patches
     from isaaclab.envs import ManagerBasedRLEnv
-    from umc.tasks.registry import load_tasks
-    from umc.training.task_cfg import resolve_cfgs
+    from umc.tasks.task_cfg import resolve_cfgs
+    from umc.utils.naming import load_tasks
 
     umc.utils.patches.apply()
     torch.set_num_threads(1)

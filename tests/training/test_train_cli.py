@@ -16,13 +16,13 @@ import torch
 from dummy_training import planned, put_checkpoint
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
-from umc.tasks.registry import load_tasks
+from umc.tasks.task_cfg import resolve_cfgs
 from umc.training import plan, smoke_test, train
 from umc.training.arguments import parse
 from umc.training.plan import needs_stage1
-from umc.training.task_cfg import resolve_cfgs
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
+from umc.utils.naming import load_tasks
 from umc.utils.process import ChildFailed
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "train.py"
@@ -157,8 +157,7 @@ def test_the_defaults_of_a_cpu_give_way_to_flags_and_overrides():
 
 
 def test_a_gpu_keeps_the_papers_sizes(monkeypatch):
-    for module in ("plan", "task_cfg"):
-        monkeypatch.setattr(f"umc.training.{module}.pick_device", lambda _: "cuda:0")
+    monkeypatch.setattr("umc.training.plan.pick_device", lambda _: "cuda:0")
     chosen = planned(*STAGE1[:4])
     # paper, A1 training parameters
     assert (chosen.env_cfg.scene.num_envs, chosen.agent_cfg.max_iterations) == (7400, 2500)

@@ -19,9 +19,9 @@ import pytest
 import torch
 from umc.faults import FaultSchedule, FaultState
 from umc.rl.checkpoint import checkpoints_in, read_checkpoint
+from umc.tasks.task_cfg import pick_device
 from umc.training import train
 from umc.training.plan import Plan, broadcast_plan
-from umc.training.task_cfg import pick_device
 from umc.utils import distributed
 from umc.utils.distributed import Ranks, ranks_from_env, without_ranks
 from umc.utils.errors import UmcError

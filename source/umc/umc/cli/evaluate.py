@@ -8,16 +8,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from umc.training.command_line import (
-    OWN_SECTIONS,
-    add_policy_arguments,
-    asks_for_help,
-    overrides_first,
-    parse,
-    show_help,
-)
+from umc.evaluation.arguments import OWN_SECTIONS, add_policy_arguments, overrides_first, parse
 from umc.utils.cli import run_main
 from umc.utils.console import quiet
+from umc.utils.isaaclab_flags import asks_for_help, show_help
 
 DESCRIPTION = "Evaluate policies under the paper's faults: all scenarios and settings side by side in one simulation."
 

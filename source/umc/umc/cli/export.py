@@ -10,10 +10,10 @@ from pathlib import Path
 
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, trained_overrides
 from umc.rl.pretrained import is_pretrained, results_folder
-from umc.training.command_line import asks_for_help, show_help
 from umc.utils.cli import Parser, run_main
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
+from umc.utils.isaaclab_flags import asks_for_help, show_help
 
 DESCRIPTION = "Write a policy as ONNX and TorchScript, with a JSON that describes inputs, outputs, starts and falls."
 
@@ -65,7 +65,7 @@ def _run(argv: list[str]) -> int:
     with quiet():
         task = checked_task(info.task)
         from umc.deploy.export import export_checkpoint
-        from umc.training.task_cfg import resolve_cfgs
+        from umc.tasks.task_cfg import resolve_cfgs
 
         env_cfg, _ = resolve_cfgs(task, None, trained_overrides(checkpoint, info))
         files = export_checkpoint(checkpoint, options.out or results_folder(checkpoint) / "exported", env_cfg)

@@ -7,11 +7,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from umc.evaluation.arguments import add_policy_arguments, parse
 from umc.rendering.film_cfg import FilmCfg, add_film_arguments, check_output, film_cfg
-from umc.training.command_line import add_policy_arguments, asks_for_help, parse, show_help
 from umc.utils.cli import run_main
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
+from umc.utils.isaaclab_flags import asks_for_help, show_help
 
 DESCRIPTION = """\
 Film policies, side by side under the same fault: an MP4, a GIF and a storyboard (PNG) in the folder --out.

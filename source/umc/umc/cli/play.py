@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from umc.cli.film import is_shown, write_films
+from umc.evaluation.arguments import add_policy_arguments, parse
 from umc.rendering.film_cfg import add_film_arguments, film_cfg
-from umc.training.command_line import add_policy_arguments, asks_for_help, parse, show_help
 from umc.utils.cli import run_main
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
+from umc.utils.isaaclab_flags import asks_for_help, show_help
 
 if TYPE_CHECKING:
     from umc.evaluation.protocol import Protocol

@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.training.command_line import asks_for_help, show_help
 from umc.utils.cli import Parser, at_least_one, run_main
 from umc.utils.errors import UmcError
 from umc.utils.io import write_json
+from umc.utils.isaaclab_flags import asks_for_help, show_help
 
 if TYPE_CHECKING:
     from umc.evaluation.protocol import Protocol

@@ -93,7 +93,7 @@ def engine_override(
     checkpoints: Sequence[Checkpoint], overrides: Sequence[str], device: str
 ) -> tuple[list[str], list[str]]:
     """Choose the engine that the policies were trained on, unless the user names one; return override and remark."""
-    from umc.training.task_cfg import default_engine, names_engine
+    from umc.tasks.task_cfg import default_engine, names_engine
 
     if names_engine(overrides):
         return [], []

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from umc.evaluation.arguments import OWN_SECTIONS
 from umc.evaluation.evaluator import Evaluator, code_fingerprint, fingerprint, read_share
 from umc.evaluation.gait import GAIT
 from umc.evaluation.grid import apply_grid, trained_policies
@@ -19,7 +20,6 @@ from umc.evaluation.report import gait_report, gait_table, load_table, score_tab
 from umc.evaluation.session import AS_EVALUATED, Session, prepare, running
 from umc.evaluation.study import STUDY, Study, load_study, protocol_of, save_study
 from umc.rl.pretrained import results_folder
-from umc.training.command_line import OWN_SECTIONS
 from umc.utils.cli import at_least_one
 from umc.utils.config import SweepFile, read_overrides, read_sweep_file
 from umc.utils.console import quiet
@@ -115,7 +115,7 @@ def measure_gait(session: Session, protocol: Protocol, out: Path) -> int:
     """Measure and report how healthy robots walk under the protocol's command; return 0."""
     from umc.evaluation.conditions import disable_training_randomization, set_healthy
     from umc.evaluation.rollout import feet_of, run_healthy
-    from umc.training.task_cfg import physics_name
+    from umc.tasks.task_cfg import physics_name
 
     options, cfg = session.options, session.env_cfg
     num_envs = options.num_envs or (QUICK_ENVS if options.quick else HEALTHY_ENVS)

@@ -256,7 +256,7 @@ class Evaluator:
         return fingerprint({**conditions, **own})[:KEY_LENGTH]
 
     def _about(self) -> dict[str, Any]:
-        from umc.training.task_cfg import physics_name
+        from umc.tasks.task_cfg import physics_name
         from umc.utils.provenance import git_state, now, versions
 
         session = self.session

@@ -70,7 +70,7 @@ class Session:
 
 def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None = None, once: bool = True) -> Session:
     """Read the checkpoints and resolve their task, at ``stage`` if given; with ``once`` no checkpoint twice."""
-    from umc.training.task_cfg import check_launch, pick_device, resolve_cfgs
+    from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
     from umc.utils.naming import task_parts
 
     texts, remarks = _pretrained(options)

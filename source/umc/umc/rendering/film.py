@@ -194,7 +194,7 @@ def summary(take: Take, heading: Heading) -> str:
 
 def describe(session: Session, protocol: Protocol, heading: Heading, takes: Sequence[Take]) -> dict[str, Any]:
     """Describe a film in plain values, so that it can be repeated."""
-    from umc.training.task_cfg import physics_name
+    from umc.tasks.task_cfg import physics_name
 
     return {
         "task": session.task,

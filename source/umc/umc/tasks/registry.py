@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import gymnasium as gym
@@ -14,16 +13,7 @@ from umc.rl.checkpoint import checkpoints_in
 from umc.rl.pretrained import find_pretrained
 from umc.utils.cli import did_you_mean
 from umc.utils.errors import UmcError
-from umc.utils.naming import ENTRY_POINT, LIBRARIES, TASK_NAME, library_of, task_parts
-
-TASK_GROUP = "isaaclab.tasks"
-"""Entry points by which Isaac Lab finds the tasks of installed packages."""
-
-
-def load_tasks() -> None:
-    """Register the tasks of installed packages, as Isaac Lab's own commands do; UMC's own are there already."""
-    for package in entry_points(group=TASK_GROUP):
-        package.load()
+from umc.utils.naming import ENTRY_POINT, LIBRARIES, TASK_NAME, library_of, load_tasks, task_parts
 
 
 def task_ids() -> list[str]:

@@ -159,7 +159,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def parse(argv: list[str]) -> TrainRequest:
-    """Check what needs no import of torch; ``task_cfg.add_launcher_options`` completes the request."""
+    """Check what needs no import of torch; ``plan.add_launcher_options`` completes the request."""
     from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task  # registers the tasks
 
     parser = Parser(add_help=False, allow_abbrev=False)

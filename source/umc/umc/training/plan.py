@@ -27,19 +27,22 @@ from umc.rl.checkpoint import (
 from umc.rl.critics import MLP_CRITIC_KEY, needs_mlp_critic
 from umc.rl.pretrained import describe, pretrained_folder, read_models
 from umc.rl.transfer import BASELINE_PREFIX, find_stage1
-from umc.training.arguments import TrainRequest
-from umc.training.task_cfg import (
+from umc.tasks.task_cfg import (
     check_groups,
     check_launch,
     check_sizes,
+    default_engine,
+    names_engine,
     physics_name,
     pick_device,
     resolve_cfgs,
 )
+from umc.training.arguments import TrainRequest, add_arguments
 from umc.utils.config import merged_overrides, override_key
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
+from umc.utils.isaaclab_flags import parse_all
 from umc.utils.naming import experiment_folder, library_of
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, read_record
 
@@ -100,6 +103,16 @@ class Plan:
         if not self.resume or self.start_from is None:
             return 0
         return checkpoint_info(read_checkpoint(self.start_from), self.start_from).iteration + 1
+
+
+def add_launcher_options(request: TrainRequest, argv: list[str]) -> None:
+    """Complete a request with Isaac Lab's launcher flags, the overrides and, if none is named, the default engine."""
+    options, overrides = parse_all(argv, [add_arguments])
+    options.seed = request.options.seed  # -1 has been drawn already
+    request.options, request.overrides = options, overrides
+    if not options.resume and not names_engine(overrides):  # a resumed run keeps its engine
+        engine, request.engine = default_engine(pick_device(options.device))
+        request.overrides = [f"physics={engine}", *overrides]
 
 
 def needs_stage1(request: TrainRequest) -> bool:

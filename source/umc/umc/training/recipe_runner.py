@@ -85,7 +85,7 @@ def _options(argv: list[str]) -> argparse.Namespace:
 
 def check_recipe(recipe: Recipe) -> None:
     """Resolve every phase without a simulator, so that no mistake shows up hours later; raise UmcError for one."""
-    from umc.training.task_cfg import pick_device, resolve_cfgs
+    from umc.tasks.task_cfg import pick_device, resolve_cfgs
 
     pick_device(recipe.device)
     for phase in recipe.phases:

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from umc.rl.checkpoint import TERRAIN_KEY, newest_checkpoint
+from umc.tasks.task_cfg import SELECTORS, physics_name, pick_device, resolve_cfgs
 from umc.training.arguments import TrainRequest
-from umc.training.task_cfg import SELECTORS, physics_name, pick_device, resolve_cfgs
 from umc.utils.config import override_key
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError

@@ -16,7 +16,6 @@ import umc
 from umc.rl.critics import add_privileged_faults, use_mlp_critic
 from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import DESCRIPTION, EXAMPLES, TrainRequest, add_arguments, parse
-from umc.training.command_line import asks_for_help, show_help
 from umc.utils.cli import as_flags, run_main
 from umc.utils.console import filter_physx_messages, ignore_known_warnings, quiet
 from umc.utils.distributed import (
@@ -32,6 +31,7 @@ from umc.utils.distributed import (
 )
 from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
+from umc.utils.isaaclab_flags import asks_for_help, show_help
 from umc.utils.naming import LIBRARIES, stage1_task
 from umc.utils.process import end_with_parent, program, run_umc, typed
 from umc.utils.provenance import FINISHED
@@ -81,8 +81,7 @@ def train(argv: list[str]) -> int:
     request = run_on_all_ranks(lambda: parse(argv))
 
     # imported late: these take seconds
-    from umc.training.plan import broadcast_plan, create_run_folder, make_plan, needs_stage1
-    from umc.training.task_cfg import add_launcher_options
+    from umc.training.plan import add_launcher_options, broadcast_plan, create_run_folder, make_plan, needs_stage1
 
     request.options.seed = broadcast_object(request.options.seed)  # -1 has been drawn
     with quiet():
@@ -108,7 +107,7 @@ def train(argv: list[str]) -> int:
 
 def train_stage1(request: TrainRequest) -> None:
     """Train Stage 1 for a Stage 2 that has nothing to start from; raise UmcError if that Stage 2 could not start."""
-    from umc.training.task_cfg import check_launch, check_sizes, pick_device, resolve_cfgs
+    from umc.tasks.task_cfg import check_launch, check_sizes, pick_device, resolve_cfgs
 
     with quiet():
         pick_device(request.options.device)

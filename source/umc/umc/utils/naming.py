@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from umc.utils.errors import UmcError
@@ -12,11 +13,20 @@ from umc.utils.errors import UmcError
 LIBRARIES = ("rsl_rl", "skrl")
 """RL libraries that train the agents; the first is the default."""
 
+TASK_GROUP = "isaaclab.tasks"
+"""Entry points by which Isaac Lab finds the tasks of installed packages."""
+
 TASK_NAME = re.compile(r"UMC-(\w+)-Stage([12])")
 """Gym ids: robot and stage."""
 
 ENTRY_POINT = re.compile(r"(rsl_rl|skrl)_(\w+)_cfg_entry_point")
 """Names under which tasks register agents: RL library and agent."""
+
+
+def load_tasks() -> None:
+    """Register the tasks of installed packages, UMC's among them, as Isaac Lab's own commands do."""
+    for package in entry_points(group=TASK_GROUP):
+        package.load()
 
 
 def task_parts(task: str) -> tuple[str, int]:

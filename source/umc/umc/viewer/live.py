@@ -78,7 +78,7 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
 def session_without_policy(options: argparse.Namespace, overrides: list[str]) -> Session:
     """Return a session without a policy, whose robot holds its default pose; UmcError if the task is unknown."""
     from umc.tasks.registry import checked_task
-    from umc.training.task_cfg import check_launch, pick_device, resolve_cfgs
+    from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
 
     task = checked_task(options.task or STANDING_TASK)
     device = pick_device(options.device)

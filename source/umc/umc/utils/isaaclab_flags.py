@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from umc.utils.cli import Parser, at_least_one
+from umc.utils.cli import Parser
 from umc.utils.errors import UmcError
+from umc.utils.naming import load_tasks
 from umc.utils.process import program
 
 LauncherFlags = tuple[tuple[tuple[str, ...], str | None, str], ...]
@@ -32,12 +32,6 @@ LAUNCHER_FLAGS: LauncherFlags = (
     (("--anim_recording_stop_time",), "SECONDS", "end of that recording (10)"),
 )
 """Isaac Lab's launcher flags but ``--device``, for the help; tests compare them with Isaac Lab's own parser."""
-
-OVERRIDE = re.compile(r"[~+]*[A-Za-z_][\w./@]*=")
-"""What presets and overrides look like."""
-
-OWN_SECTIONS = ("protocol", "sweep")
-"""Sections of overrides that some commands read themselves."""
 
 PRESETS = """\
 physics=ovphysx or physics=newton_mjwarp chooses the engine; without it a policy is trained on ovphysx on a CPU and on
@@ -86,8 +80,6 @@ def show_help(
     if launcher is not None and task:
         from isaaclab_tasks.utils import setup_preset_cli
 
-        from umc.tasks.registry import load_tasks
-
         load_tasks()
         typed, sys.argv = sys.argv, [sys.argv[0], *argv]  # where it looks for the task
         try:
@@ -115,51 +107,3 @@ def parse_all(argv: Sequence[str], add_arguments: Sequence[AddArguments]) -> tup
         if "=" not in token:
             raise UmcError(f"cannot read {token}; overrides look like env.scene.num_envs=64 or physics=ovphysx")
     return options, overrides
-
-
-def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags by which evaluations and films name policies, a task and a place."""
-    add = parser.add_argument_group("policies and task").add_argument
-    add(
-        "--checkpoint",
-        nargs="*",
-        help="model_<iteration>.pt, a run folder, which stands for its last one, or a pretrained policy: 'pretrained' "
-        "or 'pretrained:NAME'",
-    )
-    add("--task", help="gym id; the checkpoint's own without it")
-    add("--robot", help="robot that the checkpoints must be for; the first checkpoint's without it")
-    add("--agent", help="agent whose pretrained policy is meant; the first that the robot has without it")
-    add("--seed", type=int, help="seed of faults and starts")
-    add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
-    add("--out", type=Path, help="folder for what is written; beside the checkpoint without it")
-    parser.set_defaults(num_envs=None)  # a flag of some
-
-
-def parse(
-    argv: Sequence[str], add_arguments: AddArguments, own: tuple[str, ...] = ()
-) -> tuple[argparse.Namespace, list[str]]:
-    """Return flags and overrides of an evaluation or a film, which reads the sections ``own`` besides ``env.``."""
-    options, overrides = parse_all(overrides_first(argv), (add_policy_arguments, add_arguments))
-    for token in overrides:
-        section = token.split(".")[0]
-        if section == "agent" or (section in OWN_SECTIONS and section not in own):
-            allowed = ", ".join(f"{name}." for name in ("env", *own))
-            reason = "; the agent comes with the checkpoint" if section == "agent" else ""
-            raise UmcError(f"{token}: only {allowed} overrides can be given{reason}")
-    at_least_one(options.num_envs, "--num_envs")
-    if options.seed is not None and options.seed < 0:
-        raise UmcError(f"--seed is {options.seed}; it has to be 0 or more")
-    return options, overrides
-
-
-def overrides_first(argv: Sequence[str]) -> list[str]:
-    """Move presets and overrides to the front, where no flag with a list of values takes them for one of its own."""
-
-    def moves(number: int) -> bool:
-        token = argv[number]
-        # the token after a flag is its value, whatever it looks like
-        value = number > 0 and argv[number - 1].startswith("-") and "=" not in argv[number - 1]
-        return OVERRIDE.match(token) is not None and not value and not Path(token).exists()
-
-    first = [number for number in range(len(argv)) if moves(number)]
-    return [argv[number] for number in first] + [argv[number] for number in range(len(argv)) if number not in first]

@@ -15,8 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from umc.rl.critics import LIVE_GROUP
-from umc.training.arguments import TrainRequest, add_arguments
-from umc.training.command_line import parse_all
 from umc.utils.cli import at_least_one, did_you_mean
 from umc.utils.config import override_key
 from umc.utils.distributed import ranks_from_env
@@ -45,16 +43,6 @@ SELECTORS = ("physics", "renderer", "presets")
 
 ENGINES = {"ovphysx": ("ovphysx", "newton_mjwarp"), "newton_mjwarp": ("newton", "ovphysx")}
 """Python package of each engine that needs no Isaac Sim, and the other one."""
-
-
-def add_launcher_options(request: TrainRequest, argv: list[str]) -> None:
-    """Complete a request with Isaac Lab's launcher flags, the overrides and, if none is named, the default engine."""
-    options, overrides = parse_all(argv, [add_arguments])
-    options.seed = request.options.seed  # -1 has been drawn already
-    request.options, request.overrides = options, overrides
-    if not options.resume and not names_engine(overrides):  # a resumed run keeps its engine
-        engine, request.engine = default_engine(pick_device(options.device))
-        request.overrides = [f"physics={engine}", *overrides]
 
 
 def names_engine(overrides: Sequence[str]) -> bool:
