@@ -17,21 +17,24 @@ WIDTHS = {"a1": 48, "g1": 47, "h1": 41, "solo8": 36}
 JOINTS = {"a1": 12, "g1": 12, "h1": 10, "solo8": 8}
 
 
-def actions(path: Path) -> list[float]:
-    """Actions of four made-up observations: healthy, a dead joint, all dead, flag raised."""
-    robot = path.name.split("_")[0]
+def observations(robot: str) -> TensorDict:
+    """Four made-up observations: healthy, a dead joint, all dead, flag raised."""
     joints = JOINTS[robot]
-    generator = torch.Generator().manual_seed(5)
     mask = torch.ones(4, joints)
     mask[1, 2], mask[2] = 0.0, 0.0
     flag = torch.full((4, 3), -1.0)
     flag[1:] = 1.0
-    policy = torch.randn(4, WIDTHS[robot], generator=generator)
-    widths = {"policy": WIDTHS[robot], "joint_mask": joints, "fault_flag": 3}
-    groups = TensorDict({"policy": policy, "joint_mask": mask, "fault_flag": flag}, batch_size=[4])
+    policy = torch.randn(4, WIDTHS[robot], generator=torch.Generator().manual_seed(5))
+    return TensorDict({"policy": policy, "joint_mask": mask, "fault_flag": flag}, batch_size=[4])
+
+
+def actions(path: Path) -> list[float]:
+    """Actions of a policy for the made-up observations of its robot."""
+    robot = path.name.split("_")[0]
+    widths = {"policy": WIDTHS[robot], "joint_mask": JOINTS[robot], "fault_flag": 3}
     actor = load_policy(path, widths, "cpu").actor.eval()
     with torch.no_grad():
-        return [round(value, 6) for value in actor(groups).flatten().tolist()]
+        return [round(value, 6) for value in actor(observations(robot)).flatten().tolist()]
 
 
 @pytest.mark.parametrize("name", GOLDEN)
