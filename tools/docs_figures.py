@@ -7,8 +7,6 @@
 * ``portrait TASK --out PNG``: a task's robot as it stands without a policy
 * ``strip --checkpoint PATH --out PNG``: the walk of a healthy robot in a row of stills
 * ``terrain PNG``: the A1 tracks from above
-
-The figures of an evaluation's report are drawn by :mod:`tools.demo_study`.
 """
 
 from __future__ import annotations

@@ -7,16 +7,15 @@ from dataclasses import replace
 import pytest
 import torch
 from made_up_results import changed
+from made_up_study import made_up_study
 from umc.evaluation.breakdown import break_down, slices
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.statistics import wilson
 
-from tools.demo_study import demo_study
-
 
 def made_up(**changes):
     """Two robots in each of scenarios 1 to 8 and three settings; joint 0 is faulty in the first, joint 1 in all."""
-    study = demo_study(members=2, policies=[("a", 1.0)])
+    study = made_up_study(members=2, policies=[("a", 1.0)])
     first = study.policies[0].run.member == 0
     joints = torch.zeros(len(first), 12, dtype=torch.bool)
     joints[:, 1] = True

@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 import torch
 from made_up_results import changed
+from made_up_study import made_up_study
 from umc.evaluation.estimates import Estimates, average_rate
 from umc.evaluation.metrics import Outcome, average
 from umc.evaluation.statistics import wilson
 from umc.utils.errors import UmcError
 
-from tools.demo_study import demo_study
-
 
 def test_every_figure_is_that_of_the_metrics():
-    study = demo_study(members=6)
+    study = made_up_study(members=6)
     estimates = Estimates(study, resamples=50)
     for number, result in enumerate(study.policies):
         scores = [score for _, score in study.scenario_scores(result)]
@@ -32,7 +31,7 @@ def test_every_figure_is_that_of_the_metrics():
 
 
 def test_a_policy_does_not_differ_from_itself():
-    study = demo_study(members=5, policies=[("a", 1.0)])
+    study = made_up_study(members=5, policies=[("a", 1.0)])
     twin = replace(study.policies[0], label="b", group="b")
     estimates = Estimates(replace(study, policies=(*study.policies, twin)), resamples=100)
     for metric in estimates.metrics:
@@ -42,7 +41,7 @@ def test_a_policy_does_not_differ_from_itself():
 
 
 def test_a_better_policy_is_better_and_the_order_of_robots_does_not_matter():
-    study = demo_study(members=40, policies=[("weak", 0.0), ("strong", 3.0)])
+    study = made_up_study(members=40, policies=[("weak", 0.0), ("strong", 3.0)])
     run = study.policies[1].run
     mixed = replace(study.policies[1], run=run.select(torch.randperm(len(run.cell))))
     first = Estimates(study, resamples=300)
@@ -55,7 +54,7 @@ def test_a_better_policy_is_better_and_the_order_of_robots_does_not_matter():
 
 
 def test_policies_of_other_robots_or_of_one_name_are_refused():
-    study = demo_study(members=2, policies=[("a", 1.0), ("b", 1.0)])
+    study = made_up_study(members=2, policies=[("a", 1.0), ("b", 1.0)])
     half = replace(study.policies[1], run=study.policies[1].run.select(slice(24)))
     for policies, words in (((study.policies[0], half), "same robots"), ((half, half), "different labels")):
         with pytest.raises(UmcError, match=words):
@@ -65,7 +64,7 @@ def test_policies_of_other_robots_or_of_one_name_are_refused():
 
 
 def test_a_group_is_the_mean_of_its_trainings_and_less_sure_than_each():
-    study = demo_study(members=30, policies=[("a", 1.0)], train_seeds=3)
+    study = made_up_study(members=30, policies=[("a", 1.0)], train_seeds=3)
     estimates = Estimates(study, resamples=400)
     each = [estimates.policy(number, "failed") for number in range(3)]
     found = estimates.group("a", "failed")
@@ -78,7 +77,7 @@ def test_a_group_is_the_mean_of_its_trainings_and_less_sure_than_each():
 
 
 def test_a_policy_that_is_alone_in_its_group_goes_by_its_own_name():
-    study = demo_study(members=1, policies=[("a", 1.0), ("b", 1.0)])
+    study = made_up_study(members=1, policies=[("a", 1.0), ("b", 1.0)])
     named = tuple(replace(one, label=f"my {one.label}") for one in study.policies)
     assert list(Estimates(replace(study, policies=named), resamples=5).groups) == ["my a", "my b"]
     twins = tuple(replace(one, group="both") for one in named)
@@ -102,7 +101,7 @@ def test_a_robot_that_does_the_same_in_every_scenario_counts_once():
 
 
 def test_a_robot_in_several_settings_of_one_seed_counts_once_and_is_drawn_within_its_seed():
-    study = demo_study(members=20, policies=[("a", 1.0)])
+    study = made_up_study(members=20, policies=[("a", 1.0)])
     run = study.policies[0].run
     # a robot does the same in every setting and scenario; the distance is that of its setting
     outcome = torch.where(run.member < 7, int(Outcome.FAILED), int(Outcome.UP))
@@ -133,7 +132,7 @@ def test_an_average_rates_interval_holds_the_truth_as_often_as_it_says():
 
 
 def test_a_policy_under_which_nobody_stood_has_no_figures():
-    study = demo_study(members=1, policies=[("a", 1.0), ("b", 1.0)])
+    study = made_up_study(members=1, policies=[("a", 1.0), ("b", 1.0)])
     lying = changed(study.policies[1], outcome=torch.full_like(study.policies[1].run.cell, Outcome.FELL_BEFORE_ONSET))
     estimates = Estimates(replace(study, policies=(study.policies[0], lying)), resamples=20)
     assert estimates.group("b", "failed") is None
@@ -142,7 +141,7 @@ def test_a_policy_under_which_nobody_stood_has_no_figures():
 
 def test_trainings_of_two_groups_are_no_pairs():
     """Seed 1 of one recipe has nothing to do with seed 1 of another: equal groups differ by their seeds' luck."""
-    study = demo_study(members=30, policies=[("a", 1.0)], train_seeds=3)
+    study = made_up_study(members=30, policies=[("a", 1.0)], train_seeds=3)
     twins = tuple(replace(one, label=f"{one.label} again", group="b") for one in study.policies)
     both = Estimates(replace(study, policies=(*study.policies, *twins)), resamples=400)
     found = both.difference("a", "b", "failed")

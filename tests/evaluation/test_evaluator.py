@@ -15,6 +15,7 @@ import pytest
 import torch
 import umc
 from fresh_policy import write_fresh
+from made_up_study import made_up_study
 from umc.evaluation.arguments import parse
 from umc.evaluation.evaluate import simulate_plan
 from umc.evaluation.evaluator import NOT_SIMULATED, Batches, Evaluator, code_fingerprint
@@ -23,8 +24,6 @@ from umc.evaluation.session import prepare
 from umc.evaluation.study import STUDY, EpisodeBatch, load_study
 from umc.utils.errors import UmcError
 from umc.utils.executor import LocalExecutor
-
-from tools.demo_study import demo_study
 
 PROTOCOL = protocol_for("a1")
 
@@ -149,7 +148,7 @@ def test_two_workers_of_ray_simulate_an_evaluation(tmp_path):
 
 def test_a_part_comes_back_from_its_file_and_a_damaged_one_is_refused(session, tmp_path):
     part = Evaluator(session, PROTOCOL, 24, 1, tmp_path).parts[0]
-    run = demo_study(members=1).policies[0].run
+    run = made_up_study(members=1).policies[0].run
     part.save(run, ("FL", "FR"))
     back, feet = part.load()
     assert feet == ("FL", "FR")

@@ -6,17 +6,16 @@ from dataclasses import replace
 
 import pytest
 import torch
+from made_up_study import made_up_study
 from umc.evaluation.breakdown import break_down
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.report import plots
 
-from tools.demo_study import demo_study
-
 
 @pytest.fixture(scope="module")
 def study():
-    return demo_study(members=8, vary_severity=True)
+    return made_up_study(members=8, vary_severity=True)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +90,7 @@ def test_differences_are_from_the_first_policy(estimates):
 
 
 def test_a_single_policy_has_no_differences_and_the_same_severity_no_sweep():
-    study = demo_study(members=2, policies=[("a", 1.0)])
+    study = made_up_study(members=2, policies=[("a", 1.0)])
     assert plots.paired_differences(Estimates(study, resamples=10)) is None
     parts = {"a": break_down(study, study.policies[0])}
     assert plots.severity_sweep(study, parts, {}) is None

@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import pytest
 import torch
+from made_up_study import made_up_study
 from umc.evaluation.protocol import Setting
 from umc.evaluation.study import load_study, save_study
 from umc.utils.errors import UmcError
 from umc.utils.io import write_torch
 
-from tools.demo_study import demo_study
-
 
 def test_a_study_comes_back_from_its_file(tmp_path):
-    study = demo_study()
+    study = made_up_study()
     setting = Setting(1, 75, 100, ("FL_hip_joint",), {"rom": 0.5})
     study = replace(study, protocol=replace(study.protocol, settings=(setting, *study.protocol.settings[1:])))
     save_study(tmp_path / "study.pt", study)

@@ -9,10 +9,10 @@ import json
 import os
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from made_up_results import changed
+from made_up_study import made_up_study
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import Outcome, average
 from umc.evaluation.protocol import protocol_for
@@ -22,16 +22,13 @@ from umc.evaluation.report.renderers import Cell, Row, Table, escape_markdown, p
 from umc.evaluation.report.tables import ablation_tables, left_out_table, main_table
 from umc.utils.errors import UmcError
 
-from tools.demo_study import demo_study
-from tools.demo_study import main as write_demo
-
 RATES = ("reached@1", "reached@2", "failed")
 VOID = {"meta", "img", "br", "link", "hr"}
 
 
 @pytest.fixture(scope="module")
 def study():
-    study = demo_study(members=4, vary_severity=True)
+    study = made_up_study(members=4, vary_severity=True)
     odd = replace(study.policies[1], label="MLP <UMC> & 5_%", group="MLP <UMC> & 5_%")
     about = {**study.about, "command_line": "evaluate.py --checkpoint a.pt 'b<c>.pt'"}
     return replace(study, policies=(study.policies[0], odd, study.policies[2]), about=about)
@@ -207,7 +204,7 @@ def test_departures_from_the_paper_are_listed(study):
 
 
 def test_an_ablation_puts_each_policy_into_the_table_that_names_it():
-    study = demo_study(members=3, policies=[("1:2:2:1", 1.0), ("-100", 1.5)])
+    study = made_up_study(members=3, policies=[("1:2:2:1", 1.0), ("-100", 1.5)])
     study = replace(study, protocol=replace(study.protocol, name="umc_paper_ablation"))
     tables = {one.key: one for one in ablation_tables(Estimates(study, resamples=20))}
     assert [row.cells[0].text for row in tables["ratio"].rows][:2] == ["1:2:2:1", "1:1:1:0 (paper)"]
@@ -248,7 +245,7 @@ def test_the_summary_warns_of_few_robots_trainings_and_steps(study):
     outcome[:40] = Outcome.FELL_BEFORE_ONSET
     worse = replace(study, policies=(changed(study.policies[0], outcome=outcome),))
     assert any("of 96 robots are left out" in line for line in summary(Estimates(worse, resamples=20))[1])
-    three = demo_study(members=12, policies=[("a", 1.0)], train_seeds=3)
+    three = made_up_study(members=12, policies=[("a", 1.0)], train_seeds=3)
     assert any("3 trainings" in line for line in summary(Estimates(three, resamples=20))[1])
 
 
@@ -278,12 +275,6 @@ def test_a_full_disk_leaves_the_old_report(tmp_path, monkeypatch, study):
         write_study_report(study, tmp_path, resamples=20)
     left = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {"report.json": b"old", "figures/scenarios.svg": b"old"}
-
-
-@pytest.mark.slow
-def test_the_demo_writes_a_report(tmp_path, capsys):
-    assert write_demo(["--out", str(tmp_path), "--members", "1"]) == 0
-    assert "--members 1" in Path(capsys.readouterr().out.strip()).read_text()
 
 
 def test_ranks_numbers_and_a_table_of_one_row():

@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from fresh_policy import write_fresh
+from made_up_study import made_up_study
 from umc.evaluation.study import STUDY, save_study
 from umc.rl import pretrained
 from umc.rl.pretrained import MODELS
 from umc.utils.io import sha256
 
-from tools.demo_study import demo_study
 from tools.results_page import __main__ as results
 
 SHA = {"mlp": "a" * 64, "nm_mlp": "b" * 64, "transformer": "c" * 64}
@@ -23,7 +23,7 @@ SHA = {"mlp": "a" * 64, "nm_mlp": "b" * 64, "transformer": "c" * 64}
 
 def made_up(physics="ovphysx", policies=(("mlp", 2.6), ("nm_mlp", 0.4)), members=10, seed=0):
     """A study whose policies are two agents; the demo's made-up skills decide who is better."""
-    study = demo_study(members, policies, seed=seed)
+    study = made_up_study(members, policies, seed=seed)
 
     def about(one):
         stage = 1 if one.label.startswith("nm_") else 2

@@ -1,23 +1,15 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A study of made-up robots: shows what a report looks like, without a simulator.
-
-``python -m tools.demo_study --out demo_report`` writes the whole report; docs/images/evaluation_*.png come from it.
-"""
+"""A study of made-up robots: what a report is made of, without a simulator."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 
 import torch
 from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
 from umc.evaluation.protocol import Protocol, protocol_for
-from umc.evaluation.report import write_study_report
 from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs
-from umc.utils.cli import Parser, run_main
 
 STEP_DT = 0.02
 """Env step of the paper's tasks [s]."""
@@ -36,7 +28,7 @@ HARDNESS = {1: 0.9, 2: 1.7, 3: 1.9, 4: 1.5, 5: 1.2, 6: 1.4, 7: 1.0, 8: -1.5}
 """How hard each scenario is."""
 
 
-def demo_study(
+def made_up_study(
     members: int = 40,
     policies: Sequence[tuple[str, float]] = POLICIES,
     train_seeds: int = 1,
@@ -111,21 +103,3 @@ def _episodes(protocol: Protocol, onset: torch.Tensor, ease: torch.Tensor, rng: 
         energy_after_onset=distance * (60.0 + 25.0 * (-0.5 * ease).exp()),
         recovery=recovery,
     )
-
-
-def main(argv: Sequence[str]) -> int:
-    """Write the report."""
-    parser = Parser(prog="python -m tools.demo_study", description="Write the report of a made-up study.")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
-    parser.add_argument("--members", type=int, default=40, help="robots of each scenario and setting")
-    parser.add_argument("--train_seeds", type=int, default=1, help="policies of each name")
-    parser.add_argument("--vary_severity", action="store_true", help="let torque limits differ between robots")
-    options = parser.parse_args(argv)
-    study = demo_study(options.members, train_seeds=options.train_seeds, vary_severity=options.vary_severity)
-    about = {**study.about, "command_line": " ".join([parser.prog, *argv])}
-    print(write_study_report(replace(study, about=about), options.out))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_main(main, sys.argv[1:]))
