@@ -1,18 +1,24 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pretrained policies go on loading, and act as they did."""
+"""Pretrained policies go on loading, and act as they did; so do their exports, whose descriptions stay the same."""
 
 import json
 from pathlib import Path
 
+import numpy as np
+import onnxruntime
 import pytest
 import torch
 import umc.tasks  # noqa: F401 - registers the agents
+from isaaclab_tasks.utils import load_cfg_from_registry
 from tensordict import TensorDict
+from umc.deploy.export import export_checkpoint
 from umc.rl.policy import load_policy
 from umc.rl.pretrained import pretrained_folder
 
 GOLDEN = json.loads(Path(__file__).with_name("policies.json").read_text())
+DESCRIPTIONS = json.loads(Path(__file__).with_name("exports.json").read_text())
+TASKS = {"a1_mlp_stage2": "UMC-A1-Stage2", "g1_mlp_stage2": "UMC-G1-Stage2"}
 WIDTHS = {"a1": 48, "g1": 47, "h1": 41, "solo8": 36}
 JOINTS = {"a1": 12, "g1": 12, "h1": 10, "solo8": 8}
 
@@ -41,3 +47,24 @@ def actions(path: Path) -> list[float]:
 def test_actions_of_a_pretrained_policy(name):
     found = torch.tensor(actions(pretrained_folder() / f"{name}.pt"))
     torch.testing.assert_close(found, torch.tensor(GOLDEN[name]), rtol=0.0, atol=2e-5)
+
+
+def exported(name: str, out: Path) -> tuple[Path, dict]:
+    """The ONNX file, and policy.json without what a new version or file changes."""
+    cfg = load_cfg_from_registry(TASKS[name], "env_cfg_entry_point")
+    network, _, sheet = export_checkpoint(pretrained_folder() / f"{name}.pt", out, cfg)
+    description = json.loads(sheet.read_text())
+    for one in ("checkpoint", "onnx", "torchscript"):
+        del description[one]
+    del description["trained"]["umc_version"]
+    return network, description
+
+
+@pytest.mark.parametrize("name", DESCRIPTIONS)
+def test_export_of_a_pretrained_policy(name, tmp_path):
+    network, description = exported(name, tmp_path)
+    assert description == DESCRIPTIONS[name]
+    session = onnxruntime.InferenceSession(str(network), providers=["CPUExecutionProvider"])
+    inputs = {name: group.numpy() for name, group in observations(name.split("_")[0]).items()}
+    found = session.run(["actions"], inputs)[0]
+    np.testing.assert_allclose(found.ravel(), GOLDEN[name], rtol=0.0, atol=2e-5)
