@@ -147,7 +147,7 @@ class HumanoidRewardsCfg:
             "sensor_cfg": FEET_CONTACT,
         },
     )
-    # off unless a run asks for them, as the quadrupeds' (docs/learning.md)
+    # off unless a run asks for them, as the quadrupeds' (docs/training_guide.md)
     yaw_drift = RewTerm(func=mdp.yaw_drift, weight=0.0, params={"command_name": "base_velocity", "time_constant": 0.5})
     progress = RewTerm(func=mdp.commanded_progress, weight=0.0, params={"command_name": "base_velocity"})
 

@@ -82,7 +82,7 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     mirror_loss: float = 1.0
     """Weight of the mean squared difference [-] between the actions on mirrored samples and the mirrored actions, with
     :attr:`mirror`. PPO assumes that mirrored samples are as likely as the true ones: without this term a policy that
-    loses its symmetry, as in Stage 2 where masks and flag are new, diverges (docs/learning.md)."""
+    loses its symmetry, as in Stage 2 where masks and flag are new, diverges (docs/training_guide.md)."""
 
     def __post_init__(self) -> None:
         """Learn on the first GPU where there is one, so that Isaac Lab's own commands start on any machine."""

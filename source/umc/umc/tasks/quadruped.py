@@ -138,7 +138,7 @@ class QuadrupedRewardsCfg:
     joint_limits = RewTerm(func=lab.joint_pos_limits, weight=-0.1)
     torque_limits = RewTerm(func=mdp.effort_beyond, weight=-0.2, params={"limit": MISSING})
     # Not in A1-Walk. Without these three a policy that saw 1 to 3 million steps on a CPU stood still, or leaned on one
-    # diagonal, with its motion in the exploration noise (docs/learning.md).
+    # diagonal, with its motion in the exploration noise (docs/training_guide.md).
     base_height = RewTerm(func=mdp.height_error_l2, weight=-60.0, params={"target_height": MISSING})
     trot = RewTerm(
         func=mdp.diagonal_support,
@@ -150,8 +150,8 @@ class QuadrupedRewardsCfg:
         weight=-2.0,
         params={"sensor_cfg": FEET_CONTACT, "time_constant": 0.5},
     )
-    # The next two are off unless a run asks for them, as the CPU recipes of Stage 2 do (docs/learning.md): with narrow
-    # tracking a robot with a dead leg gains little by creeping and stands still, and policies walked in circles.
+    # The next two are off unless a run asks for them, as the CPU recipes of Stage 2 do (docs/training_guide.md): with
+    # narrow tracking a robot with a dead leg gains little by creeping and stands still, and policies walked in circles.
     yaw_drift = RewTerm(func=mdp.yaw_drift, weight=0.0, params={"command_name": "base_velocity", "time_constant": 0.5})
     progress = RewTerm(func=mdp.commanded_progress, weight=0.0, params={"command_name": "base_velocity"})
     # last: it sums up the others
