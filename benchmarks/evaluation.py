@@ -132,7 +132,7 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
     from umc.evaluation.arguments import parse
     from umc.evaluation.conditions import disable_training_randomization, set_faults
     from umc.evaluation.protocol import protocol_for
-    from umc.evaluation.session import prepare, running
+    from umc.evaluation.session import open_session, prepare
 
     arguments = ["--checkpoint", str(options.checkpoint), GROUND, f"physics={options.physics}", "--device", "cpu"]
     session = prepare(*parse(arguments, lambda _: None), stage=2)
@@ -141,7 +141,7 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
     disable_training_randomization(session.env_cfg, protocol.command, options.num_envs, protocol.steps, protocol.seed)
     set_faults(session.env_cfg, protocol)
     rounds = []
-    with running(session) as (env, (policy,)):
+    with open_session(session) as (env, (policy,)):
         feet, _ = rollout.feet_sensor(env, rollout.feet_of(session.env_cfg))
         rollout.run_faults(env, policy, protocol, feet=feet)  # compiles what is compiled at first use
         for _ in range(options.rounds):

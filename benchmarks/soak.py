@@ -27,9 +27,8 @@ import torch
 from soak_checks import GRACE, OVERSHOOT, SPEEDING, Findings, Segment, compare
 from solver_flags import add_solver_flags, set_solver
 from solver_room import SolverRoom
-from tqdm import tqdm
 from umc.faults import read_ledger, training_faults
-from umc.utils.console import ignore_known_warnings, quiet
+from umc.utils.console import ignore_known_warnings, progress_bar, quiet
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -215,8 +214,7 @@ def soak(env: ManagerBasedRLEnv, episodes: int, seed: int, findings: Findings) -
     counts, data, joints = findings.counts, env.scene["robot"].data, env.scene["robot"].num_joints
     action: Any = env.action_manager.get_term("joint_pos").cfg
     size = TARGET_SIZE / action.scale
-    interval = 0.2 if sys.stderr.isatty() else 10.0
-    with tqdm(total=episodes, desc="soaking", unit="episode", mininterval=interval, dynamic_ncols=True) as bar:
+    with progress_bar(episodes, "soaking", "episode") as bar:
         while counts["episodes"] < episodes:
             actions = size * torch.randn(env.num_envs, joints, generator=generator)
             observations, reward, terminated, _, _ = env.step(actions)

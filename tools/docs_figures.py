@@ -326,9 +326,10 @@ def _strip_arguments(parser: argparse.ArgumentParser) -> None:
 
 def draw_strip(argv: list[str]) -> None:
     """Film a walk and write the stills of it that the flags ask for."""
+    from umc.evaluation.arguments import HEALTHY
     from umc.evaluation.session import prepare
     from umc.rendering.film import film_takes, robot_title
-    from umc.rendering.film_cfg import HEALTHY, FilmCfg
+    from umc.rendering.film_cfg import FilmCfg
     from umc.utils.console import quiet
 
     with quiet():

@@ -26,7 +26,7 @@ def evaluate_g1(physics, folder):
     from umc.evaluation.conditions import disable_training_randomization, set_faults
     from umc.evaluation.protocol import Setting, protocol_for
     from umc.evaluation.rollout import reset_batch, run_faults, step_policy
-    from umc.evaluation.session import prepare, running
+    from umc.evaluation.session import open_session, prepare
     from umc.evaluation.study import EnvAssignment, assign_envs
     from umc.mdp import fault_state
 
@@ -36,7 +36,7 @@ def evaluate_g1(physics, folder):
     protocol = replace(protocol_for("g1"), settings=tuple(Setting(3, onset) for onset in ONSETS), steps=STEPS)
     disable_training_randomization(session.env_cfg, (0.5, 0.0, 0.0), ENVS, STEPS, 3)
     set_faults(session.env_cfg, protocol)
-    with running(session) as (env, (policy,)):
+    with open_session(session) as (env, (policy,)):
         assignment = assign_envs(protocol, ENVS)
         obs = reset_batch(env, protocol, assignment)
         state = fault_state(env)

@@ -14,9 +14,9 @@ from umc.faults import (
     FaultState,
     JointLimits,
     LedgerWriter,
-    break_joint,
+    clear_faults,
     find_kind,
-    heal_joint,
+    inject_fault,
     read_ledger,
 )
 from umc.utils.errors import UmcError
@@ -56,12 +56,12 @@ class Run:
         return seen
 
     def hit(self, env: int, joint: int, kind: str, severity: float = 0.0, **kwargs) -> None:
-        faults = break_joint(self.state, env, joint, find_kind(kind), severity, **kwargs)
+        faults = inject_fault(self.state, env, joint, find_kind(kind), severity, **kwargs)
         if self.writer is not None:
             self.writer.record_changes(env, faults)
 
     def heal(self, env: int, joint: int | None = None) -> None:
-        faults = heal_joint(self.state, env, joint)
+        faults = clear_faults(self.state, env, joint)
         if self.writer is not None:
             self.writer.record_changes(env, faults)
 
@@ -300,4 +300,4 @@ def test_invalid_faults_are_refused_and_change_nothing():
     assert run.state.plan.joints.shape[1] == 1
     state = FaultState(run.schedule, 1)
     with pytest.raises(UmcError, match="reset the environment first"):
-        break_joint(state, 0, 0, find_kind("dead"), 0.0)
+        inject_fault(state, 0, 0, find_kind("dead"), 0.0)

@@ -15,3 +15,6 @@ def test_only_known_news_of_physx_are_dropped(capsys, caplog):
     logger.warning("%s", "GPU broadphase requires a CUDA context manager; falling back to ePABP.")
     logger.warning("%s", "PxScene::simulate: the articulation has exploded")
     assert capsys.readouterr().err == "[PhysX] WARNING: PxScene::simulate: the articulation has exploded\n"
+    logger.error("%s", "out of memory")
+    assert capsys.readouterr().err == "[PhysX] ERROR: out of memory\n"
+    assert not caplog.records  # the root's handlers would print it once more

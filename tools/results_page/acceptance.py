@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from umc.evaluation.arguments import HEALTHY
 from umc.evaluation.estimates import RobotTable
 from umc.evaluation.metrics import Episodes, Metric, Outcome, reached_key
-from umc.evaluation.protocol import Scenario
+from umc.evaluation.protocol import ScenarioId
 from umc.evaluation.report.paper import paper_tables
 from umc.evaluation.report.renderers import percent
 from umc.evaluation.statistics import Interval
 from umc.evaluation.study import PolicyResult, Study
-from umc.rendering.film_cfg import HEALTHY
 from umc.rl.agents import AGENTS, agent_spec
 
 HARD = (2, 3, 4)
@@ -77,13 +77,13 @@ def pairs(study: Study) -> list[tuple[PolicyResult, PolicyResult]]:
     return found
 
 
-def rate(study: Study, result: PolicyResult, metric: str, scenarios: Sequence[Scenario]) -> Interval | None:
+def rate(study: Study, result: PolicyResult, metric: str, scenarios: Sequence[ScenarioId]) -> Interval | None:
     """Return a rate of one policy, averaged over scenarios; None if it was not measured."""
     measured = set(scenarios) <= set(study.protocol.scenarios)
     return RobotTable(study, result).rates(None, scenarios).get(metric) if measured else None
 
 
-def ends(study: Study, result: PolicyResult, scenarios: Sequence[Scenario], low: float) -> dict[str, float] | None:
+def ends(study: Study, result: PolicyResult, scenarios: Sequence[ScenarioId], low: float) -> dict[str, float] | None:
     """Return how the robots that stood at onset end, averaged over scenarios; the shares sum up to 1.
 
     A robot has sunk if its trunk was on average below ``low`` [m]; it stayed if it did not reach the smallest radius.

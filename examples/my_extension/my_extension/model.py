@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from isaaclab.utils import configclass
 from torch import Tensor, nn
+from umc.faults import FAULT_FLAG_WIDTH
 from umc.models import JointLayout
 from umc.models.core import CoreCfg, MaskedCore
-from umc.models.layout import FAULT_FLAG_WIDTH
 from umc.rl.model_cfg import UmcModelCfg
 from umc.rl.models import MaskedModel
 from umc.tasks.ppo import Network

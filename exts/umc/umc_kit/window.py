@@ -118,12 +118,12 @@ class PanelWindow:
                 with ui.HStack(height=LINE, spacing=4):
                     swatch = ui.Rectangle(width=SWATCH)
                     labels = [ui.Label("", width=width) for width in COLUMNS]
-                    ui.Button("break", width=BUTTON, clicked_fn=partial(self._break, joint))
+                    ui.Button("break", width=BUTTON, clicked_fn=partial(self._inject, joint))
                     heal = ui.Button("heal", width=BUTTON, clicked_fn=partial(panel.clear, joint))
                     ui.Spacer()
                 self._cells.append((swatch, labels, heal))
 
-    def _break(self, joint: str) -> None:
+    def _inject(self, joint: str) -> None:
         self._panel.inject(joint, self._severity.model.get_value_as_string())
 
     def _step_env(self, step: int) -> None:

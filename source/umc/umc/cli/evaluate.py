@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from umc.evaluation.arguments import OWN_SECTIONS, add_policy_arguments, overrides_first, parse
+from umc.evaluation.arguments import OWN_SECTIONS, add_policy_arguments, overrides_first, parse, scenario
 from umc.utils.cli import run_main
 from umc.utils.console import quiet
 from umc.utils.isaaclab_flags import asks_for_help, show_help
@@ -20,11 +20,6 @@ EXAMPLES = (
     "--checkpoint logs/rsl_rl/umc_a1_mlp_stage2/RUN pretrained:a1_nm_mlp_stage1 --episodes 100",
     "--checkpoint pretrained:g1_mlp_stage2 --healthy",
 )
-
-
-def scenario(text: str) -> int | str:
-    """Read a scenario: a number of the paper's table, or a name."""
-    return int(text) if text.lstrip("-").isdigit() else text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

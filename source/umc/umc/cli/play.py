@@ -73,19 +73,20 @@ def _run(argv: list[str]) -> int:
 def show(session: Session, protocol: Protocol, endless: bool) -> int:
     """Show the policy in one of Isaac Lab's visualizers, in real time, until Ctrl-C or the end; return 0."""
     from umc.evaluation.conditions import disable_training_randomization, set_faults
-    from umc.evaluation.rollout import progress, reset_batch, step_policy
-    from umc.evaluation.session import running
+    from umc.evaluation.rollout import reset_batch, step_policy
+    from umc.evaluation.session import open_session
+    from umc.utils.console import progress_bar
 
     disable_training_randomization(
         session.env_cfg, protocol.command, session.options.num_envs or 1, protocol.steps, protocol.seed
     )
     set_faults(session.env_cfg, protocol)
-    with running(session) as (env, (policy,)):
+    with open_session(session) as (env, (policy,)):
         print("press Ctrl-C to end", flush=True)
         while True:
             obs = reset_batch(env, protocol)
             due = time.monotonic()
-            with progress(protocol.steps, "playing") as bar:
+            with progress_bar(protocol.steps, "playing") as bar:
                 for _ in step_policy(env, policy, obs, protocol.steps, bar):
                     due += env.step_dt
                     time.sleep(max(due - time.monotonic(), 0.0))

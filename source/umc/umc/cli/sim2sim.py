@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from umc.evaluation.arguments import HEALTHY, scenario
 from umc.utils.cli import Parser, at_least_one, run_main
 from umc.utils.errors import UmcError
 from umc.utils.io import write_json
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 EPISODES = 8
 """Robots of each cell without ``--episodes``."""
-
-HEALTHY = 8
-"""Scenario of the paper's table in which nothing breaks."""
 
 HEALTHY_ROBOTS = 16
 """Robots of ``--healthy`` without ``--episodes``."""
@@ -46,8 +44,6 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``umc sim2sim``."""
-    from umc.cli.evaluate import scenario
-
     add = parser.add_argument
     add("--policy", help="folder that umc export wrote, or its .json or .onnx")
     add("--robot", help="robot that the policy must be for")

@@ -13,11 +13,19 @@ from umc.utils.cli import at_least_one
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import AddArguments, parse_all
 
+HEALTHY = 8
+"""Scenario of the paper's table without faults."""
+
 OVERRIDE = re.compile(r"[~+]*[A-Za-z_][\w./@]*=")
 """What presets and overrides look like."""
 
 OWN_SECTIONS = ("protocol", "sweep")
 """Sections of overrides that some commands read themselves."""
+
+
+def scenario(text: str) -> int | str:
+    """Read a scenario: a number of the paper's table, or a name."""
+    return int(text) if text.lstrip("-").isdigit() else text
 
 
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:

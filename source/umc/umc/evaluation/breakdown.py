@@ -12,7 +12,7 @@ import torch
 
 from umc.evaluation.estimates import RobotTable
 from umc.evaluation.metrics import Score
-from umc.evaluation.protocol import Scenario
+from umc.evaluation.protocol import ScenarioId
 from umc.evaluation.statistics import Interval
 from umc.evaluation.study import PolicyResult, Study
 from umc.faults import find_scenario
@@ -45,14 +45,14 @@ class SliceScore:
     """Figures of a slice."""
 
     slice: Slice
-    scenario: Scenario | None
+    scenario: ScenarioId | None
     """Scenario in which it was looked at; None for the average over the scenarios in which the slice has robots."""
     score: Score
     rates: dict[str, Interval | None]
     """Rates by metric, with intervals."""
 
 
-def scenario_name(scenario: Scenario) -> str:
+def scenario_name(scenario: ScenarioId) -> str:
     """Name a scenario by its kinds of faults, such as ``range + blind``; ``healthy`` if it has none."""
     kinds = list(find_scenario(scenario).kinds)
     blind = "dead" in kinds

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from umc.evaluation.arguments import HEALTHY
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.starts import seed_starts
 from umc.mdp.fault_terms import FAULTS_TERM
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
 NEVER_RESAMPLED = 1.0e6
 """Longer than any episode [s]."""
-
-HEALTHY = 8
-"""Scenario of the paper's table without faults."""
 
 TRACKS = 12
 """Largest number of tracks: as many of the paper's 6 m as an engine keeps at full resolution. Robots of a setting are

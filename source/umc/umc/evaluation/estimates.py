@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from umc.evaluation.metrics import Metric, Score, counts_of, mean_of_known, metrics_of, ratios, sums_of
-from umc.evaluation.protocol import Scenario
+from umc.evaluation.protocol import ScenarioId
 from umc.evaluation.statistics import (
     RESAMPLES,
     Difference,
@@ -68,7 +68,7 @@ class RobotTable:
         return Score.of(counts_of(self.episodes, select), (metric.key for metric in self.metrics), values)
 
     def rates(
-        self, select: torch.Tensor | None = None, scenarios: Sequence[Scenario] | None = None
+        self, select: torch.Tensor | None = None, scenarios: Sequence[ScenarioId] | None = None
     ) -> dict[str, Interval | None]:
         """Return the rates by key, averaged over those of ``scenarios`` that have such robots."""
         known = self.study.protocol.scenarios

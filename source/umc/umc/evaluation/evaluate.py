@@ -17,7 +17,7 @@ from umc.evaluation.gait import GAIT
 from umc.evaluation.grid import apply_grid, trained_policies
 from umc.evaluation.protocol import DEFAULT_PROTOCOL, Protocol, protocol_for
 from umc.evaluation.report import gait_report, gait_table, load_table, score_table, write_study_report
-from umc.evaluation.session import AS_EVALUATED, Session, prepare, running
+from umc.evaluation.session import AS_EVALUATED, Session, open_session, prepare
 from umc.evaluation.study import STUDY, Study, load_study, protocol_of, save_study
 from umc.rl.pretrained import results_folder
 from umc.utils.cli import at_least_one
@@ -122,7 +122,7 @@ def measure_gait(session: Session, protocol: Protocol, out: Path) -> int:
     steps = protocol.steps if options.quick else round(HEALTHY_SECONDS / (cfg.sim.dt * cfg.decimation))
     disable_training_randomization(cfg, protocol.command, num_envs, steps, protocol.seed)
     set_healthy(cfg)
-    with running(session) as (env, (policy,)):
+    with open_session(session) as (env, (policy,)):
         gait, loads = run_healthy(env, policy, feet_of(cfg), protocol, steps)
     about = {
         "task": session.task,

@@ -21,7 +21,7 @@ import torch
 import umc
 from umc.evaluation.labels import groups_of, labels_of
 from umc.evaluation.protocol import Protocol
-from umc.evaluation.session import AS_EVALUATED, Session, running
+from umc.evaluation.session import AS_EVALUATED, Session, open_session
 from umc.evaluation.study import EnvAssignment, EpisodeBatch, PolicyResult, Study, assignment_of
 from umc.rl.policy import AGENT_FILE, stored_agent
 from umc.utils import process
@@ -159,13 +159,14 @@ class Evaluator:
 
     def simulate(self, parts: Sequence[Part]) -> None:
         """Simulate parts in this process and write the result of each."""
-        from umc.evaluation.rollout import feet_of, feet_sensor, progress, run_faults
+        from umc.evaluation.rollout import feet_of, feet_sensor, run_faults
+        from umc.utils.console import progress_bar
 
         steps = self.protocol.steps
         done = len(self.parts) - len(parts)
-        with running(self.session) as (env, policies):
+        with open_session(self.session) as (env, policies):
             feet, names = feet_sensor(env, feet_of(self.session.env_cfg))
-            with progress(len(self.parts) * steps, "evaluating", done * steps) as bar:
+            with progress_bar(len(self.parts) * steps, "evaluating", done=done * steps) as bar:
                 for part in parts:
                     bar.set_description(f"{self.labels[part.policy]}, batch {part.batch + 1}/{self.batches.count}")
                     assignment = self.batches.assignment(part.batch)

@@ -12,7 +12,7 @@ from pathlib import Path
 from umc.evaluation.protocol import Protocol, Setting
 from umc.utils.config import EACH, SweepFile, SweepGrid
 from umc.utils.errors import UmcError
-from umc.utils.process import typed
+from umc.utils.process import command_line
 
 
 def apply_grid(sweep: SweepFile, protocol: Protocol, joint_names: Sequence[str], quick: bool = False) -> Protocol:
@@ -69,6 +69,6 @@ def _trained(agent: str, robot: str, logs: Path) -> list[Path]:
         task = f"UMC-{display_name(robot)}-Stage{stage}"
         raise UmcError(
             f"no trained {agent} of {robot} under {logs}; train it with "
-            f"{typed('train', ['--task', task, '--agent', agent])}, or leave it out with sweep.agents=[...]"
+            f"{command_line('train', ['--task', task, '--agent', agent])}, or leave it out with sweep.agents=[...]"
         )
     return [newest[seed] for seed in sorted(newest)]

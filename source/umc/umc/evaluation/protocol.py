@@ -25,7 +25,8 @@ QUICK_ONSET = 10
 QUICK_STEPS = 60
 """Length of a quick run [env steps]."""
 
-Scenario = int | str
+ScenarioId = int | str
+"""How protocols and studies name a :class:`umc.faults.Scenario`; see :func:`umc.faults.find_scenario`."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Protocol:
     """By kind of fault; see :mod:`umc.faults.severity`."""
     settings: tuple[Setting, ...]
     """Setting groups; every scenario is run in each."""
-    scenarios: tuple[Scenario, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
+    scenarios: tuple[ScenarioId, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
     """Scenarios, each on its own."""
     command: tuple[float, float, float] = (0.5, 0.0, 0.0)
     """Commanded velocity x [m/s], y [m/s], yaw [rad/s]."""
@@ -114,7 +115,7 @@ class Protocol:
         return list(dict.fromkeys(seeds)) if len(seeds) == len(self.settings) else []
 
     @property
-    def cells(self) -> list[tuple[Setting, Scenario]]:
+    def cells(self) -> list[tuple[Setting, ScenarioId]]:
         """Every scenario in every setting; scenarios change faster."""
         return [(setting, scenario) for setting in self.settings for scenario in self.scenarios]
 
@@ -156,7 +157,7 @@ class Protocol:
 
 def protocol_for(
     robot: str,
-    scenarios: Sequence[Scenario] | None = None,
+    scenarios: Sequence[ScenarioId] | None = None,
     radii: Sequence[float] | None = None,
     seed: int | None = None,
     name: str = DEFAULT_PROTOCOL,
@@ -181,7 +182,7 @@ def protocol_for(
         raise UmcError(f"{where}: {error}") from error
 
 
-def _scenario(name: Any) -> Scenario:
+def _scenario(name: Any) -> ScenarioId:
     if isinstance(name, int | str):
         find_scenario(name)
         return name

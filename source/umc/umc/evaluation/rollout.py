@@ -23,6 +23,7 @@ from umc.faults import FaultCases
 from umc.mdp import foot_contact, height_above_ground
 from umc.mdp.fault_terms import fault_term
 from umc.terrains.tracks import TrackImporter
+from umc.utils.console import progress_bar
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -37,25 +38,8 @@ CONTACT_SENSOR = "contact_forces"
 COMMAND = "base_velocity"
 """Command term of every UMC task."""
 
-HEARTBEAT = 10.0
-"""Seconds between progress lines where there is no terminal."""
-
 Policy = Callable[[TensorDict], torch.Tensor]
 """From observation groups to actions."""
-
-
-def progress(steps: int, title: str, done: int = 0) -> tqdm:
-    """Return a progress bar with rate and time left, which prints rarely where there is no terminal."""
-    interval = 0.2 if sys.stderr.isatty() else HEARTBEAT
-    return tqdm(
-        total=steps,
-        initial=done,
-        desc=title,
-        unit="step",
-        mininterval=interval,
-        smoothing=0.05,
-        dynamic_ncols=True,
-    )
 
 
 def step_policy(
@@ -167,7 +151,7 @@ def run_healthy(
     sensor_cfg, names = feet_sensor(env, feet)
     recorder = GaitRecorder(env.num_envs, names, env.device)
     loads = LoadRecorder(env.scene["robot"].joint_names)
-    with progress(steps, "walking") as bar:
+    with progress_bar(steps, "walking") as bar:
         for step in step_policy(env, policy, obs, steps, bar):
             recorder.record(step, foot_contact(env, sensor_cfg))
             loads.record(step.effort, step.joint_velocity, recorder.up)

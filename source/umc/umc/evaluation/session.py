@@ -107,7 +107,7 @@ def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str
 
 
 @contextlib.contextmanager
-def running(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[LoadedPolicy]]]:
+def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[LoadedPolicy]]]:
     """Start the environment and load all policies, so that one that does not fit is refused before any runs."""
     import torch
     from isaaclab.app import launch_simulation

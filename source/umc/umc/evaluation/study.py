@@ -14,7 +14,7 @@ import torch
 from pydantic import TypeAdapter
 
 from umc.evaluation.metrics import Episodes, Score, score
-from umc.evaluation.protocol import Protocol, Scenario, Setting
+from umc.evaluation.protocol import Protocol, ScenarioId, Setting
 from umc.faults import FaultState
 from umc.utils.errors import UmcError
 from umc.utils.io import read_torch, write_torch
@@ -137,7 +137,7 @@ class Study:
     feet: tuple[str, ...] = ()
     """Feet, in the order of ``EpisodeBatch.stance``."""
 
-    def scenario_rows(self, result: PolicyResult, scenario: Scenario) -> torch.Tensor:
+    def scenario_rows(self, result: PolicyResult, scenario: ScenarioId) -> torch.Tensor:
         """Return which robots are in a scenario, in any setting. Shape is (num_robots,)."""
         return result.run.cell % len(self.protocol.scenarios) == self.protocol.scenarios.index(scenario)
 
@@ -149,7 +149,7 @@ class Study:
         """Return the metrics of a policy's robots, of all or of those selected. Shape of select is (num_robots,)."""
         return score(result.run.episodes, self.protocol.radii, self.step_dt, select)
 
-    def scenario_scores(self, result: PolicyResult) -> Iterator[tuple[Scenario, Score]]:
+    def scenario_scores(self, result: PolicyResult) -> Iterator[tuple[ScenarioId, Score]]:
         """Yield the metrics of each scenario."""
         for scenario in self.protocol.scenarios:
             yield scenario, self.score(result, self.scenario_rows(result, scenario))

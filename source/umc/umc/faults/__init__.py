@@ -16,7 +16,7 @@ from umc.faults.ledger import (
     LedgerWriter,
     read_ledger,
 )
-from umc.faults.manual import break_joint, heal_joint
+from umc.faults.manual import clear_faults, inject_fault
 from umc.faults.plan import NEVER, FaultPlan
 from umc.faults.replay import FaultReplay
 from umc.faults.scenarios import (

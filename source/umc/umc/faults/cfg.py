@@ -45,10 +45,11 @@ class FaultsCfg:
     """How often each subcategory of the paper (``normal``, ``sensor_only``, ``detectable``, ``undetectable``) is drawn,
     or odds by the name of a scenario; names of kinds joined by + are one. They need not sum to 1."""
     scenario: int | str | Sequence[int | str] | None = None
-    """A scenario for all envs, or several that are assigned to envs in turn, instead of the ratios. Numbers are the
-    paper's."""
+    """Which scenario happens, in place of drawing one by :attr:`ratios`: one for all envs, or several that are assigned
+    to envs in turn. Each is a number of the paper's table, a name, or kinds joined by +."""
     scenarios: Mapping[str, Description] | None = None
-    """Scenarios of your own by name: lists of kinds, or ``{"kinds": [...], "detected": True}``."""
+    """Which scenarios there are beside the paper's: your own by name, as lists of kinds or
+    ``{"kinds": [...], "detected": True}``. They happen where ``scenario``, ``ratios`` or ``cases`` name them."""
     num_joints: tuple[int, int] = (2, 4)
     """Fewest and most faulty joints of a fault."""
     num_faults: tuple[int, int] = (1, 1)

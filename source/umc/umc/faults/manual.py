@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Breaks and heals single joints of a running episode manually, by changing its plan.
+"""Inject and clear faults of single joints in a running episode, by changing its plan.
 
 The changed plan is in effect until the episode ends. The next one is drawn as if nothing had been changed, since plans
 depend on (seed, env, episode) and nothing else.
@@ -17,7 +17,7 @@ PLACEMENT = 0.5
 """Where a manual range-of-motion window lies between its two extreme positions [-]: in the middle."""
 
 
-def break_joint(
+def inject_fault(
     state: FaultState, env: int, joint: int, kind: FaultKind, severity: float, detected: bool | None = None
 ) -> list[int]:
     """Let a joint fail from the next env step on; a second fault of one kind replaces the first.
@@ -53,7 +53,7 @@ def break_joint(
     return [*changed, number]
 
 
-def heal_joint(state: FaultState, env: int, joint: int | None = None) -> list[int]:
+def clear_faults(state: FaultState, env: int, joint: int | None = None) -> list[int]:
     """End a joint's faults, drawn or manual, from the next env step on; all joints' if none is given.
 
     Those that have yet to set in stay planned. Returns the numbers of the plan's faults that have changed; raises

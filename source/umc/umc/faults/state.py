@@ -18,7 +18,7 @@ from umc.faults.scenarios import Scenario
 from umc.faults.schedule import Identity, named_stream
 
 FAULT_FLAG_WIDTH = 3
-"""Paper: the flag is three wide, so that no single input decides."""
+"""Width of the fault flag F in {-1, 1}^(1x3): three, so that no single input decides (paper, section "Actor Model")."""
 
 
 class PlanSource(Protocol):

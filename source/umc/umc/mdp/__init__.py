@@ -8,8 +8,15 @@ from umc.mdp.curricula import fault_curriculum
 from umc.mdp.events import joint_faults, reset_faults
 from umc.mdp.fault_board import FaultBoard, JointRow, SeveritySpan, running_board
 from umc.mdp.fault_terms import fault_state
-from umc.mdp.observations import fault_flag, joint_mask, joint_sensor, live_faults
-from umc.mdp.privileged import phase_clock, randomized_physics, zeros
+from umc.mdp.observations import (
+    fault_flag,
+    joint_mask,
+    joint_sensor,
+    live_faults,
+    phase_clock,
+    randomized_physics,
+    zeros,
+)
 from umc.mdp.rewards import (
     commanded_progress,
     contact_follows_phase,

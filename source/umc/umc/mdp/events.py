@@ -22,9 +22,9 @@ from umc.faults import (
     JointKind,
     JointLimits,
     LedgerWriter,
-    break_joint,
+    clear_faults,
     find_kind,
-    heal_joint,
+    inject_fault,
 )
 from umc.faults.cfg import EVENT_FIELDS, faults_cfg
 from umc.faults.severity import FRACTION
@@ -100,17 +100,17 @@ class joint_faults(ManagerTermBase):
         if self.writer is None:
             self.writer = JointLimitWriter(self.asset)
 
-    def break_joint(self, env_id: int, joint: int, kind: str, severity: float, detected: bool | None = None) -> None:
-        """Let a joint fail from the next step on, until the episode ends; see :func:`umc.faults.break_joint`."""
+    def inject_fault(self, env_id: int, joint: int, kind: str, severity: float, detected: bool | None = None) -> None:
+        """Let a joint fail from the next step on, until the episode ends; see :func:`umc.faults.inject_fault`."""
         found = find_kind(kind)
         check_command_faults(self._env.cfg, [found], self.asset_name)
         if isinstance(found, JointKind):
             self.prepare_limits()
-        self._record_changes(env_id, break_joint(self.state, env_id, joint, found, severity, detected))
+        self._record_changes(env_id, inject_fault(self.state, env_id, joint, found, severity, detected))
 
-    def heal_joint(self, env_id: int, joint: int | None = None) -> None:
-        """End the faults of a joint, or of all, from the next step on; see :func:`umc.faults.heal_joint`."""
-        self._record_changes(env_id, heal_joint(self.state, env_id, joint))
+    def clear_faults(self, env_id: int, joint: int | None = None) -> None:
+        """End the faults of a joint, or of all, from the next step on; see :func:`umc.faults.clear_faults`."""
+        self._record_changes(env_id, clear_faults(self.state, env_id, joint))
 
     def _record_changes(self, env_id: int, faults: list[int]) -> None:
         if self.ledger is not None and faults:

@@ -164,7 +164,7 @@ class FaultBoard:
     def inject(
         self, env_id: int, joint: str, kind: str, severity: float | None = None, detected: bool | None = None
     ) -> None:
-        """Break a joint from the next step on; a second fault of the same kind replaces the first.
+        """Inject a fault from the next step on; a second fault of the same kind replaces the first.
 
         ``severity`` is in the kind's unit (default: :meth:`span`'s first); ``detected`` by default follows the paper:
         when the joint also has a dead sensor. Raises UmcError for an unknown env, joint or kind, or a severity out of
@@ -174,11 +174,11 @@ class FaultBoard:
         if severity is None:
             span = self.span(joint, kind)
             severity = 0.0 if span is None else span.first
-        self._term.break_joint(env_id, column, kind, float(severity), detected)
+        self._term.inject_fault(env_id, column, kind, float(severity), detected)
 
     def clear(self, env_id: int, joint: str | None = None) -> None:
-        """Heal a joint, or all, from the next step on; faults that have yet to set in stay planned."""
-        self._term.heal_joint(env_id, None if joint is None else self._column(joint))
+        """Clear the faults of a joint, or of all, from the next step on; those that have yet to set in stay planned."""
+        self._term.clear_faults(env_id, None if joint is None else self._column(joint))
 
     def _drawn(self, kind: FaultKind, column: int) -> float | None:
         """Return the middle of the task's severities of a joint; None if it draws none."""

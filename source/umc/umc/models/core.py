@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from umc.models.layout import FAULT_FLAG_WIDTH, JointColumns, JointLayout
+from umc.faults import FAULT_FLAG_WIDTH
+from umc.models.layout import JointColumns, JointLayout
 from umc.utils.errors import UmcError
 
 OUTPUTS = ("action", "value")

@@ -16,9 +16,6 @@ from umc.utils.errors import UmcError
 JOINT_FEATURES = ("position", "velocity", "last action")
 """What the paper's joint observation o_i in R^3 holds, in this order."""
 
-FAULT_FLAG_WIDTH = 3
-"""Width of the fault flag F in {-1, 1}^(1x3) (paper, section "Actor Model")."""
-
 
 @dataclass(frozen=True)
 class JointLayout:

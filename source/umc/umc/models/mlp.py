@@ -10,9 +10,10 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+from umc.faults import FAULT_FLAG_WIDTH
 from umc.models.blocks import make_activation
 from umc.models.core import CoreCfg, MaskedCore
-from umc.models.layout import FAULT_FLAG_WIDTH, JointLayout
+from umc.models.layout import JointLayout
 from umc.utils.errors import UmcError
 
 

@@ -12,13 +12,14 @@ from umc.evaluation.conditions import disable_training_randomization, set_faults
 from umc.evaluation.labels import labels_of
 from umc.evaluation.metrics import Step
 from umc.evaluation.protocol import Protocol
-from umc.evaluation.rollout import progress, reset_batch, step_policy
-from umc.evaluation.session import Session, running
+from umc.evaluation.rollout import reset_batch, step_policy
+from umc.evaluation.session import Session, open_session
 from umc.faults import JointKind, find_kind, find_scenario
 from umc.rendering.film_cfg import FILM_SUFFIXES, FilmCfg, film_files
 from umc.rendering.layout import ALARM, SENSOR, Color, Heading, Moment, Take, compose, storyboard
 from umc.rendering.writers import MAX_GIF_BYTES, Frame, write_gif, write_mp4, write_png
 from umc.rl.pretrained import results_folder
+from umc.utils.console import progress_bar
 from umc.utils.io import write_json
 
 if TYPE_CHECKING:
@@ -142,8 +143,8 @@ def film_takes(
                 take.moments.append(Moment(step.number, distance))
         return take
 
-    with running(session) as (env, policies):
-        with progress(len(policies) * cfg.steps, "filming") as bar:
+    with open_session(session) as (env, policies):
+        with progress_bar(len(policies) * cfg.steps, "filming") as bar:
             for name, policy in zip(names, policies, strict=True):
                 bar.set_description(f"filming {name}")
                 takes.append(record(name, policy))

@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from umc.evaluation.arguments import HEALTHY
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from umc.evaluation.protocol import Protocol
-
-HEALTHY = 8
-"""Scenario without faults."""
 
 STAGE2_SCENARIO = 2
 """Scenario without ``--scenario`` for a Stage 2 policy: a dead sensor and a smaller range of motion."""

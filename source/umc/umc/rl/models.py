@@ -17,9 +17,9 @@ from rsl_rl.utils import resolve_class
 from tensordict import TensorDict
 from torch import Tensor, nn
 
+from umc.faults import FAULT_FLAG_WIDTH
 from umc.models import BodyTransformer, JointLayout, MaskedMlp, MaskedNormalization, MaskedTransformer
 from umc.models.core import CoreCfg, MaskedCore
-from umc.models.layout import FAULT_FLAG_WIDTH
 from umc.utils.errors import UmcError
 
 EXPORT_INPUTS = ("policy", "joint_mask", "fault_flag")

@@ -122,7 +122,7 @@ def fold_flag_into_bias(data: Mapping[str, Any], path: Path | str) -> dict[str, 
 
 def _fold(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Split the flag's columns off the weights of a linear layer, and add their constant effect to its bias."""
-    from umc.models.layout import FAULT_FLAG_WIDTH
+    from umc.faults import FAULT_FLAG_WIDTH
 
     sensors, flag = weight[:, :-FAULT_FLAG_WIDTH], weight[:, -FAULT_FLAG_WIDTH:]
     return sensors, bias + HEALTHY_FLAG * flag.sum(1)

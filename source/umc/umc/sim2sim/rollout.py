@@ -9,7 +9,6 @@ robots of its process.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -23,7 +22,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from umc.deploy.policy_runner import PolicyRunner, read_description
 from umc.faults import FaultCases, FaultReplay
@@ -31,13 +29,11 @@ from umc.faults.state import PlanSource
 from umc.sim2sim.conditions import Conditions, draw_start
 from umc.sim2sim.faults import Faults, joint_limits
 from umc.sim2sim.robot import Motors, Robot, RobotType, SolverCfg, robot_mjcf
+from umc.utils.console import progress_bar
 from umc.utils.errors import UmcError
 
 GROUP = 8
 """Robots that a process simulates at once: few enough for a progress bar to move."""
-
-HEARTBEAT = 10.0
-"""Seconds between progress lines where there is no terminal."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """What limits a worker to one core."""
@@ -211,11 +207,7 @@ def run_rollout(cfg: RolloutCfg, workers: int | None = None, title: str | None =
     ]
     every = Trace.empty(cfg.steps, len(cfg.env), len(simulation.kind.feet))
     count = min(workers or os.cpu_count() or 1, len(groups))
-    interval = 0.2 if sys.stderr.isatty() else HEARTBEAT
-    with tqdm(
-        total=len(cfg.env), desc=title, unit="robot", mininterval=interval, maxinterval=HEARTBEAT, dynamic_ncols=True,
-        disable=title is None,
-    ) as bar:  # fmt: skip
+    with progress_bar(len(cfg.env), title, "robot") as bar:
         for rows, trace in _results(simulation, groups, count):
             for name, values in vars(trace).items():
                 getattr(every, name)[:, rows] = values

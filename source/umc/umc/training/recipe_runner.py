@@ -25,7 +25,7 @@ from umc.utils.console import duration, quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256, write_json
 from umc.utils.naming import entry_point, experiment_folder, experiment_name
-from umc.utils.process import ChildFailed, lock_folder, run_umc, typed
+from umc.utils.process import ChildFailed, command_line, lock_folder, run_umc
 from umc.utils.provenance import LINE_EVERY_S, now, read_progress, read_record
 
 STATE = "state.json"
@@ -43,10 +43,10 @@ def run_recipe(argv: list[str]) -> int:
         recipe = read_recipe(options.recipe, options.seed, options.device)
         check_recipe(recipe)
     again = [token for token in argv if token != "--restart"]  # which would start over
-    run = RecipeRun(recipe, options.logs, typed("train", again))
+    run = RecipeRun(recipe, options.logs, command_line("train", again))
     if options.show:
         for number, phase in enumerate(recipe.phases):
-            print(f"{phase.title}: {typed('train', run.arguments(number, None))}")
+            print(f"{phase.title}: {command_line('train', run.arguments(number, None))}")
         return 0
     with lock_folder(run.folder, options.recipe):
         if options.restart:
@@ -56,7 +56,7 @@ def run_recipe(argv: list[str]) -> int:
     if options.evaluate:
         run_umc("evaluate", run.evaluation())
     else:
-        print(f"evaluate it with: {typed('evaluate', run.evaluation())}", flush=True)
+        print(f"evaluate it with: {command_line('evaluate', run.evaluation())}", flush=True)
     return 0
 
 
@@ -250,7 +250,7 @@ class RecipeRun:
         if not numbers or not all(other._done(number) for number in numbers):
             raise UmcError(
                 f"{phase.title} starts from Stage {stage} of recipe {other.recipe.name}, which is not done under "
-                f"{self.logs}; run it first: {typed('train', ['--recipe', other.recipe.name])}"
+                f"{self.logs}; run it first: {command_line('train', ['--recipe', other.recipe.name])}"
             )
         return Path(other.state["phases"][numbers[-1]]["checkpoint"])
 

@@ -40,7 +40,7 @@ from umc.utils.naming import (
     stage1_task,
     task_parts,
 )
-from umc.utils.process import lock_folder, typed
+from umc.utils.process import command_line, lock_folder
 from umc.utils.provenance import FINISHED, LINE_EVERY_S, RUN_FILE, read_progress, read_record
 
 TABLE = "table.md"
@@ -333,7 +333,7 @@ class Sweep:
         stage2 = [training for training in self.trainings if training.stage == 2 and training.done]
         if stage2:
             paths = [str(training.last_checkpoint) for training in stage2]
-            print("compare them: " + typed("evaluate", ["--checkpoint", *paths]), flush=True)
+            print("compare them: " + command_line("evaluate", ["--checkpoint", *paths]), flush=True)
 
     def _rows(self) -> list[dict[str, Any]]:
         return [self._row(training) for training in self.trainings]

@@ -33,7 +33,7 @@ from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 from umc.utils.naming import LIBRARIES, stage1_task
-from umc.utils.process import end_with_parent, program, run_umc, typed
+from umc.utils.process import command_line, end_with_parent, python_arguments, run_umc
 from umc.utils.provenance import FINISHED
 
 if TYPE_CHECKING:
@@ -172,9 +172,9 @@ def resume_command(plan: Plan, checkpoint: Path) -> str:
         device=plan.device if processes == 1 or plan.device == "cpu" else None,
     )
     if processes > 1:
-        words = [*program("train"), *arguments, "--distributed"]
+        words = [*python_arguments("train"), *arguments, "--distributed"]
         return shlex.join(["torchrun", "--nproc_per_node", str(processes), *words])
-    return typed("train", arguments)
+    return command_line("train", arguments)
 
 
 def _simulate(plan: Plan) -> Path:

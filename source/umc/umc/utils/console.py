@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keep messages off the console that no user can act on; all other warnings and errors stay."""
+"""What reaches the console: no message that no user can act on, all other warnings and errors; progress bars."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from typing import Any
+
+from tqdm import tqdm
 
 NO_GPU = b"Could not find or load the NVIDIA CUDA driver"
 """Warp's remark on every machine without a GPU, written by native code past ``sys.stderr``."""
@@ -31,6 +33,10 @@ IGNORED_PHYSX_WARNINGS = (
     "with more than 4 velocity iterations being added to a TGS scene",  # chosen: docs/engines.md
 )
 """Parts of warnings that PhysX on a CPU gives at every start, and that no user can act on."""
+
+
+TERMINAL_INTERVAL, LOG_INTERVAL = 0.2, 10.0
+"""Least time between two updates of a progress bar [s]: in a terminal, and where each is a line of a log."""
 
 
 def ignore_known_warnings() -> None:
@@ -62,6 +68,21 @@ def physx_logger() -> logging.Logger:
     logger.handlers, logger.propagate, logger.disabled = [handler], False, False
     logger.setLevel(logging.WARNING)  # else the root's counts, which Hydra's composition leaves at ERROR
     return logger
+
+
+def progress_bar(total: int, title: str | None, unit: str = "step", done: int = 0) -> tqdm:
+    """Return a progress bar with rate and time left, which prints rarely without a terminal; ``title`` None: none."""
+    interval = TERMINAL_INTERVAL if sys.stderr.isatty() else LOG_INTERVAL
+    return tqdm(
+        total=total,
+        initial=done,
+        desc=title,
+        unit=unit,
+        mininterval=interval,
+        smoothing=0.05,
+        dynamic_ncols=True,
+        disable=title is None,
+    )
 
 
 def duration(seconds: float) -> str:

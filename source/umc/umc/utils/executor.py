@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from umc.utils.errors import UmcError
-from umc.utils.process import shell_code, spawn
+from umc.utils.process import exit_status, spawn
 
 FOLDER = "{folder}"
 """Placeholder in the arguments of a job for its temporary folder."""
@@ -111,7 +111,7 @@ class LocalProcess:
         if code is None:
             return None
         files = {name: path.read_bytes() for name in self.job.outputs if (path := self.folder / name).is_file()}
-        result = Result(shell_code(code), last_lines(self.log), files)
+        result = Result(exit_status(code), last_lines(self.log), files)
         self._scratch.cleanup()
         return result
 

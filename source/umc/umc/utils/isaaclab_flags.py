@@ -13,7 +13,7 @@ from typing import Any
 from umc.utils.cli import Parser
 from umc.utils.errors import UmcError
 from umc.utils.naming import load_tasks
-from umc.utils.process import program
+from umc.utils.process import python_arguments
 
 LauncherFlags = tuple[tuple[tuple[str, ...], str | None, str], ...]
 
@@ -58,7 +58,7 @@ def show_help(
 
     ``launcher`` are the launcher flags to list; empty where a command takes overrides alone, None without overrides.
     """
-    words = program(command)
+    words = python_arguments(command)
     prog = f"umc {command}" if words[0] == "-m" else Path(words[0]).name
     parser = Parser(
         prog=prog, description=description, usage=f"{prog} [flags]{'' if launcher is None else ' [overrides]'}"

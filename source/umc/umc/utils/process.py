@@ -57,7 +57,7 @@ class ChildFailed(Exception):
         """Message for the user."""
 
 
-def program(command: str) -> list[str]:
+def python_arguments(command: str) -> list[str]:
     """Return what Python runs for a command of ``umc``: a file of ``scripts`` if this process was started by one."""
     started = Path(sys.argv[0])
     if started.parent.name != "scripts" or started.suffix != ".py" or command not in SCRIPTS:
@@ -66,9 +66,9 @@ def program(command: str) -> list[str]:
     return [str(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)]
 
 
-def typed(command: str, arguments: Sequence[str]) -> str:
+def command_line(command: str, arguments: Sequence[str]) -> str:
     """Return the line that a user types for a command of ``umc``, by the launcher that started this process."""
-    launcher, words = os.environ.get(LAUNCHER), program(command)
+    launcher, words = os.environ.get(LAUNCHER), python_arguments(command)
     if launcher is None and words[0] == "-m":
         return shlex.join(["umc", command, *arguments])
     return shlex.join([*([launcher, "-p"] if launcher else ["python"]), *words, *arguments])
@@ -122,7 +122,7 @@ def run_umc(
                 if on_poll is not None:
                     on_poll()
     if code != 0:
-        raise ChildFailed(command, shell_code(code))
+        raise ChildFailed(command, exit_status(code))
 
 
 @contextlib.contextmanager
@@ -137,7 +137,7 @@ def handle_signals(handler: Callable[[int], None]) -> Iterator[None]:
             signal.signal(signum, previous)
 
 
-def shell_code(code: int) -> int:
+def exit_status(code: int) -> int:
     """Return an exit status as shells report it: 128 + number for a child killed by a signal."""
     return code if code >= 0 else 128 - code
 

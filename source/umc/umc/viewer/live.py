@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from umc.evaluation.checkpoints import engine_override
-from umc.evaluation.session import Session, prepare, running
+from umc.evaluation.session import Session, open_session, prepare
 from umc.rendering.film_cfg import FilmCfg
 from umc.utils.errors import UmcError
 
@@ -70,7 +70,7 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
         cfg = replace(cfg, steps=LIVE_STEPS)
     protocol = cfg.protocol(task_parts(session.task)[0], options.seed)
     _configure(session, protocol)
-    with running(session) as (env, policies):
+    with open_session(session) as (env, policies):
         _play(env, policies[0] if policies else None, protocol, session, endless)
     return 0
 

@@ -146,7 +146,7 @@ class Panel:
         self._selected.on_update(lambda _: self._set_slider())
         self._kind.on_update(lambda _: self._set_slider())
         # read the choice at the click, not when it is done
-        break_it.on_click(lambda _: self._later(self._break, *self._chosen()))
+        break_it.on_click(lambda _: self._later(self._inject, *self._chosen()))
         heal_it.on_click(lambda _: self._later(self._board.clear, self.env_id, self._selected.value))
         heal_all.on_click(lambda _: self._later(self._board.clear, self.env_id))
 
@@ -157,7 +157,7 @@ class Panel:
         with self._slider:
             return self._selected.value, self._kind.value, self._severity.value
 
-    def _break(self, joint: str, kind: str, severity: float) -> None:
+    def _inject(self, joint: str, kind: str, severity: float) -> None:
         self._board.inject(self.env_id, joint, kind, severity if find_kind(kind).unit else None)
 
     def _slide(self, event: Any) -> None:
@@ -167,7 +167,7 @@ class Panel:
 
     def _change(self, joint: str, kind: str, severity: float) -> None:
         if kind in self._board.rows(self.env_id)[self._board.joint_names.index(joint)].kinds:
-            self._break(joint, kind, severity)
+            self._inject(joint, kind, severity)
 
     def _set_slider(self) -> None:
         """Create the slider for the chosen joint and kind, at the severity of a fault that is on.
