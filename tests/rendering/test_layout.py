@@ -73,14 +73,14 @@ def test_the_time_line_fills_and_stops_where_a_robot_fell():
     up, down = made_up("NM", GREEN), made_up("UMC", VIOLET, fell=30)
     early, late, end = (parts(compose([up, down], heading(), number))[2] for number in (4, 13, 19))
     assert 0 < count(early, WALKING) < count(late, WALKING) < count(end, WALKING)
-    assert count(late, FALLEN) < 30  # step 28: it is still up; edges of letters are grey, too
+    assert count(late, FALLEN) < 30  # step 28: it is still up; edges of letters are gray, too
     assert count(end, FALLEN) > 500
     both_up = parts(compose([up, made_up("UMC", VIOLET)], heading(), 19))[2]
     assert count(both_up, WALKING) > count(end, WALKING)
-    # the bar of the robot that fell ends at 30 of 40 steps: a quarter of its way is grey
+    # the bar of the robot that fell ends at 30 of 40 steps: a quarter of its way is gray
     row = end[(np.abs(end.astype(int) - FALLEN).max(axis=-1) <= 6).sum(axis=1).argmax()]
-    grey, blue = count(row[None], FALLEN), count(row[None], WALKING)
-    assert grey / (grey + blue) == pytest.approx(0.25, abs=0.05)
+    gray, blue = count(row[None], FALLEN), count(row[None], WALKING)
+    assert gray / (gray + blue) == pytest.approx(0.25, abs=0.05)
 
 
 def test_a_fall_and_a_failed_simulation_are_said_from_their_frame_on():

@@ -31,7 +31,7 @@ MEASURABLE = (
 
 
 class PolicyRunner:
-    """Run an exported policy step by step; keep its last action and its gait clock.
+    """An exported policy, run step by step, with its last action and its gait clock.
 
     Call it every :attr:`policy_dt` seconds; between two calls, the robot's motors hold the targets with :attr:`kp` and
     :attr:`kd`.

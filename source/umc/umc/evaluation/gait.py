@@ -51,7 +51,7 @@ class GaitReport:
 
 
 class GaitRecorder:
-    """Measures the gait in every env until its first fall."""
+    """Recorder of the gait in every env until its first fall."""
 
     def __init__(self, num_envs: int, feet: Sequence[str], device: torch.device | str = "cpu") -> None:
         self._feet = tuple(feet)
@@ -125,7 +125,7 @@ class JointLoad:
 
 
 class LoadRecorder:
-    """Collects torques and speeds of the named joints while robots are up, one sample an env step."""
+    """Recorder of torques and speeds of the named joints while robots are up, one sample an env step."""
 
     def __init__(self, joints: Sequence[str]) -> None:
         self._joints = tuple(joints)

@@ -311,7 +311,7 @@ def check_radii(radii: Sequence[float]) -> tuple[float, ...]:
 
 
 class EpisodeRecorder:
-    """Follows one episode of every env, step by step, and keeps only what the metrics need.
+    """Recorder of one episode of every env, step by step, which keeps only what the metrics need.
 
     ``onset`` is the step after which each env's fault is on, counted from 1. Shape is (num_envs,).
     """

@@ -56,7 +56,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Protocol:
-    """What the robots of one kind encounter and how it is evaluated."""
+    """Conditions that the robots of one kind encounter, and the length and radii of their evaluation."""
 
     name: str
     """What the file calls itself."""

@@ -56,7 +56,7 @@ def seed_starts(events: Any) -> None:
 
 
 class SeededStarts(ManagerTermBase):
-    """Starts all robots after :meth:`prepare`; resets those that fall later to the default state."""
+    """Reset of all robots to seeded starts after :meth:`prepare`, and of those that fall later to the default state."""
 
     def __init__(self, cfg: EventTermCfg, env: ManagerBasedEnv) -> None:
         super().__init__(cfg, env)
@@ -95,7 +95,7 @@ def start_batched(env: ManagerBasedEnv, seeds: Sequence[int]) -> None:
 
 
 class PerEnvRandom(TorchFunctionMode):
-    """Draws random numbers row by row while it is active, each env's from a generator with its own seed."""
+    """Random numbers drawn row by row while it is active, each env's from a generator with its own seed."""
 
     def __init__(self, seeds: Sequence[int]) -> None:
         super().__init__()

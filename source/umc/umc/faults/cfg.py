@@ -27,7 +27,7 @@ Span = int | tuple[int, int]
 
 @dataclass(kw_only=True)
 class FaultsCfg:
-    """What fails, when and how hard.
+    """Configuration of faults: what fails, when and how hard.
 
     :func:`umc.mdp.add_faults` takes one, or its fields as keywords. In a task's cfg they are the parameters of the
     event term ``faults``, so that ``env.events.faults.params.num_joints=[1,2]`` overrides one of them.

@@ -304,7 +304,7 @@ def _float32(number: float) -> float:
 
 
 class LedgerWriter:
-    """Writes the ledger of one environment.
+    """Writer of the ledger of one environment.
 
     Each record is one write of complete lines, so that a killed process loses at most the env step it was in. With the
     ``schedule`` that draws the faults a replay can draw further episodes; ``step_dt`` is the length of an env step [s].

@@ -23,7 +23,7 @@ _ROUNDING = 1.0e-5
 
 
 class FaultReplay:
-    """Replays a ledger: episode k of env i is planned as it was recorded, on any engine and device.
+    """Plans of a ledger: episode k of env i is planned as it was recorded, on any engine and device.
 
     An episode that the ledger does not hold (a policy that falls earlier starts more of them; a run of more envs) is
     drawn as the recording run would have drawn it. Joints are found by name. The length of an env step [s] and of an

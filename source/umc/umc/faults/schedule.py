@@ -65,7 +65,7 @@ _SETTINGS = [field.name for field in fields(FaultsCfg) if field.name not in ("ca
 
 
 class FaultSchedule:
-    """Draws a :class:`FaultPlan` for any env and episode.
+    """Fault schedule: draws a :class:`FaultPlan` for any env and episode.
 
     The draw is a function of (seed, env, episode): env 17's fifth episode breaks the same way among 64 or 4,096 envs,
     on a CPU or a GPU, in any order of resets.

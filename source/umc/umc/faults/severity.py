@@ -24,7 +24,7 @@ FRACTION = "fraction"
 
 @dataclass(frozen=True)
 class Distribution:
-    """Where severities come from."""
+    """Distribution of severities."""
 
     shape: str
     """One of :data:`SHAPES`, or ``fixed``."""

@@ -22,7 +22,7 @@ FAULT_FLAG_WIDTH = 3
 
 
 class PlanSource(Protocol):
-    """Plans faults: a schedule draws them, cases assign them, a ledger replays them."""
+    """Source of fault plans: a schedule draws them, cases assign them, a ledger replays them."""
 
     joint_names: tuple[str, ...]
     kinds: tuple[FaultKind, ...]

@@ -26,7 +26,7 @@ MATERIALS = Sdf.Path("/UmcFaultColors")
 
 
 class LinkColors:
-    """Color links of one env at a time."""
+    """Colors of the links of one env at a time."""
 
     def __init__(self) -> None:
         self._stage: Usd.Stage | None = None

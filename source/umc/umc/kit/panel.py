@@ -68,7 +68,7 @@ class PanelRow:
 
 
 class FaultPanel:
-    """What the panel shows of the running environment, and what its buttons do.
+    """Fault panel: what it shows of the running environment, and what its buttons do.
 
     Errors of the user become a :attr:`message`: Kit would only log an exception.
 

@@ -24,7 +24,7 @@ LAST_ACTION = "command_faults: umc.mdp.CommandFaultsCfg = umc.mdp.CommandFaultsC
 
 
 class CommandFaults(ActionTerm):
-    """Replaces the joint targets of faulty commands after the other terms have set them; takes no action itself.
+    """Action term that replaces the targets of faulty commands after the other terms; takes no action itself.
 
     A message holds position, velocity and effort target of a joint and is sent once per env step
     (:class:`~umc.faults.apply.CommandChannel`): a faulty one stays the same over the physics steps of its env step.
@@ -91,7 +91,7 @@ class CommandFaults(ActionTerm):
 
 @configclass
 class CommandFaultsCfg(ActionTermCfg):
-    """Applies command faults (``dropped``, ``delayed``); has to be the last of a robot's action terms."""
+    """Cfg of the term for command faults (``dropped``, ``delayed``); has to be the last of a robot's action terms."""
 
     class_type: type[ActionTerm] = CommandFaults
     asset_name: str = "robot"
@@ -127,6 +127,6 @@ class JointTargets(lab.JointPositionAction):
 
 @configclass
 class JointTargetsCfg(lab.JointPositionActionCfg):
-    """As Isaac Lab's cfg, for :class:`JointTargets`."""
+    """Cfg of :class:`JointTargets`; fields as of Isaac Lab's."""
 
     class_type: type[ActionTerm] | str = JointTargets

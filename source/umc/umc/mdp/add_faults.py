@@ -45,7 +45,7 @@ class JointMaskCfg(ObservationGroupCfg):
 
 @configclass
 class FaultFlagCfg(ObservationGroupCfg):
-    """Whether a joint fault has been detected, three columns wide."""
+    """Fault flag: whether a joint fault has been detected, three columns wide."""
 
     flag = ObservationTermCfg(func=fault_flag)
 

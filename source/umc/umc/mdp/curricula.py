@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class fault_curriculum(ManagerTermBase):
-    """Changes the odds of scenarios and the level of severity with the number of env steps.
+    """Curriculum of the odds of scenarios and of the level of severity over the number of env steps.
 
     Plans are made at resets: new odds take effect in an env's next episode. The paper's curriculum (no fault,
     undetectable, sensor only, detectable) is a list of ratios.

@@ -43,7 +43,7 @@ _newest: weakref.ref[ManagerBasedRLEnv] | None = None
 
 
 class joint_faults(ManagerTermBase):
-    """Switches faults on and off and writes them into physics; owns the :class:`~umc.faults.FaultState`.
+    """Event that switches faults on and off and writes them into physics; owner of the :class:`~umc.faults.FaultState`.
 
     Its parameters are ``asset_cfg`` (the robot and the joints that can fail) and the fields of
     :class:`~umc.faults.FaultsCfg` except ``joint_names``. Use it with ``mode="interval"``,

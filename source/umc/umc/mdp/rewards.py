@@ -154,7 +154,7 @@ def _healthy(env: ManagerBasedRLEnv) -> torch.Tensor:
 
 
 class uneven_duty(ManagerTermBase):
-    """How unequal the duty factors of the feet are.
+    """Inequality of the duty factors of the feet.
 
     Each foot's share of time on the ground is an exponential average; the term is the sum of squared differences from
     the mean over the feet. Standing and any even gait give 0, standing on one diagonal gives 1.

@@ -54,7 +54,7 @@ def variants(cfg: Any, name: str) -> Iterator[tuple[dict[str, Any], str]]:
 
 @dataclass
 class SensorWrapper:
-    """Wraps the joint observations of a robot in :class:`joint_sensor` terms."""
+    """Wrapper of the joint observations of a robot in :class:`joint_sensor` terms."""
 
     asset_name: str
     own: Mapping[Callable[..., Any], str | None]

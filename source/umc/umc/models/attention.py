@@ -23,7 +23,7 @@ def is_eager_cpu(x: Tensor) -> bool:
 
 
 class ShortRowAttention(torch.autograd.Function):
-    """Project tokens to queries, keys and values, mix the values, project the mix; for short rows.
+    """Self-attention for short rows of tokens: projections to queries, keys and values, mix, projection of the mix.
 
     torch's softmax and its fused attention handle one row of scores after the other, which for 13 tokens takes longer
     than the matrix products. Here whole batches go through each elementwise step, the gradients of the three

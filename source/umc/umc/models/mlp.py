@@ -28,7 +28,7 @@ class MlpCfg(CoreCfg):
 
 
 class MaskedMlp(MaskedCore):
-    """Blanks what masked joints report, appends the fault flag, and maps all to actions or a value.
+    """MLP on the observation with masked joints blanked and the fault flag appended; gives actions or a value.
 
     On A1 (48 observations and the flag) the actor has the paper's 345,100 parameters.
     """

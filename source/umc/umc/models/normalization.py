@@ -12,7 +12,7 @@ EPSILON = 1e-2
 
 
 class MaskedNormalization(nn.Module):
-    """Subtracts the running mean and divides by the running standard deviation plus epsilon, column by column.
+    """Normalization, column by column, by the running mean and the running standard deviation plus epsilon.
 
     Each of the dim columns keeps its own count: columns of masked joints and values that are not finite are left out.
     """

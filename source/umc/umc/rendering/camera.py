@@ -66,7 +66,7 @@ def camera_cfg(width: int, height: int) -> CameraCfg:
 
 
 class FaultPainter:
-    """Color the links behind faulty joints in a Newton model: red for the motor or range, amber for the rest.
+    """Colors of the links behind faulty joints in a Newton model: red for the motor or range, amber for the rest.
 
     ``ground_color`` is the new color of shapes without a body.
     """
@@ -104,7 +104,7 @@ def shapes_of_joints(model: Any, joint_names: tuple[str, ...]) -> dict[tuple[int
 
 
 class FollowCamera:
-    """Follow the robot of env 0 and color its faulty joints; create it right after a reset.
+    """Camera that follows the robot of env 0 and colors its faulty joints; create it right after a reset.
 
     The scene of the env needs :func:`camera_cfg`; ``view`` is one of :data:`DIRECTIONS`.
     """

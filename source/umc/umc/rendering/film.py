@@ -76,7 +76,7 @@ def fault_color(scenario: int) -> Color | None:
 
 
 class FallDetector:
-    """Remove the terminations of falls from an env cfg, so that a film shows what follows, and detect falls itself."""
+    """Detector of falls in place of an env cfg's terminations, which it removes, so that a film shows what follows."""
 
     def __init__(self, env_cfg: Any) -> None:
         self._terms = {

@@ -12,7 +12,7 @@ from umc.models import BodyTransformerCfg, MlpCfg, TransformerCfg
 
 @configclass
 class UmcModelCfg(RslRlMLPModelCfg):
-    """What all UMC models share: where the joints are in the observation, and what masked ones read."""
+    """Base cfg of all UMC models: where the joints are in the observation, and what masked ones read."""
 
     joint_names: list[str] = MISSING  # pyright: ignore[reportAssignmentType]
     """Joint names in the order of observations, actions and masks."""

@@ -60,7 +60,7 @@ LIVE = "live"
 
 
 class Mirror:
-    """Mirrors observations and actions of a task.
+    """Mirror of the observations and actions of a task.
 
     Args:
         groups: Observation groups: names and widths of their terms, in order.

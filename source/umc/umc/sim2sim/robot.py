@@ -145,7 +145,7 @@ class SolverCfg:
 
 
 class RobotType:
-    """What all robots of a rollout share: the model that they copy, and the indices of joints and bodies in it.
+    """Data that all robots of a rollout share: the model that they copy, and the indices of joints and bodies in it.
 
     Raises:
         UmcError: If the MJCF file has other joints than the policy, or contacts are too short for the steps.

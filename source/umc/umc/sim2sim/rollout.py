@@ -41,7 +41,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 @dataclass(frozen=True)
 class RolloutCfg:
-    """What is simulated: one row per robot; shapes are (R,)."""
+    """Configuration of a rollout: one row per robot; shapes are (R,)."""
 
     policy: Path
     """``policy.json`` of the exported policy."""

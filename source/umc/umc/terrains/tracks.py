@@ -90,7 +90,7 @@ class TrackImporterCfg(TerrainImporterCfg):
 
 
 class TrackImporter(TerrainImporter):
-    """Imports no more of the grid than robots can reach, and knows the height of the ground."""
+    """Importer of no more of the grid than robots can reach, which knows the height of the ground."""
 
     cfg: TrackImporterCfg
 

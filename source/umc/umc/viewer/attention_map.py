@@ -26,7 +26,7 @@ INK, DEAD = (25, 28, 33), rgb(FAULT_COLOR)
 
 
 class AttentionMap:
-    """Draw the attention maps of a policy with J joints; the context token follows them."""
+    """Picture of the attention maps of a policy with J joints; the context token follows them."""
 
     def __init__(self, joint_names: Sequence[str]) -> None:
         self._names = [*(name.removesuffix("_joint") for name in joint_names), CONTEXT]

@@ -23,14 +23,14 @@ from umc.evaluation.metrics import Episodes, Metric, main_rates, reached_key
 from umc.evaluation.statistics import Interval, kaplan_meier
 from umc.evaluation.study import Study
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Of policies, in their order; distinguishable for colour-blind readers (Okabe and Ito 2008)."""
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Of policies, in their order; distinguishable for color-blind readers (Okabe and Ito 2008)."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-"""Of policies, for prints in grey."""
+"""Of policies, for prints in gray."""
 
 INK, FAINT, GRID = "#222222", "#8a8a8a", "#dddddd"
-"""Colours of text, of the paper's figures, and of grids."""
+"""Colors of text, of the paper's figures, and of grids."""
 
 STYLE: Any = {
     "font.size": 9.0,
@@ -64,8 +64,8 @@ DPI = 130
 
 
 def style(groups: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return colour and marker of every group."""
-    return {name: (COLOURS[n % len(COLOURS)], MARKERS[n % len(MARKERS)]) for n, name in enumerate(groups)}
+    """Return color and marker of every group."""
+    return {name: (COLORS[n % len(COLORS)], MARKERS[n % len(MARKERS)]) for n, name in enumerate(groups)}
 
 
 @matplotlib.rc_context(STYLE)
@@ -148,10 +148,10 @@ def survival_curves(study: Study) -> Figure:
             if not len(steps):
                 continue
             time, share, low, high = kaplan_meier(steps, fell, study.step_dt)
-            colour = looks[name][0]
-            axis.step(time, 100 * share, where="post", color=colour, linewidth=1.3 if bands else 0.9)
+            color = looks[name][0]
+            axis.step(time, 100 * share, where="post", color=color, linewidth=1.3 if bands else 0.9)
             if bands:
-                axis.fill_between(time, 100 * low, 100 * high, step="post", color=colour, alpha=0.15, linewidth=0)
+                axis.fill_between(time, 100 * low, 100 * high, step="post", color=color, alpha=0.15, linewidth=0)
         axis.set_title(_lines(f"{scenario}: {scenario_name(scenario)}", 26), loc="left", fontsize=8.5)
         axis.set_ylim(*PERCENT)
         axis.set_xlim(left=0)
@@ -185,8 +185,8 @@ def joint_heatmap(study: Study, name: str, parts: Sequence[Sequence[SliceScore]]
         axis.imshow(values, cmap="YlGnBu" if metric.better > 0 else "YlOrRd", vmin=0, vmax=100, aspect="auto")
         for (row, column), value in np.ndenumerate(values):
             if np.isfinite(value):
-                colour = "white" if value > 60 else INK
-                axis.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=7.5, color=colour)
+                color = "white" if value > 60 else INK
+                axis.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=7.5, color=color)
         axis.set_xticks(range(len(faulty)), ["avg" if place is None else str(place) for place in faulty])
         axis.set_yticks(range(len(joints)), [name.removesuffix("_joint") for name in joints])
         axis.tick_params(length=0)
@@ -245,15 +245,15 @@ def paired_differences(estimates: Estimates) -> Figure | None:
         axis.axvline(0.0, color=INK, linewidth=0.8)
         axis.axhline(len(scenarios) - 0.5, color=FAINT, linewidth=0.8, linestyle=":")
         for number, group in enumerate(groups[1:]):
-            colour, marker = looks[group]
+            color, marker = looks[group]
             for row, place in enumerate(rows):
                 found = estimates.difference(groups[0], group, metric.key, place)
                 if found is None:
                     continue
                 y = row + (number - (len(groups) - 2) / 2.0) * step
-                axis.plot([100 * found.low, 100 * found.high], [y, y], color=colour, linewidth=1.4)
-                face = colour if found.p < SIGNIFICANT else "white"
-                axis.plot(100 * found.value, y, marker, color=colour, markerfacecolor=face, markersize=5)
+                axis.plot([100 * found.low, 100 * found.high], [y, y], color=color, linewidth=1.4)
+                face = color if found.p < SIGNIFICANT else "white"
+                axis.plot(100 * found.value, y, marker, color=color, markerfacecolor=face, markersize=5)
         axis.set_yticks(range(len(rows)), names)
         axis.tick_params(axis="y", length=0)
         axis.grid(axis="x")
@@ -297,6 +297,6 @@ def _lines(text: str, width: int) -> str:
 
 
 def _legend(figure: Figure, looks: Mapping[str, tuple[str, str]]) -> None:
-    handles = [Line2D([], [], color=colour, marker=marker, label=name) for name, (colour, marker) in looks.items()]
+    handles = [Line2D([], [], color=color, marker=marker, label=name) for name, (color, marker) in looks.items()]
     if handles:
         figure.legend(handles=handles, loc="outside upper center", ncols=min(len(handles), 4))

@@ -16,7 +16,7 @@ Color = tuple[float, float, float]
 
 
 class Fit(Enum):
-    """What replaces the collision shapes of a link."""
+    """Replacement of the collision shapes of a link."""
 
     KEEP = "keep"
     DROP = "drop"
@@ -52,7 +52,7 @@ class Primitive:
     quat: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     """Orientation in the link's frame (w, x, y, z)."""
     color: Color | None = None
-    """The link's colour if None."""
+    """The link's color if None."""
     collides: bool = False
 
 
@@ -70,7 +70,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class BuildCfg:
-    """How the builder makes one robot."""
+    """Configuration of the build of one robot."""
 
     name: str
     """File name of USD and MJCF, without suffix."""
@@ -93,4 +93,4 @@ class BuildCfg:
     primitives: tuple[Primitive, ...] = ()
     """Shapes that are added."""
     colors: tuple[tuple[str, Color], ...] = ()
-    """Regular expression over link names to colour, the first match counts."""
+    """Regular expression over link names to color, the first match counts."""

@@ -84,11 +84,11 @@ def _shape(spec: mujoco.MjSpec, cfg: BuildCfg) -> None:
         if not rule.collides:
             geom.contype = geom.conaffinity = 0
     for geom in spec.geoms:
-        geom.rgba = [*match(cfg.colors, geom.parent.name, "colour"), 1.0]
+        geom.rgba = [*match(cfg.colors, geom.parent.name, "color"), 1.0]
     for body in spec.bodies:
         for primitive in cfg.primitives:
             if re.fullmatch(primitive.links, body.name):
-                color = primitive.color or match(cfg.colors, body.name, "colour")
+                color = primitive.color or match(cfg.colors, body.name, "color")
                 body.add_geom(
                     type=primitive.kind,
                     size=[*primitive.size, 0.0, 0.0][:3],
