@@ -20,12 +20,12 @@ from umc.rl.agents import AGENTS, EXTENSION_NETWORKS, AgentSpec
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
 from umc.rl.policy import build_model, registered_agent
 from umc.robots.builder import build
-from umc.robots.builder.check import TOLERANCE, compare, reduced_model
 from umc.tasks.registration import register_agent
 from umc.tasks.registry import checked_agent
 from umc.tasks.task_cfg import resolve_cfgs
 from umc.utils.errors import UmcError
 from umc.utils.naming import entry_point
+from usd_comparison import TOLERANCE, compare, reduced_model
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = REPOSITORY / "examples" / "my_extension"

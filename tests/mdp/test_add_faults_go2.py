@@ -12,7 +12,7 @@ import pytest
 import torch
 from umc import mdp
 from umc.robots.builder import build
-from umc.robots.builder.check import TOLERANCE, compare, reduced_model
+from usd_comparison import TOLERANCE, compare, reduced_model
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

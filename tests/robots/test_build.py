@@ -14,10 +14,10 @@ from pxr import Gf, Usd, UsdGeom, UsdPhysics
 from umc.robots import A1_CFG, G1_CFG, H1_CFG, SOLO8_CFG
 from umc.robots.builder import BUILD_CFGS, build, source
 from umc.robots.builder.__main__ import main
-from umc.robots.builder.check import TOLERANCE, compare, reduced_model
 from umc.robots.solo8 import RESET_SCALE
 from umc.robots.spawn import DATA
 from umc.sim2sim.robot import load_robot
+from usd_comparison import TOLERANCE, compare, reduced_model
 
 CONFIGURATIONS = {"a1": A1_CFG, "g1": G1_CFG, "h1": H1_CFG, "solo8": SOLO8_CFG}
 ROBOTS = sorted(BUILD_CFGS)

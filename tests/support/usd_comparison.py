@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin  # pyright: ignore[reportMissingImports] (cmeel installs it behind a .pth file)
 from pxr import Gf, Usd, UsdGeom, UsdPhysics
-
 from umc.robots.builder.cfg import BuildCfg
 
 TOLERANCE = 1.0e-5
@@ -85,7 +84,7 @@ def compare(usd: Path, model: pin.Model) -> Mapping[str, float]:
     return worst
 
 
-def _compare_kinematics(joints, bodies, model: pin.Model, note) -> None:  # noqa: ANN001 (local helpers of compare)
+def _compare_kinematics(joints, bodies, model: pin.Model, note) -> None:
     """Chain the joint frames of the USD in random poses, and its body frames in the zero pose."""
     data = model.createData()
     random = np.random.default_rng(0)
