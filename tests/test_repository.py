@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import umc
+import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 LARGEST_FILE = 2_000_000
@@ -84,7 +85,8 @@ def test_no_file_is_large_and_python_files_have_the_header():
 
 def test_versions_agree():
     headings = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", (REPOSITORY / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert headings[0] == umc.__version__
+    citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
+    assert headings[0] == citation["version"] == umc.__version__
     keys = [tuple(map(int, version.split("."))) for version in headings]
     assert keys == sorted(set(keys), reverse=True)
 

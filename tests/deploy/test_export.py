@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import torch
@@ -107,6 +108,30 @@ def test_the_description_has_the_figures_of_the_public_a1_task(a1):
     ]
     assert content["checkpoint"]["sha256"] == load_policy(checkpoint, WIDTHS["a1"]).sha256
     assert content["normalizer"] is None
+
+
+def test_the_onnx_file_has_the_metadata_of_mjlabs_exporter(a1):
+    """Keys and commas are those that its runners parse; the targets of such a runner are pose + scale * action."""
+    _, path, _, sheet = a1
+    content, found = json.loads(sheet.read_text()), onnx.load(str(path)).metadata_props
+    said = {entry.key: entry.value.split(",") for entry in found}
+    joints = content["joints"]
+    assert said["joint_names"] == list(A1_JOINTS)
+    for key, figure in (
+        ("joint_stiffness", "kp_Nm_per_rad"),
+        ("joint_damping", "kd_Nms_per_rad"),
+        ("default_joint_pos", "default_position_rad"),
+    ):
+        assert [float(value) for value in said[key]] == [joint[figure] for joint in joints]
+    assert [float(value) for value in said["action_scale"]] == content["control"]["action_scale"]
+    names = ["zeros", "base_ang_vel", "projected_gravity", "command", "joint_pos", "joint_vel", "actions"]
+    assert said["observation_names"] == names
+    scales = [1.0] * 3 + [0.25] * 3 + [1.0] * 3 + [2.0, 2.0, 0.25] + [1.0] * 12 + [0.05] * 12 + [1.0] * 12
+    assert [float(value) for value in said["observation_scales"]] == scales
+    assert said["observation_history_lengths"] == ["1"] * len(names)
+    assert (said["command_names"], said["run_path"]) == (["base_velocity"], ["test/model_0.pt"])
+    content["control"]["action_offset_rad"] = [0.0] * 12
+    assert export.onnx_metadata(content, env_cfg_of("UMC-A1-Stage2")) == {}
 
 
 G1 = {

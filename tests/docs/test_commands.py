@@ -26,7 +26,7 @@ from umc.utils.errors import UmcError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS = REPOSITORY / "docs"
-PAGES = [REPOSITORY / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [*(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *sorted(DOCS.glob("*.md"))]
 PAGES.remove(DOCS / "results.md")  # generated (tests/tools)
 PROGRAM = re.compile(r"(scripts|benchmarks|tools|examples|docs)/\S+\.py")
 FLAG = re.compile(r"--[a-zA-Z][\w-]*")

@@ -89,6 +89,7 @@ def test_a_wheel_works_outside_the_repository(tmp_path: Path):
     assert {path.name for path in (site / "umc/rl/data").iterdir()} == {
         path.name for path in (REPOSITORY / "source/umc/umc/rl/data").iterdir()
     }
+    assert (site / "umc/py.typed").is_file()
     assert Path(python("-c", "import umc; print(umc.__file__)").strip()).is_relative_to(site)
     listed = python("-m", "umc", "list")
     for name in ("UMC-G1-Stage2", "pretrained:a1_mlp_stage2", "umc_paper", "a1_mlp_cpu"):

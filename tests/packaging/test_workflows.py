@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""GitHub's workflows run the checks of .ci/check, with pinned actions and read access only."""
+"""GitHub's workflows run the checks of .ci/check, with pinned actions; only the jobs that publish may write."""
 
 from __future__ import annotations
 
@@ -39,11 +39,19 @@ def test_every_check_is_run_by_a_workflow():
 
 def test_workflows_use_pinned_actions_read_the_repository_and_put_no_expression_into_a_script():
     used = [step["uses"] for step in steps() if "uses" in step]
-    pinned = re.compile(r"actions/[\w/-]+@v\d+\.\d+\.\d+")
+    pinned = re.compile(r"actions/[\w/-]+@v\d+\.\d+\.\d+|[\w/-]+@[0-9a-f]{40}")
     assert [name for name in used if not (pinned.fullmatch(name) or (REPOSITORY / name / "action.yml").exists())] == []
-    for workflow in WORKFLOWS.values():
-        assert workflow["permissions"] == {"contents": "read"}
-        assert all("permissions" not in job for job in workflow["jobs"].values())
+    assert all(workflow["permissions"] == {"contents": "read"} for workflow in WORKFLOWS.values())
+    # jobs that may write run no code of the repository
+    jobs = {(name, title): job for name, one in WORKFLOWS.items() for title, job in one["jobs"].items()}
+    writing = {place: job for place, job in jobs.items() if "permissions" in job}
+    assert {place: job["permissions"] for place, job in writing.items()} == {
+        ("pages", "publish"): {"pages": "write", "id-token": "write"},
+        ("release", "publish"): {"id-token": "write"},
+    }
+    assert all(
+        "run" not in step and "checkout" not in step["uses"] for job in writing.values() for step in job["steps"]
+    )
     checkouts = [step["with"] for step in steps() if step.get("uses", "").startswith("actions/checkout@")]
     assert {checkout["persist-credentials"] for checkout in checkouts} == {False}
     # the name of a branch or a title would be run as shell

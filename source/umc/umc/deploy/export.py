@@ -31,6 +31,14 @@ OUTPUT = "actions"
 OPSET = 18
 """ONNX operator set: the lowest that torch's exporter writes without conversion."""
 
+OBSERVATION_NAMES = {
+    "generated_commands": "command",
+    "joint_pos_rel": "joint_pos",
+    "joint_vel_rel": "joint_vel",
+    "last_action": "actions",
+}
+"""What mjlab's tasks call the terms of these functions; other terms are named by their function."""
+
 ExportedFunction = Callable[..., np.ndarray]
 """From (policy (B, D), joint_mask (B, J), fault_flag (B, 3)), torch tensors, to actions (B, J)."""
 
@@ -66,6 +74,7 @@ def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> 
         parts = Exported(*(stack.enter_context(atomic_path(file)) for file in files))
         content = describe(policy, env_cfg)  # first: takes no time and can fail
         write_onnx(policy.actor, parts.onnx)
+        add_metadata(parts.onnx, onnx_metadata(content, env_cfg))
         write_torchscript(policy.actor, parts.torchscript)
         for kind, run in (("onnx", onnx_function(parts.onnx)), ("torchscript", script_function(parts.torchscript))):
             content[kind] = {
@@ -99,6 +108,44 @@ def write_onnx(actor: MaskedModel, path: Path) -> None:
             external_data=False,
             verbose=False,
         )
+
+
+def onnx_metadata(content: Mapping[str, Any], env_cfg: Any) -> dict[str, str]:
+    """Return what the ONNX file says about itself: the keys of mjlab's exporter, lists joined by commas.
+
+    ``observation_scales`` is our own key, one figure per column of the input ``policy``. Runners that read these keys
+    add the action to ``default_joint_pos``: a policy with another offset has no metadata.
+    """
+    joints, control, terms = content["joints"], content["control"], content["observations"]["policy"]
+    pose = [joint["default_position_rad"] for joint in joints]
+    if control["action_offset_rad"] != pose:
+        return {}
+    lists = {
+        "joint_names": [joint["name"] for joint in joints],
+        "joint_stiffness": [joint["kp_Nm_per_rad"] for joint in joints],
+        "joint_damping": [joint["kd_Nms_per_rad"] for joint in joints],
+        "default_joint_pos": pose,
+        "action_scale": control["action_scale"],
+        "observation_names": [OBSERVATION_NAMES.get(term["function"], term["function"]) for term in terms],
+        "observation_history_lengths": [1 for _ in terms],
+        "observation_scales": [
+            scale
+            for term in terms
+            for scale in np.broadcast_to(term["scale"], term["columns"][1] - term["columns"][0]).tolist()
+        ],
+        "command_names": [
+            name for name, term in getattr(env_cfg.commands, "__dict__", {}).items() if hasattr(term, "class_type")
+        ],
+    }
+    run = f"{content['trained']['experiment']}/{content['checkpoint']['file']}"
+    return {"run_path": run, **{key: ",".join(map(str, values)) for key, values in lists.items()}}
+
+
+def add_metadata(path: Path, metadata: Mapping[str, str]) -> None:
+    """Add entries to an ONNX file."""
+    model = onnx.load(str(path))
+    onnx.helper.set_model_props(model, dict(metadata))
+    onnx.save(model, str(path))
 
 
 def write_torchscript(actor: MaskedModel, path: Path) -> None:
