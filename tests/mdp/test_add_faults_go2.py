@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A robot and a task that UMC knows nothing of: Isaac Lab's Go2 velocity task, broken by examples/go2_faults.py."""
 
+import copy
 import importlib.util
 import sys
 from importlib.metadata import version
@@ -10,8 +11,16 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from isaaclab_tasks.core.velocity.config.anymal_d.flat_env_cfg import AnymalDFlatEnvCfg
+from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
+from isaaclab_tasks.core.velocity.config.go2.rough_env_cfg import UnitreeGo2RoughEnvCfg
+from isaaclab_tasks.utils import resolve_presets
 from umc import mdp
-from umc.robots.builder import build
+from umc.robots.builder import BUILD_CFGS, build
+from umc.robots.spawn import DATA
+from umc.tasks.bodies import check_robot
+from umc.tasks.offline import _strings, make_offline
+from umc.utils.errors import UmcError
 from usd_comparison import TOLERANCE, compare, reduced_model
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -46,8 +55,9 @@ def a_stock_task_with_faults(physics: str, out: str) -> None:
     from umc.rl.model_cfg import UmcMlpModelCfg
 
     torch.set_num_threads(1)
-    example = load("examples/go2_faults.py")
-    cfg = example.stock_go2()
+    example, cfg = load("examples/go2_faults.py"), UnitreeGo2FlatEnvCfg()
+    make_offline(cfg)
+    cfg.scene.robot.joint_ordering = "physx"  # one order of joints on every engine
     cfg.terminations.base_contact = None  # the robots stay where they fall
     severity = {"effort": {"fraction": TORQUE}, "velocity": SPEED, "rom": RANGE}
     mdp.add_faults(cfg, severity=severity, num_joints=(12, 12), scenario=SCENARIOS, onset=ONSET, seed=7)
@@ -127,27 +137,44 @@ def test_torque_range_and_speed_stay_within_the_faults_limits_and_lost_commands_
     assert changes[LOST] == 0 < changes[FINE]
 
 
-def test_the_five_lines_are_all_that_the_example_adds():
-    example = load("examples/go2_faults.py")
-    stock, faulty = example.stock_go2().to_dict(), example.faulty_go2().to_dict()
+def test_the_example_adds_faults_to_the_stock_task_and_nothing_else():
+    stock, faulty = UnitreeGo2FlatEnvCfg(), load("examples/go2_faults.py").faulty_go2()
+    make_offline(stock)
+    stock, faulty = stock.to_dict(), faulty.to_dict()
     changed = {name for name in stock if stock[name] != faulty[name]}
     assert changed == {"observations", "events", "scene"}
-    # of the scene, what PhysX needs to hold limits, in a copy: the stock cfg is shared by other tasks
+    # of the scene, what PhysX needs to hold limits
     robots = [cfg["scene"].pop("robot") for cfg in (stock, faulty)]
     assert stock["scene"] == faulty["scene"]
     solvers = [robot["spawn"].pop("articulation_props") for robot in robots]
     assert robots[0] == robots[1]
     assert solvers[0] != solvers[1]
-    assert example.stock_go2().to_dict()["scene"]["robot"]["spawn"]["articulation_props"] == solvers[0]
-    text = (REPOSITORY / "examples/go2_faults.py").read_text().splitlines()
-    first, last = (number for number, line in enumerate(text) if line.startswith("    # -----"))
-    assert last - first - 1 == 5
+
+
+@pytest.mark.parametrize("task", [UnitreeGo2FlatEnvCfg, UnitreeGo2RoughEnvCfg])
+def test_a_stock_task_reads_no_server_offline_and_keeps_all_else(task):
+    stock, cfg = task(), task()
+    changes = make_offline(cfg)
+    for physics in ("newton_mjwarp", "ovphysx"):
+        check_robot(resolve_presets(copy.deepcopy(cfg), [physics]))
+    assert not [value for _, value in _strings(cfg.scene) if "://" in value]
+    assert "rewards.feet_air_time.sensor_cfg.body_names: .*_foot becomes .*_calf" in changes
+    before, after = stock.to_dict(), cfg.to_dict()
+    assert {name for name in before if before[name] != after[name]} == {"scene", "commands", "rewards"}
+    assert before == task().to_dict()  # the robot's cfg is shared by other tasks
+    assert make_offline(cfg) == []
+
+
+def test_another_stock_robot_is_refused_and_the_file_to_get_is_named():
+    with pytest.raises(UmcError, match=r"anymal_d.* no local counterpart; download it once and set scene\.robot"):
+        make_offline(AnymalDFlatEnvCfg())
 
 
 def test_the_robot_is_what_its_recipe_writes_and_what_its_source_says(tmp_path):
-    recipe = load("tests/data/go2_recipe.py")
-    usd = REPOSITORY / "tests" / "data" / "go2.usda"
-    assert build(recipe.BUILD_CFG, tmp_path).read_bytes() == usd.read_bytes()
-    worst = compare(usd, reduced_model(recipe.BUILD_CFG))
+    usd = DATA / "go2.usda"
+    for suffix in (".usda", ".xml"):
+        written = build(BUILD_CFGS["go2"], tmp_path).with_suffix(suffix)
+        assert written.read_bytes() == usd.with_suffix(suffix).read_bytes()
+    worst = compare(usd, reduced_model(BUILD_CFGS["go2"]))
     assert max(worst.values()) < TOLERANCE, worst
     assert "SPDX-License-Identifier: MPL-2.0" in usd.read_text()[:400]

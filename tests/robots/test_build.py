@@ -20,7 +20,7 @@ from umc.sim2sim.robot import load_robot
 from usd_comparison import TOLERANCE, compare, reduced_model
 
 CONFIGURATIONS = {"a1": A1_CFG, "g1": G1_CFG, "h1": H1_CFG, "solo8": SOLO8_CFG}
-ROBOTS = sorted(BUILD_CFGS)
+ROBOTS = sorted(CONFIGURATIONS)
 
 
 @pytest.fixture(scope="module")

@@ -3,15 +3,16 @@
 """The tasks as configuration: ids, stages and rewards; the paper's tables are in test_paper_tables.py."""
 
 import dataclasses
-import re
 
 import gymnasium as gym
 import pytest
 from dummy_robot import ROBOTS
 from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
 from umc.evaluation.rollout import feet_of
-from umc.tasks import humanoid, quadruped
+from umc.tasks.bodies import BodyNamesCfg
+from umc.tasks.task_cfg import resolve_cfgs
 from umc.terrains import FLAT_GROUND_CFG
+from umc.utils.errors import UmcError
 
 
 def env_cfg(robot, stage):
@@ -90,10 +91,51 @@ def test_a1_walks_on_the_papers_tracks_unless_flat_ground_is_chosen():
             assert terrain.to_dict() == FLAT_GROUND_CFG.to_dict()
 
 
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_terms_on_trunk_and_feet_name_the_robots_own(robot):
+    cfg = env_cfg(robot, 1)
+    cfg.bodies.feet = [f".*{feet[0].split('_', 1)[1]}" for feet in [cfg.bodies.feet]]  # one pattern
+    cfg.validate_config()
+    ordered = cfg.scene.robot.body_ordering
+    assert tuple(cfg.bodies.feet) == feet_of(cfg) == feet_of(env_cfg(robot, 1))
+    assert [body for body in ordered if body in cfg.bodies.feet] == cfg.bodies.feet
+    term = cfg.rewards.trot if hasattr(cfg.rewards, "trot") else cfg.rewards.contact_phase
+    assert term.params["sensor_cfg"].body_names == cfg.bodies.feet
+
+
 @pytest.mark.parametrize(
-    ("robot", "shared"), [("A1", quadruped), ("Solo8", quadruped), ("G1", humanoid), ("H1", humanoid)]
+    ("change", "message"),
+    [
+        ("env.bodies.trunk=base", "bodies.trunk: no body of the robot matches 'base'; it has trunk, FL_hip,"),
+        ("env.bodies.feet=['.*_foot']", "bodies.feet: no body of the robot matches '.*_foot'; it has trunk, FL_hip,"),
+        ("env.bodies.feet=['F._calf']", "rewards.trot needs 4 feet, and its body_names match FL_calf, FR_calf"),
+        ("env.rewards.trot.params.sensor_cfg.body_names=(", "rewards.trot.sensor_cfg.body_names: '(' is no regular"),
+        ("env.actions.joint_pos.joint_names=['knee']", "actions.joint_pos.joint_names: no joint of the robot matches"),
+        ("env.scene.robot.init_state.joint_pos={'knee':0.1}", "joint_pos of the robot's init_state: no joint"),
+        ("env.scene.robot.joint_ordering=('knee',)", "joint_ordering of the robot's cfg: knee is not in the file"),
+        ("env.scene.robot.spawn.usd_path=/none/a1.usd", "no robot USD at /none/a1.usd"),
+    ],
 )
-def test_shared_terms_find_each_robots_feet_in_the_order_that_reports_name_them(robot, shared):
-    bodies = env_cfg(robot, 1).scene.robot.body_ordering
-    found = [[body for body in bodies if re.fullmatch(pattern, body)] for pattern in shared.FEET]
-    assert found == [[foot] for foot in feet_of(env_cfg(robot, 1))]
+def test_names_that_the_robot_does_not_have_are_refused_before_a_simulation(change, message):
+    with pytest.raises(UmcError) as refusal:
+        resolve_cfgs("UMC-A1-Stage1", None, [change])
+    assert message in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_bodies_that_are_not_set_are_refused_with_those_of_the_robot():
+    cfg = env_cfg("A1", 1)
+    cfg.bodies = BodyNamesCfg(trunk="trunk")
+    with pytest.raises(UmcError, match=r"does not set bodies\.feet; the robot's bodies are trunk, FL_hip"):
+        cfg.validate_config()
+
+
+def test_names_of_bodies_change_one_task_alone():
+    cfg = env_cfg("A1", 1)
+    cfg.bodies.trunk = "FL_hip"
+    cfg.rewards.trot.params["sensor_cfg"].body_names = ["FL_hip", "FR_hip", "RL_hip", "RR_hip"]
+    cfg.validate_config()
+    assert cfg.terminations.trunk_contact.params["sensor_cfg"].body_names == "FL_hip"
+    assert cfg.rewards.trot.params["sensor_cfg"].body_names[0] == "FL_hip"  # an override stays
+    assert env_cfg("A1", 1).terminations.trunk_contact.params["sensor_cfg"].body_names == "trunk|base_link"
+    assert env_cfg("Solo8", 1).events.trunk_mass.params["asset_cfg"].body_names == "base_link"

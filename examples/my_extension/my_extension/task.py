@@ -6,18 +6,15 @@ from isaaclab.managers import SceneEntityCfg
 from isaaclab.utils import configclass
 from umc.robots.solo8 import EFFORT_LIMIT, RESET_SCALE
 from umc.tasks.base import HEALTHY_RATIOS, friction_event, payload_event
+from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.ppo import RobotAgents
 from umc.tasks.quadruped import (
-    TRUNK,
     QuadrupedEnvCfg,
     QuadrupedEventsCfg,
     forward_command,
 )
 
-from .robot import LEGS, SOLO12_CFG
-
-FEET = tuple(f"{leg}_LOWER_LEG" for leg in LEGS)
-"""Bodies of the feet, as reports name them."""
+from .robot import SOLO12_CFG
 
 STANDING_HEIGHT = 0.24
 """Target of the height term [m], as Solo8's."""
@@ -42,13 +39,15 @@ class EventsCfg(QuadrupedEventsCfg):
     """Events with the robot's own friction [-] and payload [kg]; the fault terms come with the base class."""
 
     friction = friction_event(0.75, 1.125)
-    trunk_mass = payload_event(0.16, 0.48, TRUNK)
+    trunk_mass = payload_event(0.16, 0.48)
 
 
 @configclass
 class Solo12Stage1EnvCfg(QuadrupedEnvCfg):
     """Stage 1: the healthy robot learns to walk."""
 
+    # the feet are welded to the lower legs: front left, front right, hind left, hind right
+    bodies: BodyNamesCfg = BodyNamesCfg(trunk="base_link", feet=[".*_LOWER_LEG"])
     commands: CommandsCfg = CommandsCfg()
     events: EventsCfg = EventsCfg()
 

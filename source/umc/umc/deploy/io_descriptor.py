@@ -171,7 +171,7 @@ def fall(env_cfg: Any) -> dict[str, Any]:
 
 
 def feet(env_cfg: Any) -> list[str]:
-    """List name patterns of the bodies that carry the feet; none if the task's modules have no ``FEET``."""
+    """List name patterns of the bodies that carry the feet; none if the task does not say."""
     from umc.evaluation.rollout import feet_of
 
     try:

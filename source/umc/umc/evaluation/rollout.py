@@ -22,6 +22,7 @@ from umc.evaluation.study import EnvAssignment, EpisodeBatch, assign_envs, sever
 from umc.faults import FaultCases
 from umc.mdp import foot_contact, height_above_ground
 from umc.mdp.fault_terms import fault_term
+from umc.tasks.bodies import is_missing
 from umc.terrains.tracks import TrackImporter
 from umc.utils.console import progress_bar
 from umc.utils.errors import UmcError
@@ -135,12 +136,11 @@ def feet_sensor(env: ManagerBasedRLEnv, feet: Sequence[str]) -> tuple[SceneEntit
 
 
 def feet_of(env_cfg: Any) -> tuple[str, ...]:
-    """Return the names of a robot's feet, from the module of its env cfg."""
-    for base in type(env_cfg).__mro__:
-        found = getattr(sys.modules[base.__module__], "FEET", None)
-        if found is not None:
-            return tuple(found)
-    raise UmcError(f"{type(env_cfg).__name__} does not say which bodies are feet; set FEET in its module")
+    """Return the names of a robot's feet, from the field ``bodies`` of its env cfg."""
+    bodies = getattr(env_cfg, "bodies", None)
+    if bodies is None or is_missing(bodies.feet):
+        raise UmcError(f"{type(env_cfg).__name__} does not say which bodies are feet; set bodies.feet")
+    return tuple(bodies.feet)
 
 
 def run_healthy(

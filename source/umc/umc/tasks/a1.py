@@ -10,18 +10,15 @@ from umc import mdp
 from umc.faults import paper_settings
 from umc.robots import A1_CFG
 from umc.tasks.base import friction_event, payload_event
+from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.ppo import RobotAgents
 from umc.tasks.quadruped import (
-    TRUNK,
     QuadrupedEnvCfg,
     QuadrupedEventsCfg,
     QuadrupedTerminationsCfg,
     forward_command,
 )
 from umc.terrains import FLAT_GROUND_CFG, TrackImporterCfg, perlin_tracks
-
-FEET = tuple(f"{leg}_calf" for leg in ("FL", "FR", "RL", "RR"))
-"""The bodies that carry the feet, as reports name them."""
 
 TORQUE_LIMIT = 25.0
 """Torque limit of the A1-Walk task [N*m] (facts of the public task; the actuators clip there)."""
@@ -49,7 +46,7 @@ class EventsCfg(QuadrupedEventsCfg):
 
     # A1-Walk draws 0..2, IsaacGym averages it with the ground's 1; our ground takes the foot's: (0..2 + 1) / 2 is drawn
     friction = friction_event(0.5, 1.5)
-    trunk_mass = payload_event(1.0, 3.0, TRUNK)
+    trunk_mass = payload_event(1.0, 3.0)
 
 
 @configclass
@@ -64,6 +61,10 @@ class TerminationsCfg(QuadrupedTerminationsCfg):
 class A1Stage1EnvCfg(QuadrupedEnvCfg):
     """Stage 1: the healthy robot learns to walk."""
 
+    bodies: BodyNamesCfg = BodyNamesCfg(
+        trunk="trunk|base_link",  # as the descriptions of exported policies have it
+        feet=["FL_calf", "FR_calf", "RL_calf", "RR_calf"],
+    )
     commands: CommandsCfg = CommandsCfg()
     events: EventsCfg = EventsCfg()
     terminations: TerminationsCfg = TerminationsCfg()

@@ -23,6 +23,7 @@ from isaaclab_tasks.utils import PresetCfg, preset
 
 from umc import mdp
 from umc.faults import paper_settings, training_faults
+from umc.tasks.bodies import TRUNK, BodyNamesCfg, check_robot, name_bodies
 from umc.tasks.device import DEFAULT_DEVICE
 from umc.terrains import FLAT_GROUND_CFG
 
@@ -70,13 +71,13 @@ def friction_event(low: float, high: float) -> EventTerm:
     )
 
 
-def payload_event(low: float, high: float, body: str) -> EventTerm:
-    """Return the event that adds a mass [kg] to a body at start-up."""
+def payload_event(low: float, high: float) -> EventTerm:
+    """Return the event that adds a mass [kg] to the trunk at start-up."""
     return EventTerm(
         func=lab.randomize_rigid_body_mass,
         mode="startup",
         params={
-            "asset_cfg": SceneEntityCfg("robot", body_names=body),
+            "asset_cfg": TRUNK,
             "mass_distribution_params": (low, high),
             "operation": "add",
         },
@@ -177,6 +178,9 @@ class FaultEventsCfg:
 class LeggedEnvCfg(ManagerBasedRLEnvCfg):
     """Timing and scene of every UMC task."""
 
+    bodies: BodyNamesCfg = BodyNamesCfg()
+    """The robot's trunk and feet, for the terms that act on them."""
+
     scene: LeggedSceneCfg = LeggedSceneCfg(num_envs=4096, env_spacing=2.5)
     sim: SimulationCfg = SimulationCfg(physics=physics_presets(njmax=200, nconmax=40))
 
@@ -187,6 +191,12 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
         self.sim.dt = PHYSICS_DT
         self.sim.device = DEFAULT_DEVICE
         self.sim.render_interval = DECIMATION
+        name_bodies(self)
+
+    def validate_config(self) -> None:
+        """Refuse a robot that does not fit the task; Isaac Lab calls this before it starts the simulation."""
+        name_bodies(self)
+        check_robot(self)
 
     def set_robot(self, name: str, robot: ArticulationCfg) -> None:
         """Put a robot in the scene, with the paper's number of envs and the faults of its training table, all healthy.

@@ -9,11 +9,9 @@ from isaaclab.utils import configclass
 from umc import mdp
 from umc.robots import G1_CFG
 from umc.robots.g1 import TARGET_HEIGHT
+from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.humanoid import HumanoidEnvCfg, HumanoidRewardsCfg
 from umc.tasks.ppo import RobotAgents
-
-FEET = ("left_ankle_roll_link", "right_ankle_roll_link")
-"""The bodies that carry the feet, as reports name them."""
 
 
 @configclass
@@ -34,6 +32,7 @@ class RewardsCfg(HumanoidRewardsCfg):
 class G1Stage1EnvCfg(HumanoidEnvCfg):
     """Stage 1: the healthy robot learns to walk."""
 
+    bodies: BodyNamesCfg = BodyNamesCfg(trunk="pelvis", feet=["left_ankle_roll_link", "right_ankle_roll_link"])
     rewards: RewardsCfg = RewardsCfg()
 
     def __post_init__(self) -> None:

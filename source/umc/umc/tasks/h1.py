@@ -10,11 +10,9 @@ from isaaclab.utils import configclass
 from umc import mdp
 from umc.robots import H1_CFG
 from umc.robots.h1 import TARGET_HEIGHT
+from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.humanoid import HumanoidEnvCfg, HumanoidRewardsCfg
 from umc.tasks.ppo import RobotAgents
-
-FEET = ("left_ankle_link", "right_ankle_link")
-"""The bodies that carry the feet, as reports name them."""
 
 
 @configclass
@@ -41,6 +39,7 @@ class RewardsCfg(HumanoidRewardsCfg):
 class H1Stage1EnvCfg(HumanoidEnvCfg):
     """Stage 1: the healthy robot learns to walk."""
 
+    bodies: BodyNamesCfg = BodyNamesCfg(trunk="pelvis", feet=["left_ankle_link", "right_ankle_link"])
     rewards: RewardsCfg = RewardsCfg()
 
     def __post_init__(self) -> None:

@@ -25,13 +25,7 @@ from umc.tasks.base import (
     reset_base_event,
     reset_joints_event,
 )
-
-PELVIS = "pelvis"
-FEET = ["left_ankle(_roll)?_link", "right_ankle(_roll)?_link"]
-"""The bodies that carry the feet: H1 has one joint per ankle, G1 a second one below it."""
-
-FEET_CONTACT = SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True)
-FEET_BODIES = SceneEntityCfg("robot", body_names=FEET, preserve_order=True)
+from umc.tasks.bodies import FEET, FEET_CONTACT, TRUNK_CONTACT
 
 GAIT_PERIOD = 0.8
 """Duration of one stride [s] (unitree_rl_gym)."""
@@ -93,7 +87,7 @@ class HumanoidEventsCfg(FaultEventsCfg):
 
     # unitree_rl_gym draws 0.1..1.25 and IsaacGym averages it with the ground's 1; our ground takes the foot's
     friction = friction_event(0.55, 1.125)
-    pelvis_mass = payload_event(-1.0, 3.0, PELVIS)
+    pelvis_mass = payload_event(-1.0, 3.0)
     reset_base = reset_base_event(yaw=math.pi, speed=0.5)
     reset_joints = reset_joints_event()
     push = EventTerm(
@@ -131,11 +125,11 @@ class HumanoidRewardsCfg:
         weight=-1.0,
         params={"asset_cfg": SceneEntityCfg("robot", joint_names=[".*_hip_roll_joint", ".*_hip_yaw_joint"])},
     )
-    foot_slip = RewTerm(func=mdp.foot_slip, weight=-0.2, params={"sensor_cfg": FEET_CONTACT, "asset_cfg": FEET_BODIES})
+    foot_slip = RewTerm(func=mdp.foot_slip, weight=-0.2, params={"sensor_cfg": FEET_CONTACT, "asset_cfg": FEET})
     swing_height = RewTerm(
         func=mdp.swing_height_error,
         weight=-20.0,
-        params={"target": 0.08, "sensor_cfg": FEET_CONTACT, "asset_cfg": FEET_BODIES},
+        params={"target": 0.08, "sensor_cfg": FEET_CONTACT, "asset_cfg": FEET},
     )
     contact_phase = RewTerm(
         func=mdp.contact_follows_phase,
@@ -159,7 +153,7 @@ class HumanoidTerminationsCfg:
     time_out = DoneTerm(func=lab.time_out, time_out=True)
     pelvis_contact = DoneTerm(
         func=lab.illegal_contact,
-        params={"sensor_cfg": SceneEntityCfg("contact_forces", body_names=PELVIS), "threshold": 1.0},
+        params={"sensor_cfg": TRUNK_CONTACT, "threshold": 1.0},
     )
     # legged_gym's bounds on the trunk's tilt, which unitree_rl_gym keeps beside the contact
     orientation = DoneTerm(func=mdp.roll_pitch_beyond, params={"max_roll": 0.8, "max_pitch": 1.0})
@@ -168,7 +162,7 @@ class HumanoidTerminationsCfg:
 
 @configclass
 class HumanoidEnvCfg(LeggedEnvCfg):
-    """A task without its robot and rewards."""
+    """A task without its robot, the names of its bodies and rewards."""
 
     observations: HumanoidObservationsCfg = HumanoidObservationsCfg()
     actions: HumanoidActionsCfg = HumanoidActionsCfg()

@@ -24,14 +24,7 @@ from umc.tasks.base import (
     reset_base_event,
     reset_joints_event,
 )
-
-TRUNK = "trunk|base_link"
-"""The body that carries the legs: A1's name and Solo8's."""
-
-FEET = [f"{leg}_(calf|LOWER_LEG)" for leg in ("FL", "FR", "[RH]L", "[RH]R")]
-"""The bodies that carry the feet, A1's and Solo8's (a foot is welded to them)."""
-
-FEET_CONTACT = SceneEntityCfg("contact_forces", body_names=FEET, preserve_order=True)
+from umc.tasks.bodies import FEET_CONTACT, TRUNK, TRUNK_CONTACT, PartCfg
 
 
 def forward_command(low: float, high: float, seconds: float) -> lab.UniformVelocityCommandCfg:
@@ -74,7 +67,7 @@ class QuadrupedObservationsCfg(LeggedObservationsCfg):
 
         physics = ObsTerm(
             func=mdp.randomized_physics,
-            params={"asset_cfg": SceneEntityCfg("robot", body_names=TRUNK), "actuator": "legs"},
+            params={"asset_cfg": TRUNK, "actuator": "legs"},
         )
 
     policy: PolicyCfg = PolicyCfg()
@@ -91,7 +84,7 @@ class QuadrupedEventsCfg(FaultEventsCfg):
         func=lab.randomize_rigid_body_com,
         mode="startup",
         params={
-            "asset_cfg": SceneEntityCfg("robot", body_names=TRUNK),
+            "asset_cfg": TRUNK,
             "com_range": {"x": (-0.05, 0.15), "y": (-0.1, 0.1), "z": (-0.05, 0.05)},
         },
     )
@@ -129,7 +122,7 @@ class QuadrupedRewardsCfg:
         func=velocity.feet_air_time,
         weight=2.0,
         params={
-            "sensor_cfg": SceneEntityCfg("contact_forces", body_names=FEET),
+            "sensor_cfg": PartCfg("contact_forces", part="feet"),
             "command_name": "base_velocity",
             "threshold": 0.5,
         },
@@ -165,14 +158,14 @@ class QuadrupedTerminationsCfg:
     time_out = DoneTerm(func=lab.time_out, time_out=True)
     trunk_contact = DoneTerm(
         func=lab.illegal_contact,
-        params={"sensor_cfg": SceneEntityCfg("contact_forces", body_names=TRUNK), "threshold": 1.0},
+        params={"sensor_cfg": TRUNK_CONTACT, "threshold": 1.0},
     )
     non_finite_state = DoneTerm(func=mdp.non_finite_state)
 
 
 @configclass
 class QuadrupedEnvCfg(LeggedEnvCfg):
-    """A task without its robot, command, friction and payload."""
+    """A task without its robot, the names of its bodies, command, friction and payload."""
 
     observations: QuadrupedObservationsCfg = QuadrupedObservationsCfg()
     actions: QuadrupedActionsCfg = QuadrupedActionsCfg()

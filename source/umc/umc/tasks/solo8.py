@@ -8,16 +8,13 @@ from isaaclab.utils import configclass
 from umc.robots import SOLO8_CFG
 from umc.robots.solo8 import EFFORT_LIMIT, RESET_SCALE
 from umc.tasks.base import friction_event, payload_event
+from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.ppo import RobotAgents
 from umc.tasks.quadruped import (
-    TRUNK,
     QuadrupedEnvCfg,
     QuadrupedEventsCfg,
     forward_command,
 )
-
-FEET = tuple(f"{leg}_LOWER_LEG" for leg in ("FL", "FR", "HL", "HR"))
-"""The bodies that carry the feet, as reports name them."""
 
 STANDING_HEIGHT = 0.24
 """Height of the base that the height term asks for [m] (solo_gym); that of the default pose."""
@@ -40,13 +37,16 @@ class EventsCfg(QuadrupedEventsCfg):
     # legged_gym draws 0.5..1.25 and Isaac Gym averages it with the ground's 1; here the foot's friction alone counts
     friction = friction_event(0.75, 1.125)
     # the same part of its weight (2.18 kg) as A1 carries of its own (13.74 kg)
-    trunk_mass = payload_event(0.16, 0.48, TRUNK)
+    trunk_mass = payload_event(0.16, 0.48)
 
 
 @configclass
 class Solo8Stage1EnvCfg(QuadrupedEnvCfg):
     """Stage 1: the healthy robot learns to walk."""
 
+    bodies: BodyNamesCfg = BodyNamesCfg(
+        trunk="base_link", feet=["FL_LOWER_LEG", "FR_LOWER_LEG", "HL_LOWER_LEG", "HR_LOWER_LEG"]
+    )
     commands: CommandsCfg = CommandsCfg()
     events: EventsCfg = EventsCfg()
 

@@ -71,11 +71,16 @@ def resolve_cfgs(task: str, agent: str | None, overrides: list[str]) -> tuple[An
     with one_line_errors():
         from isaaclab_tasks.utils import resolve_task_config
 
+        from umc.tasks.bodies import check_robot, name_bodies
+
         presets = [token for token in overrides if override_key(token) in SELECTORS]
         env_cfg, agent_cfg = resolve_task_config(task, agent, overrides=presets)
         check_overrides({"env": env_cfg, "agent": agent_cfg}, overrides)
         raw = any(override_key(token).split(".")[0] not in ("env", "agent", *SELECTORS) for token in overrides)
-        return resolve_task_config(task, agent, overrides=overrides + (HYDRA_QUIET if raw else []))
+        env_cfg, agent_cfg = resolve_task_config(task, agent, overrides=overrides + (HYDRA_QUIET if raw else []))
+        name_bodies(env_cfg)
+        check_robot(env_cfg)
+        return env_cfg, agent_cfg
 
 
 @contextlib.contextmanager

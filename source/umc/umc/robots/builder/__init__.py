@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Builds USD and MJCF files of robots from public URDFs: ``python -m umc.robots.builder a1 g1 h1 solo8``.
+"""Builds USD and MJCF files of robots from public URDFs: ``python -m umc.robots.builder a1 g1 go2 h1 solo8``.
 
 A new robot is one file like ``a1.py``, entered in :data:`BUILD_CFGS`.
 """
@@ -10,13 +10,14 @@ from pathlib import Path
 from umc.robots.builder.a1 import A1_BUILD_CFG
 from umc.robots.builder.cfg import BuildCfg
 from umc.robots.builder.g1 import G1_BUILD_CFG
+from umc.robots.builder.go2 import GO2_BUILD_CFG
 from umc.robots.builder.h1 import H1_BUILD_CFG
 from umc.robots.builder.mjcf import write_mjcf
 from umc.robots.builder.model import compile_model
 from umc.robots.builder.solo8 import SOLO8_BUILD_CFG
 from umc.robots.builder.usd import write_usd
 
-BUILD_CFGS = {cfg.name: cfg for cfg in (A1_BUILD_CFG, G1_BUILD_CFG, H1_BUILD_CFG, SOLO8_BUILD_CFG)}
+BUILD_CFGS = {cfg.name: cfg for cfg in (A1_BUILD_CFG, G1_BUILD_CFG, GO2_BUILD_CFG, H1_BUILD_CFG, SOLO8_BUILD_CFG)}
 """Every robot of this package that can be built, by name."""
 
 

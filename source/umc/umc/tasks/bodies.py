@@ -1,0 +1,165 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Names of a robot's trunk and feet: a field of the task's cfg that all its terms read."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING
+from typing import Any
+
+from isaaclab.assets import ArticulationCfg
+from isaaclab.managers import SceneEntityCfg
+from isaaclab.sensors import ContactSensorCfg
+from isaaclab.utils import configclass
+
+from umc import mdp
+from umc.robots.names import RobotNames, robot_names
+from umc.utils.errors import UmcError
+
+
+@configclass
+class BodyNamesCfg:
+    """The robot's bodies that terms of a task act on; every entry is a regular expression of names."""
+
+    trunk: str = MISSING
+    """The body that carries the legs."""
+
+    feet: list[str] = MISSING
+    """The bodies that touch the ground, in the order front left, front right, rear left, rear right, or left, right.
+
+    A foot that is welded to its calf or ankle goes by that body's name.
+    """
+
+
+@configclass
+class PartCfg(SceneEntityCfg):
+    """The bodies of :class:`BodyNamesCfg` that a term acts on; names that are set by an override stay."""
+
+    part: str = MISSING
+    """``trunk`` or ``feet``."""
+
+    applied: str | list[str] | None = None
+    """The names that :func:`name_bodies` has written."""
+
+    def __post_init__(self) -> None:
+        """Stand for a part whose names are not known yet."""
+        if self.body_names is None:
+            self.body_names = self.applied = f"{{bodies.{self.part}}}"
+
+
+ROBOT = "robot"
+"""Name of the robot in the scene of every task."""
+
+ALL_BODIES = ("/Robot/[^/]*", "/Robot/.*")
+"""Ends of the prim path of a contact sensor on every body of the robot."""
+
+NOT_TERMS = ("scene", "sim", "viewer")
+"""Fields of an env cfg that hold no terms."""
+
+TRUNK = PartCfg("robot", part="trunk")
+TRUNK_CONTACT = PartCfg("contact_forces", part="trunk")
+FEET = PartCfg("robot", part="feet", preserve_order=True)
+FEET_CONTACT = PartCfg("contact_forces", part="feet", preserve_order=True)
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a field is not set; a copied cfg has a copy of ``MISSING``."""
+    return isinstance(value, type(MISSING))
+
+
+def name_bodies(env_cfg: Any) -> None:
+    """Write the names of the field ``bodies`` into the terms that act on them."""
+    for _, entity in selections(env_cfg):
+        if isinstance(entity, PartCfg) and entity.body_names == entity.applied:
+            names = getattr(env_cfg.bodies, entity.part)
+            if not is_missing(names):
+                entity.body_names = entity.applied = names if isinstance(names, str) else list(names)
+
+
+def selections(cfg: Any, where: str = "") -> Iterator[tuple[str, SceneEntityCfg]]:
+    """Yield every selection of bodies or joints in a cfg, and where it is."""
+    if isinstance(cfg, SceneEntityCfg):
+        yield where.replace(".params.", "."), cfg
+    elif isinstance(cfg, Mapping) or dataclasses.is_dataclass(cfg):
+        for name, value in (cfg if isinstance(cfg, Mapping) else vars(cfg)).items():
+            if where or name not in NOT_TERMS:
+                yield from selections(value, f"{where}.{name}" if where else str(name))
+
+
+def check_robot(env_cfg: Any) -> None:
+    """Refuse names of bodies and joints that the task's robot does not have; expand the feet's patterns to names.
+
+    A robot whose USD is on a server is left to the simulation.
+
+    Raises:
+        UmcError: With the names that exist.
+    """
+    robot = getattr(env_cfg.scene, ROBOT, None)
+    names = robot_names(robot) if isinstance(robot, ArticulationCfg) else None
+    if names is None:
+        return
+    if isinstance(getattr(env_cfg, "bodies", None), BodyNamesCfg):
+        _check_parts(env_cfg, names)
+    _check_joints(env_cfg, robot, names)
+    for where, entity in selections(env_cfg):
+        if entity.name == ROBOT and entity.joint_names is not None:
+            _matched(entity.joint_names, names.joints, f"{where}.joint_names", "joint")
+        if entity.body_names is not None and _has_all_bodies(env_cfg.scene, entity.name):
+            _matched(entity.body_names, names.bodies, f"{where}.body_names", "body")
+    _check_number_of_feet(env_cfg, names)
+
+
+def _check_parts(env_cfg: Any, names: RobotNames) -> None:
+    """Refuse trunk and feet that the robot does not have; name the feet one by one."""
+    bodies = env_cfg.bodies
+    for part in ("trunk", "feet"):
+        if is_missing(getattr(bodies, part)):
+            raise UmcError(f"the task does not set bodies.{part}; the robot's bodies are {', '.join(names.bodies)}")
+    _matched(bodies.trunk, names.bodies, "bodies.trunk", "body")
+    bodies.feet = _matched(bodies.feet, names.bodies, "bodies.feet", "body")
+    name_bodies(env_cfg)
+
+
+def _check_joints(env_cfg: Any, robot: Any, names: RobotNames) -> None:
+    """Refuse joints of actuators, of the default pose and of actions that the robot does not have."""
+    for actuator, cfg in robot.actuators.items():
+        _matched(cfg.joint_names_expr, names.joints, f"joint_names_expr of the robot's actuator {actuator}", "joint")
+    _matched(list(robot.init_state.joint_pos), names.joints, "joint_pos of the robot's init_state", "joint")
+    for action, cfg in vars(env_cfg.actions).items():
+        if getattr(cfg, "asset_name", None) == ROBOT and getattr(cfg, "joint_names", None):
+            _matched(cfg.joint_names, names.joints, f"actions.{action}.joint_names", "joint")
+
+
+def _check_number_of_feet(env_cfg: Any, names: RobotNames) -> None:
+    """Refuse gait rewards for another number of feet than the robot has."""
+    for reward, term in vars(env_cfg.rewards).items():
+        func = getattr(term, "func", None)
+        if func not in (mdp.diagonal_support, mdp.contact_follows_phase):
+            continue
+        needed = 4 if func is mdp.diagonal_support else len(term.params["offsets"])
+        feet = _matched(term.params["sensor_cfg"].body_names, names.bodies, f"rewards.{reward}", "body")
+        if len(feet) != needed:
+            raise UmcError(f"rewards.{reward} needs {needed} feet, and its body_names match {', '.join(feet)}")
+
+
+def _matched(patterns: str | Sequence[str], names: Sequence[str], where: str, what: str) -> list[str]:
+    """Return the names that patterns match, pattern by pattern; UmcError for a pattern that matches none."""
+    found: list[str] = []
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        try:
+            mine = [name for name in names if re.fullmatch(pattern, name)]
+        except re.error as error:
+            raise UmcError(f"{where}: '{pattern}' is no regular expression ({error})") from error
+        if not mine:
+            raise UmcError(f"{where}: no {what} of the robot matches '{pattern}'; it has {', '.join(names)}")
+        found += [name for name in mine if name not in found]
+    return found
+
+
+def _has_all_bodies(scene: Any, name: str) -> bool:
+    """Return whether an entity of the scene has the bodies of the robot: itself, or a contact sensor on all of them."""
+    cfg = getattr(scene, name, None)
+    return name == ROBOT or (isinstance(cfg, ContactSensorCfg) and cfg.prim_path.endswith(ALL_BODIES))

@@ -1,0 +1,108 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs Isaac Lab's stock velocity tasks without its asset server: :func:`make_offline`."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from isaaclab.assets import ArticulationCfg
+from isaaclab.terrains import TerrainImporterCfg
+
+from umc.robots.names import is_remote
+from umc.robots.spawn import DATA
+from umc.tasks.bodies import selections
+from umc.terrains import FLAT_GROUND_CFG
+from umc.utils.errors import UmcError
+
+
+class LocalRobot(NamedTuple):
+    """A robot of this package that takes the place of one on the server."""
+
+    usd: str
+    """Its USD file."""
+    bodies: Mapping[str, str]
+    """Patterns of bodies that the server's file has, and those that have their place here."""
+
+
+LOCAL_ROBOTS = {
+    "Unitree/Go2/go2.usd": LocalRobot(str(DATA / "go2.usda"), {".*_foot": ".*_calf"}),
+}
+"""Robots by the end of their path on the server. The feet of Go2 are welded to its calves here."""
+
+LOOKS = ("texture_file", "visual_material")
+"""Fields that change nothing but the picture."""
+
+
+def make_offline(env_cfg: Any) -> list[str]:
+    """Replace what a task's cfg loads from Isaac Lab's asset server by local files, in place.
+
+    The ground plane becomes this package's, whose friction is that of the feet alone; Go2 becomes this package's; sky
+    textures and the ground's visual material are dropped, and markers such as command arrows are switched off. Rewards,
+    observations, commands and everything else stay as they are.
+
+    Returns:
+        A line for each change.
+
+    Raises:
+        UmcError: For a file that has no local counterpart, such as another robot's; set its path before this call.
+    """
+    env_cfg.scene = copy.deepcopy(env_cfg.scene)  # tasks share the cfgs of robots
+    changes: list[str] = []
+    for where, holder in _cfgs({"scene": env_cfg.scene, "commands": env_cfg.commands}):
+        if isinstance(holder, TerrainImporterCfg) and holder.terrain_type == "plane":
+            holder.terrain_type, holder.usd_path = "usd", FLAT_GROUND_CFG.usd_path
+            changes.append(f"{where}: an endless plane of this package")
+        if getattr(holder, "debug_vis", False):
+            holder.debug_vis = False
+            changes.append(f"{where}.debug_vis: off")
+        for name in LOOKS:
+            looks = getattr(holder, name, None)
+            if is_remote(looks) or any(is_remote(value) for _, value in _strings(looks)):
+                setattr(holder, name, None)
+                changes.append(f"{where}.{name}: none")
+        if isinstance(holder, ArticulationCfg):
+            changes += _local_robot(env_cfg, holder, where)
+    missing = [(where, value) for where, value in _strings(env_cfg.scene, "scene") if is_remote(value)]
+    if missing:
+        where, path = missing[0]
+        raise UmcError(f"{path} has no local counterpart; download it once and set {where} before make_offline")
+    return changes
+
+
+def _local_robot(env_cfg: Any, robot: ArticulationCfg, where: str) -> list[str]:
+    """Take a robot of this package for one on the server; return what has changed."""
+    path = getattr(robot.spawn, "usd_path", None)
+    local = next((local for end, local in LOCAL_ROBOTS.items() if is_remote(path) and str(path).endswith(end)), None)
+    if local is None:
+        return []
+    spawn: Any = robot.spawn
+    spawn.usd_path = local.usd
+    changes = [f"{where}.spawn.usd_path: {local.usd.rpartition('/')[2]} of this package"]
+    for place, selection in selections(env_cfg):
+        names = selection.body_names
+        if isinstance(names, str) and names in local.bodies:
+            selection.body_names = local.bodies[names]
+            changes.append(f"{place}.body_names: {names} becomes {local.bodies[names]}")
+    return changes
+
+
+def _cfgs(cfg: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every cfg within a cfg, and where it is; not those of markers."""
+    if dataclasses.is_dataclass(cfg):
+        yield where, cfg
+    if isinstance(cfg, Mapping) or dataclasses.is_dataclass(cfg):
+        for name, value in list((cfg if isinstance(cfg, Mapping) else vars(cfg)).items()):
+            if "visualizer" not in str(name):
+                yield from _cfgs(value, f"{where}.{name}" if where else str(name))
+
+
+def _strings(cfg: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every string of a cfg and the cfgs within it."""
+    for place, holder in _cfgs(cfg, where):
+        for name, value in vars(holder).items():
+            if isinstance(value, str):
+                yield f"{place}.{name}", value
