@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pictures of the documentation: ``python -m tools.docs_figures {curves,faults,portrait,strip,terrain} ...``.
 
-* ``curves RUN_DIR``: learning curves of a run
+* ``curves RUN_DIR ...``: learning curves of a training, whose runs are given in their order
 * ``faults --out DIR``: what every kind of fault does to a walking A1
 * ``portrait TASK --out PNG``: a task's robot as it stands without a policy
 * ``strip --checkpoint PATH --out PNG``: the walk of a healthy robot in a row of stills
@@ -102,25 +102,45 @@ def save(figure: Any, path: Path, dpi: int, colors: int | None = None) -> None:
             Image.open(part).convert("RGB").quantize(colors).save(part, format="png", optimize=True)
 
 
-def plot_run(run_dir: Path, out: Path, title: str | None = None) -> None:
-    """Draw reward, episode length and action noise from every TensorBoard file of a run, resumed parts included."""
+def latest(rows: Sequence[Any]) -> tuple[list[int], list[float]]:
+    """Return steps and values of a scalar; what a resumed run simulated again replaces what it had logged before."""
+    kept: dict[int, float] = {}
+    for row in sorted(rows, key=lambda row: row.wall_time):
+        for step in [step for step in kept if step >= row.step]:
+            del kept[step]
+        kept[row.step] = row.value
+    return list(kept), list(kept.values())
+
+
+def plot_runs(run_dirs: Sequence[Path], out: Path, title: str | None = None) -> None:
+    """Draw reward, episode length and action noise of a training, whose runs follow each other, as one line each."""
     import matplotlib.pyplot as plt
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    events = EventAccumulator(str(run_dir), size_guidance={"scalars": 0})
-    events.Reload()
-    present = set(events.Tags()["scalars"]) & set(CURVES)
-    if not present:
-        raise UmcError(f"no learning curve in {run_dir}: name a run folder that holds TensorBoard files")
     figure, axes = plt.subplots(1, len(CURVES), figsize=(12.0, 3.4), layout="constrained")
-    for axis, (tag, label) in zip(axes, CURVES.items(), strict=True):
-        axis.set_xlabel("iteration")
-        axis.set_title(label, fontsize=10)
-        axis.grid(alpha=0.3)
-        if tag in present:
-            rows = events.Scalars(tag)
-            axis.plot([row.step for row in rows], [row.value for row in rows], color="#1f5f8b", linewidth=1.4)
-    figure.suptitle(title or f"{run_dir.parent.name} / {run_dir.name}", fontsize=11)
+    start = 0
+    for number, run_dir in enumerate(run_dirs):
+        events = EventAccumulator(str(run_dir), size_guidance={"scalars": 0})
+        events.Reload()
+        present = set(events.Tags()["scalars"]) & set(CURVES)
+        if not present:
+            raise UmcError(f"no learning curve in {run_dir}: name a run folder that holds TensorBoard files")
+        end = start
+        for axis, (tag, label) in zip(axes, CURVES.items(), strict=True):
+            axis.set_title(label, fontsize=10)
+            axis.set_xlabel("iteration")
+            axis.grid(alpha=0.3)
+            if tag in present:
+                steps, values = latest(events.Scalars(tag))
+                axis.plot([start + step for step in steps], values, color="#1f5f8b", linewidth=1.4)
+                end = max(end, start + steps[-1] + 1)
+            if number:
+                axis.axvline(start, color="#8a8a8a", linestyle=":", linewidth=1.0)
+        if len(run_dirs) > 1:
+            stage = run_dir.parent.name.rsplit("_", 1)[-1].replace("stage", "Stage ")
+            axes[0].text(start, 1.0, f" {stage}", transform=axes[0].get_xaxis_transform(), va="top", fontsize=8)
+        start = end
+    figure.suptitle(title or f"{run_dirs[-1].parent.name} / {run_dirs[-1].name}", fontsize=11)
     save(figure, out, dpi=130)
 
 
@@ -371,7 +391,9 @@ def _parser() -> Parser:
     parser = Parser(prog="python -m tools.docs_figures", description=__doc__, formatter_class=form)
     pictures = parser.add_subparsers(dest="picture", required=True)
     curves = pictures.add_parser("curves")
-    curves.add_argument("run_dir", type=Path, help="folder of the run, under logs/rsl_rl/")
+    curves.add_argument(
+        "run_dirs", type=Path, nargs="+", help="folders of the runs, under logs/rsl_rl/, in their order"
+    )
     curves.add_argument("--out", type=Path, help="picture to write (default: curve.png in the run's folder)")
     curves.add_argument("--title", help="headline")
     faults = pictures.add_parser("faults")
@@ -397,8 +419,8 @@ def _run(argv: list[str]) -> int:
     matplotlib.use("Agg")
     match options.picture:
         case "curves":
-            options.out = options.out or options.run_dir / "curve.png"
-            plot_run(options.run_dir, options.out, options.title)
+            options.out = options.out or options.run_dirs[-1] / "curve.png"
+            plot_runs(options.run_dirs, options.out, options.title)
         case "faults":
             _faults(options)
         case "portrait":

@@ -4,6 +4,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from umc.faults.kinds import KINDS, find_kind
 from umc.rendering.layout import Moment, Take
 
 from tools import docs_figures
-from tools.docs_figures import AFTER, BEFORE, EXAMPLES, KEPT, LAYERS, Rollout, draw_faults, main
+from tools.docs_figures import AFTER, BEFORE, EXAMPLES, KEPT, LAYERS, Rollout, draw_faults, latest, main
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 LARGEST = 600_000
@@ -123,3 +124,11 @@ def test_a_mistake_is_one_line(arguments, words, capsys):
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("error: ")
     assert words in line
+
+
+def test_a_curve_of_a_resumed_run_does_not_run_back():
+    rows = [(0, 1.0, 10.0), (1, 2.0, 11.0), (2, 3.0, 12.0), (1, 4.0, 20.0), (2, 5.0, 21.0), (3, 6.0, 22.0)]
+    steps, values = latest(
+        [SimpleNamespace(step=step, value=value, wall_time=time) for step, value, time in rows[::-1]]
+    )
+    assert (steps, values) == ([0, 1, 2, 3], [1.0, 4.0, 5.0, 6.0])

@@ -22,6 +22,7 @@ from umc.utils.io import sha256
 from tools.results_page import __main__ as results
 from tools.results_page.acceptance import criteria_of, ends, rate
 from tools.results_page.page import RobotResults, results_page
+from tools.results_page.pictures import overview, section_bars
 
 ABOUT = {"command": "tools.results_page", "time": "2026-11-21", "commit": "abc"}
 
@@ -116,14 +117,15 @@ def test_the_page_says_everything_it_knows():
         studies,
         [replace(third, policies=(result,)) for result in third.policies],
         {SHA["mlp"]: entry()},
-        {"mlp": "images/results_a1_mlp.png"},
     )
     page = results_page([one], ABOUT, {"a1": "Because of the friction."})
     met = verdicts(studies["ovphysx"])
     for words in (
         "**These robots are made up; their figures mean nothing.**",
         "Because of the friction.",
-        "![mlp: reward, episode length and action noise over the iterations](images/results_a1_mlp.png)",
+        "(images/results.png)",
+        "(images/results_a1.png)",
+        "UMC: mlp, baseline: nm_mlp.",
         f"{sum(met)} of {len(met)} criteria are met",
         "| MLP-UMC (paper) | 93% | 88% | 83% | 78% | 66% | 4% |",
         "| mlp | 0.47 / 0.50 | 0.200 | 71% | **no** | 1 of 64 | 0 | 2.10 |",
@@ -136,7 +138,7 @@ def test_the_page_says_everything_it_knows():
     assert page.count("| 2: range + blind |") == 2
     assert re.search(r"\| A1 \| mlp \| 2 \| a1_mlp_cpu \| 1 \| 1000 \| 256 \| PhysX \(ovphysx\), flat, cpu \|", page)
     # every policy on every engine, and the drop against the one it was trained on
-    engines = page[page.index("### The same policies") :]
+    engines = page[page.index("The same policies on") :]
     rows = re.findall(r"^\| (nm_mlp|mlp) \| (\w+) [^|]*\| \d+% ", engines, re.MULTILINE)
     assert rows == [(label, engine) for label in ("mlp", "nm_mlp") for engine in ("Newton", "PhysX", "plain")]
     line = next(line for line in engines.splitlines() if line.startswith("| mlp | Newton"))
@@ -147,6 +149,17 @@ def test_the_page_says_everything_it_knows():
     page = results_page([RobotResults("a1", "ovphysx", {"ovphysx": made_up(policies=(("mlp", 2.6),))})], ABOUT, {})
     assert "there is nothing to compare" in page
     assert "other engines" not in page
+
+
+def test_pictures_show_the_best_policy_the_strongest_baseline_and_the_paper():
+    rates = {"mlp": 0.6, "transformer": 0.8, "nm_mlp": 0.2}
+    study = made_up(policies=[(label, 1.0) for label in rates], members=10)
+    study = with_outcomes(study, dict.fromkeys(rates, constant(0.1)), {k: constant(v) for k, v in rates.items()})
+    one = RobotResults("a1", "ovphysx", {"ovphysx": study})
+    reached, _ = overview([one]).axes
+    shown = [float(line.get_xdata()[0]) for line in reached.lines if line.get_marker() in ("o", "|")]
+    assert shown == pytest.approx([91.0, 80.0, 20.0])
+    assert [text.get_text() for text in section_bars(one).legends[0].texts] == ["transformer", "nm_mlp"]
 
 
 @pytest.fixture
@@ -167,7 +180,7 @@ def test_the_last_stage_of_every_agent_is_evaluated_on_every_engine(package, mon
     assert first[first.index("--labels") + 1 :][:2] == ["mlp", "nm_mlp"]
     page = Path("docs/results.md").read_text()
     assert "results: docs/results.md" in capsys.readouterr().out
-    assert "Three pairs, each baseline" in page  # notes.yaml
+    assert "Three pairs; each baseline" in page  # notes.yaml
     assert "-m tools.results_page --robot A1" in page
     assert "| A1 | mlp | 2 | a1_mlp_cpu |" in page
     # regenerated without simulation, and without the folder of the evaluations
@@ -200,7 +213,7 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
     assert page.index("## A1, tracks") < page.index("## A1, flat ground")
     assert [page.count(f"| {one} | mlp against nm_mlp |") for one in ("A1, tracks", "A1, flat ground")] == [4, 4]
     # each policy is listed once
-    for words in ("| A1 | mlp | 2 |", "### transformer, by scenario", "the paper's nm_transformer, body_transformer."):
+    for words in ("| A1 | mlp | 2 |", "**transformer, by scenario**", "the paper's nm_transformer, body_transformer."):
         assert page.count(words) == 1
     # a ground that is named wins, wherever it stands
     calls.clear()
@@ -257,7 +270,6 @@ def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):
         (["--engines", "bullet"], "invalid choice"),
         (["--checkpoint", "gone.pt"], "no checkpoint at gone.pt"),
         (["--report_only", "--robot", "a1"], "nothing of mlp on newton_mjwarp is kept in docs/results/a1; run"),
-        (["--report_only", "--robot", "a1", "--curves", "mlp=gone"], "names no run folder"),
     ],
 )
 def test_a_mistake_is_one_line(package, arguments, words):

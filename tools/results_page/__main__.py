@@ -13,6 +13,7 @@ from pathlib import Path
 
 from umc.evaluation.checkpoints import Checkpoint, names_ground
 from umc.evaluation.labels import labels_of
+from umc.evaluation.report.plots import image
 from umc.evaluation.study import STUDY, load_study
 from umc.rl.checkpoint import TERRAIN_KEY, checkpoint_info, read_checkpoint, trained_terrain
 from umc.rl.pretrained import find_pretrained, is_last_stage, is_pretrained, read_models, verified_file
@@ -24,9 +25,9 @@ from umc.utils.io import atomic_write, sha256
 from umc.utils.process import run_umc
 from umc.utils.provenance import git_state, now
 
-from tools.docs_figures import plot_run
 from tools.results_page.kept import NAME_LENGTH, keep, kept_path, kept_study, prune
-from tools.results_page.page import RobotResults, results_page, section_name
+from tools.results_page.page import IMAGES, RobotResults, results_page, section_name
+from tools.results_page.pictures import overview, section_bars
 
 ENGINES = ("newton_mjwarp", "ovphysx", "mujoco")
 """Engines without ``--engines``."""
@@ -42,9 +43,6 @@ OVERRIDES = ("env.", "agent.", "protocol.", "physics=")
 
 NOTES = Path(__file__).with_name("notes.yaml")
 """Explanations by section of the page."""
-
-IMAGES = "images"
-"""Folder of pictures beside the page."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
     for section in sections(options, overrides):
         if not options.report_only:
             _measure(options, overrides, section)
-        results.append(collect(section, _curves(options, section)))
+        results.append(collect(section))
     # the figures are those of the command that simulates, whoever regenerates the page
     simulated = [token for token in argv if token not in ("--report_only", "--report-only", "--kept")]
     about = {
@@ -81,6 +79,7 @@ def main(argv: Sequence[str]) -> int:
         "commit": (git_state() or {}).get("commit", "unknown")[:10],
     }
     notes = read_yaml(NOTES.read_text(encoding="utf-8"), str(NOTES))["robots"]
+    draw(results, options.out.parent / IMAGES)
     with atomic_write(options.out) as file:
         file.write(results_page(results, about, notes).encode())
     print(f"results: {options.out}", flush=True)
@@ -98,13 +97,12 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     words = f"robots of each cell in MuJoCo ({MUJOCO_EPISODES})"
     add("--mujoco_episodes", type=int, default=MUJOCO_EPISODES, help=words)
     add("--device", help="cpu, cuda, cuda:N; default: the first GPU where there is one, else the CPU")
-    add("--curves", nargs="+", default=[], metavar="POLICY=RUN", help="run folders whose learning curves are drawn")
     add("--work", type=Path, default=Path("logs/results"), help="folder of the evaluations (logs/results)")
     words = "the page (docs/results.md); studies are kept in a folder of its name"
     add("--out", type=Path, default=Path("docs/results.md"), help=words)
     add("--kept", action="store_true", help="simulate only the policies of which nothing is kept beside the page")
     add("--report_only", "--report-only", action="store_true", help="regenerate the page without simulation")
-    # to the front, where no flag with a list of values takes them for one of its own; --curves has values like them
+    # to the front, where no flag with a list of values takes them for one of its own
     ours = [token for token in argv if token.startswith(OVERRIDES)]
     options, overrides = parser.parse_known_args([*ours, *(token for token in argv if token not in ours)])
     for token in overrides:
@@ -113,11 +111,6 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
             raise UmcError(f"unknown argument {token}; overrides look like {example}")
         if token.startswith("physics="):
             raise UmcError("give the engines with --engines, not physics=")
-    for token in options.curves:
-        if "=" not in token or not Path(token.split("=", 1)[1]).is_dir():
-            raise UmcError(
-                f"--curves {token} names no run folder; give POLICY=RUN, such as mlp=logs/rsl_rl/<...>/<run>"
-            )
     at_least_one(options.num_envs, "--num_envs")
     at_least_one(options.mujoco_episodes, "--mujoco_episodes")
     if set(options.engines) == {"mujoco"}:
@@ -216,7 +209,7 @@ def _measure_in_mujoco(
         keep(load_study(exported / STUDY), section.kept, "mujoco")
 
 
-def collect(section: Section, curves: dict[str, str]) -> RobotResults:
+def collect(section: Section) -> RobotResults:
     """Read the kept studies of a section."""
     policies = [(label, one.sha256) for label, one in section.policies.items()]
     studies = {engine: kept_study(section.kept, engine, policies) for engine in section.engines if engine != "mujoco"}
@@ -224,21 +217,16 @@ def collect(section: Section, curves: dict[str, str]) -> RobotResults:
     mujoco = [kept_study(section.kept, "mujoco", [policy]) for policy in alone]
     models = list(read_models().values())
     entries = {entry[key]: entry for key in ("sha256", "source_sha256") for entry in models if entry.get(key)}
-    return RobotResults(section.robot, section.engine, studies, mujoco, entries, curves, section.ground)
+    return RobotResults(section.robot, section.engine, studies, mujoco, entries, section.ground)
 
 
-def _curves(options: argparse.Namespace, section: Section) -> dict[str, str]:
-    """Draw the learning curves that were asked for; return the pictures that there are, by policy."""
-    runs = dict(token.split("=", 1) for token in options.curves)
-    found = {}
-    for label in section.policies:
-        picture = options.out.parent / IMAGES / f"results_{section.robot}_{label.replace(' ', '_')}.png"
-        run = runs.get(f"{section.robot}_{label}") or runs.get(label)
-        if run is not None:
-            plot_run(Path(run), picture, f"{section.robot.upper()}, {label}")
-        if picture.is_file():
-            found[label] = f"{IMAGES}/{picture.name}"
-    return found
+def draw(results: Sequence[RobotResults], folder: Path) -> None:
+    """Write the pictures of the page."""
+    figures = {"results": overview(results)}
+    figures |= {f"results_{section_name(one.robot, one.ground)}": section_bars(one) for one in results}
+    for name, figure in figures.items():
+        with atomic_write(folder / f"{name}.png") as file:
+            file.write(image(figure, "png"))
 
 
 if __name__ == "__main__":

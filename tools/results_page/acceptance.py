@@ -149,6 +149,26 @@ def _against_paper(study: Study, result: PolicyResult) -> list[Criterion]:
     return [Criterion(f"{result.label} against the paper's {PAPER_ROW}", demand, ours, theirs, met)]
 
 
+def is_baseline(result: PolicyResult) -> bool:
+    """Whether a policy was trained without faults."""
+    return result.about.get("stage") == 1
+
+
+def main_rates(study: Study, result: PolicyResult) -> list[Interval]:
+    """Return reached and failed of a policy, averaged over all scenarios."""
+    keys, scenarios = (acceptance_reached(study.protocol.robot), "failed"), study.protocol.scenarios
+    return [rate(study, result, key, scenarios) or Interval(0.0, 0.0, 0.0) for key in keys]
+
+
+def best_and_baseline(study: Study) -> list[PolicyResult]:
+    """Return the UMC policy and the baseline that reach farthest; only one where there is no other."""
+    found = []
+    for baseline in (False, True):
+        group = [result for result in study.policies if is_baseline(result) == baseline]
+        found += sorted(group, key=lambda result: main_rates(study, result)[0].value)[-1:]
+    return found
+
+
 def _agent(result: PolicyResult) -> str:
     """Name of a policy's agent, UMC's or another."""
     name = str(result.about.get("agent", ""))

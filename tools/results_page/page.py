@@ -19,7 +19,7 @@ from umc.faults import paper_settings
 from umc.rl.agents import STAGE_ITERATIONS, AgentSpec, agent_spec
 from umc.utils.naming import display_name
 
-from tools.results_page.acceptance import ENDS, HARD, acceptance_reached, criteria_of, ends, rate
+from tools.results_page.acceptance import ENDS, HARD, acceptance_reached, best_and_baseline, criteria_of, ends, rate
 from tools.results_page.kept import NAME_LENGTH
 
 STANDING_HEIGHT = {"a1": 0.28, "g1": 0.80, "h1": 1.01, "solo8": 0.21}
@@ -27,6 +27,9 @@ STANDING_HEIGHT = {"a1": 0.28, "g1": 0.80, "h1": 1.01, "solo8": 0.21}
 
 HEIGHT_BAND = 0.20
 """How far the trunk of a walking robot may be from there [-]."""
+
+IMAGES = "images"
+"""Folder of pictures beside the page."""
 
 PAPER_AGENTS = ("transformer", "mlp", "nm_transformer", "nm_mlp", "body_transformer")
 """Agents of the paper's main tables."""
@@ -59,8 +62,6 @@ class RobotResults:
     """One for each policy that was evaluated in plain MuJoCo."""
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Entries of ``models.json`` by SHA-256."""
-    curves: Mapping[str, str] = field(default_factory=dict)
-    """Pictures of learning curves by policy, relative to the page."""
     ground: str = ""
     """Ground of this section, where a robot's policies were trained on several."""
 
@@ -99,6 +100,7 @@ def results_page(results: Sequence[RobotResults], about: Mapping[str, str], note
     )  # fmt: skip
     return environment.get_template("results.md.jinja").render(
         **about,
+        overview=f"{IMAGES}/results.png",
         made_up=sorted({str(one.study.about["note"]) for one in results if one.study.about.get("note")}),
         criteria=criteria,
         met=sum(one.met is True for _, one in criteria),
@@ -118,10 +120,11 @@ def _section(one: RobotResults, note: str) -> dict[str, Any]:
     low = (1.0 - HEIGHT_BAND) * STANDING_HEIGHT.get(one.robot, 0.0)
     return {
         "title": one.title,
+        "picture": f"{IMAGES}/results_{section_name(one.robot, one.ground)}.png",
         "policies": [_origin(one, result) for result in one.trained_here],
-        "protocol": study.protocol.name,
+        "shown": [one.label for one in best_and_baseline(study)],
         "engine": _engine(str(study.about.get("physics", ""))),
-        "ground": "on tracks of Perlin noise" if study.protocol.track else "on flat ground",
+        "ground": "tracks of Perlin noise" if study.protocol.track else "flat ground",
         "robots": study.about.get("robots_per_cell", "?"),
         "note": note.strip(),
         "tables": [main_table(estimates), *by_scenario, left_out_table(estimates)],
@@ -137,7 +140,6 @@ def _section(one: RobotResults, note: str) -> dict[str, Any]:
             for result in one.trained_here
             if (gait := one.entry(result).get("metrics", {}).get("healthy"))
         ],
-        "curves": {own.label: one.curves[own.label] for own in one.trained_here if own.label in one.curves},
         "reached": acceptance_reached(one.robot),
         "flat_only": bool(one.mujoco and study.protocol.track),
         "engines": _engines(one) if len(one.studies) > 1 or one.mujoco else [],
