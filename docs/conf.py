@@ -65,6 +65,13 @@ def link_files(app: Any, docname: str, source: list[str]) -> None:
         source[0] = OUTSIDE.sub(r"](path:\1)", source[0])
 
 
+def keep_first_line(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep napoleon from reading the words before a colon in a field's first line as its type."""
+    if what in ("attribute", "data", "property"):
+        lines[:0] = ["..", ""]  # an empty comment
+
+
 def setup(app: Any) -> None:
     """Hook into the build."""
     app.connect("source-read", link_files)
+    app.connect("autodoc-process-docstring", keep_first_line, priority=499)  # napoleon's is 500

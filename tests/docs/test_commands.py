@@ -207,6 +207,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert 'id="umc.mdp.add_faults"' in (tmp_path / "html/api/mdp.html").read_text()
+    assert [page.name for page in (tmp_path / "html/api").glob("*.html") if ">Type<" in page.read_text()] == []
 
 
 def test_errors_of_the_faq_are_errors_of_the_code():
