@@ -35,11 +35,13 @@ def runner(env: Any, out: Path | None = None, load: Path | None = None) -> Any:
     from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper, handle_deprecated_rsl_rl_cfg
     from isaaclab_tasks.core.velocity.config.go2.agents.rsl_rl_ppo_cfg import UnitreeGo2FlatPPORunnerCfg
     from rsl_rl.runners import OnPolicyRunner
+    from umc.utils.console import quiet
 
     agent = UnitreeGo2FlatPPORunnerCfg()
     agent.device, agent.obs_groups = env.device, GROUPS
     settings = handle_deprecated_rsl_rl_cfg(agent, version("rsl-rl-lib")).to_dict()
-    made = OnPolicyRunner(RslRlVecEnvWrapper(env), settings, None if out is None else str(out), env.device)
+    with quiet():  # it prints the networks
+        made = OnPolicyRunner(RslRlVecEnvWrapper(env), settings, None if out is None else str(out), env.device)
     if load is not None:
         made.load(str(load))
     return made

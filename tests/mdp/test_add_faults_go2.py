@@ -165,6 +165,11 @@ def test_a_stock_task_reads_no_server_offline_and_keeps_all_else(task):
     assert make_offline(cfg) == []
 
 
+def test_joints_that_the_robot_does_not_have_are_refused_without_a_simulation():
+    with pytest.raises(UmcError, match=r"no joint matches '\.\*_knee'; the robot has FL_hip_joint"):
+        load("examples/go2_faults.py").faulty_go2(joint_names=[".*_hip_joint", ".*_knee"])
+
+
 def test_another_stock_robot_is_refused_and_the_file_to_get_is_named():
     with pytest.raises(UmcError, match=r"anymal_d.* no local counterpart; download it once and set scene\.robot"):
         make_offline(AnymalDFlatEnvCfg())

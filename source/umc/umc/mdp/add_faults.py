@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast, override
 
 import torch
@@ -27,6 +28,7 @@ from umc.mdp.fault_terms import FAULTS_TERM
 from umc.mdp.observations import fault_flag, joint_mask, live_faults
 from umc.mdp.physics import prepare_robot
 from umc.mdp.sensor_cfg import SensorWrapper, action_terms, entries, variants
+from umc.robots.names import robot_names
 from umc.utils.errors import UmcError
 
 RESET_TERM, MASK_GROUP, FLAG_GROUP, COMMAND_TERM = "reset_faults", "joint_mask", "fault_flag", "command_faults"
@@ -94,28 +96,77 @@ def add_faults(
 ) -> None:
     """Add faults of joints, sensors and commands to a manager-based task's cfg, in place.
 
-    Added are two events (``reset_faults``, the first of all, and ``faults``), two observation groups (``joint_mask``
-    and ``fault_flag``, for policies that may see faults) and, if commands can fail, the action term ``command_faults``.
-    Observations of joints in the named groups become :class:`joint_sensor` terms, which keep their place, joints,
-    noise, scale, clip and history. Every other group, such as a critic's, keeps the true values. The robot's PhysX
-    solver gets the iterations that hold joints to limits (:func:`umc.mdp.physics.prepare_robot`).
+    Any robot and any task of Isaac Lab's manager-based workflow will do, stock tasks included:
 
-    Call it in ``__post_init__`` of a subclass of the task's cfg, or on its instance; presets that Hydra has yet to
-    choose from are changed in every variant.
+    .. code-block:: python
+
+        from umc import mdp
+
+        mdp.add_faults(
+            env_cfg,
+            joint_names=[".*_hip_joint", ".*_knee_joint"],  # that can fail; all of them without it
+            severity={"rom": 0.3, "effort": 5.0, "velocity": {"uniform": [2.0, 4.0]}},
+            num_joints=(1, 3),  # of each fault
+            onset_range=(25, 250),  # env steps
+        )
+        env = ManagerBasedRLEnv(env_cfg)
+        state = mdp.fault_state(env)  # which joints of which env are broken now, how, and since when
+
+    Every episode of every env draws a fault at reset: its scenario, joints, severities and onset. The draw depends on
+    (seed, env, episode) and the order of the joints alone, so that another policy or number of envs gets the same
+    faults; another engine does, if the robot's cfg has a ``joint_ordering``.
+
+    ==============  ========================================================
+    Kind of fault   Severity
+    ==============  ========================================================
+    ``rom``         part of the range of motion that is left [-]
+    ``effort``      largest torque [N*m]
+    ``velocity``    largest speed [rad/s]
+    ``locked``      none; the joint stays where it is
+    ``power_loss``  none; the motor gives no torque
+    ``dead``        what the sensors of the joint read; 0 without it
+    ``frozen``      none; the last reading is repeated
+    ``bias``        error of the position [rad]
+    ``drift``       rate at which that error grows [rad/s]
+    ``noise``       standard deviation of the position [rad]
+    ``dropped``     probability that a command is lost [-]; 1 without it
+    ``delayed``     how late a command arrives [env steps]
+    ==============  ========================================================
+
+    A severity is a number, a distribution, a ``{"fraction": ...}`` of the healthy value, or a mapping from joint
+    patterns to either. ``ratios``, ``scenario`` and ``scenarios`` choose which kinds come together; without them the
+    four subcategories of the paper are drawn equally often. :class:`~umc.faults.FaultsCfg` describes every field, and
+    :func:`~umc.faults.kinds.register_kind` adds a kind of your own.
+
+    The call changes these parts of the cfg:
+
+    * Events: ``reset_faults``, the first of all, restores limits at reset; ``faults`` switches faults in every env
+      step.
+    * Observations: joint observations of ``groups`` become :class:`~umc.mdp.joint_sensor` terms, which keep their
+      place, joints, noise, scale, clip and history. Every other group, such as a critic's, keeps true values.
+    * Observation groups ``joint_mask`` (1 where a sensor is dead) and ``fault_flag`` (+1 once a fault is detected, else
+      -1) for policies that may see faults. A network reads them if the agent's ``obs_groups`` says so.
+    * Actions: ``command_faults``, if commands can fail.
+    * Robot: a copy whose PhysX solver has the iterations that hold joints to limits
+      (:func:`umc.mdp.physics.prepare_robot`). Newton reads none of them.
+
+    Rewards, terminations and commands stay as they are. Call it on an instance of the cfg, or in ``__post_init__`` of a
+    subclass; presets that Hydra has yet to choose from are changed in every variant. On the command line the parameters
+    are ``env.events.faults.params.num_joints=[1,2]`` and so on.
 
     Args:
         env_cfg: The task's cfg, a :class:`~isaaclab.envs.ManagerBasedRLEnvCfg`.
         asset_name: The robot's name in the scene.
-        joint_names: Patterns of the joints that can fail, in place of those of ``faults``.
-        faults: Description of the faults.
+        joint_names: Patterns (full match) of the joints that can fail, in place of those of ``faults``.
+        faults: Description of the faults; the defaults without it.
         groups: Observation groups whose sensors can fail; each needs a joint observation.
         quantities: What further observation functions report of each joint: ``position`` [rad], ``velocity`` [rad/s]
             or ``action``; None for one that keeps its true values.
         changes: Fields of ``faults``, as a shorthand: ``severity=...``, ``num_joints=...``.
 
     Raises:
-        UmcError: If anything is invalid; the cfg is then unchanged. Mistakes that depend on the robot's joints are
-            found when the environment is made.
+        UmcError: If anything is invalid; the cfg is then unchanged. Patterns that match no joint are found at once
+            where the robot's USD is a local file, else when the environment is made.
     """
     if not isinstance(env_cfg, ManagerBasedRLEnvCfg):
         fix = "; choose with resolve_presets first" if isinstance(env_cfg, PresetCfg) else ""
@@ -160,7 +211,20 @@ def _faulty_joints(
         ]
         if asset_name not in robots:
             raise UmcError(f"the scene has no articulation '{asset_name}'; it has {', '.join(robots) or 'none'}")
+        for at, of in variants(holder[name], asset_name):
+            _check_patterns(patterns, at[of])
     return FaultyJointsCfg(asset_name) if patterns == [".*"] else FaultyJointsCfg(asset_name, joint_names=patterns)
+
+
+def _check_patterns(patterns: Sequence[str], robot: Any) -> None:
+    """Refuse patterns that match no joint, where the robot's USD file can be read."""
+    path = getattr(getattr(robot, "spawn", None), "usd_path", None)
+    names = robot_names(robot) if isinstance(path, str) and Path(path).is_file() else None
+    if names is None:
+        return
+    for pattern in patterns:
+        if not any(re.fullmatch(pattern, joint) for joint in names.joints):
+            raise UmcError(f"joint_names: no joint matches '{pattern}'; the robot has {', '.join(names.joints)}")
 
 
 def _prepared_robots(env_cfg: ManagerBasedRLEnvCfg, asset_name: str) -> list[tuple[dict[str, Any], str, Any]]:
