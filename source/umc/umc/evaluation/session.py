@@ -113,7 +113,6 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Loa
     from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
 
-    from umc.rl.policy import load_policy
     from umc.training.plan import cpu_threads
     from umc.utils.console import filter_physx_messages, ignore_known_warnings, quiet
 
@@ -135,17 +134,25 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Loa
                 env = _make(session)
                 cleanup.callback(close_env, env)
                 inner: Any = env.unwrapped
-                widths = {name: shape[0] for name, shape in inner.observation_manager.group_obs_dim.items()}
-                joints = inner.scene["robot"].joint_names
-                policies = [
-                    load_policy(one.path, widths, session.device, session.info.robot, joints)
-                    for one in session.checkpoints
-                ]
+                policies = load_policies(session, inner)
             yield inner, policies
         except UmcError as error:
             failure = error
     if failure is not None:
         raise failure
+
+
+def load_policies(session: Session, env: ManagerBasedRLEnv) -> list[LoadedPolicy]:
+    """Load the session's checkpoints for a running environment; UmcError if one does not fit."""
+    from umc.rl.policy import load_policy
+
+    dims: Any = env.observation_manager.group_obs_dim
+    widths = {name: shape[0] for name, shape in dims.items()}
+    robot: Any = env.scene["robot"]
+    return [
+        load_policy(one.path, widths, session.device, session.info.robot, robot.joint_names)
+        for one in session.checkpoints
+    ]
 
 
 def _make(session: Session) -> Any:

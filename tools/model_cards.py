@@ -1,0 +1,72 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""docs/model_cards.md: a card for every pretrained policy: ``./isaaclab.sh -p -m tools.model_cards``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import StrictUndefined, Template
+from umc.evaluation.report.renderers import percent
+from umc.evaluation.study import load_study
+from umc.rl.pretrained import read_models
+from umc.tasks.task_cfg import resolve_cfgs
+from umc.utils.naming import display_name, load_tasks
+
+from tools.results_page.acceptance import acceptance_reached, rate
+from tools.results_page.kept import NAME_LENGTH
+from tools.results_page.page import ENGINES, GROUNDS
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, RESULTS = ROOT / "docs" / "model_cards.md", ROOT / "docs" / "results"
+
+
+def model_cards() -> str:
+    """Render the page from ``models.json``, the tasks and the kept studies."""
+    load_tasks()
+    models = read_models()
+    names = {entry[key]: name for name, entry in models.items() for key in ("sha256", "source_sha256")}
+    text = Path(__file__).with_suffix(".md.jinja").read_text(encoding="utf-8")
+    template = Template(text, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    return template.render(cards=[_card(name, entry, names) for name, entry in models.items()]) + "\n"
+
+
+def _card(name: str, entry: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    trained = entry["trained"]
+    task = f"UMC-{display_name(entry['robot'])}-Stage{entry['stage']}"
+    env_cfg, _ = resolve_cfgs(task, None, [token for token in trained["overrides"] if token.startswith("env.")])
+    velocity = env_cfg.commands.base_velocity
+    forward, sideward, turn = (getattr(velocity.ranges, axis) for axis in ("lin_vel_x", "lin_vel_y", "ang_vel_z"))
+    return {
+        **{key: entry[key] for key in ("agent", "stage", "licence", "sha256", "recipe", "commit", "seed", "note")},
+        **{key: trained[key] for key in ("iterations", "num_envs", "device")},
+        "name": name,
+        "robot": display_name(entry["robot"]),
+        "kilobytes": round(entry["bytes"] / 1000),
+        "engine": ENGINES[trained["physics"]],
+        "ground": GROUNDS[trained["terrain"]],
+        "env_steps": trained["iterations"] * trained["num_envs"] * trained["num_steps_per_env"],
+        "parent": trained["parent_sha256"] and names.get(trained["parent_sha256"], "an unpublished run"),
+        "forward": " to ".join(f"{speed:g}" for speed in dict.fromkeys(forward)),
+        "straight": not velocity.heading_command and not any((*sideward, *turn)),
+        "pushed": getattr(env_cfg.events, "push", None) is not None,
+        "gait": entry["metrics"].get("healthy"),
+        "results": _results(entry["sha256"][:NAME_LENGTH]),
+    }
+
+
+def _results(policy: str) -> list[list[str]]:
+    """Rates over all scenarios of every kept evaluation of a policy: the cells of its rows."""
+    rows = []
+    for path in sorted(RESULTS.glob(f"*/*/{policy}.study")):
+        study, engine = load_study(path), path.parent.name
+        (result,), key = study.policies, acceptance_reached(study.protocol.robot)
+        ground = "tracks" if study.protocol.track and engine != "mujoco" else "flat ground"
+        found = [percent(rate(study, result, one, study.protocol.scenarios)) for one in (key, "failed")]
+        rows.append([ENGINES[engine], ground, str(len(result.run.cell)), key, *found])
+    return sorted(rows)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(model_cards(), encoding="utf-8")
