@@ -65,7 +65,7 @@ def evaluate(args: argparse.Namespace) -> None:
 
     cfg = faulty_go2(ratios=FAULTY, seed=1)
     command = cfg.commands.base_velocity
-    command.heading_command, command.rel_standing_envs = False, 0.0
+    command.heading_command, command.ranges.heading, command.rel_standing_envs = False, None, 0.0
     command.ranges.lin_vel_x, command.ranges.lin_vel_y, command.ranges.ang_vel_z = (SPEED, SPEED), (0, 0), (0, 0)
     cfg.events.reset_base.params["pose_range"]["yaw"] = (0.0, 0.0)
     cfg.events.push_robot = None

@@ -112,7 +112,10 @@ def test_terms_on_trunk_and_feet_name_the_robots_own(robot):
         ("env.rewards.trot.params.sensor_cfg.body_names=(", "rewards.trot.sensor_cfg.body_names: '(' is no regular"),
         ("env.actions.joint_pos.joint_names=['knee']", "actions.joint_pos.joint_names: no joint of the robot matches"),
         ("env.scene.robot.init_state.joint_pos={'knee':0.1}", "joint_pos of the robot's init_state: no joint"),
-        ("env.scene.robot.joint_ordering=('knee',)", "joint_ordering of the robot's cfg: knee is not in the file"),
+        (
+            "env.scene.robot.joint_ordering=('knee',)",
+            "joint_ordering of the robot's cfg: the file has no knee; a1.usda has",
+        ),
         ("env.scene.robot.spawn.usd_path=/none/a1.usd", "no robot USD at /none/a1.usd"),
     ],
 )

@@ -76,6 +76,6 @@ def _ordered(names: Sequence[str], order: object, field: str, path: str) -> tupl
     unknown = [name for name in order if name not in names]
     missing = [name for name in names if name not in order]
     if unknown or missing:
-        wrong = f"{', '.join(unknown)} is not in the file" if unknown else f"{', '.join(missing)} is missing"
+        wrong = f"the file has no {', '.join(unknown)}" if unknown else f"the cfg lacks {', '.join(missing)}"
         raise UmcError(f"{field} of the robot's cfg: {wrong}; {Path(path).name} has {', '.join(names)}")
     return tuple(order)
