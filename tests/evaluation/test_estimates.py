@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figures of a study: the same as the metrics', with intervals that know which robots are the same."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,9 @@ from made_up_results import changed
 from made_up_study import made_up_study
 from umc.evaluation.estimates import Estimates, average_rate
 from umc.evaluation.metrics import Outcome, average
+from umc.evaluation.report.page import summary
+from umc.evaluation.report.renderers import NOTHING
+from umc.evaluation.report.tables import difference_table
 from umc.evaluation.statistics import wilson
 from umc.utils.errors import UmcError
 
@@ -31,13 +35,13 @@ def test_every_figure_is_that_of_the_metrics():
 
 
 def test_a_policy_does_not_differ_from_itself():
-    study = made_up_study(members=5, policies=[("a", 1.0)])
+    study = made_up_study(members=10, policies=[("a", 1.0)])
     twin = replace(study.policies[0], label="b", group="b")
     estimates = Estimates(replace(study, policies=(*study.policies, twin)), resamples=100)
     for metric in estimates.metrics:
         found = estimates.difference("a", "b", metric.key)
         assert (found.value, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
-        assert found.count == 15
+        assert found.count == 30
 
 
 def test_a_better_policy_is_better_and_the_order_of_robots_does_not_matter():
@@ -51,6 +55,22 @@ def test_a_better_policy_is_better_and_the_order_of_robots_does_not_matter():
     assert found.p < 0.01
     other = second.difference("weak", "strong", "failed")
     assert (other.value, other.low, other.high) == pytest.approx((found.value, found.low, found.high), abs=1e-6)
+
+
+def test_fewer_than_ten_robots_of_a_seed_have_no_p_and_no_bootstrapped_interval():
+    for members, few in ((9, True), (10, False)):
+        study = made_up_study(members=members, policies=[("weak", 0.0), ("strong", 3.0)])
+        estimates = Estimates(study, resamples=100)
+        found = estimates.difference("weak", "strong", "failed")
+        assert found.value < 0.0
+        assert [math.isnan(one) for one in (found.low, found.high, found.p)] == [few] * 3
+        assert math.isnan(estimates.policy(0, "distance").low) == few
+        assert 0.0 < estimates.policy(0, "failed").low < 1.0  # Wilson's needs no bootstrap
+        findings, cautions = summary(estimates)
+        assert any(", p " in line for line in findings) != few
+        assert any("no p-value" in line for line in cautions) == few
+        row = difference_table(estimates, "weak", "strong", 2).rows[0]
+        assert (row.cells[-1].text == NOTHING) == few
 
 
 def test_policies_of_other_robots_or_of_one_name_are_refused():

@@ -10,8 +10,10 @@ take one robot in eight scenarios for eight robots.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -19,6 +21,7 @@ import torch
 from umc.evaluation.metrics import Metric, Score, counts_of, mean_of_known, metrics_of, ratios, sums_of
 from umc.evaluation.protocol import ScenarioId
 from umc.evaluation.statistics import (
+    MIN_ROBOTS,
     RESAMPLES,
     Difference,
     Floats,
@@ -97,6 +100,8 @@ class Estimates:
         strata = tables[0].robots[:, 0]
         self.num_robots = len(strata)
         """Different robots: one start and one set of faulty joints each."""
+        self.too_few = int(np.unique(strata, return_counts=True)[1].min()) < MIN_ROBOTS
+        """Whether a fault seed has too few robots for bootstrapped intervals and p-values, which are then NaN."""
 
         sums = [np.stack(table.sums()) for table in tables]
         self._numerators, self._denominators = np.stack(sums, axis=1)
@@ -132,7 +137,7 @@ class Estimates:
         if not np.isfinite(value):
             return None
         if not self.metrics[column].rate:
-            return percentiles(value, self._replicates[number, place, column])
+            return self._percentiles(value, self._replicates[number, place, column])
         rows = slice(None) if scenario is None else slice(scenario, scenario + 1)
         return average_rate(self._numerators[number, rows, :, column], self._denominators[number, rows, :, column])
 
@@ -145,10 +150,10 @@ class Estimates:
         values = self._values[members, place, column]
         if not np.isfinite(values).any():
             return None
-        found = percentiles(
+        found = self._percentiles(
             float(mean_of_known(values)), over_seeds(self._replicates[members, place, column], self.seed)
         )
-        if not self.metrics[column].rate:
+        if self.too_few or not self.metrics[column].rate:
             return found
         return Interval(found.value, max(found.low, 0.0), min(found.high, 1.0))
 
@@ -163,7 +168,11 @@ class Estimates:
             replicates.append(over_seeds(self._replicates[members, place, column], self.seed + number))
         if not np.isfinite(figures).all():
             return None
-        return difference(figures[0], figures[1], replicates[1] - replicates[0], self.num_robots)
+        found = difference(figures[0], figures[1], replicates[1] - replicates[0], self.num_robots)
+        return replace(found, low=math.nan, high=math.nan, p=math.nan) if self.too_few else found
+
+    def _percentiles(self, value: float, replicates: Floats) -> Interval:
+        return Interval(value, math.nan, math.nan) if self.too_few else percentiles(value, replicates)
 
 
 def group_names(study: Study) -> list[str]:

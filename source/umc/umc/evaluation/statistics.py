@@ -28,6 +28,9 @@ LEVEL = 0.95
 RESAMPLES = 2000
 """Bootstrap resamples; the ends of a 95 % interval then rest on 50 of them each."""
 
+MIN_ROBOTS = 10
+"""Robots of a stratum below which a bootstrap has no interval and no p: too few scatter too little."""
+
 CHUNK = 4_000_000
 """Random draws that are held in memory at once."""
 
@@ -36,7 +39,7 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure and the interval that belongs to it."""
+    """A figure and the interval that belongs to it; NaN for its ends where there are too few robots."""
 
     value: float
     low: float
@@ -52,7 +55,10 @@ class Difference:
     low: float
     high: float
     p: float
-    """Two-sided: how often chance alone, robots drawn anew, would bring a difference of at least this size."""
+    """Two-sided: how often chance alone, robots drawn anew, would bring a difference of at least this size.
+
+    NaN, as ``low`` and ``high``, where there are too few robots.
+    """
     count: int
     """Robots that both evaluated."""
 

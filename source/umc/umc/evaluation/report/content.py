@@ -142,10 +142,15 @@ def _figures(estimates: Estimates, figure: Any) -> dict[str, Any]:
 
     def at(place: int | None) -> dict[str, Any]:
         found = {metric.key: figure(metric.key, place) for metric in estimates.metrics}
-        return {key: None if one is None else asdict(one) for key, one in found.items()}
+        return {key: None if one is None else _plain(asdict(one)) for key, one in found.items()}
 
     scenarios = estimates.study.protocol.scenarios
     return {"average": at(None), "scenarios": {str(name): at(place) for place, name in enumerate(scenarios)}}
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Replace NaN, which JSON lacks."""
+    return {key: None if value != value else value for key, value in values.items()}
 
 
 def _part(one: SliceScore) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import main_rates
 from umc.evaluation.report.paper import departures
 from umc.evaluation.report.renderers import Table, percent, render
+from umc.evaluation.statistics import MIN_ROBOTS
 from umc.utils.provenance import versions
 
 MANY_LEFT_OUT = 0.05
@@ -64,9 +65,10 @@ def summary(estimates: Estimates) -> tuple[list[str], list[str]]:
         for rate in rates:
             one = estimates.difference(first, second, rate.key)
             if one is not None:
-                p = "p < 0.001" if one.p < 0.001 else f"p = {one.p:.3f}"
-                span = f"[{100 * one.low:+.0f}, {100 * one.high:+.0f}]"
-                words.append(f"{rate.title} {100 * one.value:+.0f} points {span}, {p}")
+                words.append(f"{rate.title} {100 * one.value:+.0f} points")
+                if not estimates.too_few:
+                    p = "p < 0.001" if one.p < 0.001 else f"p = {one.p:.3f}"
+                    words[-1] += f" [{100 * one.low:+.0f}, {100 * one.high:+.0f}], {p}"
         if words:
             found.append(f"{second} against {first}, same robots: {'; '.join(words)}.")
     return found, _cautions(estimates)
@@ -78,6 +80,10 @@ def _cautions(estimates: Estimates) -> list[str]:
         found.append(str(study.about["note"]))
     if study.about.get("quick"):
         found.append("This is a quick run: its episodes are far too short for figures.")
+    if estimates.too_few:
+        found.append(
+            f"Fewer than {MIN_ROBOTS} robots a fault seed: differences and means have no interval and no p-value."
+        )
     for number, result in enumerate(study.policies):
         counts = estimates.counts(number)
         left_out = counts["envs"] - counts["evaluated"]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -146,7 +147,7 @@ def figure_cell(metric: Metric, found: Interval | None, rank: int = 0) -> Cell:
     if found is None:
         return Cell(NOTHING)
     value, low, high = (figure(metric, number) for number in (found.value, found.low, found.high))
-    return Cell(f"{value}%" if metric.rate else value, f"[{low}, {high}]", rank)
+    return Cell(f"{value}%" if metric.rate else value, "" if math.isnan(found.low) else f"[{low}, {high}]", rank)
 
 
 def printed(value: float, digits: int, sign: str = "") -> str:

@@ -152,7 +152,8 @@ def difference_table(estimates: Estimates, first: str, second: str, number: int)
         value, low, high = (printed(scale * one, digits, "+") for one in (found.value, found.low, found.high))
         p = f"< {SMALLEST_P:g}" if found.p < SMALLEST_P else f"{found.p:.3f}"
         unit = "points" if metric.rate else metric.unit
-        rows.append(Row((Cell(head(metric)), Cell(value, f"[{low}, {high}]"), Cell(unit), Cell(p))))
+        interval, p = ("", NOTHING) if estimates.too_few else (f"[{low}, {high}]", p)
+        rows.append(Row((Cell(head(metric)), Cell(value, interval), Cell(unit), Cell(p))))
     title = f"{second} minus {first}, averaged over scenarios; {estimates.num_robots} robots, the same for both"
     note = f"{INTERVALS} Paired bootstrap; p is two-sided and not corrected for the number of comparisons."
     return Table(f"difference_{number}", title, ("Metric", "difference", "unit", "p"), tuple(rows), (note,))
