@@ -182,9 +182,11 @@ def check_joints(joint_names: Sequence[str], patterns: Any) -> list[int]:
 
 
 def check_count(name: str, count: Any, most: int, what: str) -> tuple[int, int]:
-    """Return fewest and most, from 1 on."""
-    if not is_list_of(is_integer, count, 2) or not 1 <= count[0] <= count[1] <= most:
-        raise UmcError(f"{name} {count} must be fewest and most, two whole numbers between 1 and the {most} {what}")
+    """Return min and max, from 1 on."""
+    if not is_list_of(is_integer, count, 2) or not 1 <= count[0] <= count[1]:
+        raise UmcError(f"{name} {count} must be (min, max): two whole numbers from 1 on, such as (1, 2)")
+    if count[1] > most:
+        raise UmcError(f"{name} {tuple(count)}: max is {count[1]}, but there are {most} {what}; lower it")
     return count[0], count[1]
 
 

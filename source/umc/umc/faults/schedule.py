@@ -114,7 +114,7 @@ class FaultSchedule:
             severity=check_mapping("severity", cfg.severity),
             scenarios=check_mapping("scenarios", cfg.scenarios),
             num_joints=check_count("num_joints", cfg.num_joints, len(ids), "joints that can fail"),
-            num_faults=check_count("num_faults", cfg.num_faults, _STREAMS_OF_A_FAULT, "faults of an episode"),
+            num_faults=check_count("num_faults", cfg.num_faults, _STREAMS_OF_A_FAULT, "faults of an episode at most"),
             onset=onset,
             onset_range=onset_range,
             duration=check_steps("duration", cfg.duration),
