@@ -30,6 +30,7 @@ from umc.faults.cfg import EVENT_FIELDS, faults_cfg
 from umc.faults.severity import FRACTION
 from umc.mdp.actions import check_command_faults
 from umc.mdp.curricula import has_fault_curriculum
+from umc.mdp.fault_log import FaultLog
 from umc.mdp.fault_terms import fault_term
 from umc.mdp.physics import JointLimitWriter
 from umc.utils.distributed import ranks_from_env
@@ -73,6 +74,8 @@ class joint_faults(ManagerTermBase):
         has_faults = self.source.has_faults or has_fault_curriculum(env.cfg)
         if has_faults and any(isinstance(kind, JointKind) for kind in self.source.kinds):
             self.writer = writer or JointLimitWriter(self.asset)
+        self.log = FaultLog(env, self.state) if has_faults and isinstance(self.source, FaultSchedule) else None
+        """What trainings log about the scenarios; None for a healthy stage, and where faults are assigned."""
         self.ledger: LedgerWriter | None = None
         if faults.ledger is not None:
             schedule = self.source.schedule if isinstance(self.source, FaultReplay) else self.source
@@ -124,9 +127,17 @@ class joint_faults(ManagerTermBase):
             envs[ids] = True
             self.writer.restore(envs)
         self._pending[ids] = False
+        if self.log is not None:
+            self.log.episodes_end(ids)
         self.state.reset(ids)
         if self.ledger is not None:
             self.ledger.record_plans(ids, cast("ManagerBasedRLEnv", self._env).episode_length_buf[ids])
+
+    def reset(self, env_ids: torch.Tensor | slice | None = None) -> None:
+        """Log falls and episode lengths by scenario; Isaac Lab calls this while it fills ``extras["log"]``."""
+        entry = None if self.log is None else self.log.entry()
+        if entry:
+            self._env.extras["log"].update(entry)
 
     def advance(self) -> FaultState:
         """Switch faults on and off for observations of this env step; physics follows when the event manager calls.
