@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import re
+import select
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import time
 
 import dummy_skrl
@@ -20,7 +19,7 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from umc.rl import runner as runner_module
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
-from umc.rl.logger import Progress
+from umc.rl.logger import HEADER_EVERY, LINE_EVERY, IterationStats, Progress
 from umc.rl.runner import TrainingInterrupted, UmcRunner
 from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
@@ -192,7 +191,7 @@ def test_output_that_is_no_terminal_gets_few_plain_lines(tmp_path, capsys):
     assert [line.split(":")[0] for line in lines] == [f"iteration {n}/31" for n in (1, 11, 21, 31)]
     assert "saved model_0.pt" in lines[0]
     assert "saved model_20.pt" in lines[2]
-    for word in ("env-steps/s", "ETA 0:0", "reward -", "episode 4 steps", "action std 0."):
+    for word in ("env-steps/s", "ETA 0:0", "reward -", "episode 4 steps", "value loss ", "action noise 0."):
         assert word in lines[1]
 
 
@@ -226,22 +225,44 @@ def readable(terminal):
         return b""
 
 
-def test_a_terminal_gets_one_bar_with_rate_and_eta():
+def test_a_terminal_gets_a_table_whose_header_repeats_and_a_bar(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("TERM", "xterm-256color")
     master, slave = os.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 160, 0, 0))
+    shown = b""
     with (
         os.fdopen(slave, "w") as terminal,
-        Progress(total=100, done=40, steps_per_iteration=1536, stream=terminal) as progress,
+        Progress(total=300, done=40, steps_per_iteration=1536, stream=terminal) as progress,
     ):
-        progress.update(seconds=2.0, reward=1.5, length=321.0, std=0.25, line=True)
-        progress.saved("model_40.pt")
-        progress.bar.refresh()
-    shown = b""
+        stats = IterationStats(2.0, 1.5, 321.0, 0.25, {"value": 0.0125, "entropy": 9.0}, 0.75)
+        for _ in range(LINE_EVERY * HEADER_EVERY + 1):
+            progress.update(stats)
+            ready, _, _ = select.select([master], [], [], 0)
+            shown += os.read(master, 65536) if ready else b""
+        progress.saved("model_240.pt")
     while chunk := readable(master):
         shown += chunk
     os.close(master)
-    shown = shown.decode()
-    last = shown.rstrip().split("\r")[-1]
-    assert last.startswith("41/100 |")
-    assert "768 env-steps/s, ETA 0:01:58, reward 1.50, episode 321 steps, action std 0.25" in last
-    assert shown.count("\n") == 1
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).splitlines()]
+    header = "iteration  steps/s      ETA   reward  episode  value loss    noise   faults"
+    assert [line.split() for line in lines].count(header.split()) == 2
+    assert ["41/300", "768", "0:08:38", "1.50", "321", "0.0125", "0.25", "75%"] in [line.split() for line in lines]
+    assert any(line.endswith("saved model_240.pt") for line in lines)
+    assert any(line.startswith("241/300 ") and line.endswith("768 env-steps/s, ETA 0:01:58") for line in lines)
+    assert "entropy" not in "".join(lines)
+
+
+def test_the_share_of_faults_is_the_newest_that_the_environment_logged(tmp_path, capsys):
+    env = dummy.DummyEnv()
+    step = env.step
+
+    def logged(actions):
+        observed, reward, done, extras = step(actions)
+        log = {"Faults/share": 0.1 * env.steps} if env.steps in (2, 4) else {}
+        return observed, reward, done, {**extras, "log": log}
+
+    env.step = logged
+    dummy.build(tmp_path, env=env, cfg=dummy.agent(save_interval=1)).train(2)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("iteration ")]
+    assert all("faults in 40% of envs" in line for line in lines)
+    assert len(lines) == 3

@@ -22,7 +22,7 @@ from umc.rl.checkpoint import (
     require_resumable,
     write_checkpoint,
 )
-from umc.rl.logger import Progress, RunLogger
+from umc.rl.logger import IterationStats, Progress, RunLogger
 from umc.rl.symmetry import OnePassSymmetry, add_mirrored, mirror_of
 from umc.rl.watchdog import Watchdog
 from umc.utils.distributed import all_gather, all_reduce_max, configure_rsl_rl, ranks_from_env, weights_digest
@@ -277,9 +277,9 @@ class TrainingRun:
             raise UmcError("this runner has no run folder; give it `log_dir` to train")
         return Path(self.logger.log_dir) / f"model_{iteration}.pt"
 
-    def _on_iteration_end(self, iteration: int, seconds: float, action_std: torch.Tensor) -> None:
+    def _on_iteration_end(self, iteration: int, stats: IterationStats) -> None:
         if self._watchdog is not None:
-            self._watchdog.heartbeat(seconds)
+            self._watchdog.heartbeat(stats.seconds)
         # the library's loop itself saves at its interval and at the end, right after this call
         loop_saves = iteration % self.cfg["save_interval"] == 0 or iteration + 1 == self._total
         stop = None if self._signals is None else self._signals.signum
@@ -290,13 +290,7 @@ class TrainingRun:
         if self.ranks.several and (loop_saves or timed or stop is not None):
             self._gather_rank_states()
         if self._progress is not None:
-            self._progress.update(
-                seconds,
-                self.logger.mean_return(),
-                self.logger.mean_length(),
-                action_std.mean().item(),
-                line=not (loop_saves or timed or stop),
-            )
+            self._progress.update(stats, line=not (loop_saves or timed or stop))
         if stop is not None:
             raise _StopNow(stop)
         if timed and self.logger.writer is not None:  # only the first of several processes writes
