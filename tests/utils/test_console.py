@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import logging
+import time
 
-from umc.utils.console import physx_logger
+from umc.utils import console
+from umc.utils.console import physx_logger, quiet, waiting
 
 
 def test_only_known_news_of_physx_are_dropped(capsys, caplog):
@@ -18,3 +20,13 @@ def test_only_known_news_of_physx_are_dropped(capsys, caplog):
     logger.error("%s", "out of memory")
     assert capsys.readouterr().err == "[PhysX] ERROR: out of memory\n"
     assert not caplog.records  # the root's handlers would print it once more
+
+
+def test_a_wait_is_shown_although_the_block_is_quiet(capsys, monkeypatch):
+    monkeypatch.setattr(console, "WAITING_LINE_S", 0.01)
+    with waiting("starting", "compiling"), quiet():
+        print("a message of the simulation")
+        time.sleep(0.2)
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == "starting ..."
+    assert set(lines) == {"starting: 0 s (compiling)"}

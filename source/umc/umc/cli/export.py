@@ -11,7 +11,7 @@ from pathlib import Path
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, trained_overrides
 from umc.rl.pretrained import is_pretrained, results_folder
 from umc.utils.cli import Parser, run_main
-from umc.utils.console import quiet
+from umc.utils.console import quiet, waiting
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 
@@ -61,8 +61,8 @@ def _run(argv: list[str]) -> int:
     assert checkpoint is not None
     info = checkpoint_info(read_checkpoint(checkpoint), checkpoint)
 
-    # from here on imports take seconds
-    with quiet():
+    # from here on imports take seconds, and the conversion to ONNX up to minutes
+    with waiting("exporting", "conversion to ONNX and TorchScript, each checked against the policy"), quiet():
         task = checked_task(info.task)
         from umc.deploy.export import export_checkpoint
         from umc.tasks.task_cfg import resolve_cfgs

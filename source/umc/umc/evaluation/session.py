@@ -114,7 +114,7 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Loa
     from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
 
     from umc.training.plan import cpu_threads
-    from umc.utils.console import filter_physx_messages, ignore_known_warnings, quiet
+    from umc.utils.console import FIRST_START, filter_physx_messages, ignore_known_warnings, quiet, waiting
 
     ignore_known_warnings()
     filter_physx_messages(session.env_cfg, session.device)
@@ -124,10 +124,12 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Loa
     count = session.env_cfg.scene.num_envs
     for remark in session.remarks:
         print(remark)
-    print(f"{session.task}, {count} envs on {session.device}: starting the simulation ...", flush=True)
+    print(f"{session.task}, {count} envs on {session.device}", flush=True)
     failure: UmcError | None = None
     # a UmcError must not pass through Isaac Lab's launcher, which prints a traceback of whatever passes
-    with launch_simulation(session.env_cfg, session.options), contextlib.ExitStack() as cleanup:
+    with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as start:
+        start.enter_context(waiting("starting the simulation", FIRST_START))
+        cleanup.enter_context(launch_simulation(session.env_cfg, session.options))
         try:
             with quiet():
                 apply_env_overrides(session.options, session.env_cfg)
@@ -135,6 +137,7 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Loa
                 cleanup.callback(close_env, env)
                 inner: Any = env.unwrapped
                 policies = load_policies(session, inner)
+            start.close()
             yield inner, policies
         except UmcError as error:
             failure = error

@@ -12,7 +12,7 @@ import torch
 import warp as wp
 from isaaclab.sensors import CameraCfg
 from isaaclab.sim import SimulationContext
-from isaaclab_newton.renderers import NewtonWarpRendererCfg
+from isaaclab_newton.renderers import NewtonWarpRendererCfg, newton_warp_renderer
 
 from umc.faults import FaultState
 from umc.mdp import height_above_ground
@@ -51,6 +51,7 @@ TOLERANCE, NO_BODY = 2, -1
 
 def camera_cfg(width: int, height: int) -> CameraCfg:
     """Create a camera with frames of a width and height [px], for a scene of one env."""
+    _ignore_compiler_warning()
     return CameraCfg(
         prim_path="{ENV_REGEX_NS}/FilmCamera",
         update_period=0.0,
@@ -63,6 +64,13 @@ def camera_cfg(width: int, height: int) -> CameraCfg:
         ),
         renderer_cfg=NewtonWarpRendererCfg(enable_shadows=True),
     )
+
+
+def _ignore_compiler_warning() -> None:
+    """Compile Isaac Lab's renderer without the C++ compiler's remark about ``wp.uint32(0xFFFFFFFF)`` in its source."""
+    flags = "-march=native" if wp.config.cpu_compiler_flags is None else wp.config.cpu_compiler_flags
+    options = {"cpu_compiler_flags": f"{flags} -Wno-constant-conversion"}
+    wp.set_module_options(options, module=newton_warp_renderer)
 
 
 class FaultPainter:

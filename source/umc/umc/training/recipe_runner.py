@@ -70,6 +70,7 @@ def _options(argv: list[str]) -> argparse.Namespace:
     add("--restart", action="store_true")
     add("--evaluate", action="store_true")
     add("--show", action="store_true")
+    add("--headless", action="store_true")  # accepted and ignored
     options, rest = parser.parse_known_args(argv)
     if rest:
         raise UmcError(

@@ -11,6 +11,8 @@ import logging
 import os
 import sys
 import tempfile
+import threading
+import time
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -23,6 +25,7 @@ NO_GPU = b"Could not find or load the NVIDIA CUDA driver"
 IGNORED_WARNINGS = (
     (FutureWarning, "Newton shape color replacement is enabled"),
     (UserWarning, "In Newton, body com pose always has unit quaternion"),
+    (UserWarning, "Opacity data contains"),
     (RuntimeWarning, "ovphysx is in CPU-only mode, but the installed Warp was built with CUDA"),
 )
 """Warnings of Isaac Lab 3.0.0 and ovphysx 0.6.4, printed at every start, that no user can act on."""
@@ -88,6 +91,39 @@ def progress_bar(total: int, title: str | None, unit: str = "step", done: int = 
 def duration(seconds: float) -> str:
     """Return a time [s] as hours, minutes and seconds."""
     return str(datetime.timedelta(seconds=round(seconds)))
+
+
+WAITING_LINE_S, WAITING_TICK_S = 15.0, 1.0
+"""Seconds between two lines about a wait in a pipe, and between two updates on a terminal."""
+
+FIRST_START = "compiling Warp kernels on the first start"
+"""Why the start of a simulation may take minutes."""
+
+CLEAR_LINE = "\r\x1b[2K"
+
+
+@contextlib.contextmanager
+def waiting(what: str, reason: str = "") -> Iterator[None]:
+    """Show what is being waited for: the seconds on a terminal, in a pipe a line every :data:`WAITING_LINE_S`."""
+    stream, started, over = sys.stdout, time.monotonic(), threading.Event()  # stdout may be redirected in the block
+    terminal = stream.isatty()
+    why = f" ({reason})" if reason else ""
+
+    def show() -> None:
+        while not over.wait(WAITING_TICK_S if terminal else WAITING_LINE_S):
+            line = f"{what}: {time.monotonic() - started:.0f} s{why}"
+            print(f"{CLEAR_LINE}{line}" if terminal else line, end="" if terminal else "\n", file=stream, flush=True)
+
+    print(f"{what} ...", end="" if terminal else "\n", file=stream, flush=True)
+    thread = threading.Thread(target=show, name="umc waiting", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        if terminal:
+            print(CLEAR_LINE, end="", file=stream, flush=True)
 
 
 @contextlib.contextmanager

@@ -101,6 +101,8 @@ def parse_all(argv: Sequence[str], add_arguments: Sequence[AddArguments]) -> tup
     for add in add_arguments:
         add(parser)
     options, overrides = parser.parse_known_args(fuse_kit_args(list(argv)))
+    if options.headless:  # standard error, since callers keep Isaac Lab's prints off standard output
+        print("--headless is ignored: only --viz opens a window", file=sys.stderr)
     for token in overrides:
         if token.startswith("-"):
             raise UmcError(f"unknown flag {token.split('=')[0]}; --help lists all flags")
