@@ -16,7 +16,7 @@ LAUNCHED = ("train", "evaluate", "play")
 FLAGS = {
     "train": """--agent --checkpoint --device --distributed --evaluate --jobs --logs --max_iterations --no_pretrained
     --num_envs --quick --ray --ray_address --recipe --restart --resume --rl_library --run_name --seed --show --sweep
-    --task --video""",
+    --task --video --video_length --video_interval --headless""",
     "evaluate": """--agent --checkpoint --device --episodes --healthy --labels --num_envs --out --protocol --quick
     --radii --ray --ray_address --report_only --robot --scenarios --seed --share --sweep --task""",
     "play": """--agent --checkpoint --device --host --ledger --names --num_envs --onset --out --port --quick --robot

@@ -35,6 +35,11 @@ def _run(argv: list[str]) -> int:
         return show_help(argv, "film", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_film_arguments], launcher=())
     with quiet():
         options, overrides = parse(argv, add_film_arguments)
+    if options.recording is not None:
+        from umc.rendering.recording import film_recording
+
+        return film_recording(options, overrides)
+    with quiet():
         if is_shown(options):
             raise UmcError("umc film writes files; umc play --viz shows a policy")
     return write_films(options, overrides, film_cfg(options))

@@ -88,6 +88,7 @@ def add_film_arguments(parser: argparse.ArgumentParser, about: str | None = None
     add("--names", nargs="+", help="what the film calls the policies, in the order of --checkpoint")
     add("--view", choices=VIEWS, default=cfg.view, help=f"where the camera stands; default {cfg.view}")
     add("--side", dest="view", action="store_const", const="side", help="the same as --view side")
+    add("--recording", type=Path, help=argparse.SUPPRESS)  # what a training films (umc.rendering.recording)
     add("--quick", action="store_true", help="a second of small pictures: tests that everything works")
 
 

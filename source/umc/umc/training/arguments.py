@@ -22,6 +22,9 @@ DEFAULT_AGENT = next(iter(AGENTS))
 LARGEST_RANDOM_SEED = 10_000
 """``--seed -1`` draws up to this number, as Isaac Lab does."""
 
+VIDEO_LENGTH, VIDEO_INTERVAL = 200, 2000
+"""Length of a clip and distance from clip to clip [env steps], as Isaac Lab's."""
+
 DESCRIPTION = (
     "Train a UMC policy. Stage 2 starts from the newest Stage 1 checkpoint of the same robot and model; where there is "
     "none, Stage 1 is trained first."
@@ -141,7 +144,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--logs", type=Path, default=Path("logs"), help="folder of all runs (logs)")
     add("--run_dir", type=Path, help="run folder; without it a new one named by date and time, under --logs")
     add("--run_name", default="", help="appended to the name of the run folder")
-    add("--video", action="store_true", help="film the trained policy at the end (umc film)")
+    add("--video", action="store_true", help="film env 0 while it trains, in videos/train of the run folder")
+    add("--video_length", type=int, default=VIDEO_LENGTH, help=f"length of a clip [env steps] ({VIDEO_LENGTH})")
+    add("--video_interval", type=int, default=VIDEO_INTERVAL, help=f"from clip to clip [env steps] ({VIDEO_INTERVAL})")
     add = parser.add_argument_group("several trainings by one command").add_argument
     add(
         "--quick",
@@ -167,6 +172,9 @@ def parse(argv: list[str]) -> TrainRequest:
     options, overrides = parser.parse_known_args(argv)
     at_least_one(options.num_envs, "--num_envs")
     at_least_one(options.max_iterations, "--max_iterations")
+    at_least_one(options.video_length, "--video_length")
+    if options.video_interval < options.video_length:
+        raise UmcError(f"--video_interval {options.video_interval} is shorter than a clip; see --video_length")
     if options.seed is not None and options.seed < -1:
         raise UmcError(f"--seed is {options.seed}; it has to be 0 or more, or -1 for a random one")
     _check_combinations(options)

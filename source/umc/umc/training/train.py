@@ -17,7 +17,8 @@ from umc.rl.critics import add_privileged_faults, use_mlp_critic
 from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import DESCRIPTION, EXAMPLES, TrainRequest, add_arguments, parse
 from umc.utils.cli import as_flags, run_main
-from umc.utils.console import filter_physx_messages, ignore_known_warnings, quiet
+from umc.utils.config import override_key
+from umc.utils.console import FIRST_START, filter_physx_messages, ignore_known_warnings, quiet, waiting
 from umc.utils.distributed import (
     RankLostError,
     broadcast_object,
@@ -99,9 +100,6 @@ def train(argv: list[str]) -> int:
     run_on_all_ranks(lambda: create_run_folder(plan))
     checkpoint = _run_plan(plan, argv)
     print(f"checkpoint: {checkpoint}", flush=True)
-    if request.options.video and ranks_from_env().first:
-        arguments = ["--checkpoint", str(checkpoint), "--out", str(plan.folder / "videos"), "--device", plan.device]
-        run_umc("film", [*arguments, f"physics={plan.physics}"], alone=True)
     return 0
 
 
@@ -153,8 +151,7 @@ def print_plan(plan: Plan) -> None:
     print(f"{envs} x {agent_cfg.num_steps_per_env} steps, {agent_cfg.max_iterations} iterations, seed {agent_cfg.seed}")
     for remark in plan.remarks:
         print(remark)
-    print(f"run folder: {plan.folder}")
-    print(f"starting the simulation (its messages: {STARTUP_LOG} in the run folder) ...", flush=True)
+    print(f"run folder: {plan.folder} (messages of the simulation: {STARTUP_LOG})", flush=True)
 
 
 def resume_command(plan: Plan, checkpoint: Path) -> str:
@@ -193,15 +190,15 @@ def _simulate(plan: Plan) -> Path:
     checkpoint: Path | None = None
     failure: UmcError | RankLostError | None = None
     fast = {"cuda_matmul_allow_tf32": True, "cudnn_allow_tf32": True}  # as Isaac Lab trains
-    with (
-        scoped_torch_backend_flags(**fast, cudnn_deterministic=False, cudnn_benchmark=True),
-        launch_simulation(plan.env_cfg, plan.request.options),
-        contextlib.ExitStack() as cleanup,
-    ):
+    with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as start:
+        start.enter_context(waiting("starting the simulation", FIRST_START))
+        cleanup.enter_context(scoped_torch_backend_flags(**fast, cudnn_deterministic=False, cudnn_benchmark=True))
+        cleanup.enter_context(launch_simulation(plan.env_cfg, plan.request.options))
         try:
             with _startup_log(plan):
                 runner = _build(plan, cleanup)
                 _load(plan, runner)
+            start.close()
             checkpoint = _learn(plan, runner)
         except (UmcError, RankLostError) as error:
             failure = error  # raised outside of Isaac Lab's launcher, which would print a traceback
@@ -241,6 +238,8 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
     plan.agent_cfg = agent_cfg = handle_deprecated_rsl_rl_cfg(plan.agent_cfg, check_rsl_rl_version())
     env: Any = gym.make(request.task, cfg=env_cfg)
     cleanup.callback(close_env, env)
+    if request.options.video and ranks_from_env().first:
+        env = _record_clips(plan, env, cleanup)
     if plan.resume:  # before the first reset, whose fault draw depends on the curriculum
         env.unwrapped.common_step_counter = plan.iterations_done * agent_cfg.num_steps_per_env
     wrap, runner_class = _library(request.library)
@@ -253,6 +252,25 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
     # faults are drawn from (seed, env, episode): a resumed run that counts from 0 would repeat its faults
     runner.env_counters["fault_episode"] = fault_state(env.unwrapped).episode
     return runner
+
+
+def _record_clips(plan: Plan, env: Any, cleanup: contextlib.ExitStack) -> Any:
+    """Return the env with a recorder of the clips of ``--video``; ``cleanup`` waits for their films."""
+    from umc.training.video import FOLDER, ClipFilms, ClipRecorder
+
+    options, overrides = plan.request.options, plan.request.overrides
+    # on the CPU: the GPU belongs to the training
+    words = ["--task", plan.request.task, "--device", "cpu"]
+    films = ClipFilms([*words, *(token for token in overrides if override_key(token).startswith(("env.", "presets")))])
+
+    def end(kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            films.finish()
+        else:
+            films.stop()
+
+    cleanup.push(end)
+    return ClipRecorder(env, plan.folder / FOLDER, options.video_length, options.video_interval, films.add)
 
 
 def _checkpoint_info(plan: Plan, env: Any) -> CheckpointInfo:
