@@ -213,8 +213,7 @@ def draw_portrait(task: str, path: Path, overrides: Sequence[str] = ()) -> None:
     for _ in range(SETTLED):
         env.step(torch.zeros(1, env.action_manager.total_action_dim))
         camera.follow()
-        frame = camera.render()
-    write_png(path, frame[PORTRAIT_CROP])
+    write_png(path, camera.render()[PORTRAIT_CROP])
 
 
 @dataclass(frozen=True)

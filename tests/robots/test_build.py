@@ -5,6 +5,7 @@
 import math
 import re
 import sys
+from hashlib import sha256
 
 import mujoco
 import numpy as np
@@ -12,7 +13,7 @@ import pinocchio as pin
 import pytest
 from pxr import Gf, Usd, UsdGeom, UsdPhysics
 from umc.robots import A1_CFG, G1_CFG, H1_CFG, SOLO8_CFG
-from umc.robots.builder import BUILD_CFGS, build, source
+from umc.robots.builder import BUILD_CFGS, build, build_visuals, source
 from umc.robots.builder.__main__ import main
 from umc.robots.solo8 import RESET_SCALE
 from umc.robots.spawn import DATA
@@ -21,6 +22,17 @@ from usd_comparison import TOLERANCE, compare, reduced_model
 
 CONFIGURATIONS = {"a1": A1_CFG, "g1": G1_CFG, "h1": H1_CFG, "solo8": SOLO8_CFG}
 ROBOTS = sorted(CONFIGURATIONS)
+PHYSICS = {
+    "a1": "b1eb6baa2678254a22b9bba9f499d34f3f539a69926793e599da638b14dcf78a",
+    "g1": "ef4203885963866a3c013ca067e889796c8a57e687a944d5ed4cef93031c2af6",
+    "h1": "e3aada6bbf6aa81d81b5d4493a86ff20e9dc67f1e789b3bcb5483f69ac42d4a1",
+    "solo8": "bc0f1d18f16dcc6add85ef1cc98865870ec9f286206ae1d7d94c2c5077ce7679",
+}
+"""Hash of each robot's bodies, joints and colliders."""
+MOST_BYTES = 2_000_000
+"""Of a robot's visual meshes."""
+VISUALS = DATA / "solo8_visuals.usdc"
+"""The meshes that the test rebuilds: the fastest."""
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +65,26 @@ def test_rebuild_is_byte_identical(robot, tmp_path):
         committed = (DATA / f"{robot}{suffix}").read_bytes()
         assert usd.with_suffix(suffix).read_bytes() == committed
         assert len(committed) < 60_000
+
+
+def physics_of(stage):
+    """Everything in a USD file but what is for the eye: a hash of all prims, schemas, figures and targets."""
+    lines = []
+    for prim in stage.Traverse():
+        if prim.IsA(UsdGeom.Mesh):
+            assert not prim.GetAppliedSchemas()
+            continue
+        lines.append(f"{prim.GetPath()} {prim.GetTypeName()} {prim.GetAppliedSchemas()}")
+        for attribute in prim.GetAuthoredAttributes():
+            if attribute.GetName() not in ("purpose", "primvars:displayColor"):
+                lines.append(f"{attribute.GetName()} {attribute.GetTypeName()} {attribute.Get()}")
+        lines += [f"{link.GetName()} {link.GetTargets()}" for link in prim.GetAuthoredRelationships()]
+    return sha256("\n".join(lines).encode()).hexdigest()
+
+
+def test_physics_is_that_of_the_pretrained_policies(robot, stage):
+    """The hashes are of the files before they had meshes; a policy trained on other figures is not comparable."""
+    assert physics_of(stage) == PHYSICS[robot]
 
 
 def test_another_release_of_the_sources_is_refused(monkeypatch, capsys):
@@ -161,12 +193,49 @@ FEET = {
 """Bodies that carry the feet, the shape that touches the ground, and how many there are."""
 
 
-def test_every_link_has_a_shape_and_the_feet_have_colliders(robot, stage):
-    for body in stage.GetDefaultPrim().GetChildren():
-        assert [p for p in body.GetChildren() if p.IsA(UsdGeom.Gprim)], f"{body.GetName()} has no shape"
+def test_the_feet_have_colliders(robot, stage):
     bodies, shape, count = FEET[robot]
     colliders = [prim for prim in with_api(stage, UsdPhysics.CollisionAPI) if prim.IsA(shape)]
     assert sum(re.fullmatch(bodies, prim.GetParent().GetName()) is not None for prim in colliders) == count
+
+
+HEIGHTS = {"a1": (-0.42, 0.06), "g1": (-0.79, 0.53), "h1": (-1.04, 0.75), "solo8": (-0.34, 0.03)}
+"""Lowest and highest point of each robot in the frame of its base, all joints at 0 [m]: feet and head are there."""
+
+
+def test_every_link_has_a_mesh_at_its_place_and_no_collider_is_drawn(robot, stage):
+    path = DATA / f"{robot}_visuals.usdc"
+    assert path.stat().st_size < MOST_BYTES
+    for body in stage.GetDefaultPrim().GetChildren():
+        meshes = [UsdGeom.Mesh(prim) for prim in body.GetChildren() if prim.IsA(UsdGeom.Mesh)]
+        assert meshes, f"{body.GetName()} is not seen"
+        for mesh in meshes:
+            assert len(mesh.GetNormalsAttr().Get()) == len(mesh.GetPointsAttr().Get())
+    purposes = {UsdGeom.Imageable(prim).ComputePurpose() for prim in with_api(stage, UsdPhysics.CollisionAPI)}
+    assert purposes == {"guide"}
+    box = UsdGeom.BBoxCache(Usd.TimeCode.Default(), ["default"]).ComputeWorldBound(stage.GetDefaultPrim())
+    found = box.ComputeAlignedRange()
+    assert (found.GetMin()[2], found.GetMax()[2]) == pytest.approx(HEIGHTS[robot], abs=0.01)
+    assert abs(found.GetMin()[1] + found.GetMax()[1]) < 0.01  # as wide to the left as to the right
+
+
+def test_visual_meshes_come_from_the_urdf(tmp_path):
+    built, committed = (Usd.Stage.Open(str(path)) for path in (build_visuals(BUILD_CFGS["solo8"], tmp_path), VISUALS))
+    assert [str(prim.GetPath()) for prim in built.Traverse()] == [str(prim.GetPath()) for prim in committed.Traverse()]
+    cache = UsdGeom.BBoxCache(Usd.TimeCode.Default(), ["default"])
+    for prim in of_type(committed, UsdGeom.Mesh):
+        boxes = [cache.ComputeLocalBound(s.GetPrimAtPath(prim.GetPath())).GetRange() for s in (built, committed)]
+        np.testing.assert_allclose(boxes[0].GetMin(), boxes[1].GetMin(), atol=1e-3)
+        np.testing.assert_allclose(boxes[0].GetMax(), boxes[1].GetMax(), atol=1e-3)
+
+
+def test_meshes_that_no_package_has_need_a_folder(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["build", "--visuals", "h1", "--out", str(tmp_path)])
+    assert main() == 2
+    assert (
+        capsys.readouterr().err
+        == "error: no package on PyPI has pelvis.STL; name the folder that holds it with --meshes\n"
+    )
 
 
 @pytest.mark.parametrize(("robot", "low", "high"), [("a1", 0.5, 1.5), ("h1", 0.5, 1.5), ("solo8", *RESET_SCALE)])

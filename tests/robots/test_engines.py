@@ -135,7 +135,7 @@ def ghost(tmp_path_factory):
         stage.RemovePrim(path)
     assert [prim for prim in stage.Traverse() if prim.GetName().startswith("visual_")]
     path = tmp_path_factory.mktemp("ghost") / "ghost.usda"
-    stage.GetRootLayer().Export(str(path))
+    stage.Flatten().Export(str(path))
     return str(path)
 
 

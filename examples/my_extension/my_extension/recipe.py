@@ -35,7 +35,7 @@ BUILD_CFG = BuildCfg(
         Shape(".*_LEG", Fit.CAPSULE),
         Shape("base_link", Fit.BOX),
     ),
-    primitives=(Primitive(".*_FOOT", mujoco.mjtGeom.mjGEOM_SPHERE, (FOOT_RADIUS,), collides=True),),
+    primitives=(Primitive(".*_FOOT", mujoco.mjtGeom.mjGEOM_SPHERE, (FOOT_RADIUS,)),),
     colors=((".*_FOOT", (0.02, 0.02, 0.02)), (".*", (0.55, 0.57, 0.60))),
 )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import isaaclab.sim as sim_utils
+import newton
 import numpy as np
 import torch
 import warp as wp
@@ -44,6 +45,9 @@ SMOOTHING = 0.15
 
 GROUND_COLOR = (0.745, 0.780, 0.760)
 """Marks the pixels of the ground, on rough ground too: no robot has this green."""
+
+SMALL = 0.05
+"""Shapes whose farthest point is closer to their link's origin are hardly seen [m]."""
 
 TOLERANCE, NO_BODY = 2, -1
 """Difference of colors that are the same, of 255, and Newton's body of a shape that does not move."""
@@ -92,23 +96,59 @@ class FaultPainter:
     def paint(self) -> None:
         """Color all links by the faults of now."""
         self._colors.copy_(self._healthy)
-        broken, live = self._state.broken.tolist(), self._state.live.any(dim=1).tolist()
-        for (env, joint), rows in self._shapes.items():
-            if live[env][joint]:
-                color = FAULT_COLOR if broken[env][joint] else SENSOR_COLOR
-                self._colors[rows] = torch.tensor(color, device=self._colors.device)
+        live, broken = self._state.live.any(dim=1), self._state.broken
+        # red last: two joints may color the same link
+        for color, joints in ((SENSOR_COLOR, live & ~broken), (FAULT_COLOR, live & broken)):
+            for at in map(tuple, joints.nonzero().tolist()):
+                if at in self._shapes:
+                    self._colors[self._shapes[at]] = torch.tensor(color, device=self._colors.device)
 
 
 def shapes_of_joints(model: Any, joint_names: tuple[str, ...]) -> dict[tuple[int, int], torch.Tensor]:
-    """Return the rows of the shapes of the link that each joint moves, by env and joint index."""
+    """Return the rows of the shapes of the link that each joint moves, by env and joint index.
+
+    A link too small to be seen, such as that between the two joints of G1's ankle, takes the next ones along.
+    """
     column = {name: index for index, name in enumerate(joint_names)}
-    body_of_shape = torch.from_numpy(model.shape_body.numpy())
-    joints = zip(model.joint_label, model.joint_world.numpy(), model.joint_child.numpy(), strict=True)
+    rows: dict[int, list[int]] = {}
+    for row, body in enumerate(model.shape_body.numpy().tolist()):
+        rows.setdefault(body, []).append(row)
+    radius = model.shape_collision_radius.numpy()
+    children: dict[int, list[int]] = {}
+    ends = (getattr(model, f"joint_{of}").numpy().tolist() for of in ("world", "parent", "child"))
+    joints = list(zip(model.joint_label, *ends, strict=True))
+    for _, _, parent, child in joints:
+        children.setdefault(parent, []).append(child)
+
+    def seen(body: int) -> list[int]:
+        found = rows.get(body, [])
+        if any(radius[row] >= SMALL for row in found):
+            return found
+        return found + [row for child in children.get(body, []) for row in seen(child)]
+
     return {
-        (int(world), column[name]): (body_of_shape == int(child)).nonzero().squeeze(1)
-        for label, world, child in joints
+        (world, column[name]): torch.tensor(seen(child), dtype=torch.long)
+        for label, world, _, child in joints
         if (name := label.rpartition("/")[2]) in column
     }
+
+
+def smooth_meshes(model: Any) -> None:
+    """Give the robots' meshes in a Newton model normals per vertex, which its USD importer leaves out."""
+    for mesh, body in zip(model.shape_source, model.shape_body.numpy(), strict=True):
+        if body != NO_BODY and isinstance(mesh, newton.Mesh) and mesh.normals is None:
+            # it has no setter, and another mesh would free the geometry that the model points to
+            mesh._normals = vertex_normals(mesh.vertices, mesh.indices.reshape(-1, 3))
+
+
+def vertex_normals(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+    """Return the mean direction of the triangles at each point, weighted by their area. Shape is (points, 3)."""
+    a, b, c = (points[triangles[:, corner]] for corner in range(3))
+    across = np.cross(b - a, c - a)
+    normals = np.zeros_like(points)
+    for corner in range(3):
+        np.add.at(normals, triangles[:, corner], across)
+    return normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), np.finfo(np.float32).tiny)
 
 
 class FollowCamera:
@@ -154,6 +194,8 @@ class FollowCamera:
             # the renderer has a Newton model of the scene whichever engine simulates
             simulation: Any = SimulationContext.instance()
             renderer = simulation.get_or_create_backend(self._camera.cfg.renderer_cfg)
+            smooth_meshes(renderer.backend.model)
+            renderer.initialize()  # once more: it reads the normals when it starts
             self._painter = FaultPainter(renderer.backend.model, self._state, GROUND_COLOR)
         self._painter.paint()
         images = {name: image.torch[0].cpu().numpy() for name, image in self._camera.data.output.items()}

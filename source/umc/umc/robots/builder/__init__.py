@@ -15,7 +15,8 @@ from umc.robots.builder.h1 import H1_BUILD_CFG
 from umc.robots.builder.mjcf import write_mjcf
 from umc.robots.builder.model import compile_model
 from umc.robots.builder.solo8 import SOLO8_BUILD_CFG
-from umc.robots.builder.usd import write_usd
+from umc.robots.builder.usd import visuals_name, write_usd
+from umc.robots.builder.visuals import write_visuals
 
 BUILD_CFGS = {cfg.name: cfg for cfg in (A1_BUILD_CFG, G1_BUILD_CFG, GO2_BUILD_CFG, H1_BUILD_CFG, SOLO8_BUILD_CFG)}
 """Every robot of this package that can be built, by name."""
@@ -31,4 +32,12 @@ def build(cfg: BuildCfg, folder: Path) -> Path:
     return path
 
 
-__all__ = ["BUILD_CFGS", "BuildCfg", "build"]
+def build_visuals(cfg: BuildCfg, folder: Path, meshes: Path | None = None) -> Path:
+    """Write the visual meshes that ``<name>.usda`` refers to and return their path; ``meshes`` as for write_visuals."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / visuals_name(cfg)
+    write_visuals(cfg, path, meshes)
+    return path
+
+
+__all__ = ["BUILD_CFGS", "BuildCfg", "build", "build_visuals"]

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from umc.robots.builder import BUILD_CFGS, build
+from umc.robots.builder import BUILD_CFGS, build, build_visuals
 from umc.robots.spawn import DATA
 from umc.utils.errors import UmcError
 
@@ -16,10 +16,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m umc.robots.builder", description=__doc__)
     parser.add_argument("robots", nargs="+", choices=sorted(BUILD_CFGS), help="robots to build")
     parser.add_argument("--out", type=Path, default=DATA, help="folder for the files (default: the package)")
+    parser.add_argument("--visuals", action="store_true", help="write the visual meshes instead of USD and MJCF")
+    parser.add_argument("--meshes", type=Path, help="folder of meshes that example-robot-data lacks (h1)")
     args = parser.parse_args()
     try:
         for name in args.robots:
-            print(build(BUILD_CFGS[name], args.out))
+            cfg = BUILD_CFGS[name]
+            print(build_visuals(cfg, args.out, args.meshes) if args.visuals else build(cfg, args.out))
     except UmcError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -33,13 +33,11 @@ class Shape:
     """Regular expression over link names of the URDF (before fixed links are fused)."""
     fit: Fit = Fit.KEEP
     """A mesh becomes this primitive; shapes that are primitives already are kept or dropped."""
-    collides: bool = True
-    """False makes it visible only."""
 
 
 @dataclass(frozen=True)
 class Primitive:
-    """A shape that the URDF does not have, or has as a mesh that is not fitted."""
+    """A collider that the URDF does not have, or has as a mesh that is not fitted."""
 
     links: str
     """Regular expression over link names."""
@@ -53,7 +51,6 @@ class Primitive:
     """Orientation in the link's frame (w, x, y, z)."""
     color: Color | None = None
     """The link's color if None."""
-    collides: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +88,10 @@ class BuildCfg:
     shapes: tuple[Shape, ...] = ()
     """Rules for collision shapes, the first match counts; links without a rule keep their primitives."""
     primitives: tuple[Primitive, ...] = ()
-    """Shapes that are added."""
+    """Colliders that are added."""
     colors: tuple[tuple[str, Color], ...] = ()
-    """Regular expression over link names to color, the first match counts."""
+    """Regular expression over link names to the color of its colliders in MuJoCo, the first match counts."""
+    has_visuals: bool = False
+    """Whether the USD file shows the meshes of :func:`~umc.robots.builder.build_visuals` instead of the colliders."""
+    visual_colors: tuple[tuple[str, Color], ...] = ()
+    """Regular expression over link names to the color of its meshes, the first match counts; others keep the URDF's."""

@@ -2,15 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How to build Unitree G1: 12 leg joints, the upper body welded to the pelvis."""
 
-import mujoco
-
-from umc.robots.builder.cfg import BuildCfg, Fit, Primitive, Shape
+from umc.robots.builder.cfg import BuildCfg, Fit, Shape
 from umc.robots.builder.source import EXAMPLE_ROBOT_DATA, EXAMPLE_ROBOT_DATA_VERSION, example_robot
 from umc.robots.g1 import ARMATURE, G1_BODIES, G1_JOINTS
 
 SOURCE = "g1_description/urdf/g1_29dof_rev_1_0.urdf"
 
-_LIGHT, _MIDDLE, _DARK = (0.55, 0.57, 0.60), (0.24, 0.26, 0.29), (0.06, 0.06, 0.07)
+_LIGHT, _DARK = (0.55, 0.57, 0.60), (0.06, 0.06, 0.07)
 
 G1_BUILD_CFG = BuildCfg(
     name="g1",
@@ -21,6 +19,7 @@ G1_BUILD_CFG = BuildCfg(
         "Written by `python -m umc.robots.builder g1`: change builder/g1.py, not this file."
     ),
     urdf=lambda: example_robot(SOURCE),
+    has_visuals=True,
     bodies=G1_BODIES,
     joints=G1_JOINTS,
     armature=ARMATURE,
@@ -32,25 +31,14 @@ G1_BUILD_CFG = BuildCfg(
         ".*_elbow_joint": 0.87,
     },
     shapes=(
-        Shape("logo_link|.*_wrist_pitch_link", Fit.DROP),
-        # inside the neighbours' shapes, or never the first to touch the ground: visible only
-        Shape(".*_(hip_pitch|hip_roll|wrist_roll)_link", Fit.CAPSULE, collides=False),
-        Shape(".*_shoulder_(pitch|roll)_link", Fit.KEEP, collides=False),
-        Shape(".*_ankle_pitch_link", Fit.DROP),
+        # inside the neighbors' shapes, or never the first to touch the ground
+        Shape("logo_link|.*_(hip_pitch|hip_roll|ankle_pitch|shoulder_pitch|shoulder_roll)_link", Fit.DROP),
+        Shape(".*_wrist_(roll|pitch)_link", Fit.DROP),
         Shape("head_link|.*_(hip_yaw|knee|shoulder_yaw)_link", Fit.CAPSULE),
         Shape("(pelvis_contour|torso|.*_(elbow|wrist_yaw))_link", Fit.BOX),
     ),
-    primitives=(
-        Primitive("waist_yaw_link", mujoco.mjtGeom.mjGEOM_CYLINDER, (0.045, 0.045), (0.0, 0.0, 0.01)),
-        Primitive(".*_ankle_pitch_link", mujoco.mjtGeom.mjGEOM_SPHERE, (0.024,)),
-        # the sole between the four spheres that collide (their lower edge is at z = -0.035)
-        Primitive(".*_ankle_roll_link", mujoco.mjtGeom.mjGEOM_BOX, (0.095, 0.033, 0.013), (0.037, 0.0, -0.021)),
-    ),
     colors=(
-        (".*_(hip_yaw|knee)_link", _LIGHT),
-        (".*_(hip_pitch|hip_roll|ankle_pitch)_link", _MIDDLE),
-        (".*_ankle_roll_link", _DARK),
-        ("torso_link|.*_(shoulder_yaw|wrist_yaw)_link", _LIGHT),
+        ("torso_link|.*_(hip_yaw|knee|shoulder_yaw|wrist_yaw)_link", _LIGHT),
         (".*", _DARK),
     ),
 )

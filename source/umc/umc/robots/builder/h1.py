@@ -13,10 +13,9 @@ from umc.robots.h1 import ARMATURE, H1_BODIES, H1_JOINTS
 SOURCE = "h1.urdf"
 """A copy of resources/robots/h1/urdf/h1.urdf of unitree_rl_gym at commit 276801e; no package on PyPI carries it."""
 
-_SHELL, _LIGHT, _MIDDLE, _DARK = (0.17, 0.18, 0.20), (0.62, 0.64, 0.67), (0.30, 0.32, 0.35), (0.05, 0.05, 0.06)
+_SHELL, _LIGHT, _DARK = (0.17, 0.18, 0.20), (0.62, 0.64, 0.67), (0.05, 0.05, 0.06)
 
-_BOX, _ROD = mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_CAPSULE
-_DISC, _BALL = mujoco.mjtGeom.mjGEOM_CYLINDER, mujoco.mjtGeom.mjGEOM_SPHERE
+_BOX, _ROD, _DISC = mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_CAPSULE, mujoco.mjtGeom.mjGEOM_CYLINDER
 
 _ALONG_X = (math.sqrt(0.5), 0.0, math.sqrt(0.5), 0.0)
 _ALONG_Y = (math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0)
@@ -24,21 +23,12 @@ _ALONG_Y = (math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0)
 
 
 def _limbs(side: str, left: float) -> tuple[Primitive, ...]:
-    """Return the shapes of a leg and an arm, measured on Unitree's meshes to the centimetre; ``left`` is 1 or -1."""
+    """Return the colliders of a leg and an arm, measured on Unitree's meshes to the centimetre; ``left`` is 1 or -1."""
     return (
-        Primitive(f"{side}_hip_yaw_link", _DISC, (0.06, 0.075), (0.0, 0.0, 0.02)),
-        Primitive(f"{side}_hip_roll_link", _DISC, (0.06, 0.065), (0.0, 0.0, 0.0), _ALONG_X),
-        Primitive(f"{side}_hip_pitch_link", _DISC, (0.062, 0.062), (0.0, -0.032 * left, 0.0), _ALONG_Y, _MIDDLE),
-        Primitive(f"{side}_hip_pitch_link", _ROD, (0.062, 0.145), (0.006, -0.012 * left, -0.19), collides=True),
-        Primitive(f"{side}_knee_link", _DISC, (0.05, 0.045), (0.0, -0.006 * left, 0.0), _ALONG_Y, _MIDDLE),
-        Primitive(f"{side}_knee_link", _ROD, (0.043, 0.15), (0.0, -0.004 * left, -0.2), collides=True),
-        Primitive(f"{side}_ankle_link", _BALL, (0.034,), color=_MIDDLE),
-        Primitive(f"{side}_ankle_link", _BOX, (0.15, 0.04, 0.014), (0.05, 0.0, -0.056), collides=True),
-        Primitive(f"{side}_shoulder_pitch_link", _DISC, (0.05, 0.05), (0.0, 0.05 * left, -0.012), _ALONG_Y),
-        Primitive(f"{side}_shoulder_roll_link", _ROD, (0.048, 0.045), (0.0, 0.0, -0.05)),
-        Primitive(f"{side}_shoulder_yaw_link", _ROD, (0.036, 0.08), (0.01, 0.0, -0.12)),
-        Primitive(f"{side}_elbow_link", _ROD, (0.036, 0.11), (0.12, 0.0, -0.01), _ALONG_X, collides=True),
-        Primitive(f"{side}_elbow_link", _BALL, (0.042,), (0.27, 0.0, -0.01), color=_DARK),
+        Primitive(f"{side}_hip_pitch_link", _ROD, (0.062, 0.145), (0.006, -0.012 * left, -0.19)),
+        Primitive(f"{side}_knee_link", _ROD, (0.043, 0.15), (0.0, -0.004 * left, -0.2)),
+        Primitive(f"{side}_ankle_link", _BOX, (0.15, 0.04, 0.014), (0.05, 0.0, -0.056)),
+        Primitive(f"{side}_elbow_link", _ROD, (0.036, 0.11), (0.12, 0.0, -0.01), _ALONG_X),
     )
 
 
@@ -51,26 +41,26 @@ H1_BUILD_CFG = BuildCfg(
         "Written by `python -m umc.robots.builder h1`: change builder/h1.py, not this file."
     ),
     urdf=lambda: bundled(SOURCE),
+    has_visuals=True,
     bodies=H1_BODIES,
     joints=H1_JOINTS,
     armature={".*": ARMATURE},
     primitives=(
-        Primitive("pelvis", _DISC, (0.05, 0.15), (0.0, 0.0, -0.035), _ALONG_Y, collides=True),
-        Primitive("pelvis", _DISC, (0.062, 0.08), (0.0, 0.0, -0.1)),
-        Primitive("torso_link", _DISC, (0.06, 0.06), (0.0, 0.0, 0.06), color=_MIDDLE),
-        Primitive("torso_link", _BOX, (0.08, 0.15, 0.18), (0.01, 0.0, 0.3), collides=True),
-        Primitive("torso_link", _BOX, (0.004, 0.075, 0.075), (0.089, 0.0, 0.36), color=_LIGHT),
-        Primitive("torso_link", _DISC, (0.035, 0.05), (0.01, 0.0, 0.52), color=_DARK),
+        Primitive("pelvis", _DISC, (0.05, 0.15), (0.0, 0.0, -0.035), _ALONG_Y),
+        Primitive("torso_link", _BOX, (0.08, 0.15, 0.18), (0.01, 0.0, 0.3)),
         # the head, a ring that faces forward
-        Primitive("torso_link", _DISC, (0.1, 0.04), (0.02, 0.0, 0.65), _ALONG_X, _LIGHT, collides=True),
-        Primitive("torso_link", _DISC, (0.078, 0.043), (0.02, 0.0, 0.65), _ALONG_X, _DARK),
+        Primitive("torso_link", _DISC, (0.1, 0.04), (0.02, 0.0, 0.65), _ALONG_X, _LIGHT),
         *_limbs("left", 1.0),
         *_limbs("right", -1.0),
     ),
+    # the source paints all links in the same black, in which a picture shows no shape
+    visual_colors=(
+        (".*_(hip_pitch|knee|shoulder_yaw|elbow)_link", (0.45, 0.46, 0.48)),
+        ("torso_link", (0.20, 0.21, 0.23)),
+    ),
     colors=(
-        (".*_(hip_pitch|knee|shoulder_yaw|elbow)_link", _LIGHT),
+        (".*_(hip_pitch|knee|elbow)_link", _LIGHT),
         (".*_ankle_link", _DARK),
-        ("torso_link", _SHELL),
         (".*", _SHELL),
     ),
 )

@@ -69,8 +69,7 @@ def _add_body(elements: dict[str, ET.Element], model: mujoco.MjModel, body: int)
             armature=_text([model.dof_armature[model.jnt_dofadr[joint]]]),
         )
     first = model.body_geomadr[body]
-    geoms = [geom for geom in range(first, first + model.body_geomnum[body]) if model.geom_contype[geom]]
-    for number, geom in enumerate(geoms):
+    for number, geom in enumerate(range(first, first + model.body_geomnum[body])):
         kind = mujoco.mjtGeom(int(model.geom_type[geom]))
         ET.SubElement(
             element,

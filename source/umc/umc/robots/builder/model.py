@@ -81,8 +81,6 @@ def _shape(spec: mujoco.MjSpec, cfg: BuildCfg) -> None:
             continue
         if geom.meshname:
             geom.type = _FITS[rule.fit]
-        if not rule.collides:
-            geom.contype = geom.conaffinity = 0
     for geom in spec.geoms:
         geom.rgba = [*match(cfg.colors, geom.parent.name, "color"), 1.0]
     for body in spec.bodies:
@@ -95,7 +93,5 @@ def _shape(spec: mujoco.MjSpec, cfg: BuildCfg) -> None:
                     pos=primitive.pos,
                     quat=primitive.quat,
                     rgba=[*color, 1.0],
-                    contype=int(primitive.collides),
-                    conaffinity=int(primitive.collides),
                     mass=0.0,
                 )

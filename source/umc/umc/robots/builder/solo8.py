@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How to build Solo8."""
 
-import math
-
 import mujoco
 
 from umc.robots.builder.cfg import BuildCfg, Fit, Limits, Primitive, Shape
@@ -12,11 +10,7 @@ from umc.robots.solo8 import ARMATURE, EFFORT_LIMIT, POSITION_LIMIT, SOLO8_BODIE
 
 SOURCE = "solo_description/robots/solo.urdf"
 
-_SHELL, _MOTOR, _ROD, _RUBBER = (0.80, 0.80, 0.78), (0.10, 0.10, 0.11), (0.22, 0.23, 0.25), (0.02, 0.02, 0.02)
-
-_DISC = mujoco.mjtGeom.mjGEOM_CYLINDER
-_ACROSS = (math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0)
-"""Turns a cylinder's axis along Y, as the joints' are."""
+_SHELL, _ROD, _RUBBER = (0.80, 0.80, 0.78), (0.22, 0.23, 0.25), (0.02, 0.02, 0.02)
 
 SOLO8_BUILD_CFG = BuildCfg(
     name="solo8",
@@ -28,6 +22,7 @@ SOLO8_BUILD_CFG = BuildCfg(
         "Written by `python -m umc.robots.builder solo8`: change builder/solo8.py, not this file."
     ),
     urdf=lambda: example_robot(SOURCE),
+    has_visuals=True,
     bodies=SOLO8_BODIES,
     joints=SOLO8_JOINTS,
     armature={".*": ARMATURE},
@@ -35,12 +30,8 @@ SOLO8_BUILD_CFG = BuildCfg(
     shapes=(Shape(".*_FOOT", Fit.DROP), Shape(".*_LEG", Fit.CAPSULE), Shape("base_link", Fit.BOX)),
     primitives=(
         # the ring of rubber at the end of a leg: radius of its mesh
-        Primitive(".*_FOOT", mujoco.mjtGeom.mjGEOM_SPHERE, (0.016,), collides=True),
-        # motors of hip and knee, and the white ends of the body, for the eye
-        Primitive("F[LR]_UPPER_LEG|H[LR]_UPPER_LEG", _DISC, (0.029, 0.026), quat=_ACROSS, color=_MOTOR),
-        Primitive("[FH]L_LOWER_LEG", _DISC, (0.022, 0.024), (0.0, -0.016, 0.0), _ACROSS, _MOTOR),
-        Primitive("[FH]R_LOWER_LEG", _DISC, (0.022, 0.024), (0.0, 0.016, 0.0), _ACROSS, _MOTOR),
-        Primitive("base_link", mujoco.mjtGeom.mjGEOM_BOX, (0.03, 0.09, 0.028), (0.184, 0.0, 0.001), color=_MOTOR),
+        Primitive(".*_FOOT", mujoco.mjtGeom.mjGEOM_SPHERE, (0.016,)),
     ),
+    visual_colors=((".*_LOWER_LEG", _ROD), (".*_FOOT", _RUBBER)),
     colors=((".*_UPPER_LEG|base_link", _SHELL), (".*_LOWER_LEG", _ROD), (".*_FOOT", _RUBBER)),
 )

@@ -39,6 +39,16 @@ def bundled(name: str) -> Path:
     return DATA / "sources" / name
 
 
+def mesh_path(name: str, folder: Path | None) -> Path:
+    """Return the path of a mesh that a URDF names; those outside ``example-robot-data`` lie in a folder."""
+    if name.startswith(EXAMPLE_ROBOT_DATA_MESHES):
+        return example_robot(name.removeprefix(f"{EXAMPLE_ROBOT_DATA_MESHES}/"))
+    path = (folder or Path()) / Path(name).name
+    if folder is None or not path.is_file():
+        raise UmcError(f"no package on PyPI has {path.name}; name the folder that holds it with --meshes")
+    return path
+
+
 def load_urdf(path: Path) -> tuple[mujoco.MjSpec, Mapping[str, float]]:
     """Read a URDF with a floating root; return it with the velocity limit [rad/s] of each joint, which MuJoCo lacks.
 

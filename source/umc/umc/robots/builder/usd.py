@@ -56,26 +56,29 @@ def write_usd(model: mujoco.MjModel, velocity_limits: Mapping[str, float], cfg: 
         mass.CreateCenterOfMassAttr(_vector(model.body_ipos[body], DIGITS))
         mass.CreatePrincipalAxesAttr(_quaternion(model.body_iquat[body], DIGITS))
         mass.CreateDiagonalInertiaAttr(_vector(model.body_inertia[body], DIGITS))
-        _write_shapes(stage, model, body, f"/{cfg.name}/{name}")
+        _write_colliders(stage, model, body, f"/{cfg.name}/{name}", cfg.has_visuals)
     for name in cfg.joints:
         _write_joint(stage, model, name, velocity_limits[name], cfg.name)
-    stage.GetRootLayer().Export(str(path))
+    layer = Sdf.Layer.CreateAnonymous()
+    layer.TransferContent(stage.GetRootLayer())
+    if cfg.has_visuals:
+        layer.subLayerPaths.append(f"./{visuals_name(cfg)}")
+    layer.Export(str(path))
 
 
-def _write_shapes(stage: Usd.Stage, model: mujoco.MjModel, body: int, parent: str) -> None:
-    """Write the primitives of one body; those that do not collide get no collision schema.
+def visuals_name(cfg: BuildCfg) -> str:
+    """Return the name of the file with the robot's visual meshes."""
+    return f"{cfg.name}_visuals.usdc"
 
-    Newton draws the visual shapes of a body or, where there are none, its colliders. A body that has both therefore
-    gets a visual twin of each collider.
-    """
+
+def _write_colliders(stage: Usd.Stage, model: mujoco.MjModel, body: int, parent: str, hidden: bool) -> None:
+    """Write the colliders of one body; renderers do not draw hidden ones."""
     first = model.body_geomadr[body]
-    geoms = range(first, first + model.body_geomnum[body])
-    colliders = [geom for geom in geoms if model.geom_contype[geom] or model.geom_conaffinity[geom]]
-    visuals = [geom for geom in geoms if geom not in colliders]
-    for number, geom in enumerate(colliders):
-        UsdPhysics.CollisionAPI.Apply(_write_shape(stage, model, geom, f"{parent}/collision_{number}"))
-    for number, geom in enumerate(geoms if visuals else ()):
-        _write_shape(stage, model, geom, f"{parent}/visual_{number}")
+    for number, geom in enumerate(range(first, first + model.body_geomnum[body])):
+        shape = _write_shape(stage, model, geom, f"{parent}/collision_{number}")
+        UsdPhysics.CollisionAPI.Apply(shape)
+        if hidden:
+            UsdGeom.Imageable(shape).CreatePurposeAttr(UsdGeom.Tokens.guide)
 
 
 def _write_shape(stage: Usd.Stage, model: mujoco.MjModel, geom: int, path: str) -> Usd.Prim:

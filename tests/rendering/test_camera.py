@@ -1,0 +1,55 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Colors of faulty joints on the shapes of a Newton model."""
+
+from types import SimpleNamespace
+
+import newton
+import torch
+import warp as wp
+from umc.rendering.camera import FaultPainter, smooth_meshes, vertex_normals
+from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR
+from umc.robots.g1 import G1_JOINTS
+from umc.robots.spawn import DATA
+
+CROSS, FOOT, KNEE = ("left_ankle_pitch_link", "left_ankle_roll_link", "left_knee_link")
+
+
+def painted(faults):
+    """Links of G1 with a shape of another color than before, after ``{joint: broken}`` faults; all colors by link."""
+    builder = newton.ModelBuilder()
+    builder.add_usd(str(DATA / "g1.usda"))
+    world = newton.ModelBuilder()
+    world.add_world(builder)
+    model = world.finalize(device="cpu")
+    live = torch.tensor([[name in faults for name in G1_JOINTS]])
+    broken = torch.tensor([[faults.get(name, False) for name in G1_JOINTS]])
+    state = SimpleNamespace(joint_names=G1_JOINTS, live=live[:, None], broken=broken)
+    before = wp.to_torch(model.shape_color).clone()
+    FaultPainter(model, state).paint()
+    after = wp.to_torch(model.shape_color)
+    rows = (before != after).any(dim=1).nonzero().squeeze(1).tolist()
+    bodies = model.shape_body.numpy()
+    return {model.body_label[bodies[row]].rpartition("/")[2]: tuple(after[row].tolist()) for row in rows}, model
+
+
+def rounded(color):
+    return tuple(torch.tensor(color).tolist())
+
+
+def test_a_fault_between_the_joints_of_an_ankle_is_seen_on_the_foot_and_red_wins():
+    links, model = painted({"left_ankle_pitch_joint": True, "left_ankle_roll_joint": False, "left_knee_joint": False})
+    assert links == {CROSS: rounded(FAULT_COLOR), FOOT: rounded(FAULT_COLOR), KNEE: rounded(SENSOR_COLOR)}
+    smooth_meshes(model)
+    meshes = [mesh for mesh in model.shape_source if isinstance(mesh, newton.Mesh)]
+    assert meshes
+    assert all(len(mesh.normals) == len(mesh.vertices) for mesh in meshes)
+
+
+def test_normals_are_weighted_by_area_and_have_length_one():
+    points = torch.tensor([[0, 0, 0], [4, 0, 0], [0, 4, 0], [0, 0, 1.0]]).numpy()
+    triangles = torch.tensor([[0, 1, 2], [0, 3, 1]]).numpy()
+    normals = torch.from_numpy(vertex_normals(points, triangles))
+    torch.testing.assert_close(normals.norm(dim=1), torch.ones(4))
+    torch.testing.assert_close(normals[2], torch.tensor([0.0, 0.0, 1.0]))
+    assert normals[0, 2] > normals[0, 1] > 0  # the larger triangle counts more
