@@ -32,6 +32,14 @@ PROGRAM = re.compile(r"(scripts|benchmarks|tools|examples|docs)/\S+\.py")
 FLAG = re.compile(r"--[a-zA-Z][\w-]*")
 FLAG_WORD = re.compile(FLAG.pattern + r"(=|$)")
 CODE = re.compile(r"`([^`\n]+)`")
+EXAMPLES = {f"UMC-Solo12-Stage{stage}" for stage in (1, 2)}  # of examples/my_extension
+UNWANTED = re.compile(
+    r"\b((told|informed|untold) \w+|(walks?|goes) on walking|walks on\b(?= (with|when|after|although|though|despite)\b)"
+    r"|bears? faults|(made|met) again|judged?|brought home|calm|mend(s|ed|ing)?|by hand|at home|hand(s|ed)? over"
+    r"|line-?up|rehears\w+|ship(s|ped)?|learnt|colour(s|ed)?|behaviours?|not yet tried)\b",
+    re.IGNORECASE,
+)
+"""Words that the project does not use, and British spellings; what to write instead: CONTRIBUTING.md."""
 
 
 def commands(page: str) -> list[list[str]]:
@@ -55,6 +63,8 @@ def program_of(words: list[str]) -> tuple[str, list[str]] | None:
     words = words[1:] if words[0] == "python" else words
     if words[0] == "umc":
         return f"umc {words[1]}", words[2:]
+    if words[:2] == ["-m", "umc"]:
+        return f"umc {words[2]}", words[3:]
     if words[0] == "-m" and words[1].split(".")[0] in ("umc", "tools"):
         return (" ".join(words[1:3]), words[3:]) if words[1] == "tools.docs_figures" else (words[1], words[2:])
     for number, word in enumerate(words):  # behind torchrun, too
@@ -65,8 +75,8 @@ def program_of(words: list[str]) -> tuple[str, list[str]] | None:
 
 
 @functools.cache
-def flags(program: str) -> set[str]:
-    """Every flag in the help of a program; raise if there is no such program."""
+def help_of(program: str) -> str:
+    """Help of a program; raise if there is no such program."""
     if program.startswith("scripts/"):
         assert (REPOSITORY / program).is_file(), program
         program = f"umc {Path(program).stem}"
@@ -83,7 +93,7 @@ def flags(program: str) -> set[str]:
             runpy.run_path(str(REPOSITORY / name), run_name="__main__")
         else:
             runpy.run_module(name, run_name="__main__")
-    return set(FLAG.findall(shown.getvalue()))
+    return shown.getvalue()
 
 
 def check_command(words: list[str]) -> None:
@@ -97,11 +107,11 @@ def check_command(words: list[str]) -> None:
         return
     program, arguments = found
     used = {word.split("=")[0] for word in arguments if FLAG_WORD.match(word)} - {"--help"}
-    unknown = used - flags(program) if used or program.startswith(("umc ", "scripts/")) else set()
+    unknown = used - set(FLAG.findall(help_of(program))) if used or program.startswith(("umc ", "scripts/")) else set()
     assert not unknown, f"{program} has no {', '.join(sorted(unknown))}"
     assert "/" in program or exists(program.split()[0]), program
     for flag, value in itertools.pairwise(arguments):
-        if flag == "--task" and value.startswith("UMC-") and "<" not in value and "Solo12" not in value:
+        if flag == "--task" and value.startswith("UMC-") and "<" not in value and value not in EXAMPLES:
             checked_task(value)
         elif flag == "--recipe" and not value.endswith(".yaml") and value not in ("NAME", "<name>"):
             read_recipe(value)
@@ -218,3 +228,19 @@ def test_errors_of_the_faq_are_errors_of_the_code():
     code = re.sub(r'"\s*\n\s*f?"', "", code)  # messages over several lines are one
     parts = [part.strip("' ") for message in messages for part in message.split("…")]
     assert [part for part in parts if part not in code] == []
+
+
+def unwanted(text: str) -> list[str]:
+    """Return the unwanted words of a text, code apart."""
+    prose = CODE.sub("", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    return [match[0] for match in UNWANTED.finditer(" ".join(prose.split()))]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_pages_are_in_plain_words(page):
+    assert unwanted(page.read_text()) == []
+
+
+def test_the_help_of_every_command_is_in_plain_words():
+    assert {command: unwanted(help_of(f"umc {command}")) for command in COMMANDS} == {name: [] for name in COMMANDS}
+    assert unwanted("An informed\ncritic walks on after a fault") == ["informed critic", "walks on"]

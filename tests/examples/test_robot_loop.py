@@ -1,0 +1,77 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The loop of 'Deploy on a robot' feeds an exported policy, and ends safely."""
+
+import numpy as np
+import pytest
+from fresh_policy import write_fresh
+from isaaclab_tasks.utils import load_cfg_from_registry
+from scipy.spatial.transform import Rotation
+from umc.deploy.export import export_checkpoint
+from umc.deploy.policy_runner import PolicyRunner
+
+from examples import robot_loop
+
+
+@pytest.fixture(scope="module")
+def description(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported")
+    task = "UMC-A1-Stage2"
+    return export_checkpoint(
+        write_fresh(folder, task=task), folder, load_cfg_from_registry(task, "env_cfg_entry_point")
+    ).description
+
+
+@pytest.fixture
+def robot(monkeypatch):
+    """Record what the stand-in is told; the clock stands still unless a test lets it run."""
+    told = []
+    monkeypatch.setattr(robot_loop.StandIn, "damp", lambda self: told.append("damp"))
+    send = robot_loop.StandIn.send
+
+    def record(self, targets, kp, kd):
+        told.append(targets)
+        send(self, targets, kp, kd)
+
+    monkeypatch.setattr(robot_loop.StandIn, "send", record)
+    monkeypatch.setattr(robot_loop.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(robot_loop.time, "monotonic", lambda: 0.0)
+    return told
+
+
+def test_gravity_has_the_frame_of_the_training():
+    for rotation in Rotation.from_quat(np.random.default_rng(0).normal(size=(5, 4))):
+        x, y, z, w = rotation.as_quat()
+        expected = rotation.inv().apply([0.0, 0.0, -1.0])
+        np.testing.assert_allclose(robot_loop.gravity_in_trunk(np.array([w, x, y, z])), expected, atol=1e-12)
+
+
+def test_it_moves_to_the_default_pose_walks_and_damps(description, robot, capsys):
+    assert robot_loop.main(["--policy", str(description), "--steps", "10"]) == 0
+    np.testing.assert_allclose(robot[149], PolicyRunner(description).default_position)  # 3 s of 0.02 s
+    assert len(robot) == 150 + 10 + 1
+    assert robot[-1] == "damp"
+    assert "all steps are done" in capsys.readouterr().out
+
+
+def test_it_damps_when_the_robot_falls_or_the_loop_is_slow_or_it_is_stopped(description, robot, capsys, monkeypatch):
+    lying = robot_loop.Reading(np.zeros(12), np.zeros(12), np.zeros(3), np.array([np.cos(0.7), np.sin(0.7), 0, 0]))
+    with monkeypatch.context() as patch:
+        patch.setattr(robot_loop.StandIn, "read", lambda self: lying)
+        robot_loop.main(["--policy", str(description)])
+    assert "tilts" in capsys.readouterr().out
+    assert robot[-1] == "damp"
+
+    with monkeypatch.context() as patch:
+        patch.setattr(robot_loop.time, "monotonic", iter(np.arange(0.0, 100.0, 0.1)).__next__)
+        robot_loop.main(["--policy", str(description)])
+    assert "too slow" in capsys.readouterr().out
+
+    def interrupt(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(robot_loop.StandIn, "read", interrupt)
+    robot.clear()
+    with pytest.raises(KeyboardInterrupt):
+        robot_loop.main(["--policy", str(description)])
+    assert robot == ["damp"]
