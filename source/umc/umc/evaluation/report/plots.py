@@ -258,7 +258,7 @@ def paired_differences(estimates: Estimates) -> Figure | None:
         axis.tick_params(axis="y", length=0)
         axis.grid(axis="x")
         axis.set_title(f"{metric.title} ({'more' if metric.better > 0 else 'less'} is better)", loc="left")
-        axis.set_xlabel(f"difference from {groups[0]} [percentage points]")
+        axis.set_xlabel(f"minus {groups[0]} [percentage points]")
     axes[0].invert_yaxis()
     _legend(figure, {group: looks[group] for group in groups[1:]})
     return figure
