@@ -135,7 +135,8 @@ def _check_joints(env_cfg: Any, robot: Any, names: RobotNames) -> None:
 
 def _check_number_of_feet(env_cfg: Any, names: RobotNames) -> None:
     """Refuse gait rewards for another number of feet than the robot has."""
-    for reward, term in vars(env_cfg.rewards).items():
+    rewards = env_cfg.rewards if isinstance(env_cfg.rewards, dict) else vars(env_cfg.rewards)
+    for reward, term in rewards.items():
         func = getattr(term, "func", None)
         if func not in (mdp.diagonal_support, mdp.contact_follows_phase):
             continue
