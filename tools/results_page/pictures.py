@@ -22,7 +22,7 @@ from tools.results_page.acceptance import PAPER_ROW, acceptance_reached, best_an
 from tools.results_page.page import RobotResults
 
 COLORS = {"UMC": "#0072B2", "baseline": "#D55E00", "paper": "#222222"}
-"""Of the best UMC policy, the strongest baseline, and the paper."""
+"""Of the best UMC policy, the published baseline, and the paper."""
 
 
 def paper_rates(study: Study) -> list[float | None]:
@@ -38,7 +38,7 @@ def paper_rates(study: Study) -> list[float | None]:
 
 @matplotlib.rc_context(STYLE)
 def overview(results: Sequence[RobotResults]) -> Figure:
-    """Draw reached and failed of every section: the best UMC policy, the strongest baseline, the paper."""
+    """Draw reached and failed of every section: the best UMC policy, the published baseline, the paper."""
     figure = Figure(figsize=(8.4, 0.9 + 0.55 * len(results)), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     for row, one in enumerate(results):
@@ -59,13 +59,13 @@ def overview(results: Sequence[RobotResults]) -> Figure:
     axes[0].set_ylim(len(results) - 0.5, -0.5)
     marks = [Line2D([], [], color=COLORS[name], marker="o", linestyle="") for name in ("UMC", "baseline")]
     marks.append(Line2D([], [], color=COLORS["paper"], marker="|", markersize=12, markeredgewidth=2, linestyle=""))
-    names = ["UMC (ours)", "strongest baseline (trained without faults)", "UMC, as the paper reports it"]
+    names = ["UMC (ours)", "published baseline (trained without faults)", "UMC, as the paper reports it"]
     figure.legend(marks, names, loc="outside lower center", ncols=3)
     return figure
 
 
 def section_bars(one: RobotResults) -> Figure:
-    """Draw the rates of the best UMC policy and the strongest baseline by scenario, and the paper's averages."""
+    """Draw the rates of the best UMC policy and the published baseline by scenario, and the paper's averages."""
     figure = scenario_bars(Estimates(replace(one.study, policies=tuple(best_and_baseline(one.study)))))
     for axis, value in zip(figure.axes, paper_rates(one.study), strict=True):
         if value is not None:
