@@ -221,7 +221,7 @@ def severity_sweep(study: Study, parts: Mapping[str, Sequence[SliceScore]], unit
                 _curve(axis, known, looks[group_of[label]], 4.5, band=len(study.policies) == len(looks))
             axis.set_ylim(*PERCENT)
             axis.grid()
-            axis.set_title(_title(metric) if row else f"{kind}: {_title(metric)}", loc="left")
+            axis.set_title(f"{kind}: {metric.title}", loc="left")
             if column == 0:
                 axis.set_ylabel("robots [%]")
         axes[1, column].set_xlabel(f"severity of '{kind}' {units.get(kind, '')}".strip())
