@@ -12,6 +12,7 @@ from umc.evaluation.report.renderers import percent
 from umc.evaluation.study import load_study
 from umc.rl.pretrained import read_models
 from umc.tasks.task_cfg import resolve_cfgs
+from umc.training.recipe import read_recipe
 from umc.utils.naming import display_name, load_tasks
 
 from tools.results_page.acceptance import acceptance_reached, rate
@@ -35,18 +36,20 @@ def model_cards() -> str:
 def _card(name: str, entry: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     trained = entry["trained"]
     task = f"UMC-{display_name(entry['robot'])}-Stage{entry['stage']}"
+    phases = _phases(entry)
     env_cfg, _ = resolve_cfgs(task, None, [token for token in trained["overrides"] if token.startswith("env.")])
     velocity = env_cfg.commands.base_velocity
     forward, sideward, turn = (getattr(velocity.ranges, axis) for axis in ("lin_vel_x", "lin_vel_y", "ang_vel_z"))
     return {
         **{key: entry[key] for key in ("agent", "stage", "licence", "sha256", "recipe", "commit", "seed", "note")},
-        **{key: trained[key] for key in ("iterations", "num_envs", "device")},
+        "device": trained["device"],
+        "phases": " + ".join(f"{iterations:,} x {num_envs}" for iterations, num_envs in phases),
         "name": name,
         "robot": display_name(entry["robot"]),
         "kilobytes": round(entry["bytes"] / 1000),
         "engine": ENGINES[trained["physics"]],
         "ground": GROUNDS[trained["terrain"]],
-        "env_steps": trained["iterations"] * trained["num_envs"] * trained["num_steps_per_env"],
+        "env_steps": trained["num_steps_per_env"] * sum(iterations * num_envs for iterations, num_envs in phases),
         "parent": trained["parent_sha256"] and names.get(trained["parent_sha256"], "an unpublished run"),
         "forward": " to ".join(f"{speed:g}" for speed in dict.fromkeys(forward)),
         "straight": not velocity.heading_command and not any((*sideward, *turn)),
@@ -54,6 +57,14 @@ def _card(name: str, entry: dict[str, Any], names: dict[str, str]) -> dict[str, 
         "gait": entry["metrics"].get("healthy"),
         "results": _results(entry["sha256"][:NAME_LENGTH]),
     }
+
+
+def _phases(entry: dict[str, Any]) -> list[tuple[int, int]]:
+    """Iterations and envs of each phase of the policy's stage; the entry itself knows the last run only."""
+    if entry["recipe"] is None:
+        return [(entry["trained"]["iterations"], entry["trained"]["num_envs"])]
+    phases = [phase for phase in read_recipe(entry["recipe"]).phases if phase.stage == entry["stage"]]
+    return [(phase.iterations, phase.num_envs or entry["trained"]["num_envs"]) for phase in phases]
 
 
 def _results(policy: str) -> list[list[str]]:

@@ -13,6 +13,7 @@ def test_every_pretrained_policy_has_a_card():
     cards = {text.split("\n", 1)[0]: text for text in page.split("\n## ")[1:]}
     assert list(cards) == list(read_models())
     assert [name for name, entry in read_models().items() if entry["sha256"] not in cards[name]] == []
+    assert "151 x 256 + 250 x 512: 3,999,744 env steps" in cards["g1_mlp_stage2"]
     assert "forward 0.3 to 0.7 m/s, straight ahead only; no pushes" in cards["g1_mlp_stage2"]
 
 
