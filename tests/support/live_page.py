@@ -105,8 +105,9 @@ class LivePage:
 
     def close_notes(self) -> None:
         """Close what viser says about drawing without a GPU, if it does."""
-        for note in self.page.locator(".mantine-Notification-closeButton").all():
-            note.click()
+        self.page.evaluate(
+            "() => document.querySelectorAll('.mantine-Notification-closeButton').forEach(button => button.click())"
+        )
 
     def choose(self, label: str, option: str) -> None:
         self.page.get_by_label(label, exact=True).click()
@@ -172,7 +173,7 @@ def red_pixels(picture: np.ndarray) -> int:
 
 
 def dark_pixels(picture: np.ndarray) -> int:
-    """Pixels of a robot; the ground is white."""
+    """Pixels of a robot; floor and sky are lighter."""
     return int((picture.max(axis=2) < 110).sum())
 
 

@@ -6,6 +6,7 @@ import pytest
 from fresh_policy import write_fresh
 from live_page import browser_page, dark_pixels, red_pixels, viewer
 from umc.faults import MANUAL_FAULT, read_ledger
+from umc.viewer.panel import HEADS
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]  # a browser on a busy machine is slow
 
@@ -61,19 +62,32 @@ def choose_severities_before_their_faults(live):
     live.wait_for_limit("torque", PASTED)
 
 
+def start_a_scenario(live):
+    """A new episode, whose faults are those of the paper's scenario."""
+    live.press("6 torque")
+    live.page.get_by_text("Scenario 6 (torque)").wait_for()
+    live.page.wait_for_function(
+        "() => [...document.querySelectorAll('#umc-faults tbody tr')]"
+        ".filter(row => row.innerText.includes('effort\\t8 N*m\\tno')).length >= 4"  # the paper's 4 or 5 joints
+    )
+
+
 def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_ends_it(tmp_path):
     ledger = tmp_path / "ledger.jsonl"
     policy = write_fresh(tmp_path, model="transformer_small32")  # stands, having learnt nothing
-    arguments = ("--checkpoint", str(policy), "--scenario", "8", "--ledger", str(ledger), "physics=ovphysx")
+    arguments = ("--checkpoint", str(policy), "--scenario", "8", "--onset", "5", "--ledger", str(ledger))
     # a robot that sinks down is not reset
-    arguments += ("env.scene.terrain=flat", "env.terminations.trunk_contact=null")
+    arguments += ("physics=ovphysx", "env.scene.terrain=flat", "env.terminations.trunk_contact=null")
     with viewer(tmp_path, *arguments) as running, browser_page() as live:
         live.open(running.url)
         assert live.page.locator("#umc-faults tbody tr").count() == 12
         assert live.row(JOINT) == ["FR_calf", "healthy", "", "", ""]
+        assert live.page.locator("#umc-faults th").all_inner_texts() == list(HEADS)
+        assert live.page.locator("#umc-now th").all_inner_texts() == ["", "now", "min", "max"]
         live.close_notes()
         assert red_pixels(live.wait_for_picture(lambda picture: dark_pixels(picture) > 250)) == 0
         weaken_the_joint(live)
+        live.press("Pause Rendering")  # the rest needs no 3D, which takes a CPU most of its time
         break_the_sensor_and_see_the_attention(live)
         live.press("Heal this joint")
         live.wait_for_row(JOINT, "healthy")
@@ -81,6 +95,7 @@ def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_e
         choose_severities_before_their_faults(live)
         live.press("Reset Episode")
         live.wait_for_row(JOINT, "healthy")
+        start_a_scenario(live)
         assert live.page.get_by_text("The robot fell").count() == 0  # it did not
         assert live.errors == []
         assert running.interrupt() == 130

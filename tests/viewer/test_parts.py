@@ -5,9 +5,9 @@
 import argparse
 import importlib.util
 
+import newton
 import numpy as np
 import pytest
-import warp as wp
 from umc.mdp import JointRow, SeveritySpan
 from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR, rgb
 from umc.utils.errors import UmcError
@@ -112,12 +112,21 @@ def test_flags_of_the_page_need_the_page_and_viser(monkeypatch):
         live.is_live(options())
 
 
-def test_the_patched_visualizer_reads_warps_arrays():
+def test_the_floor_lies_on_the_ground_plane_or_just_below_other_ground():
+    from umc.viewer.scene import BELOW, floor_height
+
+    builder = newton.ModelBuilder()
+    builder.add_shape_heightfield(
+        heightfield=newton.Heightfield(np.array([[-0.3, 0.5], [0.2, 0.9]], dtype=np.float32), 2, 2, 1.0, 1.0)
+    )
+    assert floor_height(builder.finalize(device="cpu")) == pytest.approx(-0.3 - BELOW)
+    builder.add_ground_plane(height=-0.5)
+    assert floor_height(builder.finalize(device="cpu")) == pytest.approx(-0.5)
+
+
+def test_isaac_labs_visualizer_leaves_planes_to_the_page():
     from isaaclab_visualizers.viser.viser_visualizer import NewtonViewerViser
 
     patch_viser_visualizer()
-    patch_viser_visualizer()
-    array = wp.array([[1.0, 2.0]], dtype=float, device="cpu")
-    assert NewtonViewerViser._to_numpy(array).tolist() == [[1.0, 2.0]]
-    assert NewtonViewerViser._to_numpy(None) is None
-    assert NewtonViewerViser._to_numpy([1, 2]).tolist() == [1, 2]
+    plane = {"width": 8.0, "length": 8.0}
+    assert NewtonViewerViser._log_plane_instances(None, "/model/plane", plane, np.zeros((1, 7)), None) is None

@@ -8,7 +8,7 @@ import argparse
 import importlib.util
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from umc.evaluation.checkpoints import engine_override
 from umc.evaluation.session import Session, open_session, prepare
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tensordict import TensorDict
 
     from umc.evaluation.protocol import Protocol
+    from umc.faults import FaultState
     from umc.rl.policy import LoadedPolicy
     from umc.viewer.panel import Panel
 
@@ -57,6 +58,7 @@ def is_live(options: argparse.Namespace) -> bool:
 def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -> int:
     """Serve the page until Ctrl-C or for ``--steps`` env steps, and return 0."""
     from umc.evaluation.conditions import on_tracks
+    from umc.faults import SCENARIOS
     from umc.utils.console import quiet
     from umc.utils.naming import task_parts
 
@@ -68,10 +70,12 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
     endless = options.steps is None
     if endless and not on_tracks(session.env_cfg):
         cfg = replace(cfg, steps=LIVE_STEPS)
-    protocol = cfg.protocol(task_parts(session.task)[0], options.seed)
+    # a cell for each button of the page
+    protocol = replace(cfg.protocol(task_parts(session.task)[0], options.seed), scenarios=tuple(SCENARIOS))
     _configure(session, protocol)
     with open_session(session) as (env, policies):
-        _play(env, policies[0] if policies else None, protocol, session, endless)
+        episodes = Episodes(protocol, env.num_envs, cfg.scenario)
+        _play(env, policies[0] if policies else None, episodes, session, endless)
     return 0
 
 
@@ -106,8 +110,7 @@ def _configure(session: Session, protocol: Protocol) -> None:
         getattr(cfg.events, FAULTS_TERM).params["ledger"] = str(options.ledger)
     if not any(isinstance(term, CommandFaultsCfg) for term in vars(cfg.actions).values()):
         cfg.actions.command_faults = CommandFaultsCfg()
-    height = float(cfg.scene.robot.init_state.pos[2])
-    cfg.sim.visualizer_cfgs = [visualizer_cfg(options.host or HOST, options.port or PORT, height)]
+    cfg.sim.visualizer_cfgs = [visualizer_cfg(options.host or HOST, options.port or PORT)]
 
 
 @dataclass
@@ -130,14 +133,50 @@ class _Actor:
         return torch.zeros(*obs.batch_size, self.num_actions, device=obs.device)
 
 
+class Episodes:
+    """Scenarios of the episodes: the same faults again after a reset, others for each button that is pressed."""
+
+    def __init__(self, protocol: Protocol, num_envs: int, scenario: int) -> None:
+        self.protocol, self.scenario = protocol, scenario
+        self._num_envs, self._draw = num_envs, 0
+
+    def start(self, scenario: int) -> None:
+        """Draw new faults of a scenario for the next :meth:`reset`."""
+        self.scenario = scenario
+        self._draw += 1
+
+    def reset(self, env: ManagerBasedRLEnv) -> Any:
+        """Reset all envs to the scenario, and return the observations."""
+        import torch
+
+        from umc.evaluation.rollout import reset_batch
+        from umc.evaluation.study import assignment_of
+
+        scenarios = self.protocol.scenarios
+        robots = torch.arange(self._num_envs) + self._num_envs * self._draw
+        robots = robots * len(scenarios) + scenarios.index(self.scenario)
+        return reset_batch(env, self.protocol, assignment_of(self.protocol, robots))
+
+    def describe(self, state: FaultState, env_id: int, step_dt: float) -> str:
+        """Say which joints of an env fail in this episode, and when."""
+        from umc.evaluation.breakdown import scenario_name
+
+        joints = [name for name, fails in zip(state.joint_names, state.joints[env_id].tolist(), strict=True) if fails]
+        title = f"Scenario {self.scenario} ({scenario_name(self.scenario)}): "
+        if not joints:
+            return title + "no fault."
+        names = ", ".join(name.removesuffix("_joint") for name in joints)
+        return title + f"{names} fail at {float(state.onset[env_id]) * step_dt:.1f} s."
+
+
 def _play(
-    env: ManagerBasedRLEnv, policy: LoadedPolicy | None, protocol: Protocol, session: Session, endless: bool
+    env: ManagerBasedRLEnv, policy: LoadedPolicy | None, episodes: Episodes, session: Session, endless: bool
 ) -> None:
     """Step the policy, episode after episode."""
     import torch
 
-    from umc.evaluation.rollout import reset_batch, step_policy
-    from umc.mdp import FaultBoard
+    from umc.evaluation.rollout import step_policy
+    from umc.mdp import FaultBoard, fault_state
     from umc.viewer.panel import Panel
     from umc.viewer.scene import Scene
 
@@ -147,10 +186,13 @@ def _play(
     actor = _Actor(policy, panel, env.action_manager.total_action_dim)
     print(f"viewer: {scene.url(session.options.host or HOST)} (press Ctrl-C to end)", flush=True)
     while True:
-        obs = reset_batch(env, protocol)
-        panel.say("")
+        if panel.scenario is not None:
+            episodes.start(panel.scenario)
+            panel.scenario = None
+        obs = episodes.reset(env)
+        panel.say(episodes.describe(fault_state(env), panel.env_id, env.step_dt))
         due = time.monotonic()
-        for step in step_policy(env, actor, obs, protocol.steps):
+        for step in step_policy(env, actor, obs, episodes.protocol.steps):
             if panel.follows:
                 scene.follow(panel.env_id)
             panel.record()
@@ -161,7 +203,8 @@ def _play(
             fell = _fallen(env)
             if bool(fell[panel.env_id]):
                 panel.say("The robot fell: it was reset, which heals it.")
-            if bool((step.fell & ~fell).any()):  # the page's Reset Episode, which the env has already done
+            # a scenario's button; or the page's Reset Episode, which the env has already done
+            if panel.scenario is not None or bool((step.fell & ~fell).any()):
                 break
             scene.check()
             due = max(due + env.step_dt, time.monotonic() - MAX_LAG)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from umc.faults import JointKind, find_kind
+from umc.evaluation.breakdown import scenario_name
+from umc.faults import SCENARIOS, JointKind, find_kind
 from umc.mdp import FaultBoard, JointRow, SeveritySpan, fault_state
 from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR, rgb
 from umc.utils.errors import UmcError
@@ -68,6 +69,8 @@ class Panel:
         self._history = History(env.step_dt, len(board.joint_names))
         self.env_id = 0
         """Env that is shown."""
+        self.scenario: int | None = None
+        """Scenario whose button has been pressed; whoever resets the episode sets it back to None."""
         # what the simulation's thread has last read, for the page's threads
         self._rows = board.rows(self.env_id)
         self._gui = gui = server.gui
@@ -78,7 +81,11 @@ class Panel:
         with self._folder:
             self._add_faults(gui)
         self._set_slider()
-        with gui.add_folder("View", order=FIRST + 2):
+        with gui.add_folder("Scenarios", order=FIRST + 2):
+            labels = {f"{number} {scenario_name(number)}": number for number in SCENARIOS}
+            buttons = gui.add_button_group("New episode", list(labels))
+            buttons.on_click(lambda event: self._later(self._start, labels[event.target.value]))
+        with gui.add_folder("View", order=FIRST + 3):
             self._add_view(gui)
         aside = gui.add_panel()
         with aside.add_tab("Joint"):
@@ -131,7 +138,7 @@ class Panel:
         if self._board.num_envs > 1:
             envs = gui.add_dropdown("Env", [str(number) for number in range(self._board.num_envs)])
             envs.on_update(lambda event: self._later(self._show_env, int(event.target.value)))
-        self._follow = gui.add_checkbox("Camera follows", initial_value=True)
+        self._follow = gui.add_checkbox("Follow", initial_value=True, hint="The camera follows the robot")
 
     def _add_faults(self, gui: Any) -> None:
         self._line = gui.add_markdown("", visible=False)
@@ -156,6 +163,9 @@ class Panel:
     def _chosen(self) -> tuple[str, str, float]:
         with self._slider:
             return self._selected.value, self._kind.value, self._severity.value
+
+    def _start(self, scenario: int) -> None:
+        self.scenario = scenario
 
     def _inject(self, joint: str, kind: str, severity: float) -> None:
         self._board.inject(self.env_id, joint, kind, severity if find_kind(kind).unit else None)

@@ -1,28 +1,21 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Patch for a fault of Isaac Lab 3.0.0 that stops its viser visualizer at the first frame."""
+"""Patch of Isaac Lab 3.0.0's viser visualizer: the ground plane is drawn by UMC's page."""
 
 from typing import Any
 
-import numpy as np
-
 
 def patch_viser_visualizer() -> None:
-    """Give ``isaaclab_visualizers.viser.viser_visualizer.NewtonViewerViser`` the method that it expects of its base.
+    """Let ``isaaclab_visualizers.viser.viser_visualizer.NewtonViewerViser`` skip planes.
 
-    It calls ``self._to_numpy(...)`` wherever a scene has a ground plane. Newton 1.6.1, with which Isaac Lab 3.0.0 is
-    installed, moved that method to a function of a private module: the call raises, and Isaac Lab removes the
-    visualizer from the running simulation. The patch can go once Isaac Lab no longer calls it; where Newton has the
-    method nothing is changed.
+    Isaac Lab draws a ground plane as lines on white, and :class:`umc.viewer.scene.Scene` draws a floor instead. The
+    method that is replaced also stops the visualizer at the first frame: it calls ``self._to_numpy(...)``, which Newton
+    1.6.1 no longer has.
     """
     from isaaclab_visualizers.viser.viser_visualizer import NewtonViewerViser
 
-    if not hasattr(NewtonViewerViser, "_to_numpy"):
-        setattr(NewtonViewerViser, "_to_numpy", staticmethod(_to_numpy))  # noqa: B010 - unknown to type checkers
+    NewtonViewerViser._log_plane_instances = _skip
 
 
-def _to_numpy(array: Any) -> np.ndarray | None:
-    """Convert a Warp array or anything like an array; None stays None."""
-    if array is None:
-        return None
-    return array.numpy() if hasattr(array, "numpy") else np.asarray(array)
+def _skip(*_: Any, **__: Any) -> None:
+    """Draw nothing."""

@@ -25,8 +25,19 @@ CHARTS = (("position [rad]", "lower", "upper"), ("speed [rad/s]", "velocity", No
 CURVE, LIMIT = "#1f4e9c", "#d22018"
 """Colors of the signal and of its limits."""
 
-NOW_ID, HEIGHT = "umc-now", 130
+NOW_ID, HEIGHT = "umc-now", 150
 """Id of the table of newest numbers in the page, and height of a chart [px]."""
+
+PADDING = (10, 12, 0, 0)
+"""Space in a chart above, right, below, left [px]."""
+
+TABLE_STYLE = (
+    "#{0}{{width:calc(100% - 1em);margin:0.5em;font-size:0.75em;line-height:1.3;border-collapse:collapse}}"
+    "#{0} th,#{0} td{{padding:0.2em 0.5em;text-align:{1}}}"
+    "#{0} th{{border-bottom:1px solid #ccc}}"
+    "#{0} tbody tr:nth-child(even){{background:rgba(128,128,128,0.08)}}"
+)
+"""Style of a table with an id and an alignment."""
 
 
 class History:
@@ -82,7 +93,8 @@ class Plots:
         nothing = np.zeros(1)
         self._now = gui.add_html("")
         self._handles = []
-        limit: dict[str, Any] = {"stroke": LIMIT, "width": 1.5, "dash": (6, 4)}
+        # the axis fits the signal: limits far from it lie outside, and the table of numbers has them
+        limit: dict[str, Any] = {"stroke": LIMIT, "width": 1.5, "dash": (6, 4), "auto": False}
         for name, _, _ in CHARTS:
             series = (
                 uplot.Series(label="time [s]"),
@@ -98,6 +110,7 @@ class Plots:
                     scales={"x": uplot.Scale(time=False)},
                     legend=uplot.Legend(show=False),
                     height=HEIGHT,
+                    padding=PADDING,
                 )
             )
 
@@ -121,9 +134,10 @@ def latest_numbers(curves: list[tuple[np.ndarray, ...]]) -> str:
 
 def html_table(table_id: str, align: str, heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str]]]) -> str:
     """Return an HTML table; a line is the attributes of its row and its cells as plain text."""
-    style = f"width:100%;font-size:0.75em;line-height:1.25;border-spacing:0;text-align:{align}"
+    style = TABLE_STYLE.format(table_id, align)
     head = "".join(f"<th>{text}</th>" for text in heads)
     rows = ""
     for attributes, cells in lines:
         rows += f"<tr {attributes}>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-    return f'<table id="{table_id}" style="{style}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    table = f'<table id="{table_id}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    return f'<style>{style}</style><div style="overflow-x:auto">{table}</div>'

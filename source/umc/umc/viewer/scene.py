@@ -1,16 +1,19 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The robot in the page: Isaac Lab's viser visualizer, a camera that follows, links colored by their faults."""
+"""The robot in the page: Isaac Lab's viser visualizer, floor and sky, a camera that follows, faulty links in color."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+import newton
 import numpy as np
 from isaaclab_visualizers.viser import ViserVisualizerCfg
 
 from umc.mdp import fault_state
-from umc.rendering.camera import FaultPainter
+from umc.rendering.camera import NO_BODY, FaultPainter
+from umc.rendering.colors import Color, rgb
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -19,34 +22,65 @@ if TYPE_CHECKING:
 Point = tuple[float, float, float]
 """Position [m]."""
 
-WORLD = "/model"
-"""Node of the page that Newton's viewer adds a model to."""
-
 CAMERA_DIRECTION = (0.70, -0.70, 0.38)
 """From the robot towards the camera of a new page: ahead of it, to its right, above."""
 
 CAMERA_BASE, CAMERA_PER_HEIGHT = 0.5, 2.8
 """Distance of this camera [m]: the base, and more for each meter that the robot is high."""
 
+NARROW, LOWERED = 0.6, 0.22
+"""Width over height of a page, such as a telephone's, whose lower half is covered by controls, and how far the camera
+is moved down there, as a part of its distance."""
 
-def visualizer_cfg(host: str, port: int, height: float) -> ViserVisualizerCfg:
-    """Create Isaac Lab's visualizer at an address and the first free port from ``port`` on, without its own plots.
+FIELD_OF_VIEW = math.radians(45.0)
+"""Vertical field of view of this camera [rad]."""
 
-    ``height`` is that of the trunk at the start [m].
-    """
+FLOOR_COLOR: Color = (0.80, 0.82, 0.84)
+LINE_COLOR: Color = (0.68, 0.71, 0.74)
+"""Colors of the floor, and of its lines."""
+
+LINE_SPACING, BELOW = 1.0, 0.01
+"""Distance between lines of the floor, and depth of the floor below ground that is no plane [m]."""
+
+HORIZON, HORIZON_SHARPNESS = 40.0, 0.35
+"""Distance at which the floor ends [m], and how suddenly; 1 lets it fade all the way."""
+
+SKY_TOP, SKY_BOTTOM = (0.55, 0.72, 0.90), (0.90, 0.94, 0.97)
+"""Colors of the sky at the top of the page, and from its middle downwards."""
+
+
+def visualizer_cfg(host: str, port: int) -> ViserVisualizerCfg:
+    """Create Isaac Lab's visualizer at an address and the first free port from ``port`` on, without its own plots."""
     address = "127.0.0.1" if host == "localhost" else host
-    eye, target = view(height)
-    return ViserVisualizerCfg(
-        bind_address=address, port=port, eye=eye, lookat=target, verbose=False, enable_live_plots=False
-    )
+    return ViserVisualizerCfg(bind_address=address, port=port, verbose=False, enable_live_plots=False)
 
 
-def view(height: float) -> tuple[Point, Point]:
-    """Return position and target of a new page's camera [m] for a trunk's start height [m], robot at the origin."""
+def view(height: float, aspect: float = 1.0) -> tuple[Point, Point]:
+    """Return position and target of a new page's camera [m] for a trunk's start height [m], robot at the origin.
+
+    ``aspect`` is the page's width over its height: the camera of a narrow page stands farther away.
+    """
     direction = np.asarray(CAMERA_DIRECTION) / np.linalg.norm(CAMERA_DIRECTION)
-    target = np.array([0.0, 0.0, 0.5 * height])
-    eye = target + (CAMERA_BASE + CAMERA_PER_HEIGHT * height) * direction
+    distance = (CAMERA_BASE + CAMERA_PER_HEIGHT * height) / min(aspect, 1.0)
+    target = np.array([0.0, 0.0, 0.5 * height - (LOWERED * distance if aspect < NARROW else 0.0)])
+    eye = target + distance * direction
     return tuple(eye.tolist()), tuple(target.tolist())
+
+
+def floor_height(model: Any) -> float:
+    """Return the height of a Newton model's ground plane, or one just below the lowest point of other ground [m]."""
+    fixed = model.shape_body.numpy() == NO_BODY
+    plane = model.shape_type.numpy() == int(newton.GeoType.PLANE)
+    height = model.shape_transform.numpy()[:, 2]
+    low = np.where(plane, height, height + model.shape_collision_aabb_lower.numpy()[:, 2] - BELOW)[fixed]
+    return float(low.min()) if len(low) else 0.0
+
+
+def sky() -> np.ndarray:
+    """Draw the sky, which fills the page behind everything else. Shape is (height, width, 3)."""
+    share = np.clip(np.linspace(0.0, 2.0, 256), 0.0, 1.0)[:, None, None]
+    picture = (1.0 - share) * np.asarray(SKY_TOP) + share * np.asarray(SKY_BOTTOM)
+    return np.round(255 * np.broadcast_to(picture, (256, 4, 3))).astype(np.uint8)
 
 
 class Scene:
@@ -60,14 +94,41 @@ class Scene:
         if not found:
             raise UmcError("Isaac Lab's viser visualizer did not start; its log lines above say why")
         self._visualizer: Any = found[0]
-        self.server: Any = self._visualizer._viewer._server
+        self._viewer: Any = self._visualizer._viewer
+        self.server: Any = self._viewer._server
         """The page's viser server; a private attribute of Isaac Lab 3.0."""
-        self.painter = FaultPainter(self._visualizer.backend.model, fault_state(env))
+        model = self._visualizer.backend.model
+        self.painter = FaultPainter(model, fault_state(env), FLOOR_COLOR)
         """Colors links by their faults."""
-        # the simulated world is moved below the camera, which belongs to the user
-        self._world = self.server.scene.add_frame(WORLD, show_axes=False)
-        camera = self.server.initial_camera  # of pages that are opened later; Isaac Lab turns the first one
-        camera.position, camera.look_at = view(float(self._robot.cfg.init_state.pos[2]))
+        self.server.scene.set_background_image(sky(), format="png")
+        self._floor = self._add_floor(floor_height(model))
+        self._height = float(self._robot.cfg.init_state.pos[2])
+        camera = self.server.initial_camera
+        camera.fov = FIELD_OF_VIEW
+        camera.position, camera.look_at = view(self._height)
+        self._visualizer._pending_camera_pose = None  # Isaac Lab's own, for the first page
+        self.server.on_client_connect(self._turn_camera)
+
+    def _add_floor(self, height: float) -> Any:
+        line, plane = rgb(LINE_COLOR), rgb(FLOOR_COLOR)
+        return self.server.scene.add_grid(
+            "/floor",
+            position=(0.0, 0.0, height),
+            infinite_grid=True,
+            cell_size=LINE_SPACING,
+            section_size=LINE_SPACING,
+            cell_color=line,
+            section_color=line,
+            plane_color=plane,
+            plane_opacity=1.0,
+            shadow_opacity=0.3,
+            fade_distance=HORIZON,
+            fade_strength=HORIZON_SHARPNESS,
+        )
+
+    def _turn_camera(self, client: Any) -> None:
+        """Point the camera of a page that has just been opened, by the page's shape."""
+        client.camera.position, client.camera.look_at = view(self._height, float(client.camera.aspect))
 
     def url(self, host: str) -> str:
         """Return the address of the page on this machine for the host that was asked for."""
@@ -80,6 +141,10 @@ class Scene:
             raise UmcError("Isaac Lab's viser visualizer stopped; its log lines above say why")
 
     def follow(self, env_id: int) -> None:
-        """Keep the robot of an env where the cameras look."""
+        """Keep the robot of an env where the cameras look: the world moves below them, since they belong to the user.
+
+        Positions are sent as they are seen from the robot, so that a page that draws late does not lose it.
+        """
         x, y, _ = self._robot.data.root_pos_w.torch[env_id].tolist()
-        self._world.position = (-x, -y, 0.0)
+        self._viewer.set_layer_transform(self._viewer.layer.layer_id, (-x, -y, 0.0))
+        self._floor.position = (-x % LINE_SPACING, -y % LINE_SPACING, self._floor.position[2])
