@@ -174,7 +174,7 @@ def red_pixels(picture: np.ndarray) -> int:
 
 def dark_pixels(picture: np.ndarray) -> int:
     """Pixels of a robot; floor and sky are lighter."""
-    return int((picture.max(axis=2) < 110).sum())
+    return int((picture.max(axis=2) < 130).sum())
 
 
 @contextlib.contextmanager
