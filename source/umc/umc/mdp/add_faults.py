@@ -136,7 +136,7 @@ def add_faults(
     A severity is a number, a distribution, a ``{"fraction": ...}`` of the healthy value, or a mapping from joint
     patterns to either. ``ratios``, ``scenario`` and ``scenarios`` choose which kinds come together; without them the
     four subcategories of the paper are drawn equally often. :class:`~umc.faults.FaultsCfg` describes every field, and
-    :func:`~umc.faults.kinds.register_kind` adds a kind of your own.
+    :func:`~umc.faults.register_kind` adds a kind of your own.
 
     The call changes these parts of the cfg:
 
