@@ -46,7 +46,7 @@ def train(folder, *argv):
 @pytest.mark.engine
 def test_skrl_trains_goes_on_and_its_policy_is_exported(tmp_path):
     out = train(tmp_path, "--num_envs", str(ENVS), "--max_iterations", "1", "--seed", "3")
-    assert "UMC-A1-Stage1, mlp model by skrl, ovphysx on" in out
+    assert "UMC-A1-Stage1, agent mlp by skrl, ovphysx on" in out
     (run,) = (tmp_path / "logs/skrl/umc_a1_mlp_stage1").iterdir()
     first = read_checkpoint(run / "model_0.pt")
     out = train(tmp_path, "--resume", "--max_iterations", "2")

@@ -48,7 +48,9 @@ def robot(request):
 
 @pytest.fixture
 def stage(robot):
-    return Usd.Stage.Open(str(DATA / f"{robot}.usda"))
+    stage = Usd.Stage.Open(str(DATA / f"{robot}.usda"))
+    stage.GetRootLayer().Reload(force=True)  # USD shares a layer that another test has edited and still holds
+    return stage
 
 
 def of_type(stage, schema):
