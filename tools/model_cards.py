@@ -13,6 +13,7 @@ from umc.evaluation.study import load_study
 from umc.rl.pretrained import read_models
 from umc.tasks.task_cfg import resolve_cfgs
 from umc.training.recipe import read_recipe
+from umc.utils.io import atomic_write
 from umc.utils.naming import display_name, load_tasks
 
 from tools.results_page.acceptance import acceptance_reached, rate
@@ -80,4 +81,5 @@ def _results(policy: str) -> list[list[str]]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(model_cards(), encoding="utf-8")
+    with atomic_write(PAGE) as file:
+        file.write(model_cards().encode())

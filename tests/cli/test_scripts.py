@@ -114,4 +114,4 @@ def test_play_films_the_robot_and_colors_faulty_joints_from_onset_on(tmp_path):
     picture = np.asarray(Image.open(still).convert("RGB"))
     # sky, ground and a dark robot below the captions: no blank picture
     assert picture.std() > 25
-    assert (picture[-200:].max(axis=-1) < 80).mean() > 0.003
+    assert (picture[-200:].max(axis=-1) < 120).mean() > 0.01

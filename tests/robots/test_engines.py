@@ -345,10 +345,10 @@ def test_h1s_ankles_stay_locked_on_physx_when_it_lands_on_toe_or_heel(run_engine
 
 @pytest.mark.engine
 def test_a_robot_is_pictured_without_a_screen(tmp_path):
-    """The robot stands out of the light ground: its feet are the only dark pixels."""
+    """The robot stands out of the light ground: its lower legs and feet are the only dark pixels."""
     picture = tmp_path / "solo8.png"
     command = [sys.executable, "-m", "tools.docs_figures", "portrait", "UMC-Solo8-Stage1", "--out", str(picture)]
     done = subprocess.run([*command, "physics=ovphysx"], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    dark = (np.asarray(Image.open(picture)).max(axis=2) < 70).mean()
-    assert 0.002 < dark < 0.1
+    dark = (np.asarray(Image.open(picture)).max(axis=2) < 120).mean()
+    assert 0.005 < dark < 0.1

@@ -20,9 +20,9 @@ from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 
 from tools.results_page import __main__ as results
-from tools.results_page.acceptance import criteria_of, ends, rate
+from tools.results_page.acceptance import criteria_of, ends, main_rates, rate
 from tools.results_page.page import RobotResults, results_page
-from tools.results_page.pictures import overview, section_bars
+from tools.results_page.pictures import overview, paper_rates, section_bars
 
 ABOUT = {"command": "tools.results_page", "time": "2026-11-21", "commit": "abc"}
 
@@ -159,6 +159,10 @@ def test_pictures_show_the_best_policy_the_strongest_baseline_and_the_paper():
     reached, _ = overview([one]).axes
     shown = [float(line.get_xdata()[0]) for line in reached.lines if line.get_marker() in ("o", "|")]
     assert shown == pytest.approx([91.0, 80.0, 20.0])
+    flat = replace(study, protocol=replace(study.protocol, track=None))
+    assert paper_rates(flat) == [None, None]  # the paper has A1 on tracks alone
+    few = replace(study, protocol=replace(study.protocol, radii=(1.0,)))
+    assert main_rates(few, few.policies[0])[0] is None
     assert [text.get_text() for text in section_bars(one).legends[0].texts] == ["transformer", "nm_mlp"]
 
 

@@ -154,18 +154,23 @@ def is_baseline(result: PolicyResult) -> bool:
     return result.about.get("stage") == 1
 
 
-def main_rates(study: Study, result: PolicyResult) -> list[Interval]:
-    """Return reached and failed of a policy, averaged over all scenarios."""
+def main_rates(study: Study, result: PolicyResult) -> list[Interval | None]:
+    """Return reached and failed of a policy, averaged over all scenarios; None for a radius that was not measured."""
     keys, scenarios = (acceptance_reached(study.protocol.robot), "failed"), study.protocol.scenarios
-    return [rate(study, result, key, scenarios) or Interval(0.0, 0.0, 0.0) for key in keys]
+    return [rate(study, result, key, scenarios) for key in keys]
 
 
 def best_and_baseline(study: Study) -> list[PolicyResult]:
     """Return the UMC policy and the baseline that reach farthest; only one where there is no other."""
+
+    def reached(result: PolicyResult) -> float:
+        found = main_rates(study, result)[0]
+        return -1.0 if found is None else found.value
+
     found = []
     for baseline in (False, True):
         group = [result for result in study.policies if is_baseline(result) == baseline]
-        found += sorted(group, key=lambda result: main_rates(study, result)[0].value)[-1:]
+        found += sorted(group, key=reached)[-1:]
     return found
 
 

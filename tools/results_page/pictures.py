@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import reached_key
+from umc.evaluation.protocol import protocol_for
 from umc.evaluation.report.paper import paper_tables
 from umc.evaluation.report.plots import STYLE, scenario_bars
 from umc.evaluation.statistics import Interval
@@ -26,8 +27,13 @@ COLORS = {"UMC": "#0072B2", "baseline": "#D55E00", "paper": "#222222"}
 
 
 def paper_rates(study: Study) -> list[float | None]:
-    """Return the paper's rates of its UMC transformer in percent: reached and failed; None where it has none."""
+    """Return the paper's rates of its UMC transformer in percent: reached and failed; None where it has none.
+
+    It has none of A1 on flat ground.
+    """
     protocol = study.protocol
+    if bool(protocol.track) != bool(protocol_for(protocol.robot, name=protocol.name).track):
+        return [None, None]
     for table in paper_tables(protocol):
         for name, values in table.rows.items():
             if name == PAPER_ROW:
@@ -48,7 +54,8 @@ def overview(results: Sequence[RobotResults]) -> Figure:
         for place, result in enumerate(best_and_baseline(one.study)):
             name = "baseline" if is_baseline(result) else "UMC"
             for axis, found in zip(axes, main_rates(one.study, result), strict=True):
-                _dot(axis, found, row + (0.13 if place else -0.13), name)
+                if found is not None:
+                    _dot(axis, found, row + (0.13 if place else -0.13), name)
     titles = ("reached 3 m (Solo8: 1.5 m) after the fault ↑", "failed ↓")
     for axis, title in zip(axes, titles, strict=True):
         axis.set_title(title, loc="left")

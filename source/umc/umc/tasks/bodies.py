@@ -79,12 +79,17 @@ def name_bodies(env_cfg: Any) -> None:
                 entity.body_names = entity.applied = names if isinstance(names, str) else list(names)
 
 
+def fields_of(cfg: Any) -> Mapping[str, Any]:
+    """Return the fields of a cfg, which Isaac Lab also takes as a dict."""
+    return cfg if isinstance(cfg, Mapping) else vars(cfg)
+
+
 def selections(cfg: Any, where: str = "") -> Iterator[tuple[str, SceneEntityCfg]]:
     """Yield every selection of bodies or joints in a cfg, and where it is."""
     if isinstance(cfg, SceneEntityCfg):
         yield where.replace(".params.", "."), cfg
     elif isinstance(cfg, Mapping) or dataclasses.is_dataclass(cfg):
-        for name, value in (cfg if isinstance(cfg, Mapping) else vars(cfg)).items():
+        for name, value in fields_of(cfg).items():
             if where or name not in NOT_TERMS:
                 yield from selections(value, f"{where}.{name}" if where else str(name))
 
@@ -128,15 +133,14 @@ def _check_joints(env_cfg: Any, robot: Any, names: RobotNames) -> None:
     for actuator, cfg in robot.actuators.items():
         _matched(cfg.joint_names_expr, names.joints, f"joint_names_expr of the robot's actuator {actuator}", "joint")
     _matched(list(robot.init_state.joint_pos), names.joints, "joint_pos of the robot's init_state", "joint")
-    for action, cfg in vars(env_cfg.actions).items():
+    for action, cfg in fields_of(env_cfg.actions).items():
         if getattr(cfg, "asset_name", None) == ROBOT and getattr(cfg, "joint_names", None):
             _matched(cfg.joint_names, names.joints, f"actions.{action}.joint_names", "joint")
 
 
 def _check_number_of_feet(env_cfg: Any, names: RobotNames) -> None:
     """Refuse gait rewards for another number of feet than the robot has."""
-    rewards = env_cfg.rewards if isinstance(env_cfg.rewards, dict) else vars(env_cfg.rewards)
-    for reward, term in rewards.items():
+    for reward, term in fields_of(env_cfg.rewards).items():
         func = getattr(term, "func", None)
         if func not in (mdp.diagonal_support, mdp.contact_follows_phase):
             continue
