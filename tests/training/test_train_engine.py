@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A real training on Newton by the real script: Stage 1 by itself, Stage 2 from it, then --resume and Ctrl-C."""
+"""A real training by the real script: Stage 1 by itself, Stage 2 from it, then --resume and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import imageio.v2 as imageio
 import pytest
 import torch
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
@@ -89,3 +90,23 @@ def test_both_stages_then_resume_then_ctrl_c(tmp_path):
     assert resume["timesteps"] == done * ENVS * STEPS
     assert (resume["carried"]["fault_episode"] > first["carried"]["fault_episode"]).all()  # no fault comes twice
     assert checkpoint_info(resumed, last).seed == 3
+
+
+@pytest.mark.engine
+def test_clips_are_filmed_while_the_training_stays_the_same(tmp_path):
+    sizes = ("--num_envs", "8", "--max_iterations", "2", "--seed", "3", "--checkpoint", "pretrained:a1_mlp_stage1")
+    trained = []
+    for name, video in (("plain", ()), ("video", ("--video", "--video_length", "12", "--video_interval", "24"))):
+        folder = tmp_path / name
+        folder.mkdir()
+        process = start(folder, *sizes, *video)
+        out, err = process.communicate(timeout=560)
+        assert process.returncode == 0, out + err
+        (run,) = folder.glob("logs/rsl_rl/umc_a1_mlp_stage2/*")
+        trained.append(weights(run / "model_1.pt"))
+    assert torch.equal(*trained)
+    clips = run / "videos" / "train"
+    assert sorted(path.name for path in clips.iterdir()) == ["film.log", "step-0.mp4", "step-24.mp4"]
+    frames = list(imageio.get_reader(clips / "step-24.mp4").iter_data())
+    assert len(frames) == 6  # every second env step
+    assert frames[0].std() > 10  # no blank picture
