@@ -85,9 +85,9 @@ get_uv() {
         [[ -x "$base" ]] || continue
         rm -rf -- "$root/.venv.uv"
         if "$base" -m pip --version &>/dev/null; then
-            "$base" -m pip install --quiet --target "$root/.venv.uv" uv >&2 || true
+            "$base" -m pip install --quiet --target "$root/.venv.uv" --require-hashes -r "$root/requirements-uv.lock" >&2 || true
         elif "$base" -m venv "$root/.venv.uv" >&2; then
-            "$root/.venv.uv/bin/python" -m pip install --quiet uv >&2 || true
+            "$root/.venv.uv/bin/python" -m pip install --quiet --require-hashes -r "$root/requirements-uv.lock" >&2 || true
         fi
         find_uv && return
     done

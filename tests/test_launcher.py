@@ -200,7 +200,7 @@ def test_uv_is_fetched_by_pip_where_it_is_missing(checkout: Checkout) -> None:
     write_program(
         checkout.bin / "python3.12",
         f"""#!/bin/bash
-if [[ "$*" == "-m pip install --quiet --target "*" uv" ]]; then
+if [[ "$*" == "-m pip install --quiet --target "*" --require-hashes -r "*/requirements-uv.lock ]]; then
     mkdir -p "$6/bin"
     cat "{stub}" >"$6/bin/uv"
     chmod +x "$6/bin/uv"

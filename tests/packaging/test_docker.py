@@ -69,7 +69,8 @@ def test_environment_is_made_from_what_its_fingerprint_reads():
     steps = instructions(DOCKER / "Dockerfile")
     install = next(i for i, (name, rest) in enumerate(steps) if name == "RUN" and "install.sh environment" in rest)
     before = [source for name, rest in steps[:install] if name == "COPY" for source in copied(rest)]
-    assert set(before) == {"docker/install.sh", "isaaclab.sh", "source/umc/umc/__init__.py", *read}
+    launched = {"isaaclab.sh", "requirements-uv.lock", *read}
+    assert set(before) == {"docker/install.sh", "source/umc/umc/__init__.py", *launched}
     assert ("COPY", "--chown=umc:umc . .") in steps[install:]
     copies = [rest for path in DOCKERFILES for name, rest in instructions(path) if name == "COPY"]
     assert [source for rest in copies for source in copied(rest) if not (REPOSITORY / source).exists()] == []
