@@ -87,7 +87,7 @@ def test_a_user_can_write_a_file(tmp_path):
         ("scenarios=[9]", "scenarios.0: unknown scenario 9"),
         ("scenarios=[]", "the protocol has no scenario; the paper's are 1 to 8"),
         ("scenarios=[1,1]", "scenarios [1, 1] hold one twice"),
-        ("command=[0.5,0,.nan]", "command.2 is nan; input should be a finite number"),
+        ("command=[0.5,0,left]", "command.2 is 'left'; input should be a valid number"),
         ("radii=[a]", "radii.0 is 'a'; input should be a valid number"),
         ("radii=[2,1]", "radii must be positive and increasing"),
         ("track.height=1", "track: unknown key height;"),

@@ -4,22 +4,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import os
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from umc.utils.cli import did_you_mean
-from umc.utils.errors import UmcError
+from umc.utils.errors import UmcError, shown
+from umc.utils.io import MAX_DEPTH, MAX_INTEGER, read_text
 
 
 class FileModel(BaseModel):
     """Content of a YAML file or of a section of one; an unknown key is an error that names the closest known one."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -27,7 +39,8 @@ class FileModel(BaseModel):
         known = [field.alias or name for name, field in cls.model_fields.items()]
         for key in content if isinstance(content, Mapping) else ():
             if key not in known:
-                raise ValueError(f"unknown key {key};{did_you_mean(str(key), known)} it can have {', '.join(known)}")
+                hint = did_you_mean(str(key)[:100], known)
+                raise ValueError(f"unknown key {shown(key)};{hint} it can have {', '.join(known)}")
         return content
 
 
@@ -36,23 +49,107 @@ def validated[Model: FileModel](model: type[Model], content: Any, where: str) ->
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        path = ".".join(str(part) for part in first["loc"]).replace(".[key]", "")
-        if first["type"] == "missing":
-            raise UmcError(f"{where}: {path} is missing; add it") from error
-        if first["type"] == "value_error":  # raised by our own validators
-            text = str(first.get("ctx", {})["error"])
-            raise UmcError(f"{where}: {f'{path}: ' if path else ''}{text}") from error
-        text = first["msg"][0].lower() + first["msg"][1:]
-        raise UmcError(f"{where}: {path or 'it'} is {first['input']!r}; {text}") from error
+        raise UmcError(f"{shown(where)}: {first_mistake(error)}") from error
+
+
+def first_mistake(error: ValidationError) -> str:
+    """Return what is wrong first, and where in the file, in one line."""
+    first = error.errors(include_url=False)[0]
+    path = shown(".".join(str(part) for part in first["loc"]).replace(".[key]", ""))
+    if first["type"] == "missing":
+        return f"{path} is missing; add it"
+    if first["type"] == "value_error":  # raised by our own validators
+        return f"{f'{path}: ' if path else ''}{first.get('ctx', {})['error']}"
+    text = first["msg"][0].lower() + first["msg"][1:]
+    given = first["input"]
+    return f"{path or 'it'} is {repr(shown(given)) if isinstance(given, str) else shown(given)}; {shown(text)}"
+
+
+def path_component(name: str) -> str:
+    """Return a name that can be that of a file or folder; raise ValueError for one that leads elsewhere."""
+    if not 0 < len(name.encode()) <= 100:
+        raise ValueError("a name has 1 to 100 bytes")
+    if not name.isprintable() or set(name) & set("/\\:") or name[0] in ".- " or name[-1] == " ":
+        raise ValueError(f"{shown(name)} is no name of a folder; use letters, digits, '_', '-' and '.', a letter first")
+    return name
+
+
+FolderName = Annotated[str, AfterValidator(path_component)]
+"""A name that is one component of a path."""
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML's plain types, without keys that stand twice, numbers that are not finite, and huge integers."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+        """Refuse a key that stands twice, where YAML takes the last."""
+        seen = set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in seen:
+                    raise ValueError(f"key {key.value} stands twice")
+                seen.add((key.tag, key.value))
+        return super().construct_mapping(node, deep)
+
+    def construct_number(self, node: Any) -> Any:
+        """Return an int or a float that tensors and pydantic can hold."""
+        is_int = node.tag.endswith(":int")
+        number = self.construct_yaml_int(node) if is_int else self.construct_yaml_float(node)
+        if isinstance(number, int) and abs(number) >= MAX_INTEGER:
+            raise ValueError(f"{node.value[:20]} is no 64-bit integer")
+        if not math.isfinite(number):
+            raise ValueError(f"{node.value[:20]} is not finite")
+        return number
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_number)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_number)
+
+_MAX_NODES = 100_000
+"""Most values in a YAML file, aliases spelled out."""
 
 
 def read_yaml(text: str, where: str) -> Any:
-    """Parse YAML; raise a one-line UmcError that names ``where`` if it is not YAML."""
+    """Parse YAML of plain types; raise a one-line UmcError that names ``where`` if it is not, or too large.
+
+    Before it builds anything it refuses nesting beyond :data:`umc.utils.io.MAX_DEPTH`, tags, and aliases that make a
+    small file large.
+    """
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UmcError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from error
+        _check_yaml(text)
+        return yaml.load(text, _Loader)
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: ours, and those of impossible dates
+        raise UmcError(f"{shown(where)} is not valid YAML: {shown(str(error))}") from error
+
+
+def _check_yaml(text: str) -> None:
+    anchors: dict[str, tuple[int, int]] = {}
+    """Values inside an anchor, and levels."""
+    stack: list[list[Any]] = [[None, 0, 0]]
+    """Of open collections: anchor, values so far, levels below."""
+    for event in yaml.parse(text, yaml.CSafeLoader):
+        if (tag := getattr(event, "tag", None)) not in (None, "!"):
+            raise ValueError(f"it has the tag {tag}; write plain values")
+        values, levels = 0, 0
+        if isinstance(event, yaml.CollectionStartEvent):
+            stack.append([event.anchor, 1, 0])
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, values, levels = stack.pop()
+            levels += 1
+            anchors[anchor] = values, levels
+        elif isinstance(event, yaml.AliasEvent):
+            if event.anchor not in anchors:
+                raise ValueError(f"the alias *{event.anchor} has no value before it, or is inside it")
+            values, levels = anchors[event.anchor]
+        elif isinstance(event, yaml.ScalarEvent):
+            values = 1
+            anchors[event.anchor] = 1, 0
+        stack[-1][1] += values
+        stack[-1][2] = max(stack[-1][2], levels)
+        if stack[-1][1] > _MAX_NODES:
+            raise ValueError(f"it holds more than {_MAX_NODES} values")
+        if len(stack) - 1 + stack[-1][2] > MAX_DEPTH:
+            raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
 
 
 def config_folder(kind: str) -> Any:
@@ -68,14 +165,16 @@ def config_names(kind: str) -> list[str]:
 
 def read_config_file(kind: str, name: str) -> dict[str, Any]:
     """Read a YAML file of a kind by its name in the package or its path; raise UmcError."""
-    packaged = config_folder(kind) / f"{name}.yaml"
-    file = packaged if packaged.is_file() else Path(name)
-    if not file.is_file():
-        known = ", ".join(config_names(kind))
-        raise UmcError(f"no {kind} '{name}'; give the path of a YAML file, or one of {known}")
-    content = read_yaml(file.read_text(encoding="utf-8"), name)
+    known = config_names(kind)
+    if name in known:
+        text = (config_folder(kind) / f"{name}.yaml").read_text(encoding="utf-8")
+    elif os.path.isfile(name):
+        text = read_text(Path(name))
+    else:
+        raise UmcError(f"no {kind} '{shown(name)}'; give the path of a YAML file, or one of {', '.join(known)}")
+    content = read_yaml(text, name)
     if not isinstance(content, dict):
-        raise UmcError(f"{name} is no {kind}; it has to be a mapping")
+        raise UmcError(f"{shown(name)} is no {kind}; it has to be a mapping")
     return content
 
 
@@ -97,10 +196,7 @@ def read_overrides(tokens: Sequence[str], section: str) -> dict[str, Any]:
         key, _, value = token.partition("=")
         if not key.startswith(f"{section}."):
             continue
-        try:
-            found[key.removeprefix(f"{section}.")] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise UmcError(f"cannot read the value of {token}; write it as in YAML") from error
+        found[key.removeprefix(f"{section}.")] = read_yaml(value, f"the value of {shown(token)}")
     return found
 
 
@@ -147,7 +243,7 @@ class SweepFile(FileModel):
     Training reads ``seeds`` and ``overrides``, evaluation ``protocol``, ``scenarios``, ``episodes`` and ``grid``.
     """
 
-    name: str
+    name: FolderName
     agents: list[str] = []
     """Agents; ``NETWORK`` in a name stands for :attr:`network`. Empty: the command line's."""
     network: str = "transformer"
