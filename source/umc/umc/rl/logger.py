@@ -131,10 +131,11 @@ class Progress:
             self.bar.refresh()
 
     def saved(self, name: str) -> None:
-        """Report that a checkpoint was written."""
+        """Report, once, that a checkpoint was written."""
+        again = name == self.checkpoint
         self.checkpoint = name
         self._write()
-        if self.cells:
+        if self.cells and not again:
             self._line(name)
 
     def note(self, text: str) -> None:
