@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
-from umc.deploy.policy_runner import PolicyRunner
+from umc.deploy.policy_runner import PolicyRunner, RunnerError
 from umc.utils.errors import UmcError
 
 RAMP_S = 3.0
@@ -25,6 +25,9 @@ MAX_TILT_RAD = 0.8
 
 MAX_LATE_STEPS = 3
 """Consecutive steps that may miss their deadline."""
+
+MAX_REFUSED_STEPS = 2
+"""Consecutive steps that the runner may refuse; the last target holds meanwhile."""
 
 
 @dataclass
@@ -81,15 +84,23 @@ def ramp(robot: StandIn, runner: PolicyRunner, seconds: float = RAMP_S) -> None:
 def walk(robot: StandIn, runner: PolicyRunner, command: tuple[float, float, float], steps: int) -> str:
     """Walk for a number of steps; return why the walk ended."""
     runner.reset()
-    late, deadline = 0, time.monotonic()
+    late, refused, deadline = 0, 0, time.monotonic()
     for _ in range(steps):
         reading = robot.read()
         gravity = gravity_in_trunk(reading.orientation)
         if -gravity[2] < np.cos(MAX_TILT_RAD):
             return "the trunk tilts too far"
-        targets = runner(
-            reading.position, reading.velocity, reading.gyro, gravity, command, reading.dead, reading.detected
-        )
+        try:
+            targets, refused = (
+                runner(
+                    reading.position, reading.velocity, reading.gyro, gravity, command, reading.dead, reading.detected
+                ),
+                0,
+            )
+        except RunnerError as error:  # a reading that cannot be true
+            targets, refused = runner.last_target, refused + 1
+            if refused > MAX_REFUSED_STEPS:
+                return str(error)
         robot.send(targets, runner.kp, runner.kd)
         deadline += runner.policy_dt
         rest = deadline - time.monotonic()

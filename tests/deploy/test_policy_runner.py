@@ -4,20 +4,24 @@
 
 import json
 import math
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from fresh_policy import WIDTHS, write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
 from recorded_rollout import what_a_robot_feels_and_does
 from umc.deploy.export import export_checkpoint
-from umc.deploy.policy_runner import PolicyRunner
+from umc.deploy.policy_runner import BadGravity, ImplausibleInput, NonFiniteInput, NonFiniteOutput, PolicyRunner
 from umc.rl.policy import load_policy
 from umc.robots import A1_JOINTS, G1_JOINTS
 from umc.utils.errors import UmcError
+from umc.utils.io import sha256
 
 
 @pytest.mark.engine
@@ -117,45 +121,174 @@ from umc.deploy.policy_runner import PolicyRunner
 runner = PolicyRunner({str(sheets["a1"][0])!r})
 target = runner(**{still()!r})
 assert target.shape == (12,)
-heavy = [name for name in ("torch", "isaaclab", "rsl_rl", "warp", "tensordict", "onnx") if name in sys.modules]
-assert not heavy, heavy
+heavy = {{"torch", "isaaclab", "rsl_rl", "warp", "tensordict", "onnx", "pydantic"}}
+assert heavy.isdisjoint(sys.modules), heavy & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "kind", "words"),
     [
-        ({"joint_position": [0.0] * 8}, r"joint_position has shape \(8,\); the policy needs \(12,\)"),
-        ({"gravity": [0.0, -1.0]}, r"gravity has shape \(2,\); the policy needs \(3,\)"),
-        ({"joint_velocity": [math.nan] + [0.0] * 11}, "joint_velocity is not finite"),
-        ({"angular_velocity": [0.0, math.inf, 0.0]}, "angular_velocity is not finite"),
-        ({"joint_position": [math.nan] * 12, "dead": A1_JOINTS[1:]}, "joint_position is not finite"),
-        ({"dead": ["FL_knee_joint"]}, "no joint FL_knee_joint"),
+        ({"joint_position": [0.0] * 8}, UmcError, r"joint_position has shape \(8,\); the policy needs \(12,\)"),
+        ({"gravity": [0.0, -1.0]}, UmcError, r"gravity has shape \(2,\); the policy needs \(3,\)"),
+        ({"command": ["fast", 0.0, 0.0]}, UmcError, "command is .'fast', 0.0, 0.0.; give numbers"),
+        ({"dead": ["FL_knee_joint"]}, UmcError, "no joint FL_knee_joint"),
+        ({"joint_velocity": [math.nan] + [0.0] * 11}, NonFiniteInput, "joint_velocity is not finite"),
+        ({"joint_velocity": [1e39] + [0.0] * 11}, NonFiniteInput, "joint_velocity is not finite"),  # not in float32
+        ({"angular_velocity": [0.0, math.inf, 0.0]}, NonFiniteInput, "angular_velocity is not finite"),
+        ({"joint_position": [math.nan] * 12, "dead": A1_JOINTS[1:]}, NonFiniteInput, "joint_position is not finite"),
+        ({"joint_velocity": [1e30] + [0.0] * 11}, ImplausibleInput, r"joint_velocity is 1e\+30"),
+        ({"gravity": [0.0, 0.0, -9.81]}, BadGravity, "gravity has length 9.81; give the unit vector"),
+        ({"gravity": [0.0, 0.0, 0.0]}, BadGravity, "gravity has length 0"),
     ],
 )
-def test_a_wrong_value_is_one_clear_error(sheets, changes, words):
-    with pytest.raises(UmcError, match=words):
-        PolicyRunner(sheets["a1"][0])(**still(**changes))
+def test_a_refused_step_changes_nothing(sheets, changes, kind, words):
+    runner, other = (PolicyRunner(sheets["a1"][0]) for _ in range(2))
+    sent = runner(**still())
+    np.testing.assert_array_equal(other(**still()), sent)
+    with pytest.raises(kind, match=words) as caught:
+        runner(**still(**changes))
+    assert type(caught.value) is kind
+    np.testing.assert_array_equal(runner.last_target, sent)
+    np.testing.assert_array_equal(runner(**still()), other(**still()))
 
 
-def unmeasured(content):
-    content["observations"]["policy"][0]["function"] = "base_lin_vel"
-    return json.dumps(content)
+def test_an_output_that_is_not_finite_is_refused(sheets, monkeypatch):
+    """G1's policy, which has a gait clock."""
+    runner, other = (PolicyRunner(sheets["g1"][0]) for _ in range(2))
+    raw = still(joint_position=runner.default_position)
+    sent = runner(**raw)
+    for value in (math.nan, math.inf, 1e30):
+        with monkeypatch.context() as patch:
+            patch.setattr(runner._session, "run", lambda *_, value=value: [np.full((1, 12), value)])
+            with pytest.raises(NonFiniteOutput, match="is not finite or above"):
+                runner(**raw)
+        np.testing.assert_array_equal(runner.last_target, sent)
+    other(**raw)
+    np.testing.assert_array_equal(runner(**raw), other(**raw))
+
+
+def test_targets_stay_within_the_joints_limits_and_the_rate(sheets, monkeypatch):
+    """Limits of A1's URDF, in the order of a driver that counts the other way round."""
+    wild = [np.array([[-9.0, 9.0, -9.0] * 4])]
+    fed = []
+
+    def record(names, feed):
+        fed.append(feed["policy"][0, 36:])
+        return wild
+
+    runner = PolicyRunner(sheets["a1"][0], A1_JOINTS[::-1])
+    raw = {**still(), "joint_position": POSE[::-1]}
+    monkeypatch.setattr(runner._session, "run", record)
+    limits = np.tile([-2.6965, 4.1888, -0.8029], 4)  # calf, thigh, hip [rad]
+    np.testing.assert_allclose(runner(**raw), limits, atol=1e-4)
+    runner(**raw)
+    np.testing.assert_array_equal(fed[1], wild[0][0])  # what the policy wanted, as in the training
+
+    free = PolicyRunner(sheets["a1"][0], clamp=False)
+    monkeypatch.setattr(free._session, "run", record)
+    np.testing.assert_allclose(free(**still()), np.array(POSE) + 0.5 * wild[0][0])
+
+    slow = PolicyRunner(sheets["a1"][0], max_rate=2.0)
+    monkeypatch.setattr(slow._session, "run", record)
+    for step in (1, 2):
+        np.testing.assert_allclose(slow(**still()) - POSE, np.sign(wild[0][0]) * 0.04 * step)
+    for wrong in (0.0, math.nan, math.inf):
+        with pytest.raises(UmcError, match="give a speed above 0 rad/s"):
+            PolicyRunner(sheets["a1"][0], max_rate=wrong)
+
+
+def put(value, *keys):
+    """A change that sets a value of policy.json, or removes it if it is None."""
+
+    def change(content):
+        for key in keys[:-1]:
+            content = content[key]
+        if value is None:
+            del content[keys[-1]]
+        else:
+            content[keys[-1]] = value
+
+    return change
+
+
+def swap_columns(content):
+    terms = content["observations"]["policy"]
+    terms[1], terms[2] = terms[2], terms[1]
+
+
+def swap_meaning(content):
+    gyro, gravity = content["observations"]["policy"][1:3]
+    gyro["function"], gravity["function"] = gravity["function"], gyro["function"]
 
 
 @pytest.mark.parametrize(
-    ("write", "words"),
+    ("change", "words"),
     [
-        (lambda content: "{", "is not JSON"),
-        (lambda content: json.dumps({**content, "format": 1}), "does not have format 2; export the policy again"),
-        (unmeasured, "reads base_lin_vel, which no robot measures"),
-        (json.dumps, "policy.onnx is missing; copy it beside policy.json"),
+        (put(2, "format"), "does not have format 3; export the policy again"),
+        (put("base_lin_vel", "observations", "policy", 1, "function"), "reads base_lin_vel, which no robot measures"),
+        (put(None, "control"), "the file lacks control"),
+        (put(None, "joints", 3, "kp_Nm_per_rad"), "joints.3 lacks kp_Nm_per_rad"),
+        (put(1, "joints", 3, "gain"), "joints.3 has the unknown key gain"),
+        (put(math.nan, "control", "action_scale", 0), "NaN is not finite"),
+        (put(-1.0, "joints", 0, "kp_Nm_per_rad"), "joints.0.kp_Nm_per_rad has to be a number above 0"),
+        (put(True, "joints", 0, "kd_Nms_per_rad"), "joints.0.kd_Nms_per_rad has to be a number from 0"),
+        (put(0.0, "control", "policy_dt_s"), "control.policy_dt_s has to be a number above 0 up to 1"),
+        (put(0.1, "control", "policy_dt_s"), "policy_dt_s is not physics_dt_s times decimation"),
+        (put(-2.0, "control", "action_clip"), "control.action_clip has to be a number above 0"),
+        (put([0.5] * 11, "control", "action_scale"), "control.action_scale has to be a list of 12 entries"),
+        (put(0.5, "joints", 0, "lower_limit_rad"), "joints.0.default_position_rad is outside the joint's limits"),
+        (put("FL_hip_joint", "joints", 1, "name"), "joints names a joint twice"),
+        (put(5, "joints"), "joints has to be a list"),
+        (put([1.0, 2.0], "observations", "policy", 1, "scale"), "policy.1.scale has to be a list of 3 entries"),
+        (put("../policy.onnx", "onnx", "file"), "onnx.file has to be a name without slashes"),
+        (put("../../../a1", "trained", "robot"), "trained.robot has to be a name without slashes"),
+        (put(["("], "feet"), "feet.0 is no regular expression"),
+        (put([2.0, 1.0], "start", "friction"), "start.friction has its larger value first"),
+        (swap_columns, r"observations.policy.1.columns has to be \[3, 6\]"),
+        # valid, but not what was exported
+        (swap_meaning, "policy.json is not as it was exported with"),
+        (put(40.0, "joints", 0, "kp_Nm_per_rad"), "policy.json is not as it was exported with"),
     ],
 )
-def test_a_wrong_file_is_one_clear_error(sheets, tmp_path, write, words):
-    path = tmp_path / "policy.json"
-    path.write_text(write(json.loads(sheets["a1"][0].read_text())))
+def test_a_wrong_description_is_one_clear_error(sheets, tmp_path, change, words):
+    path = Path(shutil.copy(sheets["a1"][0], tmp_path))
+    shutil.copy(sheets["a1"][0].with_name("policy.onnx"), tmp_path)
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(UmcError, match=words) as caught:
+        PolicyRunner(path)
+    assert "\n" not in str(caught.value)
+
+
+def not_a_number(network):
+    model = onnx.load_from_string(network)
+    weights = onnx.numpy_helper.to_array(model.graph.initializer[0]).copy()
+    weights.flat[0] = math.nan
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights, model.graph.initializer[0].name))
+    return model.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("change", "vouch", "words"),
+    [
+        (None, False, "policy.onnx is missing; copy it beside policy.json"),
+        (lambda network: network[:-1] + b"x", False, "is not the file that policy.json describes"),
+        (lambda network: network[:-500], True, "is no network that ONNX Runtime can load"),
+        (not_a_number, True, "the weights of .*policy.onnx are not finite"),
+    ],
+)
+def test_a_wrong_network_is_one_clear_error(sheets, tmp_path, change, vouch, words):
+    """``vouch`` puts the changed file's SHA-256 into the description."""
+    path, network = tmp_path / "policy.json", sheets["a1"][0].with_name("policy.onnx").read_bytes()
+    content = json.loads(sheets["a1"][0].read_text())
+    if change is not None:
+        (tmp_path / "policy.onnx").write_bytes(change(network))
+        if vouch:
+            content["onnx"]["sha256"] = sha256(tmp_path / "policy.onnx")
+    path.write_text(json.dumps(content))
     with pytest.raises(UmcError, match=words):
         PolicyRunner(path)
 

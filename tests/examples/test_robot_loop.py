@@ -54,6 +54,26 @@ def test_it_moves_to_the_default_pose_walks_and_damps(description, robot, capsys
     assert "all steps are done" in capsys.readouterr().out
 
 
+def test_it_holds_the_last_target_for_readings_that_cannot_be_true_and_then_damps(
+    description, robot, capsys, monkeypatch
+):
+    numbers, read = iter(range(1000)), robot_loop.StandIn.read
+
+    def broken(self):
+        reading = read(self)
+        if next(numbers) > 3:
+            reading.gyro = np.full(3, np.nan)
+        return reading
+
+    monkeypatch.setattr(robot_loop.StandIn, "read", broken)
+    robot_loop.main(["--policy", str(description)])
+    assert "angular_velocity is not finite" in capsys.readouterr().out
+    *_, walked, held, held_again, end = robot
+    assert (walked == held).all()
+    assert (walked == held_again).all()
+    assert end == "damp"
+
+
 def test_it_damps_when_the_robot_falls_or_the_loop_is_slow_or_it_is_stopped(description, robot, capsys, monkeypatch):
     lying = robot_loop.Reading(np.zeros(12), np.zeros(12), np.zeros(3), np.array([np.cos(0.7), np.sin(0.7), 0, 0]))
     with monkeypatch.context() as patch:

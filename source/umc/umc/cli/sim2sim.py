@@ -73,7 +73,7 @@ def _run(argv: list[str]) -> int:
     parser = Parser(add_help=False)
     add_arguments(parser)
     options = parser.parse_args(argv)
-    from umc.deploy.policy_runner import read_description
+    from umc.deploy.description import read_description
 
     options.policy = _description_file(options.policy)
     description = read_description(options.policy)
@@ -81,8 +81,7 @@ def _run(argv: list[str]) -> int:
     _check(options, robot)
     options.robot, options.command_line = robot, shlex.join(["umc", "sim2sim", *argv])
     options.out = options.out or options.policy.parent / "mujoco"
-    other = description.get("start", {}).get("other_events", [])
-    other = other + description.get("fall", {}).get("other_terminations", [])
+    other = [*description["start"]["other_events"], *description["fall"]["other_terminations"]]
     if other:
         print(f"not reproduced in MuJoCo: {', '.join(other)} of {description['trained']['task']}")
     work = _healthy if options.healthy else _protocol if options.ledger is None else _ledger

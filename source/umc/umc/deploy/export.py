@@ -17,8 +17,8 @@ import onnx
 import onnxruntime
 import torch
 
+from umc.deploy.description import DIGEST_KEY, FORMAT, digest
 from umc.deploy.io_descriptor import control, fall, feet, group_widths, joint_table, observation_terms, start
-from umc.deploy.policy_runner import FORMAT
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.models import EXPORT_INPUTS, ExportedPolicy, MaskedModel
 from umc.rl.policy import LoadedPolicy, load_policy
@@ -74,7 +74,7 @@ def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> 
         parts = Exported(*(stack.enter_context(atomic_path(file)) for file in files))
         content = describe(policy, env_cfg)  # first: takes no time and can fail
         write_onnx(policy.actor, parts.onnx)
-        add_metadata(parts.onnx, onnx_metadata(content, env_cfg))
+        add_metadata(parts.onnx, {**onnx_metadata(content, env_cfg), DIGEST_KEY: digest(content)})
         write_torchscript(policy.actor, parts.torchscript)
         for kind, run in (("onnx", onnx_function(parts.onnx)), ("torchscript", script_function(parts.torchscript))):
             content[kind] = {

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from umc.deploy.description import JOINT_LIMITS
 from umc.utils.errors import UmcError
 
 OBSERVATIONS: Mapping[str, tuple[int | None, str]] = {
@@ -93,14 +94,17 @@ def group_widths(observations: Any, groups: Sequence[str], num_joints: int) -> d
 
 def joint_table(robot: Any, joint_names: Sequence[str]) -> list[dict[str, Any]]:
     """List default pose, gains and limits of every joint, in order; UmcError if one has no actuator."""
-    pose = expand(robot.init_state.joint_pos, joint_names, 0.0)
+    from umc.robots.names import joint_limits  # imports Isaac Lab, as the next two
+
+    pose, limits = expand(robot.init_state.joint_pos, joint_names, 0.0), joint_limits(robot)
     rows: dict[str, dict[str, Any]] = {}
     for actuator in robot.actuators.values():
         mine = [name for name in joint_names if any(re.fullmatch(one, name) for one in actuator.joint_names_expr)]
         figures = {key: expand(getattr(actuator, field), mine) for key, field in MOTOR_FIGURES.items()}
         for name in mine:
             motor = {key: values[name] for key, values in figures.items()}
-            rows[name] = {"name": name, "default_position_rad": pose[name], **motor}
+            bounds = dict(zip(JOINT_LIMITS, limits.get(name, (None, None)), strict=True))
+            rows[name] = {"name": name, "default_position_rad": pose[name], **motor, **bounds}
     missing = [name for name in joint_names if name not in rows]
     if missing:
         raise UmcError(f"no actuator drives {', '.join(missing)}; add one to the robot's cfg")

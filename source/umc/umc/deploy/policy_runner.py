@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -14,27 +14,51 @@ import numpy as np
 import onnxruntime
 from numpy.typing import ArrayLike, NDArray
 
-from umc.utils.errors import UmcError
-
-FORMAT = 2
-"""Version of the JSON file that this class reads."""
-
-JOINT_FIGURES = ("default_position_rad", "kp_Nm_per_rad", "kd_Nms_per_rad")
+from umc.deploy.description import AGAIN, DIGEST_KEY, JOINT_FIGURES, JOINT_LIMITS, digest, read_description
+from umc.utils.errors import UmcError, shown
 
 Vector = NDArray[np.float64]
 
-MEASURABLE = (
-    *("zeros", "phase_clock", "joint_pos_rel", "joint_vel_rel", "last_action"),
-    *("base_ang_vel", "projected_gravity", "generated_commands"),
-)
-"""Functions of observation terms that a robot can measure."""
+MAX_NETWORK_BYTES = 256 * 2**20
+"""Largest ONNX file that is read [byte]; the largest agent's is 4 MiB."""
+
+MAX_INPUT = 1.0e3
+"""Greatest magnitude of an input [rad, rad/s, m/s]: no robot measures more, and a network turns more into nonsense that
+its last action would keep."""
+
+MAX_ACTION = 1.0e4
+"""Greatest magnitude of an action [-]; trained policies stay below 100."""
+
+GRAVITY_NORM = (0.9, 1.1)
+"""Accepted lengths of the direction of gravity [-]."""
+
+
+class RunnerError(UmcError):
+    """A step that was refused; the runner is as it was before."""
+
+
+class NonFiniteInput(RunnerError):
+    """An input is NaN or infinite, or becomes so in the network's 32 bits."""
+
+
+class ImplausibleInput(RunnerError):
+    """An input is finite but larger than anything that a robot measures."""
+
+
+class BadGravity(ImplausibleInput):
+    """The direction of gravity is not a unit vector, for example an acceleration [m/s^2]."""
+
+
+class NonFiniteOutput(RunnerError):
+    """The network gave NaN, infinity or more than :data:`MAX_ACTION`."""
 
 
 class PolicyRunner:
     """An exported policy, run step by step, with its last action and its gait clock.
 
     Call it every :attr:`policy_dt` seconds; between two calls, the robot's motors hold the targets with :attr:`kp` and
-    :attr:`kd`.
+    :attr:`kd`. A call that raises changes nothing: :attr:`last_target` stays, and the next call gives what it would
+    have given without it.
 
     Attributes:
         joint_names: Order of all joint vectors.
@@ -42,43 +66,64 @@ class PolicyRunner:
         default_position: Default pose [rad]. Shape is (J,).
         kp: Stiffness that the policy was trained with [N*m/rad]. Shape is (J,).
         kd: Damping [N*m*s/rad]. Shape is (J,).
+        lower_limit: Lower joint limits [rad], -inf where there is none. Shape is (J,).
+        upper_limit: Upper joint limits [rad], inf where there is none. Shape is (J,).
 
     Args:
         description: The exported ``policy.json``; the ONNX file lies beside it.
         joint_names: The robot's own order of joints; the policy's if not given.
+        clamp: Whether targets are clamped to the joint limits. The simulation, in which the policy was trained, does
+            not clamp them: a target beyond a limit presses a joint against its stop.
+        max_rate: Greatest speed of a target [rad/s]; unlimited if None.
 
     Raises:
-        UmcError: If there is no such file, it has another format, or the joints are not the policy's.
+        UmcError: If a file is missing, not valid or not the one that was exported, its weights are not finite, or the
+            joints are not the policy's.
     """
 
-    def __init__(self, description: Path | str, joint_names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        description: Path | str,
+        joint_names: Sequence[str] | None = None,
+        clamp: bool = True,
+        max_rate: float | None = None,
+    ) -> None:
         path = Path(description)
         content = read_description(path)
-        self._names: list[str] = [joint["name"] for joint in content["joints"]]
+        joints: list[Mapping[str, Any]] = content["joints"]
+        self._names: list[str] = [joint["name"] for joint in joints]
         self.joint_names = list(self._names if joint_names is None else joint_names)
         if sorted(self.joint_names) != sorted(self._names):
             raise UmcError(f"the policy needs the joints {', '.join(self._names)}, each once, in any order")
+        if max_rate is not None and not 0.0 < max_rate < math.inf:
+            raise UmcError(f"max_rate is {max_rate}; give a speed above 0 rad/s, or None")
         self._outward = [self._names.index(name) for name in self.joint_names]
         self._inward = [self.joint_names.index(name) for name in self._names]
-        pose, kp, kd = (np.array([joint[key] for joint in content["joints"]]) for key in JOINT_FIGURES)
-        self._pose = pose
-        self.default_position, self.kp, self.kd = pose[self._outward], kp[self._outward], kd[self._outward]
+        self._pose, kp, kd = (np.array([joint[key] for joint in joints], dtype=float) for key in JOINT_FIGURES)
+        self.default_position, self.kp, self.kd = (one[self._outward] for one in (self._pose, kp, kd))
+        self.lower_limit, self.upper_limit = (
+            np.array([none if joint[key] is None else joint[key] for joint in joints], dtype=float)[self._outward]
+            for key, none in zip(JOINT_LIMITS, (-math.inf, math.inf), strict=True)
+        )
+        self._clamp = clamp
         control = content["control"]
         self.policy_dt: float = control["policy_dt_s"]
+        self._stride = math.inf if max_rate is None else max_rate * self.policy_dt
         self._scale, self._offset = np.array(control["action_scale"]), np.array(control["action_offset_rad"])
         self._clip: float = math.inf if control["action_clip"] is None else control["action_clip"]
         self._terms: list[dict[str, Any]] = content["observations"]["policy"]
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # for a single observation, more threads only cost time
-        model = path.with_name(content["onnx"]["file"])
-        if not model.is_file():
-            raise UmcError(f"{model} is missing; copy it beside {path.name}, or export the policy again")
-        self._session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        self._session = _load_network(path.with_name(content["onnx"]["file"]), content)
         self.reset()
 
+    @property
+    def last_target(self) -> Vector:
+        """Targets of the last step that was not refused [rad]; the default pose after a reset. Shape is (J,)."""
+        return self._target.copy()
+
     def reset(self) -> None:
-        """Start an episode: no last action, the gait clock at 0."""
+        """Start an episode from the default pose: no last action, the gait clock at 0."""
         self._action: Vector = np.zeros(len(self._names))
+        self._target: Vector = self.default_position.copy()
         self._steps = 0
 
     def __call__(  # noqa: PLR0913  (what a robot measures, one value each)
@@ -93,11 +138,17 @@ class PolicyRunner:
     ) -> Vector:
         """Return the next joint targets.
 
+        The trunk's frame has x forward, y to the left and z up, and is right-handed.
+
         Args:
-            joint_position: Joint angles [rad]; those of dead joints are ignored. Shape is (J,).
+            joint_position: Joint angles [rad], zero and sign as in the robot's URDF; those of dead joints are ignored.
+                Shape is (J,).
             joint_velocity: Joint speeds [rad/s], likewise. Shape is (J,).
-            angular_velocity: Angular velocity of the trunk in its own frame [rad/s]. Shape is (3,).
-            gravity: Direction of gravity in the trunk's frame, (0, 0, -1) when level [-]. Shape is (3,).
+            angular_velocity: Angular velocity of the trunk in its own frame, as its gyroscope measures it [rad/s], not
+                [deg/s]: positive when it rolls to the right, pitches nose down, turns to the left. Shape is (3,).
+            gravity: Unit vector that points down, in the trunk's frame [-]: (0, 0, -1) when level, (1, 0, 0) when its
+                nose points down, (0, 1, 0) when it lies on its left side. An accelerometer at rest reads the opposite,
+                times 9.81 m/s^2. Shape is (3,).
             command: Forward and sideward velocity [m/s] and yaw rate [rad/s] to walk with. Shape is (3,).
             dead: Names of the joints whose sensors are dead.
             detected: Whether a fault of a joint, not only of its sensor, has been detected.
@@ -106,34 +157,42 @@ class PolicyRunner:
             Joint targets [rad]. Shape is (J,).
 
         Raises:
-            UmcError: If a value has another shape or is not finite, or a dead joint is not one of the robot's.
+            NonFiniteInput: If a value is not finite where its sensor is alive.
+            ImplausibleInput: If one is larger than :data:`MAX_INPUT`; BadGravity if gravity is not a unit vector.
+            NonFiniteOutput: If the network's output is not finite.
+            UmcError: If a value has another shape, or a dead joint is not one of the robot's.
         """
         unknown = sorted(set(dead) - set(self._names))
         if unknown:
             raise UmcError(f"the robot has no joint {', '.join(unknown)}; name some of {', '.join(self._names)}")
         mask = np.isin(self._names, list(dead))
-        angle, speed = (np.asarray(value, dtype=float) for value in (joint_position, joint_velocity))
-        for name, value in (("joint_position", angle), ("joint_velocity", speed)):
-            _check(name, value, ~mask[self._outward])
+        angle, speed = (
+            _checked(name, value, ~mask[self._outward])
+            for name, value in (("joint_position", joint_position), ("joint_velocity", joint_velocity))
+        )
+        every = np.ones(3, dtype=bool)
         signals: dict[str, Vector] = {
             "joint_pos_rel": np.where(mask, 0.0, angle[self._inward] - self._pose),
             "joint_vel_rel": np.where(mask, 0.0, speed[self._inward]),
             "last_action": np.where(mask, 0.0, self._action),
+            "base_ang_vel": _checked("angular_velocity", angular_velocity, every),
+            "projected_gravity": _checked("gravity", gravity, every),
+            "generated_commands": _checked("command", command, every),
         }
-        for function, name, value in (
-            ("base_ang_vel", "angular_velocity", angular_velocity),
-            ("projected_gravity", "gravity", gravity),
-            ("generated_commands", "command", command),
-        ):
-            signals[function] = np.asarray(value, dtype=float)
-            _check(name, signals[function], np.ones(3, dtype=bool))
+        length = float(np.linalg.norm(signals["projected_gravity"]))
+        if not GRAVITY_NORM[0] <= length <= GRAVITY_NORM[1]:
+            raise BadGravity(f"gravity has length {length:.3g}; give the unit vector that points down")
         observation = np.concatenate([self._signal(term, signals) * np.asarray(term["scale"]) for term in self._terms])
         inputs = {"policy": observation, "joint_mask": mask, "fault_flag": np.full(3, 1.0 if detected else -1.0)}
-        feed = {name: value[None].astype(np.float32) for name, value in inputs.items()}
-        (actions,) = self._session.run(None, feed)
-        self._action = np.clip(np.asarray(actions, dtype=float)[0], -self._clip, self._clip)
+        action = np.clip(_actions(self._session, inputs), -self._clip, self._clip)
+        target = (self._offset + self._scale * action)[self._outward]
+        if self._clamp:
+            target = np.clip(target, self.lower_limit, self.upper_limit)
+        target = np.clip(target, self._target - self._stride, self._target + self._stride)
+        # the policy's own action is fed back, as in the training, not the clamped target
+        self._action, self._target = action, target
         self._steps += 1
-        return (self._offset + self._scale * self._action)[self._outward]
+        return target.copy()
 
     def _signal(self, term: Mapping[str, Any], signals: Mapping[str, Vector]) -> Vector:
         """Return the value of an observation term, before its scale."""
@@ -146,25 +205,70 @@ class PolicyRunner:
         return signals[term["function"]]
 
 
-def read_description(path: Path) -> dict[str, Any]:
-    """Read an exported ``policy.json``; UmcError if the runner cannot feed the policy."""
+def _load_network(path: Path, content: Mapping[str, Any]) -> onnxruntime.InferenceSession:
+    """Load an ONNX file; UmcError unless it is the one that was exported with the description, and finite."""
+    where = shown(str(path))
     if not path.is_file():
-        raise UmcError(f"no exported policy at {path}; make one with umc export")
+        raise UmcError(f"{where} is missing; copy it beside policy.json, or {AGAIN}")
+    with path.open("rb") as file:
+        network = file.read(MAX_NETWORK_BYTES + 1)
+    if len(network) > MAX_NETWORK_BYTES:
+        raise UmcError(f"{where} is larger than {MAX_NETWORK_BYTES // 2**20} MiB; {AGAIN}")
+    found, wanted = hashlib.sha256(network).hexdigest(), content["onnx"]["sha256"]
+    if found != wanted:
+        raise UmcError(
+            f"{where} is not the file that policy.json describes (sha256 {found[:12]} instead of {wanted[:12]}); "
+            f"copy both from one export, or {AGAIN}"
+        )
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # for a single observation, more threads only cost time
+    options.log_severity_level = 4  # what it would log is raised, too
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise UmcError(f"{path} is not JSON (line {error.lineno}); export the policy again") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise UmcError(f"{path} does not have format {FORMAT}; export the policy again")
-    unknown = [term["function"] for term in content["observations"]["policy"] if term["function"] not in MEASURABLE]
-    if unknown:
-        raise UmcError(f"the policy reads {', '.join(unknown)}, which no robot measures; train it without")
-    return content
+        session = onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise UmcError(f"{where} is no network that ONNX Runtime can load ({type(error).__name__}); {AGAIN}") from error
+    if session.get_modelmeta().custom_metadata_map.get(DIGEST_KEY) != digest(content):
+        raise UmcError(f"policy.json is not as it was exported with {where}; copy both from one export, or {AGAIN}")
+    groups, joints = content["observations"], len(content["joints"])
+    wanted_shapes = {name: groups[name][-1]["columns"][1] for name in ("policy", "joint_mask", "fault_flag")}
+    shapes = {one.name: one.shape[1] if len(one.shape) == 2 else None for one in session.get_inputs()}
+    outputs = [one.shape[1:] for one in session.get_outputs()]
+    if shapes != wanted_shapes or outputs != [[joints]]:
+        raise UmcError(f"{where} has other inputs or outputs than policy.json describes; {AGAIN}")
+    for mask in (0.0, 1.0):
+        inputs = {name: np.full(width, mask) for name, width in wanted_shapes.items()}
+        try:
+            _actions(session, {**inputs, "fault_flag": np.full(3, 2.0 * mask - 1.0)})
+        except NonFiniteOutput as error:
+            raise UmcError(f"the weights of {where} are not finite; {AGAIN} from another checkpoint") from error
+        except Exception as error:
+            raise UmcError(f"ONNX Runtime cannot run {where} ({type(error).__name__}); {AGAIN}") from error
+    return session
 
 
-def _check(name: str, value: Vector, alive: NDArray[np.bool_]) -> None:
-    """Refuse another shape, and values that are not finite where the sensor is alive."""
+def _actions(session: onnxruntime.InferenceSession, inputs: Mapping[str, NDArray[Any]]) -> Vector:
+    """Return the network's action for one observation; raise NonFiniteOutput unless it is finite."""
+    (actions,) = session.run(None, {name: value[None].astype(np.float32) for name, value in inputs.items()})
+    action = np.asarray(actions, dtype=float)[0]
+    if not np.abs(action).max() <= MAX_ACTION:  # NaN compares False
+        raise NonFiniteOutput(
+            f"the network's output is not finite or above {MAX_ACTION:g}: {shown(action.tolist())}; use last_target"
+        )
+    return action
+
+
+def _checked(name: str, given: ArrayLike, alive: NDArray[np.bool_]) -> Vector:
+    """Return an input as a vector; refuse another shape, and values that no living sensor measures."""
+    try:
+        value = np.asarray(given, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise UmcError(f"{name} is {shown(given)}; give numbers") from error
     if value.shape != alive.shape:
         raise UmcError(f"{name} has shape {value.shape}; the policy needs {alive.shape}")
-    if not np.isfinite(value[alive]).all():
-        raise UmcError(f"{name} is not finite: {value.tolist()}; name joints whose sensors are dead in dead")
+    largest = np.abs(value[alive]).max(initial=0.0)
+    if not largest <= np.finfo(np.float32).max:
+        fix = "name joints whose sensors are dead in dead" if name.startswith("joint") else "read it again, or damp"
+        raise NonFiniteInput(f"{name} is not finite: {shown(value.tolist())}; {fix}")
+    if largest > MAX_INPUT:
+        raise ImplausibleInput(f"{name} is {largest:.3g}; no robot measures more than {MAX_INPUT:g}, correct its unit")
+    return value

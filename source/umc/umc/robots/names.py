@@ -7,10 +7,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from isaaclab.assets import ArticulationCfg
 from pxr import Tf, Usd, UsdPhysics
@@ -52,12 +54,34 @@ def robot_names(robot: ArticulationCfg) -> RobotNames | None:
     )
 
 
-@lru_cache(maxsize=8)
-def _read(path: str) -> RobotNames:
+def joint_limits(robot: ArticulationCfg) -> dict[str, tuple[float | None, float | None]]:
+    """Return the lower and upper limit [rad] of each hinge by its name, None on a side without one.
+
+    It is empty where the cfg spawns no local USD file.
+    """
+    path = getattr(robot.spawn, "usd_path", None)
+    if not isinstance(path, str) or is_remote(path):
+        return {}
+    found = {}
+    stage = _open(path)  # a prim does not keep its stage
+    for prim in Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies()):
+        if prim.IsA(UsdPhysics.RevoluteJoint):
+            hinge = UsdPhysics.RevoluteJoint(prim)
+            degrees = [attribute.Get() for attribute in (hinge.GetLowerLimitAttr(), hinge.GetUpperLimitAttr())]
+            found[prim.GetName()] = tuple(math.radians(one) if math.isfinite(one) else None for one in degrees)
+    return found
+
+
+def _open(path: str) -> Any:
     try:
-        stage = Usd.Stage.Open(path)
+        return Usd.Stage.Open(path)
     except Tf.ErrorException as error:
         raise UmcError(f"cannot read {path} as USD; correct usd_path in the robot's cfg") from error
+
+
+@lru_cache(maxsize=8)
+def _read(path: str) -> RobotNames:
+    stage = _open(path)
     bodies, joints = [], []
     for prim in Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies()):
         if prim.HasAPI(UsdPhysics.RigidBodyAPI):

@@ -26,7 +26,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from umc.deploy.policy_runner import JOINT_FIGURES
+from umc.deploy.description import JOINT_FIGURES
 from umc.sim2sim.conditions import Conditions, Start
 from umc.utils.errors import UmcError
 

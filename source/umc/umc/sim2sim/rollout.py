@@ -23,7 +23,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from umc.deploy.policy_runner import PolicyRunner, read_description
+from umc.deploy.description import read_description
+from umc.deploy.policy_runner import PolicyRunner, RunnerError
 from umc.faults import FaultCases, FaultReplay
 from umc.faults.state import PlanSource
 from umc.sim2sim.conditions import Conditions, draw_start
@@ -115,7 +116,8 @@ class Simulation:
 
     def __init__(self, cfg: RolloutCfg) -> None:
         self.cfg = cfg
-        self.runners = [PolicyRunner(cfg.policy)]
+        # targets are not clamped, as in the training
+        self.runners = [PolicyRunner(cfg.policy, clamp=False)]
         self.robots: list[Robot] = []
         motors, conditions = Motors.from_description(cfg.description), Conditions.from_description(cfg.description)
         self.kind = RobotType(robot_mjcf(cfg.description["trained"]["robot"]), motors, conditions, cfg.solver)
@@ -134,7 +136,7 @@ class Simulation:
         while len(self.robots) < count:
             self.robots.append(Robot(kind))
         while len(self.runners) < count:
-            self.runners.append(PolicyRunner(cfg.policy))
+            self.runners.append(PolicyRunner(cfg.policy, clamp=False))
         robots, runners, names = self.robots[:count], self.runners[:count], kind.motors.names
         for robot, runner, row in zip(robots, runners, rows, strict=True):
             robot.reset(draw_start(kind.conditions, int(cfg.seed[row]), int(cfg.member[row]), len(names)))
@@ -149,15 +151,18 @@ class Simulation:
             targets = np.tile(kind.motors.pose, (count, 1))
             for index in np.flatnonzero(up):
                 robot, dead = robots[index], senses.dead[index]
-                targets[index] = runners[index](
-                    senses.position[index],
-                    senses.velocity[index],
-                    robot.angular_velocity,
-                    robot.gravity,
-                    cfg.command,
-                    dead=[name for name, is_dead in zip(names, dead, strict=True) if is_dead],
-                    detected=bool(senses.detected[index]),
-                )
+                try:
+                    targets[index] = runners[index](
+                        senses.position[index],
+                        senses.velocity[index],
+                        robot.angular_velocity,
+                        robot.gravity,
+                        cfg.command,
+                        dead=[name for name, is_dead in zip(names, dead, strict=True) if is_dead],
+                        detected=bool(senses.detected[index]),
+                    )
+                except RunnerError:  # the simulation of this robot has diverged
+                    trace.non_finite[step, index], up[index] = True, False
             arriving = faults.deliver(targets)
             for index in np.flatnonzero(up):
                 robots[index].step(arriving[index])
