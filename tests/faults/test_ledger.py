@@ -4,6 +4,7 @@
 
 import contextlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
@@ -240,24 +241,43 @@ def test_a_full_disk_is_one_error_line(path):
 
 
 EDITS = [
-    (lambda path: path.unlink(), "cannot read the ledger .*: No such file"),
+    (lambda path: path.unlink(), "cannot read .*: No such file"),
     (lambda path: path.write_text(""), "is empty"),
-    (lambda path: path.write_bytes(b"\xff\xfe\x00\n"), "it is no text"),
-    (lambda path: path.write_text("hello\n"), "cannot be read in line 1"),
+    (lambda path: path.write_bytes(b"\xff\xfe\x00\n"), "is not UTF-8 text"),
+    (lambda path: path.write_text("hello\n"), "line 1 of the ledger .* is not valid JSON"),
     (lambda path: path.write_text('{"a": 1}\n'), "is not a fault ledger"),
-    (lambda path: path.write_text(path.read_text() + '{"switch":[99,0,1],"on":[]}\n'), r"no \(99, 0\)"),
+    (lambda path: path.write_text(path.read_text() + '{"switch":[99,0,1],"on":[]}\n'), "no plan of episode 0 of env 99"),
     (lambda path: path.write_text(path.read_text() + '{"strange":1}\n'), "unknown entry strange"),
 ]
 """Damages of the file, and how they are refused."""
+FAULTY = 1
+"""A line whose first fault has joints and kinds."""
 LINES = [
     (0, lambda line: line.update(umc_fault_ledger=99), "has format version 99"),
-    (0, lambda line: line.__delitem__("joints"), r"header .* \(joints: Field required\)"),
+    (0, lambda line: line.__delitem__("joints"), r"header .* \(joints is missing; add it\)"),
     (0, lambda line: line["kinds"].update(rust="[-]"), "unknown kind of fault 'rust'"),
     (0, lambda line: line["kinds"].update(rom="[rad]"), r"gives 'rom' in \[rad\]"),
     (0, lambda line: line["schedule"].update(duty=7), "schedule .* is invalid: duty"),
+    (0, lambda line: line.update(schedule=7), r"header .* \(schedule is 7"),
+    (0, lambda line: line.update(num_envs=2), "line 4 .*env 2 is not one of 2"),
+    (0, lambda line: line.update(extra=1), r"header .* \(extra is 1; extra inputs are not permitted\)"),
+    (0, lambda line: line["schedule"]["nominal"].update(upper=[1.0]), "header .* does not have a limit for each joint"),
+    (FAULTY, lambda line: line["faults"][0].update(onset="x"), "onset is 'x'"),
+    (FAULTY, lambda line: line["faults"][0].update(onset=math.nan), "NaN is not finite"),
+    (FAULTY, lambda line: line["faults"][0].update(onset=1.5), "onset is 1.5"),
+    (FAULTY, lambda line: line["faults"][0].update(end=1), "end 1 is not after onset"),
+    (FAULTY, lambda line: line["faults"][0].update(detected="no"), "detected is 'no'"),
+    (FAULTY, lambda line: line["faults"][0].update(kinds={"effort": math.nan}), "NaN is not finite"),
+    (FAULTY, lambda line: line["faults"][0].update(kinds={"effort": -5.0}), "severity -5 of 'effort' must be above 0"),
+    (FAULTY, lambda line: line["faults"][0].update(kinds={"effort": 1e30}), "severity 1e.30 of 'effort' must be"),
+    (FAULTY, lambda line: line["faults"][0].update(kinds={"rom": 1.5}), "severity 1.5 of 'rom' must be"),
+    (FAULTY, lambda line: line["faults"][0].update(joints=[99, 1, 2]), "joint 99 is not one of 12"),
+    (FAULTY, lambda line: line["faults"][0].update(scenario=99), "scenario 99 is not one of 6"),
+    (FAULTY, lambda line: line["faults"][0].update(scenario=eval("[" * 65 + "]" * 65)), "nested more than 64"),
+    (FAULTY, lambda line: line.update(plan=[0, 2**31]), "plan.1 is 2147483648"),
     (5, lambda line: line.update(faults=[]), r"line 6 of the ledger .* is invalid \(0 faults"),
     (5, lambda line: line.update(plan=[0, 0]), "line 6 .*planned twice"),
-    (5, lambda line: line.update(draws=[1]), "line 6 .*no seed, env and episode"),
+    (5, lambda line: line.update(draws=[1]), r"line 6 .*\(draws.1 is missing; add it\)"),
 ]
 """Lines, what is changed in them, and how it is refused."""
 OTHERS = [

@@ -10,25 +10,44 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 import umc
 from umc.faults.cfg import check_path
-from umc.faults.kinds import NO_LIMIT, JointLimits
+from umc.faults.kinds import KINDS, NO_LIMIT, FaultKind, JointLimits
+from umc.faults.ledger_lines import (
+    LINES,
+    MOST_FAULTS,
+    AmendLine,
+    EndLine,
+    FaultEntry,
+    HeaderLine,
+    Line,
+    PerJoint,
+    PlanLine,
+    SwitchLine,
+)
 from umc.faults.plan import NEVER, NO_SCENARIO, FaultPlan
 from umc.faults.scenarios import Scenario
 from umc.faults.schedule import FaultSchedule
 from umc.faults.state import FaultState
-from umc.utils.errors import UmcError
+from umc.utils.config import first_mistake
+from umc.utils.errors import UmcError, shown
+from umc.utils.io import MAX_BYTES, parse_json, read_text
 
 FORMAT = "umc_fault_ledger"
 """Key of the header that holds the format's version."""
 
 VERSION = 1
 """Version of the format."""
+
+MAX_LEDGER_BYTES = 2**30
+"""Largest ledger that is read [byte]: millions of episodes; a line is at most as long as another file."""
+
+_LARGEST_FLOAT32 = 3.4028234e38
 
 _DIGITS = 9
 """Significant digits that distinguish any two float32 numbers."""
@@ -44,7 +63,7 @@ class LedgerHeader:
     umc: str
     """Version of UMC."""
     robot: str
-    joint_names: Annotated[tuple[str, ...], Field(alias="joints")]
+    joint_names: tuple[str, ...]
     kinds: dict[str, str]
     """Kinds in use, and the unit of their severity."""
     scenarios: tuple[Scenario, ...]
@@ -172,12 +191,8 @@ def read_ledger(path: str | Path, *, allow_torn: bool = False) -> Ledger:
     Raises UmcError if it is missing, torn, or not a ledger of this format.
     """
     path = check_path("ledger", path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise UmcError(f"cannot read the ledger {path}: {reason}") from error
-    lines = text.split("\n")
+    again = "record it again"
+    lines = read_text(path, again, MAX_LEDGER_BYTES).split("\n")
     half = lines.pop()
     if half and not allow_torn:
         raise UmcError(
@@ -185,26 +200,25 @@ def read_ledger(path: str | Path, *, allow_torn: bool = False) -> Ledger:
             " cut that line off to use the rest"
         )
     if not lines:
-        raise UmcError(f"the ledger {path} is empty; record it again")
+        raise UmcError(f"the ledger {path} is empty; {again}")
     ledger = Ledger(path, _header(path, _line(path, 1, lines[0])))
     for number, line in enumerate(lines[1:], start=2):
         content = _line(path, number, line)
         try:
             _add_line(ledger, content)
-        except (KeyError, IndexError, TypeError, ValueError, struct.error) as error:
-            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-            raise UmcError(f"line {number} of the ledger {path} is invalid ({reason}); record it again") from error
+        except ValueError as error:
+            reason = first_mistake(error) if isinstance(error, ValidationError) else shown(str(error))
+            raise UmcError(f"line {number} of the ledger {path} is invalid ({reason}); {again}") from error
     return ledger
 
 
 def _line(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        content = json.loads(line)
-        if isinstance(content, dict):
-            return content
-    except json.JSONDecodeError:
-        pass
-    raise UmcError(f"the ledger {path} cannot be read in line {number}; record it again")
+    if len(line) > MAX_BYTES:
+        raise UmcError(f"line {number} of the ledger {path} is longer than {MAX_BYTES >> 20} MiB; record it again")
+    content = parse_json(line, f"line {number} of the ledger {path}", "record it again")
+    if not isinstance(content, dict):
+        raise UmcError(f"line {number} of the ledger {path} is no mapping; record it again")
+    return content
 
 
 def _header(path: Path, content: dict[str, Any]) -> LedgerHeader:
@@ -212,94 +226,142 @@ def _header(path: Path, content: dict[str, Any]) -> LedgerHeader:
         raise UmcError(f"{path} is not a fault ledger; its first line has no '{FORMAT}'")
     if content[FORMAT] != VERSION:
         raise UmcError(
-            f"the ledger {path} has format version {content[FORMAT]}, this UMC reads version {VERSION};"
-            f" use the UMC that wrote it ({content.get('umc')})"
+            f"the ledger {path} has format version {shown(content[FORMAT])}, this UMC reads version {VERSION};"
+            f" use the UMC that wrote it ({shown(content.get('umc'))})"
         )
+    own = {name: value for name, value in content.items() if name != FORMAT}
     try:
-        return TypeAdapter(LedgerHeader).validate_python(content)
+        found = _validated(HeaderLine, own)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        reason = first_mistake(error)
         raise UmcError(f"the header of the ledger {path} is invalid ({reason}); record it again") from error
+    scenarios = tuple(Scenario(one.name, tuple(one.kinds), one.detected) for one in found.scenarios)
+    same = ("umc", "robot", "kinds", "num_faults", "seed", "num_envs", "step_dt")
+    return LedgerHeader(
+        **{name: getattr(found, name) for name in same},
+        joint_names=tuple(found.joints),
+        scenarios=scenarios,
+        schedule=own["schedule"],
+    )
 
 
-def _add_line(ledger: Ledger, line: dict[str, Any]) -> None:
-    if "plan" in line:
-        env, episode = line["plan"]
-        if (env, episode) in ledger.episodes:
-            raise ValueError(f"episode {episode} of env {env} is planned twice")
-        faults = tuple(_fault(ledger, fault) for fault in line["faults"])
-        if len(faults) != ledger.header.num_faults:
-            raise ValueError(f"{len(faults)} faults, not {ledger.header.num_faults}")
-        draws: Any = line.get("draws")
-        if draws is not None and [type(word) for word in draws] != [int] * 3:
-            raise ValueError(f"draws {draws} are no seed, env and episode")
-        ledger.episodes[env, episode] = LedgerEpisode(env, episode, faults, draws=draws and tuple(draws))
-    elif "switch" in line:
-        env, episode, step = line["switch"]
-        names = [ledger.header.joint_names[joint] for joint in line.get("joints", ())]
-        limits = {}
-        if "lower" in line:
-            columns = [
-                [NO_LIMIT[name] if value is None else _float32(value) for value in line[name]]
-                for name in ("lower", "upper", "effort", "velocity")
-            ]
-            limits = {name: JointRange(*row) for name, row in zip(names, zip(*columns, strict=True), strict=True)}
-        ledger.episodes[env, episode].switches.append(LedgerSwitch(step, tuple(line["on"]), limits))
-    elif "amend" in line:
-        env, episode, _ = line["amend"]
-        ledger.more_kinds |= line.get("kinds", {})
-        _amend(ledger, ledger.episodes[env, episode], line["faults"])
-    elif "end" in line:
-        env, episode = line["end"]
-        ledger.episodes[env, episode].length = line["length"]
-    elif "schedule" in line:
-        ledger.changes += 1
-    else:
-        raise ValueError(f"unknown entry {', '.join(line)}")
+def _validated[One: Line](model: type[One], content: dict[str, Any]) -> One:
+    """Check a line as JSON, in which a tuple is a list."""
+    return model.model_validate_json(json.dumps(content))
 
 
-def _amend(ledger: Ledger, episode: LedgerEpisode, faults: dict[str, Any]) -> None:
+def _add_line(ledger: Ledger, content: dict[str, Any]) -> None:
+    """Add a line; raise ValidationError or ValueError."""
+    model = next((model for key, model in LINES.items() if key in content), None)
+    if model is None:
+        raise ValueError(f"unknown entry {', '.join(content)}")
+    match _validated(model, content):
+        case PlanLine() as line:
+            if line.plan in ledger.episodes:
+                raise ValueError(f"episode {line.plan[1]} of env {line.plan[0]} is planned twice")
+            if line.plan[0] >= ledger.header.num_envs:
+                raise ValueError(f"env {line.plan[0]} is not one of {ledger.header.num_envs}")
+            if len(line.faults) != ledger.header.num_faults:
+                raise ValueError(f"{len(line.faults)} faults, not {ledger.header.num_faults}")
+            faults = tuple(_fault(ledger, fault) for fault in line.faults)
+            ledger.episodes[line.plan] = LedgerEpisode(*line.plan, faults, draws=line.draws)
+        case SwitchLine() as line:
+            _episode(ledger, *line.switch[:2]).switches.append(_switch(ledger, line))
+        case AmendLine() as line:
+            ledger.more_kinds |= line.kinds
+            _amend(ledger, _episode(ledger, *line.amend[:2]), line.faults)
+        case EndLine() as line:
+            _episode(ledger, *line.end).length = line.length
+        case _:
+            ledger.changes += 1
+
+
+def _episode(ledger: Ledger, env: int, number: int) -> LedgerEpisode:
+    if (env, number) not in ledger.episodes:
+        raise ValueError(f"no plan of episode {number} of env {env} before it")
+    return ledger.episodes[env, number]
+
+
+def _switch(ledger: Ledger, line: SwitchLine) -> LedgerSwitch:
+    limits = {}
+    if line.lower is not None:
+        columns = [
+            [NO_LIMIT[name] if value is None else _float32(value) for value in getattr(line, name)]
+            for name in ("lower", "upper", "effort", "velocity")
+        ]
+        names = _joint_names(ledger, line.joints)
+        limits = {name: JointRange(*row) for name, row in zip(names, zip(*columns, strict=True), strict=True)}
+    return LedgerSwitch(line.switch[2], tuple(line.on), limits)
+
+
+def _joint_names(ledger: Ledger, joints: Sequence[int]) -> tuple[str, ...]:
+    names = ledger.header.joint_names
+    if joints and max(joints) >= len(names):
+        raise ValueError(f"joint {max(joints)} is not one of {len(names)}")
+    return tuple(names[joint] for joint in joints)
+
+
+def _amend(ledger: Ledger, episode: LedgerEpisode, faults: dict[str, FaultEntry]) -> None:
     """Apply manual changes to a plan."""
     if episode.drawn is None:
         episode.drawn = episode.faults
     plan = list(episode.faults)
     for number, fault in sorted((int(number), fault) for number, fault in faults.items()):
-        if not 0 <= number <= len(plan):
+        if not 0 <= number <= len(plan) or number >= MOST_FAULTS:
             raise ValueError(f"fault {number} follows {len(plan)}")
         plan[number : number + 1] = [_fault(ledger, fault)]
     episode.faults = tuple(plan)
 
 
-def _fault(ledger: Ledger, fault: dict[str, Any]) -> LedgerFault:
-    header, number = ledger.header, fault["scenario"]
+def _fault(ledger: Ledger, fault: FaultEntry) -> LedgerFault:
+    header, number = ledger.header, fault.scenario
+    if number >= len(header.scenarios):
+        raise ValueError(f"scenario {number} is not one of {len(header.scenarios)}")
     scenario = Scenario(MANUAL_FAULT) if number == NO_SCENARIO else header.scenarios[number]
-    if "joints" not in fault:
+    if fault.joints is None or fault.placement is None:
         return LedgerFault(scenario)
+    detected = bool(fault.detected)
     if number == NO_SCENARIO:
-        scenario = replace(scenario, kinds=tuple(fault["kinds"]), detected=fault["detected"])
-    joints = tuple(header.joint_names[joint] for joint in fault["joints"])
-    unknown = set(fault["kinds"]) - set(header.kinds) - set(ledger.more_kinds)
+        scenario = replace(scenario, kinds=tuple(fault.kinds), detected=detected)
+    joints = _joint_names(ledger, fault.joints)
+    unknown = set(fault.kinds) - set(header.kinds) - set(ledger.more_kinds)
     if unknown:
         raise ValueError(f"kind '{min(unknown)}' is not in the header")
+    for kind, value in fault.kinds.items():
+        _check_severity(ledger, kind, value)
     return LedgerFault(
         scenario=scenario,
-        detected=fault["detected"],
+        detected=detected,
         joints=joints,
-        severity={kind: _per_joint(joints, value) for kind, value in fault["kinds"].items()},
-        placement=_per_joint(joints, fault["placement"]),
-        onset=fault["onset"],
-        **{name: fault.get(name) for name in ("end", "period", "on")},
+        severity={kind: _per_joint(joints, value) for kind, value in fault.kinds.items()},
+        placement=_per_joint(joints, fault.placement),
+        **{name: getattr(fault, name) for name in ("onset", "end", "period", "on")},
     )
 
 
-def _per_joint(joints: tuple[str, ...], value: float | list[float]) -> dict[str, float]:
+def _check_severity(ledger: Ledger, kind: str, value: PerJoint) -> None:
+    """Refuse a severity out of the kind's range; a mild one of a curriculum lies between it and a healthy joint's."""
+    known = KINDS.get(kind)
+    if known is None:
+        return
+    smallest, largest = (FaultKind.smallest, FaultKind.largest) if ledger.changes else (known.smallest, known.largest)
+    for number in value if isinstance(value, list) else [value]:
+        # the written number is rounded to float32
+        if not smallest <= number <= largest * (1.0 + 1.0e-6):
+            known.check(number)
+
+
+def _per_joint(joints: tuple[str, ...], value: PerJoint) -> dict[str, float]:
     values = value if isinstance(value, list) else [value] * len(joints)
+    if len(values) != len(joints):
+        raise ValueError(f"{len(values)} numbers for {len(joints)} joints")
     return {joint: _float32(number) for joint, number in zip(joints, values, strict=True)}
 
 
 def _float32(number: float) -> float:
     """Return the float32 number that was written."""
+    if abs(number) > _LARGEST_FLOAT32:
+        raise ValueError(f"{number:g} is no float32 number")
     return struct.unpack("f", struct.pack("f", number))[0]
 
 

@@ -21,6 +21,12 @@ from umc.utils.errors import UmcError
 _ROUNDING = 1.0e-5
 """Relative difference that the same draw may have on another device [-]."""
 
+_KEY = 2**31
+"""Envs and episodes are smaller."""
+
+_MAX_NUMBERS = 500_000_000
+"""Most severities in the memory of a replay."""
+
 
 class FaultReplay:
     """Plans of a ledger: episode k of env i is planned as it was recorded, on any engine and device.
@@ -69,13 +75,20 @@ class FaultReplay:
         self.schedule = _schedule(self.ledger, self.device)
         """Draws what the ledger does not hold; None if it cannot be drawn again."""
 
-        keys = torch.tensor(list(self.ledger.episodes) or [(0, 0)], device=self.device)
-        self._row = torch.full(tuple((keys.amax(0) + 1).tolist()), -1, device=self.device)
-        self._row[keys[:, 0], keys[:, 1]] = torch.arange(len(keys), device=self.device)
-        if self.ledger.episodes:
-            recorded = self._recorded([one.faults for one in self.ledger.episodes.values()])
+        episodes = self.ledger.episodes
+        size = len(episodes) * self.num_faults * max(len(self.kinds), 1) * len(self.joint_names)
+        if size > _MAX_NUMBERS:
+            raise UmcError(
+                f"the ledger {path} has {len(episodes)} episodes of up to {self.num_faults} faults, too many to hold;"
+                " record fewer"
+            )
+        keys = torch.tensor(list(episodes) or [(0, 0)], device=self.device)
+        self._keys, self._order = (keys[:, 0] * _KEY + keys[:, 1]).sort()
+        """Envs and episodes of the ledger in ascending order, and their rows. Shapes are (R,)."""
+        if episodes:
+            recorded = self._recorded([one.faults for one in episodes.values()])
         else:
-            self._row.fill_(-1)
+            self._keys.fill_(-1)
             recorded = empty_plan(1, self.num_faults, len(self.kinds), len(self.joint_names), self.device)
         self._why_not = self._compare(keys)
         self._plan = _with_joints(recorded, self.joint_ids)
@@ -124,9 +137,9 @@ class FaultReplay:
 
     def _rows(self, env_ids: torch.Tensor, episode: torch.Tensor) -> torch.Tensor:
         """Return the rows of the ledger's episodes; -1 for those that it does not hold. Shape is (N,)."""
-        envs, episodes = self._row.shape
-        inside = (env_ids < envs) & (episode >= 0) & (episode < episodes)
-        return torch.where(inside, self._row[env_ids.clamp(max=envs - 1), episode.clamp(0, episodes - 1)], -1)
+        keys = env_ids * _KEY + episode
+        place = torch.searchsorted(self._keys, keys).clamp(max=len(self._keys) - 1)
+        return torch.where((self._keys[place] == keys) & (episode >= 0), self._order[place], -1)
 
     def _recorded(self, plans: Sequence[Sequence[LedgerFault]]) -> FaultPlan:
         """Plans of the ledger, joints in its order."""
@@ -228,7 +241,7 @@ def _schedule(ledger: Ledger, device: torch.device) -> FaultSchedule | None:
         return None
     try:
         schedule = FaultSchedule.from_settings(header.joint_names, header.schedule, device)
-    except (UmcError, TypeError, KeyError) as error:
+    except UmcError as error:
         raise UmcError(f"the schedule of the ledger {ledger.path} is invalid: {error}") from error
     # the ledger of a replay may hold kinds of manual faults only
     if schedule.scenarios != header.scenarios or not {kind.name for kind in schedule.kinds} <= set(header.kinds):

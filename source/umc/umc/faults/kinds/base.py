@@ -45,9 +45,9 @@ class FaultKind(ABC):
     """Unit of the severity; empty for a kind that has none."""
     default: ClassVar[float | None] = 0.0
     """Severity if none is given; None if it is required."""
-    smallest: ClassVar[float] = -math.inf
+    smallest: ClassVar[float] = -1.0e9
     """Severities lie above it."""
-    largest: ClassVar[float] = math.inf
+    largest: ClassVar[float] = 1.0e9
     """Severities lie at or below it."""
     rank: ClassVar[int] = 0
     """Of several kinds on one joint, those of higher rank act later."""
@@ -55,10 +55,8 @@ class FaultKind(ABC):
     def check(self, value: float) -> None:
         """Raise UmcError if a severity, in the kind's unit, is out of range."""
         if not (math.isfinite(value) and self.smallest < value <= self.largest):
-            low = "" if math.isinf(self.smallest) else f" above {self.smallest:g}"
-            high = "" if math.isinf(self.largest) else f" at most {self.largest:g}"
-            bounds = " and".join(bound for bound in (low, high) if bound) or " finite"
-            raise UmcError(f"severity {value:g} of '{self.name}' must be{bounds} {self.unit}".rstrip())
+            bounds = f"above {self.smallest:g} and at most {self.largest:g}"
+            raise UmcError(f"severity {value:g} of '{self.name}' must be {bounds} {self.unit}".rstrip())
 
     def healthy(self, nominal: JointLimits | None) -> torch.Tensor | float | None:
         """Severity of a healthy joint, from which a curriculum starts; None if the kind has no mild form.

@@ -13,6 +13,9 @@ from umc.faults.kinds.base import POSITION, VELOCITY, JointLimits, Reading, Sens
 NOISE_RATE = 150.0
 """Noise of the velocity over that of the position [1/s]: A1-Walk's healthy sensors, 1.5 rad/s over 0.01 rad."""
 
+LARGEST_ERROR = 1000.0
+"""Readings and errors are at most this large, in the unit of the reading."""
+
 
 @register_kind
 class Dead(SensorKind):
@@ -21,6 +24,7 @@ class Dead(SensorKind):
     name = "dead"
     unit = "[as read]"
     default = 0.0
+    smallest, largest = -LARGEST_ERROR, LARGEST_ERROR
     rank = 2  # overwrites all others
     masks_joint = True
 
@@ -47,6 +51,7 @@ class SensorError(SensorKind):
     """A sensor whose reading is wrong by an error that is added to the true value; none without severity."""
 
     default = None
+    smallest, largest = -LARGEST_ERROR, LARGEST_ERROR
     quantities = (POSITION, VELOCITY)
 
     @override
