@@ -47,9 +47,9 @@ def train(argv: list[str]) -> int:
         run, first = Path(options.run_dir), 0
         run.mkdir(parents=True, exist_ok=True)
         record = {"task": options.task, "agent": options.agent, "seed": options.seed, "overrides": overrides}
-        record |= {"start": options.checkpoint, "starts": 0, "num_envs": options.num_envs, "num_steps_per_env": 24}
+        record |= {"start": options.checkpoint, "starts": [], "num_envs": options.num_envs, "num_steps_per_env": 24}
     total = options.max_iterations or 2
-    record |= {"status": "running", "max_iterations": total, "starts": record["starts"] + 1}
+    record |= {"status": "running", "max_iterations": total, "starts": [*record["starts"], {}]}
     for iteration in range(first, total):
         if str(iteration - first) == os.environ.get("FAKE_HANGS_AFTER"):
             return HUNG

@@ -99,6 +99,44 @@ def test_a_changed_recipe_is_refused_unless_restarted(tmp_path):
         run_recipe(["--recipe", written(tmp_path, num_envs=4)])
 
 
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (lambda state: "{", "is not valid JSON"),
+        (lambda state: "[" * 5000, "nested more than 64 deep"),
+        (lambda state: {"format": 1}, "another version of umc"),
+        (lambda state: {"format": 2}, "recipe is missing"),
+        (lambda state: {**state, "phases": [3]}, "phases.0 is 3"),
+        (lambda state: {**state, "phases": [{**state["phases"][0], "seconds": -1.0}]}, "phases.0.seconds is -1.0"),
+        (lambda state: {**state, "phases": [{**state["phases"][0], "checkpoint": None}]}, "is done is missing"),
+        (lambda state: {**state, "more": 1}, "unknown key more"),
+    ],
+)
+def test_a_damaged_state_is_refused_in_one_line_and_a_restart_does_not_read_it(tmp_path, damage, why):
+    recipe = read_recipe(written(tmp_path))
+    run = RecipeRun(recipe, tmp_path / "logs", "")
+    run._entry(0).update(status="done", checkpoint="model_1.pt", ended_at="now")
+    run._write()
+    path = run.folder / "state.json"
+    content = damage(json.loads(path.read_text()))
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    with pytest.raises(UmcError, match=rf"state\.json.*{why}") as error:
+        RecipeRun(recipe, run.logs, "")
+    assert "--restart" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert RecipeRun(recipe, run.logs, "", restart=True).state["phases"] == []
+
+
+def test_the_time_of_a_killed_phase_is_kept(tmp_path, monkeypatch):
+    run = RecipeRun(read_recipe(written(tmp_path)), tmp_path / "logs", "")
+    monkeypatch.setattr("umc.training.recipe_runner.KEEP_EVERY_S", 0.0)
+    run._entry(0)
+    run._started -= 100.0
+    run._on_poll(0, "")
+    again = RecipeRun(run.recipe, run.logs, "")  # as after kill -9
+    assert again.state["phases"][0]["seconds"] == pytest.approx(100.0, abs=20.0)
+
+
 def test_a_failing_phase_ends_the_recipe_with_the_command_that_resumes_it(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "scripts" / "train.py")])
     monkeypatch.setenv(LAUNCHER, "./isaaclab.sh")

@@ -26,7 +26,7 @@ RECORD = {
     "agent": "rsl_rl_mlp_cfg_entry_point",
     "seed": 5,
     "overrides": ["physics=ovphysx", "agent.algorithm.gamma=0.9"],
-    "parent": "p",
+    "parent": {"path": "p"},
     "num_envs": 12,
     "max_iterations": 77,
     "status": "finished",
@@ -73,7 +73,7 @@ def test_resume_keeps_the_settings_that_the_run_started_with(tmp_path):
     assert (chosen.start_from, chosen.folder) == (folder / "model_30.pt", folder)
     assert (chosen.env_cfg.scene.num_envs, chosen.agent_cfg.max_iterations, chosen.env_cfg.seed) == (12, 77, 5)
     assert (chosen.physics, chosen.agent_cfg.algorithm.gamma) == ("ovphysx", 0.9)
-    assert chosen.record.fields["parent"] == "p"
+    assert chosen.record.fields["parent"] == {"path": "p"}
     assert "it ran on cuda:0 so far (--device)" in chosen.remarks
     runner = dummy.build(tmp_path / "new")
     train.load_start(chosen, runner)

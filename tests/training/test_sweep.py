@@ -102,7 +102,7 @@ def test_everything_is_trained_once_and_may_be_prolonged(sweep, tmp_path, capsys
     assert sweep({"seeds": [3, 4, 5]}, *STAGE2, "--num_envs", "8", "--max_iterations", "3") == 0
     assert "resuming mlp, Stage 1, seed 3" in capsys.readouterr().out
     expected = [(3, 2), (3, 2), (3, 1)] * 2
-    assert [(record["max_iterations"], record["starts"]) for record in records(tmp_path)] == expected
+    assert [(record["max_iterations"], len(record["starts"])) for record in records(tmp_path)] == expected
 
 
 def test_one_that_fails_does_not_stop_the_others(sweep, tmp_path, capsys):
@@ -166,7 +166,7 @@ def test_a_run_that_died_after_its_last_checkpoint_is_not_trained_for_ever(sweep
         record.write_text(json.dumps(json.loads(record.read_text()) | {"status": status}))
         assert sweep({"seeds": [1]}, *STAGE1) == 0
         assert "1 are there already" in capsys.readouterr().out
-    assert json.loads(record.read_text())["starts"] == 1
+    assert json.loads(record.read_text())["starts"] == [{}]
 
 
 @pytest.mark.slow
@@ -180,4 +180,4 @@ def test_killed_it_leaves_no_training_behind_and_the_same_command_goes_on(fake_u
     # waits until the training has saved, by which it gives the sweep's lock back
     assert sweep({"seeds": [1]}, *STAGE1, "agent.wait=1") == 0
     assert "resuming mlp, Stage 1, seed 1" in capsys.readouterr().out
-    assert [(record["status"], record["starts"]) for record in records(tmp_path)] == [("finished", 2)]
+    assert [(record["status"], len(record["starts"])) for record in records(tmp_path)] == [("finished", 2)]

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import math
 import os
 import shlex
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
 
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoints_in, iterations_of, read_checkpoint, write_checkpoint
@@ -21,9 +22,10 @@ from umc.rl.watchdog import HUNG
 from umc.tasks.registry import checked_agent, checked_checkpoint
 from umc.training.recipe import Phase, Recipe, Source, read_recipe
 from umc.utils.cli import Parser, as_flags
+from umc.utils.config import FileModel, validated
 from umc.utils.console import duration, quiet
 from umc.utils.errors import UmcError
-from umc.utils.io import sha256, write_json
+from umc.utils.io import read_json, sha256, write_json
 from umc.utils.naming import entry_point, experiment_folder, experiment_name
 from umc.utils.process import ChildFailed, command_line, lock_folder, run_umc
 from umc.utils.provenance import LINE_EVERY_S, now, read_progress, read_record
@@ -32,8 +34,39 @@ STATE = "state.json"
 FORMAT = 2
 """What is done of a recipe, in its folder under ``logs/recipes``, and the version of its layout."""
 
+KEEP_EVERY_S = 10.0
+"""Time between two writes of the time that a phase has taken [s]: what is lost if this process is killed."""
+
 MAX_HANGS = 3
 """How often in a row a phase may hang without a new checkpoint."""
+
+
+class PhaseState(FileModel):
+    """What is done of a phase."""
+
+    title: str
+    status: Literal["waiting", "running", "done"]
+    run_dir: Annotated[str, Field(min_length=1)]
+    fingerprint: str
+    started_at: str
+    ended_at: str | None = None
+    seconds: Annotated[float, Field(ge=0.0)] = 0.0
+    """Time that it has taken, in all its starts [s]."""
+    checkpoint: str | None = None
+
+    @model_validator(mode="after")
+    def _has_checkpoint(self) -> Self:
+        if self.status == "done" and not self.checkpoint:
+            raise ValueError("checkpoint of a phase that is done is missing")
+        return self
+
+
+class RecipeState(FileModel):
+    """The file :data:`STATE`; a later layout has a higher format."""
+
+    format: Literal[FORMAT]  # pyright: ignore[reportInvalidTypeForm]
+    recipe: str
+    phases: list[PhaseState]
 
 
 def run_recipe(argv: list[str]) -> int:
@@ -43,14 +76,12 @@ def run_recipe(argv: list[str]) -> int:
         recipe = read_recipe(options.recipe, options.seed, options.device)
         check_recipe(recipe)
     again = [token for token in argv if token != "--restart"]  # which would start over
-    run = RecipeRun(recipe, options.logs, command_line("train", again))
+    run = RecipeRun(recipe, options.logs, command_line("train", again), restart=options.restart)
     if options.show:
         for number, phase in enumerate(recipe.phases):
             print(f"{phase.title}: {command_line('train', run.arguments(number, None))}")
         return 0
     with lock_folder(run.folder, options.recipe):
-        if options.restart:
-            run.state["phases"] = []  # the runs themselves stay where they are
         run.train()
     run.summary()
     if options.evaluate:
@@ -98,26 +129,27 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 class RecipeRun:
-    """A recipe with its state on the disk; ``command`` resumes it."""
+    """A recipe with its state on the disk; ``command`` resumes it, ``restart`` starts over, whatever the state is."""
 
-    def __init__(self, recipe: Recipe, logs: Path, command: str) -> None:
+    def __init__(self, recipe: Recipe, logs: Path, command: str, restart: bool = False) -> None:
         self.recipe, self.logs, self.command = recipe, logs, command
         self.folder = logs / "recipes" / f"{recipe.name}_seed{recipe.seed}"
-        self.state = self._read()
+        # a restart forgets the runs, which stay where they are
+        self.state = {"format": FORMAT, "recipe": recipe.name, "phases": []} if restart else self._read()
         self._last_line = -math.inf
         self._last_iteration = 0
+        self._started = self._kept = time.monotonic()
+        self._seconds_before = 0.0
+        """When the running phase was started and its time written, and its time in earlier starts [s]."""
 
     def _read(self) -> dict[str, Any]:
-        path = self.folder / STATE
-        if not path.is_file():
+        path, fix = self.folder / STATE, "start over with --restart"
+        if not path.exists():
             return {"format": FORMAT, "recipe": self.recipe.name, "phases": []}
-        try:
-            state = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise UmcError(f"{path} is not valid JSON; start over with --restart") from error
+        state = read_json(path, fix)
         if not isinstance(state, dict) or state.get("format") != FORMAT:
-            raise UmcError(f"{path} is of another version of umc; move it away to start the recipe over")
-        return state
+            raise UmcError(f"{path} is of another version of umc; {fix}")
+        return validated(RecipeState, state, f"{path} is damaged ({fix})").model_dump(exclude_none=True)
 
     def train(self) -> None:
         """Train what is not done yet; a phase whose simulation hung is resumed at once, any other failure is raised."""
@@ -142,14 +174,16 @@ class RecipeRun:
             print(f"{title}: {words}, {left} iterations", flush=True)
             entry["status"] = "running"
             self._write()
-            started, before, hung = time.monotonic(), files, False
+            before, hung = files, False
+            self._started, self._seconds_before = time.monotonic(), entry.get("seconds", 0.0)
+            self._kept = self._started
             self._last_line, self._last_iteration = -math.inf, done
             try:
                 run_umc(
                     "train",
                     self.arguments(number, files[-1] if files else None),
                     log=self.folder / f"phase{number + 1}.log",
-                    on_poll=lambda: self._show_progress(number, title),
+                    on_poll=lambda: self._on_poll(number, title),
                 )
             except (ChildFailed, KeyboardInterrupt) as failure:
                 hangs = hangs + 1 if checkpoints_in(run) == before else 1
@@ -158,12 +192,22 @@ class RecipeRun:
                     print(f"resume with: {self.command}", flush=True)
                     raise
             finally:
-                entry["seconds"] = round(entry.get("seconds", 0.0) + time.monotonic() - started, 1)
-                self._write()
+                self._keep_time(number)
             files = checkpoints_in(run)
             if not hung and (not files or iterations_of(files[-1]) < phase.last_iteration):
                 raise UmcError(f"{phase.title} ended without its last checkpoint; look at its messages above")
         entry.update(status="done", checkpoint=str(files[-1]), ended_at=now())
+        self._write()
+
+    def _on_poll(self, number: int, title: str) -> None:
+        if time.monotonic() - self._kept >= KEEP_EVERY_S:
+            self._keep_time(number)
+        self._show_progress(number, title)
+
+    def _keep_time(self, number: int) -> None:
+        """Write how long a phase has taken, so that a killed process has counted, too."""
+        self._kept = time.monotonic()
+        self.state["phases"][number]["seconds"] = round(self._seconds_before + self._kept - self._started, 1)
         self._write()
 
     def _show_progress(self, number: int, title: str) -> None:

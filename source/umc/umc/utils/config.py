@@ -44,7 +44,7 @@ class FileModel(BaseModel):
         return content
 
 
-def validated[Model: FileModel](model: type[Model], content: Any, where: str) -> Model:
+def validated[Model: BaseModel](model: type[Model], content: Any, where: str) -> Model:
     """Check the content of a file, named ``where`` in messages; raise a one-line UmcError about the first mistake."""
     try:
         return model.model_validate(content)

@@ -6,17 +6,19 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
-import json
 import platform
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
 import umc
+from umc.utils.config import validated
 from umc.utils.errors import UmcError
-from umc.utils.io import write_json
+from umc.utils.io import read_json, write_json
 from umc.utils.naming import library_of
 
 RUN_FILE = "run.json"
@@ -126,20 +128,46 @@ def new_record(folder: Path, task: str, agent: str, **fields: Any) -> RunRecord:
     return RunRecord(folder, {**manifest, "agent": agent, **fields})
 
 
+class _Record(BaseModel):
+    """Fields of ``run.json`` that are read; others are kept, since this file is also Isaac Lab's manifest."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    task: str
+    agent: str
+    seed: int
+    overrides: list[str]
+    agent_overrides: list[str] = []
+    num_envs: PositiveInt | None = None
+    max_iterations: PositiveInt | None = None
+    num_steps_per_env: PositiveInt | None = None
+    status: str | None = None
+    device: str | None = None
+    physics: str | None = None
+    starts: list[dict[str, Any]] = []
+    parent: dict[str, Any] | None = None
+    result: dict[str, Any] | None = None
+
+
 def read_record(folder: Path) -> dict[str, Any]:
     """Read the ``run.json`` of a run folder; raise UmcError if there is none or it is invalid."""
-    path = folder / RUN_FILE
-    try:
-        fields = json.loads(path.read_text())
-    except FileNotFoundError as error:
-        raise UmcError(
-            f"{folder} has no {RUN_FILE}: it is not a run of umc train; give another --checkpoint"
-        ) from error
-    except json.JSONDecodeError as error:
-        raise UmcError(f"{path} is not valid JSON (line {error.lineno}); start a new run without --resume") from error
-    if not isinstance(fields, dict) or not {"task", "agent", "seed", "overrides"} <= fields.keys():
-        raise UmcError(f"{path} is not a record of umc train; start a new run without --resume")
+    path, fix = folder / RUN_FILE, "start a new run without --resume"
+    if not path.exists():
+        raise UmcError(f"{folder} has no {RUN_FILE}: it is not a run of umc train; give another --checkpoint")
+    fields = read_json(path, fix, allow_nan=True)  # the reward of a run may be NaN
+    validated(_Record, fields, f"{path} is not a record of umc train ({fix})")
     return fields
+
+
+class _Progress(BaseModel):
+    """Fields of ``progress.json`` that are read; others are kept."""
+
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+
+    iteration: NonNegativeInt
+    iterations: NonNegativeInt
+    env_steps_per_s: Annotated[float, Field(gt=0.0)]
+    eta_s: Annotated[float, Field(ge=0.0)]
 
 
 def write_progress(folder: Path, progress: dict[str, Any]) -> None:
@@ -150,4 +178,8 @@ def write_progress(folder: Path, progress: dict[str, Any]) -> None:
 def read_progress(folder: Path) -> dict[str, Any] | None:
     """Return what :func:`write_progress` wrote; None before the first iteration."""
     path = folder / PROGRESS_FILE
-    return json.loads(path.read_text()) if path.is_file() else None
+    if not path.is_file():
+        return None
+    progress = read_json(path, "delete it", allow_nan=True)
+    validated(_Progress, progress, f"{path} is damaged (delete it)")
+    return progress
