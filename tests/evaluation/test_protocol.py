@@ -65,7 +65,7 @@ def test_a_user_can_write_a_file(tmp_path):
     name = write(tmp_path / "mine.yaml", {**content, "name": "mine"})
     protocol = protocol_for("go2", name=name)
     assert (protocol.name, protocol.scenarios) == ("mine", ("power_loss",))
-    with pytest.raises(UmcError, match=re.escape(f"{name} has nothing for robot 'a1'; it has go2")):
+    with pytest.raises(UmcError, match=re.escape(f"{name} has nothing for robot 'a1', only for go2;")):
         protocol_for("a1", name=name)
 
 

@@ -46,6 +46,14 @@ def test_flags_make_a_cfg():
     assert FilmCfg().title == "scenario 8: healthy"
 
 
+def test_a_robot_of_another_project_is_filmed_by_its_own_protocol():
+    solo12 = Path(__file__).resolve().parents[2] / "examples" / "my_extension" / "solo12.yaml"
+    protocol = film_cfg(flags(protocol=str(solo12), scenario=4)).protocol("solo12", None)
+    assert (protocol.name, protocol.scenarios, protocol.command) == ("solo12", (4,), (0.25, 0.0, 0.0))
+    with pytest.raises(UmcError, match="name another by --protocol"):
+        FilmCfg().protocol("solo12", None)
+
+
 def test_a_folder_gets_every_kind_and_a_file_name_its_own():
     assert [path.name for path in film_files(Path("films"), "walk")] == ["walk.mp4", "walk.gif", "walk.png"]
     assert film_files(Path("films/a.GIF"), "walk") == [Path("films/a.GIF")]

@@ -80,6 +80,16 @@ def test_a_robot_that_leans_left_with_a_dead_left_knee_leans_right_with_a_dead_r
     assert seen["critic"][0, 52 + left] == 0
 
 
+def test_isaac_labs_names_of_the_same_terms_have_the_same_mirror_image():
+    joints = len(A1_JOINTS)
+    ours = groups(joints)["policy"]
+    stock = {"command": "velocity_commands", "last_action": "actions"}
+    theirs = [(stock.get(name, name), width) for name, width in ours]
+    obs = TensorDict({"policy": torch.randn(2, sum(width for _, width in ours))}, [2])
+    one, other = (Mirror({"policy": terms}, list(A1_JOINTS)).observations(obs) for terms in (ours, theirs))
+    assert torch.equal(one["policy"], other["policy"])
+
+
 @pytest.mark.parametrize(
     ("layout", "names", "message"),
     [

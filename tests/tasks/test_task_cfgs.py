@@ -133,6 +133,14 @@ def test_bodies_that_are_not_set_are_refused_with_those_of_the_robot():
         cfg.validate_config()
 
 
+def test_fields_that_a_task_leaves_open_are_named_in_one_line(monkeypatch):
+    monkeypatch.setitem(gym.spec("UMC-A1-Stage1").kwargs, "env_cfg_entry_point", "umc.tasks.quadruped:QuadrupedEnvCfg")
+    with pytest.raises(
+        UmcError, match=r"^the cfg of UMC-A1-Stage1 has to set .*rewards\.torque_limits\.params\.limit.*$"
+    ):
+        resolve_cfgs("UMC-A1-Stage1", None, [])
+
+
 def test_names_of_bodies_change_one_task_alone():
     cfg = env_cfg("A1", 1)
     cfg.bodies.trunk = "FL_hip"

@@ -170,7 +170,10 @@ def protocol_for(
     """
     file = validated(_ProtocolFile, read_config_file("protocol", name), f"protocol {name}")
     if robot not in file.robots:
-        raise UmcError(f"protocol {name} has nothing for robot '{robot}'; it has {', '.join(sorted(file.robots))}")
+        others = ", ".join(sorted(file.robots))
+        raise UmcError(
+            f"protocol {name} has nothing for robot '{robot}', only for {others}; name another by --protocol"
+        )
     chosen = {"scenarios": scenarios, "radii": radii}
     entry = {"scenarios": file.scenarios, **merged(file.robots[robot], overrides or {})}
     entry |= {key: list(value) for key, value in chosen.items() if value is not None}

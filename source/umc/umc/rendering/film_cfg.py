@@ -49,6 +49,8 @@ class FilmCfg:
     """One of :data:`VIEWS`."""
     every: int = 2
     """Env steps per frame: 25 frames per second."""
+    file: str | None = None
+    """Protocol that has the robot, by name or path; the paper's without it."""
 
     @property
     def has_faults(self) -> bool:
@@ -69,9 +71,9 @@ class FilmCfg:
 
     def protocol(self, robot: str, seed: int | None) -> Protocol:
         """Cut a robot's evaluation protocol to the one cell that is filmed."""
-        from umc.evaluation.protocol import protocol_for
+        from umc.evaluation.protocol import DEFAULT_PROTOCOL, protocol_for
 
-        protocol = protocol_for(robot, (self.scenario,), seed=seed)
+        protocol = protocol_for(robot, (self.scenario,), seed=seed, name=self.file or DEFAULT_PROTOCOL)
         return replace(protocol, settings=(replace(protocol.settings[0], onset=self.onset),), steps=self.steps)
 
 
@@ -85,6 +87,7 @@ def add_film_arguments(parser: argparse.ArgumentParser, about: str | None = None
     add("--steps", type=int, help=f"length [env steps]; default {cfg.steps}")
     add("--scenario", type=int, help="scenario of the paper's table, 1 to 8; 8 is the healthy robot")
     add("--onset", type=int, help=f"env step at which the fault begins; default {cfg.onset}")
+    add("--protocol", help="file in config/protocols, or path of one, that has the robot (umc_paper)")
     add("--names", nargs="+", help="what the film calls the policies, in the order of --checkpoint")
     add("--view", choices=VIEWS, default=cfg.view, help=f"where the camera stands; default {cfg.view}")
     add("--side", dest="view", action="store_const", const="side", help="the same as --view side")
@@ -104,7 +107,7 @@ def film_cfg(options: argparse.Namespace) -> FilmCfg:
     scenario = HEALTHY if options.scenario is None else options.scenario
     if scenario not in range(1, HEALTHY + 1):
         raise UmcError(f"unknown scenario {scenario}; the paper's scenarios are 1 to {HEALTHY}")
-    return replace(cfg, steps=steps, onset=onset, scenario=scenario, view=options.view)
+    return replace(cfg, steps=steps, onset=onset, scenario=scenario, view=options.view, file=options.protocol)
 
 
 def check_output(options: argparse.Namespace) -> None:

@@ -41,12 +41,13 @@ VECTORS = {
     "projected_gravity": POLAR,
     "base_ang_vel": AXIAL,
     "command": PLANAR,
+    "velocity_commands": PLANAR,
     "clock": HALF_A_PERIOD,
     "flag": (1.0, 1.0, 1.0),
 }
 """Observation terms without a column per joint, by name."""
 
-SIGNED = ("joint_pos", "joint_vel", "last_action")
+SIGNED = ("joint_pos", "joint_vel", "last_action", "actions")
 """Observation terms with a column per joint whose sign changes where the joint's axis does."""
 
 PLAIN = ("mask",)

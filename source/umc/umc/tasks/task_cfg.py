@@ -80,7 +80,17 @@ def resolve_cfgs(task: str, agent: str | None, overrides: list[str]) -> tuple[An
         env_cfg, agent_cfg = resolve_task_config(task, agent, overrides=overrides + (HYDRA_QUIET if raw else []))
         name_bodies(env_cfg)
         check_robot(env_cfg)
+        _check_complete(task, env_cfg)
         return env_cfg, agent_cfg
+
+
+def _check_complete(task: str, env_cfg: Any) -> None:
+    """Refuse a cfg with fields that a subclass has to set and has not: the simulation would print all of it."""
+    try:
+        env_cfg.validate()
+    except TypeError as error:
+        fields = [line.removeprefix("  - ") for line in str(error).splitlines() if line.startswith("  - ")]
+        raise UmcError(f"the cfg of {task} has to set {', '.join(fields) or error}") from error
 
 
 @contextlib.contextmanager
