@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 from pxr import Gf, Sdf, Tf, Usd, UsdGeom, UsdPhysics, UsdShade, Vt
 from umc.kit.link_colors import LinkColors, robot_path
-from umc.robots import A1_CFG
+from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR
+from umc.robots import A1_CFG, G1_CFG
 
 RED, BLUE, GRAY = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.5, 0.5, 0.5)
 ENVS = ("/World/envs/env_0", "/World/envs/env_1")
@@ -68,6 +69,22 @@ def test_every_shape_of_the_link_is_colored_in_the_session_only(stage):
     assert LinkColors().show(stage, "/World/envs/env_7/Robot", {"FL_calf": RED}) == (
         "no colors: the stage has no prim /World/envs/env_7/Robot"
     )
+
+
+def test_a_fault_between_the_joints_of_an_ankle_is_seen_on_the_foot_and_red_wins(stage):
+    stage.DefinePrim("/World/G1", "Xform").GetReferences().AddReference(G1_CFG.spawn.usd_path)
+    before = {str(p.GetPath()) for p in stage.Traverse() if p.IsA(UsdGeom.Gprim)}
+    colors = {
+        "left_ankle_pitch_link": FAULT_COLOR,
+        "left_ankle_roll_link": SENSOR_COLOR,
+        "left_knee_link": SENSOR_COLOR,
+    }
+    assert LinkColors().show(stage, "/World/G1", colors) == ""
+    seen = {path: display_color(stage, path) for path in before if "/left_" in path}
+    red = {path.split("/")[3] for path, color in seen.items() if color == pytest.approx(FAULT_COLOR)}
+    amber = {path.split("/")[3] for path, color in seen.items() if color == pytest.approx(SENSOR_COLOR)}
+    assert red == {"left_ankle_pitch_link", "left_ankle_roll_link"}
+    assert amber == {"left_knee_link"}
 
 
 def test_healing_and_switching_off_leave_the_stage_as_it_was(stage):

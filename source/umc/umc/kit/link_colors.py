@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade, Vt
 
+from umc.rendering.colors import FAULT_COLOR, moving_links
+
 if TYPE_CHECKING:
     from umc.kit.panel import FaultPanel
     from umc.rendering.colors import Color
@@ -72,8 +74,16 @@ class LinkColors:
         if not self._stage.GetPrimAtPath(robot):
             return f"no colors: the stage has no prim {robot}"
         links = links_of(self._stage, robot)
+        children = _children(self._stage, robot, links)
+
+        def shapes_of(name: str) -> list[tuple[Usd.Prim, Usd.Relationship | None]]:
+            moved = moving_links(name, children, lambda one: _radii(links[one]))
+            return [part for one in moved for part in _colorable_shapes(links[one])]
+
+        # red last: two joints may color the same link
+        names = sorted(colors, key=lambda name: colors[name] == FAULT_COLOR)
         # read before the first color is written: it would be found as the material
-        shapes = {name: _colorable_shapes(links[name]) if name in links else [] for name in colors}
+        shapes = {name: shapes_of(name) if name in links else [] for name in names}
         if self._layer is None:
             self._layer = Sdf.Layer.CreateAnonymous(LAYER)
             self._stage.GetSessionLayer().subLayerPaths.insert(0, self._layer.identifier)
@@ -120,6 +130,24 @@ def links_of(stage: Usd.Stage, robot: str) -> dict[str, Usd.Prim]:
     """Return the prims of a robot's rigid bodies by name."""
     below = Usd.PrimRange(stage.GetPrimAtPath(robot), Usd.TraverseInstanceProxies())
     return {prim.GetName(): prim for prim in below if prim.HasAPI(UsdPhysics.RigidBodyAPI)}
+
+
+def _children(stage: Usd.Stage, robot: str, links: Mapping[str, Usd.Prim]) -> dict[str, list[str]]:
+    """Return the names of the links that joints hang on each link of a robot."""
+    children: dict[str, list[str]] = {}
+    for prim in Usd.PrimRange(stage.GetPrimAtPath(robot), Usd.TraverseInstanceProxies()):
+        joint: Any = UsdPhysics.Joint(prim)
+        parent, child = (joint.GetBody0Rel().GetTargets(), joint.GetBody1Rel().GetTargets()) if joint else ((), ())
+        if parent and child and child[0].name in links:
+            children.setdefault(parent[0].name, []).append(child[0].name)
+    return children
+
+
+def _radii(link: Usd.Prim) -> list[float]:
+    """Return half the diagonals of a link's shapes, as far as they are rendered [m]."""
+    cache: Any = UsdGeom.BBoxCache(Usd.TimeCode.Default(), [UsdGeom.Tokens.default_, UsdGeom.Tokens.render])
+    bounds = [cache.ComputeRelativeBound(shape, link).ComputeAlignedRange() for shape in _shapes(link)]
+    return [0.5 * bound.GetSize().GetLength() for bound in bounds if not bound.IsEmpty()]
 
 
 def _colorable_shapes(link: Usd.Prim) -> list[tuple[Usd.Prim, Usd.Relationship | None]]:

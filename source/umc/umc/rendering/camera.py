@@ -17,7 +17,7 @@ from isaaclab_newton.renderers import NewtonWarpRendererCfg, newton_warp_rendere
 
 from umc.faults import FaultState
 from umc.mdp import height_above_ground
-from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR
+from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR, moving_links
 from umc.rendering.ground import FOCAL_LENGTH, HORIZONTAL_APERTURE, Track, View, paint_ground
 from umc.rendering.writers import Frame
 
@@ -34,6 +34,9 @@ FAR_CLIP = 60.0
 DIRECTIONS = {"side": (0.0, -1.0, 0.2), "front": (0.62, -0.74, 0.26)}
 """From the robot towards the camera in the robot's frame; from the side it walks to the right of the picture."""
 
+LIGHT = {"side": (-0.35, 0.6, -0.7), "front": (-0.75, 0.2, -0.7)}
+"""Direction in which the light travels, in the robot's frame: it falls on the side that the camera sees."""
+
 VIEW_BASE, VIEW_PER_HEIGHT = 0.6, 3.4
 """Distance of the camera [m]: the base, and more for each meter that the robot is high."""
 
@@ -45,9 +48,6 @@ SMOOTHING = 0.15
 
 GROUND_COLOR = (0.745, 0.780, 0.760)
 """Marks the pixels of the ground, on rough ground too: no robot has this green."""
-
-SMALL = 0.05
-"""Shapes whose farthest point is closer to their link's origin are hardly seen [m]."""
 
 TOLERANCE, NO_BODY = 2, -1
 """Difference of colors that are the same, of 255, and Newton's body of a shape that does not move."""
@@ -66,7 +66,8 @@ def camera_cfg(width: int, height: int) -> CameraCfg:
         spawn=sim_utils.PinholeCameraCfg(
             focal_length=FOCAL_LENGTH, horizontal_aperture=HORIZONTAL_APERTURE, clipping_range=(0.05, FAR_CLIP)
         ),
-        renderer_cfg=NewtonWarpRendererCfg(enable_shadows=True),
+        # a CUDA graph would keep the first light
+        renderer_cfg=NewtonWarpRendererCfg(enable_shadows=True, use_cuda_graph=False),
     )
 
 
@@ -105,10 +106,7 @@ class FaultPainter:
 
 
 def shapes_of_joints(model: Any, joint_names: tuple[str, ...]) -> dict[tuple[int, int], torch.Tensor]:
-    """Return the rows of the shapes of the link that each joint moves, by env and joint index.
-
-    A link too small to be seen, such as that between the two joints of G1's ankle, takes the next ones along.
-    """
+    """Return the rows of the shapes of the links that show each joint, by env and joint index."""
     column = {name: index for index, name in enumerate(joint_names)}
     rows: dict[int, list[int]] = {}
     for row, body in enumerate(model.shape_body.numpy().tolist()):
@@ -120,14 +118,12 @@ def shapes_of_joints(model: Any, joint_names: tuple[str, ...]) -> dict[tuple[int
     for _, _, parent, child in joints:
         children.setdefault(parent, []).append(child)
 
-    def seen(body: int) -> list[int]:
-        found = rows.get(body, [])
-        if any(radius[row] >= SMALL for row in found):
-            return found
-        return found + [row for child in children.get(body, []) for row in seen(child)]
+    def shapes(body: int) -> list[int]:
+        moved = moving_links(body, children, lambda one: [radius[row] for row in rows.get(one, [])])
+        return [row for one in moved for row in rows.get(one, [])]
 
     return {
-        (world, column[name]): torch.tensor(seen(child), dtype=torch.long)
+        (world, column[name]): torch.tensor(shapes(child), dtype=torch.long)
         for label, world, _, child in joints
         if (name := label.rpartition("/")[2]) in column
     }
@@ -162,6 +158,7 @@ class FollowCamera:
         self._camera: Any = env.scene[CAMERA]
         self._robot: Any = env.scene["robot"]
         self._direction = np.asarray(DIRECTIONS[view]) / np.linalg.norm(DIRECTIONS[view])
+        self._light = np.asarray(LIGHT[view]) / np.linalg.norm(LIGHT[view])
         self._state = state
         self._painter: FaultPainter | None = None
         self.restart()
@@ -173,6 +170,7 @@ class FollowCamera:
         heading = float(self._robot.data.heading_w.torch[0])
         turn = np.array([[np.cos(heading), -np.sin(heading), 0], [np.sin(heading), np.cos(heading), 0], [0, 0, 1]])
         self._offset = (VIEW_BASE + VIEW_PER_HEIGHT * start) * turn @ self._direction
+        self._light_direction = wp.vec3f(*(turn @ self._light).tolist())
         self._focus = self._trunk()
         self._track = Track(self._focus[:2].copy(), heading)
         self._onset_at: float | None = None
@@ -190,13 +188,14 @@ class FollowCamera:
         view = View(self._focus + self._offset, self._focus.copy())
         eye, target = (torch.tensor(point, dtype=torch.float32)[None] for point in (view.eye, view.target))
         self._camera.set_world_poses_from_view(eye.to(self._env.device), target.to(self._env.device))
+        # the renderer has a Newton model of the scene whichever engine simulates
+        simulation: Any = SimulationContext.instance()
+        renderer = simulation.get_or_create_backend(self._camera.cfg.renderer_cfg)
         if self._painter is None:
-            # the renderer has a Newton model of the scene whichever engine simulates
-            simulation: Any = SimulationContext.instance()
-            renderer = simulation.get_or_create_backend(self._camera.cfg.renderer_cfg)
             smooth_meshes(renderer.backend.model)
             renderer.initialize()  # once more: it reads the normals when it starts
             self._painter = FaultPainter(renderer.backend.model, self._state, GROUND_COLOR)
+        renderer.newton_sensor.utils.create_default_light(True, self._light_direction)
         self._painter.paint()
         images = {name: image.torch[0].cpu().numpy() for name, image in self._camera.data.output.items()}
         depth, albedo = images["distance_to_image_plane"][..., 0], images["albedo"][..., :3].astype(int)

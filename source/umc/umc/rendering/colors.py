@@ -1,6 +1,8 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Colors of faulty joints, the same in films, in the viewer and in Isaac Sim."""
+"""Colors of faulty joints and the links that get them, the same in films, in the viewer and in Isaac Sim."""
+
+from collections.abc import Callable, Mapping, Sequence
 
 Color = tuple[float, float, float]
 """Red, green, blue in [0, 1]."""
@@ -13,6 +15,21 @@ SENSOR_COLOR: Color = (0.95, 0.62, 0.05)
 
 COMMAND_COLOR: Color = (0.25, 0.50, 0.95)
 """A joint whose commands get lost or come late, and nothing else."""
+
+SMALL = 0.05
+"""Radius of the largest shape that is hardly seen [m]."""
+
+
+def moving_links[Link](
+    link: Link, children: Mapping[Link, Sequence[Link]], radii: Callable[[Link], Sequence[float]]
+) -> list[Link]:
+    """Return the link that a joint moves and, where it is too small to be seen, the next ones on it.
+
+    ``radii`` returns the radii of the shapes of a link [m]. A small link is that between the joints of G1's ankle.
+    """
+    if any(radius >= SMALL for radius in radii(link)):
+        return [link]
+    return [link, *(one for child in children.get(link, ()) for one in moving_links(child, children, radii))]
 
 
 def rgb(color: Color) -> tuple[int, int, int]:
