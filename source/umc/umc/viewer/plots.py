@@ -33,7 +33,7 @@ PADDING = (10, 12, 0, 0)
 
 TABLE_STYLE = (
     "#{0}{{width:calc(100% - 1em);margin:0.5em;font-size:0.75em;line-height:1.3;border-collapse:collapse}}"
-    "#{0} th,#{0} td{{padding:0.2em 0.5em;text-align:{1}}}"
+    "#{0} th,#{0} td{{padding:0.2em min(0.5em,0.7vw);text-align:{1}}}"
     "#{0} th{{border-bottom:1px solid #ccc}}"
     "#{0} tbody tr:nth-child(even){{background:rgba(128,128,128,0.08)}}"
 )
