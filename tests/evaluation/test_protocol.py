@@ -89,6 +89,7 @@ def test_a_user_can_write_a_file(tmp_path):
         ("scenarios=[1,1]", "scenarios [1, 1] hold one twice"),
         ("command=[0.5,0,left]", "command.2 is 'left'; input should be a valid number"),
         ("radii=[a]", "radii.0 is 'a'; input should be a valid number"),
+        ("steps=100001", "steps is 100001; input should be less than or equal to 100000"),
         ("radii=[2,1]", "radii must be positive and increasing"),
         ("track.height=1", "track: unknown key height;"),
     ],
@@ -116,3 +117,17 @@ def test_a_file_that_is_no_protocol_is_refused(tmp_path, content, words):
     assert name in str(error.value)
     with pytest.raises(UmcError, match=r"no protocol 'paper'.*umc_paper"):
         protocol_for("a1", name="paper")
+
+
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        ("severity.rom=7", "severity 7 of 'rom' must be above 0 and at most 1"),
+        ("severity.rust=1", "unknown kind of fault 'rust'"),
+        ("num_joints=[1,13]", "max is 13, but there are 12 joints that can fail"),
+    ],
+)
+def test_faults_that_the_robot_refuses_are_refused_before_the_simulation(token, words):
+    protocol = protocol_for("a1", overrides=read_overrides([f"protocol.{token}"], "protocol"))
+    with pytest.raises(UmcError, match=words):
+        protocol.check_faults([f"joint_{number}" for number in range(12)])

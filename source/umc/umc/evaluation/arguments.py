@@ -5,19 +5,16 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from umc.utils.cli import at_least_one
+from umc.utils.config import OVERRIDE
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import AddArguments, parse_all
 
 HEALTHY = 8
 """Scenario of the paper's table without faults."""
-
-OVERRIDE = re.compile(r"[~+]*[A-Za-z_][\w./@]*=")
-"""What presets and overrides look like."""
 
 OWN_SECTIONS = ("protocol", "sweep")
 """Sections of overrides that some commands read themselves."""

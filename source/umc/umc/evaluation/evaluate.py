@@ -152,7 +152,10 @@ def choose_protocol(session: Session, sweep: SweepFile | None, changes: Mapping[
         protocol = protocol.quick()
     if not on_tracks(session.env_cfg):
         protocol = replace(protocol, track={})  # so that the report does not claim them
-    return apply_grid(sweep, protocol, session.info.joint_names, options.quick) if sweep else protocol
+    if sweep:
+        protocol = apply_grid(sweep, protocol, session.info.joint_names, options.quick)
+    protocol.check_faults(session.info.joint_names)
+    return protocol
 
 
 def _read_sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> SweepFile | None:

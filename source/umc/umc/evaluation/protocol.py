@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_validator, model_validator
+import torch
+from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_validator
 
 from umc.evaluation.metrics import check_radii
-from umc.faults import find_scenario
-from umc.utils.config import FileModel, merged, read_config_file, validated
+from umc.faults import FaultCases, JointLimits, find_scenario
+from umc.utils.config import FileModel, FolderName, Seed, merged, read_config_file, validated
 from umc.utils.distributed import LARGEST_SEED
 from umc.utils.errors import UmcError
 
@@ -21,6 +22,9 @@ DEFAULT_PROTOCOL = "umc_paper"
 
 QUICK_ONSET = 10
 """Onset of a quick run [env steps]; far too early for figures, enough to see that everything works."""
+
+MOST_STEPS = 100_000
+"""Longest episode of a protocol [env steps]: half an hour at 50 Hz."""
 
 QUICK_STEPS = 60
 """Length of a quick run [env steps]."""
@@ -136,6 +140,17 @@ class Protocol:
             for setting, scenario in self.cells
         ]
 
+    def check_faults(self, joint_names: Sequence[str]) -> None:
+        """Raise UmcError for what a robot of these joints refuses, before any simulation; fractions are of 1."""
+        ones = torch.ones(len(joint_names))
+        healthy = JointLimits(-ones, ones, ones, ones)
+        checked: list[dict[str, Any]] = []
+        for case in self.cases():
+            case["seed"] = 0
+            if case not in checked:
+                checked.append(case)
+                FaultCases(joint_names, [case], 1, episode_length=self.steps, nominal=healthy)
+
     def quick(self) -> Protocol:
         """Return the first setting alone in short episodes: a check that everything works."""
         first = replace(self.settings[0], onset=QUICK_ONSET)
@@ -192,15 +207,18 @@ def _scenario(name: Any) -> ScenarioId:
     raise UmcError(f"{name} is not a scenario; give a number or a name")
 
 
-_Scenarios = list[Annotated[Any, AfterValidator(_scenario)]]
-_Finite = Annotated[float, Field(allow_inf_nan=False)]
-_Length = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+_MOST = 1000
+"""Most settings, scenarios or radii."""
+
+_Scenarios = Annotated[list[Annotated[Any, AfterValidator(_scenario)]], Field(max_length=_MOST)]
+_Speed = Annotated[float, Field(ge=-100.0, le=100.0)]
+_Length = Annotated[float, Field(gt=0.0, le=10_000.0)]
 
 
 class _ProtocolFile(FileModel):
     """A protocol as the file has it."""
 
-    name: str
+    name: FolderName
     scenarios: _Scenarios
     robots: dict[str, dict[str, Any]]
 
@@ -208,9 +226,9 @@ class _ProtocolFile(FileModel):
 class _Columns(FileModel):
     """Settings as a file has them: one list for each field."""
 
-    seed: list[int]
+    seed: Annotated[list[int], Field(max_length=_MOST)]
     onset: list[int]
-    perlin_seed: list[NonNegativeInt | None] = []
+    perlin_seed: list[Seed | None] = []
 
     @model_validator(mode="after")
     def _same_length(self) -> Self:
@@ -222,20 +240,20 @@ class _Columns(FileModel):
 class _Track(FileModel):
     width: _Length
     block_length: _Length
-    border: Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+    border: Annotated[float, Field(ge=0.0, le=10_000.0)]
 
 
 class _RobotEntry(FileModel):
     """A robot's entry of a protocol file; the fields are those of :class:`Protocol`."""
 
-    num_envs: PositiveInt
-    steps: PositiveInt
+    num_envs: Annotated[int, Field(gt=0, le=2**20)]
+    steps: Annotated[int, Field(gt=0, le=MOST_STEPS)]
     num_joints: Annotated[list[PositiveInt], Field(min_length=2, max_length=2)]
     severity: dict[str, Any]
     settings: _Columns
     scenarios: _Scenarios
-    command: Annotated[list[_Finite], Field(min_length=3, max_length=3)] = list(Protocol.command)
-    radii: list[_Finite] = list(Protocol.radii)
+    command: Annotated[list[_Speed], Field(min_length=3, max_length=3)] = list(Protocol.command)
+    radii: Annotated[list[float], Field(max_length=_MOST)] = list(Protocol.radii)
     track: _Track | None = None
 
     @field_validator("track", mode="before")

@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from umc.rl.agents import AGENTS, agent_spec
+from umc.utils.config import FileModel, FolderName, validated
 from umc.utils.errors import UmcError
-from umc.utils.io import sha256
+from umc.utils.io import read_json, sha256
 
 PRETRAINED = "pretrained"
 """What ``--checkpoint`` takes for a pretrained policy; ``pretrained:a1_mlp_stage1`` names one."""
@@ -23,10 +25,32 @@ MODELS = "models.json"
 FORMAT = 1
 """Version of its layout."""
 
-ENTRY_KEYS = ("robot", "agent", "stage", "sha256")
-"""Required keys of an entry."""
-
 REINSTALL = "restore it with git, or install umc again"
+
+
+class _Trained(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    iterations: int | None = None
+    physics: str | None = None
+    terrain: str | None = None
+
+
+class _Entry(BaseModel):
+    """What is read of an entry; the rest, such as its metrics, is for the documentation."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    robot: str
+    agent: str
+    stage: Literal[1, 2]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    trained: _Trained | None = None
+
+
+class _Models(FileModel):
+    format: Literal[FORMAT]  # pyright: ignore[reportInvalidTypeForm]
+    models: dict[FolderName, _Entry]
 
 
 def pretrained_folder() -> Path:
@@ -44,16 +68,11 @@ def read_models(folder: Path | None = None) -> dict[str, dict[str, Any]]:
     path = (folder or pretrained_folder()) / MODELS
     if not path.is_file():
         return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UmcError(f"{path} is not valid JSON; {REINSTALL}") from error
-    models = content.get("models") if isinstance(content, dict) and content.get("format") == FORMAT else None
-    if not isinstance(models, dict) or not all(
-        isinstance(entry, dict) and all(key in entry for key in ENTRY_KEYS) for entry in models.values()
-    ):
+    content = read_json(path, REINSTALL)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UmcError(f"{path} is no list of policies of this version; {REINSTALL}")
-    return models
+    validated(_Models, content, f"{path} is damaged ({REINSTALL})")
+    return content["models"]
 
 
 def verified_file(name: str, folder: Path | None = None) -> Path:

@@ -13,13 +13,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_validator, model_validator
+from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_validator
 
 from umc.rl.agents import AGENTS
 from umc.rl.pretrained import is_pretrained
 from umc.tasks.registry import checked_robot, task_ids
 from umc.utils.cli import did_you_mean
-from umc.utils.config import FileModel, config_names, merged_overrides, read_config_file, validated
+from umc.utils.config import (
+    FileModel,
+    FolderName,
+    Seed,
+    checked_override,
+    config_names,
+    merged_overrides,
+    read_config_file,
+    validated,
+)
 from umc.utils.errors import UmcError
 from umc.utils.naming import LIBRARIES, task_parts
 
@@ -30,19 +39,15 @@ BEFORE = "before"
 """``from`` of a phase that loads only the weights of the previous one."""
 
 
-def _override(token: str) -> str:
-    if "=" not in token:
-        raise ValueError(f"{token} is not an override; write it as env.scene.terrain=flat")
-    return token
-
-
 def _known_agent(agent: str) -> str:
     if agent not in AGENTS:
         raise ValueError(f"unknown agent {agent};{did_you_mean(agent, AGENTS)} choose one of {', '.join(AGENTS)}")
     return agent
 
 
-Overrides = list[Annotated[str, AfterValidator(_override)]]
+Envs = Annotated[int, Field(gt=0, le=2**20)]
+Iterations = Annotated[int, Field(gt=0, le=10_000_000)]
+Overrides = list[Annotated[str, AfterValidator(checked_override)]]
 
 
 class Section(FileModel):
@@ -81,9 +86,9 @@ class PhaseSection(Section):
     """A phase as the file has it."""
 
     name: str | int | None = None
-    iterations: PositiveInt
-    num_envs: PositiveInt | None = None
-    seed: NonNegativeInt | None = None
+    iterations: Iterations
+    num_envs: Envs | None = None
+    seed: Seed | None = None
     physics: str | None = None
     overrides: Overrides = []
     source: Source | None = Field(None, alias="from")
@@ -97,7 +102,7 @@ class PhaseSection(Section):
 class Evaluation(Section):
     """The evaluation at the end."""
 
-    num_envs: PositiveInt | None = None
+    num_envs: Envs | None = None
     overrides: Overrides = []
 
 
@@ -140,15 +145,15 @@ class Phase:
 class Recipe(Section):
     """A training from start to finish."""
 
-    name: str  # of its file
+    name: FolderName  # of its file
     note: Any = None
     robot: Annotated[str, AfterValidator(checked_robot)]
     agent: Annotated[str, AfterValidator(_known_agent)]
     library: Literal[*LIBRARIES] = LIBRARIES[0]  # pyright: ignore[reportInvalidTypeForm]
     device: str | None = None
     """The first GPU if there is one, else the CPU, if None."""
-    seed: NonNegativeInt
-    num_envs: PositiveInt | None = None
+    seed: Seed
+    num_envs: Envs | None = None
     physics: str | None = None
     overrides: Overrides = []
     stages: dict[Literal[1, 2], list[PhaseSection]]

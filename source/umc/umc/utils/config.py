@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import yaml
 from pydantic import (
@@ -17,13 +18,14 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    NonNegativeInt,
+    PositiveInt,
     ValidationError,
     field_validator,
     model_validator,
 )
 
 from umc.utils.cli import did_you_mean
+from umc.utils.distributed import LARGEST_SEED
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import MAX_DEPTH, MAX_INTEGER, read_text
 
@@ -215,6 +217,22 @@ def merged(tree: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, A
     return result
 
 
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+
+MOST_COMBINATIONS = 10_000
+"""Most trainings or settings of a sweep."""
+
+OVERRIDE = re.compile(r"[~+]*[A-Za-z_][\w./@]*=")
+"""What presets and overrides look like."""
+
+
+def checked_override(token: str) -> str:
+    """Return an override token; raise ValueError if it is none."""
+    if OVERRIDE.match(token) is None or not token.isprintable():
+        raise ValueError(f"{shown(token)} is not an override; write it as env.scene.terrain=flat")
+    return token
+
+
 EACH = "each"
 """Value of ``grid.joints`` of a sweep: every joint of the robot, one at a time."""
 
@@ -222,8 +240,8 @@ EACH = "each"
 class SweepGrid(FileModel):
     """Lists of what varies between the settings of a protocol; every combination is a setting."""
 
-    seed: list[int] | None = Field(None, min_length=1)
-    onset: list[int] | None = Field(None, min_length=1)
+    seed: list[Seed] | None = Field(None, min_length=1)
+    onset: list[PositiveInt] | None = Field(None, min_length=1)
     severity: list[dict[str, Any]] | None = Field(None, min_length=1)
     """Mappings such as ``{rom: 0.3}``, by kind of fault."""
     joints: list[str | list[str]] | str | None = None
@@ -236,6 +254,13 @@ class SweepGrid(FileModel):
             raise ValueError(f"give '{EACH}', or a list of joints or of lists of joints")
         return joints
 
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        axes = (self.seed, self.onset, self.severity, self.joints if isinstance(self.joints, list) else None)
+        if math.prod(len(axis) for axis in axes if axis) > MOST_COMBINATIONS:
+            raise ValueError(f"it has more than {MOST_COMBINATIONS} combinations; shorten a list")
+        return self
+
 
 class SweepFile(FileModel):
     """A sweep: which policies it trains or compares, and the faults it compares them under.
@@ -247,13 +272,13 @@ class SweepFile(FileModel):
     agents: list[str] = []
     """Agents; ``NETWORK`` in a name stands for :attr:`network`. Empty: the command line's."""
     network: str = "transformer"
-    seeds: list[NonNegativeInt] = []
+    seeds: list[Seed] = []
     """Seeds to train; empty: the default one."""
     overrides: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
     """Values to train by the key of an override; all are combined."""
     protocol: str | None = None
     scenarios: list[int | str] | None = None
-    episodes: int | None = None
+    episodes: PositiveInt | None = None
     grid: SweepGrid | None = None
     """Settings instead of the protocol's."""
 
@@ -263,6 +288,16 @@ class SweepFile(FileModel):
         if len(set(seeds)) != len(seeds):
             raise ValueError("it holds a seed twice; name each once")
         return seeds
+
+    @model_validator(mode="after")
+    def _tokens(self) -> Self:
+        for key, values in self.overrides.items():
+            for value in values:
+                checked_override(f"{key}={value}")
+        count = math.prod(len(values) for values in self.overrides.values()) * max(len(self.agents), 1)
+        if count * max(len(self.seeds), 1) > MOST_COMBINATIONS:
+            raise ValueError(f"it has more than {MOST_COMBINATIONS} trainings; shorten a list")
+        return self
 
     @property
     def agent_names(self) -> list[str]:
