@@ -151,6 +151,15 @@ def test_the_example_adds_faults_to_the_stock_task_and_nothing_else():
     assert solvers[0] != solvers[1]
 
 
+def test_the_training_of_the_tutorial_fits_the_stock_task(monkeypatch):
+    monkeypatch.syspath_prepend(str(REPOSITORY / "examples"))
+    example, stock = load("examples/go2_train.py"), UnitreeGo2FlatEnvCfg()
+    cfg = resolve_presets(example.for_two_cores(example.faulty_go2()), ["ovphysx"])
+    check_robot(cfg)  # feet of the gait reward
+    assert set(vars(cfg.rewards)) - set(vars(stock.rewards)) == {"alive", "progress", "trot"}
+    assert set(vars(cfg.observations.policy)) == set(vars(stock.observations.policy))
+
+
 @pytest.mark.parametrize("task", [UnitreeGo2FlatEnvCfg, UnitreeGo2RoughEnvCfg])
 def test_a_stock_task_reads_no_server_offline_and_keeps_all_else(task):
     stock, cfg = task(), task()
