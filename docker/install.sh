@@ -9,8 +9,10 @@ set -euo pipefail
 root="$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
 
 # What the wheels of requirements.lock leave to the system, and the checkout's own git. Physics without a screen needs
-# none of the X11 and GL libraries: Isaac Lab's viewers and ovphysx's USD resolver load them.
-packages=(ca-certificates git libegl1 libgl1 libglx0 libgomp1 libopengl0 libx11-6 libxext6 libxrender1 libxt6)
+# none of the X11 and GL libraries: Isaac Lab's viewers and ovphysx's USD resolver load them; TensorBoard loads libusb.
+packages=(
+    ca-certificates git libegl1 libgl1 libglx0 libgomp1 libopengl0 libusb-1.0-0 libx11-6 libxext6 libxrender1 libxt6
+)
 
 # Tests that start no simulator: the faults, the networks, and the tasks as Isaac Lab reads them.
 tests=(tests/faults/test_schedule.py tests/models/test_layout.py tests/tasks/test_task_cfgs.py)
