@@ -11,20 +11,21 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import io
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, ConfigDict, PositiveInt
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, trained_overrides, trained_terrain
 from umc.rl.pretrained import FORMAT, MODELS, model_name, pretrained_folder, read_models
 from umc.tasks.registry import checked_checkpoint
 from umc.training.recipe import recipe_names
 from umc.utils.cli import Parser, did_you_mean, run_main
+from umc.utils.config import validated
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
-from umc.utils.io import atomic_write, sha256, write_json
+from umc.utils.io import atomic_write, read_json, sha256, write_json
 from umc.utils.provenance import RUN_FILE, read_record
 
 if TYPE_CHECKING:
@@ -250,11 +251,12 @@ def largest_difference(first: LoadedPolicy, second: LoadedPolicy, widths: Mappin
 
 def metrics_of(path: Path, known: set[str]) -> dict[str, Any]:
     """Return the figures of a report of evaluate.py about a policy with one of the ``known`` SHA-256."""
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"), parse_float=lambda text: round(float(text), DIGITS))
-    except (OSError, ValueError) as error:
-        raise UmcError(f"cannot read {path} ({type(error).__name__}); give a report.json or gait.json") from error
+    report = read_json(path, "give a report.json or gait.json")
     kind = report.get("kind") if isinstance(report, dict) else None
+    if kind in ("healthy", "faults"):
+        report = rounded(
+            validated(HealthyReport if kind == "healthy" else FaultsReport, report, str(path)).model_dump()
+        )
     if kind == "healthy":
         if report["checkpoint"]["sha256"] not in known:
             raise UmcError(f"{path} is about {report['checkpoint']['path']}, another file; evaluate this one")
@@ -278,6 +280,53 @@ def metrics_of(path: Path, known: set[str]) -> dict[str, Any]:
             "scenarios": {name: rates(values) for name, values in figures["scenarios"].items()},
         }
     }
+
+
+class _File(BaseModel):
+    """A file or a part of one; what is not read is kept."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+
+class _Checkpoint(_File):
+    path: str
+    sha256: str
+
+
+class HealthyReport(_File):
+    """What is read of a gait.json."""
+
+    checkpoint: _Checkpoint
+    num_envs: PositiveInt
+    gait: dict[str, Any]
+
+
+class _Policy(_File):
+    about: dict[str, Any]
+    average: dict[str, Any]
+    scenarios: dict[str, dict[str, Any]]
+
+
+class _Named(_File):
+    name: str
+
+
+class FaultsReport(_File):
+    """What is read of a report.json."""
+
+    protocol: _Named
+    about: dict[str, Any]
+    departures_from_paper: list[str]
+    policies: list[_Policy]
+
+
+def rounded(value: Any) -> Any:
+    """Return plain values with their floats rounded."""
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return round(value, DIGITS) if isinstance(value, float) else value
 
 
 def _conditions(about: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from umc.evaluation.metrics import Outcome, average
 from umc.evaluation.protocol import protocol_for
 from umc.evaluation.report import score_table, study_files, summary, write_all, write_study_report
 from umc.evaluation.report.paper import departures, paper_tables
-from umc.evaluation.report.renderers import Cell, Row, Table, escape_markdown, printed, ranks
+from umc.evaluation.report.renderers import Cell, Row, Table, printed, ranks
 from umc.evaluation.report.tables import ablation_tables, left_out_table, main_table
+from umc.utils.console import escape_markdown
 from umc.utils.errors import UmcError
 
 RATES = ("reached@1", "reached@2", "failed")
@@ -142,7 +143,7 @@ def test_markdown_tables_have_as_many_fields_in_every_line(files):
     assert len(blocks) > 8
     for block in blocks:
         assert len({line.count("|") for line in block}) == 1
-    assert r"| MLP \<UMC> & 5\_% |" in files["tables.md"].decode()  # no tag of HTML
+    assert r"| MLP &lt;UMC> & 5\_% |" in files["tables.md"].decode()  # no tag of HTML
 
 
 def test_latex_is_escaped_and_balanced(files):
@@ -284,7 +285,8 @@ def test_ranks_numbers_and_a_table_of_one_row():
     assert (printed(-0.0004, 2), printed(0.125, 1, "+")) == ("0.00", "+0.1")
     table = Table("t", "A & B", ("x", "failed ↓"), (Row((Cell("a|b"), Cell("5%", "[1, 9]", 1))),), ("Note.",))
     assert "| a\\|b | **5%** [1, 9] |" in table.markdown()
-    assert escape_markdown("nm_mlp _a_ *b* <c> < 0.1 &lt; & d") == r"nm_mlp \_a\_ \*b\* \<c> < 0.1 \&lt; & d"
+    assert escape_markdown("nm_mlp _a_ *b* <c> < 0.1 &lt; & d") == r"nm_mlp \_a\_ \*b\* &lt;c> < 0.1 \&lt; & d"
+    assert escape_markdown("<script>x</script> [a](javascript:b)") == r"&lt;script>x&lt;/script> [a]\(javascript:b)"
     assert r"a|b & \textbf{5\%} {\scriptsize [1, 9]} \\" in table.latex()
     assert r"failed $\downarrow$" in table.latex()
     assert "<td><b>5%</b> <small>[1, 9]</small></td>" in table.html()

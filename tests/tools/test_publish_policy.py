@@ -125,7 +125,11 @@ def test_nothing_is_written_where_something_is_wrong(tmp_path, out, capsys, monk
         with monkeypatch.context() as patch:
             patch.setattr(publish_policy, name, value)
             refused(words)
-    (tmp_path / "other.json").write_text('{"kind": "faults", "policies": [{"about": {"sha256": "0"}}]}')
+    other = {"kind": "faults", "protocol": {"name": "x"}, "about": {}, "departures_from_paper": []}
+    (tmp_path / "other.json").write_text(json.dumps({**other, "policies": 3}))
+    refused("policies is 3", "--metrics", tmp_path / "other.json")
+    policies = [{"about": {"sha256": "0"}, "average": {}, "scenarios": {}}]
+    (tmp_path / "other.json").write_text(json.dumps({**other, "policies": policies}))
     refused("does not hold this policy", "--metrics", tmp_path / "other.json")
     (tmp_path / "other.json").write_text('{"kind": "mine"}')
     refused("is no report of scripts/evaluate.py", "--metrics", tmp_path / "other.json")

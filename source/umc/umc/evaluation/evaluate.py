@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import NonNegativeInt, PositiveInt, Strict
 
 from umc.evaluation.arguments import OWN_SECTIONS
 from umc.evaluation.evaluator import Evaluator, code_fingerprint, fingerprint, read_share
@@ -21,11 +22,11 @@ from umc.evaluation.session import AS_EVALUATED, Session, open_session, prepare
 from umc.evaluation.study import STUDY, Study, load_study, protocol_of, save_study
 from umc.rl.pretrained import results_folder
 from umc.utils.cli import at_least_one
-from umc.utils.config import SweepFile, read_overrides, read_sweep_file
+from umc.utils.config import FileModel, FolderName, SweepFile, read_overrides, read_sweep_file, validated
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.executor import ray_executor
-from umc.utils.io import write_json
+from umc.utils.io import read_json, write_json
 
 CPU_ENVS = 256
 """Envs without ``--num_envs`` on a CPU."""
@@ -55,7 +56,7 @@ def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Se
     for flag in ("episodes", "ray"):
         at_least_one(getattr(options, flag), f"--{flag}")
     if options.plan is not None:
-        return simulate_plan(session, json.loads(options.plan.read_text(encoding="utf-8")))
+        return simulate_plan(session, read_json(options.plan))
     protocol = choose_protocol(session, sweep, changes["protocol"])
     out = options.out or _default_folder(session, protocol)
     if options.healthy:
@@ -82,19 +83,31 @@ def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Se
     return _report(study, out)
 
 
+class SharePlan(FileModel):
+    """What :meth:`Evaluator.simulate_on` asks of another process."""
+
+    code: str
+    protocol: dict[str, Any]
+    num_envs: PositiveInt
+    episodes: PositiveInt
+    parts: list[Annotated[tuple[NonNegativeInt, NonNegativeInt, FolderName], Strict(False)]]
+    """Policy, batch and name of the result's file."""
+
+
 def worker_arguments(session: Session, launcher: Sequence[str]) -> list[str]:
     """Return what a worker gets besides its checkpoints and its plan, since run folders do not travel."""
     return [*launcher, *session.repeated]
 
 
-def simulate_plan(session: Session, plan: Mapping[str, Any]) -> int:
+def simulate_plan(session: Session, plan: Any) -> int:
     """Simulate the parts that :meth:`Evaluator.simulate_on` planned in another process; return 0."""
-    if plan["code"] != code_fingerprint():
+    checked = validated(SharePlan, plan, "the plan of this worker")
+    if checked.code != code_fingerprint():
         raise UmcError("this worker has another version of umc; install the same one on all machines")
     with quiet():
-        protocol = protocol_of(plan["protocol"])
-        evaluator = Evaluator(session, protocol, plan["num_envs"], plan["episodes"], session.options.out)
-    evaluator.simulate(evaluator.planned(plan["parts"]))
+        protocol = protocol_of(checked.protocol)
+        evaluator = Evaluator(session, protocol, checked.num_envs, checked.episodes, session.options.out)
+    evaluator.simulate(evaluator.planned(checked.parts))
     return 0
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from umc.evaluation.metrics import Episodes, Score, score
 from umc.evaluation.protocol import Protocol, ScenarioId, Setting
 from umc.faults import FaultState
+from umc.utils.config import first_mistake
 from umc.utils.errors import UmcError
 from umc.utils.io import read_torch, write_torch
 
@@ -193,8 +194,11 @@ def load_study(path: Path) -> Study:
 
 
 def protocol_of(described: Mapping[str, Any]) -> Protocol:
-    """Invert :meth:`Protocol.describe`."""
-    return TypeAdapter(Protocol).validate_python(described)
+    """Invert :meth:`Protocol.describe`; raise UmcError if a file holds something else."""
+    try:
+        return TypeAdapter(Protocol).validate_python(described)
+    except ValidationError as error:
+        raise UmcError(f"the protocol of an evaluation is damaged: {first_mistake(error)}") from error
 
 
 def json_values(values: Any) -> Any:

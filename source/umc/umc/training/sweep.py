@@ -28,7 +28,7 @@ from umc.training.arguments import DEFAULT_AGENT, stage1_overrides
 from umc.utils import executor, process
 from umc.utils.cli import FAILED, Parser, as_flags, at_least_one
 from umc.utils.config import SweepFile, read_overrides, read_sweep_file
-from umc.utils.console import duration
+from umc.utils.console import duration, escape_markdown
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, write_json
 from umc.utils.naming import (
@@ -360,7 +360,8 @@ def table_of(rows: Sequence[dict[str, Any]]) -> str:
     table = PrettyTable([name.replace("_", " ") for name in rows[0]], align="l", float_format=".2")
     table.none_format = ""
     table.set_style(TableStyle.MARKDOWN)
-    table.add_rows([list(row.values()) for row in rows])
+    cells = [[escape_markdown(value) if isinstance(value, str) else value for value in row.values()] for row in rows]
+    table.add_rows(cells)
     return table.get_string()
 
 

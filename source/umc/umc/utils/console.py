@@ -9,6 +9,7 @@ import datetime
 import io
 import logging
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -86,6 +87,17 @@ def progress_bar(total: int, title: str | None, unit: str = "step", done: int = 
         dynamic_ncols=True,
         disable=title is None,
     )
+
+
+_MARKDOWN = re.compile(r"[\\`*|]|&(?=#?\w+;)|(?<=\])\(|(?<!\w)_|_(?!\w)")
+"""Characters that Markdown would not print as they are; an underscore inside a word is printed."""
+
+_TAG = re.compile(r"<(?=[a-zA-Z/!?])")
+
+
+def escape_markdown(text: str) -> str:
+    """Escape what Markdown would read as a mark, a tag, a link or the border of a cell."""
+    return _TAG.sub("&lt;", _MARKDOWN.sub(r"\\\g<0>", text))
 
 
 def duration(seconds: float) -> str:

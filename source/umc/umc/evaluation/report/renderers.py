@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from markupsafe import Markup
 
 from umc.evaluation.metrics import METRICS, Metric
 from umc.evaluation.statistics import Interval
+from umc.utils.console import escape_markdown
 
 NOTHING = "-"
 """Text of a cell without a figure."""
@@ -28,9 +28,6 @@ LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
     "<": r"\textless{}", ">": r"\textgreater{}",
 }  # fmt: skip
-
-MARKDOWN = re.compile(r"[\\`*|]|<(?=[a-zA-Z/!?])|&(?=#?\w+;)|(?<!\w)_|_(?!\w)")
-"""Characters that Markdown would not print as they are; an underscore inside a word is printed."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +97,8 @@ def _environment(form: str) -> Environment:
 
 
 def _escaped(escape: Callable[[str], str]) -> Callable[[Any], Any]:
-    return lambda value: value if isinstance(value, Markup) else escape(str(value))
-
-
-def escape_markdown(text: str) -> str:
-    """Escape what Markdown would read as a mark, a tag or the border of a cell."""
-    return MARKDOWN.sub(r"\\\g<0>", text)
+    # a line break would end the cell or the command that the value stands in
+    return lambda value: value if isinstance(value, Markup) else escape(" ".join(str(value).splitlines()))
 
 
 def escape_latex(text: str) -> str:
