@@ -34,7 +34,7 @@ FAR_CLIP = 60.0
 DIRECTIONS = {"side": (0.0, -1.0, 0.2), "front": (0.62, -0.74, 0.26)}
 """From the robot towards the camera in the robot's frame; from the side it walks to the right of the picture."""
 
-LIGHT = {"side": (-0.35, 0.6, -0.7), "front": (-0.75, 0.2, -0.7)}
+LIGHT = (-0.35, 0.6, -0.7)
 """Direction in which the light travels, in the robot's frame: it falls on the side that the camera sees."""
 
 VIEW_BASE, VIEW_PER_HEIGHT = 0.6, 3.4
@@ -158,7 +158,7 @@ class FollowCamera:
         self._camera: Any = env.scene[CAMERA]
         self._robot: Any = env.scene["robot"]
         self._direction = np.asarray(DIRECTIONS[view]) / np.linalg.norm(DIRECTIONS[view])
-        self._light = np.asarray(LIGHT[view]) / np.linalg.norm(LIGHT[view])
+        self._light = np.asarray(LIGHT) / np.linalg.norm(LIGHT)
         self._state = state
         self._painter: FaultPainter | None = None
         self.restart()
