@@ -74,7 +74,7 @@ SHRINK: list[tuple[str, str | None, str]] = [
     (r"evaluate\.py", EVALUATE, ""),
     (r"play\.py .*--viz", "--num_envs 2 --steps 20", ""),
     (r"play\.py|umc film", "--quick", ""),
-    (r"export|list_envs|my_extension\.recipe|my_extension\.watch", "", ""),
+    (r"export\.py|umc export|list_envs|my_extension\.recipe|my_extension\.watch", "", ""),
     (r"sim2sim .*--(ledger|against)", None, "needs a whole evaluation; tests/sim2sim"),
     (r"sim2sim .*--healthy", "--episodes 1", ""),
     (r"sim2sim", "--episodes 1 --steps 130", ""),
@@ -233,7 +233,7 @@ def outcomes(request, tmp_path_factory):
 
 
 @pytest.mark.engine
-@pytest.mark.timeout(2400)
+@pytest.mark.timeout(5400)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_every_command_of_a_page_runs(page, outcomes):
     assert outcomes[page] == []
