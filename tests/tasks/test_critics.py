@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Privileged critics, which observe faults, and MLPs that learn the values of any actor, on a dummy environment."""
 
+from dataclasses import MISSING
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,7 @@ from dummy_robot import DummyRobotEnv, agent_cfg, build_runner, mean_action
 from umc.models import MaskedMlp
 from umc.rl.agents import AGENTS
 from umc.rl.critics import add_privileged_faults, use_mlp_critic, widen_critic
-from umc.rl.model_cfg import UmcTransformerModelCfg
+from umc.rl.model_cfg import UmcMlpModelCfg, UmcTransformerModelCfg
 from umc.rl.transfer import load_stage1_weights
 from umc.robots import A1_JOINTS
 from umc.utils.errors import UmcError
@@ -105,3 +106,6 @@ def test_an_mlp_critic_has_the_widths_that_were_given():
     other = agent_cfg("A1", "transformer", 1)
     use_mlp_critic(other)
     assert isinstance(other.critic, UmcTransformerModelCfg)
+    other.mlp_critic, other.critic.hidden_dims = True, MISSING  # as a model of one's own leaves it
+    use_mlp_critic(other)
+    assert other.critic.hidden_dims == UmcMlpModelCfg().hidden_dims

@@ -11,7 +11,7 @@ paper's transformer, which saves nearly half of the learning time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from umc.utils.errors import UmcError
@@ -76,7 +76,8 @@ def use_mlp_critic(agent_cfg: Any) -> None:
 
     before = agent_cfg.critic
     critic = UmcMlpModelCfg(joint_names=before.joint_names, joint_start=before.joint_start)
-    critic.hidden_dims = list(before.hidden_dims) or critic.hidden_dims
+    given = before.hidden_dims  # a model of one's own leaves the field MISSING
+    critic.hidden_dims = list(given) if isinstance(given, Sequence) and given else critic.hidden_dims
     critic.obs_normalization = before.obs_normalization
     agent_cfg.critic = critic
 
