@@ -74,7 +74,9 @@ def test_its_robot_equals_its_source(tmp_path):
     from my_extension.recipe import BUILD_CFG
     from my_extension.robot import USD
 
-    assert build(BUILD_CFG, tmp_path).read_bytes() == USD.read_bytes()
+    built = build(BUILD_CFG, tmp_path)
+    assert built.read_bytes() == USD.read_bytes()
+    assert built.with_suffix(".xml").read_bytes() == USD.with_suffix(".xml").read_bytes()
     worst = compare(USD, reduced_model(BUILD_CFG))
     assert max(worst.values()) < TOLERANCE, worst
     assert len(protocol_for("solo12", name=str(PROJECT / "solo12.yaml")).cells) == 8
