@@ -15,7 +15,7 @@ import pytest
 import torch
 import umc
 from fresh_policy import write_fresh
-from made_up_study import made_up_study
+from made_up_study import FEET, JOINTS, made_up_study
 from umc.evaluation.arguments import parse
 from umc.evaluation.evaluate import simulate_plan
 from umc.evaluation.evaluator import NOT_SIMULATED, Batches, Evaluator, code_fingerprint
@@ -113,7 +113,7 @@ def test_shares_travel_to_workers_and_their_parts_back(session, tmp_path, monkey
     monkeypatch.setattr("umc.utils.process.UMC", (str(tmp_path / "worker.py"),))
     agent = session.checkpoint.parent / "params" / "agent.yaml"
     agent.parent.mkdir()
-    agent.write_text("actor: {}\nobs_groups: {}\n")
+    agent.write_text("actor: {}\nobs_groups: {actor: [policy]}\n")
     evaluator = Evaluator(session, PROTOCOL, 24, 2, tmp_path / "out")
     executor = LocalExecutor(3, "cpu")
     with pytest.raises(UmcError, match="a worker ended with 1: no engine here"):
@@ -149,15 +149,18 @@ def test_two_workers_of_ray_simulate_an_evaluation(tmp_path):
 def test_a_part_comes_back_from_its_file_and_a_damaged_one_is_refused(session, tmp_path):
     part = Evaluator(session, PROTOCOL, 24, 1, tmp_path).parts[0]
     run = made_up_study(members=1).policies[0].run
-    part.save(run, ("FL", "FR"))
-    back, feet = part.load()
-    assert feet == ("FL", "FR")
+    part.save(run, FEET)
+    back, feet = part.load(JOINTS, 24)
+    assert feet == FEET
     torch.testing.assert_close(back.tensors(), run.tensors(), rtol=0, atol=0, equal_nan=True)
     bare = EpisodeBatch.join([run, replace(run, severity=None, stance=None)])
     assert (len(bare.cell), bare.severity, bare.stance) == (48, None, None)
+    part.save(run.select(slice(5)), FEET[:3])
+    with pytest.raises(UmcError, match=r"is damaged .stance is no tensor .*; delete it"):
+        part.load(JOINTS, 24)
     part.path.write_bytes(b"PK nothing")
-    with pytest.raises(UmcError, match="damaged; delete it") as error:
-        part.load()
+    with pytest.raises(UmcError, match=r"is damaged .*; delete it") as error:
+        part.load(JOINTS, 24)
     assert "\n" not in str(error.value)
 
 

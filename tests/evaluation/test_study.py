@@ -32,3 +32,47 @@ def test_what_is_no_study_is_refused(tmp_path):
     write_torch(tmp_path / "study.pt", {"format": 0})
     with pytest.raises(UmcError, match="not a study of this version"):
         load_study(tmp_path / "study.pt")
+
+
+def put(value, *keys):
+    def change(content):
+        for key in keys[:-1]:
+            content = content[key]
+        if value is None:
+            del content[keys[-1]]
+        else:
+            content[keys[-1]] = value
+
+    return change
+
+
+RUN = ("policies", 0, "run")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (put(None, "protocol"), "protocol is missing"),
+        (put([3], "policies"), "policies.0 is 3"),
+        (put("0.02", "step_dt"), "step_dt is '0.02'"),
+        (put(float("nan"), "step_dt"), "step_dt is nan"),
+        (put(10, "protocol", "settings"), "protocol of an evaluation is damaged: settings is 10"),
+        (put(0, "protocol", "settings", 0, "onset"), "onset 0 must lie between"),
+        (put("example B", "policies", 0, "label"), "a label stands twice"),
+        (put(None, *RUN, "cell"), "too many or too few"),
+        (put(torch.zeros(3), *RUN, "extra"), "too many or too few"),
+        (put([1], *RUN, "cell"), "a run has no robot"),
+        (put(torch.zeros(3), *RUN, "onset"), "onset is no tensor of torch.int64"),
+        (put(torch.full((960,), 24), *RUN, "cell"), "cell has a value that is not from 0 to 23"),
+        (put(torch.full((960,), 9), *RUN, "episodes.outcome"), "episodes.outcome has a value that is not from 0 to 4"),
+    ],
+)
+def test_a_study_that_is_not_valid_is_refused_by_name(tmp_path, change, words):
+    path = tmp_path / "study.pt"
+    save_study(path, made_up_study())
+    content = torch.load(path, weights_only=True)
+    change(content)
+    write_torch(path, content)
+    with pytest.raises(UmcError, match=words) as caught:
+        load_study(path)
+    assert "\n" not in str(caught.value)

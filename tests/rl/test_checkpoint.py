@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import subprocess
 import sys
+import zipfile
 
 import dummy_training as dummy
 import pytest
@@ -21,7 +23,7 @@ from umc.rl.checkpoint import (
     write_checkpoint,
 )
 from umc.utils.errors import UmcError
-from umc.utils.io import remove_leftovers
+from umc.utils.io import remove_leftovers, sha256
 
 UMC = dataclasses.asdict(dummy.info())
 
@@ -90,6 +92,102 @@ def test_damaged_missing_and_foreign_files_are_one_line(tmp_path):
         read_checkpoint(path)
     torch.save([1, 2], path)
     with pytest.raises(UmcError, match="holds no policy"):
+        read_checkpoint(path)
+
+
+def flip_a_weight(path):
+    content = bytearray(path.read_bytes())
+    content[content.index(bytes(2000)) + 1000] ^= 0x42  # inside the weights, which are zeros
+    path.write_bytes(content)
+
+
+def replaced(change):
+    """A file that was written whole, with its own CRC, after ``change`` altered what it says."""
+
+    def write(path):
+        data = torch.load(path, weights_only=True)
+        change(data)
+        torch.save(data, path)
+
+    return write
+
+
+def put(value, *keys):
+    def change(data):
+        for key in keys[:-1]:
+            data = data[key]
+        data[keys[-1]] = value
+
+    return replaced(change)
+
+
+def inside_itself(data):
+    data["infos"]["umc"]["joint_names"] = data["infos"]
+
+
+def larger_than_its_memory(data):
+    data["critic_state_dict"] = {"w": torch.zeros(1).expand(10**15)}
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (flip_a_weight, "the CRC of .* is wrong"),
+        (put(torch.ones(50_000), "actor_state_dict", "w"), "its weights are not those that were saved"),
+        (
+            put(torch.full((3,), torch.nan), "actor_state_dict", "w"),
+            "actor_state_dict.w is not finite; give an earlier",
+        ),
+        (put({"w": torch.tensor([torch.inf])}, "critic_state_dict"), "critic_state_dict.w is not finite"),
+        (put({"param_groups": [{"lr": float("nan")}]}, "optimizer_state_dict"), "param_groups.0.lr is not finite"),
+        (put([1.0], "actor_state_dict"), "actor_state_dict is no dict of tensors"),
+        (put([1.0], "actor_state_dict", "w"), "actor_state_dict is no dict of tensors"),
+        (put("x", "iter"), "iter is no count"),
+        (put([1], "infos"), "infos is no dict"),
+        (put(5, "infos", "umc", "joint_names"), "joint_names is 5; input should be a valid list"),
+        (put(7, "infos", "umc", "task"), "task is 7; input should be a valid string"),
+        (put(True, "infos", "umc", "stage"), "stage is True"),
+        (put("../g1", "infos", "umc", "robot"), "robot is '../g1'"),
+        (put("g1", "infos", "umc", "robot"), "says robot g1 and Stage 1, but task UMC-A1-Stage1"),
+        (put(2, "infos", "umc", "stage"), "says robot a1 and Stage 2, but task UMC-A1-Stage1"),
+        (put(1, "infos", "umc", "later"), "later"),
+        (replaced(inside_itself), "nested more than 64 deep"),
+        (replaced(larger_than_its_memory), "critic_state_dict.w is no dense tensor"),
+    ],
+)
+def test_a_checkpoint_that_is_not_valid_is_refused_by_name(tmp_path, damage, words):
+    path = tmp_path / "model_1.pt"
+    write_checkpoint(path, checkpoint())
+    damage(path)
+    with pytest.raises(UmcError, match=words) as caught:
+        checkpoint_info(read_checkpoint(path), path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_compressed_file_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "model_1.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(10**7))
+    with pytest.raises(UmcError, match="its members are compressed"):
+        read_checkpoint(path)
+
+
+def test_a_file_without_the_hash_of_its_weights_is_taken(tmp_path):
+    """As UMC 1.0 and Isaac Lab's own train write them."""
+    path = tmp_path / "model_1.pt"
+    torch.save({**checkpoint(), "infos": None}, path)
+    assert read_checkpoint(path)["iter"] == 3
+
+
+def test_a_published_file_is_checked_wherever_its_path_comes_from(tmp_path):
+    path = tmp_path / "a1_mlp_stage1.pt"
+    write_checkpoint(path, checkpoint())
+    entry = {"robot": "a1", "agent": "mlp", "stage": 1, "sha256": sha256(path)}
+    (tmp_path / "models.json").write_text(json.dumps({"format": 1, "models": {path.stem: entry}}))
+    read_checkpoint(path)
+    write_checkpoint(path, {**checkpoint(), "iter": 4})
+    with pytest.raises(UmcError, match=r"is not the file that models.json describes"):
         read_checkpoint(path)
 
 

@@ -7,7 +7,7 @@ import torch
 import yaml
 from fresh_policy import WIDTHS, write_fresh
 from tensordict import TensorDict
-from umc.rl.checkpoint import read_checkpoint
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint, trained_overrides
 from umc.rl.policy import load_policy, registered_agent
 from umc.robots import A1_JOINTS
 from umc.utils.errors import UmcError
@@ -66,10 +66,66 @@ def test_what_does_not_fit_is_refused(tmp_path, written, widths, options, messag
         load_policy(path, widths, **options)
 
 
-def test_an_agent_cfg_that_would_run_code_is_refused(tmp_path):
+MARK = "boom"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("actor: !!python/object/apply:os.getcwd []\nobs_groups: {}\n", "damaged"),
+        ("actor: 3\nobs_groups: {actor: [policy]}\n", "is not an agent configuration"),
+        ("[" * 5000, "nested more than 64 deep"),
+        (lambda agent: agent.update(clip_actions="wide"), "is not an agent configuration"),
+        (lambda agent: agent["actor"].update(class_name=f"{MARK}:Model"), "names code outside UMC"),
+        (lambda agent: agent["actor"].update(class_name=f"{MARK}.Model"), "names code outside UMC"),
+        (
+            lambda agent: agent["actor"]["distribution_cfg"].update(class_name=f"{MARK}:Normal"),
+            "names code outside UMC",
+        ),
+        (lambda agent: agent["actor"].update(class_name="umc.utils.io:write_json"), "is no model of umc"),
+        (lambda agent: agent["actor"].update(class_name="umc.rl.models:Gone"), "no class_name that can be imported"),
+        (lambda agent: agent["actor"].update(hidden_dims="wide"), "the actor cannot be made from its cfg"),
+    ],
+)
+def test_an_agent_cfg_that_would_run_code_or_is_not_valid_is_refused(tmp_path, monkeypatch, change, words):
+    """``boom`` is a module that leaves a file behind when it is imported."""
+    (tmp_path / f"{MARK}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Model: pass\nNormal = Model\n")
+    monkeypatch.syspath_prepend(tmp_path)
     path = write_fresh(tmp_path)
     load_policy(path, A1, joint_names=A1_JOINTS)
+    text = change
+    if callable(change):
+        agent = registered_agent("UMC-A1-Stage2", "rsl_rl_mlp_cfg_entry_point")
+        change(agent)
+        text = yaml.dump(agent)
     (tmp_path / "params").mkdir()
-    (tmp_path / "params" / "agent.yaml").write_text("actor: !!python/object/apply:os.getcwd []\nobs_groups: {}\n")
-    with pytest.raises(UmcError, match="damaged"):
+    (tmp_path / "params" / "agent.yaml").write_text(text)
+    with pytest.raises(UmcError, match=words) as caught:
         load_policy(path, A1)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("override", "refused"),
+    [
+        ("env.events.faults.func=os:abort", True),
+        ("env.events.faults={func:os:abort}", True),
+        ("env.events.faults.func=lambda *a: None", True),
+        ("env.events.faults.func=${oc.env:HOME}", True),
+        ("agent.actor.class_name=os.path", True),
+        ("agent.actor={class_name: os.path}", True),
+        ("env.events.faults.func=isaaclab_tasks.x:y", False),
+        ("env.events.faults.func=umc.mdp:reset_faults", False),
+        ("env.scene.robot.spawn.usd_path=omniverse://server/a1.usd", False),
+        ("env.events.faults.params.severity={rom:0.3,effort:null}", False),
+    ],
+)
+def test_recorded_overrides_name_code_of_task_packages_only(tmp_path, override, refused):
+    path = write_fresh(tmp_path, env_overrides=[override])
+    info = checkpoint_info(read_checkpoint(path), path)
+    if not refused:
+        assert trained_overrides(path, info) == [override]
+        return
+    with pytest.raises(UmcError, match="names code outside UMC"):
+        trained_overrides(path, info)

@@ -11,15 +11,18 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import dummy_skrl
 import dummy_training as dummy
 import pytest
 import torch
+from rsl_rl.runners import OnPolicyRunner
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from umc.rl import runner as runner_module
-from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
+from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint, write_checkpoint
 from umc.rl.logger import HEADER_EVERY, LINE_EVERY, IterationStats, Progress
+from umc.rl.models import MaskedMlpModel
 from umc.rl.runner import TrainingInterrupted, UmcRunner
 from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
@@ -175,6 +178,46 @@ def test_other_sizes_are_one_line(tmp_path, library):
     with pytest.raises(UmcError, match="do not fit the model") as error:
         other.load(str(path))
     assert "\n" not in str(error.value)
+
+
+class Bomb:
+    """Leaves a folder behind when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def test_isaac_labs_play_and_train_run_no_code_from_the_checkpoint_of_a_umc_policy(tmp_path):
+    """They make rsl_rl's own runner, whatever the task."""
+    loaded = []
+    runner = object.__new__(OnPolicyRunner)
+    policy = object.__new__(MaskedMlpModel)
+    runner.device = "cpu"
+    runner.alg = SimpleNamespace(get_policy=lambda: policy, load=lambda data, *_: loaded.append(data) or True)
+    torch.save({"actor_state_dict": Bomb(tmp_path / "boom"), "iter": 1, "infos": None}, tmp_path / "evil.pt")
+    with pytest.raises(UmcError, match=r"evil.pt is damaged or no checkpoint"):
+        runner.load(str(tmp_path / "evil.pt"))
+    assert not (tmp_path / "boom").exists()
+    path = dummy.put_checkpoint(tmp_path)
+    assert runner.load(str(path))["umc"]["robot"] == "a1"
+    assert runner.current_learning_iteration == 5
+    assert len(loaded) == 1
+
+
+def test_counters_that_are_not_valid_are_one_line(tmp_path):
+    path = dummy.put_checkpoint(tmp_path)
+    data = read_checkpoint(path)
+    data["infos"]["resume"]["random"]["numpy"] = [1]
+    write_checkpoint(path, data)
+    with pytest.raises(UmcError, match="no valid counters and random states"):
+        dummy.build(tmp_path / "other").resume(str(path))
+    data["optimizer_state_dict"] = {"state": 3}
+    write_checkpoint(path, data)
+    with pytest.raises(UmcError, match="do not fit the model"):
+        dummy.build(tmp_path / "third").resume(str(path))
 
 
 def test_a_runner_for_playing_needs_no_folder(tmp_path):

@@ -25,6 +25,7 @@ from umc.evaluation.session import AS_EVALUATED, Session, open_session
 from umc.evaluation.study import EnvAssignment, EpisodeBatch, PolicyResult, Study, assignment_of
 from umc.rl.policy import AGENT_FILE, stored_agent
 from umc.utils import process
+from umc.utils.config import FileModel, validated
 from umc.utils.errors import UmcError
 from umc.utils.executor import FOLDER, Executor, Job, run_all
 from umc.utils.io import atomic_write, read_torch, write_torch
@@ -104,10 +105,21 @@ class Part:
         """Write its result and the names of the robot's feet."""
         write_torch(self.path, {"run": run.tensors(), "feet": list(feet)})
 
-    def load(self) -> tuple[EpisodeBatch, tuple[str, ...]]:
+    def load(self, joint_names: Sequence[str], cells: int) -> tuple[EpisodeBatch, tuple[str, ...]]:
         """Read what :meth:`save` wrote; raise UmcError if the file is damaged."""
         content = read_torch(self.path)
-        return EpisodeBatch.from_tensors(content["run"]), tuple(content["feet"])
+        try:
+            file = validated(_PartFile, content, str(self.path))
+            return EpisodeBatch.read(file.run, joint_names, file.feet, cells), tuple(file.feet)
+        except ValueError as error:
+            raise UmcError(f"{self.path} is damaged ({error}); delete it and start again") from error
+
+
+class _PartFile(FileModel):
+    """A part as its file has it."""
+
+    run: dict[str, Any]
+    feet: list[str]
 
 
 class Evaluator:
@@ -219,8 +231,10 @@ class Evaluator:
         """Put the results of all parts together."""
         session, cfg = self.session, self.session.env_cfg
         results, feet = [], ()
+        joints, cells = session.info.joint_names, len(self.protocol.cells)
         for number, one in enumerate(session.checkpoints):
-            runs, names = zip(*(part.load() for part in self.parts if part.policy == number), strict=True)
+            mine = (part.load(joints, cells) for part in self.parts if part.policy == number)
+            runs, names = zip(*mine, strict=True)
             feet = names[0]
             results.append(PolicyResult(self.labels[number], self.groups[number], one.about, EpisodeBatch.join(runs)))
         return Study(

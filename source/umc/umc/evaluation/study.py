@@ -8,16 +8,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
-from umc.evaluation.metrics import Episodes, Score, score
+from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome, Score, score
 from umc.evaluation.protocol import Protocol, ScenarioId, Setting
 from umc.faults import FaultState
-from umc.utils.config import first_mistake
-from umc.utils.errors import UmcError
+from umc.utils.config import FileModel, first_mistake, validated
+from umc.utils.errors import UmcError, shown
 from umc.utils.io import read_torch, write_torch
 
 STUDY = "study.pt"
@@ -25,6 +25,11 @@ STUDY = "study.pt"
 
 FORMAT = 1
 """Version of its layout."""
+
+AGAIN = "run the evaluation again"
+
+LARGEST = 2**31
+"""Greatest count in a study."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,14 @@ def assignment_of(protocol: Protocol, robots: torch.Tensor) -> EnvAssignment:
     """Return cell, member and onset of robots that are numbered in the order (member, cell). Shape is (num_envs,)."""
     cell, member = robots % len(protocol.cells), robots // len(protocol.cells)
     return EnvAssignment(cell, member, torch.tensor([setting.onset for setting, _ in protocol.cells])[cell])
+
+
+def _dtype_of(name: str) -> torch.dtype:
+    """Return the type of one of :meth:`EpisodeBatch.tensors`."""
+    if name in ("joints", "stance"):
+        return torch.bool
+    counts = ("cell", "member", "onset", *(f"episodes.{one}" for one in ("outcome", "steps_after_onset", "recovery")))
+    return torch.int64 if name in counts else torch.float32
 
 
 @dataclass(frozen=True)
@@ -87,6 +100,37 @@ class EpisodeBatch:
         found |= {name: getattr(self, name) for name in ("cell", "member", "onset", "joints")}
         found |= {f"severity.{kind}": value for kind, value in (self.severity or {}).items()}
         return found if self.stance is None else {**found, "stance": self.stance}
+
+    @classmethod
+    def read(
+        cls, found: Mapping[str, Any], joint_names: Sequence[str], feet: Sequence[str], cells: int
+    ) -> EpisodeBatch:
+        """Return :meth:`from_tensors` of what a file holds; raise UmcError unless it fits joints, feet and cells."""
+        needed = [f"episodes.{field.name}" for field in fields(Episodes)]
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys([*needed, "cell", "member", "onset"], ())
+        shapes |= {name: () for name in found if name.startswith("severity.")}
+        shapes |= {"joints": (len(joint_names),)} | ({"stance": (len(feet),)} if "stance" in found else {})
+        if found.keys() != shapes.keys():
+            raise UmcError(f"a run has the tensors {shown(sorted(found.keys() ^ shapes.keys()))} too many or too few")
+        count = found["cell"].shape[:1] if isinstance(found["cell"], torch.Tensor) else ()
+        if not count or not count[0]:
+            raise UmcError("a run has no robot")
+        for name, shape in shapes.items():
+            value = found[name]
+            kind = _dtype_of(name)
+            if not isinstance(value, torch.Tensor) or value.shape != (*count, *shape) or value.dtype != kind:
+                raise UmcError(f"{shown(name)} is no tensor of {kind} with the shape {(*count, *shape)}")
+        for name, low, high in (
+            ("cell", 0, cells - 1),
+            ("member", 0, LARGEST),
+            ("onset", 0, LARGEST),
+            ("episodes.outcome", 0, len(Outcome) - 1),
+            ("episodes.steps_after_onset", 0, LARGEST),
+            ("episodes.recovery", NOT_RECOVERED, LARGEST),
+        ):
+            if bool(((found[name] < low) | (found[name] > high)).any()):
+                raise UmcError(f"{name} has a value that is not from {low} to {high}")
+        return cls.from_tensors(found)
 
     @classmethod
     def from_tensors(cls, found: Mapping[str, torch.Tensor]) -> EpisodeBatch:
@@ -177,20 +221,55 @@ def load_study(path: Path) -> Study:
     """Read a study; raise UmcError if there is no such file, or it is no study of this version."""
     if not path.is_file():
         raise UmcError(f"no study at {path}; give the --out folder of a finished evaluation")
-    content = read_torch(path)
+    content = read_torch(path, AGAIN, "study")
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise UmcError(f"{path} is not a study of this version of umc; run the evaluation again")
+        raise UmcError(f"{path} is not a study of this version of umc; {AGAIN}")
+    try:
+        file = validated(_StudyFile, content, str(path))
+        protocol = protocol_of(file.protocol)
+        runs = [EpisodeBatch.read(one.run, file.joint_names, file.feet, len(protocol.cells)) for one in file.policies]
+    except ValueError as error:
+        raise UmcError(f"{path} is no valid study ({error}); {AGAIN}") from error
+    policies = zip(file.policies, runs, strict=True)
     return Study(
-        protocol=protocol_of(content["protocol"]),
-        step_dt=content["step_dt"],
-        joint_names=tuple(content["joint_names"]),
-        about=content["about"],
-        policies=tuple(
-            PolicyResult(one["label"], one["group"], one["about"], EpisodeBatch.from_tensors(one["run"]))
-            for one in content["policies"]
-        ),
-        feet=tuple(content["feet"]),
+        protocol=protocol,
+        step_dt=file.step_dt,
+        joint_names=tuple(file.joint_names),
+        about=file.about,
+        policies=tuple(PolicyResult(one.label, one.group, one.about, run) for one, run in policies),
+        feet=tuple(file.feet),
     )
+
+
+_Label = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class _PolicyFile(FileModel):
+    """One policy as the file has it."""
+
+    label: _Label
+    group: _Label
+    about: dict[str, Any]
+    run: dict[str, Any]
+
+
+class _StudyFile(FileModel):
+    """A study as its file has it."""
+
+    format: int
+    protocol: dict[str, Any]
+    step_dt: float = Field(gt=0.0, le=1.0)
+    joint_names: list[_Label] = Field(min_length=1, max_length=256)
+    feet: list[_Label] = Field(max_length=64)
+    about: dict[str, Any]
+    policies: list[_PolicyFile] = Field(min_length=1, max_length=10_000)
+
+    @field_validator("policies")
+    @classmethod
+    def _unique(cls, policies: list[_PolicyFile]) -> list[_PolicyFile]:
+        if len({one.label for one in policies}) < len(policies):
+            raise ValueError("a label stands twice")
+        return policies
 
 
 def protocol_of(described: Mapping[str, Any]) -> Protocol:

@@ -10,15 +10,21 @@ so every load is ``weights_only=True`` and runs no code from the file.
 from __future__ import annotations
 
 import dataclasses
-import pickle
+import hashlib
+import math
 import re
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import ConfigDict, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
+
+from umc.rl.pretrained import MODELS, read_models, verified_file
+from umc.utils.code_names import require_trusted_code
+from umc.utils.config import first_mistake
 from umc.utils.errors import UmcError
-from umc.utils.io import write_torch
+from umc.utils.io import leaves, read_torch, write_torch
+from umc.utils.naming import TASK_NAME
 from umc.utils.provenance import RUN_FILE, read_record
 
 CHECKPOINT_NAME = re.compile(r"model_(\d+)\.pt")
@@ -28,66 +34,146 @@ TERRAIN_KEY = "env.scene.terrain"
 """Override that chooses the ground of a task that has several."""
 
 
+_Text = Annotated[StrictStr, Field(max_length=200)]
+_Name = Annotated[_Text, Field(pattern=r"^[\w-]+$")]
+_Override = Annotated[StrictStr, Field(max_length=10_000)]
+_Overrides = Annotated[list[_Override], Field(max_length=1000)]
+_Joints = Annotated[list[Annotated[_Text, Field(min_length=1)]], Field(min_length=1, max_length=256)]
+_Count = Annotated[StrictInt, Field(ge=0, le=2**53)]
+
+
 @dataclasses.dataclass(frozen=True)
 class CheckpointInfo:
     """Content of ``infos["umc"]``."""
 
-    robot: str
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    robot: _Name
     """Robot in lower case, e.g. ``"a1"``."""
-    task: str
+    task: _Name
     """Gym id, e.g. ``"UMC-A1-Stage2"``."""
-    stage: int
+    stage: Annotated[StrictInt, Field(ge=1, le=2)]
     """1 (no faults) or 2 (all faults)."""
-    model: str
+    model: _Text
     """The agent's network, e.g. ``"mlp"``; agents of one network can load each other's weights."""
-    joint_names: list[str]
+    joint_names: _Joints
     """Joints in the order of observations, masks and actions."""
-    seed: int
+    seed: StrictInt
     """Seed of the run."""
-    iteration: int
+    iteration: _Count
     """Last completed iteration, counted from 0: the file of iteration 0 is written after the first update."""
-    umc_version: str
+    umc_version: _Text
     """Version of this package that wrote the file."""
-    agent: str
+    agent: _Text
     """Agent entry point, e.g. ``"rsl_rl_mlp_cfg_entry_point"``."""
-    experiment: str
+    experiment: _Text
     """Folder of the run's experiment, e.g. ``"umc_a1_mlp_stage2"``."""
-    agent_overrides: list[str] = dataclasses.field(default_factory=list)
+    agent_overrides: _Overrides = dataclasses.field(default_factory=list)
     """What the agent changed in its task's env cfg; files of UMC 0.1 lack it, their agents changed nothing."""
-    physics: str = ""
+    physics: _Text = ""
     """Engine it was trained on, e.g. ``"ovphysx"``; empty in files of UMC 0.1, as are the next two."""
-    terrain: str = ""
+    terrain: _Text = ""
     """Ground it was trained on: :func:`umc.terrains.ground_name`."""
-    env_overrides: list[str] | None = None
+    env_overrides: _Overrides | None = None
     """The run's overrides of its env cfg, those of the agent included."""
 
 
-def read_checkpoint(path: Path | str, device: str = "cpu") -> dict[str, Any]:
-    """Load rsl_rl's dictionary onto a device without running code from the file."""
-    import torch  # takes seconds; callers that only look for files must not pay for it
+_INFO = TypeAdapter(CheckpointInfo)
 
+WEIGHTS = ("actor_state_dict", "critic_state_dict")
+"""Networks in a checkpoint."""
+
+WEIGHTS_SHA256 = "weights_sha256"
+"""Key of ``infos`` with :func:`weights_sha256` of the networks; files of UMC 1.0 and older lack it."""
+
+NEEDED = ("robot", "task", "stage", "model", "joint_names")
+"""Fields without which a file does not say whose it is."""
+
+
+def read_checkpoint(path: Path | str, device: str = "cpu") -> dict[str, Any]:
+    """Load rsl_rl's dictionary onto a device without running code from the file.
+
+    Raises:
+        UmcError: If there is no such file, or it is damaged: the CRC of its zip, the SHA-256 of its weights, that of
+            ``models.json`` beside it, types, or numbers that are not finite.
+    """
     path = Path(path)
     if not path.is_file():
         raise UmcError(f"no checkpoint at {path}; give the path of a model_<iteration>.pt")
-    if not zipfile.is_zipfile(path):  # what torch.save writes; its loader raises many kinds of errors over other files
-        raise UmcError(f"{path} is damaged or no checkpoint; give another one")
-    try:
-        data = torch.load(path, map_location=device, weights_only=True)
-    except (OSError, RuntimeError, pickle.UnpicklingError) as error:
-        raise UmcError(f"{path} is damaged or no checkpoint ({type(error).__name__}); give another one") from error
+    verify_published(path)
+    data = read_torch(path, "give another one", "checkpoint", device)
     if not isinstance(data, dict) or "actor_state_dict" not in data:
         raise UmcError(f"{path} holds no policy; give a model_<iteration>.pt that umc train wrote")
+    try:
+        _check_parts(data)
+    except (TypeError, ValueError) as error:
+        raise UmcError(f"{path} is damaged or no checkpoint ({error}); give another one") from error
+    for name in (*WEIGHTS, "optimizer_state_dict"):
+        for place, value in leaves(data.get(name, {}), name):
+            if not _is_finite(value):
+                raise UmcError(f"{path}: {place} is not finite; give an earlier checkpoint of the run, or another one")
+    wanted = (data.get("infos") or {}).get(WEIGHTS_SHA256)
+    if wanted is not None and wanted != weights_sha256(data):
+        raise UmcError(f"{path} is damaged: its weights are not those that were saved; give another checkpoint")
     return data
+
+
+def verify_published(path: Path) -> None:
+    """Raise UmcError if ``models.json`` beside a checkpoint describes it and has another SHA-256."""
+    if (path.parent / MODELS).is_file() and path.stem in read_models(path.parent):
+        verified_file(path.stem, path.parent)
+
+
+def _check_parts(data: Mapping[str, Any]) -> None:
+    """Raise TypeError or ValueError for a part of rsl_rl's dictionary that is not valid."""
+    import torch
+
+    for name in WEIGHTS:
+        weights = data.get(name, {})
+        if not isinstance(weights, dict) or not all(isinstance(one, torch.Tensor) for one in weights.values()):
+            raise TypeError(f"{name} is no dict of tensors")
+    for name in ("optimizer_state_dict", "infos"):
+        if not isinstance(data.get(name, {}), dict | None):
+            raise TypeError(f"{name} is no dict")
+    if type(data.get("iter", 0)) is not int or data.get("iter", 0) < 0:
+        raise ValueError("iter is no count")
+
+
+def _is_finite(value: Any) -> bool:
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return not (value.is_floating_point() or value.is_complex()) or bool(torch.isfinite(value).all())
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def weights_sha256(data: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the networks in a checkpoint: names, types, shapes and values."""
+    import torch
+
+    digest = hashlib.sha256()
+    for part in WEIGHTS:
+        for name, tensor in sorted(data.get(part, {}).items()):
+            digest.update(f"{part}.{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def checkpoint_info(data: Mapping[str, Any], path: Path | str) -> CheckpointInfo:
     """Return what a loaded checkpoint says about itself; ``path`` is for the error."""
     umc = (data.get("infos") or {}).get("umc")
-    fields = dataclasses.fields(CheckpointInfo)
-    needed = [field.name for field in fields if field.default is field.default_factory is dataclasses.MISSING]
-    if not isinstance(umc, dict) or any(name not in umc for name in needed):
+    if not isinstance(umc, dict) or any(name not in umc for name in NEEDED):
         raise UmcError(f"{path} does not say which robot and model it belongs to; train it with umc train")
-    return CheckpointInfo(**{field.name: umc[field.name] for field in fields if field.name in umc})
+    try:
+        info = _INFO.validate_python(umc)
+    except ValidationError as error:
+        raise UmcError(f"{path}: the header is not valid ({first_mistake(error)}); give another checkpoint") from error
+    match = TASK_NAME.fullmatch(info.task)
+    if match is not None and (match[1].lower(), int(match[2])) != (info.robot, info.stage):
+        raise UmcError(
+            f"{path} says robot {info.robot} and Stage {info.stage}, but task {info.task}; give another checkpoint"
+        )
+    return info
 
 
 def require_match(info: CheckpointInfo, path: Path | str, robot: str | None, model: str | None = None) -> None:
@@ -120,8 +206,9 @@ def require_iterations_left(done: int, max_iterations: int) -> None:
 
 
 def write_checkpoint(path: Path | str, data: dict[str, Any]) -> None:
-    """Write a checkpoint atomically: a crash while writing leaves the previous file."""
-    write_torch(Path(path), data)
+    """Write a checkpoint with the SHA-256 of its weights, atomically: a crash leaves the previous file."""
+    infos = {**(data.get("infos") or {}), WEIGHTS_SHA256: weights_sha256(data)}
+    write_torch(Path(path), {**data, "infos": infos})
 
 
 def checkpoints_in(run_folder: Path) -> list[Path]:
@@ -152,13 +239,14 @@ def env_overrides(tokens: list[str]) -> list[str]:
 def trained_overrides(checkpoint: Path, info: CheckpointInfo) -> list[str]:
     """Return the ``env.`` overrides of the checkpoint's run, which evaluation and export have to repeat.
 
-    A file of UMC 0.1 does not hold them; its run folder's record does. The list is empty where neither does.
+    A file of UMC 0.1 does not hold them; its run folder's record does. The list is empty where neither does. UmcError
+    if one names code that is not of an installed task package.
     """
-    if info.env_overrides is not None:
-        return list(info.env_overrides)
-    if not (checkpoint.parent / RUN_FILE).is_file():
-        return []
-    return env_overrides(read_record(checkpoint.parent)["overrides"])
+    tokens = info.env_overrides
+    if tokens is None and (checkpoint.parent / RUN_FILE).is_file():
+        tokens = env_overrides(read_record(checkpoint.parent)["overrides"])
+    require_trusted_code(tokens or (), str(checkpoint))
+    return list(tokens or ())
 
 
 def trained_engine(checkpoint: Path, info: CheckpointInfo) -> str:

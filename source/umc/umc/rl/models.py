@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from umc.faults import FAULT_FLAG_WIDTH
 from umc.models import BodyTransformer, JointLayout, MaskedMlp, MaskedNormalization, MaskedTransformer
 from umc.models.core import CoreCfg, MaskedCore
+from umc.rl.patches import patch_rsl_rl_load
 from umc.utils.errors import UmcError
 
 EXPORT_INPUTS = ("policy", "joint_mask", "fault_flag")
@@ -199,6 +200,9 @@ class MaskedModel(MLPModel):
     def _check_width(obs: TensorDict, group: str | None, width: int) -> None:
         if group is not None and obs[group].shape[-1] != width:
             raise UmcError(f"observation group {group!r} is {obs[group].shape[-1]} wide, the model needs {width}")
+
+
+patch_rsl_rl_load(MaskedModel)
 
 
 class MaskedMlpModel(MaskedModel):

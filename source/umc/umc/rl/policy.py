@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from rsl_rl.utils import resolve_class
 from tensordict import TensorDict
 
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
 from umc.rl.models import MaskedModel
-from umc.utils.errors import UmcError
-from umc.utils.io import sha256
+from umc.utils.code_names import require_trusted_code
+from umc.utils.config import read_yaml
+from umc.utils.errors import UmcError, shown
+from umc.utils.io import leaves, read_text, sha256
 
 ACTOR_SET = "actor"
 """rsl_rl's name of the policy and of the groups that it reads."""
@@ -30,17 +31,6 @@ AGENT_FILE = "params/agent.yaml"
 
 LEGACY_FIELDS = ("stochastic", "init_noise_std", "noise_std_type", "state_dependent_std")
 """Fields that Isaac Lab's model cfgs keep for older rsl_rl; the model classes do not take them."""
-
-
-class _AgentLoader(yaml.SafeLoader):
-    """Plain YAML and the tuples that Isaac Lab writes; anything else that would run code is refused."""
-
-
-def _tuple(loader: yaml.SafeLoader, node: yaml.SequenceNode) -> tuple[Any, ...]:
-    return tuple(loader.construct_sequence(node))
-
-
-_AgentLoader.add_constructor("tag:yaml.org,2002:python/tuple", _tuple)
 
 
 @dataclass(frozen=True)
@@ -69,16 +59,30 @@ def stored_agent(checkpoint: Path, info: CheckpointInfo) -> dict[str, Any]:
     """
     path = checkpoint.parent / AGENT_FILE
     if path.is_file():
+        fix = "restore it, or move the checkpoint out of its run folder"
         try:
-            agent = yaml.load(path.read_text(encoding="utf-8"), Loader=_AgentLoader)
-        except yaml.YAMLError as error:
-            raise UmcError(f"{path} is damaged; restore it, or move the checkpoint out of its run folder") from error
-        if not isinstance(agent, dict) or ACTOR_SET not in agent or "obs_groups" not in agent:
-            raise UmcError(
-                f"{path} is not an agent configuration; restore it, or move the checkpoint out of its folder"
-            )
+            agent = read_yaml(read_text(path), str(path), tuples=True)
+        except UmcError as error:
+            raise UmcError(f"{error} ({path} is damaged); {fix}") from error
+        if not _is_agent(agent):
+            raise UmcError(f"{path} is not an agent configuration; {fix}")
+        names = [f"{place.rpartition('.')[2]}={value}" for place, value in leaves(agent) if isinstance(value, str)]
+        require_trusted_code(names, str(path))
         return agent
-    return registered_agent(info.task, info.agent)
+    agent = registered_agent(info.task, info.agent)
+    if not _is_agent(agent):
+        raise UmcError(f"{checkpoint} names {info.agent}, which is no agent of {info.task}; give another checkpoint")
+    return agent
+
+
+def _is_agent(agent: Any) -> bool:
+    """Return whether a cfg has what a policy is made from."""
+    if not isinstance(agent, dict) or not all(isinstance(agent.get(key), dict) for key in (ACTOR_SET, "obs_groups")):
+        return False
+    clip, groups = agent.get("clip_actions"), agent["obs_groups"].values()
+    is_clip = isinstance(clip, int | float) and not isinstance(clip, bool) and clip > 0
+    lists = all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in groups)
+    return lists and ACTOR_SET in agent["obs_groups"] and (clip is None or is_clip)
 
 
 def registered_agent(task: str, agent: str) -> dict[str, Any]:
@@ -101,7 +105,12 @@ def build_model(
     missing = [group for group in groups if group not in widths]
     if missing:
         raise UmcError(f"the {obs_set} reads {', '.join(missing)}, which the task does not have; choose its own --task")
-    model_class, options = resolve_class(cfg)
+    try:
+        model_class, options = resolve_class(cfg)
+    except (KeyError, TypeError, ValueError, ImportError, AttributeError) as error:
+        raise UmcError(
+            f"the {obs_set} has no class_name that can be imported; give one of the models of umc"
+        ) from error
     if not (isinstance(model_class, type) and issubclass(model_class, MaskedModel)):
         raise UmcError(f"{cfg.get('class_name')} is no model of umc; train with one of the registered agents")
     example = TensorDict({group: torch.zeros(1, widths[group]) for group in groups}, batch_size=[1])
@@ -123,7 +132,13 @@ def load_policy(
     if joint_names is not None and list(joint_names) != list(info.joint_names):
         raise UmcError(f"{path} was trained with other joints or another joint order; train it again")
     agent = stored_agent(path, info)
-    actor = build_model(agent, widths, len(info.joint_names))
+    try:
+        actor = build_model(agent, widths, len(info.joint_names))
+    except UmcError:
+        raise
+    except Exception as error:  # options are handed to torch's modules, which raise any kind
+        reason = shown(f"{type(error).__name__}: {error}")
+        raise UmcError(f"{path}: the actor cannot be made from its cfg ({reason}); restore {AGENT_FILE}") from error
     try:
         actor.load_state_dict(data["actor_state_dict"])
     except (RuntimeError, UmcError) as error:  # torch's and our models'

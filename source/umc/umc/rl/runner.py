@@ -8,6 +8,7 @@ import dataclasses
 import signal
 import time
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -217,7 +218,8 @@ class TrainingRun:
         data = data or read_checkpoint(path, map_location or "cpu")
         try:
             load_iteration = self.alg.load(data, load_cfg, strict)
-        except (RuntimeError, UmcError) as error:  # torch's and umc.rl.models'
+        # torch's and umc.rl.models'; a part that is missing or has another form
+        except (RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UmcError(
                 f"the weights in {path} do not fit the model (other sizes?); repeat the agent.* overrides it was "
                 "trained with"
@@ -237,6 +239,13 @@ class TrainingRun:
         infos = self.load(path, data=data)
         # the file's iteration is complete; rsl_rl itself would repeat it
         self.current_learning_iteration += 1
+        try:
+            self._restore(infos)
+        except (RuntimeError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            raise UmcError(f"{path} has no valid counters and random states; give an earlier checkpoint") from error
+
+    def _restore(self, infos: Mapping[str, Any]) -> None:
+        """Restore counters and random numbers."""
         state = infos["resume"]
         self.logger.tot_timesteps = state["timesteps"]
         self.logger.tot_time = state["seconds"]

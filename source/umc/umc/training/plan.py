@@ -38,6 +38,7 @@ from umc.tasks.task_cfg import (
     resolve_cfgs,
 )
 from umc.training.arguments import TrainRequest, add_arguments
+from umc.utils.code_names import require_trusted_code
 from umc.utils.config import merged_overrides, override_key
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
@@ -206,6 +207,7 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
     missing = [name for name in REMEMBERED if record.fields.get(name) is None]
     if missing:
         raise UmcError(f"{record.path} does not say {' and '.join(missing)}; start a new run without --resume")
+    require_trusted_code(record.fields["overrides"], str(record.path))
     request.overrides = merged_overrides(record.fields["overrides"], typed)
     env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
     agent_cfg.seed = record.fields["seed"]

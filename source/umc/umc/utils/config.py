@@ -111,26 +111,40 @@ _MAX_NODES = 100_000
 """Most values in a YAML file, aliases spelled out."""
 
 
-def read_yaml(text: str, where: str) -> Any:
+_TUPLE = "tag:yaml.org,2002:python/tuple"
+
+
+class _TupleLoader(_Loader):
+    """The same with tuples as Isaac Lab writes them."""
+
+    def construct_tuple(self, node: yaml.SequenceNode) -> tuple[Any, ...]:
+        """Return the values of a sequence."""
+        return tuple(self.construct_sequence(node, deep=True))
+
+
+_TupleLoader.add_constructor(_TUPLE, _TupleLoader.construct_tuple)
+
+
+def read_yaml(text: str, where: str, tuples: bool = False) -> Any:
     """Parse YAML of plain types; raise a one-line UmcError that names ``where`` if it is not, or too large.
 
     Before it builds anything it refuses nesting beyond :data:`umc.utils.io.MAX_DEPTH`, tags, and aliases that make a
-    small file large.
+    small file large. With ``tuples`` it takes the one tag that Isaac Lab's cfg files have.
     """
     try:
-        _check_yaml(text)
-        return yaml.load(text, _Loader)
+        _check_yaml(text, (None, "!", _TUPLE) if tuples else (None, "!"))
+        return yaml.load(text, _TupleLoader if tuples else _Loader)
     except (yaml.YAMLError, ValueError) as error:  # ValueError: ours, and those of impossible dates
         raise UmcError(f"{shown(where)} is not valid YAML: {shown(str(error))}") from error
 
 
-def _check_yaml(text: str) -> None:
+def _check_yaml(text: str, tags: Sequence[str | None]) -> None:
     anchors: dict[str, tuple[int, int]] = {}
     """Values inside an anchor, and levels."""
     stack: list[list[Any]] = [[None, 0, 0]]
     """Of open collections: anchor, values so far, levels below."""
     for event in yaml.parse(text, yaml.CSafeLoader):
-        if (tag := getattr(event, "tag", None)) not in (None, "!"):
+        if (tag := getattr(event, "tag", None)) not in tags:
             raise ValueError(f"it has the tag {tag}; write plain values")
         values, levels = 0, 0
         if isinstance(event, yaml.CollectionStartEvent):

@@ -9,7 +9,6 @@ import hashlib
 import json
 import math
 import os
-import pickle
 import re
 import stat
 import zipfile
@@ -24,6 +23,15 @@ MAX_BYTES = 16 * 2**20
 
 MAX_DEPTH = 64
 """Deepest nesting of lists and mappings that is read; parsers recurse once per level."""
+
+MAX_TORCH_BYTES = 2 * 2**30
+"""Largest file of tensors that is read [byte]; the largest agent's checkpoint has 40 MiB."""
+
+MAX_PICKLE_BYTES = 64 * 2**20
+"""Largest part of it that is not tensors [byte]."""
+
+MAX_VALUES = 1_000_000
+"""Most values in it."""
 
 MAX_INTEGER = 2**64
 """Integers are smaller than this, whatever their sign."""
@@ -75,16 +83,81 @@ def write_torch(path: Path, data: Mapping[str, Any]) -> None:
             raise OSError(str(error).splitlines()[0]) from error
 
 
-def read_torch(path: Path) -> dict[str, Any]:
-    """Read what :func:`write_torch` wrote, without running code from the file; raise UmcError if it is damaged."""
+def read_torch(path: Path, fix: str = "delete it and start again", kind: str = "result", device: str = "cpu") -> Any:
+    """Read what :func:`write_torch` wrote, without running code from the file; any failure is a UmcError with ``fix``.
+
+    The file's size, the CRC of each member of the zip and the tree are checked: dicts, lists and tuples of plain values
+    and of dense tensors, not deeper than :data:`MAX_DEPTH`.
+    """
     import torch
 
-    if not zipfile.is_zipfile(path):
-        raise UmcError(f"{path} is missing or damaged; delete it and start again")
+    name = shown(str(path))
+    if not path.is_file():
+        raise UmcError(f"{name} is missing; {fix}")
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, pickle.UnpicklingError) as error:
-        raise UmcError(f"{path} is damaged ({type(error).__name__}); delete it and start again") from error
+        with path.open("rb") as file:
+            _check_archive(file)
+            file.seek(0)
+            content = torch.load(file, map_location=device, weights_only=True)
+        for place, value in leaves(content):
+            _check_leaf(place, value)
+    except Exception as error:
+        reason = str(error) if isinstance(error, _Damaged) else type(error).__name__
+        raise UmcError(f"{name} is damaged or no {kind} ({shown(reason)}); {fix}") from error
+    return content
+
+
+class _Damaged(ValueError):
+    """What is wrong with a file."""
+
+
+def leaves(content: Any, start: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield what is in a tree of dicts, lists and tuples, with its place, such as ``actor_state_dict.std``."""
+    stack, count = [(content, start, 0)], 0
+    while stack:
+        value, place, depth = stack.pop()
+        count += 1
+        if depth > MAX_DEPTH or count > MAX_VALUES:  # or it is inside itself
+            raise _Damaged(f"it is nested more than {MAX_DEPTH} deep, or holds more than {MAX_VALUES} values")
+        if isinstance(value, dict):
+            if not all(isinstance(key, str | int) for key in value):
+                raise _Damaged(f"{place or 'it'} has a key that is no text")
+            items: Any = value.items()
+        elif isinstance(value, list | tuple):
+            items = enumerate(value)
+        else:
+            yield place, value
+            continue
+        stack += [(entry, f"{place}.{key}" if place else str(key), depth + 1) for key, entry in items]
+
+
+def _check_archive(file: IO[bytes]) -> None:
+    """Refuse a zip whose members are compressed, larger than the file, or have another CRC than they say."""
+    size = file.seek(0, os.SEEK_END)
+    if size > MAX_TORCH_BYTES:
+        raise _Damaged(f"it is larger than {MAX_TORCH_BYTES // 2**30} GiB")
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        if any(one.compress_type != zipfile.ZIP_STORED for one in members):
+            raise _Damaged("its members are compressed, which torch does not do")
+        if sum(one.file_size for one in members) > size:
+            raise _Damaged("its members are larger than the file")
+        if any(one.file_size > MAX_PICKLE_BYTES for one in members if one.filename.endswith(".pkl")):
+            raise _Damaged(f"its values take more than {MAX_PICKLE_BYTES // 2**20} MiB")
+        if (wrong := archive.testzip()) is not None:
+            raise _Damaged(f"the CRC of {wrong} is wrong")
+
+
+def _check_leaf(place: str, value: Any) -> None:
+    """Refuse anything but plain values and dense tensors with their own memory."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        dense = value.layout == torch.strided and not (value.is_nested or value.is_meta or value.is_quantized)
+        if not dense or value.numel() * value.element_size() > value.untyped_storage().nbytes():
+            raise _Damaged(f"{place} is no dense tensor")
+    elif not (value is None or isinstance(value, str | int | float)):
+        raise _Damaged(f"{place} is a {type(value).__name__}")
 
 
 def read_text(path: Path, fix: str = "", limit: int = MAX_BYTES) -> str:

@@ -1,0 +1,39 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Patch of rsl_rl 5: its runner reads the checkpoint of a UMC policy without running code from the file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rsl_rl.runners import OnPolicyRunner
+
+from umc.rl.checkpoint import read_checkpoint
+
+
+def patch_rsl_rl_load(model_class: type) -> None:
+    """Let ``OnPolicyRunner.load`` read the checkpoint of a policy of ``model_class`` with :func:`read_checkpoint`.
+
+    What: ``./isaaclab.sh play`` and ``train --checkpoint`` of Isaac Lab make an ``OnPolicyRunner``, whatever the task.
+    Why: it calls ``torch.load(..., weights_only=False)``, which runs any code that the file names.
+    The patch: the same three lines after another reader. Runners of other models are left alone.
+    When it can go: once rsl_rl loads with ``weights_only=True``, or Isaac Lab lets a task name its runner class.
+    """
+    original = OnPolicyRunner.load
+
+    def load(
+        self: OnPolicyRunner,
+        path: str,
+        load_cfg: dict | None = None,
+        strict: bool = True,
+        map_location: str | None = None,
+    ) -> dict[str, Any] | None:
+        """Load the models and training state from a given path."""
+        if not isinstance(self.alg.get_policy(), model_class):
+            return original(self, path, load_cfg, strict, map_location)
+        data = read_checkpoint(path, map_location or self.device)
+        if self.alg.load(data, load_cfg, strict):
+            self.current_learning_iteration = data["iter"]
+        return data.get("infos")
+
+    OnPolicyRunner.load = load
