@@ -156,7 +156,7 @@ def test_invalid_flags_are_refused_in_one_line(policy, ledger, tmp_path, capsys)
         ([*own, "--robot", "G1"], "not G1"),
         ([*own, "--episodes", "0"], "--episodes is 0"),
         ([*own, "--ledger", str(ledger), "--healthy"], "--ledger excludes"),
-        ([*own, "--ledger", str(tmp_path / "none.jsonl")], "cannot read the ledger"),
+        ([*own, "--ledger", str(tmp_path / "none.jsonl")], "none.jsonl: No such file"),
         ([*own, "--against", str(tmp_path)], "no study"),
         ([*own, "--scenarios", "9"], "unknown scenario 9"),
         ([*own, "--healthy", "--contact_time", "0.004"], "contacts of 0.004 s are too short for steps of 0.005 s"),

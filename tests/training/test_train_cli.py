@@ -129,8 +129,9 @@ def test_an_engine_that_is_not_installed_is_named(tmp_path, monkeypatch, refused
 def test_checkpoints_of_other_robots_models_and_stages_are_refused(tmp_path, refused):
     stage2 = put_checkpoint(tmp_path / "stage2", task="UMC-A1-Stage2", stage=2)
     (tmp_path / "note.pt").write_text("hello")
+    g1 = put_checkpoint(tmp_path / "g1", robot="g1", task="UMC-G1-Stage1")
     for path, task, line in (
-        (put_checkpoint(tmp_path / "g1", robot="g1"), STAGE2, "was trained for robot g1, the task is for a1"),
+        (g1, STAGE2, "was trained for robot g1, the task is for a1"),
         (put_checkpoint(tmp_path / "t", model="transformer"), STAGE2, "holds the transformer model, the agent is mlp"),
         (stage2, STAGE1, "is of Stage 2; Stage 1 comes before it"),
         (tmp_path / "note.pt", STAGE2, "is damaged or no checkpoint"),

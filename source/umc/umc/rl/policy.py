@@ -87,12 +87,13 @@ def _is_agent(agent: Any) -> bool:
 
 def registered_agent(task: str, agent: str) -> dict[str, Any]:
     """Return an agent cfg as it is registered with a task (gym id), as a dictionary."""
+    import gymnasium
     from isaaclab.utils import to_dict
     from isaaclab_tasks.utils import load_cfg_from_registry
 
     try:
         return to_dict(load_cfg_from_registry(task, agent))
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, gymnasium.error.Error) as error:
         raise UmcError(f"task {task} with agent {agent} is not registered here; update umc") from error
 
 

@@ -14,6 +14,7 @@ from umc.evaluation.checkpoints import engine_override
 from umc.evaluation.session import Session, open_session, prepare
 from umc.rendering.film_cfg import FilmCfg
 from umc.utils.errors import UmcError
+from umc.viewer.guard import MessageGuard, check_host, guard_requests, own_names
 
 if TYPE_CHECKING:
     import torch
@@ -52,6 +53,8 @@ def is_live(options: argparse.Namespace) -> bool:
         raise UmcError("--viz viser needs the package viser; install it with: pip install 'viser>=1.0.16'")
     if options.port is not None and not 0 < options.port < 65536:
         raise UmcError(f"--port is {options.port}; it has to lie between 1 and 65535")
+    if options.host is not None:
+        check_host(options.host, options.port or PORT)
     return True
 
 
@@ -103,6 +106,7 @@ def _configure(session: Session, protocol: Protocol) -> None:
     from umc.viewer.scene import visualizer_cfg
 
     patch_viser_visualizer()
+    guard_requests(own_names(session.options.host or HOST))
     cfg, options = session.env_cfg, session.options
     disable_training_randomization(cfg, protocol.command, options.num_envs or 1, protocol.steps, protocol.seed)
     set_faults(cfg, protocol)
@@ -183,6 +187,7 @@ def _play(
     scene = Scene(env)
     board = FaultBoard(env)
     panel = Panel(scene.server, env, board, title(session), policy)
+    MessageGuard(scene.server)
     actor = _Actor(policy, panel, env.action_manager.total_action_dim)
     print(f"viewer: {scene.url(session.options.host or HOST)} (press Ctrl-C to end)", flush=True)
     while True:

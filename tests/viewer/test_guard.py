@@ -1,0 +1,201 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The viewer takes what its own page sends, and survives what anybody else does."""
+
+import asyncio
+import contextlib
+import math
+import random
+import time
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+import viser
+import websockets
+from umc.mdp import JointRow, SeveritySpan
+from umc.utils.errors import UmcError
+from umc.viewer import panel as panel_module
+from umc.viewer.guard import MessageGuard, check_host, guard_requests, is_own_page, own_names
+from umc.viewer.panel import Panel
+
+JOINTS, KINDS = ("FL_calf_joint", "FR_calf_joint"), ("effort", "rom", "dead")
+MESSAGES = 10_000
+
+
+class Board:
+    """A fault board without a simulation."""
+
+    joint_names, kinds, num_envs = JOINTS, KINDS, 3
+
+    def span(self, joint, kind):
+        return None if kind == "dead" else SeveritySpan(0.5, 25.0, 8.0, "N*m")
+
+    def rows(self, env_id):
+        assert 0 <= env_id < self.num_envs
+        return [JointRow(joint, (), (), "", False, None, joint) for joint in JOINTS]
+
+    def inject(self, env_id, joint, kind, severity):
+        assert joint in JOINTS
+        assert severity is None or 0.5 <= severity <= 25.0
+
+    def clear(self, env_id, joint=None):
+        assert joint in (None, *JOINTS)
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """A viser server with the controls of the page."""
+    monkeypatch.setattr(panel_module, "fault_state", lambda env: None)
+    guard_requests(own_names("localhost"))
+    server = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
+    panel = Panel(server, SimpleNamespace(step_dt=0.02), Board(), "test", None)
+    MessageGuard(server)
+    yield SimpleNamespace(server=server, panel=panel, port=server.get_port())
+    server.stop()
+
+
+def connect(page, **options):
+    address = f"ws://127.0.0.1:{page.port}"
+    return websockets.connect(address, subprotocols=[f"viser-v{viser.__version__}"], compression=None, **options)
+
+
+CAMERA = {
+    "type": "ViewerCameraMessage",
+    "wxyz": [1.0, 0.0, 0.0, 0.0],
+    "position": [1.0, 1.0, 1.0],
+    "fov": 0.8,
+    "near": 0.1,
+    "far": 100.0,
+    "image_height": 100,
+    "image_width": 100,
+    "look_at": [0.0, 0.0, 0.0],
+    "up_direction": [0.0, 0.0, 1.0],
+}
+"""What a page sends first."""
+
+
+def some_value(random):
+    words = (*JOINTS, *KINDS, "0", "2", "7", "1 sensor", "x" * 5000, "", "mean of all")
+    plain = (None, True, False, math.nan, math.inf, -1e300, 3, 2**62, 12.5, b"x", [], {}, [1, "2"], {"a": [None]})
+    return random.choice((*words, *plain))
+
+
+def random_message(random, uuids):
+    uuid = random.choice([*uuids] * 3 + ["unknown", 5, None, ["x"]])
+    if random.random() < 0.9:
+        name = random.choice(("value",) * 8 + ("visible", "options", "label", "uuid", "__class__"))
+        updates = random.choice(({name: some_value(random)},) * 20 + ({}, [], None, {5: 1}))
+        return {"type": "GuiUpdateMessage", "uuid": uuid, "updates": updates}
+    return random.choice((
+        {"type": "FileTransferStartUpload", "source_component_uuid": uuid, "transfer_uuid": "t", "filename": "f",
+         "mime_type": "m", "part_count": 10**9, "size_bytes": 10**12},
+        {"type": "GuiButtonHoldMessage", "uuid": uuid, "frequency": 1.0},
+        {"type": "GuiFormSubmitMessage", "uuid": uuid},
+        {"type": "ShareUrlRequest"},
+        {**CAMERA, "fov": random.choice(("wide", math.nan) + (0.5,) * 20)},
+    ))  # fmt: skip
+
+
+def test_random_messages_leave_the_viewer_running_and_its_controls_valid(page, monkeypatch, capsys):
+    shared = []
+    monkeypatch.setattr(page.server, "request_share_url", lambda *_: shared.append(1))
+    chance = random.Random(0)
+    panel = page.panel
+
+    async def attack():
+        sent = 0
+        while sent < MESSAGES:  # a message that cannot be decoded ends the connection
+            with contextlib.suppress(websockets.ConnectionClosed):
+                async with connect(page) as socket:
+                    await socket.send(msgspec.msgpack.encode(CAMERA))
+                    while sent < MESSAGES:
+                        uuids = list(page.server.gui._gui_input_handle_from_uuid)
+                        await socket.send(msgspec.msgpack.encode(random_message(chance, uuids)))
+                        sent += 1
+                        if sent % 100 == 0:  # the simulation's thread
+                            await asyncio.sleep(0)
+                            panel.do_clicks()
+                            panel.refresh(None)
+        for garbage in (b"", b"\xc1", msgspec.msgpack.encode([1]), msgspec.msgpack.encode({"type": "None"}), "text"):
+            async with connect(page) as socket:
+                await socket.send(garbage)
+
+    async def choose():
+        """What a page does: it still works."""
+        async with connect(page) as socket:
+            await socket.send(msgspec.msgpack.encode(CAMERA))
+            uuid = panel._selected._impl.uuid
+            await socket.send(
+                msgspec.msgpack.encode({"type": "GuiUpdateMessage", "uuid": uuid, "updates": {"value": new}})
+            )
+            end = time.monotonic() + 30.0
+            while panel._selected.value != new and time.monotonic() < end:
+                await asyncio.sleep(0.02)
+
+    asyncio.run(attack())
+    panel.do_clicks()
+    panel.refresh(None)
+    assert panel._selected.value in JOINTS
+    assert panel._kind.value in KINDS
+    assert 0.5 <= panel._severity.value <= 25.0
+    assert 0 <= panel.env_id < Board.num_envs
+    assert not page.server.gui._current_file_upload_states
+    assert not shared
+    assert "viewer: ignored a message of a page" in capsys.readouterr().out
+    new = JOINTS[1 - JOINTS.index(panel._selected.value)]
+    asyncio.run(choose())
+    assert panel._selected.value == new
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Origin": "http://127.0.0.1:{port}"}, 200),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "evil.example:{port}"}, 403),  # a name that is made to lead here
+        ({"Host": "evil.example:{port}", "Origin": "http://evil.example:{port}"}, 403),
+    ],
+)
+def test_websocket_and_page_are_for_the_viewers_own_page(page, headers, status):
+    headers = {name: value.format(port=page.port) for name, value in headers.items()}
+
+    async def ask():
+        reader, writer = await asyncio.open_connection("127.0.0.1", page.port)
+        lines = {"Host": f"127.0.0.1:{page.port}", **headers}
+        writer.write(("GET / HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in lines.items()) + "\r\n").encode())
+        answer = await reader.readline()
+        writer.close()
+        return int(answer.split()[1])
+
+    async def open_websocket():
+        try:
+            async with connect(page, additional_headers=headers):
+                return 200
+        except websockets.InvalidStatus as error:
+            return error.response.status_code
+
+    assert asyncio.run(ask()) == status
+    if "Host" not in headers:  # websockets sets its own
+        assert asyncio.run(open_websocket()) == status
+
+
+def test_names_and_digits_are_told_apart():
+    names = own_names("robot.lan")
+    for host in ("localhost:8080", "ROBOT.lan", "192.168.0.7:8080", "[::1]:8080"):
+        assert is_own_page(host, None, names)
+        assert is_own_page(host, f"http://{host}", names)
+        assert not is_own_page(host, "http://other", names)
+    for host in (None, "", "evil.example", "127.0.0.1.evil.example:8080", "[::1", "robot.lan.evil.example"):
+        assert not is_own_page(host, None, names)
+
+
+def test_an_address_of_another_machine_is_refused_at_once():
+    for host in ("localhost", "0.0.0.0", "127.0.0.1"):
+        check_host(host, 8080)
+    for host in ("203.0.113.7", "no-such-host.invalid", "a" * 300, ""):
+        with pytest.raises(UmcError, match="is no address of this machine; give localhost"):
+            check_host(host, 8080)
