@@ -130,7 +130,7 @@ def test_shares_travel_to_workers_and_their_parts_back(session, tmp_path, monkey
 
 def test_a_worker_with_other_code_refuses(session):
     with pytest.raises(UmcError, match="another version of umc"):
-        simulate_plan(session, {"code": "other"})
+        simulate_plan(session, {"code": "other", "protocol": {}, "num_envs": 1, "episodes": 1, "parts": []})
 
 
 @pytest.mark.engine

@@ -58,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--healthy", action="store_true", help="measure the gait of healthy robots instead, for 10 s")
     add("--substeps", type=int, default=1, help="MuJoCo's steps in the time that a torque is held (1)")
     add("--contact_time", type=float, help="time constant of contacts [s], two of MuJoCo's steps or more (0.02)")
+    add("--clamp", action="store_true", help="clamp targets to the joint limits, as PolicyRunner does on a robot")
     add("--workers", type=int, help="processes; as many as there are cores without it")
     add("--out", type=Path, help="folder to write to; 'mujoco' beside the policy without it")
 
@@ -125,6 +126,7 @@ def _healthy(options: argparse.Namespace, description: Mapping[str, Any], solver
     paper = protocol_for(options.robot, [HEALTHY], options.radii, name=options.protocol)
     protocol = replace(paper, steps=steps, settings=(setting,))
     cfg = protocol_rollout(protocol, options.policy, options.episodes or HEALTHY_ROBOTS, solver)
+    cfg = replace(cfg, clamp=options.clamp)
     gait = measure_gait(cfg, options.workers)
     print(gait_table(gait))
     write_json(options.out / GAIT, gait_report(gait, about(cfg, options.command_line)), indent=1, allow_nan=False)
@@ -179,7 +181,7 @@ def _evaluate(cfg: RolloutCfg, protocol: Protocol, options: argparse.Namespace) 
     from umc.evaluation.study import STUDY, save_study
     from umc.sim2sim.study import evaluate
 
-    study = evaluate(cfg, protocol, options.command_line, options.workers)
+    study = evaluate(replace(cfg, clamp=options.clamp), protocol, options.command_line, options.workers)
     save_study(options.out / STUDY, study)
     print(score_table(study.protocol, [score for _, score in study.scenario_scores(study.policies[0])]))
     print(f"report: {write_study_report(study, options.out)}", flush=True)

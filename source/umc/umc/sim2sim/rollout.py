@@ -65,6 +65,8 @@ class RolloutCfg:
     ledger: Path | None = None
     """Ledger that is replayed."""
     solver: SolverCfg = field(default_factory=SolverCfg)
+    clamp: bool = False
+    """Whether targets are clamped to the joint limits, as on a robot; in the training they are not."""
 
     @property
     def num_envs(self) -> int:
@@ -116,8 +118,7 @@ class Simulation:
 
     def __init__(self, cfg: RolloutCfg) -> None:
         self.cfg = cfg
-        # targets are not clamped, as in the training
-        self.runners = [PolicyRunner(cfg.policy, clamp=False)]
+        self.runners = [PolicyRunner(cfg.policy, clamp=cfg.clamp)]
         self.robots: list[Robot] = []
         motors, conditions = Motors.from_description(cfg.description), Conditions.from_description(cfg.description)
         self.kind = RobotType(robot_mjcf(cfg.description["trained"]["robot"]), motors, conditions, cfg.solver)
@@ -136,7 +137,7 @@ class Simulation:
         while len(self.robots) < count:
             self.robots.append(Robot(kind))
         while len(self.runners) < count:
-            self.runners.append(PolicyRunner(cfg.policy, clamp=False))
+            self.runners.append(PolicyRunner(cfg.policy, clamp=cfg.clamp))
         robots, runners, names = self.robots[:count], self.runners[:count], kind.motors.names
         for robot, runner, row in zip(robots, runners, rows, strict=True):
             robot.reset(draw_start(kind.conditions, int(cfg.seed[row]), int(cfg.member[row]), len(names)))

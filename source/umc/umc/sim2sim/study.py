@@ -119,6 +119,7 @@ def about(cfg: RolloutCfg, command_line: str) -> dict[str, Any]:
         "device": "cpu",
         "substeps": cfg.solver.substeps,
         "contact_time_s": cfg.solver.contact_time,
+        "targets": "clamped to the joint limits" if cfg.clamp else "not clamped",
         "ground": "flat",
         "action": "mean (no exploration noise)",
         "noise": "off",
