@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 import pytest
 from made_up_results import changed
 from made_up_study import made_up_study
+from umc.evaluation.arguments import HEALTHY
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import Outcome, average
 from umc.evaluation.protocol import protocol_for
@@ -235,6 +236,27 @@ def test_the_terminal_table_has_a_line_for_each_scenario_and_the_average(study):
     mean = average(scores)
     assert rows[-1][1:5] == [str(mean.evaluated), *(f"{100 * mean[key]:.0f}" for key in RATES)]
     assert len({len(line) for line in lines}) == 1
+
+
+def test_few_robots_have_no_p_and_every_form_of_the_report_says_why(study, files):
+    assert Estimates(study, resamples=20).too_few
+    for name in ("tables.md", "tables.tex", "report.html"):
+        text = " ".join(files[name].decode().split())
+        assert "No interval and no p: a fault seed has fewer than 10 robots" in text
+        assert "Filled marks" not in text
+        assert name == "report.html" or "Paired bootstrap" not in text  # the page explains every method
+    assert json.loads(files["report.json"])["statistics"]["too_few_for_bootstrap"] is True
+
+
+def test_the_report_says_which_faults_were_drawn(study, files):
+    drawn = json.loads(files["report.json"])["faults_drawn"]
+    cells = len(study.policies[0].run.cell) // len(study.protocol.scenarios)
+    assert list(drawn) == [str(scenario) for scenario in study.protocol.scenarios if scenario != HEALTHY]
+    for one in drawn.values():
+        assert sum(one["robots_by_faulty_joints"].values()) == cells
+        assert set(one["robots_by_joint"]) == set(study.joint_names)
+    assert "4 faulty joints" in files["tables.md"].decode()
+    assert "spread evenly over the robots of a cell" in files["tables.md"].decode()
 
 
 def test_the_summary_warns_of_few_robots_trainings_and_steps(study):

@@ -6,7 +6,9 @@ from dataclasses import fields
 
 import pytest
 import torch
-from umc.faults import FaultCases, FaultPlan, FaultSchedule, FaultState
+from recorded_ledger import JOINTS as TWELVE
+from recorded_ledger import record
+from umc.faults import FaultCases, FaultPlan, FaultReplay, FaultSchedule, FaultState
 from umc.utils.errors import UmcError
 
 JOINTS = [f"joint_{index}" for index in range(6)]
@@ -107,3 +109,48 @@ def test_the_typical_severity_of_a_joint_is_the_middle_of_its_range():
     cases = FaultCases(JOINTS, own, 2, scenario="normal")
     typical = [cases.typical_severity(kind, 1) for kind in ("bias", "effort", "rom")]
     assert typical == [pytest.approx(0.1), 6.0, None]
+
+
+SEVERITY = {"rom": 0.1, "effort": 8.0, "velocity": 3.0}
+
+
+def joints_of(members, seed=1, num_joints=(2, 4), joints=JOINTS, **more):
+    """Faulty joints of some members of one case."""
+    case = {"scenario": 1, "seed": seed, "onset": 5, "num_joints": num_joints, "severity": SEVERITY, **more}
+    members = torch.as_tensor(members)
+    cases = FaultCases(joints, [case], len(members))
+    cases.assign(torch.zeros_like(members), members)
+    return cases.draw(torch.arange(len(members)), torch.zeros_like(members)).joints[:, 0]
+
+
+@pytest.mark.parametrize("num_joints", [(2, 4), (2, 3), (4, 5), (1, 1), (3, len(JOINTS))])
+@pytest.mark.parametrize("robots", [6, 10, 31])
+def test_any_number_of_stratified_robots_has_the_shares_of_many(num_joints, robots):
+    for seed in range(5):
+        drawn = joints_of(range(robots), seed, num_joints, stratified=True)
+        numbers = torch.bincount(drawn.sum(dim=1), minlength=num_joints[1] + 1)[num_joints[0] :]
+        assert int(numbers.max() - numbers.min()) <= 1
+        times = drawn.sum(dim=0)
+        assert int(times.max() - times.min()) <= 1
+
+
+def test_a_stratified_draw_depends_on_seed_and_member_only():
+    many = joints_of(range(300), stratified=True)
+    assert torch.equal(joints_of(range(10), stratified=True), many[:10])
+    assert torch.equal(joints_of([250, 3, 99], stratified=True), many[[250, 3, 99]])
+    assert not torch.equal(joints_of(range(300), 2, stratified=True), many)
+    pairs = torch.einsum("ni,nj->ij", many.float(), many.float())
+    assert (pairs > 0).all()  # any two joints fail together
+    some = joints_of(range(30), joint_names=JOINTS[:5], stratified=True)
+    assert not some[:, 5:].any()
+    assert (joints_of(range(10)).sum(dim=1) == 2).sum() == 7  # drawn for each alone: an easier sample
+
+
+def test_stratified_draws_are_part_of_a_ledger(tmp_path):
+    schedule = FaultSchedule(TWELVE, scenario=1, severity=SEVERITY, stratified=True)
+    record(tmp_path / "ledger.jsonl", schedule)
+    replay = FaultReplay(tmp_path / "ledger.jsonl", TWELVE)
+    ids, later = torch.arange(99), torch.full((99,), 7)
+    assert torch.equal(replay.draw(ids, later).joints, schedule.draw(ids, later).joints)
+    with pytest.raises(UmcError, match="stratified 1 must be true or false"):
+        FaultSchedule(JOINTS, scenario=1, severity=SEVERITY, stratified=1)

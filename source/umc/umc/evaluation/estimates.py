@@ -84,6 +84,14 @@ class RobotTable:
         }
 
 
+def too_few_robots(study: Study) -> bool:
+    """Return whether a fault seed has too few robots for a bootstrap."""
+    seeds = torch.tensor([setting.seed for setting, _ in study.protocol.cells])
+    run = study.policies[0].run
+    robots = torch.stack((seeds[run.cell], run.member), dim=1).unique(dim=0)
+    return int(robots[:, 0].unique(return_counts=True)[1].min()) < MIN_ROBOTS
+
+
 class Estimates:
     """Figures, intervals and differences of a study; UmcError if two policies have one name, or a run a robot twice."""
 
@@ -100,7 +108,7 @@ class Estimates:
         strata = tables[0].robots[:, 0]
         self.num_robots = len(strata)
         """Different robots: one start and one set of faulty joints each."""
-        self.too_few = int(np.unique(strata, return_counts=True)[1].min()) < MIN_ROBOTS
+        self.too_few = too_few_robots(study)
         """Whether a fault seed has too few robots for bootstrapped intervals and p-values, which are then NaN."""
 
         sums = [np.stack(table.sums()) for table in tables]

@@ -13,12 +13,14 @@ from typing import Annotated, Any
 from pydantic import NonNegativeInt, PositiveInt, Strict
 
 from umc.evaluation.arguments import OWN_SECTIONS
+from umc.evaluation.estimates import too_few_robots
 from umc.evaluation.evaluator import Evaluator, code_fingerprint, fingerprint, read_share
 from umc.evaluation.gait import GAIT
 from umc.evaluation.grid import apply_grid, trained_policies
 from umc.evaluation.protocol import DEFAULT_PROTOCOL, Protocol, protocol_for
 from umc.evaluation.report import gait_report, gait_table, load_table, score_table, write_study_report
 from umc.evaluation.session import AS_EVALUATED, Session, open_session, prepare
+from umc.evaluation.statistics import MIN_ROBOTS
 from umc.evaluation.study import STUDY, Study, load_study, protocol_of, save_study
 from umc.rl.pretrained import results_folder
 from umc.utils.cli import at_least_one
@@ -120,6 +122,11 @@ def _report(study: Study, out: Path) -> int:
     for result in study.policies:
         print(result.label)
         print(score_table(study.protocol, [score for _, score in study.scenario_scores(result)]))
+    if too_few_robots(study):
+        print(
+            f"fewer than {MIN_ROBOTS} robots a fault seed: the report has Wilson intervals of rates, and neither "
+            "intervals nor p-values of differences"
+        )
     print(f"report: {write_study_report(study, out)}", flush=True)
     return 0
 

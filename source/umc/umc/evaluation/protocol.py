@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import torch
 from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_validator
@@ -82,6 +82,9 @@ class Protocol:
     """Commanded velocity x [m/s], y [m/s], yaw [rad/s]."""
     radii: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0)
     """Radii of reached@k [m]."""
+    draws: Literal["independent", "stratified"] = "independent"
+    """Whether number and choice of faulty joints are drawn for each robot alone, or spread evenly over the robots of a
+    cell, so that few robots have the shares of many. Studies without this entry drew independently."""
     track: Mapping[str, float] = field(default_factory=dict)
     """Width, block length and border of the terrain's tracks [m]; empty on flat ground."""
 
@@ -131,6 +134,7 @@ class Protocol:
                 "seed": setting.seed,
                 "onset": setting.onset,
                 "severity": {**self.severity, **setting.severity},
+                **({"stratified": True} if self.draws == "stratified" else {}),
                 **(
                     {"num_joints": self.num_joints}
                     if setting.joints is None
@@ -254,6 +258,7 @@ class _RobotEntry(FileModel):
     scenarios: _Scenarios
     command: Annotated[list[_Speed], Field(min_length=3, max_length=3)] = list(Protocol.command)
     radii: Annotated[list[float], Field(max_length=_MOST)] = list(Protocol.radii)
+    draws: Literal["independent", "stratified"] = "stratified"
     track: _Track | None = None
 
     @field_validator("track", mode="before")
@@ -277,5 +282,6 @@ class _RobotEntry(FileModel):
             scenarios=tuple(self.scenarios),
             command=(self.command[0], self.command[1], self.command[2]),
             radii=check_radii(self.radii),
+            draws=self.draws,
             track={} if self.track is None else self.track.model_dump(),
         )

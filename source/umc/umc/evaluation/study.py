@@ -200,6 +200,21 @@ class Study:
             yield scenario, self.score(result, self.scenario_rows(result, scenario))
 
 
+def drawn_faults(study: Study) -> dict[ScenarioId, dict[str, dict[Any, int]]]:
+    """Return, by scenario with faults, how many robots have how many faulty joints, and how many have each joint."""
+    result = study.policies[0]  # all policies encounter the same faults
+    found: dict[ScenarioId, dict[str, dict[Any, int]]] = {}
+    for scenario in study.protocol.scenarios:
+        joints = result.run.joints[study.scenario_rows(result, scenario)]
+        if joints.any():
+            numbers, robots = joints.sum(dim=1).unique(return_counts=True)
+            found[scenario] = {
+                "robots_by_faulty_joints": dict(zip(numbers.tolist(), robots.tolist(), strict=True)),
+                "robots_by_joint": dict(zip(study.joint_names, joints.sum(dim=0).tolist(), strict=True)),
+            }
+    return found
+
+
 def save_study(path: Path, study: Study) -> None:
     """Write a study as tensors and plain values, atomically; raise UmcError if it cannot be written."""
     content = {

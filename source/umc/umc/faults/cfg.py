@@ -52,6 +52,10 @@ class FaultsCfg:
     ``{"kinds": [...], "detected": True}``. They happen where ``scenario``, ``ratios`` or ``cases`` name them."""
     num_joints: tuple[int, int] = (2, 4)
     """Fewest and most faulty joints of a fault."""
+    stratified: bool = False
+    """Whether number and choice of faulty joints are spread evenly over the envs of an episode, or the members of a
+    case, instead of being drawn for each alone: of any first n, each number and each joint is as frequent as another,
+    or occurs once more."""
     num_faults: tuple[int, int] = (1, 1)
     """Fewest and most faults of an episode; each draws its scenario, joints and times."""
     onset_range: tuple[int, int] = ONSET_RANGE
@@ -104,6 +108,13 @@ def is_list_of(fits: Callable[[Any], bool], value: Any, length: int | None = Non
     """Return whether a value is a list, of a length if given, whose items fit; not a string."""
     is_list = isinstance(value, Sequence) and not isinstance(value, str)
     return is_list and length in (None, len(value)) and all(fits(one) for one in value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return a bool."""
+    if not isinstance(value, bool):
+        raise UmcError(f"{name} {value} must be true or false")
+    return value
 
 
 def check_seed(seed: Any) -> int:

@@ -144,6 +144,7 @@ class ScheduleSettings(Line):
     scenario: list[str] | None
     scenarios: dict[str, Any] | None
     num_joints: tuple[int, int]
+    stratified: bool = False
     num_faults: tuple[int, int]
     onset_range: tuple[int, int]
     onset: list[int] | None

@@ -17,6 +17,7 @@ from umc.faults.cfg import (
     FaultsCfg,
     check_count,
     check_duty,
+    check_flag,
     check_joints,
     check_mapping,
     check_onset,
@@ -48,6 +49,8 @@ class _Stream(IntEnum):
     COUNT = 5
     DURATION = 6
     PERIOD = 7
+    SPREAD_NUMBER = 8
+    SPREAD_JOINTS = 9
 
 
 _PER_JOINT = (_Stream.JOINTS, _Stream.PLACEMENT)
@@ -57,10 +60,13 @@ _PER_FAULT = (_Stream.SUBCATEGORY, _Stream.NUM_JOINTS, _Stream.ONSET, _Stream.DU
 _STREAMS_OF_A_FAULT = 64
 """Streams set aside for each fault of an episode."""
 
+_MOST_TABLES = 64
+"""Most episodes whose spread joints are kept."""
+
 _NAMED = 1 << 31
 """Streams with a name lie above those with a number."""
 
-_SETTINGS = [field.name for field in fields(FaultsCfg) if field.name not in ("cases", "ledger", "replay")]
+_SETTINGS = [f.name for f in fields(FaultsCfg) if f.name not in ("cases", "ledger", "replay", "stratified")]
 """Fields of :class:`FaultsCfg` in ledgers, which call the joint names candidates."""
 
 
@@ -120,7 +126,9 @@ class FaultSchedule:
             duration=check_steps("duration", cfg.duration),
             period=check_steps("period", cfg.period),
             duty=check_duty(cfg.duty),
+            stratified=check_flag("stratified", cfg.stratified),
         )
+        self._spread = _Spread(cfg.seed, cfg.num_joints, ids, len(self.joint_names)) if cfg.stratified else None
         self.seed = cfg.seed
 
         self.scenarios: tuple[Scenario, ...] = ()
@@ -147,6 +155,8 @@ class FaultSchedule:
             "kinds": list(kinds),
             "nominal": None if nominal is None else {key: _plain(v.tolist()) for key, v in vars(nominal).items()},
         }
+        if cfg.stratified:
+            self.settings["stratified"] = True
         """The arguments in plain numbers, strings, lists and mappings, as ledgers hold them (:meth:`from_settings`)."""
 
         severity = cfg.severity or {}
@@ -240,6 +250,10 @@ class FaultSchedule:
         words = self._draw_words(env_ids, episode)
         count = integers(words[int(_Stream.COUNT)], *self._cfg.num_faults)
         faults = [self._draw_fault(env_ids, words, number, number < count) for number in range(self.num_faults)]
+        if self._spread is not None:
+            for number, fault in enumerate(faults):
+                joints = self._spread.joints(_STREAMS_OF_A_FAULT * number, env_ids, episode)
+                fault["joints"] = joints & fault["kinds"].any(dim=1, keepdim=True)
         return FaultPlan(**{name: torch.stack([fault[name] for fault in faults], dim=1) for name in faults[0]})
 
     def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
@@ -315,6 +329,64 @@ class FaultSchedule:
             return self._assigned[env_ids % len(self._assigned)]
         assert self._cumulative is not None
         return torch.bucketize(uniform(words).double(), self._cumulative[:-1], right=True)
+
+
+class _Spread:
+    """Spreads number and choice of joints over envs, so that few of them have the shares of many.
+
+    Every (most - fewest + 1) envs in a row have each number once, in an order that is drawn. Joints are taken from one
+    drawn order of all after the other; where one ends inside an env, the next goes on with joints that the env does not
+    have yet. So any first envs have each number, and each joint, as often as another or once more; and an env's faults
+    still depend on seed, env and episode only.
+    """
+
+    def __init__(self, seed: int, num_joints: tuple[int, int], candidates: Sequence[int], joints: int) -> None:
+        self._seed, self._num_joints = seed, num_joints
+        self._candidates, self._joints = torch.tensor(candidates), joints
+        self._tables: dict[tuple[int, int], torch.Tensor] = {}
+        """Faulty joints of the first envs, by stream and episode. Shapes are (N, J)."""
+
+    def joints(self, stream: int, env_ids: torch.Tensor, episode: torch.Tensor) -> torch.Tensor:
+        """Return the faulty joints of some envs and episodes. Shape is (N, J)."""
+        found = torch.zeros(len(env_ids), self._joints, dtype=torch.bool, device=env_ids.device)
+        for number in episode.unique().tolist():
+            mine = episode == number
+            envs = env_ids[mine]
+            found[mine] = self._table(stream, number, int(envs.max()) + 1).to(env_ids.device)[envs]
+        return found
+
+    def _table(self, stream: int, episode: int, rows: int) -> torch.Tensor:
+        key = (stream, episode)
+        if key not in self._tables or len(self._tables[key]) < rows:
+            if len(self._tables) >= _MOST_TABLES:
+                self._tables.clear()
+            self._tables[key] = self._make(stream, episode, max(rows, 64))
+        return self._tables[key]
+
+    def _make(self, stream: int, episode: int, rows: int) -> torch.Tensor:
+        low, high = self._num_joints
+        options = torch.arange(high - low + 1)
+        counts = self._orders(stream + _Stream.SPREAD_NUMBER, episode, options, rows).flatten()[:rows] + low
+        orders = self._orders(stream + _Stream.SPREAD_JOINTS, episode, self._candidates, int(counts.sum()))
+        table = torch.zeros(rows, self._joints, dtype=torch.bool)
+        following = iter(orders.tolist())
+        left: list[int] = []
+        for row, count in enumerate(counts.tolist()):
+            taken, left = left[:count], left[count:]
+            if len(taken) < count:
+                order = next(following)
+                more = [joint for joint in order if joint not in taken][: count - len(taken)]
+                taken, left = taken + more, [joint for joint in order if joint not in more]
+            table[row, taken] = True
+        return table
+
+    def _orders(self, stream: int, episode: int, values: torch.Tensor, least: int) -> torch.Tensor:
+        """Return so many orders of the values that they are at least as many in all. Shape is (N, values)."""
+        block = torch.arange(-(-least // len(values)))[:, None]
+        words = philox(self._seed, (block, episode, stream, values[None, :]))
+        # distinct keys, so that the order is the same whatever the sorting algorithm
+        keys = words * len(values) + torch.arange(len(values))
+        return values[keys.argsort(dim=1)]
 
 
 def _plain(value: Any) -> Any:

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,15 @@ from prettytable import PrettyTable
 
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.protocol import Protocol
-from umc.evaluation.statistics import Difference, Interval, bootstrap_mean, matched, paired_bootstrap, wilson
+from umc.evaluation.statistics import (
+    MIN_ROBOTS,
+    Difference,
+    Interval,
+    bootstrap_mean,
+    matched,
+    paired_bootstrap,
+    wilson,
+)
 from umc.evaluation.study import STUDY, EpisodeBatch, PolicyResult, Study, json_values, load_study
 from umc.faults import Ledger
 from umc.sim2sim.rollout import RolloutCfg
@@ -28,6 +37,9 @@ Units = NDArray[np.int64]
 
 AGREEMENT = "agreement.json"
 """File with the comparison, beside the report."""
+
+TOO_FEW = "too few"
+"""What stands in place of an interval of few robots."""
 
 ALL = "all"
 """Name of the row that holds all scenarios."""
@@ -145,6 +157,8 @@ def _rows(names: Sequence[Any], scenario: Units, unit: Units, flags: Mapping[str
 def _share(flag: Flags, unit: Units) -> Interval:
     """Return a share of pairs: Wilson's interval where every pair is another robot, else a bootstrap over robots."""
     means = _by_unit(flag, unit)
+    if len(means) < MIN_ROBOTS and len(means) < len(flag):
+        return Interval(float(flag.mean()), math.nan, math.nan)
     found = wilson(int(flag.sum()), len(flag)) if len(means) == len(flag) else bootstrap_mean(means)
     assert found is not None  # there are pairs
     return found
@@ -153,6 +167,8 @@ def _share(flag: Flags, unit: Units) -> Interval:
 def _rate(name: str, first: Flags, second: Flags, unit: Units) -> Rate:
     found = paired_bootstrap(_by_unit(first, unit), _by_unit(second, unit))
     assert found is not None  # there are pairs
+    if len(np.unique(unit)) < MIN_ROBOTS:
+        found = replace(found, low=math.nan, high=math.nan, p=math.nan)
     return Rate(name, float(first.mean()), float(second.mean()), found)
 
 
@@ -172,18 +188,33 @@ def agreement_table(rows: Sequence[Agreement], names: tuple[str, str]) -> str:
     table = PrettyTable(["scenario", "pairs", "same outcome [%]", "by chance", *(f"{name} [%]" for name in chosen)])
     table.border, table.align, table.padding_width = False, "r", 1
     for row in rows:
-        same = f"{100 * row.same.value:.0f} ({100 * row.same.low:.0f} to {100 * row.same.high:.0f})"
+        same = f"{100 * row.same.value:.0f} ({_span(row.same)})"
         cells = [row.scenario, row.pairs, same, f"{100 * row.by_chance:.0f}"]
         for rate in (rate for rate in row.rates if rate.name in chosen):
-            span = f"{100 * rate.difference.low:+.0f} to {100 * rate.difference.high:+.0f}"
-            cells.append(f"{100 * rate.first:.0f} / {100 * rate.second:.0f}  ({span})")
+            cells.append(f"{100 * rate.first:.0f} / {100 * rate.second:.0f}  ({_span(rate.difference, '+')})")
         table.add_row(cells)
-    return f"rates: {names[0]} / {names[1]} (95 % interval of the difference)\n{table.get_string()}"
+    few = any(math.isnan(rate.difference.low) for row in rows for rate in row.rates)
+    why = f"\n{TOO_FEW}: fewer than {MIN_ROBOTS} robots, from which a bootstrap gives no interval" if few else ""
+    return f"rates: {names[0]} / {names[1]} (95 % interval of the difference)\n{table.get_string()}{why}"
+
+
+def _span(found: Interval | Difference, sign: str = "") -> str:
+    """Print an interval in percent."""
+    return TOO_FEW if math.isnan(found.low) else f"{100 * found.low:{sign}.0f} to {100 * found.high:{sign}.0f}"
+
+
+def _without_nan(value: Any) -> Any:
+    """Return plain values with None for NaN, which JSON lacks."""
+    if isinstance(value, Mapping):
+        return {key: _without_nan(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(one) for one in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def write_agreement(rows: Sequence[Agreement], engine: str, out: Path) -> None:
     """Print the rows beside the name of the first engine, and write them to a folder."""
     print(agreement_table(rows, (engine, "MuJoCo")))
-    content = {"first": engine, "second": "mujoco", "scenarios": [asdict(row) for row in rows]}
+    content = {"first": engine, "second": "mujoco", "scenarios": [_without_nan(asdict(row)) for row in rows]}
     write_json(out / AGREEMENT, content, indent=1, allow_nan=False)
     print(f"agreement: {out / AGREEMENT}", flush=True)

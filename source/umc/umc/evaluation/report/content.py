@@ -16,7 +16,7 @@ from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import COUNTS, EPISODE_COLUMNS, Outcome, metrics_of
 from umc.evaluation.report.paper import departures, paper_tables, read_paper
 from umc.evaluation.statistics import LEVEL, wilson
-from umc.evaluation.study import Study
+from umc.evaluation.study import Study, drawn_faults
 from umc.utils.provenance import versions
 
 SCHEMA = 3
@@ -58,11 +58,13 @@ def study_content(estimates: Estimates, parts: Mapping[str, Sequence[SliceScore]
         "step_dt_s": study.step_dt,
         "joints": list(study.joint_names),
         "feet": list(study.feet),
+        "faults_drawn": {str(name): drawn for name, drawn in drawn_faults(study).items()},
         "statistics": {
             "level": LEVEL,
             "resamples": estimates.resamples,
             "seed": estimates.seed,
             "robots": estimates.num_robots,
+            "too_few_for_bootstrap": estimates.too_few,
         },
         "metrics": {metric.key: metric.describe() for metric in estimates.metrics},
         "policies": policies,

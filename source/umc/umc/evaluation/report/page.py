@@ -44,6 +44,7 @@ TITLES = {
     "command": "command x [m/s], y [m/s], yaw [rad/s]",
     "radii": "radii [m]",
     "track": "terrain track [m]",
+    "draws": "draws of number and joints",
 }
 """What the page calls fields of the protocol."""
 
@@ -82,7 +83,8 @@ def _cautions(estimates: Estimates) -> list[str]:
         found.append("This is a quick run: its episodes are far too short for figures.")
     if estimates.too_few:
         found.append(
-            f"Fewer than {MIN_ROBOTS} robots a fault seed: differences and means have no interval and no p-value."
+            f"Fewer than {MIN_ROBOTS} robots a fault seed: differences and means have no interval and no p-value: "
+            "a bootstrap of so few gives intervals that are too narrow; rates of one policy have Wilson's."
         )
     for number, result in enumerate(study.policies):
         counts = estimates.counts(number)

@@ -68,7 +68,7 @@ def departures(study: Study) -> list[str]:
     found = []
     for field in fields(Protocol):
         ours, theirs = getattr(protocol, field.name), getattr(original, field.name)
-        if ours != theirs and field.name not in ("name", "robot", "num_envs"):
+        if ours != theirs and field.name not in ("name", "robot", "num_envs", "draws"):
             if field.name == "settings":
                 ours, theirs = ("; ".join(setting.name for setting in some) for some in (ours, theirs))
             found.append(f"{field.name.replace('_', ' ')}: {display_value(ours)} instead of {display_value(theirs)}")

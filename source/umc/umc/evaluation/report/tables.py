@@ -11,7 +11,8 @@ from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import Metric, main_rates
 from umc.evaluation.report.paper import PaperTable, departures, paper_tables
 from umc.evaluation.report.renderers import NOTHING, Cell, Row, Table, figure_cell, head, printed, ranks
-from umc.evaluation.statistics import Interval
+from umc.evaluation.statistics import MIN_ROBOTS, Interval
+from umc.evaluation.study import Study, drawn_faults
 from umc.faults import SCENARIOS
 
 INTERVALS = "In brackets: 95% intervals."
@@ -24,6 +25,21 @@ EVALUATED = {
     "no_onset": "ended before onset",
 }
 """Lines of the table of robots that are evaluated or left out, by their key in the counts."""
+
+PAIRED = "Paired bootstrap; p is two-sided and not corrected for the number of comparisons."
+"""Note of tables of differences."""
+
+TOO_FEW = (
+    f"No interval and no p: a fault seed has fewer than {MIN_ROBOTS} robots, from which a bootstrap gives intervals "
+    "that are too narrow. Rates of one policy have Wilson's intervals."
+)
+"""Note of tables of differences between few robots."""
+
+DRAWS = {
+    "stratified": "Number and joints are spread evenly over the robots of a cell (protocol.draws=stratified).",
+    "independent": "Number and joints are drawn for each robot alone (protocol.draws=independent).",
+}
+"""Note about how faults are drawn."""
 
 SMALLEST_P = 0.001
 """Smallest p that tables print; 2,000 resamples tell no smaller ones apart."""
@@ -44,7 +60,7 @@ def all_tables(
     """Return every table of a report."""
     tables = [main_table(estimates), *ablation_tables(estimates)]
     tables += [scenario_table(estimates, group) for group in estimates.groups]
-    tables += [left_out_table(estimates), more_table(estimates)]
+    tables += [left_out_table(estimates), drawn_table(estimates.study), more_table(estimates)]
     groups = list(estimates.groups)
     tables += [difference_table(estimates, groups[0], group, number) for number, group in enumerate(groups[1:], 2)]
     if len(estimates.study.policies) > len(groups):
@@ -129,6 +145,23 @@ def left_out_table(estimates: Estimates) -> Table:
     return Table("left_out", "Robots evaluated and left out, by scenario", header, tuple(rows), (note,))
 
 
+def drawn_table(study: Study) -> Table:
+    """Return how many joints fail in how many robots, and how often the rarest and the most frequent joint fails."""
+    drawn = drawn_faults(study)
+    numbers = sorted({number for one in drawn.values() for number in one["robots_by_faulty_joints"]})
+    rows = []
+    for scenario, one in drawn.items():
+        robots, joints = one["robots_by_faulty_joints"], one["robots_by_joint"].values()
+        total = sum(robots.values())
+        cells = [f"{robots.get(number, 0)} ({robots.get(number, 0) / total:.0%})" for number in numbers]
+        failing = [count for count in joints if count] or [0]
+        name = f"{scenario}: {scenario_name(scenario)}"
+        rows.append(Row(tuple(map(Cell, (name, *cells, f"{min(failing)} to {max(failing)}")))))
+    note = DRAWS[study.protocol.draws]
+    header = ("Scenario", *(f"{number} faulty joints" for number in numbers), "robots of a joint that fails")
+    return Table("drawn", "Faults drawn: robots by number of faulty joints", header, tuple(rows), (note,))
+
+
 def more_table(estimates: Estimates) -> Table:
     """Return what the paper does not measure."""
     groups, shown = list(estimates.groups), paper_metrics(estimates)
@@ -155,7 +188,7 @@ def difference_table(estimates: Estimates, first: str, second: str, number: int)
         interval, p = ("", NOTHING) if estimates.too_few else (f"[{low}, {high}]", p)
         rows.append(Row((Cell(head(metric)), Cell(value, interval), Cell(unit), Cell(p))))
     title = f"{second} minus {first}, averaged over scenarios; {estimates.num_robots} robots, the same for both"
-    note = f"{INTERVALS} Paired bootstrap; p is two-sided and not corrected for the number of comparisons."
+    note = TOO_FEW if estimates.too_few else f"{INTERVALS} {PAIRED}"
     return Table(f"difference_{number}", title, ("Metric", "difference", "unit", "p"), tuple(rows), (note,))
 
 

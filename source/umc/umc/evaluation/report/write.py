@@ -81,11 +81,9 @@ def pictures(
     differences = plots.paired_differences(estimates)
     if differences is not None:
         first = next(iter(estimates.groups))
-        yield (
-            "differences",
-            differences,
-            f"Differences from {first} over the same robots, 95% intervals. Filled marks: p below 0.05.",
-        )
+        certain = "without intervals: too few robots" if estimates.too_few else "95% intervals"
+        filled = "" if estimates.too_few else " Filled marks: p below 0.05."
+        yield "differences", differences, f"Differences from {first} over the same robots, {certain}.{filled}"
     severities = plots.severity_sweep(study, parts, units)
     if severities is not None:
         words = f"{rates} over the severity{bands}. Each mark holds about as many robots."
