@@ -23,8 +23,15 @@ from umc.faults import FaultsCfg
 from umc.mdp.physics import prepare_robot
 from umc.robots.spawn import SOLVER_POSITION_ITERATIONS, SOLVER_VELOCITY_ITERATIONS
 from umc.tasks.a1 import A1Stage2EnvCfg
-from umc.tasks.task_cfg import HYDRA_QUIET
 from umc.utils.errors import UmcError
+
+HYDRA_QUIET = [
+    "hydra/job_logging=disabled",
+    "hydra/hydra_logging=disabled",
+    "hydra.run.dir=.",
+    "hydra.output_subdir=null",
+]
+"""Keeps Hydra, which Isaac Lab asks to compose such overrides, from making folders."""
 
 SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
 HIPS, THIGHS = ".*_hip_joint", ".*_thigh_joint"

@@ -223,7 +223,7 @@ def test_stopped_or_killed_a_recipe_resumes_from_its_last_checkpoint_and_only_on
         return process
 
     first = start_stage_2()
-    with pytest.raises(UmcError, match="another process works on"):
+    with pytest.raises(UmcError, match=rf"process {first.pid} on .* trains recipe .*; wait for it, or end it"):
         run_recipe(argv)
     first.send_signal(signal.SIGTERM)  # passed on to the child, which saves
     assert "resume with: " in first.communicate(timeout=60)[0]

@@ -17,7 +17,7 @@ from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.training import train
 from umc.training.arguments import parse
 from umc.utils.errors import UmcError
-from umc.utils.process import LAUNCHER
+from umc.utils.process import LAUNCHER, LOCK
 
 A1 = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu"]
 STAGE2 = {"task": "UMC-A1-Stage2", "stage": 2}
@@ -46,7 +46,7 @@ def put_run(name="model_76.pt", **record):
 
 
 def content(folder):
-    files = [path for path in folder.rglob("*") if path.is_file() and path.name != train.STARTUP_LOG]
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in (train.STARTUP_LOG, LOCK)]
     return {path.name: path.read_bytes() for path in files}
 
 

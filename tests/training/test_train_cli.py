@@ -98,14 +98,14 @@ def test_the_script_refuses_in_one_line_and_writes_nothing(tmp_path):
         (["agent.algorithm.learning_rat=1"], "agent.algorithm has no field learning_rat; did you mean learning_rate?"),
         (["env.events.faults.params.sed=1"], "env.events.faults.params has no field sed; did you mean seed?"),
         (["env.scene.num_envs=abc"], "env.scene.num_envs takes a number"),
-        (["env.scene.num_envs=0"], "env.scene.num_envs is 0; it has to be at least 1"),
+        (["env.scene.num_envs=0"], "env.scene.num_envs is 0; it has to be a whole number of at least 1"),
         (["agent.resume=true"], "agent.resume=true: nothing reads agent.resume here; give --resume"),
         (["agent.num_steps_per_env=0"], "agent.num_steps_per_env is 0"),
-        (["agent.obs_groups.critic=[a,b]"], "agent.obs_groups.critic is [a,b]; it lists some of policy, joint_mask, "),
+        (["agent.obs_groups.critic=[a,b]"], "agent.obs_groups.critic takes a list of values, such as ['critic']"),
         (['agent.obs_groups.actor=["live_faults"]'], "agent.obs_groups.actor is ['live_faults']; it lists some of"),
         (["agent.obs_groups.critic=[]"], "agent.obs_groups.critic is []; it lists some of policy"),
         (["agent.obs_groups=critic"], "agent.obs_groups is not set as a whole; give agent.obs_groups.actor or"),
-        (["foo=1"], "Could not override 'foo'"),
+        (["foo=1"], "unknown override foo=1; overrides begin with env., agent. or physics="),
         (["env.sim.dt"], "cannot read env.sim.dt; overrides look like env.scene.num_envs=64"),
         (["--num_env", "3"], "unknown flag --num_env"),
         (["--device", "cuda:99"], "no device cuda:99 on this machine"),
@@ -159,6 +159,7 @@ def test_the_defaults_of_a_cpu_give_way_to_flags_and_overrides():
 
 def test_a_gpu_keeps_the_papers_sizes(monkeypatch):
     monkeypatch.setattr("umc.training.plan.pick_device", lambda _: "cuda:0")
+    monkeypatch.setattr("umc.training.plan.check_memory", lambda *_: None)
     chosen = planned(*STAGE1[:4])
     # paper, A1 training parameters
     assert (chosen.env_cfg.scene.num_envs, chosen.agent_cfg.max_iterations) == (7400, 2500)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from umc.evaluation.arguments import OWN_SECTIONS, add_policy_arguments, overrides_first, parse, scenario
-from umc.utils.cli import run_main
+from umc.utils.cli import path, run_main
 from umc.utils.console import quiet
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 
@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--quick", action="store_true", help="a few envs and steps: proves that everything works, no figures")
     add = parser.add_argument_group("reports").add_argument
     add("--labels", nargs="+", help="names of the policies in the report")
-    add("--report_only", "--report-only", type=Path, help="write the reports of an --out folder anew (umc report)")
-    add("--logs", type=Path, default=Path("logs"), help="folder of all runs, where sweeps find policies (logs)")
+    add("--report_only", "--report-only", type=path, help="write the reports of an --out folder anew (umc report)")
+    add("--logs", type=path, default=Path("logs"), help="folder of all runs, where sweeps find policies (logs)")
     add = parser.add_argument_group("several machines").add_argument
     add("--share", help="2/8: simulate the second eighth and write no report; the command without it collects them")
     add("--ray", type=int, metavar="WORKERS", help="simulate on so many workers of a Ray cluster")

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, trained_overrides
 from umc.rl.pretrained import is_pretrained, results_folder
-from umc.utils.cli import Parser, run_main
+from umc.utils.cli import Parser, path, run_main
 from umc.utils.console import quiet, waiting
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
+from umc.utils.outputs import require_writable
 
 DESCRIPTION = "Write a policy as ONNX and TorchScript, with a JSON that describes inputs, outputs, starts and falls."
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--task", help="gym id that 'pretrained' is looked up for")
     add("--robot", help="robot that 'pretrained' is looked up for")
     add("--agent", help="agent that 'pretrained' is looked up for")
-    add("--out", type=Path, help="folder to write to; 'exported' beside the checkpoint without it")
+    add("--out", type=path, help="folder to write to; 'exported' beside the checkpoint without it")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -59,6 +59,8 @@ def _run(argv: list[str]) -> int:
                 raise UmcError(f"--{flag} needs --checkpoint pretrained; a checkpoint has them inside")
         checkpoint = checked_checkpoint(options.checkpoint)
     assert checkpoint is not None
+    out = options.out or results_folder(checkpoint) / "exported"
+    require_writable(out, "--out")
     info = checkpoint_info(read_checkpoint(checkpoint), checkpoint)
 
     # from here on imports take seconds, and the conversion to ONNX up to minutes
@@ -68,7 +70,7 @@ def _run(argv: list[str]) -> int:
         from umc.tasks.task_cfg import resolve_cfgs
 
         env_cfg, _ = resolve_cfgs(task, None, trained_overrides(checkpoint, info))
-        files = export_checkpoint(checkpoint, options.out or results_folder(checkpoint) / "exported", env_cfg)
+        files = export_checkpoint(checkpoint, out, env_cfg)
     print(f"policy: {files.onnx}")
     print(f"the same as TorchScript: {files.torchscript}")
     print(f"description: {files.description}")

@@ -7,13 +7,12 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from umc.cli.film import is_shown, write_films
 from umc.evaluation.arguments import add_policy_arguments, parse
 from umc.rendering.film_cfg import add_film_arguments, film_cfg
-from umc.utils.cli import run_main
+from umc.utils.cli import path, run_main
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
@@ -39,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--num_envs", type=int, help="robots shown at once")
     add("--port", type=int, help="viser: port of the page; 8080 without it, or the next that is free")
     add("--host", help="viser: who may see the page; localhost without it, 0.0.0.0 for everybody in the network")
-    add("--ledger", type=Path, help="viser: file that records what breaks and heals (docs/ledger.md)")
+    add("--ledger", type=path, help="viser: file that records what breaks and heals (docs/ledger.md)")
 
 
 def main(argv: Sequence[str]) -> int:

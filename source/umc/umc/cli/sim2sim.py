@@ -12,11 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.evaluation.arguments import HEALTHY, scenario
-from umc.utils.cli import Parser, at_least_one, run_main
+from umc.evaluation.arguments import HEALTHY, MOST_EPISODES, MOST_STEPS, scenario
+from umc.utils.cli import MOST_WORKERS, Parser, check_seed, path, run_main, within
 from umc.utils.errors import UmcError
 from umc.utils.io import write_json
 from umc.utils.isaaclab_flags import asks_for_help, show_help
+from umc.utils.outputs import require_writable
 
 if TYPE_CHECKING:
     from umc.evaluation.protocol import Protocol
@@ -33,6 +34,12 @@ HEALTHY_ROBOTS = 16
 HEALTHY_SECONDS = 10.0
 """Length of ``--healthy`` without ``--steps`` [s], as in ``umc evaluate``."""
 
+LONGEST_CONTACT_TIME = 1.0
+"""Largest time constant of contacts [s]; with a longer one the ground does not carry the robot."""
+
+MOST = {"episodes": MOST_EPISODES, "steps": MOST_STEPS, "workers": MOST_WORKERS, "substeps": 1000}
+"""Greatest values of flags that take a count."""
+
 DESCRIPTION = "Evaluate an exported policy in plain MuJoCo, on flat ground, under the faults of an Isaac Lab run."
 
 EXAMPLES = (
@@ -48,19 +55,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--policy", help="folder that umc export wrote, or its .json or .onnx")
     add("--robot", help="robot that the policy must be for")
     add("--protocol", default="umc_paper", help="file in config/protocols, or path of one (umc_paper)")
-    add("--ledger", type=Path, help="replay the faults of this ledger instead of a protocol's")
+    add("--ledger", type=path, help="replay the faults of this ledger instead of a protocol's")
     add("--scenarios", type=scenario, nargs="+", help="scenarios of the protocol; all without it")
     add("--episodes", type=int, help=f"robots of each cell ({EPISODES}); episodes of each env of a ledger (all)")
     add("--steps", type=int, help="length of an episode [env steps]; the protocol's or the ledger's without it")
     add("--seed", type=int, help="one seed for all settings; the protocol's without it")
     add("--radii", type=float, nargs="+", help="radii of reached@k [m]; the protocol's without it")
-    add("--against", type=Path, help="folder of an evaluation's report, or its study.pt: report the agreement")
+    add("--against", type=path, help="folder of an evaluation's report, or its study.pt: report the agreement")
     add("--healthy", action="store_true", help="measure the gait of healthy robots instead, for 10 s")
     add("--substeps", type=int, default=1, help="MuJoCo's steps in the time that a torque is held (1)")
     add("--contact_time", type=float, help="time constant of contacts [s], two of MuJoCo's steps or more (0.02)")
     add("--clamp", action="store_true", help="clamp targets to the joint limits, as PolicyRunner does on a robot")
     add("--workers", type=int, help="processes; as many as there are cores without it")
-    add("--out", type=Path, help="folder to write to; 'mujoco' beside the policy without it")
+    add("--out", type=path, help="folder to write to; 'mujoco' beside the policy without it")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -82,6 +89,7 @@ def _run(argv: list[str]) -> int:
     _check(options, robot)
     options.robot, options.command_line = robot, shlex.join(["umc", "sim2sim", *argv])
     options.out = options.out or options.policy.parent / "mujoco"
+    require_writable(options.out, "--out")
     other = [*description["start"]["other_events"], *description["fall"]["other_terminations"]]
     if other:
         print(f"not reproduced in MuJoCo: {', '.join(other)} of {description['trained']['task']}")
@@ -93,7 +101,7 @@ def _run(argv: list[str]) -> int:
 
 def _description_file(policy: str | None) -> Path:
     """Return the path of an exported policy's description."""
-    if policy is None:
+    if not policy:
         raise UmcError("--policy is missing; give a folder that umc export wrote")
     path = Path(policy)
     if path.suffix == ".pt":
@@ -105,10 +113,12 @@ def _check(options: argparse.Namespace, robot: str) -> None:
     """Refuse flags that contradict each other or the policy."""
     if options.robot is not None and options.robot.lower() != robot:
         raise UmcError(f"{options.policy} was trained for robot {robot}, not {options.robot}; choose one of its own")
-    for flag in ("episodes", "steps", "workers", "substeps"):
-        at_least_one(getattr(options, flag), f"--{flag}")
-    if options.seed is not None and options.seed < 0:
-        raise UmcError(f"--seed is {options.seed}; it has to be 0 or more")
+    for flag, high in MOST.items():
+        within(getattr(options, flag), f"--{flag}", 1, high)
+    check_seed(options.seed)
+    contact_time = options.contact_time
+    if contact_time is not None and not 0.0 < contact_time <= LONGEST_CONTACT_TIME:
+        raise UmcError(f"--contact_time is {contact_time}; it has to be above 0 and at most {LONGEST_CONTACT_TIME} s")
     if options.ledger is not None and (options.healthy or options.against is not None or options.scenarios):
         raise UmcError("--ledger excludes --healthy, --against and --scenarios: the ledger has the faults")
     if options.healthy and options.against is not None:

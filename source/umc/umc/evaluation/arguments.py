@@ -8,13 +8,19 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from umc.utils.cli import at_least_one
+from umc.utils.cli import at_least_one, check_seed, path
 from umc.utils.config import OVERRIDE
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import AddArguments, parse_all
 
 HEALTHY = 8
 """Scenario of the paper's table without faults."""
+
+MOST_EPISODES = 100_000
+"""Most robots of each cell; at 50 env steps a second of each of 256 robots they walk for days."""
+
+MOST_STEPS = 100_000
+"""Longest episode [env steps]: half an hour of a robot's time."""
 
 OWN_SECTIONS = ("protocol", "sweep")
 """Sections of overrides that some commands read themselves."""
@@ -39,7 +45,7 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     add("--agent", help="agent whose pretrained policy is meant; the first that the robot has without it")
     add("--seed", type=int, help="seed of faults and starts")
     add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
-    add("--out", type=Path, help="folder for what is written; beside the checkpoint without it")
+    add("--out", type=path, help="folder for what is written; beside the checkpoint without it")
     parser.set_defaults(num_envs=None)  # a flag of some
 
 
@@ -55,8 +61,7 @@ def parse(
             reason = "; the agent comes with the checkpoint" if section == "agent" else ""
             raise UmcError(f"{token}: only {allowed} overrides can be given{reason}")
     at_least_one(options.num_envs, "--num_envs")
-    if options.seed is not None and options.seed < 0:
-        raise UmcError(f"--seed is {options.seed}; it has to be 0 or more")
+    check_seed(options.seed)
     return options, overrides
 
 

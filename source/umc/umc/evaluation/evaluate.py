@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import NonNegativeInt, PositiveInt, Strict
 
-from umc.evaluation.arguments import OWN_SECTIONS
+from umc.evaluation.arguments import MOST_EPISODES, OWN_SECTIONS
 from umc.evaluation.estimates import too_few_robots
 from umc.evaluation.evaluator import Evaluator, code_fingerprint, fingerprint, read_share
 from umc.evaluation.gait import GAIT
@@ -23,12 +23,13 @@ from umc.evaluation.session import AS_EVALUATED, Session, open_session, prepare
 from umc.evaluation.statistics import MIN_ROBOTS
 from umc.evaluation.study import STUDY, Study, load_study, protocol_of, save_study
 from umc.rl.pretrained import results_folder
-from umc.utils.cli import at_least_one
+from umc.utils.cli import MOST_WORKERS, within
 from umc.utils.config import FileModel, FolderName, SweepFile, read_overrides, read_sweep_file, validated
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.executor import ray_executor
 from umc.utils.io import read_json, write_json
+from umc.utils.outputs import require_writable
 
 CPU_ENVS = 256
 """Envs without ``--num_envs`` on a CPU."""
@@ -48,6 +49,10 @@ def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Se
 
     ``launcher`` is what workers of a cluster need of the command line: launcher flags, presets, overrides of the task.
     """
+    within(options.episodes, "--episodes", 1, MOST_EPISODES)
+    within(options.ray, "--ray", 1, MOST_WORKERS)
+    if options.out is not None:
+        require_writable(options.out, "--out")
     changes = {section: read_overrides(overrides, section) for section in OWN_SECTIONS}
     with quiet():
         sweep = _read_sweep(options, changes["sweep"])
@@ -55,12 +60,11 @@ def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Se
             raise UmcError("--healthy measures one policy; give one --checkpoint")
         of_env = [token for token in overrides if token.split(".")[0] not in OWN_SECTIONS]
         session = prepare(options, of_env, stage=1 if options.healthy else 2)
-    for flag in ("episodes", "ray"):
-        at_least_one(getattr(options, flag), f"--{flag}")
     if options.plan is not None:
         return simulate_plan(session, read_json(options.plan))
     protocol = choose_protocol(session, sweep, changes["protocol"])
     out = options.out or _default_folder(session, protocol)
+    require_writable(out, "--out")
     if options.healthy:
         return measure_gait(session, protocol, out)
     share = (0, 1) if options.share is None else read_share(options.share)
@@ -115,7 +119,9 @@ def simulate_plan(session: Session, plan: Any) -> int:
 
 def report_again(out: Path) -> int:
     """Write the report of an evaluation anew; return 0."""
-    return _report(load_study(out / STUDY), out)
+    study = load_study(out / STUDY)
+    require_writable(out, "--report_only")
+    return _report(study, out)
 
 
 def _report(study: Study, out: Path) -> int:
@@ -165,7 +171,9 @@ def choose_protocol(session: Session, sweep: SweepFile | None, changes: Mapping[
     from umc.evaluation.conditions import on_tracks
 
     options, robot = session.options, session.info.robot
-    name = options.protocol or (sweep and sweep.protocol) or DEFAULT_PROTOCOL
+    name = options.protocol
+    if name is None:
+        name = (sweep and sweep.protocol) or DEFAULT_PROTOCOL
     scenarios = options.scenarios or (sweep and sweep.scenarios)
     protocol = protocol_for(robot, scenarios, options.radii, options.seed, name, changes)
     if options.quick:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 import torch
 from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_validator
 
+from umc.evaluation.arguments import MOST_STEPS
 from umc.evaluation.metrics import check_radii
 from umc.faults import FaultCases, JointLimits, find_scenario
 from umc.utils.config import FileModel, FolderName, Seed, merged, read_config_file, validated
@@ -22,9 +23,6 @@ DEFAULT_PROTOCOL = "umc_paper"
 
 QUICK_ONSET = 10
 """Onset of a quick run [env steps]; far too early for figures, enough to see that everything works."""
-
-MOST_STEPS = 100_000
-"""Longest episode of a protocol [env steps]: half an hour at 50 Hz."""
 
 QUICK_STEPS = 60
 """Length of a quick run [env steps]."""

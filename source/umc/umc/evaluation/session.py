@@ -22,6 +22,8 @@ from umc.rl.checkpoint import CheckpointInfo, require_match
 from umc.rl.pretrained import is_pretrained
 from umc.tasks.registry import checked_task, pretrained_policy
 from umc.utils.errors import UmcError
+from umc.utils.naming import task_parts
+from umc.utils.outputs import disk_error
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -71,7 +73,6 @@ class Session:
 def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None = None, once: bool = True) -> Session:
     """Read the checkpoints and resolve their task, at ``stage`` if given; with ``once`` no checkpoint twice."""
     from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
-    from umc.utils.naming import task_parts
 
     texts, remarks = _pretrained(options)
     checkpoints = read_checkpoints(texts, options.robot, once)
@@ -113,9 +114,11 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Loa
     from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
 
+    from umc.tasks.memory import check_memory
     from umc.training.plan import cpu_threads
     from umc.utils.console import FIRST_START, filter_physx_messages, ignore_known_warnings, quiet, waiting
 
+    check_memory(session.env_cfg, task_parts(session.task)[0], session.device)
     ignore_known_warnings()
     filter_physx_messages(session.env_cfg, session.device)
     threads = cpu_threads() if session.device == "cpu" else None
@@ -125,8 +128,8 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Loa
     for remark in session.remarks:
         print(remark)
     print(f"{session.task}, {count} envs on {session.device}", flush=True)
-    failure: UmcError | None = None
-    # a UmcError must not pass through Isaac Lab's launcher, which prints a traceback of whatever passes
+    failure: Exception | None = None
+    # an error of the user's must not pass through Isaac Lab's launcher, which prints a traceback of whatever passes
     with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as start:
         start.enter_context(waiting("starting the simulation", FIRST_START))
         cleanup.enter_context(launch_simulation(session.env_cfg, session.options))
@@ -139,7 +142,9 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Loa
                 policies = load_policies(session, inner)
             start.close()
             yield inner, policies
-        except UmcError as error:
+        except (UmcError, OSError) as error:
+            if isinstance(error, OSError) and disk_error(error) is None:
+                raise
             failure = error
     if failure is not None:
         raise failure

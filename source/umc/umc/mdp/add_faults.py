@@ -28,14 +28,14 @@ from umc.mdp.fault_terms import FAULTS_TERM
 from umc.mdp.observations import fault_flag, joint_mask, live_faults
 from umc.mdp.physics import prepare_robot
 from umc.mdp.sensor_cfg import SensorWrapper, action_terms, entries, variants
-from umc.robots.names import robot_names
+from umc.robots.names import RobotNames, robot_names
 from umc.utils.errors import UmcError
 
 RESET_TERM, MASK_GROUP, FLAG_GROUP, COMMAND_TERM = "reset_faults", "joint_mask", "fault_flag", "command_faults"
 """Names of what is added, beside the event ``faults``."""
 
 PLACEHOLDER_JOINTS = 256
-"""Joints of the robot that faults are validated on: more than any real robot has."""
+"""Joints of the robot that faults are validated on where its own are unknown: more than any real robot has."""
 
 
 @configclass
@@ -174,7 +174,7 @@ def add_faults(
     changes = changes if joint_names is None else {**changes, "joint_names": joint_names}
     faults = faults_cfg(faults, changes)
     asset_cfg = _faulty_joints(env_cfg, asset_name, faults.joint_names)
-    kinds = validate_faults(env_cfg, faults)
+    kinds = validate_faults(env_cfg, faults, _count_joints(env_cfg, asset_name, faults.joint_names))
     params = {**faults.params(), **{name: value for name, value in changes.items() if name != "joint_names"}}
     sensors = SensorWrapper(asset_name, quantities or {}, action_terms(env_cfg))
     edits = _sensor_edits(env_cfg, groups, sensors)
@@ -216,10 +216,27 @@ def _faulty_joints(
     return FaultyJointsCfg(asset_name) if patterns == [".*"] else FaultyJointsCfg(asset_name, joint_names=patterns)
 
 
+def _count_joints(env_cfg: ManagerBasedRLEnvCfg, asset_name: str, joint_names: Sequence[str] | None) -> int:
+    """Return how many joints can fail; :data:`PLACEHOLDER_JOINTS` where the robot's file cannot be read."""
+    robots = [at[of] for holder, name in variants(env_cfg, "scene") for at, of in variants(holder[name], asset_name)]
+    known = [_names_of(robot) for robot in robots]
+    counts = [
+        sum(any(pattern.fullmatch(joint) for pattern in check_patterns(joint_names)) for joint in names.joints)
+        for names in known
+        if names is not None
+    ]
+    return min(counts, default=PLACEHOLDER_JOINTS)
+
+
+def _names_of(robot: Any) -> RobotNames | None:
+    """Return the names of a robot whose USD file can be read."""
+    path = getattr(getattr(robot, "spawn", None), "usd_path", None)
+    return robot_names(robot) if isinstance(path, str) and Path(path).is_file() else None
+
+
 def _check_patterns(patterns: Sequence[str], robot: Any) -> None:
     """Refuse patterns that match no joint, where the robot's USD file can be read."""
-    path = getattr(getattr(robot, "spawn", None), "usd_path", None)
-    names = robot_names(robot) if isinstance(path, str) and Path(path).is_file() else None
+    names = _names_of(robot)
     if names is None:
         return
     for pattern in patterns:
@@ -269,14 +286,14 @@ def _refuse_taken(present: Sequence[Mapping[str, Any]], name: str, what: str) ->
         raise UmcError(f"the task has an {what} named '{name}' already; faults can be added once")
 
 
-def validate_faults(env_cfg: Any, faults: FaultsCfg) -> tuple[FaultKind, ...]:
-    """Draw faults for a robot of placeholder joints and return their kinds; raise UmcError for an invalid field."""
+def validate_faults(env_cfg: Any, faults: FaultsCfg, joints: int = PLACEHOLDER_JOINTS) -> tuple[FaultKind, ...]:
+    """Draw faults for a robot of so many placeholder joints and return their kinds; UmcError for an invalid field."""
     if faults.replay is not None:
         return ledger_kinds(read_ledger(faults.replay))
     if faults.ledger is not None:
         check_path("ledger", faults.ledger)
-    names = [f"joint_{number}" for number in range(PLACEHOLDER_JOINTS)]
-    one = torch.ones(PLACEHOLDER_JOINTS)
+    names = [f"joint_{number}" for number in range(joints)]
+    one = torch.ones(joints)
     robot: dict[str, Any] = {
         "episode_length": _episode_length(env_cfg),
         "nominal": JointLimits(-one, one, one, one),

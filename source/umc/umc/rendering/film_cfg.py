@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from umc.evaluation.arguments import HEALTHY
+from umc.evaluation.arguments import HEALTHY, MOST_STEPS
+from umc.utils.cli import path, within
 from umc.utils.errors import UmcError
+from umc.utils.outputs import require_writable
 
 if TYPE_CHECKING:
     from umc.evaluation.protocol import Protocol
@@ -25,6 +27,9 @@ KIND_WORDS = {
     "velocity": "slow joints",
 }
 """Kinds of the paper's scenarios in the title of a film."""
+
+LONGEST_FILM = 10_000
+"""Longest film [env steps]: its pictures are kept in memory until the files are written, 2 GB per policy."""
 
 VIEWS = ("side", "front")
 """Where the camera stands."""
@@ -91,7 +96,7 @@ def add_film_arguments(parser: argparse.ArgumentParser, about: str | None = None
     add("--names", nargs="+", help="what the film calls the policies, in the order of --checkpoint")
     add("--view", choices=VIEWS, default=cfg.view, help=f"where the camera stands; default {cfg.view}")
     add("--side", dest="view", action="store_const", const="side", help="the same as --view side")
-    add("--recording", type=Path, help=argparse.SUPPRESS)  # what a training films (umc.rendering.recording)
+    add("--recording", type=path, help=argparse.SUPPRESS)  # what a training films (umc.rendering.recording)
     add("--quick", action="store_true", help="a second of small pictures: tests that everything works")
 
 
@@ -99,11 +104,10 @@ def film_cfg(options: argparse.Namespace) -> FilmCfg:
     """Read the flags; scenario 8 where none is named. UmcError if a flag makes no sense."""
     cfg = QUICK if options.quick else FilmCfg()
     steps = cfg.steps if options.steps is None else options.steps
-    if steps < 2:
-        raise UmcError(f"--steps is {steps}; it has to be at least 2")
+    within(steps, "--steps", 2, MOST_STEPS)
     onset = min(cfg.onset, steps // 2) if options.onset is None else options.onset
     if not 0 < onset < steps:
-        raise UmcError(f"--onset {onset} has to lie between 1 and the last step before {steps}")
+        raise UmcError(f"--onset {onset} has to lie between 1 and {steps - 1}, the last step before the end at {steps}")
     scenario = HEALTHY if options.scenario is None else options.scenario
     if scenario not in range(1, HEALTHY + 1):
         raise UmcError(f"unknown scenario {scenario}; the paper's scenarios are 1 to {HEALTHY}")
@@ -117,6 +121,11 @@ def check_output(options: argparse.Namespace) -> None:
         raise UmcError(f"--out {options.out}: cannot write {suffix}; choose {', '.join(FILM_SUFFIXES)} or a folder")
     if options.names is not None and len(options.names) != count:
         raise UmcError(f"--names has {len(options.names)} names for {count} checkpoints; give one for each")
+    within(options.steps, "--steps", 2, LONGEST_FILM)
+    if options.out is not None:
+        if suffix in FILM_SUFFIXES and options.out.is_dir():
+            raise UmcError(f"--out {options.out} is a folder; choose another name for the file")
+        require_writable(options.out.parent if suffix in FILM_SUFFIXES else options.out, "--out")
     if suffix != ".png":
         from umc.rendering.writers import require_ffmpeg
 

@@ -75,6 +75,8 @@ def checked_checkpoint(text: str | None) -> Path | None:
     """Return the path of a checkpoint, of a run folder its last one; :class:`UmcError` if there is none."""
     if text is None:
         return None
+    if not text:
+        raise UmcError("--checkpoint is empty; give the path of a model_<iteration>.pt")
     path = Path(text)
     if path.is_dir():
         files = checkpoints_in(path)

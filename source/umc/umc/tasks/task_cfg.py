@@ -11,22 +11,16 @@ import importlib.util
 import inspect
 import numbers
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from umc.rl.critics import LIVE_GROUP
-from umc.utils.cli import at_least_one, did_you_mean
+from umc.tasks.limits import check_values
+from umc.utils.cli import did_you_mean
 from umc.utils.config import override_key
 from umc.utils.distributed import ranks_from_env
-from umc.utils.errors import UmcError
-
-HYDRA_QUIET = [
-    "hydra/job_logging=disabled",
-    "hydra/hydra_logging=disabled",
-    "hydra.run.dir=.",
-    "hydra.output_subdir=null",
-]
-"""Keeps Hydra from making folders and from taking over logging, where it is asked to compose (``+key=value``)."""
+from umc.utils.errors import UmcError, shown
 
 FLAGS = {
     "env.sim.device": "--device",
@@ -37,6 +31,12 @@ FLAGS = {
     "agent.load_checkpoint": "--checkpoint",
 }
 """Fields that a flag decides: an override of them would be ignored."""
+
+EXAMPLES = {"env": "env.scene.num_envs", "agent": "agent.algorithm.gamma"}
+"""A field of each section."""
+
+LONGEST_OVERRIDE = 4096
+"""Longest override that is read [characters]: parsers recurse into brackets."""
 
 SELECTORS = ("physics", "renderer", "presets")
 """Tokens that choose presets; see ``isaaclab_tasks.utils.preset_cli``."""
@@ -75,9 +75,11 @@ def resolve_cfgs(task: str, agent: str | None, overrides: list[str]) -> tuple[An
 
         presets = [token for token in overrides if override_key(token) in SELECTORS]
         env_cfg, agent_cfg = resolve_task_config(task, agent, overrides=presets)
-        check_overrides({"env": env_cfg, "agent": agent_cfg}, overrides)
-        raw = any(override_key(token).split(".")[0] not in ("env", "agent", *SELECTORS) for token in overrides)
-        env_cfg, agent_cfg = resolve_task_config(task, agent, overrides=overrides + (HYDRA_QUIET if raw else []))
+        before = {"env": env_cfg, "agent": agent_cfg}
+        check_overrides(before, overrides)
+        env_cfg, agent_cfg = resolve_task_config(task, agent, overrides=overrides)
+        check_presets(before, {"env": env_cfg, "agent": agent_cfg}, overrides)
+        check_values(env_cfg, agent_cfg)
         name_bodies(env_cfg)
         check_robot(env_cfg)
         _check_complete(task, env_cfg)
@@ -116,23 +118,86 @@ def one_line_errors() -> Iterator[None]:
 
 
 def check_overrides(sections: dict[str, Any], overrides: list[str]) -> None:
-    """Raise UmcError for an override of an unknown field, of one that a flag sets, or of a number by another type."""
+    """Raise UmcError for an override of an unknown field, of one that a flag sets, or by a value of another type."""
     from isaaclab_tasks.utils.hydra import _parse_val
 
     keys = [override_key(token) for token in overrides]
     for token, key in zip(overrides, keys, strict=True):
+        _check_override(sections, token, key)
         section, *path = key.split(".")
-        if section not in sections:
-            continue
-        if key in FLAGS:
-            raise UmcError(f"{token}: nothing reads {key} here; give {FLAGS[key]}")
-        if any(key.startswith(f"{other}.") for other in keys if other != key):
+        if section in SELECTORS or any(key.startswith(f"{other}.") for other in keys if other != key):
             continue  # another override replaces a part of the tree above it
         current = _field(sections[section], section, path)
-        value = _parse_val(token.split("=", 1)[1])
-        number = isinstance(current, numbers.Number) and not isinstance(current, bool)
-        if number and value is not None and not isinstance(value, numbers.Number):
-            raise UmcError(f"{token}: {key} takes a number")
+        wanted = _wanted(current, _parse_val(token.split("=", 1)[1]))
+        if wanted is not None:
+            raise UmcError(f"{shown(token)}: {key} takes {wanted}")
+
+
+def _check_override(sections: Mapping[str, Any], token: str, key: str) -> None:
+    """Raise UmcError for an override that names no field that could be changed."""
+    if len(token) > LONGEST_OVERRIDE:
+        raise UmcError(f"the override of {shown(key)} has {len(token)} characters; shorten it to {LONGEST_OVERRIDE}")
+    section, *path = key.split(".")
+    if section in SELECTORS:
+        if key == token.rstrip("="):
+            raise UmcError(f"{token} names no preset; write it as physics=ovphysx, or leave it out")
+        return
+    name = section.lstrip("+~")
+    if name in sections and name != section:
+        sign = section.removesuffix(name)
+        raise UmcError(f"{shown(token)}: fields can be neither added nor deleted; leave out {sign}")
+    if section not in sections:
+        raise UmcError(f"unknown override {shown(token)}; overrides begin with env., agent. or physics=")
+    if sections[section] is None:
+        raise UmcError(f"{shown(token)}: there is no {section} here whose fields could change; leave it out")
+    if not all(path) or not path:
+        raise UmcError(f"{shown(token)}: name a field of {section}, such as {EXAMPLES[section]}")
+    if key in FLAGS:
+        raise UmcError(f"{shown(token)}: nothing reads {key} here; give {FLAGS[key]}")
+
+
+def _wanted(current: Any, value: Any) -> str | None:
+    """Return what a field takes, in words, if ``value`` is something else; None if it may be right."""
+    if value is None or current is None:
+        return None
+    if isinstance(current, bool):
+        return None if isinstance(value, bool) else "true or false"
+    if isinstance(current, numbers.Number):
+        return None if _is_number(value) else f"a {'finite ' if isinstance(value, float) else ''}number"
+    if isinstance(current, str):
+        return None if isinstance(value, str) else f"text; put it in quotes: '\"{value}\"'"
+    if isinstance(current, list | tuple):
+        return _wanted_list(current, value)
+    if dataclasses.is_dataclass(current):  # a word names a preset: check_presets
+        return None if isinstance(value, str) else "a preset; to change a field of it, add its name with a dot"
+    return None
+
+
+def _wanted_list(current: Sequence[Any], value: Any) -> str | None:
+    numeric = bool(current) and all(_is_number(item) for item in current)
+    words = f"a list of {'numbers' if numeric else 'values'}, such as {list(current)}"
+    if not isinstance(value, list | tuple) or (numeric and not all(_is_number(item) for item in value)):
+        return words
+    same = not isinstance(current, tuple) or len(value) == len(current)  # the ends of a range are a tuple
+    return None if same else f"{len(current)} values, such as {list(current)}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def check_presets(before: dict[str, Any], after: dict[str, Any], overrides: list[str]) -> None:
+    """Raise UmcError for a word that has replaced a section of the cfg, since it names no preset of it."""
+    keys = [override_key(token) for token in overrides]
+    for key in keys:
+        section, *path = key.split(".")
+        if section not in before or any(key.startswith(f"{other}.") for other in keys if other != key):
+            continue
+        if not dataclasses.is_dataclass(_field(before[section], section, path)):
+            continue
+        word = _field(after[section], section, path)
+        if isinstance(word, str):
+            raise UmcError(f"{key} has no preset {shown(word)}; to change a field of it, add its name with a dot")
 
 
 def _field(cfg: Any, where: str, path: list[str]) -> Any:
@@ -157,14 +222,6 @@ def _names(cfg: Any) -> list[str]:
     if isinstance(cfg, Mapping):
         return list(cfg)
     return [name for name in vars(cfg) if not name.startswith("_")] if dataclasses.is_dataclass(cfg) else []
-
-
-def check_sizes(env_cfg: Any, agent_cfg: Any) -> None:
-    """Raise UmcError for counts below 1, however they were given."""
-    at_least_one(env_cfg.scene.num_envs, "env.scene.num_envs")
-    at_least_one(agent_cfg.max_iterations, "agent.max_iterations")
-    at_least_one(agent_cfg.num_steps_per_env, "agent.num_steps_per_env")
-    at_least_one(agent_cfg.save_interval, "agent.save_interval")
 
 
 def check_groups(env_cfg: Any, agent_cfg: Any) -> None:
@@ -208,9 +265,9 @@ def pick_device(device: str | None) -> str:
     if ranks.several and device not in (None, "cpu", "cuda"):
         raise UmcError(f"--device {device}: each process takes the GPU of its number; give cuda, cpu or no --device")
     try:
-        chosen = torch.device(device or ("cuda" if count else "cpu"))
+        chosen = torch.device(("cuda" if count else "cpu") if device is None else device)
     except RuntimeError as error:
-        raise UmcError(f"unknown device {device}; choose cpu, cuda or cuda:N") from error
+        raise UmcError(f"unknown device {device or "''"}; choose cpu, cuda or cuda:N") from error
     if chosen.type == "cpu":
         return "cpu"
     if chosen.type != "cuda":

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from umc.rl.agents import AGENTS, AgentSpec
 from umc.rl.pretrained import PRETRAINED, find_pretrained, is_pretrained
-from umc.utils.cli import Parser, as_flags, at_least_one
+from umc.utils.cli import Parser, as_flags, at_least_one, check_seed, path, within
 from umc.utils.config import override_key
 from umc.utils.errors import UmcError
 from umc.utils.naming import LIBRARIES, entry_point, library_of, stage1_task, task_parts
+from umc.utils.outputs import require_folder_name, require_writable
 
 DEFAULT_AGENT = next(iter(AGENTS))
 
@@ -24,6 +25,9 @@ LARGEST_RANDOM_SEED = 10_000
 
 VIDEO_LENGTH, VIDEO_INTERVAL = 200, 2000
 """Length of a clip and distance from clip to clip [env steps], as Isaac Lab's."""
+
+LONGEST_CLIP = 10_000
+"""Most env steps of a clip; it is kept in memory while it is recorded."""
 
 DESCRIPTION = (
     "Train a UMC policy. Stage 2 starts from the newest Stage 1 checkpoint of the same robot and model; where there is "
@@ -141,8 +145,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--no_pretrained", action="store_true", help="train a missing Stage 1 even where one comes with the package")
     add("--resume", action="store_true", help="resume the newest run of this task and agent, in its folder")
     add = parser.add_argument_group("where it goes to").add_argument
-    add("--logs", type=Path, default=Path("logs"), help="folder of all runs (logs)")
-    add("--run_dir", type=Path, help="run folder; without it a new one named by date and time, under --logs")
+    add("--logs", type=path, default=Path("logs"), help="folder of all runs (logs)")
+    add("--run_dir", type=path, help="run folder; without it a new one named by date and time, under --logs")
     add("--run_name", default="", help="appended to the name of the run folder")
     add("--video", action="store_true", help="film env 0 while it trains, in videos/train of the run folder")
     add("--video_length", type=int, default=VIDEO_LENGTH, help=f"length of a clip [env steps] ({VIDEO_LENGTH})")
@@ -172,12 +176,20 @@ def parse(argv: list[str]) -> TrainRequest:
     options, overrides = parser.parse_known_args(argv)
     at_least_one(options.num_envs, "--num_envs")
     at_least_one(options.max_iterations, "--max_iterations")
-    at_least_one(options.video_length, "--video_length")
+    within(options.video_length, "--video_length", 1, LONGEST_CLIP)
     if options.video_interval < options.video_length:
-        raise UmcError(f"--video_interval {options.video_interval} is shorter than a clip; see --video_length")
-    if options.seed is not None and options.seed < -1:
-        raise UmcError(f"--seed is {options.seed}; it has to be 0 or more, or -1 for a random one")
+        raise UmcError(
+            f"--video_interval is {options.video_interval}, shorter than a clip of --video_length "
+            f"{options.video_length}; give at least that"
+        )
+    if options.seed != -1:
+        check_seed(options.seed, ", or -1 for a random one")
     _check_combinations(options)
+    require_folder_name(options.run_name, "--run_name")
+    if options.run_dir is None:
+        require_writable(options.logs, "--logs")
+    else:
+        require_writable(options.run_dir, "--run_dir")
     if options.seed == -1:
         options.seed = random.randint(0, LARGEST_RANDOM_SEED)
     if options.resume and options.run_dir is not None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import os
@@ -27,10 +28,11 @@ from umc.rl.checkpoint import (
 from umc.rl.critics import MLP_CRITIC_KEY, needs_mlp_critic
 from umc.rl.pretrained import describe, pretrained_folder, read_models
 from umc.rl.transfer import BASELINE_PREFIX, find_stage1
+from umc.tasks.limits import check_faults, check_values
+from umc.tasks.memory import check_memory
 from umc.tasks.task_cfg import (
     check_groups,
     check_launch,
-    check_sizes,
     default_engine,
     names_engine,
     physics_name,
@@ -45,6 +47,8 @@ from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 from umc.utils.isaaclab_flags import parse_all
 from umc.utils.naming import experiment_folder, library_of
+from umc.utils.outputs import require_folder_name, require_writable
+from umc.utils.process import lock_folder
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, read_record
 
 REMEMBERED = ("num_envs", "max_iterations")
@@ -144,9 +148,12 @@ def make_plan(request: TrainRequest) -> Plan:
     env_cfg.seed = ranks.seed(agent_cfg.seed)  # before the env exists: it draws while it is built
     env_cfg.sim.device = agent_cfg.device = options.device = device
     env_cfg.log_dir = str(plan.folder)
-    check_sizes(env_cfg, agent_cfg)
+    check_values(env_cfg, agent_cfg)
+    check_faults(env_cfg)
     check_groups(env_cfg, agent_cfg)
     check_launch(env_cfg, options)
+    require_writable(plan.folder, "the run folder")
+    check_memory(env_cfg, request.robot, device, agent_cfg.num_steps_per_env, is_large(request.spec))
     curriculum = []
     if request.spec.curriculum:
         from umc.training.curriculum import add_curriculum
@@ -185,6 +192,8 @@ def _new_run(request: TrainRequest, device: str) -> Plan:
     else:
         remarks += _about_start(start_from, env_cfg) + _adopt_critic(request, start_from, agent_cfg)
     agent_cfg.run_name = request.options.run_name or agent_cfg.run_name
+    require_folder_name(agent_cfg.run_name, "agent.run_name")
+    require_folder_name(agent_cfg.experiment_name, "agent.experiment_name")
     first = None if start_from is None else {"path": str(start_from.resolve()), "sha256": sha256(start_from)}
     record = new_record(_new_folder(request, agent_cfg), request.task, request.agent, parent=first)
     return Plan(request, env_cfg, agent_cfg, device, start_from, record, remarks)
@@ -251,6 +260,12 @@ def create_run_folder(plan: Plan) -> None:
     except FileExistsError as error:
         fix = "give another --run_dir, or --resume" if given else "start again in a second, or give another --run_name"
         raise UmcError(f"{plan.folder} exists already; {fix}") from error
+
+
+def lock_run(plan: Plan, lock: contextlib.ExitStack) -> None:
+    """Let rank 0 hold the run folder until ``lock`` is closed; raise UmcError if another process trains in it."""
+    if plan.record.writes:
+        lock.enter_context(lock_folder(plan.folder, f"trains in {plan.folder}"))
 
 
 def require_usable(request: TrainRequest, path: Path) -> None:

@@ -29,7 +29,7 @@ from umc.utils.config import (
     read_config_file,
     validated,
 )
-from umc.utils.errors import UmcError
+from umc.utils.errors import UmcError, shown
 from umc.utils.naming import LIBRARIES, task_parts
 
 FAMILIES = ("cpu", "gpu")
@@ -266,7 +266,7 @@ def _inherited(text: str, inside: tuple[str, ...] = ()) -> tuple[str, dict[str, 
 def _packaged_recipe(name: str, text: str, inside: tuple[str, ...]) -> dict[str, Any]:
     """Return what a recipe of the package says itself: its file, a family's member, or an ablation."""
     if name in FAMILIES:
-        raise UmcError(f"{name} holds the recipes of all robots; give one of {', '.join(recipe_names())}")
+        raise UmcError(f"{name} holds the recipes of all robots; give one that umc list recipes shows")
     if name in config_names("recipe"):
         return read_config_file("recipe", name)
     members = _family_members()
@@ -280,8 +280,8 @@ def _packaged_recipe(name: str, text: str, inside: tuple[str, ...]) -> dict[str,
         return _ablation(agent, f"{robot}_{spec.stage1}_{family}", inside)
     known = recipe_names()
     raise UmcError(
-        f"no recipe {text};{did_you_mean(name, known)} choose one of {', '.join(known)}, or an ablation "
-        "such as a1_mlp_ratio_1110_cpu"
+        f"no recipe {shown(text)!r};{did_you_mean(name[:100], known)} give the path of a YAML file, one of the "
+        f"{len(known)} that umc list recipes shows, or an ablation such as a1_mlp_ratio_1110_cpu"
     )
 
 

@@ -21,12 +21,13 @@ from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.watchdog import HUNG
 from umc.tasks.registry import checked_agent, checked_checkpoint
 from umc.training.recipe import Phase, Recipe, Source, read_recipe
-from umc.utils.cli import Parser, as_flags
+from umc.utils.cli import Parser, as_flags, check_seed, path
 from umc.utils.config import FileModel, validated
 from umc.utils.console import duration, quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import read_json, sha256, write_json
 from umc.utils.naming import entry_point, experiment_folder, experiment_name
+from umc.utils.outputs import require_writable
 from umc.utils.process import ChildFailed, command_line, lock_folder, run_umc
 from umc.utils.provenance import LINE_EVERY_S, now, read_progress, read_record
 
@@ -81,7 +82,7 @@ def run_recipe(argv: list[str]) -> int:
         for number, phase in enumerate(recipe.phases):
             print(f"{phase.title}: {command_line('train', run.arguments(number, None))}")
         return 0
-    with lock_folder(run.folder, options.recipe):
+    with lock_folder(run.folder, f"trains recipe {options.recipe} in {run.folder}", inherit=True):
         run.train()
     run.summary()
     if options.evaluate:
@@ -95,7 +96,7 @@ def _options(argv: list[str]) -> argparse.Namespace:
     parser = Parser(prog="train.py", allow_abbrev=False)
     add = parser.add_argument
     add("--recipe", help="name of a recipe, or path of a YAML file")
-    add("--logs", type=Path, default=Path("logs"))
+    add("--logs", type=path, default=Path("logs"))
     add("--device")
     add("--seed", type=int)
     add("--restart", action="store_true")
@@ -108,8 +109,9 @@ def _options(argv: list[str]) -> argparse.Namespace:
             f"{rest[0]} does not go with --recipe, which sets it: copy the recipe to a file of your own, change "
             "it there and give its path (--logs, --device, --seed, --restart, --evaluate and --show do go with it)"
         )
-    if options.seed is not None and options.seed < 0:
-        raise UmcError(f"--seed is {options.seed}; it has to be 0 or more")
+    check_seed(options.seed)
+    if not options.show:
+        require_writable(options.logs, "--logs")
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UmcError("a recipe starts its phases by itself; start it without torchrun")
     return options

@@ -24,11 +24,11 @@ from prettytable import PrettyTable, TableStyle
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoints_in, iterations_of
 from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task
-from umc.training.arguments import DEFAULT_AGENT, stage1_overrides
+from umc.training.arguments import DEFAULT_AGENT, add_arguments, stage1_overrides
 from umc.utils import executor, process
-from umc.utils.cli import FAILED, Parser, as_flags, at_least_one
+from umc.utils.cli import FAILED, MOST_WORKERS, Parser, as_flags, at_least_one, path, within
 from umc.utils.config import SweepFile, read_overrides, read_sweep_file
-from umc.utils.console import duration, escape_markdown
+from umc.utils.console import duration, escape_markdown, quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, write_json
 from umc.utils.naming import (
@@ -40,6 +40,7 @@ from umc.utils.naming import (
     stage1_task,
     task_parts,
 )
+from umc.utils.outputs import require_writable
 from umc.utils.process import command_line, lock_folder
 from umc.utils.provenance import FINISHED, LINE_EVERY_S, RUN_FILE, read_progress, read_record
 
@@ -155,13 +156,33 @@ def run_sweep(argv: Sequence[str]) -> int:
     options, common, changes = parse_sweep(argv)
     sweep = read_sweep_file(options.sweep, read_overrides(changes, "sweep"))
     trainings = trainings_of(sweep, options, common)
+    with quiet():
+        check_trainings(trainings)
     folder = options.logs / "sweeps" / f"{sweep.name}_{trainings[-1].task}"
-    with lock_folder(folder, f"the sweep in {folder}"), contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         if options.ray is None:
             workers: executor.Executor = executor.LocalExecutor(options.jobs, options.device)
         else:
             workers = stack.enter_context(executor.ray_executor(options.ray, options.ray_address, options.device))
+        stack.enter_context(lock_folder(folder, f"trains the sweep in {folder}", inherit=True))
         return Sweep(trainings, folder, workers).run()
+
+
+def check_trainings(trainings: Sequence[Training]) -> None:
+    """Raise UmcError for flags and overrides that would end a training at its start, hours later perhaps."""
+    from umc.tasks.task_cfg import pick_device, resolve_cfgs
+    from umc.utils.isaaclab_flags import parse_all
+
+    pick_device(trainings[0].options.device)
+    seen = set()
+    for training in trainings:
+        agent = entry_point(training.agent, training.library)
+        key = (training.task, agent, *training.tokens)
+        if key in seen:  # another seed
+            continue
+        seen.add(key)
+        _, overrides = parse_all([*training.common, *training.tokens], [add_arguments])
+        resolve_cfgs(training.task, agent, overrides)
 
 
 def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], list[str]]:
@@ -175,7 +196,7 @@ def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
     add("--checkpoint")
     add("--max_iterations", type=int)
     add("--device")
-    add("--logs", type=Path, default=Path("logs"))
+    add("--logs", type=path, default=Path("logs"))
     add("--jobs", type=int)
     add("--ray", type=int)
     add("--ray_address")
@@ -183,8 +204,10 @@ def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
     for flag in (token.split("=")[0] for token in rest):
         if flag in UNSUPPORTED_FLAGS:
             raise UmcError(f"{flag} does not go with --sweep: {UNSUPPORTED_FLAGS[flag]}")
-    for flag in ("jobs", "ray", "max_iterations"):
-        at_least_one(getattr(options, flag), f"--{flag}")
+    at_least_one(options.max_iterations, "--max_iterations")
+    for flag in ("jobs", "ray"):
+        within(getattr(options, flag), f"--{flag}", 1, MOST_WORKERS)
+    require_writable(options.logs, "--logs")
     if options.ray is not None and options.jobs is not None:
         raise UmcError("--jobs is for this machine, --ray for a cluster; give one of them")
     if options.ray_address is not None and options.ray is None:

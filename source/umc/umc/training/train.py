@@ -34,6 +34,7 @@ from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 from umc.utils.naming import LIBRARIES, stage1_task
+from umc.utils.outputs import disk_error
 from umc.utils.process import command_line, end_with_parent, python_arguments, run_umc
 from umc.utils.provenance import FINISHED
 
@@ -82,7 +83,14 @@ def train(argv: list[str]) -> int:
     request = run_on_all_ranks(lambda: parse(argv))
 
     # imported late: these take seconds
-    from umc.training.plan import add_launcher_options, broadcast_plan, create_run_folder, make_plan, needs_stage1
+    from umc.training.plan import (
+        add_launcher_options,
+        broadcast_plan,
+        create_run_folder,
+        lock_run,
+        make_plan,
+        needs_stage1,
+    )
 
     request.options.seed = broadcast_object(request.options.seed)  # -1 has been drawn
     with quiet():
@@ -98,19 +106,22 @@ def train(argv: list[str]) -> int:
         plan = run_on_all_ranks(lambda: make_plan(request))
     broadcast_plan(plan)
     run_on_all_ranks(lambda: create_run_folder(plan))
-    checkpoint = _run_plan(plan, argv)
+    with contextlib.ExitStack() as lock:
+        run_on_all_ranks(lambda: lock_run(plan, lock))
+        checkpoint = _run_plan(plan, argv)
     print(f"checkpoint: {checkpoint}", flush=True)
     return 0
 
 
 def train_stage1(request: TrainRequest) -> None:
     """Train Stage 1 for a Stage 2 that has nothing to start from; raise UmcError if that Stage 2 could not start."""
-    from umc.tasks.task_cfg import check_launch, check_sizes, pick_device, resolve_cfgs
+    from umc.tasks.limits import check_faults
+    from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
 
     with quiet():
         pick_device(request.options.device)
-        env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
-        check_sizes(env_cfg, agent_cfg)
+        env_cfg, _ = resolve_cfgs(request.task, request.agent, request.overrides)
+        check_faults(env_cfg)
         check_launch(env_cfg, request.options)
     missing = f"no Stage 1 checkpoint of agent {request.stage1_agent} for {request.robot}"
     print(f"{missing}: training {stage1_task(request.task)} first", flush=True)
@@ -188,7 +199,7 @@ def _simulate(plan: Plan) -> Path:
     if threads is not None:
         torch.set_num_threads(threads)
     checkpoint: Path | None = None
-    failure: UmcError | RankLostError | None = None
+    failure: Exception | None = None
     fast = {"cuda_matmul_allow_tf32": True, "cudnn_allow_tf32": True}  # as Isaac Lab trains
     with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as start:
         start.enter_context(waiting("starting the simulation", FIRST_START))
@@ -200,7 +211,9 @@ def _simulate(plan: Plan) -> Path:
                 _load(plan, runner)
             start.close()
             checkpoint = _learn(plan, runner)
-        except (UmcError, RankLostError) as error:
+        except (UmcError, RankLostError, OSError) as error:
+            if isinstance(error, OSError) and disk_error(error) is None:
+                raise
             failure = error  # raised outside of Isaac Lab's launcher, which would print a traceback
     if failure is not None:
         raise failure

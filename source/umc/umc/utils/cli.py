@@ -11,14 +11,19 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
-from umc.utils.distributed import RankLostError, SharedError, ranks_from_env
+from umc.utils.distributed import LARGEST_SEED, RankLostError, SharedError, ranks_from_env
 from umc.utils.errors import UmcError
+from umc.utils.outputs import disk_error
 from umc.utils.process import ChildFailed
 
 FAILED = 1
 """Exit status of a run that lost one of its processes, or of a sweep of which a part failed."""
+
+MOST_WORKERS = 1024
+"""Most processes that a command starts at once; each takes a core and gigabytes."""
 
 USAGE_ERROR = 2
 """Exit status of a user's mistake."""
@@ -55,8 +60,10 @@ def run_main(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str
         return _say(f"error: {_process()}{error}; checkpoints are kept, --resume starts from the last", FAILED)
     except SharedError as error:
         return USAGE_ERROR if _process() else _say(f"error: {error}", USAGE_ERROR)
-    except UmcError as error:
-        return _say(f"error: {_process()}{error}", USAGE_ERROR)
+    except (UmcError, OSError) as error:
+        if (mistake := error if isinstance(error, UmcError) else disk_error(error)) is None:
+            raise
+        return _say(f"error: {_process()}{mistake}", USAGE_ERROR)
     except ChildFailed as error:
         return _say(error.line, error.code)
     except KeyboardInterrupt as stop:
@@ -93,6 +100,25 @@ def as_flags(**values: Any) -> list[str]:
     """Return flags as a command line has them; without those that are None, False or empty."""
     given = [(f"--{name}", value) for name, value in values.items() if value not in (None, "") and value is not False]
     return [word for flag, value in given for word in ([flag] if value is True else [flag, str(value)])]
+
+
+def path(text: str) -> Path:
+    """Read a path of a command line; an empty one, as of an unset variable, would mean the current folder."""
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError("it is empty; give a path or leave the flag out")
+    return Path(text)
+
+
+def within(value: Any, flag: str, low: int, high: int) -> None:
+    """Refuse numbers outside of a range with a :class:`UmcError`; None is none."""
+    if value is not None and not low <= value <= high:
+        raise UmcError(f"{flag} is {value}; it has to lie between {low} and {high}")
+
+
+def check_seed(seed: int | None, more: str = "") -> None:
+    """Refuse seeds that no generator takes with a :class:`UmcError`; ``more`` says what else there may be."""
+    if seed is not None and not 0 <= seed <= LARGEST_SEED:
+        raise UmcError(f"--seed is {seed}; it has to be 0 or more{more}, and less than 2^32")
 
 
 def at_least_one(value: Any, flag: str) -> None:

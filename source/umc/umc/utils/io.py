@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import math
 import os
@@ -76,11 +77,10 @@ def write_torch(path: Path, data: Mapping[str, Any]) -> None:
     """Write tensors and plain values atomically with ``torch.save``."""
     import torch
 
+    content = io.BytesIO()
+    torch.save(dict(data), content)  # not to the file: for a full disk torch raises errors of many kinds and lines
     with atomic_write(path) as file:
-        try:
-            torch.save(dict(data), file)
-        except RuntimeError as error:  # what torch's own writer raises for a full disk
-            raise OSError(str(error).splitlines()[0]) from error
+        file.write(content.getbuffer())
 
 
 def read_torch(path: Path, fix: str = "delete it and start again", kind: str = "result", device: str = "cpu") -> Any:

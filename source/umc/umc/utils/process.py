@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import datetime
 import fcntl
+import json
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -37,7 +40,10 @@ STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 LOCK = ".lock"
 LOCK_TIMEOUT_S = 300.0
-"""Lock file of a recipe or a sweep, and how long to wait for it [s]: an orphaned child saves after its iteration."""
+"""Lock file of a folder, and how long to wait for a killed process's child [s]: it saves after its iteration."""
+
+OWNER_BYTES = 1000
+"""Longest content of a lock file that is read: process id, host, and since when."""
 
 POLL_S = 0.2
 """Time between two looks at a child or a lock [s]."""
@@ -153,19 +159,30 @@ def end_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def lock_folder(folder: Path, what: str) -> Iterator[None]:
-    """Lock a folder; children inherit the lock, so that the child of a killed process keeps it until it has saved."""
-    folder.mkdir(parents=True, exist_ok=True)
+def lock_folder(folder: Path, what: str, name: str = LOCK, inherit: bool = False) -> Iterator[None]:
+    """Lock a folder, in which another process may do ``what`` at the same time; raise UmcError that names it.
+
+    With ``inherit`` children have the lock, too: that of a killed process keeps it until it has saved, and is waited
+    for. The operating system takes the lock from a dead process, so that none is left behind.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / name).open("a+", encoding="utf-8")
+    except OSError as error:
+        raise UmcError(f"cannot write to {folder} ({error.strerror}); choose another folder") from error
     # not filelock: that unlocks explicitly, which would take the lock from the children, too
-    with (folder / LOCK).open("w") as lock:
-        os.set_inheritable(lock.fileno(), True)
+    with file as lock:
+        os.set_inheritable(lock.fileno(), inherit)
         until = time.monotonic() + LOCK_TIMEOUT_S
+        if not _locked(lock) and not _owner_lives(lock):
+            print(f"a child of a killed process still {what}; waiting up to {LOCK_TIMEOUT_S:.0f} s for it", flush=True)
+            while not _locked(lock) and time.monotonic() < until:
+                time.sleep(POLL_S)
         if not _locked(lock):
-            print(f"another process still works on {what}; waiting up to {LOCK_TIMEOUT_S:.0f} s for it", flush=True)
-        while not _locked(lock):
-            if time.monotonic() > until:
-                raise UmcError(f"another process works on {what} (it holds {folder / LOCK}); wait for it, or end it")
-            time.sleep(POLL_S)
+            raise UmcError(f"{_owner(lock)} {what}; wait for it, or end it")
+        lock.truncate(0)
+        since = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        print(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}), file=lock, flush=True)
         yield
 
 
@@ -175,4 +192,35 @@ def _locked(lock: IO[str]) -> bool:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    return True
+
+
+def _read_owner(lock: IO[str]) -> dict[str, Any]:
+    lock.seek(0)
+    try:
+        owner = json.loads(lock.read(OWNER_BYTES))
+    except ValueError:  # it is about to be written
+        return {}
+    return owner if isinstance(owner, dict) else {}
+
+
+def _owner(lock: IO[str]) -> str:
+    """Return the process that took a lock, in words."""
+    owner = _read_owner(lock)
+    if not owner:
+        return "another process"
+    return f"process {owner.get('pid')} on {owner.get('host')} (since {owner.get('since')})"
+
+
+def _owner_lives(lock: IO[str]) -> bool:
+    """Return whether the process that took a lock may be there; its children outlive it for a while."""
+    owner = _read_owner(lock)
+    pid = owner.get("pid")
+    if owner.get("host") != socket.gethostname() or not isinstance(pid, int) or pid < 1:
+        return True
+    with contextlib.suppress(PermissionError):  # it is another user's
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
     return True

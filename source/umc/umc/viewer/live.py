@@ -14,6 +14,7 @@ from umc.evaluation.checkpoints import engine_override
 from umc.evaluation.session import Session, open_session, prepare
 from umc.rendering.film_cfg import FilmCfg
 from umc.utils.errors import UmcError
+from umc.utils.outputs import require_writable
 from umc.viewer.guard import MessageGuard, check_host, guard_requests, own_names
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def is_live(options: argparse.Namespace) -> bool:
         raise UmcError(f"--port is {options.port}; it has to lie between 1 and 65535")
     if options.host is not None:
         check_host(options.host, options.port or PORT)
+    if options.ledger is not None:
+        require_writable(options.ledger.parent, "--ledger")
     return True
 
 

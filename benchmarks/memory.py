@@ -1,0 +1,54 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""How much memory an env takes while it trains on a CPU: the figures of ``umc/utils/memory.py``.
+
+Trains one iteration at two sizes, each in a process of its own, and compares their largest resident sizes. Usage:
+
+    ./isaaclab.sh -p benchmarks/memory.py [--robots A1 G1] [--engines ovphysx newton_mjwarp] [--agents mlp transformer]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SIZES = (64, 448)
+"""Envs of the two trainings."""
+
+
+def peak_bytes(robot: str, engine: str, agent: str, num_envs: int) -> int:
+    """Return the largest resident size of a training of one iteration."""
+    with tempfile.TemporaryDirectory() as folder:
+        flags = ["--task", f"UMC-{robot}-Stage1", "--agent", agent, "--device", "cpu", "--logs", folder]
+        flags += ["--num_envs", str(num_envs), "--max_iterations", "1", f"physics={engine}"]
+        log = Path(folder) / "log.txt"
+        with log.open("w") as output:
+            child = subprocess.Popen([sys.executable, "-m", "umc", "train", *flags], stdout=output, stderr=output)
+            _, status, usage = os.wait4(child.pid, 0)
+        if status != 0:
+            raise SystemExit(f"the training ended with {status}: {log.read_text()[-2000:]}")
+    return usage.ru_maxrss * 1024  # Linux counts in KiB
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robots", nargs="+", default=["A1", "G1"])
+    parser.add_argument("--engines", nargs="+", default=["ovphysx", "newton_mjwarp"])
+    parser.add_argument("--agents", nargs="+", default=["mlp", "transformer"])
+    args = parser.parse_args()
+    print("| robot | engine | agent | without envs [MB] | per env [MB] |\n|---|---|---|---|---|")
+    for robot in args.robots:
+        for engine in args.engines:
+            for agent in args.agents:
+                small, large = (peak_bytes(robot, engine, agent, size) / 1e6 for size in SIZES)
+                each = (large - small) / (SIZES[1] - SIZES[0])
+                print(f"| {robot} | {engine} | {agent} | {small - SIZES[0] * each:.0f} | {each:.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Refuse, before anything is simulated, more envs than fit into memory."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from umc.utils.errors import UmcError
+from umc.utils.memory import available_bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class Need:
+    """Memory of a training on a CPU [byte]."""
+
+    start: float
+    """Without any env: packages, ground, networks."""
+    env: float
+    """Of each env, with a small network."""
+    large: float
+    """Of each env, with a large network."""
+
+
+NEEDS = {
+    ("a1", "ovphysx"): Need(1.3e9, 3.5e6, 6.7e6),
+    ("a1", "newton_mjwarp"): Need(1.9e9, 3.3e6, 6.7e6),
+}
+"""By robot and engine, with rollouts of :data:`ROLLOUT` steps: the table of ``benchmarks/memory.py``."""
+
+CERTAIN = 0.8
+"""Share of that table's figures per env that is certain [-]: from 128 to 1,024 envs A1 takes 2.9 MB on ovphysx."""
+
+ROLLOUT = 24
+"""Env steps of an iteration in that table; samples, and so the memory of learning, are proportional to them."""
+
+
+def check_memory(env_cfg: Any, robot: str, device: str, rollout: int = 0, large: bool = False) -> None:
+    """Raise UmcError if the envs of a cfg need more memory than there is; ``rollout`` is 0 without learning.
+
+    ``large`` says that the network is a large one. On a GPU, which was not measured, the simulation's arrays alone are
+    compared with all of its memory.
+    """
+    from umc.tasks.task_cfg import physics_name
+
+    engine = physics_name(env_cfg)
+    known = [need for (_, other), need in NEEDS.items() if other == engine] or list(NEEDS.values())
+    need = NEEDS.get((robot, engine)) or max(known, key=lambda one: one.env)
+    each, start = CERTAIN * need.env, need.start
+    if device == "cpu":
+        there = available_bytes()
+        more = (need.large - need.env if large else 0.0) + need.env * max(rollout / ROLLOUT - 1.0, 0.0)
+        each += CERTAIN * more
+    else:
+        import torch
+
+        there, start = torch.cuda.get_device_properties(device).total_memory, 0.0
+    count = env_cfg.scene.num_envs
+    if there is None or start + count * each <= there:
+        return
+    fits = max(int((there - start) / each), 0)
+    fix = f"give --num_envs {fits} or fewer" if fits else "end other programs"
+    needed = (start + count * each) / 1e9
+    raise UmcError(f"{count} envs need about {needed:,.0f} GB of memory, {there / 1e9:,.1f} GB are free; {fix}")
