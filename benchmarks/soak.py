@@ -9,6 +9,7 @@ torques and positions measured, limits as the engine has them. Ends with status 
 
     ./isaaclab.sh -p benchmarks/soak.py --robot A1 --physics newton_mjwarp [--episodes 4096] [--num_envs 64]
     ./isaaclab.sh -p benchmarks/soak.py --robot A1 --terrain perlin --njmax 300
+    ./isaaclab.sh -p benchmarks/soak.py --robot G1 --physics ovphysx --steps 5000
 """
 
 from __future__ import annotations
@@ -206,18 +207,19 @@ def make_env(args: argparse.Namespace, ledger: Path) -> ManagerBasedRLEnv:
     return env
 
 
-def soak(env: ManagerBasedRLEnv, episodes: int, seed: int, findings: Findings) -> list[Segment]:
-    """Step robots with random actions until enough episodes have ended; return what was measured."""
-    generator = torch.Generator().manual_seed(seed)
+def soak(env: ManagerBasedRLEnv, args: argparse.Namespace, findings: Findings) -> list[Segment]:
+    """Step robots with random actions until enough episodes have ended or steps are done; return what was measured."""
+    generator = torch.Generator().manual_seed(args.seed)
+    total = args.steps or args.episodes
     observations, _ = env.reset()
     healthy, meter = engine_limits(env), Meter(env)
     counts, data, joints = findings.counts, env.scene["robot"].data, env.scene["robot"].num_joints
     action: Any = env.action_manager.get_term("joint_pos").cfg
     size = TARGET_SIZE / action.scale
-    with progress_bar(episodes, "soaking", "episode") as bar:
-        while counts["episodes"] < episodes:
+    with progress_bar(total, "soaking", "step" if args.steps else "episode") as bar:
+        while bar.n < total:
             actions = size * torch.randn(env.num_envs, joints, generator=generator)
-            observations, reward, terminated, _, _ = env.step(actions)
+            observations, reward, terminated, timed_out, _ = env.step(actions)
             counts["env steps"] += env.num_envs
             for name, group in {**observations, "reward": reward}.items():
                 bad = ~torch.isfinite(group).flatten(1 if group.dim() > 1 else 0)
@@ -227,13 +229,14 @@ def soak(env: ManagerBasedRLEnv, episodes: int, seed: int, findings: Findings) -
             ended = int(fresh.sum())
             counts["episodes"] += ended
             counts["falls"] += int(terminated.sum())
+            counts["time-outs"] += int(timed_out.sum())
             counts["broken physics"] += int(env.termination_manager.get_term("non_finite_state").sum())
             if ended:
                 check_reset(env, fresh, healthy, findings)
                 finite = torch.isfinite(data.joint_pos.torch).all(1) & torch.isfinite(data.root_pose_w.torch).all(1)
                 for number in (fresh & ~finite).nonzero().flatten().tolist():
                     findings.violations.append(f"env {number}: its state is not finite after a reset")
-                bar.update(ended)
+            bar.update(1 if args.steps else ended)
     meter.finish()
     if meter.solver is not None:
         meter.solver.report(findings)
@@ -258,6 +261,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--physics", choices=list(OVERSHOOT), default="newton_mjwarp")
     add("--terrain", choices=("flat", "perlin"), default="flat", help="ground; A1 alone has perlin tracks")
     add("--episodes", type=int, default=4096, help="env episodes")
+    add("--steps", type=int, help="env steps of each robot, in place of --episodes")
     add("--num_envs", type=int, default=64)
     add("--seed", type=int, default=0)
     add("--ledger", type=Path, help="where to keep the ledger")
@@ -266,8 +270,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if args.terrain != "flat" and args.robot != "A1":
         parser.error(f"--terrain {args.terrain}: {args.robot} has no tracks; A1 has")
-    if min(args.episodes, args.num_envs) < 1:
-        parser.error("--episodes and --num_envs have to be at least 1")
+    if min(args.episodes, args.num_envs, 1 if args.steps is None else args.steps) < 1:
+        parser.error("--episodes, --steps and --num_envs have to be at least 1")
     return args
 
 
@@ -280,7 +284,7 @@ def main(args: argparse.Namespace) -> int:
     ignore_known_warnings()
     with quiet():
         env = make_env(args, path)
-    segments = soak(env, args.episodes, args.seed, findings)
+    segments = soak(env, args, findings)
     ledger = read_ledger(path)
     compare(ledger, segments, findings)
     findings.worst["ledger bytes per env episode"] = path.stat().st_size / len(ledger.episodes)

@@ -30,3 +30,10 @@ def test_a_wait_is_shown_although_the_block_is_quiet(capsys, monkeypatch):
     first, *lines = capsys.readouterr().out.splitlines()
     assert first == "starting ..."
     assert set(lines) == {"starting: 0 s (compiling)"}
+
+
+def test_a_phase_of_a_wait_has_its_own_line(capsys):
+    with waiting("starting") as finish_phase, quiet():
+        finish_phase("engine")
+        finish_phase("policy")
+    assert capsys.readouterr().out.splitlines() == ["starting ...", "  engine: 0.0 s", "  policy: 0.0 s"]

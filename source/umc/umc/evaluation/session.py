@@ -131,15 +131,18 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Loa
     failure: Exception | None = None
     # an error of the user's must not pass through Isaac Lab's launcher, which prints a traceback of whatever passes
     with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as start:
-        start.enter_context(waiting("starting the simulation", FIRST_START))
+        finish_phase = start.enter_context(waiting("starting the simulation", FIRST_START))
         cleanup.enter_context(launch_simulation(session.env_cfg, session.options))
+        finish_phase("engine")
         try:
             with quiet():
                 apply_env_overrides(session.options, session.env_cfg)
                 env = _make(session)
                 cleanup.callback(close_env, env)
+                finish_phase("robots and kernels")
                 inner: Any = env.unwrapped
                 policies = load_policies(session, inner)
+                finish_phase("policy")
             start.close()
             yield inner, policies
         except (UmcError, OSError) as error:

@@ -26,6 +26,7 @@ class Need:
 NEEDS = {
     ("a1", "ovphysx"): Need(1.3e9, 3.5e6, 6.7e6),
     ("a1", "newton_mjwarp"): Need(1.9e9, 3.3e6, 6.7e6),
+    ("g1", "ovphysx"): Need(1.3e9, 1.4e6, 4.6e6),
 }
 """By robot and engine, with rollouts of :data:`ROLLOUT` steps: the table of ``benchmarks/memory.py``."""
 

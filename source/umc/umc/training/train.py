@@ -202,13 +202,16 @@ def _simulate(plan: Plan) -> Path:
     failure: Exception | None = None
     fast = {"cuda_matmul_allow_tf32": True, "cudnn_allow_tf32": True}  # as Isaac Lab trains
     with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as start:
-        start.enter_context(waiting("starting the simulation", FIRST_START))
+        finish_phase = start.enter_context(waiting("starting the simulation", FIRST_START))
         cleanup.enter_context(scoped_torch_backend_flags(**fast, cudnn_deterministic=False, cudnn_benchmark=True))
         cleanup.enter_context(launch_simulation(plan.env_cfg, plan.request.options))
+        finish_phase("engine")
         try:
             with _startup_log(plan):
                 runner = _build(plan, cleanup)
+                finish_phase("robots and kernels")
                 _load(plan, runner)
+                finish_phase("policy")
             start.close()
             checkpoint = _learn(plan, runner)
         except (UmcError, RankLostError, OSError) as error:

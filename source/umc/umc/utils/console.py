@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tqdm import tqdm
@@ -115,8 +115,11 @@ CLEAR_LINE = "\r\x1b[2K"
 
 
 @contextlib.contextmanager
-def waiting(what: str, reason: str = "") -> Iterator[None]:
-    """Show what is being waited for: the seconds on a terminal, in a pipe a line every :data:`WAITING_LINE_S`."""
+def waiting(what: str, reason: str = "") -> Iterator[Callable[[str], None]]:
+    """Show what is being waited for: the seconds on a terminal, in a pipe a line every :data:`WAITING_LINE_S`.
+
+    Yields a function that prints how long a phase has taken since the one before; call it with the phase's name.
+    """
     stream, started, over = sys.stdout, time.monotonic(), threading.Event()  # stdout may be redirected in the block
     terminal = stream.isatty()
     why = f" ({reason})" if reason else ""
@@ -126,11 +129,18 @@ def waiting(what: str, reason: str = "") -> Iterator[None]:
             line = f"{what}: {time.monotonic() - started:.0f} s{why}"
             print(f"{CLEAR_LINE}{line}" if terminal else line, end="" if terminal else "\n", file=stream, flush=True)
 
+    def finish_phase(name: str) -> None:
+        nonlocal phase_started
+        now = time.monotonic()
+        print(f"{CLEAR_LINE if terminal else ''}  {name}: {now - phase_started:.1f} s", file=stream, flush=True)
+        phase_started = now
+
+    phase_started = started
     print(f"{what} ...", end="" if terminal else "\n", file=stream, flush=True)
     thread = threading.Thread(target=show, name="umc waiting", daemon=True)
     thread.start()
     try:
-        yield
+        yield finish_phase
     finally:
         over.set()
         thread.join()
