@@ -109,6 +109,8 @@ def test_a_changed_recipe_is_refused_unless_restarted(tmp_path):
         (lambda state: {**state, "phases": [3]}, "phases.0 is 3"),
         (lambda state: {**state, "phases": [{**state["phases"][0], "seconds": -1.0}]}, "phases.0.seconds is -1.0"),
         (lambda state: {**state, "phases": [{**state["phases"][0], "checkpoint": None}]}, "is done is missing"),
+        (lambda state: {**state, "phases": [{**state["phases"][0], "title": "x" * 5000}]}, "phases.0.title is 'xxx"),
+        (lambda state: {**state, "phases": [{**state["phases"][0], "run_dir": "a\nb"}]}, "cannot be printed"),
         (lambda state: {**state, "more": 1}, "unknown key more"),
     ],
 )

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoints_in, iterations_of, read_checkpoint, write_checkpoint
@@ -24,7 +24,7 @@ from umc.training.recipe import Phase, Recipe, Source, read_recipe
 from umc.utils.cli import Parser, as_flags, check_seed, path
 from umc.utils.config import FileModel, validated
 from umc.utils.console import duration, quiet
-from umc.utils.errors import UmcError
+from umc.utils.errors import UmcError, shown
 from umc.utils.io import read_json, sha256, write_json
 from umc.utils.naming import entry_point, experiment_folder, experiment_name
 from umc.utils.outputs import require_writable
@@ -42,18 +42,28 @@ MAX_HANGS = 3
 """How often in a row a phase may hang without a new checkpoint."""
 
 
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError(f"{shown(text)} holds characters that cannot be printed")
+    return text
+
+
+Text = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_printable)]
+"""What messages show as it is."""
+
+
 class PhaseState(FileModel):
     """What is done of a phase."""
 
-    title: str
+    title: Text
     status: Literal["waiting", "running", "done"]
-    run_dir: Annotated[str, Field(min_length=1)]
+    run_dir: Text
     fingerprint: str
     started_at: str
     ended_at: str | None = None
     seconds: Annotated[float, Field(ge=0.0)] = 0.0
     """Time that it has taken, in all its starts [s]."""
-    checkpoint: str | None = None
+    checkpoint: Text | None = None
 
     @model_validator(mode="after")
     def _has_checkpoint(self) -> Self:
