@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import subprocess
 import sys
 import zipfile
 from importlib import import_module
@@ -187,3 +188,12 @@ def test_a_bad_command_line_is_refused_in_one_line(first, words, capfd):
             found[line] = mistake
             shutil.rmtree(Path.cwd() / "logs", ignore_errors=True)
     assert not found, json.dumps(found, indent=1)
+
+
+@pytest.mark.slow
+def test_bad_command_lines_are_refused_by_real_processes(words, tmp_path):
+    for line, part in TABLE[7 :: len(TABLE) // 10]:
+        command = [sys.executable, "-m", "umc", *arguments(line, words)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+        shown = [one for one in done.stderr.splitlines() if one.strip()]
+        assert (done.returncode, len(shown) <= 2, part in shown[-1]) == (2, True, True), (line, done.stderr[-2000:])
