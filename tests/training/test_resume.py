@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -120,6 +122,25 @@ def test_a_run_whose_resume_is_refused_stays_as_it_was(monkeypatch, capfd):
     record = json.loads((folder / "run.json").read_text())
     assert (record["status"], record["max_iterations"], len(record["starts"])) == ("finished", 79, 1)
     assert (folder / "params" / "agent.yaml").read_bytes() != before["agent.yaml"]
+
+
+def test_a_run_in_which_another_process_trains_is_refused_by_name_until_that_process_dies(monkeypatch, capfd):
+    folder = put_run()
+    (folder / ".model_77.pt.tmp1").touch()  # the other process is saving
+    no_simulator(monkeypatch)
+    holder = (
+        "import pathlib, time; from umc.utils.process import lock_folder\n"
+        f"with lock_folder(pathlib.Path({str(folder)!r}), 'x'): print('has it', flush=True); time.sleep(300)"
+    )
+    with subprocess.Popen([sys.executable, "-c", holder], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "has it\n"
+        before = content(folder)
+        assert train.main([*A1, "--resume", "--max_iterations", "78"]) == 2
+        assert f"process {other.pid} on {socket.gethostname()} (since 2" in capfd.readouterr().err
+        assert content(folder) == before
+        other.kill()
+    assert train.main([*A1, "--resume", "--max_iterations", "78"]) == 0
 
 
 def test_a_run_keeps_its_agent(tmp_path):
