@@ -120,3 +120,6 @@ def test_mistakes_are_one_short_line():
     with pytest.raises(UmcError, match="finite"):
         validated(Named, {"name": "a", "size": float("nan")}, "f")
     assert shown("a\n\x1b[31mb") == "a [31mb"
+    assert str(UmcError("no robot a\nb\udcff" + "x" * 9999 + "; take another")).startswith("no robot a b xxx")
+    assert len(str(UmcError("x" * 9999 + "; take another"))) < 2100
+    assert str(UmcError("x" * 9999 + "; take another")).endswith("; take another")
