@@ -121,15 +121,15 @@ def test_an_ablation_is_the_unchanged_recipe_from_its_stage_1_on():
     as_unchanged = [dataclasses.replace(phase, agent="mlp", source=None) for phase in varied.phases]
     assert as_unchanged == [dataclasses.replace(phase, iterations_before=0) for phase in unchanged]
     # one that starts from nothing cannot borrow the settings of a Stage 2
-    with pytest.raises(UmcError, match="no recipe g1_mlp_one_stage_cpu"):
+    with pytest.raises(UmcError, match="no recipe 'g1_mlp_one_stage_cpu'"):
         read_recipe("g1_mlp_one_stage_cpu")
 
 
-def test_an_unknown_recipe_lists_those_there_are():
+def test_an_unknown_recipe_says_which_was_meant_and_how_to_list_them():
     with pytest.raises(UmcError) as error:
         read_recipe("a1_mlp_cup")
     assert "did you mean a1_mlp_cpu?" in str(error.value)
-    assert all(name in str(error.value) for name in recipe_names())
+    assert f"one of the {len(recipe_names())} that umc list recipes shows" in str(error.value)
     with pytest.raises(UmcError, match="cpu holds the recipes of all robots"):
         read_recipe("cpu")
 

@@ -158,7 +158,7 @@ def _share(flag: Flags, unit: Units) -> Interval:
     """Return a share of pairs: Wilson's interval where every pair is another robot, else a bootstrap over robots."""
     means = _by_unit(flag, unit)
     if len(means) < MIN_ROBOTS and len(means) < len(flag):
-        return Interval(float(flag.mean()), math.nan, math.nan)
+        return Interval(float(means.mean()), math.nan, math.nan)
     found = wilson(int(flag.sum()), len(flag)) if len(means) == len(flag) else bootstrap_mean(means)
     assert found is not None  # there are pairs
     return found

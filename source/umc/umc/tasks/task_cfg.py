@@ -175,11 +175,15 @@ def _wanted(current: Any, value: Any) -> str | None:
 
 def _wanted_list(current: Sequence[Any], value: Any) -> str | None:
     numeric = bool(current) and all(_is_number(item) for item in current)
-    words = f"a list of {'numbers' if numeric else 'values'}, such as {list(current)}"
+    # names may be a single pattern, numbers a mapping from names: who reads the field checks what is in it
+    if isinstance(value, dict) if numeric else isinstance(value, str):
+        return None
     if not isinstance(value, list | tuple) or (numeric and not all(_is_number(item) for item in value)):
-        return words
-    same = not isinstance(current, tuple) or len(value) == len(current)  # the ends of a range are a tuple
-    return None if same else f"{len(current)} values, such as {list(current)}"
+        return f"a list of {'numbers' if numeric else 'values'}, such as {list(current)}"
+    # the ends of a range are a tuple
+    if numeric and isinstance(current, tuple) and len(value) != len(current):
+        return f"{len(current)} values, such as {list(current)}"
+    return None
 
 
 def _is_number(value: Any) -> bool:
