@@ -101,7 +101,7 @@ def test_the_script_refuses_in_one_line_and_writes_nothing(tmp_path):
         (["env.scene.num_envs=0"], "env.scene.num_envs is 0; it has to be a whole number of at least 1"),
         (["agent.resume=true"], "agent.resume=true: nothing reads agent.resume here; give --resume"),
         (["agent.num_steps_per_env=0"], "agent.num_steps_per_env is 0"),
-        (["agent.obs_groups.critic=[a,b]"], "agent.obs_groups.critic takes a list of values, such as ['critic']"),
+        (["agent.obs_groups.critic=[a,b]"], "agent.obs_groups.critic is [a,b]; it lists some of policy"),
         (['agent.obs_groups.actor=["live_faults"]'], "agent.obs_groups.actor is ['live_faults']; it lists some of"),
         (["agent.obs_groups.critic=[]"], "agent.obs_groups.critic is []; it lists some of policy"),
         (["agent.obs_groups=critic"], "agent.obs_groups is not set as a whole; give agent.obs_groups.actor or"),
