@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Evaluations in batches and shares: each robot once, no part reused for other conditions, workers without a disk."""
 
+import contextlib
 import json
 import os
+import re
+import resource
 import shutil
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,13 +19,16 @@ import pytest
 import torch
 import umc
 from fresh_policy import write_fresh
+from held_lock import held_lock
 from made_up_study import FEET, JOINTS, made_up_study
+from umc.cli import evaluate as command
 from umc.evaluation.arguments import parse
 from umc.evaluation.evaluate import simulate_plan
 from umc.evaluation.evaluator import NOT_SIMULATED, Batches, Evaluator, code_fingerprint
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.session import prepare
-from umc.evaluation.study import STUDY, EpisodeBatch, load_study
+from umc.evaluation.study import STUDY, EpisodeBatch, load_study, save_study
+from umc.utils.cli import run_main
 from umc.utils.errors import UmcError
 from umc.utils.executor import LocalExecutor
 
@@ -162,6 +169,56 @@ def test_a_part_comes_back_from_its_file_and_a_damaged_one_is_refused(session, t
     with pytest.raises(UmcError, match=r"is damaged .*; delete it") as error:
         part.load(JOINTS, 24)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("limit", [1, 3000])  # bytes of a file; a batch has more
+def test_a_full_disk_ends_an_evaluation_in_one_line_and_keeps_what_is_done(
+    limit, session, tmp_path, monkeypatch, capsys
+):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    evaluator = Evaluator(session, PROTOCOL, 24, 2, tmp_path)
+    study = made_up_study(members=1)
+
+    def simulate(*_):
+        if len(evaluator.missing()) == 2:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+        return study.policies[0].run
+
+    monkeypatch.setattr("umc.evaluation.evaluator.open_session", lambda _: contextlib.nullcontext((None, [0, 1])))
+    monkeypatch.setattr("umc.evaluation.rollout.feet_sensor", lambda *_: (None, FEET))
+    monkeypatch.setattr("umc.evaluation.rollout.run_faults", simulate)
+    capsys.readouterr()
+    try:
+        status = run_main(lambda _: evaluator.simulate(evaluator.missing()) or 0, [])
+        batches = capsys.readouterr().err
+        statuses = status, run_main(lambda _: save_study(tmp_path / STUDY, study) or 0, [])
+        result = capsys.readouterr().err
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert statuses == (2, 2)
+    for printed, name in ((batches, evaluator.parts[2].path), (result, tmp_path / STUDY)):
+        (line,) = [line for line in printed.splitlines() if not re.search(r"it/s|step/s|^\W*$", line)]  # but the bar
+        assert line.startswith(f"error: cannot write {name}: File too large; ")
+    assert [part.load(JOINTS, 24)[1] for part in evaluator.parts if part.path.exists()] == [FEET, FEET]
+    assert sorted(path.name for path in tmp_path.rglob("*.*")) == sorted(one.path.name for one in evaluator.parts[:2])
+
+
+def test_a_folder_into_which_another_process_evaluates_is_refused_by_name(session, tmp_path, monkeypatch, capsys):
+    simulated = []
+    monkeypatch.setattr("umc.evaluation.evaluate._simulate_missing", lambda *_: simulated.append(1))
+    argv = ["--checkpoint", str(session.checkpoint), "--device", "cpu", "--out", str(tmp_path), "--share"]
+    save_study(tmp_path / STUDY, made_up_study(members=1))
+    with held_lock(tmp_path, ".lock_1_of_2") as other:
+        owner = f"process {other.pid} on {socket.gethostname()} (since 2"
+        assert command.main([*argv, "1/2"]) == 2
+        assert owner in capsys.readouterr().err
+        assert command.main([*argv, "2/2"]) == 0
+    assert simulated == [1]
+    with held_lock(tmp_path) as other:
+        for words in (argv[:-1], ["--report_only", str(tmp_path)]):
+            assert command.main(words) == 2
+            assert f"process {other.pid} on" in capsys.readouterr().err
+    assert simulated == [1]
 
 
 def test_all_code_that_a_simulation_imports_decides_its_result():

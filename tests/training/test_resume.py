@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ from types import SimpleNamespace
 import dummy_training as dummy
 import pytest
 from dummy_training import planned, put_checkpoint
+from held_lock import held_lock
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.training import train
 from umc.training.arguments import parse
@@ -128,18 +128,11 @@ def test_a_run_in_which_another_process_trains_is_refused_by_name_until_that_pro
     folder = put_run()
     (folder / ".model_77.pt.tmp1").touch()  # the other process is saving
     no_simulator(monkeypatch)
-    holder = (
-        "import pathlib, time; from umc.utils.process import lock_folder\n"
-        f"with lock_folder(pathlib.Path({str(folder)!r}), 'x'): print('has it', flush=True); time.sleep(300)"
-    )
-    with subprocess.Popen([sys.executable, "-c", holder], stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "has it\n"
+    with held_lock(folder) as other:
         before = content(folder)
         assert train.main([*A1, "--resume", "--max_iterations", "78"]) == 2
         assert f"process {other.pid} on {socket.gethostname()} (since 2" in capfd.readouterr().err
         assert content(folder) == before
-        other.kill()
     assert train.main([*A1, "--resume", "--max_iterations", "78"]) == 0
 
 

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 
 def test_ctrl_c_reaches_a_child_once_and_its_status_comes_back(tmp_path):
     child = tmp_path / "child.py"
@@ -36,3 +38,28 @@ def test_ctrl_c_reaches_a_child_once_and_its_status_comes_back(tmp_path):
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     assert process.wait(60) == 101
+
+
+@pytest.mark.parametrize("arguments", [["agents"], ["nothing"]])
+def test_a_command_whose_output_nobody_reads_ends_without_a_word(arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "umc", "list", *arguments]
+    both = subprocess.run(command, stdout=writer, stderr=writer, check=False)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert both.returncode == 141
+    if arguments == ["agents"]:
+        assert (done.returncode, done.stderr) == (141, "")
+    else:  # its message goes elsewhere
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+
+
+def test_output_onto_a_full_disk_is_refused_in_one_line():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "umc", "list", "agents"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()) == (
+        2,
+        ["error: cannot write: No space left on device; free some space or choose another folder"],
+    )

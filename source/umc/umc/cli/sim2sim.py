@@ -18,6 +18,7 @@ from umc.utils.errors import UmcError
 from umc.utils.io import write_json
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 from umc.utils.outputs import require_writable
+from umc.utils.process import lock_folder
 
 if TYPE_CHECKING:
     from umc.evaluation.protocol import Protocol
@@ -96,7 +97,8 @@ def _run(argv: list[str]) -> int:
     work = _healthy if options.healthy else _protocol if options.ledger is None else _ledger
     from umc.sim2sim.robot import SolverCfg
 
-    return work(options, description, SolverCfg(options.substeps, options.contact_time))
+    with lock_folder(options.out, f"evaluates into {options.out}"):
+        return work(options, description, SolverCfg(options.substeps, options.contact_time))
 
 
 def _description_file(policy: str | None) -> Path:

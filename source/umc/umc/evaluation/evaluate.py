@@ -30,6 +30,7 @@ from umc.utils.errors import UmcError
 from umc.utils.executor import ray_executor
 from umc.utils.io import read_json, write_json
 from umc.utils.outputs import require_writable
+from umc.utils.process import LOCK, lock_folder
 
 CPU_ENVS = 256
 """Envs without ``--num_envs`` on a CPU."""
@@ -65,12 +66,27 @@ def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Se
     protocol = choose_protocol(session, sweep, changes["protocol"])
     out = options.out or _default_folder(session, protocol)
     require_writable(out, "--out")
-    if options.healthy:
-        return measure_gait(session, protocol, out)
     share = (0, 1) if options.share is None else read_share(options.share)
-    episodes = options.episodes or (sweep.episodes if sweep else None)
-    with quiet():
-        evaluator = Evaluator(session, protocol, options.num_envs or _default_envs(session, protocol), episodes, out)
+    # shares write different batches, on several machines or on one
+    lock = LOCK if options.share is None else f"{LOCK}_{share[0] + 1}_of_{share[1]}"
+    with lock_folder(out, f"evaluates into {out}", lock):
+        if options.healthy:
+            return measure_gait(session, protocol, out)
+        with quiet():
+            num_envs = options.num_envs or _default_envs(session, protocol)
+            episodes = options.episodes or (sweep.episodes if sweep else None)
+            evaluator = Evaluator(session, protocol, num_envs, episodes, out)
+        _simulate_missing(evaluator, share, launcher)
+        if options.share is not None:
+            return 0
+        study = evaluator.study()
+        save_study(out / STUDY, study)
+        return _report(study, out)
+
+
+def _simulate_missing(evaluator: Evaluator, share: tuple[int, int], launcher: Sequence[str]) -> None:
+    """Simulate what is not done yet of a share, here or on workers."""
+    session, options = evaluator.session, evaluator.session.options
     print(*evaluator.describe(), sep="\n")
     if done := len(evaluator.parts) - len(evaluator.missing()):
         print(f"{done} of {len(evaluator.parts)} batches are already done, in {evaluator.folder}", flush=True)
@@ -82,11 +98,6 @@ def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Se
             evaluator.simulate_on(executor, missing, worker_arguments(session, launcher))
     elif missing:
         evaluator.simulate(missing)
-    if options.share is not None:
-        return 0
-    study = evaluator.study()
-    save_study(out / STUDY, study)
-    return _report(study, out)
 
 
 class SharePlan(FileModel):
@@ -121,7 +132,8 @@ def report_again(out: Path) -> int:
     """Write the report of an evaluation anew; return 0."""
     study = load_study(out / STUDY)
     require_writable(out, "--report_only")
-    return _report(study, out)
+    with lock_folder(out, f"evaluates into {out}"):
+        return _report(study, out)
 
 
 def _report(study: Study, out: Path) -> int:

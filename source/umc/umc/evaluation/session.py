@@ -23,7 +23,7 @@ from umc.rl.pretrained import is_pretrained
 from umc.tasks.registry import checked_task, pretrained_policy
 from umc.utils.errors import UmcError
 from umc.utils.naming import task_parts
-from umc.utils.outputs import disk_error
+from umc.utils.outputs import ends_in_a_line
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -146,7 +146,7 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Loa
             start.close()
             yield inner, policies
         except (UmcError, OSError) as error:
-            if isinstance(error, OSError) and disk_error(error) is None:
+            if not ends_in_a_line(error):
                 raise
             failure = error
     if failure is not None:

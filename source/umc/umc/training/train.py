@@ -34,7 +34,7 @@ from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 from umc.utils.naming import LIBRARIES, stage1_task
-from umc.utils.outputs import disk_error
+from umc.utils.outputs import ends_in_a_line
 from umc.utils.process import command_line, end_with_parent, python_arguments, run_umc
 from umc.utils.provenance import FINISHED
 
@@ -215,7 +215,7 @@ def _simulate(plan: Plan) -> Path:
             start.close()
             checkpoint = _learn(plan, runner)
         except (UmcError, RankLostError, OSError) as error:
-            if isinstance(error, OSError) and disk_error(error) is None:
+            if not ends_in_a_line(error):
                 raise
             failure = error  # raised outside of Isaac Lab's launcher, which would print a traceback
     if failure is not None:

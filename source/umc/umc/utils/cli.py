@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+import select
 import signal
 import sys
 import threading
@@ -48,14 +49,33 @@ def run_main(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str
 
     The status is the command's own or its child's, 1 if another process of the run is gone, 2 after a user's mistake,
     130 after Ctrl-C and 143 after SIGTERM. ``stopped`` is the line after these two, unless the command printed its own.
+    Where nobody reads the output any more, as after ``umc list | head -1``, it ends with 141 and without a word.
     """
+    try:
+        status = _status(work, argv, stopped)
+    except BrokenPipeError:
+        if not (_is_unread(1) or _is_unread(2)):
+            raise
+        status = 128 + signal.SIGPIPE
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:  # Python would try once more when it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+    return status
+
+
+def _status(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str) -> int:
     handles = threading.current_thread() is threading.main_thread()
     # one of several processes may wait for the others in native code, where only the default action ends it
     handles = handles and not ranks_from_env().several and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if handles:
         signal.signal(signal.SIGTERM, _terminate)
     try:
-        return work(list(argv))
+        status = work(list(argv))
+        print(end="", flush=True)  # a full disk or a closed pipe is an error of this command
+        return status
     except RankLostError as error:
         return _say(f"error: {_process()}{error}; checkpoints are kept, --resume starts from the last", FAILED)
     except SharedError as error:
@@ -73,6 +93,13 @@ def run_main(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str
     finally:
         if handles:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _is_unread(stream: int) -> bool:
+    """Return whether a file descriptor is a pipe that nobody reads."""
+    poll = select.poll()
+    poll.register(stream, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def _terminate(*_: Any) -> NoReturn:

@@ -127,7 +127,9 @@ def waiting(what: str, reason: str = "") -> Iterator[Callable[[str], None]]:
     def show() -> None:
         while not over.wait(WAITING_TICK_S if terminal else WAITING_LINE_S):
             line = f"{what}: {time.monotonic() - started:.0f} s{why}"
-            print(f"{CLEAR_LINE}{line}" if terminal else line, end="" if terminal else "\n", file=stream, flush=True)
+            text = f"{CLEAR_LINE}{line}" if terminal else f"{line}\n"
+            with contextlib.suppress(BrokenPipeError):  # the next print of the command itself ends it
+                print(text, end="", file=stream, flush=True)
 
     def finish_phase(name: str) -> None:
         nonlocal phase_started

@@ -30,6 +30,11 @@ def disk_error(error: OSError) -> UmcError | None:
     return UmcError(f"cannot write{where}: {error.strerror}; free some space or choose another folder")
 
 
+def ends_in_a_line(error: Exception) -> bool:
+    """Return whether :func:`umc.utils.cli.run_main` ends a command over an error without a traceback."""
+    return not isinstance(error, OSError) or isinstance(error, BrokenPipeError) or disk_error(error) is not None
+
+
 def require_writable(folder: Path, flag: str) -> None:
     """Raise UmcError if a folder can neither be made nor written to; leave no trace in it.
 
