@@ -29,9 +29,10 @@ def test_a_study_comes_back_from_its_file(tmp_path):
 def test_what_is_no_study_is_refused(tmp_path):
     with pytest.raises(UmcError, match="no study at"):
         load_study(tmp_path / "study.pt")
-    write_torch(tmp_path / "study.pt", {"format": 0})
-    with pytest.raises(UmcError, match="not a study of this version"):
-        load_study(tmp_path / "study.pt")
+    for version in (0, torch.ones(2)):
+        write_torch(tmp_path / "study.pt", {"format": version})
+        with pytest.raises(UmcError, match="not a study of this version"):
+            load_study(tmp_path / "study.pt")
 
 
 def put(value, *keys):

@@ -17,22 +17,24 @@ from umc.faults import KINDS, FaultSchedule, FaultState, JointLimits, JointRange
 from benchmarks import soak_checks as checks
 
 SOAK = str(Path(__file__).parents[2] / "benchmarks" / "soak.py")
-EPISODES, ENVS = 128, 16
+EPISODES, ENVS = 256, 64
 OVERSHOOT = 0.01
 """How far joints of the made-up robot may get out of their windows [rad]."""
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize("physics", ["newton_mjwarp", "ovphysx"])
-def test_a_short_soak_finds_nothing(physics, tmp_path):
+@pytest.mark.parametrize("robot", ["A1", "G1"])
+def test_a_short_soak_finds_nothing(robot, physics, tmp_path):
     out = tmp_path / "findings.json"
-    flags = [f"--physics={physics}", f"--episodes={EPISODES}", f"--num_envs={ENVS}", f"--json={out}"]
+    flags = [f"--robot={robot}", f"--physics={physics}", f"--episodes={EPISODES}", f"--num_envs={ENVS}", f"--json={out}"]
     child = subprocess.run([sys.executable, SOAK, *flags], capture_output=True, text=True, timeout=560, check=False)
     assert child.returncode == 0, child.stdout[-3000:] + child.stderr[-3000:]
     findings = json.loads(out.read_text())
     counts, worst = Counter(findings["counts"]), findings["worst"]
     assert counts["episodes"] >= EPISODES
     assert counts["falls"] > EPISODES / 2  # it is violent
+    assert counts["time-outs"] > 0
     assert counts["joints held to limits"] > EPISODES
     assert counts["samples of capped speed"] > 500
     assert {kind for kind in KINDS if counts[f"faults that set in: {kind}"] >= 5} == set(KINDS)

@@ -237,7 +237,8 @@ def load_study(path: Path) -> Study:
     if not path.is_file():
         raise UmcError(f"no study at {path}; give the --out folder of a finished evaluation")
     content = read_torch(path, AGAIN, "study")
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    version = content.get("format") if isinstance(content, dict) else None
+    if not isinstance(version, int) or version != FORMAT:
         raise UmcError(f"{path} is not a study of this version of umc; {AGAIN}")
     try:
         file = validated(_StudyFile, content, str(path))
