@@ -27,7 +27,8 @@ OVERSHOOT = 0.01
 @pytest.mark.parametrize("robot", ["A1", "G1"])
 def test_a_short_soak_finds_nothing(robot, physics, tmp_path):
     out = tmp_path / "findings.json"
-    flags = [f"--robot={robot}", f"--physics={physics}", f"--episodes={EPISODES}", f"--num_envs={ENVS}", f"--json={out}"]
+    sizes = [f"--episodes={EPISODES}", f"--num_envs={ENVS}"]
+    flags = [f"--robot={robot}", f"--physics={physics}", *sizes, f"--json={out}"]
     child = subprocess.run([sys.executable, SOAK, *flags], capture_output=True, text=True, timeout=560, check=False)
     assert child.returncode == 0, child.stdout[-3000:] + child.stderr[-3000:]
     findings = json.loads(out.read_text())
