@@ -84,6 +84,10 @@ MARK = "boom"
         ),
         (lambda agent: agent["actor"].update(class_name="umc.utils.io:write_json"), "is no model of umc"),
         (lambda agent: agent["actor"].update(class_name="umc.rl.models:Gone"), "no class_name that can be imported"),
+        (
+            lambda agent: agent["actor"].update(hidden_dims=[10**9, 10**9]),
+            r"actor: .*hidden_dims \[.* GB of memory",
+        ),
         (lambda agent: agent["actor"].update(hidden_dims="wide"), "the actor cannot be made from its cfg"),
     ],
 )

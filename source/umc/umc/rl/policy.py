@@ -13,6 +13,7 @@ import torch
 from rsl_rl.utils import resolve_class
 from tensordict import TensorDict
 
+from umc.models.size import check_network
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
 from umc.rl.models import MaskedModel
 from umc.utils.code_names import require_trusted_code
@@ -68,6 +69,7 @@ def stored_agent(checkpoint: Path, info: CheckpointInfo) -> dict[str, Any]:
             raise UmcError(f"{path} is not an agent configuration; {fix}")
         names = [f"{place.rpartition('.')[2]}={value}" for place, value in leaves(agent) if isinstance(value, str)]
         require_trusted_code(names, str(path))
+        check_network(agent[ACTOR_SET], len(info.joint_names), f"{path}, {ACTOR_SET}")
         return agent
     agent = registered_agent(info.task, info.agent)
     if not _is_agent(agent):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import MISSING
 from typing import Any
 
 import torch
@@ -46,6 +47,8 @@ class Range:
 
 
 COUNT = Range(1, whole=True)
+HISTORY = Range(0, 1000, whole=True, optional=True)
+"""Steps that a sensor or an observation keeps of each env."""
 LIMITS = {
     "env.decimation": Range(1, 1000, whole=True),
     "env.sim.dt": Range(0.0, 0.1, above=True),
@@ -53,6 +56,14 @@ LIMITS = {
     "env.episode_length_s": Range(0.0, 1e6, above=True),
     "env.scene.num_envs": COUNT,
     "env.scene.env_spacing": Range(0.0, 1e4),
+    **{
+        f"env.scene.terrain.terrain_generator.{count}": Range(1, 10_000, whole=True)
+        for count in ("num_rows", "num_cols")
+    },
+    "env.scene.*.history_length": HISTORY,
+    "env.observations.*.history_length": HISTORY,
+    "env.observations.*.*.history_length": HISTORY,
+    "env.observations.*.*.delay_max_lag": HISTORY,
     "agent.seed": Range(0, LARGEST_SEED, whole=True),
     "agent.max_iterations": Range(1, 1_000_000_000, whole=True),
     "agent.num_steps_per_env": COUNT,
@@ -69,19 +80,24 @@ LIMITS = {
     "agent.algorithm.desired_kl": Range(0.0, above=True, optional=True),
     "agent.algorithm.num_learning_epochs": Range(1, 1000, whole=True),
     "agent.algorithm.num_mini_batches": COUNT,
+    **{
+        f"agent.{network}.{size}": COUNT
+        for network in ("actor", "critic")
+        for size in ("hidden_dims", "embed_dim", "num_heads", "feedforward_dim", "num_layers")
+    },
     "agent.actor.distribution_cfg.init_std": Range(0.0, above=True),
 }
-"""What may stand in a field, by its override."""
+"""What may stand in a field, or in a list in it, by its override; ``*`` is any name."""
 
 
 def check_values(env_cfg: Any, agent_cfg: Any) -> None:
     """Raise UmcError for values with which no simulation or training can work; ``agent_cfg`` may be None."""
     sections = {"env": env_cfg, "agent": agent_cfg}
     for key, allowed in LIMITS.items():
-        for value in _values(sections, key.split(".")):
+        for field, value in _values(sections, key.split(".")):
             if value not in allowed:
-                raise UmcError(f"{key} is {value}; it has to be {allowed}")
-    for batches in _values(sections, ["agent", "algorithm", "num_mini_batches"]):
+                raise UmcError(f"{field} is {value}; it has to be {allowed}")
+    for _, batches in _values(sections, ["agent", "algorithm", "num_mini_batches"]):
         samples = env_cfg.scene.num_envs * agent_cfg.num_steps_per_env
         if batches > samples:
             raise UmcError(
@@ -118,12 +134,13 @@ def check_faults(env_cfg: Any) -> None:
         raise UmcError(f"faults cannot be drawn with these settings: {error}") from error
 
 
-def _values(sections: Mapping[str, Any], path: list[str]) -> Iterator[Any]:
-    """Yield the value of a field if there is one: not all agents have all of them."""
-    here: Any = sections
-    for name in path:
-        known = here if isinstance(here, Mapping) else vars(here) if hasattr(here, "__dict__") else {}
-        if name not in known:
-            return
-        here = known[name]
-    yield here
+def _values(here: Any, path: list[str], where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of the fields of a path with their names; not all agents and tasks have all of them."""
+    if not path:
+        if here is not MISSING:  # as a network of one's own leaves what it has not
+            yield from ((where, value) for value in (here if isinstance(here, list | tuple) else [here]))
+        return
+    known = here if isinstance(here, Mapping) else vars(here) if hasattr(here, "__dict__") else {}
+    for name in list(known) if path[0] == "*" else [path[0]]:
+        if name in known:
+            yield from _values(known[name], path[1:], f"{where}.{name}" if where else name)

@@ -1,12 +1,13 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Refuse, before anything is simulated, more envs than fit into memory."""
+"""Refuse, before anything is simulated, more envs and larger networks than fit into memory."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
+from umc.models.size import check_network
 from umc.utils.errors import UmcError
 from umc.utils.memory import available_bytes
 
@@ -69,3 +70,11 @@ def check_memory(env_cfg: Any, robot: str, device: str, rollout: int = 0, large:
     fix = f"give --num_envs {fits} or fewer" if fits else "end other programs"
     needed = (start + count * each) / 1e9
     raise UmcError(f"{count} envs need about {needed:,.0f} GB of memory, {there / 1e9:,.1f} GB are free; {fix}")
+
+
+def check_networks(agent_cfg: Any, device: str) -> None:
+    """Raise UmcError if the networks of an agent cfg are larger than memory; they are made on the CPU."""
+    copies = 4 if device == "cpu" else 1
+    for name in ("actor", "critic"):
+        options = vars(getattr(agent_cfg, name))
+        check_network(options, len(options["joint_names"]), f"agent.{name}", copies)

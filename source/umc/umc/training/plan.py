@@ -29,7 +29,7 @@ from umc.rl.critics import MLP_CRITIC_KEY, needs_mlp_critic
 from umc.rl.pretrained import describe, pretrained_folder, read_models
 from umc.rl.transfer import BASELINE_PREFIX, find_stage1
 from umc.tasks.limits import check_faults, check_values
-from umc.tasks.memory import check_memory
+from umc.tasks.memory import check_memory, check_networks
 from umc.tasks.task_cfg import (
     check_groups,
     check_launch,
@@ -154,6 +154,7 @@ def make_plan(request: TrainRequest) -> Plan:
     check_launch(env_cfg, options)
     require_writable(plan.folder, "the run folder")
     check_memory(env_cfg, request.robot, device, agent_cfg.num_steps_per_env, is_large(request.spec))
+    check_networks(agent_cfg, device)
     curriculum = []
     if request.spec.curriculum:
         from umc.training.curriculum import add_curriculum
