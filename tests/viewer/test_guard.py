@@ -15,8 +15,18 @@ import viser
 import websockets
 from umc.mdp import JointRow, SeveritySpan
 from umc.utils.errors import UmcError
+from umc.viewer import guard
 from umc.viewer import panel as panel_module
-from umc.viewer.guard import MessageGuard, check_host, guard_requests, is_own_page, own_names
+from umc.viewer.guard import (
+    MAX_PAGES,
+    MAX_RATE,
+    MessageGuard,
+    check_host,
+    guard_requests,
+    is_own_page,
+    own_names,
+    paced,
+)
 from umc.viewer.panel import Panel
 
 JOINTS, KINDS = ("FL_calf_joint", "FR_calf_joint"), ("effort", "rom", "dead")
@@ -99,6 +109,7 @@ def random_message(random, uuids):
 
 def test_random_messages_leave_the_viewer_running_and_its_controls_valid(page, monkeypatch, capsys):
     shared = []
+    monkeypatch.setattr(guard, "MAX_RATE", 1e6)
     monkeypatch.setattr(page.server, "request_share_url", lambda *_: shared.append(1))
     chance = random.Random(0)
     panel = page.panel
@@ -146,6 +157,70 @@ def test_random_messages_leave_the_viewer_running_and_its_controls_valid(page, m
     new = JOINTS[1 - JOINTS.index(panel._selected.value)]
     asyncio.run(choose())
     assert panel._selected.value == new
+
+
+def test_no_more_than_16_pages_are_connected_at_once(page, monkeypatch, capsys):
+    monkeypatch.setattr(guard, "NOTES", guard._Notes())
+
+    async def refusal(socket):
+        await socket.send(msgspec.msgpack.encode(CAMERA))
+        try:
+            await asyncio.wait_for(socket.recv(), 30.0)  # the scene
+        except websockets.ConnectionClosed as error:
+            return error.rcvd.code
+        return None
+
+    async def ask():
+        pages = [await connect(page) for _ in range(MAX_PAGES)]
+        assert {await refusal(one) for one in pages} == {None}
+        async with connect(page) as one_more:
+            assert await refusal(one_more) == 1013
+        await pages.pop().close()
+        end = time.monotonic() + 30.0
+        while len(pages) < MAX_PAGES and time.monotonic() < end:
+            one = await connect(page)
+            pages += [] if await refusal(one) else [one]
+        await asyncio.gather(*(one.close() for one in pages))
+        return len(pages)
+
+    assert asyncio.run(ask()) == MAX_PAGES
+    assert f"ignored a connection of a page: {MAX_PAGES} pages are connected" in capsys.readouterr().out
+
+
+def test_a_page_that_sends_too_fast_waits(monkeypatch):
+    now, waits = 100.0, []
+
+    async def sleep(seconds):
+        nonlocal now
+        now += seconds
+        waits.append(seconds)
+
+    async def receive():
+        return "message"
+
+    monkeypatch.setattr(guard, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(guard, "asyncio", SimpleNamespace(sleep=sleep))
+    recv, burst = paced(receive), int(MAX_RATE)
+    for number in range(3 * burst):
+        assert asyncio.run(recv()) == "message"
+        assert number < burst - 1 or now - 100.0 == pytest.approx((number - burst) / MAX_RATE, abs=0.01)
+    waits.clear()
+    for _ in range(3 * burst):
+        now += 1.1 / MAX_RATE
+        asyncio.run(recv())
+    assert sum(waits) < 0.01
+
+
+def test_a_message_of_a_megabyte_ends_its_connection(page):
+    async def send():
+        async with connect(page) as socket:
+            await socket.send(b"x" * 2**20)
+            with contextlib.suppress(websockets.ConnectionClosedOK):
+                while True:
+                    await asyncio.wait_for(socket.recv(), 30.0)
+
+    with pytest.raises(websockets.ConnectionClosedError, match="1009"):
+        asyncio.run(send())
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the viewer accepts from the network: pages of its own address, and values that its controls offer.
+"""What the viewer accepts from the network: few pages, of its own address, and values that its controls offer.
 
 There is no login: whoever reaches the port can press the buttons. viser itself takes connections of any web page and
 sets a control to whatever a message says.
@@ -8,12 +8,14 @@ sets a control to whatever a message says.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import http
 import ipaddress
 import math
 import socket
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +25,16 @@ from umc.utils.errors import UmcError, shown
 
 MAX_TEXT = 1000
 """Longest text that a control takes."""
+
+MAX_PAGES = 16
+"""Most connections at once; each gets the whole scene."""
+
+MAX_RATE = 500.0
+"""Most messages of a page in a second, after as many at once; the others wait in the page. A slider that is dragged
+sends about 50."""
+
+MAX_MESSAGE_BYTES = 2**16
+"""Longest message of a page [byte]; without uploads, none comes near."""
 
 LINE_EVERY_S = 1.0
 """Shortest time between two lines about ignored messages [s]."""
@@ -75,11 +87,21 @@ def guard_requests(names: frozenset[str]) -> None:
 
     @functools.wraps(original)
     def serve(handler: Any, *arguments: Any, process_request: Any = None, **options: Any) -> Any:
+        pages: set[Any] = set()
+
         async def handle(connection: Any) -> None:
+            if len(pages) >= MAX_PAGES:
+                NOTES.note(f"{MAX_PAGES} pages are connected", "connection")
+                await connection.close(1013, "too many pages")  # try again later
+                return
+            pages.add(connection)
+            connection.recv = paced(connection.recv)
             try:
                 await handler(connection)
             except Exception as error:  # noqa: BLE001  (what viser raises over a message that it cannot decode)
                 NOTES.note(f"its connection is closed ({type(error).__name__})")
+            finally:
+                pages.discard(connection)
 
         def process(connection: Any, request: Any) -> Any:
             hosts, origins = (request.headers.get_all(name) for name in ("Host", "Origin"))
@@ -88,9 +110,25 @@ def guard_requests(names: frozenset[str]) -> None:
                 return Response(http.HTTPStatus.FORBIDDEN, "Forbidden", Headers())
             return None if process_request is None else process_request(connection, request)
 
+        options["max_size"] = MAX_MESSAGE_BYTES
         return original(handle, *arguments, process_request=process, **options)
 
     server.serve = serve
+
+
+def paced(receive: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
+    """Return a function that receives at most :data:`MAX_RATE` messages a second."""
+    due = -math.inf
+
+    async def receive_in_time() -> Any:
+        nonlocal due
+        message, now = await receive(), time.monotonic()
+        due = max(due + 1.0 / MAX_RATE, now - 1.0)
+        if due > now:
+            await asyncio.sleep(due - now)
+        return message
+
+    return receive_in_time
 
 
 class _Notes:
@@ -99,12 +137,12 @@ class _Notes:
     def __init__(self) -> None:
         self._ignored, self._last = 0, -math.inf
 
-    def note(self, reason: str) -> None:
-        """Print why a message was ignored, or count it."""
+    def note(self, reason: str, what: str = "message") -> None:
+        """Print why a message or a connection was ignored, or count it."""
         self._ignored += 1
         if time.monotonic() - self._last >= LINE_EVERY_S:
             more = f" (and {self._ignored - 1} more)" if self._ignored > 1 else ""
-            print(f"viewer: ignored a message of a page: {reason}{more}", flush=True)
+            print(f"viewer: ignored a {what} of a page: {reason}{more}", flush=True)
             self._ignored, self._last = 0, time.monotonic()
 
 
