@@ -130,16 +130,18 @@ def test_the_installed_example_is_trained_by_the_script(tmp_path):
     # what `pip install -e` leaves behind for Python to find
     install = "from setuptools.build_meta import prepare_metadata_for_build_editable as p; p('.')"
     subprocess.run([sys.executable, "-c", install], cwd=project, check=True, capture_output=True)
-    command = [sys.executable, str(REPOSITORY / "scripts" / "train.py"), "--task", "UMC-Solo12-Stage1"]
+    command = [sys.executable, str(REPOSITORY / "scripts" / "train.py"), "--task", "UMC-Solo12-Stage2"]
     command += ["--agent", "residual_mlp", "--num_envs", "4", "--max_iterations", "1", "physics=ovphysx"]
-    environment = {**os.environ, "PYTHONPATH": str(project)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(project), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(
-        [*command, "agent.actor.width=32"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=560
+        [*command, "agent.actor.width=32", "agent.critic.width=48"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=560
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    (run,) = (tmp_path / "logs/rsl_rl/umc_solo12_residual_mlp_stage1").iterdir()
+    assert (tmp_path / "logs/rsl_rl/umc_solo12_residual_mlp_stage1").is_dir()  # trained first
+    (run,) = (tmp_path / "logs/rsl_rl/umc_solo12_residual_mlp_stage2").iterdir()
     path = checkpoints_in(run)[-1]
     data = read_checkpoint(path)
     info = checkpoint_info(data, path)
     assert (info.robot, info.model, len(info.joint_names)) == ("solo12", "residual_mlp", 12)
     assert data["actor_state_dict"]["core.first.weight"].shape == (32, 48 + 3)
+    assert data["critic_state_dict"]["core.last.weight"].shape == (1, 48)  # its own network, not an MLP

@@ -83,8 +83,9 @@ def use_mlp_critic(agent_cfg: Any) -> None:
 
 
 def is_mlp_critic(names: Iterable[str]) -> bool:
-    """Return whether a critic is an MLP, by the names of its weights."""
-    return any(name.startswith(MLP_WEIGHTS) for name in names)
+    """Return whether a critic is an MLP, by the names of its weights: a network of one's own has others beside these."""
+    core = [name for name in names if name.startswith("core.")]
+    return bool(core) and all(name.startswith(MLP_WEIGHTS) for name in core)
 
 
 def needs_mlp_critic(names: Iterable[str], agent_cfg: Any) -> bool:

@@ -137,7 +137,7 @@ def check_faults(env_cfg: Any) -> None:
 def _values(here: Any, path: list[str], where: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the values of the fields of a path with their names; not all agents and tasks have all of them."""
     if not path:
-        if here is not MISSING:  # as a network of one's own leaves what it has not
+        if not isinstance(here, type(MISSING)):  # a network of one's own leaves what it has not, as a copy of MISSING
             yield from ((where, value) for value in (here if isinstance(here, list | tuple) else [here]))
         return
     known = here if isinstance(here, Mapping) else vars(here) if hasattr(here, "__dict__") else {}
