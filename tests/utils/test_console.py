@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 
 from umc.utils import console
-from umc.utils.console import physx_logger, quiet, waiting
+from umc.utils.console import physx_logger, quiet, timed, waiting
 
 
 def test_only_known_news_of_physx_are_dropped(capsys, caplog):
@@ -37,3 +38,19 @@ def test_a_phase_of_a_wait_has_its_own_line(capsys):
         finish_phase("engine")
         finish_phase("policy")
     assert capsys.readouterr().out.splitlines() == ["starting ...", "  engine: 0.0 s", "  policy: 0.0 s"]
+
+
+def test_only_a_long_phase_is_shown_and_not_its_end_after_an_error(capsys, monkeypatch):
+    with timed("short"), quiet():
+        pass
+    monkeypatch.setattr(console, "SOON_S", 0.01)
+    for name, seconds in (("not so long", 100.0), ("long", 0.05)):
+        monkeypatch.setattr(console, "LONG_S", seconds)
+        with timed(name), quiet():
+            time.sleep(0.2)
+    with contextlib.suppress(ValueError), timed("wrong"):
+        time.sleep(0.2)
+        raise ValueError
+    not_so_long, long, end, wrong = capsys.readouterr().out.splitlines()
+    assert (not_so_long, long, wrong) == ("not so long ...", "long ...", "wrong ...")
+    assert end.startswith("long: 0.")

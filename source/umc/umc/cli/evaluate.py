@@ -10,7 +10,7 @@ from pathlib import Path
 
 from umc.evaluation.arguments import OWN_SECTIONS, add_policy_arguments, overrides_first, parse, scenario
 from umc.utils.cli import path, run_main
-from umc.utils.console import quiet
+from umc.utils.console import quiet, timed
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 
 DESCRIPTION = "Evaluate policies under the paper's faults: all scenarios and settings side by side in one simulation."
@@ -52,9 +52,9 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
         return show_help(argv, "evaluate", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
-    with quiet():
+    with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_arguments, OWN_SECTIONS)
-    from umc.evaluation.evaluate import evaluate, report_again
+        from umc.evaluation.evaluate import evaluate, report_again
 
     if options.report_only is not None:
         return report_again(options.report_only)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, trained_overrides
 from umc.rl.pretrained import is_pretrained, results_folder
 from umc.utils.cli import Parser, path, run_main
-from umc.utils.console import quiet, waiting
+from umc.utils.console import quiet, timed, waiting
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 from umc.utils.outputs import require_writable
@@ -49,10 +49,10 @@ def _run(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     if options.checkpoint is None:
         raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
+    line = None
     if is_pretrained(options.checkpoint):
-        with quiet():
+        with timed("finding the policy"), quiet():
             checkpoint, line = pretrained_policy(options.checkpoint, options.task, options.robot, options.agent)
-        print(line)
     else:
         for flag in ("task", "robot", "agent"):
             if getattr(options, flag) is not None:
@@ -61,16 +61,24 @@ def _run(argv: list[str]) -> int:
     assert checkpoint is not None
     out = options.out or results_folder(checkpoint) / "exported"
     require_writable(out, "--out")
-    info = checkpoint_info(read_checkpoint(checkpoint), checkpoint)
+    with timed("reading the checkpoint"):
+        info = checkpoint_info(read_checkpoint(checkpoint), checkpoint)
+    if line is not None:
+        print(line)
 
     # from here on imports take seconds, and the conversion to ONNX up to minutes
-    with waiting("exporting", "conversion to ONNX and TorchScript, each checked against the policy"), quiet():
+    with (
+        waiting("exporting", "conversion to ONNX and TorchScript, each checked against the policy") as finish_phase,
+        quiet(),
+    ):
         task = checked_task(info.task)
         from umc.deploy.export import export_checkpoint
         from umc.tasks.task_cfg import resolve_cfgs
 
         env_cfg, _ = resolve_cfgs(task, None, trained_overrides(checkpoint, info))
+        finish_phase("task")
         files = export_checkpoint(checkpoint, out, env_cfg)
+        finish_phase("conversion and checks")
     print(f"policy: {files.onnx}")
     print(f"the same as TorchScript: {files.torchscript}")
     print(f"description: {files.description}")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from umc.evaluation.arguments import add_policy_arguments, parse
 from umc.rendering.film_cfg import FilmCfg, add_film_arguments, check_output, film_cfg
 from umc.utils.cli import run_main
-from umc.utils.console import quiet
+from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 
@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
         return show_help(argv, "film", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_film_arguments], launcher=())
-    with quiet():
+    with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_film_arguments)
     if options.recording is not None:
         from umc.rendering.recording import film_recording
@@ -55,7 +55,7 @@ def write_films(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg)
     from umc.evaluation.session import prepare
     from umc.rendering.film import film
 
-    with quiet():
+    with timed("reading policies and their task"), quiet():
         check_output(options)
         several = len(options.checkpoint or ()) > 1
         session = prepare(options, overrides, stage=2 if several else None, once=False)

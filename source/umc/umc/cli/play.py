@@ -13,7 +13,7 @@ from umc.cli.film import is_shown, write_films
 from umc.evaluation.arguments import add_policy_arguments, parse
 from umc.rendering.film_cfg import add_film_arguments, film_cfg
 from umc.utils.cli import path, run_main
-from umc.utils.console import quiet
+from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 
@@ -51,7 +51,7 @@ def _run(argv: list[str]) -> int:
         return show_help(argv, "play", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
     from umc.viewer.live import is_live, play_live
 
-    with quiet():
+    with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_arguments)
         cfg = film_cfg(options)
         live = is_live(options)
@@ -63,7 +63,7 @@ def _run(argv: list[str]) -> int:
         return play_live(options, overrides, cfg)
     from umc.evaluation.session import prepare
 
-    with quiet():
+    with timed("reading policies and their task"), quiet():
         session = prepare(options, overrides, once=False)
     cfg = cfg.for_stage(session.info.stage, options.scenario)
     return show(session, cfg.protocol(session.info.robot, options.seed), endless=options.steps is None)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from umc.evaluation.arguments import HEALTHY, MOST_EPISODES, MOST_STEPS, scenario
 from umc.utils.cli import MOST_WORKERS, Parser, check_seed, path, run_main, within
+from umc.utils.console import timed
 from umc.utils.errors import UmcError
 from umc.utils.io import write_json
 from umc.utils.isaaclab_flags import asks_for_help, show_help
@@ -82,7 +83,10 @@ def _run(argv: list[str]) -> int:
     parser = Parser(add_help=False)
     add_arguments(parser)
     options = parser.parse_args(argv)
-    from umc.deploy.description import read_description
+    with timed("loading packages"):
+        import umc.evaluation.report
+        import umc.sim2sim.study  # noqa: F401  (what takes seconds of the imports below)
+        from umc.deploy.description import read_description
 
     options.policy = _description_file(options.policy)
     description = read_description(options.policy)
@@ -196,7 +200,9 @@ def _evaluate(cfg: RolloutCfg, protocol: Protocol, options: argparse.Namespace) 
     study = evaluate(replace(cfg, clamp=options.clamp), protocol, options.command_line, options.workers)
     save_study(options.out / STUDY, study)
     print(score_table(study.protocol, [score for _, score in study.scenario_scores(study.policies[0])]))
-    print(f"report: {write_study_report(study, options.out)}", flush=True)
+    with timed("writing the report"):
+        page = write_study_report(study, options.out)
+    print(f"report: {page}", flush=True)
     return study
 
 

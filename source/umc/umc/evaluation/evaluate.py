@@ -25,7 +25,7 @@ from umc.evaluation.study import STUDY, Study, load_study, protocol_of, save_stu
 from umc.rl.pretrained import results_folder
 from umc.utils.cli import MOST_WORKERS, within
 from umc.utils.config import FileModel, FolderName, SweepFile, read_overrides, read_sweep_file, validated
-from umc.utils.console import quiet
+from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.executor import ray_executor
 from umc.utils.io import read_json, write_json
@@ -55,7 +55,7 @@ def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Se
     if options.out is not None:
         require_writable(options.out, "--out")
     changes = {section: read_overrides(overrides, section) for section in OWN_SECTIONS}
-    with quiet():
+    with timed("reading policies and their task"), quiet():
         sweep = _read_sweep(options, changes["sweep"])
         if options.healthy and len(options.checkpoint or ()) > 1:
             raise UmcError("--healthy measures one policy; give one --checkpoint")
@@ -72,7 +72,7 @@ def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Se
     with lock_folder(out, f"evaluates into {out}", lock):
         if options.healthy:
             return measure_gait(session, protocol, out)
-        with quiet():
+        with timed("looking for batches that are done"), quiet():
             num_envs = options.num_envs or _default_envs(session, protocol)
             episodes = options.episodes or (sweep.episodes if sweep else None)
             evaluator = Evaluator(session, protocol, num_envs, episodes, out)
@@ -130,7 +130,8 @@ def simulate_plan(session: Session, plan: Any) -> int:
 
 def report_again(out: Path) -> int:
     """Write the report of an evaluation anew; return 0."""
-    study = load_study(out / STUDY)
+    with timed("reading the study"):
+        study = load_study(out / STUDY)
     require_writable(out, "--report_only")
     with lock_folder(out, f"evaluates into {out}"):
         return _report(study, out)
@@ -145,7 +146,9 @@ def _report(study: Study, out: Path) -> int:
             f"fewer than {MIN_ROBOTS} robots a fault seed: the report has Wilson intervals of rates, and neither "
             "intervals nor p-values of differences"
         )
-    print(f"report: {write_study_report(study, out)}", flush=True)
+    with timed("writing the report"):
+        page = write_study_report(study, out)
+    print(f"report: {page}", flush=True)
     return 0
 
 

@@ -23,7 +23,7 @@ from umc.tasks.registry import checked_agent, checked_checkpoint
 from umc.training.recipe import Phase, Recipe, Source, read_recipe
 from umc.utils.cli import Parser, as_flags, check_seed, path
 from umc.utils.config import FileModel, validated
-from umc.utils.console import duration, quiet
+from umc.utils.console import duration, quiet, timed
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import read_json, sha256, write_json
 from umc.utils.naming import entry_point, experiment_folder, experiment_name
@@ -83,7 +83,7 @@ class RecipeState(FileModel):
 def run_recipe(argv: list[str]) -> int:
     """Run a recipe from start to finish, or resume it."""
     options = _options(argv)
-    with quiet():
+    with timed("checking the recipe"), quiet():
         recipe = read_recipe(options.recipe, options.seed, options.device)
         check_recipe(recipe)
     again = [token for token in argv if token != "--restart"]  # which would start over

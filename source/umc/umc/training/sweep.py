@@ -28,7 +28,7 @@ from umc.training.arguments import DEFAULT_AGENT, add_arguments, stage1_override
 from umc.utils import executor, process
 from umc.utils.cli import FAILED, MOST_WORKERS, Parser, as_flags, at_least_one, path, within
 from umc.utils.config import SweepFile, read_overrides, read_sweep_file
-from umc.utils.console import duration, escape_markdown, quiet
+from umc.utils.console import duration, escape_markdown, quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, write_json
 from umc.utils.naming import (
@@ -156,7 +156,7 @@ def run_sweep(argv: Sequence[str]) -> int:
     options, common, changes = parse_sweep(argv)
     sweep = read_sweep_file(options.sweep, read_overrides(changes, "sweep"))
     trainings = trainings_of(sweep, options, common)
-    with quiet():
+    with timed("checking all trainings"), quiet():
         check_trainings(trainings)
     folder = options.logs / "sweeps" / f"{sweep.name}_{trainings[-1].task}"
     with contextlib.ExitStack() as stack:

@@ -18,7 +18,7 @@ from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import DESCRIPTION, EXAMPLES, TrainRequest, add_arguments, parse
 from umc.utils.cli import as_flags, run_main
 from umc.utils.config import override_key
-from umc.utils.console import FIRST_START, filter_physx_messages, ignore_known_warnings, quiet, waiting
+from umc.utils.console import FIRST_START, filter_physx_messages, ignore_known_warnings, quiet, timed, waiting
 from umc.utils.distributed import (
     RankLostError,
     broadcast_object,
@@ -82,18 +82,17 @@ def train(argv: list[str]) -> int:
     """Parse a command line, plan its run and train it; return the exit status."""
     request = run_on_all_ranks(lambda: parse(argv))
 
-    # imported late: these take seconds
-    from umc.training.plan import (
-        add_launcher_options,
-        broadcast_plan,
-        create_run_folder,
-        lock_run,
-        make_plan,
-        needs_stage1,
-    )
-
     request.options.seed = broadcast_object(request.options.seed)  # -1 has been drawn
-    with quiet():
+    with timed("loading packages"), quiet():
+        from umc.training.plan import (
+            add_launcher_options,
+            broadcast_plan,
+            create_run_folder,
+            lock_run,
+            make_plan,
+            needs_stage1,
+        )
+
         run_on_all_ranks(lambda: add_launcher_options(request, argv))
     if request.options.quick:
         from umc.training.smoke_test import run_quick
@@ -102,7 +101,7 @@ def train(argv: list[str]) -> int:
     if broadcast_object(run_on_all_ranks(lambda: needs_stage1(request))):
         run_on_all_ranks(lambda: check_stage1_possible(ranks_from_env()))
         train_stage1(request)
-    with quiet():
+    with timed("checking the task"), quiet():
         plan = run_on_all_ranks(lambda: make_plan(request))
     broadcast_plan(plan)
     run_on_all_ranks(lambda: create_run_folder(plan))

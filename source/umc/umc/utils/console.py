@@ -105,6 +105,9 @@ def duration(seconds: float) -> str:
     return str(datetime.timedelta(seconds=round(seconds)))
 
 
+SOON_S, LONG_S = 0.7, 2.0
+"""Seconds after which a phase of a command is shown, and which it took at least where that is shown at its end."""
+
 WAITING_LINE_S, WAITING_TICK_S = 15.0, 1.0
 """Seconds between two lines about a wait in a pipe, and between two updates on a terminal."""
 
@@ -115,21 +118,28 @@ CLEAR_LINE = "\r\x1b[2K"
 
 
 @contextlib.contextmanager
-def waiting(what: str, reason: str = "") -> Iterator[Callable[[str], None]]:
+def waiting(what: str, reason: str = "", after: float = 0.0) -> Iterator[Callable[[str], None]]:
     """Show what is being waited for: the seconds on a terminal, in a pipe a line every :data:`WAITING_LINE_S`.
 
-    Yields a function that prints how long a phase has taken since the one before; call it with the phase's name.
+    Nothing is shown in the first ``after`` seconds. Yields a function that prints how long a phase has taken since the
+    one before; call it with the phase's name.
     """
     stream, started, over = sys.stdout, time.monotonic(), threading.Event()  # stdout may be redirected in the block
-    terminal = stream.isatty()
+    terminal = stream is not None and stream.isatty()
     why = f" ({reason})" if reason else ""
 
+    def put(line: str) -> None:
+        text = f"{CLEAR_LINE}{line}" if terminal else f"{line}\n"
+        with contextlib.suppress(BrokenPipeError):  # the next print of the command itself ends it
+            print(text, end="", file=stream, flush=True)
+
     def show() -> None:
+        if after:
+            if over.wait(after):
+                return
+            put(f"{what} ...")
         while not over.wait(WAITING_TICK_S if terminal else WAITING_LINE_S):
-            line = f"{what}: {time.monotonic() - started:.0f} s{why}"
-            text = f"{CLEAR_LINE}{line}" if terminal else f"{line}\n"
-            with contextlib.suppress(BrokenPipeError):  # the next print of the command itself ends it
-                print(text, end="", file=stream, flush=True)
+            put(f"{what}: {time.monotonic() - started:.0f} s{why}")
 
     def finish_phase(name: str) -> None:
         nonlocal phase_started
@@ -138,7 +148,8 @@ def waiting(what: str, reason: str = "") -> Iterator[Callable[[str], None]]:
         phase_started = now
 
     phase_started = started
-    print(f"{what} ...", end="" if terminal else "\n", file=stream, flush=True)
+    if not after:
+        put(f"{what} ...")
     thread = threading.Thread(target=show, name="umc waiting", daemon=True)
     thread.start()
     try:
@@ -148,6 +159,19 @@ def waiting(what: str, reason: str = "") -> Iterator[Callable[[str], None]]:
         thread.join()
         if terminal:
             print(CLEAR_LINE, end="", file=stream, flush=True)
+
+
+@contextlib.contextmanager
+def timed(what: str) -> Iterator[None]:
+    """Show a phase of a command that may take long, as :func:`waiting` does, and at its end how long it took.
+
+    Nothing is shown of a phase shorter than :data:`SOON_S`, and no end of one shorter than :data:`LONG_S`.
+    """
+    stream, started = sys.stdout, time.monotonic()
+    with waiting(what, after=SOON_S):
+        yield
+    if (seconds := time.monotonic() - started) >= LONG_S:
+        print(f"{what}: {seconds:.1f} s", file=stream, flush=True)
 
 
 @contextlib.contextmanager

@@ -65,10 +65,10 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
     """Serve the page until Ctrl-C or for ``--steps`` env steps, and return 0."""
     from umc.evaluation.conditions import on_tracks
     from umc.faults import SCENARIOS
-    from umc.utils.console import quiet
+    from umc.utils.console import quiet, timed
     from umc.utils.naming import task_parts
 
-    with quiet():
+    with timed("reading policy and task"), quiet():
         make = session_without_policy if options.checkpoint is None else prepare
         session = make(options, overrides)
     if session.checkpoints:
