@@ -134,7 +134,12 @@ def test_the_installed_example_is_trained_by_the_script(tmp_path):
     command += ["--agent", "residual_mlp", "--num_envs", "4", "--max_iterations", "1", "physics=ovphysx"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(project), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(
-        [*command, "agent.actor.width=32", "agent.critic.width=48"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=560
+        [*command, "agent.actor.width=32", "agent.critic.width=48"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=560,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "logs/rsl_rl/umc_solo12_residual_mlp_stage1").is_dir()  # trained first

@@ -41,7 +41,7 @@ def _run(argv: list[str]) -> int:
         return film_recording(options, overrides)
     with quiet():
         if is_shown(options):
-            raise UmcError("umc film writes files; umc play --viz shows a policy")
+            raise UmcError("--viz: umc film writes files; umc play --viz shows a policy")
     return write_films(options, overrides, film_cfg(options))
 
 

@@ -118,7 +118,7 @@ def _description_file(policy: str | None) -> Path:
 def _check(options: argparse.Namespace, robot: str) -> None:
     """Refuse flags that contradict each other or the policy."""
     if options.robot is not None and options.robot.lower() != robot:
-        raise UmcError(f"{options.policy} was trained for robot {robot}, not {options.robot}; choose one of its own")
+        raise UmcError(f"{options.policy} was trained for robot {robot}, not {options.robot}; leave --robot out")
     for flag, high in MOST.items():
         within(getattr(options, flag), f"--{flag}", 1, high)
     check_seed(options.seed)
@@ -126,9 +126,11 @@ def _check(options: argparse.Namespace, robot: str) -> None:
     if contact_time is not None and not 0.0 < contact_time <= LONGEST_CONTACT_TIME:
         raise UmcError(f"--contact_time is {contact_time}; it has to be above 0 and at most {LONGEST_CONTACT_TIME} s")
     if options.ledger is not None and (options.healthy or options.against is not None or options.scenarios):
-        raise UmcError("--ledger excludes --healthy, --against and --scenarios: the ledger has the faults")
+        raise UmcError(
+            "--ledger excludes --healthy, --against and --scenarios, since the ledger has the faults; leave them out"
+        )
     if options.healthy and options.against is not None:
-        raise UmcError("--healthy walks without faults; --against compares evaluations under faults")
+        raise UmcError("--healthy walks without faults, --against compares evaluations under faults; leave one out")
 
 
 def _healthy(options: argparse.Namespace, description: Mapping[str, Any], solver: SolverCfg) -> int:
@@ -179,7 +181,8 @@ def _ledger(options: argparse.Namespace, _description: Mapping[str, Any], solver
     ledger = read_ledger(options.ledger)
     if ledger.header.robot.lower() != options.robot:
         raise UmcError(
-            f"the ledger {options.ledger} is one of robot '{ledger.header.robot}', the policy one of {options.robot}"
+            f"the ledger {options.ledger} is one of robot '{ledger.header.robot}', {options.policy} is for "
+            f"{options.robot}; give a ledger of {options.robot}"
         )
     base = protocol_for(options.robot, radii=options.radii, name=options.protocol)
     protocol, cfg = ledger_rollout(ledger, base, options.policy, options.steps, options.episodes, solver)

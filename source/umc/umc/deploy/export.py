@@ -194,7 +194,8 @@ def check_export(actor: MaskedModel, exported: ExportedFunction) -> float:
             difference = float(np.abs(given - wanted).max()) if given.shape == wanted.shape else float("nan")
             if not difference <= TOLERANCE:
                 raise UmcError(
-                    f"the exported policy differs from torch by {difference:.2g} (batch {batch}); nothing was written"
+                    f"the exported policy differs from torch by {difference:.2g} (batch {batch}); "
+                    "nothing was written: install torch and onnxruntime as in requirements.lock"
                 )
             largest = max(largest, difference)
     return largest

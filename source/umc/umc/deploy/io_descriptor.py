@@ -117,7 +117,9 @@ def control(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
 
     terms = [term for _, term in _terms(env_cfg.actions) if not isinstance(term, CommandFaultsCfg)]
     if len(terms) != 1 or not hasattr(terms[0], "use_default_offset"):
-        raise UmcError("only tasks with a single joint position action can be exported")
+        raise UmcError(
+            f"{type(env_cfg).__name__} has other actions than one of joint positions; only such tasks can be exported"
+        )
     action = terms[0]
     if action.clip is not None:
         raise UmcError("only joint position actions without clip can be exported; set the agent's clip_actions instead")

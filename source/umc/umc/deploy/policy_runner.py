@@ -94,7 +94,11 @@ class PolicyRunner:
         self._names: list[str] = [joint["name"] for joint in joints]
         self.joint_names = list(self._names if joint_names is None else joint_names)
         if sorted(self.joint_names) != sorted(self._names):
-            raise UmcError(f"the policy needs the joints {', '.join(self._names)}, each once, in any order")
+            wrong = sorted(set(self.joint_names) ^ set(self._names)) or ["one that is named twice"]
+            raise UmcError(
+                f"joint_names needs the joints {', '.join(self._names)}, each once, in any order; correct "
+                f"{', '.join(map(str, wrong))}"
+            )
         if max_rate is not None and not 0.0 < max_rate < math.inf:
             raise UmcError(f"max_rate is {max_rate}; give a speed above 0 rad/s, or None")
         self._outward = [self._names.index(name) for name in self.joint_names]

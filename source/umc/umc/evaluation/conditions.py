@@ -63,7 +63,7 @@ def set_faults(env_cfg: Any, protocol: Protocol) -> None:
     """Replace the faults of the training by those of a protocol, with seeded starts and its tracks."""
     term = getattr(env_cfg.events, FAULTS_TERM, None)
     if term is None:
-        raise UmcError("the task has no fault terms; choose a task of UMC")
+        raise UmcError(f"{type(env_cfg).__name__} has no fault terms; give another --task, or add_faults to it")
     term.params = {
         **{name: value for name, value in term.params.items() if name == "asset_cfg"},
         "cases": protocol.cases(),

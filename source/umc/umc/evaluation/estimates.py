@@ -98,7 +98,7 @@ class Estimates:
     def __init__(self, study: Study, resamples: int = RESAMPLES, seed: int = 0) -> None:
         labels = [result.label for result in study.policies]
         if not labels or len(set(labels)) != len(labels):
-            raise UmcError(f"a report needs policies with different labels, not {labels}")
+            raise UmcError(f"a report needs policies with different labels, not {labels}; give --labels")
         self.study = study
         self.resamples, self.seed = resamples, seed
         self.metrics = metrics_of(study.protocol.radii)

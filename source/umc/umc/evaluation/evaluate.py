@@ -205,12 +205,12 @@ def _read_sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Swee
     """Return the sweep, if there is one, and set its policies where no checkpoint is given."""
     if options.sweep is None:
         if changes:
-            raise UmcError(f"sweep.{next(iter(changes))}: there is no --sweep to change")
+            raise UmcError(f"sweep.{next(iter(changes))}: there is no --sweep to change; give one, or leave it out")
         return None
     sweep = read_sweep_file(options.sweep, changes)
     if options.checkpoint is None and sweep.agents:
         if options.robot is None:
-            raise UmcError(f"--robot is missing; sweep {sweep.name} looks for the policies of one robot")
+            raise UmcError(f"--robot is missing; give the robot whose policies sweep {sweep.name} compares")
         options.checkpoint = trained_policies(sweep, options.robot.lower(), options.logs)
     return sweep
 

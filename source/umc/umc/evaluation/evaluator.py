@@ -195,7 +195,9 @@ class Evaluator:
         shares = [parts[number::count] for number in range(count)]
         for done, (number, result) in enumerate(run_all(executor, [self._job(one, arguments) for one in shares]), 1):
             if result.code != 0:
-                raise UmcError(f"a worker ended with {result.code}: {result.output}")
+                raise UmcError(
+                    f"a worker ended with {result.code}: {result.output}; after a fix the same command goes on"
+                )
             for part in shares[number]:
                 with atomic_write(part.path) as file:
                     file.write(result.files[part.output])

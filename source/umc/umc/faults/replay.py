@@ -54,7 +54,7 @@ class FaultReplay:
             unknown = sorted(set(header.joint_names) ^ set(joint_names))
             raise UmcError(
                 f"the ledger {path} is one of another robot ('{header.robot}', {len(header.joint_names)} joints; this"
-                f" one has {len(joint_names)}): not both have {', '.join(unknown[:3])}"
+                f" one has {len(joint_names)}): not both have {', '.join(unknown[:3])}; replay it on its own robot"
             )
         if step_dt is not None and header.step_dt is not None and not math.isclose(step_dt, header.step_dt):
             raise UmcError(
@@ -228,9 +228,11 @@ def ledger_kinds(ledger: Ledger) -> tuple[FaultKind, ...]:
         try:
             kind = find_kind(name)
         except UmcError as error:
-            raise UmcError(f"the ledger {ledger.path} has an {error}") from error
+            raise UmcError(f"the ledger {ledger.path}: {error}, or register it before the replay") from error
         if kind.unit != unit:
-            raise UmcError(f"the ledger {ledger.path} gives '{name}' in {unit}, this UMC in {kind.unit}")
+            raise UmcError(
+                f"the ledger {ledger.path} gives '{name}' in {unit}, this UMC in {kind.unit}; record it again"
+            )
         found.append(kind)
     return tuple(sorted(found, key=lambda kind: (kind.rank, kind.name)))
 
@@ -242,9 +244,11 @@ def _schedule(ledger: Ledger, device: torch.device) -> FaultSchedule | None:
     try:
         schedule = FaultSchedule.from_settings(header.joint_names, header.schedule, device)
     except UmcError as error:
-        raise UmcError(f"the schedule of the ledger {ledger.path} is invalid: {error}") from error
+        raise UmcError(f"the schedule of the ledger {ledger.path} is invalid: {error}; record it again") from error
     # the ledger of a replay may hold kinds of manual faults only
     if schedule.scenarios != header.scenarios or not {kind.name for kind in schedule.kinds} <= set(header.kinds):
-        raise UmcError(f"the schedule of the ledger {ledger.path} has other scenarios or kinds than its header")
+        raise UmcError(
+            f"the schedule of the ledger {ledger.path} has other scenarios or kinds than its header; record it again"
+        )
     schedule.changes = ledger.changes
     return schedule

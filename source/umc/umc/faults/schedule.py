@@ -218,7 +218,9 @@ class FaultSchedule:
     def set_ratios(self, ratios: Sequence[float] | Mapping[str, float]) -> None:
         """Change the ratios of all plans from now on; raises UmcError if scenarios are assigned, or one is new."""
         if self._assigned is not None:
-            raise UmcError("a schedule that assigns scenarios to envs has no ratios")
+            raise UmcError(
+                "scenarios are assigned to envs here, which no ratios change; leave the fault curriculum out"
+            )
         odds = check_ratios(ratios)
         known = [scenario.name for scenario in self.scenarios]
         unknown = [name for name in odds if find_scenario(name, self._cfg.scenarios).name not in known]
@@ -235,7 +237,9 @@ class FaultSchedule:
         if not 0.0 <= level <= 1.0:
             raise UmcError(f"level {level} must be from 0 to 1")
         if self.kinds and not any(self._severities[kind.name].can_be_mild for kind in self.kinds):
-            raise UmcError(f"none of {', '.join(kind.name for kind in self.kinds)} has a mild form")
+            raise UmcError(
+                f"none of {', '.join(kind.name for kind in self.kinds)} has a mild form; leave the level out"
+            )
         self.changes += level != self.level
         self.level = level
 

@@ -95,7 +95,7 @@ class joint_faults(ManagerTermBase):
     def schedule(self) -> FaultSchedule:
         """The schedule, of which a curriculum changes odds and level; raises UmcError for cases and replays."""
         if not isinstance(self.source, FaultSchedule):
-            raise UmcError("the faults of this environment are cases or a replay; they have no odds to change")
+            raise UmcError("the faults of this environment are cases or a replay; leave the fault curriculum out")
         return self.source
 
     def prepare_limits(self) -> None:

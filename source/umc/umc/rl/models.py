@@ -121,7 +121,9 @@ class MaskedModel(MLPModel):
         if distribution.input_dim != output_dim:
             raise UmcError("the network gives one number for each action: use GaussianDistribution")
         if output_dim != self.layout.num_joints:
-            raise UmcError(f"the env takes {output_dim} actions, joint_names has {self.layout.num_joints} names")
+            raise UmcError(
+                f"the env takes {output_dim} actions, joint_names has {self.layout.num_joints} names: name all"
+            )
         return distribution
 
     def forward(
@@ -199,7 +201,10 @@ class MaskedModel(MLPModel):
     @staticmethod
     def _check_width(obs: TensorDict, group: str | None, width: int) -> None:
         if group is not None and obs[group].shape[-1] != width:
-            raise UmcError(f"observation group {group!r} is {obs[group].shape[-1]} wide, the model needs {width}")
+            raise UmcError(
+                f"observation group {group!r} is {obs[group].shape[-1]} wide, the model needs {width}: correct its "
+                "joint_names"
+            )
 
 
 patch_rsl_rl_load(MaskedModel)

@@ -76,9 +76,11 @@ class Faults:
                 continue
             hit = (plan.kinds[:, :, number, None] & plan.joints)[self._envs]
             if kind.masks_joint and bool(((plan.severity[:, :, number] != 0.0)[self._envs] & hit).any()):
-                raise UmcError(f"sensors that are '{kind.name}' must report 0: the exported policy feeds nothing else")
+                raise UmcError(f"sensors that are '{kind.name}' must report 0 here; leave such faults out")
             if not kind.masks_joint and ACTION in kind.quantities and bool(hit.any()):
-                raise UmcError(f"'{kind.name}' changes last actions, which the exported policy keeps to itself")
+                raise UmcError(
+                    f"'{kind.name}' changes last actions, which the exported policy keeps to itself; leave it out"
+                )
         for channel in (self._position, self._velocity, self._commands):
             channel.reset()
 

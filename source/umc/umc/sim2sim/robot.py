@@ -156,7 +156,10 @@ class RobotType:
         self.model = model = load_robot(mjcf, motors.physics_dt / solver.substeps, solver.contact_time)
         found = [model.joint(number).name for number in range(1, model.njnt)]
         if sorted(found) != sorted(motors.names):
-            raise UmcError(f"{mjcf.name} has other joints than the policy: {sorted(set(found) ^ set(motors.names))}")
+            raise UmcError(
+                f"{mjcf.name} has other joints than the policy: {sorted(set(found) ^ set(motors.names))}; export the "
+                "policy again"
+            )
         self.joints = np.array([model.joint(name).id for name in motors.names])
         self.qpos, self.qvel = model.jnt_qposadr[self.joints], model.jnt_dofadr[self.joints]
         self.base = int(model.jnt_bodyid[0])

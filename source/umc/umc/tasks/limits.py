@@ -131,7 +131,7 @@ def check_faults(env_cfg: Any) -> None:
         else:
             FaultCases(names.joints, faults.cases, 1, faults, **robot)
     except TypeError as error:  # such as a word instead of a number
-        raise UmcError(f"faults cannot be drawn with these settings: {error}") from error
+        raise UmcError(f"faults cannot be drawn with env.events.{FAULTS_TERM}.params: {error}; correct them") from error
 
 
 def _values(here: Any, path: list[str], where: str = "") -> Iterator[tuple[str, Any]]:

@@ -224,7 +224,7 @@ def merged(tree: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, A
         for name in names[:-1]:
             below = here.get(name, {})
             if not isinstance(below, Mapping):
-                raise UmcError(f"cannot override {path}: {name} holds no further names")
+                raise UmcError(f"cannot override {path}: {name} holds no further names; leave out what follows it")
             here[name] = {**below}
             here = here[name]
         here[names[-1]] = value

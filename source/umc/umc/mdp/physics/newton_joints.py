@@ -190,5 +190,9 @@ def _joint_addresses(asset: Articulation, model: Any) -> tuple[np.ndarray, np.nd
             dofs[world[index], joint] = dof_start[index]
             slots[dof_start[index]] = world[index] * asset.num_joints + joint
     if (dofs < 0).any():
-        raise UmcError(f"Newton does not hold every joint of {asset.cfg.prim_path} as a single degree of freedom")
+        names = [name for name, joint in column.items() if bool((dofs[:, joint] < 0).any())]
+        raise UmcError(
+            f"Newton holds {', '.join(names)} of {asset.cfg.prim_path} as other than one degree of freedom; choose "
+            "physics=ovphysx"
+        )
     return dofs, slots

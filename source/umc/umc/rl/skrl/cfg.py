@@ -56,7 +56,7 @@ def skrl_cfg(agent: RslRlOnPolicyRunnerCfg) -> Any:
 def skrl_ppo(ppo: RslRlPpoAlgorithmCfg) -> UmcSkrlPpoCfg:
     """Return the values of rsl_rl's PPO under the names of skrl's; what skrl lacks raises :class:`UmcError`."""
     if ppo.schedule not in ("adaptive", "fixed"):
-        raise UmcError(f"unknown schedule {ppo.schedule}; choose one of adaptive, fixed")
+        raise UmcError(f"agent.algorithm.schedule: unknown schedule {ppo.schedule}; choose one of adaptive, fixed")
     missing = {
         "optimizer": ppo.optimizer != "adam",
         "normalize_advantage_per_mini_batch": ppo.normalize_advantage_per_mini_batch,

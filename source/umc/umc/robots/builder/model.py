@@ -36,7 +36,9 @@ def compile_model(cfg: BuildCfg) -> tuple[mujoco.MjModel, Mapping[str, float]]:
     joints = [model.joint(i).name for i in range(model.njnt) if model.jnt_type[i] == mujoco.mjtJoint.mjJNT_HINGE]
     for what, found, wanted in (("bodies", bodies, cfg.bodies), ("joints", joints, cfg.joints)):
         if set(found) != set(wanted):
-            raise UmcError(f"{cfg.name}: {what} differ from the cfg's: {sorted(set(found) ^ set(wanted))}")
+            raise UmcError(
+                f"{cfg.name}: {what} differ from the cfg's: {sorted(set(found) ^ set(wanted))}; correct the cfg"
+            )
     return model, velocity_limits
 
 
