@@ -83,7 +83,7 @@ def use_mlp_critic(agent_cfg: Any) -> None:
 
 
 def is_mlp_critic(names: Iterable[str]) -> bool:
-    """Return whether a critic is an MLP, by the names of its weights: a network of one's own has others beside these."""
+    """Return whether a critic is an MLP, by the names of its weights; a network of one's own has others, too."""
     core = [name for name in names if name.startswith("core.")]
     return bool(core) and all(name.startswith(MLP_WEIGHTS) for name in core)
 
