@@ -89,11 +89,11 @@ def bad_torch_files(draw, tree, content):
     tree = draw(mutated(tree))
     if how == "tensor":
         tree = copy.deepcopy(tree)
-        *path, key = draw(st.sampled_from([one for one in paths_in(tree) if one] or [("x",)]))
-        here = tree
-        for name in path:
-            here = here[name]
-        if isinstance(here, dict | list):
+        if paths := [one for one in paths_in(tree) if one]:
+            *path, key = draw(st.sampled_from(paths))
+            here = tree
+            for name in path:
+                here = here[name]
             here[key] = draw(st.sampled_from(ODD_TENSORS))
     file = io.BytesIO()
     torch.save(tree, file)
