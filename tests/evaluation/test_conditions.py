@@ -11,7 +11,7 @@ from umc.evaluation.conditions import TRACKS, set_track, tracks_of
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.study import EnvAssignment, assign_envs
 from umc.terrains import FLAT_GROUND_CFG, perlin_tracks
-from umc.terrains.tracks import needed_grid
+from umc.terrains.track_importer import needed_grid
 from umc.utils.errors import UmcError
 
 STEPS = 9

@@ -206,7 +206,7 @@ def test_rewards_of_one_step():
 
 def test_privileged_physics_is_read_at_start_up_and_after_a_reset_of_all_envs(monkeypatch):
     gains = torch.tensor([[50.0, 40.0], [50.0, 60.0]])
-    monkeypatch.setattr("umc.mdp.observations.read_group_parameter", lambda *_: gains)
+    monkeypatch.setattr("isaaclab.actuators.newton.read_group_parameter", lambda *_: gains)
     mass, com = [[1.0, 6.0], [1.0, 10.0]], [[[9.0] * 3, [0.1, 0.2, 0.3]], [[9.0] * 3, [0.0, 0.0, -0.1]]]
     env = make_env(body_mass=mass, body_com_pos_b=com)
     env.num_envs = 2

@@ -10,7 +10,7 @@ import torch
 from umc.faults import paper_settings
 from umc.terrains import PerlinTrackCfg, perlin_heights, perlin_noise, perlin_tracks
 from umc.terrains.perlin import SKIRT, perlin_track
-from umc.terrains.tracks import TrackGenerator, coarse_ground, needed_grid
+from umc.terrains.track_importer import TrackGenerator, coarse_ground, needed_grid
 from umc.utils.errors import UmcError
 
 TRAINING = paper_settings("a1", "training")

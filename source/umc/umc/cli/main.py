@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from umc.utils.cli import USAGE_ERROR, did_you_mean
+from umc.utils.lazy_imports import defer_unused_imports
 
 COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "train": ("umc.training.train", [], "train a policy"),
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         hint = did_you_mean(name, COMMANDS)
         print(f"error: unknown command {name};{hint} choose one of {', '.join(COMMANDS)}", file=sys.stderr)
         return USAGE_ERROR
+    defer_unused_imports()
     module, first, _ = COMMANDS[name]
     return importlib.import_module(module).main([*first, *rest])
 

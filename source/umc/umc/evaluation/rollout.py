@@ -22,7 +22,7 @@ from umc.faults import FaultCases
 from umc.mdp import foot_contact, height_above_ground
 from umc.mdp.fault_terms import fault_term
 from umc.tasks.bodies import is_missing
-from umc.terrains.tracks import TrackImporter
+from umc.terrains.tracks import tracks_in
 from umc.utils.console import progress_bar
 from umc.utils.errors import UmcError
 
@@ -82,9 +82,9 @@ def reset_batch(env: ManagerBasedRLEnv, protocol: Protocol, assignment: EnvAssig
     source.assign(assignment.cell, assignment.member)
     seed = torch.tensor([setting.seed for setting, _ in protocol.cells])
     starts_of(env).prepare(seed[assignment.cell], assignment.member)
-    terrain = env.scene.terrain
-    if isinstance(terrain, TrackImporter) and protocol.track and protocol.perlin_seeds:  # the tracks of set_track
-        terrain.place(tracks_of(protocol, assignment).to(env.device))
+    tracks = tracks_in(env.scene)
+    if tracks is not None and protocol.track and protocol.perlin_seeds:  # the tracks of set_track
+        tracks.place(tracks_of(protocol, assignment).to(env.device))
     obs, _ = env.reset()
     return obs
 

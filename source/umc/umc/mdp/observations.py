@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
-from isaaclab.actuators.newton import read_group_parameter
+from isaaclab.actuators import newton as drives  # loaded when it is used: umc.utils.lazy_imports
 from isaaclab.envs import mdp as lab
 from isaaclab.managers import ManagerTermBase, ObservationTermCfg, SceneEntityCfg
 from isaaclab.utils.noise import NoiseCfg
@@ -159,7 +159,7 @@ class randomized_physics(ManagerTermBase):
             asset: Articulation = env.scene[asset_cfg.name]
             mass = asset.data.body_mass.torch[:, asset_cfg.body_ids].reshape(env.num_envs, 1)
             com = asset.data.body_com_pos_b.torch[:, asset_cfg.body_ids].reshape(env.num_envs, 3)
-            gain = read_group_parameter(asset.actuators, actuator, "controller", "kp").reshape(env.num_envs, -1)
+            gain = drives.read_group_parameter(asset.actuators, actuator, "controller", "kp").reshape(env.num_envs, -1)
             self._values = torch.cat((mass / mass.mean(), com, gain / gain.mean(0)), dim=1).clone()
         return self._values
 

@@ -10,7 +10,7 @@ import torch
 from isaaclab.managers import ManagerTermBase, RewardTermCfg, SceneEntityCfg
 
 from umc.mdp.fault_terms import fault_state
-from umc.terrains.tracks import TrackImporter
+from umc.terrains.tracks import tracks_in
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation
@@ -86,8 +86,8 @@ def height_above_ground(env: ManagerBasedEnv, asset_cfg: SceneEntityCfg = SceneE
     """
     asset: Articulation = env.scene[asset_cfg.name]
     position = asset.data.root_pos_w.torch
-    terrain = env.scene.terrain
-    return position[:, 2] - terrain.height_at(position) if isinstance(terrain, TrackImporter) else position[:, 2]
+    tracks = tracks_in(env.scene)
+    return position[:, 2] if tracks is None else position[:, 2] - tracks.height_at(position)
 
 
 def height_error_l2(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import trimesh
+import trimesh  # loaded when it is used: umc.utils.lazy_imports
 from isaaclab.terrains import SubTerrainBaseCfg
 from isaaclab.utils import configclass
 from numpy.typing import NDArray
@@ -116,7 +116,7 @@ def _whole(number: float, name: str, cfg: PerlinTrackCfg) -> int:
     return count
 
 
-def perlin_track(difficulty: float, cfg: PerlinTrackCfg) -> tuple[list[trimesh.Trimesh], NDArray[np.float64]]:
+def perlin_track(difficulty: float, cfg: PerlinTrackCfg) -> "tuple[list[trimesh.Trimesh], NDArray[np.float64]]":
     """Return a block's mesh, from (0, 0) to ``cfg.size``, as Isaac Lab's terrain generator asks for it, and its origin.
 
     The mesh is closed towards neighbours of another height; robots start on the highest point within the reach of

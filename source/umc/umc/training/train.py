@@ -32,7 +32,7 @@ from umc.utils.distributed import (
 )
 from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
-from umc.utils.isaaclab_flags import asks_for_help, show_help
+from umc.utils.isaaclab_flags import asks_for_help, check_flags, show_help
 from umc.utils.naming import LIBRARIES, stage1_task
 from umc.utils.outputs import ends_in_a_line
 from umc.utils.process import command_line, end_with_parent, python_arguments, run_umc
@@ -80,8 +80,8 @@ def _dispatch(argv: list[str]) -> int:
 
 def train(argv: list[str]) -> int:
     """Parse a command line, plan its run and train it; return the exit status."""
+    run_on_all_ranks(lambda: check_flags(argv, [add_arguments]))
     request = run_on_all_ranks(lambda: parse(argv))
-
     request.options.seed = broadcast_object(request.options.seed)  # -1 has been drawn
     with timed("loading packages"), quiet():
         from umc.training.plan import (

@@ -92,6 +92,8 @@ def show_help(
 
 def parse_all(argv: Sequence[str], add_arguments: Sequence[AddArguments]) -> tuple[argparse.Namespace, list[str]]:
     """Return Isaac Lab's launcher flags with a command's own, which win where both name one, and the overrides."""
+    check_flags(argv, add_arguments)
+
     from isaaclab.app import add_launcher_args
     from isaaclab.app.sim_launcher import fuse_kit_args
 
@@ -103,9 +105,28 @@ def parse_all(argv: Sequence[str], add_arguments: Sequence[AddArguments]) -> tup
     options, overrides = parser.parse_known_args(fuse_kit_args(list(argv)))
     if options.headless:  # standard error, since callers keep Isaac Lab's prints off standard output
         print("--headless is ignored: only --viz opens a window", file=sys.stderr)
+    _check_overrides(overrides)
+    return options, overrides
+
+
+def check_flags(argv: Sequence[str], add_arguments: Sequence[AddArguments]) -> None:
+    """Raise UmcError for a word that is no flag of the command or of Isaac Lab, and no override; imports neither."""
+    if any(token.split("=")[0] == "--kit_args" for token in argv):  # its value may look like a flag
+        return
+    parser = Parser(conflict_handler="resolve", allow_abbrev=False, add_help=False)
+    parser.add_argument("--headless", action="store_true")
+    parser.add_argument("--device")
+    for flags, metavar, _ in LAUNCHER_FLAGS:
+        kind: Any = {} if metavar else {"action": "store_true"}
+        parser.add_argument(*flags, **kind)
+    for add in add_arguments:
+        add(parser)
+    _check_overrides(parser.parse_known_args(argv)[1])
+
+
+def _check_overrides(overrides: Sequence[str]) -> None:
     for token in overrides:
         if token.startswith("-"):
             raise UmcError(f"unknown flag {token.split('=')[0]}; --help lists all flags")
         if "=" not in token:
             raise UmcError(f"cannot read {token}; overrides look like env.scene.num_envs=64 or physics=ovphysx")
-    return options, overrides

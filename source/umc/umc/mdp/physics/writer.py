@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from isaaclab.actuators import ImplicitActuator
-from isaaclab.actuators.newton import read_group_parameter, write_group_parameter
+from isaaclab.actuators import newton as drives  # loaded when it is used: umc.utils.lazy_imports
 
 from umc.faults.kinds import JointLimits
 from umc.mdp.physics.engine import EngineJoints
@@ -145,13 +145,13 @@ class _EffortChannel(_Channel):
     def read(self) -> torch.Tensor:
         efforts = self.asset.data.joint_effort_limits.torch.clone()
         for group, parameter, columns in self._clamps:
-            efforts[:, columns] = read_group_parameter(self.asset.actuators, group, "clamping", parameter)
+            efforts[:, columns] = drives.read_group_parameter(self.asset.actuators, group, "clamping", parameter)
         return efforts
 
     def apply(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
         effort = torch.where(envs.unsqueeze(1), values, self.read())
         for group, parameter, columns in self._clamps:
-            write_group_parameter(self.asset.actuators, group, "clamping", parameter, effort[:, columns])
+            drives.write_group_parameter(self.asset.actuators, group, "clamping", parameter, effort[:, columns])
         if self._has_drives:
             limits = self.asset.data.joint_effort_limits.torch
             self.engine.write_drive_efforts(torch.where(self._driven, effort, limits), envs)
@@ -170,7 +170,7 @@ class _VelocityChannel(_Channel):
 def _clamp_parameter(asset: Articulation, group: str) -> str:
     for parameter in _EFFORT_PARAMETERS:
         try:
-            read_group_parameter(asset.actuators, group, "clamping", parameter)
+            drives.read_group_parameter(asset.actuators, group, "clamping", parameter)
         except ValueError:
             continue
         return parameter
