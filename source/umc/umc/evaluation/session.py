@@ -72,6 +72,7 @@ class Session:
 
 def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None = None, once: bool = True) -> Session:
     """Read the checkpoints and resolve their task, at ``stage`` if given; with ``once`` no checkpoint twice."""
+    from umc.rl.policy import stored_agent
     from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
 
     texts, remarks = _pretrained(options)
@@ -80,6 +81,8 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     own = info.task if stage is None else f"{info.task.rpartition('Stage')[0]}Stage{stage}"
     task = checked_task(options.task or own)
     require_match(info, checkpoints[0].path, task_parts(task)[0])
+    for one in checkpoints:  # a network that cannot be made is refused before the simulation starts
+        stored_agent(one.path, one.info)
     typed_device, device = options.device, pick_device(options.device)
     engine, about_engine = engine_override(checkpoints, overrides, device)
     interface, about_interface = interface_overrides(checkpoints, overrides)
