@@ -30,8 +30,7 @@ MAX_PAGES = 16
 """Most connections at once; each gets the whole scene."""
 
 MAX_RATE = 500.0
-"""Most messages of a page in a second, after as many at once; the others wait in the page. A slider that is dragged
-sends about 50."""
+"""Most messages of a page in a second, after as many at once; the others wait in the page."""
 
 MAX_MESSAGE_BYTES = 2**16
 """Longest message of a page [byte]; without uploads, none comes near."""
