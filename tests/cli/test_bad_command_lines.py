@@ -192,7 +192,8 @@ def test_a_bad_command_line_is_refused_in_one_line(first, words, capfd):
 
 @pytest.mark.slow
 def test_bad_command_lines_are_refused_by_real_processes(words, tmp_path):
-    for line, part in TABLE[7 :: len(TABLE) // 10]:
+    real = [(line, part) for line, part in TABLE if "FULL" not in line]  # the full disk is a patch of this process
+    for line, part in real[7 :: len(real) // 10]:
         command = [sys.executable, "-m", "umc", *arguments(line, words)]
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
         shown = [one for one in done.stderr.splitlines() if one.strip()]
