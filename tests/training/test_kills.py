@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,15 +39,21 @@ def killed_after(seconds: float, work: Callable[[], object]) -> bool:
     """Let a fork of this process work and kill it; return whether it was still at work."""
     child = os.fork()
     if child == 0:
-        with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), 1)
+        status = 1
         try:
+            with open(os.devnull, "w") as nowhere:
+                os.dup2(nowhere.fileno(), 1)
             work()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
-            os._exit(0)
+            os._exit(status)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
-    return os.waitpid(child, 0)[1] == signal.SIGKILL
+    status = os.waitpid(child, 0)[1]
+    assert status in (0, signal.SIGKILL), f"the child ended with {status}"
+    return status == signal.SIGKILL
 
 
 def train(folder: Path, iterations: int) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from collections.abc import Sequence
@@ -44,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         hint = did_you_mean(name, COMMANDS)
         print(f"error: unknown command {name};{hint} choose one of {', '.join(COMMANDS)}", file=sys.stderr)
         return USAGE_ERROR
+    gc.set_threshold(100_000, 50, 1000)  # by default a quarter of the time of imports is the search for garbage
     defer_unused_imports()
     module, first, _ = COMMANDS[name]
     return importlib.import_module(module).main([*first, *rest])
