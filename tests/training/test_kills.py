@@ -45,9 +45,9 @@ def killed_after(seconds: float, work: Callable[[], object]) -> bool:
                 os.dup2(nowhere.fileno(), 1)
             work()
             status = 0
-        except BaseException:
-            traceback.print_exc()
         finally:
+            if status:
+                traceback.print_exc()
             os._exit(status)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)

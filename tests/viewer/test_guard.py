@@ -163,8 +163,8 @@ def test_no_more_than_16_pages_are_connected_at_once(page, monkeypatch, capsys):
     monkeypatch.setattr(guard, "NOTES", guard._Notes())
 
     async def refusal(socket):
-        await socket.send(msgspec.msgpack.encode(CAMERA))
         try:
+            await socket.send(msgspec.msgpack.encode(CAMERA))
             await asyncio.wait_for(socket.recv(), 30.0)  # the scene
         except websockets.ConnectionClosed as error:
             return error.rcvd.code
