@@ -198,3 +198,14 @@ def test_bad_command_lines_are_refused_by_real_processes(words, tmp_path):
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
         shown = [one for one in done.stderr.splitlines() if one.strip()]
         assert (done.returncode, len(shown) <= 2, part in shown[-1]) == (2, True, True), (line, done.stderr[-2000:])
+
+
+@pytest.mark.parametrize("command", ["train --task UMC-A1-Stage1", "evaluate --robot a1", "film --scenario 3"])
+def test_an_unknown_flag_is_refused_before_packages_are_loaded(command):
+    program = (
+        "import sys; from umc.cli.main import main\n"
+        "status = main(sys.argv[1:]); print(status, sorted({'torch', 'isaaclab', 'warp'} & set(sys.modules)))"
+    )
+    words = [sys.executable, "-c", program, *command.split(), "--nonsense"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("2 []\n", "error: unknown flag --nonsense; --help lists all flags\n")

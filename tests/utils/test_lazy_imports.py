@@ -40,6 +40,35 @@ optimizer.step()
 print("works")
 """
 
+FAILS_ONCE = """
+import pathlib, sys, threading
+from umc.utils import lazy_imports
+folder = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(folder))
+(folder / "slow.py").write_text(
+    "import pathlib, slow, time\\nassert not hasattr(slow, 'value')\\ntime.sleep(0.3)\\n"
+    f"flag = pathlib.Path({str(folder / 'flag')!r})\\nif not flag.exists(): flag.touch(); 1 / 0\\nvalue = 5\\n"
+)
+lazy_imports.LATER = ("slow",)
+lazy_imports.defer_unused_imports()
+import slow
+try:
+    slow.value
+except ZeroDivisionError:
+    print("failed")
+found = []
+threads = [threading.Thread(target=lambda: found.append(slow.value)) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(found)
+"""
+
+
+def test_an_error_is_raised_again_and_threads_wait(tmp_path):
+    command = [sys.executable, "-c", FAILS_ONCE, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert done.stdout == "failed\n[5, 5, 5]\n", done.stderr
+
 
 def test_modules_are_loaded_once_they_are_used():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=300)

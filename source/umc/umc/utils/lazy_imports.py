@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -16,6 +17,8 @@ LATER = (
     *("isaaclab.actuators.newton", "trimesh"),
 )
 """Parts that ``newton`` imports when it is imported itself; what no cfg needs, but a simulation does."""
+
+_LOADING = threading.RLock()
 
 
 def defer_unused_imports() -> None:
@@ -102,25 +105,30 @@ class _LaterLoader(Loader):
 
 
 class _Later(ModuleType):
-    """A module whose code has not run."""
+    """A module whose code has not run, or not to its end."""
 
     def __getattr__(self, name: str) -> Any:
         _load(self)
-        return getattr(self, name)
+        return ModuleType.__getattribute__(self, name)
 
     def __dir__(self) -> Iterable[str]:
         _load(self)
-        return dir(self)
+        return ModuleType.__dir__(self)
 
 
 def _load(module: ModuleType) -> None:
-    """Run the code of a module."""
-    spec = module.__spec__
-    if spec is None or not isinstance(later := spec.loader, _LaterLoader):
-        return
-    module.__class__ = ModuleType
-    spec.loader = module.__loader__ = later.loader
-    if spec.submodule_search_locations is not None:
-        module.__path__ = spec.submodule_search_locations
-    later.loader.exec_module(module)
-    later.after(module)
+    """Run the code of a module; another thread waits for it, and the next reader tries again after an error."""
+    with _LOADING:
+        spec = module.__spec__
+        if spec is None or not isinstance(later := spec.loader, _LaterLoader):
+            return
+        spec.loader = module.__loader__ = later.loader
+        if spec.submodule_search_locations is not None:
+            module.__path__ = spec.submodule_search_locations
+        try:
+            later.loader.exec_module(module)
+        except BaseException:
+            spec.loader = module.__loader__ = later
+            raise
+        later.after(module)
+        module.__class__ = ModuleType
