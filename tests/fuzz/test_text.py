@@ -64,7 +64,20 @@ def test_recipe(folder, content):
         read_or_refuse(lambda: RecipeRun(recipe, folder, "").arguments(0, None))
 
 
-@given(content=bad_files(*packaged("sweeps", "severity_joint_onset")))
+GRID = {  # a small one: the check of the packaged sweep's 108 settings takes half a second
+    "name": "mine",
+    "protocol": "umc_paper",
+    "scenarios": [5, 6],
+    "episodes": 4,
+    "grid": {
+        "onset": [75, 100],
+        "joints": [["FL_hip_joint"], ["RL_calf_joint"]],
+        "severity": [{"rom": 0.5, "effort": {"fraction": 0.5}}, {"velocity": {"fraction": 0.3}}],
+    },
+}
+
+
+@given(content=bad_files(GRID))
 def test_sweep_of_evaluations(folder, content):
     path = folder / "sweep.yaml"
     path.write_bytes(content)
