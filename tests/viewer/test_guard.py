@@ -30,7 +30,6 @@ from umc.viewer.guard import (
 from umc.viewer.panel import Panel
 
 JOINTS, KINDS = ("FL_calf_joint", "FR_calf_joint"), ("effort", "rom", "dead")
-MESSAGES = 10_000
 
 
 class Board:
@@ -107,7 +106,8 @@ def random_message(random, uuids):
     ))  # fmt: skip
 
 
-def test_random_messages_leave_the_viewer_running_and_its_controls_valid(page, monkeypatch, capsys):
+@pytest.mark.parametrize("messages", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_random_messages_leave_the_viewer_running_and_its_controls_valid(messages, page, monkeypatch, capsys):
     shared = []
     monkeypatch.setattr(guard, "MAX_RATE", 1e6)
     monkeypatch.setattr(page.server, "request_share_url", lambda *_: shared.append(1))
@@ -116,11 +116,11 @@ def test_random_messages_leave_the_viewer_running_and_its_controls_valid(page, m
 
     async def attack():
         sent = 0
-        while sent < MESSAGES:  # a message that cannot be decoded ends the connection
+        while sent < messages:  # a message that cannot be decoded ends the connection
             with contextlib.suppress(websockets.ConnectionClosed):
                 async with connect(page) as socket:
                     await socket.send(msgspec.msgpack.encode(CAMERA))
-                    while sent < MESSAGES:
+                    while sent < messages:
                         uuids = list(page.server.gui._gui_input_handle_from_uuid)
                         await socket.send(msgspec.msgpack.encode(random_message(chance, uuids)))
                         sent += 1
