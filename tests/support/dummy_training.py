@@ -12,8 +12,10 @@ from pathlib import Path
 import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
-from umc.rl.checkpoint import CheckpointInfo
+from umc.rl.checkpoint import CheckpointInfo, checkpoints_in
 from umc.rl.runner import UmcRunner
+from umc.utils.io import remove_leftovers
+from umc.utils.process import lock_folder
 
 JOINTS = ["left_hip_joint", "left_knee_joint", "right_hip_joint", "right_knee_joint"]
 INIT_STD = 0.6
@@ -90,6 +92,16 @@ def put_checkpoint(folder, name="model_5.pt", record=None, **info):
     if record is not None:
         (folder / "run.json").write_text(json.dumps(record))
     return folder / name
+
+
+def train_or_resume(folder, iterations):
+    """Train, or resume what is in the folder, as `umc train` does; every iteration is saved."""
+    with lock_folder(folder, f"trains in {folder}"):
+        remove_leftovers(folder)
+        runner = build(folder, DummyEnv(step_s=0.001), save_every_s=0.0)
+        if files := checkpoints_in(folder):
+            runner.resume(str(files[-1]))
+        runner.train(iterations)
 
 
 def planned(*argv):

@@ -5,14 +5,16 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
-import traceback
 from collections.abc import Callable
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import dummy_training as dummy
@@ -24,8 +26,6 @@ from umc.evaluation.evaluate import report_again
 from umc.evaluation.study import STUDY, load_study, save_study
 from umc.rl.checkpoint import checkpoints_in, iterations_of, read_checkpoint
 from umc.training.recipe_runner import run_recipe
-from umc.utils.io import remove_leftovers
-from umc.utils.process import lock_folder
 from umc.utils.provenance import read_progress
 
 SEED = 27
@@ -35,41 +35,34 @@ TRAININGS, RECIPES, REPORTS, EVALUATIONS, ENGINE_TRAININGS = 25, 12, 8, 2, 3
 pytestmark = pytest.mark.slow
 
 
-def killed_after(seconds: float, work: Callable[[], object]) -> bool:
-    """Let a fork of this process work and kill it; return whether it was still at work."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            with open(os.devnull, "w") as nowhere:
-                os.dup2(nowhere.fileno(), 1)
-            work()
-            status = 0
-        finally:
-            if status:
-                traceback.print_exc()
-            os._exit(status)
+@pytest.fixture
+def forks(monkeypatch) -> BaseContext:
+    """Start processes from one that has imported what they need and, unlike this one, has no threads."""
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(dummy.__file__))
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["dummy_training", "umc.evaluation.evaluate"])
+    first = context.Process(target=abs, args=(0,))
+    first.start()
+    first.join()
+    return context
+
+
+def killed_after(seconds: float, process: BaseProcess) -> bool:
+    """Let a process work and kill it; return whether it was still at work."""
+    process.start()
     time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
-    status = os.waitpid(child, 0)[1]
-    assert status in (0, signal.SIGKILL), f"the child ended with {status}"
-    return status == signal.SIGKILL
+    process.kill()
+    process.join()
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0
 
 
-def train(folder: Path, iterations: int) -> None:
-    """Train, or resume what is in the folder, as `umc train` does; every iteration is saved."""
-    with lock_folder(folder, f"trains in {folder}"):
-        remove_leftovers(folder)
-        runner = dummy.build(folder, dummy.DummyEnv(step_s=0.001), save_every_s=0.0)
-        if files := checkpoints_in(folder):
-            runner.resume(str(files[-1]))
-        runner.train(iterations)
-
-
-def test_a_training_loses_at_most_one_save_interval(tmp_path):
+def test_a_training_loses_at_most_one_save_interval(tmp_path, forks):
     moments, done = random.Random(SEED), 0
     for _ in range(TRAININGS):
-        assert killed_after(moments.uniform(0.0, 2.0), lambda: train(tmp_path, 1_000_000))
+        assert killed_after(
+            moments.uniform(0.0, 2.0), forks.Process(target=dummy.train_or_resume, args=(tmp_path, 1_000_000))
+        )
         files = checkpoints_in(tmp_path)
         for path in files:
             read_checkpoint(path)
@@ -77,18 +70,22 @@ def test_a_training_loses_at_most_one_save_interval(tmp_path):
         shown = (read_progress(tmp_path) or {"iteration": 0})["iteration"]
         assert done >= max(before, shown - 1)
     assert done > TRAININGS
-    train(tmp_path, done + 1)
+    dummy.train_or_resume(tmp_path, done + 1)
     last = read_checkpoint(checkpoints_in(tmp_path)[-1])
     steps = {int(state["step"]) for state in last["optimizer_state_dict"]["state"].values()}
     assert steps == {(done + 1) * 2 * 4}  # epochs x mini-batches: no iteration is missing, none counts twice
 
 
-@pytest.mark.usefixtures("fake_umc")
-def test_a_recipe_repeats_no_iteration(tmp_path, monkeypatch):
+def test_a_recipe_repeats_no_iteration(fake_umc, tmp_path, monkeypatch):
     monkeypatch.setenv("FAKE_ITERATION_S", "0.05")
     moments, phases = random.Random(SEED), {1: [{"iterations": 60}], 2: [{"iterations": 60}]}
     argv = ["--recipe", written(tmp_path, stages=phases)]
-    kills = sum(killed_after(moments.uniform(0.0, 4.0), lambda: run_recipe(argv)) for _ in range(RECIPES))
+    kills = 0
+    for _ in range(RECIPES):
+        with subprocess.Popen([*fake_umc, *argv], stdout=subprocess.DEVNULL) as recipe:
+            time.sleep(moments.uniform(1.0, 6.0))
+            recipe.kill()
+        kills += recipe.returncode == -signal.SIGKILL
     assert kills > 1
     monkeypatch.setenv("FAKE_ITERATION_S", "0")
     assert run_recipe(argv) == 0
@@ -99,11 +96,11 @@ def test_a_recipe_repeats_no_iteration(tmp_path, monkeypatch):
     assert sum("--resume" in call for call in calls) > 0
 
 
-def test_a_report_is_whole_or_not_there(tmp_path):
+def test_a_report_is_whole_or_not_there(tmp_path, forks):
     save_study(tmp_path / STUDY, made_up_study(members=4))
     moments = random.Random(SEED)
     for _ in range(REPORTS):
-        killed_after(moments.uniform(0.0, 4.0), lambda: report_again(tmp_path))
+        killed_after(moments.uniform(0.0, 4.0), forks.Process(target=report_again, args=(tmp_path,)))
         assert len(load_study(tmp_path / STUDY).policies) == 3
         if (report := tmp_path / "report.json").is_file():
             assert len(json.loads(report.read_text())["policies"]) == 3
