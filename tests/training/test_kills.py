@@ -77,16 +77,14 @@ def test_a_training_loses_at_most_one_save_interval(tmp_path, forks):
 
 
 def test_a_recipe_repeats_no_iteration(fake_umc, tmp_path, monkeypatch):
-    monkeypatch.setenv("FAKE_ITERATION_S", "0.05")
+    monkeypatch.setenv("FAKE_ITERATION_S", "0.3")
     moments, phases = random.Random(SEED), {1: [{"iterations": 60}], 2: [{"iterations": 60}]}
     argv = ["--recipe", written(tmp_path, stages=phases)]
-    kills = 0
     for _ in range(RECIPES):
         with subprocess.Popen([*fake_umc, *argv], stdout=subprocess.DEVNULL) as recipe:
             time.sleep(moments.uniform(1.0, 6.0))
             recipe.kill()
-        kills += recipe.returncode == -signal.SIGKILL
-    assert kills > 1
+        assert recipe.returncode == -signal.SIGKILL
     monkeypatch.setenv("FAKE_ITERATION_S", "0")
     assert run_recipe(argv) == 0
     for stage in (1, 2):
