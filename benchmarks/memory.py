@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""How much memory an env takes while it trains on a CPU: the figures of ``umc/utils/memory.py``.
+"""How much memory an env takes while it trains on a CPU, and a layer besides its weights (``umc/models/size.py``).
 
 Trains one iteration at two sizes, each in a process of its own, and compares their largest resident sizes. Usage:
 
@@ -14,7 +14,10 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+
+from torch import nn
 
 SIZES = (64, 448)
 """Envs of the two trainings."""
@@ -34,6 +37,17 @@ def peak_bytes(robot: str, engine: str, agent: str, num_envs: int) -> int:
     return usage.ru_maxrss * 1024  # Linux counts in KiB
 
 
+def object_bytes(make: Callable[[], nn.Module], count: int) -> float:
+    """Return the memory that one of so many modules takes."""
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    before = resident()
+    modules = [make() for _ in range(count)]
+    return (resident() - before) / len(modules)
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -41,6 +55,9 @@ def main() -> None:
     parser.add_argument("--engines", nargs="+", default=["ovphysx", "newton_mjwarp"])
     parser.add_argument("--agents", nargs="+", default=["mlp", "transformer"])
     args = parser.parse_args()
+    layer = object_bytes(lambda: nn.Sequential(nn.Linear(1, 1), nn.ELU()), 5000)
+    block = object_bytes(lambda: nn.TransformerEncoderLayer(1, 1, 1, batch_first=True), 1000)
+    print(f"width 1: {layer / 1e3:.1f} KB per layer, {block / 1e3:.1f} KB per encoder block\n")
     print("| robot | engine | agent | without envs [MB] | per env [MB] |\n|---|---|---|---|---|")
     for robot in args.robots:
         for engine in args.engines:

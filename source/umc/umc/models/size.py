@@ -14,7 +14,8 @@ from umc.utils.memory import available_bytes
 WEIGHT_BYTES = 4
 
 LAYER_BYTES, BLOCK_BYTES = 4e3, 27e3
-"""What torch's objects of a layer and of an encoder block take besides weights [byte], measured at width 1."""
+"""What torch's objects of a layer and of an encoder block take besides weights [byte], measured at width 1
+(``benchmarks/memory.py``; at least)."""
 
 SIZES = ("hidden_dims", "embed_dim", "feedforward_dim", "num_layers")
 """Options that decide how large a network is."""
