@@ -7,7 +7,7 @@ import torch
 import yaml
 from fresh_policy import WIDTHS, write_fresh
 from tensordict import TensorDict
-from umc.rl.checkpoint import checkpoint_info, read_checkpoint, trained_overrides
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint, trained_overrides, trained_terrain
 from umc.rl.policy import load_policy, registered_agent
 from umc.robots import A1_JOINTS
 from umc.utils.errors import UmcError
@@ -117,11 +117,18 @@ def test_an_agent_cfg_that_would_run_code_or_is_not_valid_is_refused(tmp_path, m
         ("env.events.faults={func:os:abort}", True),
         ("env.events.faults.func=lambda *a: None", True),
         ("env.events.faults.func=${oc.env:HOME}", True),
-        ("agent.actor.class_name=os.path", True),
-        ("agent.actor={class_name: os.path}", True),
+        (r'env.events.faults.func="os\x3aabort"', True),
+        ("env.events.faults.func='os' ':abort'", True),
+        (r'env.events.faults.func="l\x61mbda *a\x3a None"', True),
+        (r'env.events.faults.func="\x24{oc.env:HOME}"', True),
+        (r"env.events.faults={'func': 'os\x3aabort'}", True),
+        (r"env.events.faults.params={'a': [('os\x3aabort',)]}", True),
+        (r"env.events.faults.func+='os\:abort'", True),
+        ("env.scene.robot.actuators.legs.joint_names_expr=['.*_hip_joint', r'\\w+_knee']", False),
+        ("env.sim.class_name=os.path", True),
+        ("env.sim={class_name: os.path}", True),
         ("env.events.faults.func=isaaclab_tasks.x:y", False),
         ("env.events.faults.func=umc.mdp:reset_faults", False),
-        ("env.scene.robot.spawn.usd_path=omniverse://server/a1.usd", False),
         ("env.events.faults.params.severity={rom:0.3,effort:null}", False),
     ],
 )
@@ -133,3 +140,35 @@ def test_recorded_overrides_name_code_of_task_packages_only(tmp_path, override, 
         return
     with pytest.raises(UmcError, match="names code outside UMC"):
         trained_overrides(path, info)
+
+
+@pytest.mark.parametrize(
+    ("override", "refused"),
+    [
+        ("env.scene.robot.spawn.usd_path=omniverse://server/a1.usd", True),
+        (r'env.scene.robot.spawn={"usd\x5fpath": "a1"}', True),
+        ("env.scene.robot.spawn={usd_path: a1}", True),
+        ("env.scene.robot.actuators.legs.network_file=net", True),
+        ("env.scene.robot.spawn.visual=/etc/hostname", True),
+        (r"env.scene.robot.spawn.visual='\x2fetc'", True),
+        ("env.scene.robot.prim_path=/World/Robot", False),
+        ("env.scene.contact.filter_prim_paths_expr=['/World/Robot/.*']", False),
+        ("env.decimation=4", False),
+    ],
+)
+def test_a_recorded_override_names_a_file_only_if_the_user_does(tmp_path, override, refused):
+    path = write_fresh(tmp_path, env_overrides=[override])
+    info = checkpoint_info(read_checkpoint(path), path)
+    if not refused:
+        assert trained_overrides(path, info) == [override]
+        return
+    with pytest.raises(UmcError, match="names a file to be read"):
+        trained_overrides(path, info)
+    assert trained_overrides(path, info, [override]) == []
+    assert trained_terrain(path, info) == ""
+
+
+def test_recorded_overrides_are_those_of_the_environment(tmp_path):
+    path = write_fresh(tmp_path, env_overrides=["hydra.run.dir=x"])
+    with pytest.raises(UmcError, match=r"no env\.\* override"):
+        trained_overrides(path, checkpoint_info(read_checkpoint(path), path))

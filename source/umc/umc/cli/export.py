@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, trained_overrides
 from umc.rl.pretrained import is_pretrained, results_folder
 from umc.utils.cli import Parser, path, run_main
+from umc.utils.config import merged_overrides
 from umc.utils.console import quiet, timed, waiting
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
@@ -46,7 +47,9 @@ def _run(argv: list[str]) -> int:
 
     parser = Parser(add_help=False)
     add_arguments(parser)
-    options = parser.parse_args(argv)
+    options, typed = parser.parse_known_args(argv)
+    if unknown := [token for token in typed if not token.startswith("env.") or "=" not in token]:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if options.checkpoint is None:
         raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
     line = None
@@ -75,7 +78,7 @@ def _run(argv: list[str]) -> int:
         from umc.deploy.export import export_checkpoint
         from umc.tasks.task_cfg import resolve_cfgs
 
-        env_cfg, _ = resolve_cfgs(task, None, trained_overrides(checkpoint, info))
+        env_cfg, _ = resolve_cfgs(task, None, merged_overrides(trained_overrides(checkpoint, info, typed), typed))
         finish_phase("task")
         files = export_checkpoint(checkpoint, out, env_cfg)
         finish_phase("conversion and checks")

@@ -132,14 +132,10 @@ def names_ground(overrides: Sequence[str]) -> bool:
 
 def interface_overrides(checkpoints: Sequence[Checkpoint], overrides: Sequence[str]) -> tuple[list[str], list[str]]:
     """Repeat the overrides of the training that concern robot, actions and observations, unless the user types them."""
-    typed = {override_key(token) for token in overrides}
-
-    def repeats(token: str) -> bool:
-        key = override_key(token).lstrip("~+")
-        return key.startswith(INTERFACE) and not key.startswith(CRITIC) and key not in typed
 
     def of(one: Checkpoint) -> list[str]:
-        return [token for token in trained_overrides(one.path, one.info) if repeats(token)]
+        tokens = trained_overrides(one.path, one.info, overrides)
+        return [token for token in tokens if token.startswith(INTERFACE) and not token.startswith(CRITIC)]
 
     first, *others = checkpoints
     repeated = of(first)

@@ -13,16 +13,16 @@ import dataclasses
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from umc.rl.pretrained import MODELS, read_models, verified_file
-from umc.utils.code_names import require_trusted_code
-from umc.utils.config import first_mistake
-from umc.utils.errors import UmcError
+from umc.utils.code_names import require_no_files, require_trusted_code
+from umc.utils.config import first_mistake, override_key
+from umc.utils.errors import UmcError, shown
 from umc.utils.io import leaves, read_torch, write_torch
 from umc.utils.naming import TASK_NAME
 from umc.utils.provenance import RUN_FILE, read_record
@@ -236,17 +236,32 @@ def env_overrides(tokens: list[str]) -> list[str]:
     return [token for token in tokens if token.startswith("env.")]
 
 
-def trained_overrides(checkpoint: Path, info: CheckpointInfo) -> list[str]:
+def trained_overrides(checkpoint: Path, info: CheckpointInfo, typed: Sequence[str] = ()) -> list[str]:
     """Return the ``env.`` overrides of the checkpoint's run, which evaluation and export have to repeat.
 
-    A file of UMC 0.1 does not hold them; its run folder's record does. The list is empty where neither does. UmcError
-    if one names code that is not of an installed task package.
+    A file of UMC 0.1 does not hold them; its run folder's record does. The list is empty where neither does.
+
+    Args:
+        checkpoint: Path of the file.
+        info: What it says about itself.
+        typed: Overrides of the command line; the run's overrides of the same keys are left out.
+
+    Raises:
+        UmcError: If one names code that is not of an installed task package, or a file.
     """
-    tokens = info.env_overrides
-    if tokens is None and (checkpoint.parent / RUN_FILE).is_file():
-        tokens = env_overrides(read_record(checkpoint.parent)["overrides"])
-    require_trusted_code(tokens or (), str(checkpoint))
-    return list(tokens or ())
+    recorded, keys = _recorded_overrides(checkpoint, info), {override_key(token) for token in typed}
+    if other := [token for token in recorded if not token.startswith("env.")]:
+        raise UmcError(f"{checkpoint} repeats {shown(other[0])}, which is no env.* override; give another checkpoint")
+    tokens = [token for token in recorded if override_key(token) not in keys]
+    require_trusted_code(tokens, str(checkpoint))
+    require_no_files(tokens, str(checkpoint))
+    return tokens
+
+
+def _recorded_overrides(checkpoint: Path, info: CheckpointInfo) -> list[str]:
+    if info.env_overrides is None and (checkpoint.parent / RUN_FILE).is_file():
+        return env_overrides(read_record(checkpoint.parent)["overrides"])
+    return list(info.env_overrides or ())
 
 
 def trained_engine(checkpoint: Path, info: CheckpointInfo) -> str:
@@ -260,5 +275,5 @@ def trained_terrain(checkpoint: Path, info: CheckpointInfo) -> str:
     """Return the ground a checkpoint was trained on, as :func:`umc.terrains.ground_name` does; empty if unknown."""
     if info.terrain:
         return info.terrain
-    chosen = [token for token in trained_overrides(checkpoint, info) if token.split("=", 1)[0] == TERRAIN_KEY]
+    chosen = [token for token in _recorded_overrides(checkpoint, info) if override_key(token) == TERRAIN_KEY]
     return chosen[-1].split("=", 1)[1] if chosen else ""
