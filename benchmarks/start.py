@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measure the processor time from a command to its result: the start of a training, an export, a refused flag.
 
-The training is one step of one robot and one update, so its time is that to the first env step and little more. Each
+The training is one step of two robots and one update, so its time is that to the first env step and little more. Each
 row is the least of ``--rounds`` runs, with bytecode on disk; it is compared with the imports that no command can do
 without (torch, Newton and Isaac Lab's environments). Usage:
 
@@ -21,7 +21,7 @@ import tempfile
 from pathlib import Path
 
 UMC = ("-m", "umc")
-FEW = ("--num_envs", "1", "--max_iterations", "1", "agent.num_steps_per_env=1", "agent.algorithm.num_mini_batches=1")
+FEW = ("--num_envs", "2", "--max_iterations", "1", "agent.num_steps_per_env=1", "agent.algorithm.num_mini_batches=1")
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "import torch": ("-c", "import torch"),
     "import torch, newton, isaaclab.envs": ("-c", "import torch, newton; from isaaclab.envs import ManagerBasedRLEnv"),

@@ -135,6 +135,24 @@ def test_a_signal_saves_after_the_running_iteration(tmp_path, signum, library):
     assert [event.step for event in events.Scalars("Train/mean_reward")] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("part", ["observations", "weights", "losses"])
+def test_a_training_that_diverges_ends_in_one_line_and_saves_nothing_more(tmp_path, library, part, monkeypatch):
+    runner = interrupted_at(tmp_path, 0, (), library, save_interval=1)
+    runner.train(2)
+    if part == "observations":
+        getattr(runner.env, "env", runner.env).table.fill_(torch.nan)
+    elif part == "weights":
+        runner.alg.optimizer.param_groups[0]["params"][0].data.fill_(torch.nan)
+    else:
+        end, stats = runner.logger.on_iteration, IterationStats(0.0, None, None, 0.5, {"value": torch.nan})
+        monkeypatch.setattr(runner.logger, "on_iteration", lambda iteration, _: end(iteration, stats))
+    with pytest.raises(UmcError, match=r"diverged in iteration 2 .*model_1.pt; give a smaller"):
+        runner.train(50)
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["model_0.pt", "model_1.pt"]
+    read_checkpoint(tmp_path / "model_1.pt")
+
+
 def test_a_later_ctrl_c_stops_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(runner_module, "SECOND_SIGNAL_S", -1.0)
     runner = interrupted_at(tmp_path, 9, (signal.SIGINT, signal.SIGINT))

@@ -110,7 +110,7 @@ def read_checkpoint(path: Path | str, device: str = "cpu") -> dict[str, Any]:
         raise UmcError(f"{path} is damaged or no checkpoint ({error}); give another one") from error
     for name in (*WEIGHTS, "optimizer_state_dict"):
         for place, value in leaves(data.get(name, {}), name):
-            if not _is_finite(value):
+            if not _is_finite_leaf(value):
                 raise UmcError(f"{path}: {place} is not finite; give an earlier checkpoint of the run, or another one")
     wanted = (data.get("infos") or {}).get(WEIGHTS_SHA256)
     if wanted is not None and wanted != weights_sha256(data):
@@ -139,7 +139,12 @@ def _check_parts(data: Mapping[str, Any]) -> None:
         raise ValueError("iter is no count")
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(data: Any) -> bool:
+    """Return whether all numbers in nested containers of tensors and plain values are finite."""
+    return all(_is_finite_leaf(value) for _, value in leaves(data))
+
+
+def _is_finite_leaf(value: Any) -> bool:
     import torch
 
     if isinstance(value, torch.Tensor):

@@ -18,6 +18,8 @@ from rsl_rl.runners import OnPolicyRunner
 
 from umc.rl.checkpoint import (
     CheckpointInfo,
+    checkpoints_in,
+    is_finite,
     read_checkpoint,
     require_iterations_left,
     require_resumable,
@@ -175,6 +177,11 @@ class TrainingRun:
                     self.save(str(path))
                 self.logger.stop_logging_writer()
                 raise TrainingInterrupted(stop.signum, path) from None
+            except (RuntimeError, ValueError) as error:
+                # rsl_rl refuses what an env returns, and a distribution its own numbers
+                if isinstance(error, UmcError) or ("NaN" not in str(error) and is_finite(self.alg.save())):
+                    raise
+                raise self._divergence(self.current_learning_iteration, str(error)) from error
         return self._checkpoint_path(self.current_learning_iteration)
 
     def save(self, path: str, infos: dict[str, Any] | None = None) -> None:
@@ -286,7 +293,17 @@ class TrainingRun:
             raise UmcError("this runner has no run folder; give it `log_dir` to train")
         return Path(self.logger.log_dir) / f"model_{iteration}.pt"
 
+    def _divergence(self, iteration: int, reason: str) -> UmcError:
+        files = checkpoints_in(Path(self.logger.log_dir)) if self.logger.log_dir is not None else []
+        last = f"; the last checkpoint before is {files[-1]}" if files else ""
+        return UmcError(
+            f"training diverged in iteration {iteration + 1} ({reason}){last}; give a smaller "
+            "agent.algorithm.learning_rate, and look for rewards that are not finite"
+        )
+
     def _on_iteration_end(self, iteration: int, stats: IterationStats) -> None:
+        if not is_finite([stats.losses, stats.noise]):
+            raise self._divergence(iteration, "losses are not finite")
         if self._watchdog is not None:
             self._watchdog.heartbeat(stats.seconds)
         # the library's loop itself saves at its interval and at the end, right after this call

@@ -99,6 +99,8 @@ def check_values(env_cfg: Any, agent_cfg: Any) -> None:
                 raise UmcError(f"{field} is {value}; it has to be {allowed}")
     for _, batches in _values(sections, ["agent", "algorithm", "num_mini_batches"]):
         samples = env_cfg.scene.num_envs * agent_cfg.num_steps_per_env
+        if samples == 1:
+            raise UmcError("an iteration has one sample, of which there is no deviation; give 2 --num_envs or more")
         if batches > samples:
             raise UmcError(
                 f"agent.algorithm.num_mini_batches is {batches}; it has to be at most {samples}, the samples of an "
