@@ -3,9 +3,10 @@
 """What a PPO update costs A1's agents on a CPU: with the mirror, by rsl_rl's own mirror loss, with an MLP as critic.
 
 The observations are made up and nothing is simulated; networks, mini-batches and optimizer are those of a training.
-Usage:
+Bare products are all matrix products of the update's layers, forward and backward, and nothing else. Usage:
 
     ./isaaclab.sh -p benchmarks/learning.py [--agents mlp transformer_small32 transformer] [--threads 2] [--rounds 3]
+    ./isaaclab.sh -p benchmarks/learning.py --variants plain mirror --profile   # what the rest of the time goes into
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import contextlib
 import io
 import statistics
 import time
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,9 +25,12 @@ import umc.tasks  # noqa: F401 - registers the ids
 from isaaclab.utils import to_dict
 from isaaclab_rl.rsl_rl.utils import check_rsl_rl_version, handle_deprecated_rsl_rl_cfg
 from isaaclab_tasks.utils import load_cfg_from_registry
+from models import matrix_products
 from rsl_rl.env import VecEnv
 from rsl_rl.extensions import Symmetry
 from tensordict import TensorDict
+from torch import Tensor, nn
+from umc.models import MaskedTransformer
 from umc.rl.critics import use_mlp_critic
 from umc.rl.runner import UmcRunner
 from umc.robots import A1_JOINTS
@@ -53,6 +58,10 @@ VARIANTS = {
     "mirror, MLP critic": {"mirror": True, "mlp_critic": True},
 }
 """What is compared, each with the first."""
+
+
+PROFILE_ROWS = 25
+"""Operations that a profile names."""
 
 
 class MadeUpEnv(VecEnv):
@@ -108,36 +117,96 @@ def update_time(runner: UmcRunner) -> float:
             obs, rewards, dones, extras = runner.env.step(runner.alg.act(obs))
             runner.alg.process_env_step(obs, rewards, dones, extras)
         runner.alg.compute_returns(obs)
-    start = time.perf_counter()
-    runner.alg.update()
-    return time.perf_counter() - start
+    return elapsed(runner.alg.update)
+
+
+def elapsed(step: Callable[[], object]) -> float:
+    """Return the processor time of a step per thread [s]: on a busy machine the wall time means nothing."""
+    start = time.process_time()
+    step()
+    return (time.process_time() - start) / torch.get_num_threads()
+
+
+def products(core: nn.Module, batch: int) -> Iterator[tuple[Tensor, Tensor, bool]]:
+    """Yield the operands of all matrix products of a forward pass, and whether the left one needs a gradient."""
+    if isinstance(core, MaskedTransformer):
+        for left, right in matrix_products(core, batch, "cpu"):
+            yield left, right, left.shape[-1] not in (3, core.context_dim)
+        return
+    for name, layer in core.named_modules():
+        if isinstance(layer, nn.Linear):
+            yield torch.randn(batch, layer.in_features), layer.weight.detach().t(), name != "layers.0"
+
+
+def product_step(runner: UmcRunner, augmented: int) -> Callable[[], None]:
+    """Make a step of the bare products of one mini-batch; each sample is used `augmented` times."""
+    batch = augmented * NUM_ENVS * STEPS // runner.alg.num_mini_batches
+    cores = runner.alg.actor.core, runner.alg.critic.core
+    tasks = []
+    for left, right, needs_gradient in (one for core in cores for one in products(core, batch)):
+        result, d_right = left @ right, torch.empty_like(left.mT @ (left @ right))
+        tasks.append((left, right, result, torch.empty_like(left) if needs_gradient else None, d_right))
+
+    def step() -> None:
+        for left, right, result, d_left, d_right in tasks:
+            torch.matmul(left, right, out=result)
+            if d_left is not None:
+                torch.matmul(result, right.mT, out=d_left)
+            torch.matmul(left.mT, result, out=d_right)
+
+    return step
+
+
+def print_profile(runner: UmcRunner) -> None:
+    """Print which operations an update spends its time in."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        update_time(runner)
+    print(profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=PROFILE_ROWS), flush=True)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agents", nargs="+", default=["mlp", "transformer_small32", "transformer"])
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--profile", action="store_true", help="also print which operations the time goes into")
     args = parser.parse_args()
     if args.threads < 1 or args.rounds < 1:
         parser.error("--threads and --rounds must be at least 1")
     torch.set_num_threads(args.threads)
-    print(
-        f"{NUM_ENVS} envs x {STEPS} steps, {EPOCHS} epochs, {args.threads} threads, median of {args.rounds} updates\n"
-    )
-    print(f"| agent | {' | '.join(VARIANTS)} |\n|---|{'---:|' * len(VARIANTS)}")
+    print(f"{NUM_ENVS} envs x {STEPS} steps, {EPOCHS} epochs, {args.threads} threads, {args.rounds} rounds\n")
+    print("| agent | variant | update [s] | x first variant | x bare products: median (min to max) |")
+    print("|---|---|---:|---:|---|")
     with matmul_backend("cpu", None):
         for agent in args.agents:
-            runners = {name: make_runner(agent, **options) for name, options in VARIANTS.items()}
-            times: dict[str, list[float]] = {name: [] for name in runners}
-            for _ in range(args.rounds + 1):  # in turns, so that a busy machine slows all alike
-                for name, runner in runners.items():
-                    times[name].append(update_time(runner))
-            medians = {name: statistics.median(found[1:]) for name, found in times.items()}  # without warming up
-            first = medians["plain"]
-            cells = [f"{seconds:.2f} s ({seconds / first:.2f})" for seconds in medians.values()]
-            print(f"| {agent} | {' | '.join(cells)} |", flush=True)
+            runners = {name: make_runner(agent, **VARIANTS[name]) for name in args.variants}
+            print_rows(agent, runners, args.rounds)
+            for name, runner in runners.items() if args.profile else ():
+                print(f"\n{agent}, {name}")
+                print_profile(runner)
+
+
+def print_rows(agent: str, runners: dict[str, UmcRunner], rounds: int) -> None:
+    """Print the rows of an agent."""
+    bare = {name: product_step(runner, 1 + ("mirror" in name)) for name, runner in runners.items()}
+    times: dict[str, list[float]] = {name: [] for name in runners}
+    ratios: dict[str, list[float]] = {name: [] for name in runners}
+    for turn in range(rounds + 1):  # in turns, so that a busy machine slows all alike
+        for name, runner in runners.items():
+            steps = EPOCHS * runner.alg.num_mini_batches
+            before = sum(elapsed(bare[name]) for _ in range(steps))
+            seconds = update_time(runner)
+            after = sum(elapsed(bare[name]) for _ in range(steps))
+            if turn:  # the first one warms up
+                times[name].append(seconds)
+                ratios[name].append(2 * seconds / (before + after))
+    first = statistics.median(next(iter(times.values())))
+    for name, found in times.items():
+        seconds, spread = statistics.median(found), ratios[name]
+        ratio = f"{statistics.median(spread):.2f} ({min(spread):.2f} to {max(spread):.2f})"
+        print(f"| {agent} | {name} | {seconds:.2f} | {seconds / first:.2f} | {ratio} |", flush=True)
 
 
 if __name__ == "__main__":

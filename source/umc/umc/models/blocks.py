@@ -24,11 +24,15 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 """Activation functions by the names that rsl_rl's configs use."""
 
 
+IN_PLACE = ("elu", "relu")
+"""Activations that need their result alone for the backward pass, so they may write it over their input."""
+
+
 def make_activation(name: str) -> nn.Module:
-    """Make an activation function from its name in ACTIVATIONS; raise UmcError for an unknown one."""
+    """Make an activation function of ACTIVATIONS, for an input that nothing else reads; refuse other names."""
     if name not in ACTIVATIONS:
         raise UmcError(f"unknown activation {name!r}, choose one of: {', '.join(sorted(ACTIVATIONS))}")
-    return ACTIVATIONS[name]()
+    return ACTIVATIONS[name](inplace=True) if name in IN_PLACE else ACTIVATIONS[name]()
 
 
 class PerTokenLinear(nn.Module):
@@ -77,7 +81,7 @@ class EncoderBlock(nn.Module):
         self.out = nn.Linear(embed_dim, embed_dim)
         self.norm1 = nn.LayerNorm(embed_dim)
         self.linear1 = nn.Linear(embed_dim, feedforward_dim)
-        self.activation = nn.ReLU(inplace=True) if activation == "relu" else make_activation(activation)
+        self.activation = make_activation(activation)
         self.linear2 = nn.Linear(feedforward_dim, embed_dim)
         self.norm2 = nn.LayerNorm(embed_dim)
         nn.init.xavier_uniform_(self.qkv.weight)  # as nn.MultiheadAttention

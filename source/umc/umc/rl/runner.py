@@ -27,6 +27,7 @@ from umc.rl.checkpoint import (
 )
 from umc.rl.logger import IterationStats, Progress, RunLogger
 from umc.rl.symmetry import OnePassSymmetry, add_mirrored, mirror_of
+from umc.rl.update import speed_up
 from umc.rl.watchdog import Watchdog
 from umc.utils.distributed import all_gather, all_reduce_max, configure_rsl_rl, ranks_from_env, weights_digest
 from umc.utils.errors import UmcError
@@ -349,6 +350,7 @@ class UmcRunner(TrainingRun, OnPolicyRunner):
             }
             self.cfg["algorithm"]["symmetry_cfg"] = dict(symmetry)
         OnPolicyRunner.__init__(self, self.env, self.cfg, log_dir=log_dir, device=self.device)
+        speed_up(self.alg)
         if symmetry:
             self.alg.symmetry = OnePassSymmetry(self.env, **symmetry)
 
