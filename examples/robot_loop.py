@@ -52,7 +52,7 @@ class StandIn:
     """A robot whose joints reach each target at once and whose trunk stays level."""
 
     def __init__(self, runner: PolicyRunner) -> None:
-        self.position = np.zeros(len(runner.joint_names))
+        self.position = np.clip(np.zeros(len(runner.joint_names)), runner.lower_limit, runner.upper_limit)
         self.velocity = np.zeros(len(runner.joint_names))
 
     def read(self) -> Reading:
@@ -74,8 +74,15 @@ def gravity_in_trunk(orientation: np.ndarray) -> np.ndarray:
 
 
 def ramp(robot: StandIn, runner: PolicyRunner, seconds: float = RAMP_S) -> None:
-    """Move the joints to the default pose along a straight line."""
-    begin = robot.read().position
+    """Move the joints to the default pose along a straight line; those without a reading go there at once."""
+    reading = robot.read()
+    joints = zip(runner.joint_names, reading.position, strict=True)
+    dead = [name for name, angle in joints if name in reading.dead or not np.isfinite(angle)]
+    if dead:
+        print(f"no reading of {', '.join(dead)}: moved to the default pose at once")
+    # refuses angles that cannot be true, such as degrees; the walk starts with a reset
+    runner(reading.position, np.zeros(len(runner.joint_names)), np.zeros(3), (0.0, 0.0, -1.0), np.zeros(3), dead)
+    begin = np.where(np.isin(runner.joint_names, dead), runner.default_position, reading.position)
     for share in np.linspace(0.0, 1.0, max(2, round(seconds / runner.policy_dt))):
         robot.send((1.0 - share) * begin + share * runner.default_position, runner.kp, runner.kd)
         time.sleep(runner.policy_dt)

@@ -16,8 +16,16 @@ import torch
 from fresh_policy import WIDTHS, write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
 from recorded_rollout import what_a_robot_feels_and_does
-from umc.deploy.export import export_checkpoint
-from umc.deploy.policy_runner import BadGravity, ImplausibleInput, NonFiniteInput, NonFiniteOutput, PolicyRunner
+from umc.deploy.description import DIGEST_KEY, digest
+from umc.deploy.export import add_metadata, export_checkpoint
+from umc.deploy.policy_runner import (
+    BadGravity,
+    ImplausibleInput,
+    NonFiniteInput,
+    NonFiniteOutput,
+    PolicyRunner,
+    WrongOutput,
+)
 from umc.rl.policy import load_policy
 from umc.robots import A1_JOINTS, G1_JOINTS
 from umc.utils.errors import UmcError
@@ -138,7 +146,26 @@ assert heavy.isdisjoint(sys.modules), heavy & set(sys.modules)
         ({"joint_velocity": [1e39] + [0.0] * 11}, NonFiniteInput, "joint_velocity is not finite"),  # not in float32
         ({"angular_velocity": [0.0, math.inf, 0.0]}, NonFiniteInput, "angular_velocity is not finite"),
         ({"joint_position": [math.nan] * 12, "dead": A1_JOINTS[1:]}, NonFiniteInput, "joint_position is not finite"),
-        ({"joint_velocity": [1e30] + [0.0] * 11}, ImplausibleInput, r"joint_velocity is 1e\+30"),
+        (
+            {"joint_velocity": [1e30] + [0.0] * 11},
+            ImplausibleInput,
+            r"joint_velocity of FL_hip_joint is 1e\+30; it has to be from -63 to 63 rad/s: correct its unit, or name",
+        ),
+        ({"joint_position": np.degrees(POSE)}, ImplausibleInput, r"FL_hip_joint is 5.73; .* from -1.3 to 1.3 rad"),
+        ({"joint_position": [900.0] * 12, "dead": A1_JOINTS[:4]}, ImplausibleInput, "of FR_thigh_joint is 900"),
+        ({"joint_position": [*POSE[:2], -0.41, *POSE[3:]]}, ImplausibleInput, "of FL_calf_joint is -0.41"),
+        ({"joint_velocity": [-63.1] + [0.0] * 11}, ImplausibleInput, "of FL_hip_joint is -63.1"),
+        ({"angular_velocity": [0.0, 0.0, 200.0]}, ImplausibleInput, "angular_velocity is 200; .* from -50 to 50 rad/s"),
+        ({"command": [500.0, 0.0, 0.0]}, ImplausibleInput, "command is 500; it has to be from -10 to 10 m/s or rad/s"),
+        ({"command": [10**400, 0.0, 0.0]}, UmcError, "give numbers"),
+        ({"dead": "FL_hip_joint"}, UmcError, r"dead is 'FL_hip_joint'; give a list of .* such as \['FL_hip_joint'\]"),
+        ({"dead": [0]}, UmcError, r"dead is \[0\]; give a list of joint names"),
+        ({"dead": [0, "a"]}, UmcError, "dead is .* give a list of joint names"),
+        ({"dead": [["x"]]}, UmcError, "dead is .* give a list of joint names"),
+        ({"dead": None}, UmcError, "dead is None; give a list of joint names"),
+        ({"detected": np.array([0, 0])}, UmcError, "detected is .*; give True or False"),
+        ({"detected": "False"}, UmcError, "detected is False; give True or False"),
+        ({"detected": math.nan}, UmcError, "detected is nan; give True or False"),
         ({"gravity": [0.0, 0.0, -9.81]}, BadGravity, "gravity has length 9.81; give the unit vector"),
         ({"gravity": [0.0, 0.0, 0.0]}, BadGravity, "gravity has length 0"),
     ],
@@ -152,6 +179,66 @@ def test_a_refused_step_changes_nothing(sheets, changes, kind, words):
     assert type(caught.value) is kind
     np.testing.assert_array_equal(runner.last_target, sent)
     np.testing.assert_array_equal(runner(**still()), other(**still()))
+
+
+def rewritten(sheet, folder, change, network=lambda onnx: onnx):
+    """Write an export whose description and network are changed, and whose digests agree."""
+    content = json.loads(sheet.read_text())
+    change(content)
+    (folder / "policy.onnx").write_bytes(network(sheet.with_name("policy.onnx").read_bytes()))
+    add_metadata(folder / "policy.onnx", {DIGEST_KEY: digest(content)})
+    content["onnx"]["sha256"] = sha256(folder / "policy.onnx")
+    (folder / "policy.json").write_text(json.dumps(content))
+    return folder / "policy.json"
+
+
+def test_readings_are_accepted_up_to_their_tolerance(sheets, tmp_path):
+    """A joint may be pressed 0.5 rad past its stop; where there is no limit, a constant counts."""
+    pressed = still(joint_position=[1.3, 0.8, -0.42, *POSE[3:]], joint_velocity=[62.9] * 12)
+    PolicyRunner(sheets["a1"][0])(**pressed, detected=np.bool_(True))
+
+    def free(content):
+        content["joints"][0] |= dict.fromkeys(("lower_limit_rad", "upper_limit_rad", "velocity_limit_rad_per_s"))
+        content["joints"][1]["velocity_limit_rad_per_s"] = 9.0  # of H1's ankles, which landings push to 3.1 times it
+
+    runner = PolicyRunner(rewritten(sheets["a1"][0], tmp_path, free), A1_JOINTS[::-1])
+    pose, speed = np.array(POSE), np.zeros(12)
+    pose[0], speed[:2] = -12.5, (99.0, -49.9)
+    runner(**still(joint_position=pose[::-1], joint_velocity=speed[::-1]))
+    for name, at, value in (("joint_position", 0, 12.6), ("joint_velocity", 0, 101.0), ("joint_velocity", 1, 50.1)):
+        beyond = {"joint_position": pose.copy(), "joint_velocity": speed.copy()}
+        beyond[name][at] = value
+        with pytest.raises(ImplausibleInput, match=f"{name} of {A1_JOINTS[at]}"):
+            runner(**still(**{key: values[::-1] for key, values in beyond.items()}))
+
+
+def test_a_simulated_sensor_may_drift_out_of_its_range(sheets):
+    runner = PolicyRunner(sheets["a1"][0], simulated=True)
+    runner(**still(joint_position=[900.0] * 12, command=[500.0, 0.0, 0.0]))
+    with pytest.raises(ImplausibleInput, match="joint_position of FL_hip_joint is 1e"):
+        runner(**still(joint_position=[1001.0] * 12))
+
+
+def test_an_output_of_another_shape_is_refused(sheets, tmp_path, monkeypatch):
+    """A network that declares 12 actions and gives one, which NumPy would send to all joints."""
+
+    def narrow(network):
+        model = onnx.load_from_string(network)
+        graph, (output,) = model.graph, model.graph.output
+        for node in graph.node:
+            node.output[:] = ["wide" if name == output.name else name for name in node.output]
+        # its length is known only when it runs
+        graph.initializer.append(onnx.helper.make_tensor("first", onnx.TensorProto.BOOL, [1], [True]))
+        graph.node.append(onnx.helper.make_node("Compress", ["wide", "first"], [output.name], axis=1))
+        return model.SerializeToString()
+
+    path = rewritten(sheets["a1"][0], tmp_path, lambda content: None, narrow)
+    with pytest.raises(UmcError, match=r"policy.onnx: the network's output has shape \(1, 1\) instead of \(1, 12\)"):
+        PolicyRunner(path)
+    runner = PolicyRunner(sheets["a1"][0])
+    monkeypatch.setattr(runner._session, "run", lambda *_: [np.zeros((1, 1))])
+    with pytest.raises(WrongOutput, match=r"has shape \(1, 1\)"):
+        runner(**still())
 
 
 def test_an_output_that_is_not_finite_is_refused(sheets, monkeypatch):
@@ -194,7 +281,7 @@ def test_targets_stay_within_the_joints_limits_and_the_rate(sheets, monkeypatch)
     monkeypatch.setattr(slow._session, "run", record)
     for step in (1, 2):
         np.testing.assert_allclose(slow(**still()) - POSE, np.sign(wild[0][0]) * 0.04 * step)
-    for wrong in (0.0, math.nan, math.inf):
+    for wrong in (0.0, math.nan, math.inf, "fast", True):
         with pytest.raises(UmcError, match="give a speed above 0 rad/s"):
             PolicyRunner(sheets["a1"][0], max_rate=wrong)
 
@@ -250,6 +337,10 @@ def swap_meaning(content):
         # valid, but not what was exported
         (swap_meaning, "policy.json is not as it was exported with"),
         (put(40.0, "joints", 0, "kp_Nm_per_rad"), "policy.json is not as it was exported with"),
+        (put([], "feet"), "policy.json is not as it was exported with"),
+        (put(0.9, "start", "base_height_m"), "policy.json is not as it was exported with"),
+        (put(0.5, "fall", "max_roll_rad"), "policy.json is not as it was exported with"),
+        (put("g1", "trained", "robot"), "policy.json is not as it was exported with"),
     ],
 )
 def test_a_wrong_description_is_one_clear_error(sheets, tmp_path, change, words):
@@ -298,3 +389,21 @@ def test_a_missing_file_and_other_joints_are_one_clear_error(sheets, tmp_path):
         PolicyRunner(tmp_path / "policy.json")
     with pytest.raises(UmcError, match="needs the joints FL_hip_joint"):
         PolicyRunner(sheets["a1"][0], A1_JOINTS[1:])
+    for wrong in ([1, 2], 5, [["x"]], "FL_hip_joint"):
+        with pytest.raises(UmcError, match=r"joint_names is .*; give a list of joint names"):
+            PolicyRunner(sheets["a1"][0], wrong)
+    with pytest.raises(UmcError, match="clamp is 0; give True or False"):
+        PolicyRunner(sheets["a1"][0], clamp=0)
+
+
+def test_folder_and_network_stand_for_the_description(sheets, tmp_path):
+    sheet = sheets["a1"][0]
+    for path in (sheet.parent, str(sheet.parent), sheet.with_name("policy.onnx")):
+        assert PolicyRunner(path).joint_names == list(A1_JOINTS)
+    with pytest.raises(UmcError, match=r"no exported policy at .*policy\.json; make one with umc export"):
+        PolicyRunner(tmp_path)
+    for wrong in (tmp_path / "policy.pt", tmp_path / "nowhere"):
+        with pytest.raises(UmcError, match="is no exported policy; export it with umc export and give that folder"):
+            PolicyRunner(wrong)
+    with pytest.raises(UmcError, match="the exported policy is None; give the path"):
+        PolicyRunner(None)

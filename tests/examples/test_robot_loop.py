@@ -54,6 +54,32 @@ def test_it_moves_to_the_default_pose_walks_and_damps(description, robot, capsys
     assert "all steps are done" in capsys.readouterr().out
 
 
+def test_the_ramp_sends_no_value_that_was_not_read(description, robot, capsys):
+    """One joint reads NaN, one is dead: they go to the default pose, the others along a line."""
+    runner = PolicyRunner(description)
+    driver = robot_loop.StandIn(runner)
+    driver.position[2], driver.position[4] = np.nan, 900.0
+    begin = driver.position.copy()
+    driver.read = lambda: robot_loop.Reading(begin, np.zeros(12), np.zeros(3), np.eye(4)[0], ["FR_thigh_joint"])
+    robot_loop.ramp(driver, runner)
+    names = runner.joint_names
+    assert (names[2], names[4]) == ("FL_calf_joint", "FR_thigh_joint")
+    assert "no reading of FL_calf_joint, FR_thigh_joint: moved to the default pose" in capsys.readouterr().out
+    known = np.delete(np.arange(12), [2, 4])
+    np.testing.assert_array_equal(robot[0][known], begin[known])
+    for sent in robot:
+        np.testing.assert_allclose(sent[[2, 4]], runner.default_position[[2, 4]])
+    np.testing.assert_allclose(robot[-1], runner.default_position)
+
+
+def test_the_ramp_refuses_degrees_before_the_first_target(description, robot, capsys, monkeypatch):
+    lying = robot_loop.Reading(np.full(12, 45.8), np.zeros(12), np.zeros(3), np.eye(4)[0])
+    monkeypatch.setattr(robot_loop.StandIn, "read", lambda self: lying)
+    assert robot_loop.main(["--policy", str(description)]) == 2
+    assert "joint_position of FL_hip_joint is 45.8" in capsys.readouterr().err
+    assert robot == ["damp"]
+
+
 def test_it_holds_the_last_target_for_readings_that_cannot_be_true_and_then_damps(
     description, robot, capsys, monkeypatch
 ):
@@ -75,7 +101,8 @@ def test_it_holds_the_last_target_for_readings_that_cannot_be_true_and_then_damp
 
 
 def test_it_damps_when_the_robot_falls_or_the_loop_is_slow_or_it_is_stopped(description, robot, capsys, monkeypatch):
-    lying = robot_loop.Reading(np.zeros(12), np.zeros(12), np.zeros(3), np.array([np.cos(0.7), np.sin(0.7), 0, 0]))
+    pose = PolicyRunner(description).default_position
+    lying = robot_loop.Reading(pose, np.zeros(12), np.zeros(3), np.array([np.cos(0.7), np.sin(0.7), 0, 0]))
     with monkeypatch.context() as patch:
         patch.setattr(robot_loop.StandIn, "read", lambda self: lying)
         robot_loop.main(["--policy", str(description)])

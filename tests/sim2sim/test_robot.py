@@ -37,6 +37,13 @@ def hanging(kind):
     return robot
 
 
+@pytest.mark.parametrize(("pattern", "count"), [("FL_foot", 0), (".*_calf", 4)])
+def test_a_foot_that_is_not_one_body_is_refused(pattern, count):
+    conditions = replace(CONDITIONS, feet=["FL_calf", pattern])
+    with pytest.raises(UmcError, match=f"feet names .*, which matches {count} bodies of a1.xml instead of one; export"):
+        a1(conditions=conditions)
+
+
 def swing(robot, steps=60, amplitude=0.8, hertz=2.0):
     """Positions, speeds and torques while targets swing. Shapes are (steps, 12)."""
     rows = []

@@ -9,7 +9,6 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umc.evaluation.arguments import HEALTHY, MOST_EPISODES, MOST_STEPS, scenario
@@ -86,9 +85,11 @@ def _run(argv: list[str]) -> int:
     with timed("loading packages"):
         import umc.evaluation.report
         import umc.sim2sim.study  # noqa: F401  (what takes seconds of the imports below)
-        from umc.deploy.description import read_description
+        from umc.deploy.description import description_file, read_description
 
-    options.policy = _description_file(options.policy)
+    if not options.policy:
+        raise UmcError("--policy is missing; give a folder that umc export wrote")
+    options.policy = description_file(options.policy)
     description = read_description(options.policy)
     robot = description["trained"]["robot"].lower()
     _check(options, robot)
@@ -103,16 +104,6 @@ def _run(argv: list[str]) -> int:
 
     with lock_folder(options.out, f"evaluates into {options.out}"):
         return work(options, description, SolverCfg(options.substeps, options.contact_time))
-
-
-def _description_file(policy: str | None) -> Path:
-    """Return the path of an exported policy's description."""
-    if not policy:
-        raise UmcError("--policy is missing; give a folder that umc export wrote")
-    path = Path(policy)
-    if path.suffix == ".pt":
-        raise UmcError(f"{path} is not an exported policy; export it with umc export and give that folder")
-    return path / "policy.json" if path.is_dir() else path.with_suffix(".json")
 
 
 def _check(options: argparse.Namespace, robot: str) -> None:

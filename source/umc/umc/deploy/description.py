@@ -38,8 +38,8 @@ MEASURABLE: Mapping[str, int | None] = {
 DIGEST_KEY = "umc_description_sha256"
 """Entry of the ONNX file's metadata that has :func:`digest` of the description it was exported with."""
 
-DIGESTED = ("observations", "joints", "control")
-"""Parts of the description that the ONNX file carries a digest of."""
+FILES = ("onnx", "torchscript")
+"""Parts of the description that describe the files of the network; the ONNX file carries a digest of all others."""
 
 AGAIN = "export the policy again"
 
@@ -60,6 +60,19 @@ class _Invalid(Exception):
     """A place of the file and what is wrong there."""
 
 
+def description_file(policy: Path | str) -> Path:
+    """Return the path of a policy's description, given its folder, the description or the ONNX file beside it."""
+    if not isinstance(policy, str | Path):
+        raise UmcError(f"the exported policy is {shown(policy)}; give the path of a folder that umc export wrote")
+    path = Path(policy)
+    if path.is_dir():
+        return path / "policy.json"
+    if path.suffix not in {".json", ".onnx"}:
+        where = shown(str(path))
+        raise UmcError(f"{where} is no exported policy; export it with umc export and give that folder, .json or .onnx")
+    return path.with_suffix(".json")
+
+
 def read_description(path: Path) -> dict[str, Any]:
     """Read an exported ``policy.json``; UmcError if it is not valid, or the runner cannot feed the policy."""
     if not path.is_file():
@@ -77,9 +90,9 @@ def read_description(path: Path) -> dict[str, Any]:
 
 
 def digest(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of the parts of a description that decide what a robot does."""
-    parts = json.dumps({name: content[name] for name in DIGESTED}, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(parts.encode()).hexdigest()
+    """Return the SHA-256 of a description without the parts in :data:`FILES`."""
+    parts = {name: value for name, value in content.items() if name not in FILES}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 def _number(low: float = -LARGEST, high: float = LARGEST, above: bool = False, whole: bool = False) -> Check:

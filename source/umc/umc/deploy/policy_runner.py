@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Collection, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,15 @@ import numpy as np
 import onnxruntime
 from numpy.typing import ArrayLike, NDArray
 
-from umc.deploy.description import AGAIN, DIGEST_KEY, JOINT_FIGURES, JOINT_LIMITS, digest, read_description
+from umc.deploy.description import (
+    AGAIN,
+    DIGEST_KEY,
+    JOINT_FIGURES,
+    JOINT_LIMITS,
+    description_file,
+    digest,
+    read_description,
+)
 from umc.utils.errors import UmcError, shown
 
 Vector = NDArray[np.float64]
@@ -23,8 +32,27 @@ MAX_NETWORK_BYTES = 256 * 2**20
 """Largest ONNX file that is read [byte]; the largest agent's is 4 MiB."""
 
 MAX_INPUT = 1.0e3
-"""Greatest magnitude of an input [rad, rad/s, m/s]: no robot measures more, and a network turns more into nonsense that
-its last action would keep."""
+"""Greatest magnitude of an input from a simulation [rad, rad/s, m/s]: one beyond has diverged, and a network turns it
+into nonsense that its last action would keep."""
+
+POSITION_TOLERANCE = 0.5
+"""How far beyond a joint's limits its reading may be [rad]: stops give way, and encoders have offsets."""
+
+MAX_POSITION = 4.0 * math.pi
+"""Greatest angle of a joint without limits [rad]."""
+
+SPEED_TOLERANCE = 3.0
+"""Greatest speed of a joint in its speed limits [-]."""
+
+LEAST_MAX_SPEED, MAX_SPEED = 50.0, 100.0
+"""Speed that every joint may have, since landings push slow joints beyond :data:`SPEED_TOLERANCE`, and the greatest of
+a joint without a speed limit [rad/s]."""
+
+MAX_ANGULAR_VELOCITY = 50.0
+"""Greatest angular velocity of the trunk about an axis [rad/s]; gyroscopes of legged robots end at 35."""
+
+MAX_COMMAND = 10.0
+"""Greatest commanded velocity [m/s, rad/s]."""
 
 MAX_ACTION = 1.0e4
 """Greatest magnitude of an action [-]; trained policies stay below 100."""
@@ -42,7 +70,7 @@ class NonFiniteInput(RunnerError):
 
 
 class ImplausibleInput(RunnerError):
-    """An input is finite but larger than anything that a robot measures."""
+    """An input is finite but beyond what this robot can measure, for example in degrees."""
 
 
 class BadGravity(ImplausibleInput):
@@ -51,6 +79,10 @@ class BadGravity(ImplausibleInput):
 
 class NonFiniteOutput(RunnerError):
     """The network gave NaN, infinity or more than :data:`MAX_ACTION`."""
+
+
+class WrongOutput(RunnerError):
+    """The network gave another number of actions than the policy has joints."""
 
 
 class PolicyRunner:
@@ -70,15 +102,17 @@ class PolicyRunner:
         upper_limit: Upper joint limits [rad], inf where there is none. Shape is (J,).
 
     Args:
-        description: The exported ``policy.json``; the ONNX file lies beside it.
+        description: The folder of an exported policy, its ``policy.json`` or its ONNX file.
         joint_names: The robot's own order of joints; the policy's if not given.
         clamp: Whether targets are clamped to the joint limits. The simulation, in which the policy was trained, does
             not clamp them: a target beyond a limit presses a joint against its stop.
         max_rate: Greatest speed of a target [rad/s]; unlimited if None.
+        simulated: Whether readings come from a simulation, whose faulty sensors drift without bounds: of finite
+            readings, only those beyond :data:`MAX_INPUT` are refused.
 
     Raises:
-        UmcError: If a file is missing, not valid or not the one that was exported, its weights are not finite, or the
-            joints are not the policy's.
+        UmcError: If a file is missing, not valid or not the one that was exported, its weights are not finite, the
+            joints are not the policy's, or an argument has another type.
     """
 
     def __init__(
@@ -87,20 +121,22 @@ class PolicyRunner:
         joint_names: Sequence[str] | None = None,
         clamp: bool = True,
         max_rate: float | None = None,
+        simulated: bool = False,
     ) -> None:
-        path = Path(description)
+        path = description_file(description)
         content = read_description(path)
         joints: list[Mapping[str, Any]] = content["joints"]
         self._names: list[str] = [joint["name"] for joint in joints]
-        self.joint_names = list(self._names if joint_names is None else joint_names)
+        self.joint_names = list(self._names) if joint_names is None else _names("joint_names", joint_names)
         if sorted(self.joint_names) != sorted(self._names):
             wrong = sorted(set(self.joint_names) ^ set(self._names)) or ["one that is named twice"]
             raise UmcError(
                 f"joint_names needs the joints {', '.join(self._names)}, each once, in any order; correct "
                 f"{', '.join(map(str, wrong))}"
             )
-        if max_rate is not None and not 0.0 < max_rate < math.inf:
-            raise UmcError(f"max_rate is {max_rate}; give a speed above 0 rad/s, or None")
+        is_speed = isinstance(max_rate, Real) and not isinstance(max_rate, bool) and 0.0 < max_rate < math.inf
+        if max_rate is not None and not is_speed:
+            raise UmcError(f"max_rate is {shown(max_rate)}; give a speed above 0 rad/s, or None")
         self._outward = [self._names.index(name) for name in self.joint_names]
         self._inward = [self.joint_names.index(name) for name in self._names]
         self._pose, kp, kd = (np.array([joint[key] for joint in joints], dtype=float) for key in JOINT_FIGURES)
@@ -109,10 +145,11 @@ class PolicyRunner:
             np.array([none if joint[key] is None else joint[key] for joint in joints], dtype=float)[self._outward]
             for key, none in zip(JOINT_LIMITS, (-math.inf, math.inf), strict=True)
         )
-        self._clamp = clamp
+        self._bounds = {} if _flag("simulated", simulated) else self._plausible(joints)
+        self._clamp = _flag("clamp", clamp)
         control = content["control"]
         self.policy_dt: float = control["policy_dt_s"]
-        self._stride = math.inf if max_rate is None else max_rate * self.policy_dt
+        self._stride = math.inf if max_rate is None else float(max_rate) * self.policy_dt
         self._scale, self._offset = np.array(control["action_scale"]), np.array(control["action_offset_rad"])
         self._clip: float = math.inf if control["action_clip"] is None else control["action_clip"]
         self._terms: list[dict[str, Any]] = content["observations"]["policy"]
@@ -162,16 +199,21 @@ class PolicyRunner:
 
         Raises:
             NonFiniteInput: If a value is not finite where its sensor is alive.
-            ImplausibleInput: If one is larger than :data:`MAX_INPUT`; BadGravity if gravity is not a unit vector.
+            ImplausibleInput: If a living joint is more than 0.5 rad beyond its limits (4 pi rad from 0 without limits)
+                or faster than 3 times its speed limit and 50 rad/s (100 rad/s without a limit), the angular velocity
+                above 50 rad/s, or the command above 10 m/s or rad/s; BadGravity if gravity is not a unit vector.
             NonFiniteOutput: If the network's output is not finite.
-            UmcError: If a value has another shape, or a dead joint is not one of the robot's.
+            WrongOutput: If the network gives another number of actions than there are joints.
+            UmcError: If a value has another shape or type, or a dead joint is not one of the robot's.
         """
+        dead = _names("dead", dead)
         unknown = sorted(set(dead) - set(self._names))
         if unknown:
             raise UmcError(f"the robot has no joint {', '.join(unknown)}; name some of {', '.join(self._names)}")
-        mask = np.isin(self._names, list(dead))
+        detected = _flag("detected", detected)
+        mask = np.isin(self._names, dead)
         angle, speed = (
-            _checked(name, value, ~mask[self._outward])
+            self._checked(name, value, ~mask[self._outward])
             for name, value in (("joint_position", joint_position), ("joint_velocity", joint_velocity))
         )
         every = np.ones(3, dtype=bool)
@@ -179,9 +221,9 @@ class PolicyRunner:
             "joint_pos_rel": np.where(mask, 0.0, angle[self._inward] - self._pose),
             "joint_vel_rel": np.where(mask, 0.0, speed[self._inward]),
             "last_action": np.where(mask, 0.0, self._action),
-            "base_ang_vel": _checked("angular_velocity", angular_velocity, every),
-            "projected_gravity": _checked("gravity", gravity, every),
-            "generated_commands": _checked("command", command, every),
+            "base_ang_vel": self._checked("angular_velocity", angular_velocity, every),
+            "projected_gravity": self._checked("gravity", gravity, every),
+            "generated_commands": self._checked("command", command, every),
         }
         length = float(np.linalg.norm(signals["projected_gravity"]))
         if not GRAVITY_NORM[0] <= length <= GRAVITY_NORM[1]:
@@ -197,6 +239,49 @@ class PolicyRunner:
         self._action, self._target = action, target
         self._steps += 1
         return target.copy()
+
+    def _plausible(self, joints: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Vector, Vector, str]]:
+        """Return the lowest and highest values that a robot measures, and their unit, in the robot's order."""
+        lower, upper = self.lower_limit - POSITION_TOLERANCE, self.upper_limit + POSITION_TOLERANCE
+        limits = [joint["velocity_limit_rad_per_s"] for joint in joints]
+        speeds = [MAX_SPEED if one is None else max(SPEED_TOLERANCE * one, LEAST_MAX_SPEED) for one in limits]
+        bounds = {
+            "joint_velocity": (np.array(speeds)[self._outward], "rad/s"),
+            "angular_velocity": (np.full(3, MAX_ANGULAR_VELOCITY), "rad/s"),
+            "command": (np.full(3, MAX_COMMAND), "m/s or rad/s"),
+        }
+        return {
+            "joint_position": (
+                np.where(np.isfinite(lower), lower, -MAX_POSITION),
+                np.where(np.isfinite(upper), upper, MAX_POSITION),
+                "rad",
+            ),
+            **{name: (-most, most, unit) for name, (most, unit) in bounds.items()},
+        }
+
+    def _checked(self, name: str, given: ArrayLike, alive: NDArray[np.bool_]) -> Vector:
+        """Return an input as a vector; refuse another shape, and values that no living sensor measures."""
+        try:
+            value = np.asarray(given, dtype=float)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UmcError(f"{name} is {shown(given)}; give numbers") from error
+        if value.shape != alive.shape:
+            raise UmcError(f"{name} has shape {value.shape}; the policy needs {alive.shape}")
+        of_joints = name.startswith("joint")
+        if not np.abs(value[alive]).max(initial=0.0) <= np.finfo(np.float32).max:
+            fix = "name joints whose sensors are dead in dead" if of_joints else "read it again, or damp"
+            raise NonFiniteInput(f"{name} is not finite: {shown(value.tolist())}; {fix}")
+        every = np.full(alive.shape, MAX_INPUT)
+        low, high, unit = self._bounds.get(name, (-every, every, "SI units"))
+        beyond = np.flatnonzero(alive & ((value < low) | (value > high)))
+        if len(beyond):
+            at = beyond[0]
+            joint, dead = (f" of {self.joint_names[at]}", ", or name the joint in dead") if of_joints else ("", "")
+            raise ImplausibleInput(
+                f"{name}{joint} is {value[at]:.3g}; it has to be from {low[at]:.3g} to {high[at]:.3g} {unit}: correct "
+                f"its unit{dead}"
+            )
+        return value
 
     def _signal(self, term: Mapping[str, Any], signals: Mapping[str, Vector]) -> Vector:
         """Return the value of an observation term, before its scale."""
@@ -239,21 +324,32 @@ def _load_network(path: Path, content: Mapping[str, Any]) -> onnxruntime.Inferen
     outputs = [one.shape[1:] for one in session.get_outputs()]
     if shapes != wanted_shapes or outputs != [[joints]]:
         raise UmcError(f"{where} has other inputs or outputs than policy.json describes; {AGAIN}")
+    _check_runs(session, wanted_shapes, where)
+    return session
+
+
+def _check_runs(session: onnxruntime.InferenceSession, widths: Mapping[str, int], where: str) -> None:
+    """Run a network on made-up observations; UmcError if it fails or its weights are not finite."""
     for mask in (0.0, 1.0):
-        inputs = {name: np.full(width, mask) for name, width in wanted_shapes.items()}
+        inputs = {name: np.full(width, mask) for name, width in widths.items()}
         try:
             _actions(session, {**inputs, "fault_flag": np.full(3, 2.0 * mask - 1.0)})
         except NonFiniteOutput as error:
             raise UmcError(f"the weights of {where} are not finite; {AGAIN} from another checkpoint") from error
+        except WrongOutput as error:
+            raise UmcError(f"{where}: {error}") from error
         except Exception as error:
             raise UmcError(f"ONNX Runtime cannot run {where} ({type(error).__name__}); {AGAIN}") from error
-    return session
 
 
 def _actions(session: onnxruntime.InferenceSession, inputs: Mapping[str, NDArray[Any]]) -> Vector:
-    """Return the network's action for one observation; raise NonFiniteOutput unless it is finite."""
+    """Return the network's action for one observation; raise RunnerError unless it is finite and one per joint."""
     (actions,) = session.run(None, {name: value[None].astype(np.float32) for name, value in inputs.items()})
-    action = np.asarray(actions, dtype=float)[0]
+    shape = (1, len(inputs["joint_mask"]))
+    action = np.asarray(actions, dtype=float)
+    if action.shape != shape:
+        raise WrongOutput(f"the network's output has shape {action.shape} instead of {shape}; {AGAIN}")
+    action = action[0]
     if not np.abs(action).max() <= MAX_ACTION:  # NaN compares False
         raise NonFiniteOutput(
             f"the network's output is not finite or above {MAX_ACTION:g}: {shown(action.tolist())}; use last_target"
@@ -261,18 +357,21 @@ def _actions(session: onnxruntime.InferenceSession, inputs: Mapping[str, NDArray
     return action
 
 
-def _checked(name: str, given: ArrayLike, alive: NDArray[np.bool_]) -> Vector:
-    """Return an input as a vector; refuse another shape, and values that no living sensor measures."""
+def _names(key: str, given: Collection[str]) -> list[str]:
+    """Return an argument of joint names as a list; UmcError if it is something else."""
+    if isinstance(given, str):
+        raise UmcError(f"{key} is '{shown(given)}'; give a list of joint names, such as ['{shown(given)}']")
     try:
-        value = np.asarray(given, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise UmcError(f"{name} is {shown(given)}; give numbers") from error
-    if value.shape != alive.shape:
-        raise UmcError(f"{name} has shape {value.shape}; the policy needs {alive.shape}")
-    largest = np.abs(value[alive]).max(initial=0.0)
-    if not largest <= np.finfo(np.float32).max:
-        fix = "name joints whose sensors are dead in dead" if name.startswith("joint") else "read it again, or damp"
-        raise NonFiniteInput(f"{name} is not finite: {shown(value.tolist())}; {fix}")
-    if largest > MAX_INPUT:
-        raise ImplausibleInput(f"{name} is {largest:.3g}; no robot measures more than {MAX_INPUT:g}, correct its unit")
-    return value
+        names: list[Any] = list(given)
+    except TypeError:
+        names = [given]
+    if not all(isinstance(name, str) for name in names):
+        raise UmcError(f"{key} is {shown(given)}; give a list of joint names")
+    return names
+
+
+def _flag(key: str, given: bool) -> bool:
+    """Return an argument that is True or False; UmcError if it is something else."""
+    if not isinstance(given, bool | np.bool_):
+        raise UmcError(f"{key} is {shown(given)}; give True or False")
+    return bool(given)

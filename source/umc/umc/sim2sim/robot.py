@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from umc.deploy.description import JOINT_FIGURES
 from umc.sim2sim.conditions import Conditions, Start
-from umc.utils.errors import UmcError
+from umc.utils.errors import UmcError, shown
 
 GROUND = "ground"
 """Name of the floor's geom."""
@@ -148,7 +148,7 @@ class RobotType:
     """Data that all robots of a rollout share: the model that they copy, and the indices of joints and bodies in it.
 
     Raises:
-        UmcError: If the MJCF file has other joints than the policy, or contacts are too short for the steps.
+        UmcError: If the MJCF file has other joints or feet than the policy, or contacts are too short for the steps.
     """
 
     def __init__(self, mjcf: Path, motors: Motors, conditions: Conditions, solver: SolverCfg) -> None:
@@ -167,6 +167,12 @@ class RobotType:
         self.bounds = JointBounds(lower, upper, motors.effort, motors.velocity)
         """Limits of the healthy joints."""
         self.forbidden, self.feet = self._bodies(conditions.contact_bodies), self._bodies(conditions.feet)
+        for pattern in conditions.feet:
+            if (count := len(self._bodies([pattern]))) != 1:
+                raise UmcError(
+                    f"feet names {shown(pattern)}, which matches {count} bodies of {mjcf.name} instead of one; export "
+                    "the policy again"
+                )
 
     def _bodies(self, patterns: Sequence[str]) -> NDArray[np.int64]:
         """Return the indices of the bodies that regular expressions name, in the order of these."""

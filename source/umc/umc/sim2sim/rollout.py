@@ -118,7 +118,7 @@ class Simulation:
 
     def __init__(self, cfg: RolloutCfg) -> None:
         self.cfg = cfg
-        self.runners = [PolicyRunner(cfg.policy, clamp=cfg.clamp)]
+        self.runners = [PolicyRunner(cfg.policy, clamp=cfg.clamp, simulated=True)]
         self.robots: list[Robot] = []
         motors, conditions = Motors.from_description(cfg.description), Conditions.from_description(cfg.description)
         self.kind = RobotType(robot_mjcf(cfg.description["trained"]["robot"]), motors, conditions, cfg.solver)
@@ -137,7 +137,7 @@ class Simulation:
         while len(self.robots) < count:
             self.robots.append(Robot(kind))
         while len(self.runners) < count:
-            self.runners.append(PolicyRunner(cfg.policy, clamp=cfg.clamp))
+            self.runners.append(PolicyRunner(cfg.policy, clamp=cfg.clamp, simulated=True))
         robots, runners, names = self.robots[:count], self.runners[:count], kind.motors.names
         for robot, runner, row in zip(robots, runners, rows, strict=True):
             robot.reset(draw_start(kind.conditions, int(cfg.seed[row]), int(cfg.member[row]), len(names)))
