@@ -310,13 +310,9 @@ def test_quick_takes_flat_ground_where_tracks_are_slow(argv, ground):
     assert smoke_test.quick_ground(parse([*STAGE2, *argv])) == ground
 
 
-def test_a_large_network_learns_on_all_cores_of_a_small_machine(monkeypatch):
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    chosen = {name: plan.cpu_threads(plan.is_large(AGENTS[name])) for name in ("mlp", "nm_mlp", "nm_transformer")}
-    assert chosen == {"mlp": 1, "nm_mlp": 1, "nm_transformer": None}
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    assert plan.cpu_threads() is None
+def test_the_sizes_of_networks():
+    sizes = {name: plan.network_size(AGENTS[name]) for name in ("mlp", "nm_mlp", "transformer", "nm_transformer")}
+    assert sizes == {"mlp": "small", "nm_mlp": "small", "transformer": "large", "nm_transformer": "large"}
 
 
 def test_stage_2_has_the_kind_of_critic_that_its_stage_1_had(tmp_path):

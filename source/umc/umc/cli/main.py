@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -24,6 +25,7 @@ COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "film": ("umc.cli.film", [], "film policies, side by side: MP4, GIF, storyboard"),
     "export": ("umc.cli.export", [], "write a policy as ONNX and TorchScript"),
     "sim2sim": ("umc.cli.sim2sim", [], "evaluate an exported policy in plain MuJoCo"),
+    "tune": ("umc.training.tune", [], "measure how many threads train fastest on this machine"),
     "list": ("umc.cli.list", [], "tasks, robots, agents, pretrained policies, protocols, recipes and sweeps"),
 }
 """Module, arguments that come first and purpose of each subcommand."""
@@ -47,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE_ERROR
     gc.set_threshold(100_000, 50, 1000)  # by default a quarter of the time of imports is the search for garbage
     defer_unused_imports()
+    # before torch is imported: OpenMP's threads that spin while they wait slow a transformer down on a busy machine
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     module, first, _ = COMMANDS[name]
     return importlib.import_module(module).main([*first, *rest])
 

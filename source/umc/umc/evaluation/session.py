@@ -118,15 +118,14 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Loa
     from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
 
     from umc.tasks.memory import check_memory
-    from umc.training.plan import cpu_threads
     from umc.utils.console import FIRST_START, filter_physx_messages, ignore_known_warnings, quiet, waiting
+    from umc.utils.threads import SMALL, torch_threads
 
     check_memory(session.env_cfg, task_parts(session.task)[0], session.device)
     ignore_known_warnings()
     filter_physx_messages(session.env_cfg, session.device)
-    threads = cpu_threads() if session.device == "cpu" else None
-    if threads is not None:
-        torch.set_num_threads(threads)
+    if session.device == "cpu":
+        torch.set_num_threads(torch_threads(SMALL).count)
     count = session.env_cfg.scene.num_envs
     for remark in session.remarks:
         print(remark)

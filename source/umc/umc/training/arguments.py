@@ -162,7 +162,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--evaluate", action="store_true", help="with --recipe: evaluate the policy at the end")
     add("--show", action="store_true", help="with --recipe: print the commands of its phases instead of running them")
     add("--sweep", help="train all runs of a file in config/sweeps: agents x seeds x overrides (docs/distributed.md)")
-    add("--jobs", type=int, help="trainings of a sweep at once; one for each GPU without it")
+    add("--jobs", type=int, help="trainings of a sweep at once; one for each GPU or core without it")
     add("--ray", type=int, metavar="WORKERS", help="train a sweep on so many workers of a Ray cluster")
     add("--ray_address", help="address of the cluster; without it one is started on this machine")
 

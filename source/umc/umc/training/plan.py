@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,6 +49,7 @@ from umc.utils.naming import experiment_folder, library_of
 from umc.utils.outputs import require_folder_name, require_writable
 from umc.utils.process import lock_folder
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, read_record
+from umc.utils.threads import LARGE, SMALL
 
 REMEMBERED = ("num_envs", "max_iterations")
 """Fields of ``run.json`` that ``--resume`` needs beside those that every record has."""
@@ -67,9 +67,6 @@ CPU_ITERATIONS_LARGE = 300
 
 SMALL_NETWORKS = ("mlp", "transformer_small32", "transformer_small64")
 """Networks that learn fastest on one thread, and their baselines."""
-
-SMALL_MACHINE_CORES = 4
-"""Up to this many cores one thread of torch was faster than more (measured with 2)."""
 
 
 @dataclasses.dataclass
@@ -153,7 +150,7 @@ def make_plan(request: TrainRequest) -> Plan:
     check_groups(env_cfg, agent_cfg)
     check_launch(env_cfg, options)
     require_writable(plan.folder, "the run folder")
-    check_memory(env_cfg, request.robot, device, agent_cfg.num_steps_per_env, is_large(request.spec))
+    check_memory(env_cfg, request.robot, device, agent_cfg.num_steps_per_env, network_size(request.spec) == LARGE)
     check_networks(agent_cfg, device)
     curriculum = []
     if request.spec.curriculum:
@@ -374,20 +371,10 @@ def _require_same_run(request: TrainRequest, info: CheckpointInfo, path: Path) -
 
 def cpu_sizes(spec: AgentSpec) -> dict[str, int]:
     """Return the sizes for a CPU; an agent that has the iterations of both stages in one gets twice as many."""
-    iterations = CPU_ITERATIONS_LARGE if is_large(spec) else CPU_ITERATIONS
+    iterations = CPU_ITERATIONS if network_size(spec) == SMALL else CPU_ITERATIONS_LARGE
     return {"num_envs": CPU_NUM_ENVS, "max_iterations": iterations * spec.iterations // STAGE_ITERATIONS}
 
 
-def is_large(spec: AgentSpec) -> bool:
-    """Return whether an agent's network is large enough for several threads."""
-    return spec.network.removeprefix(BASELINE_PREFIX) not in SMALL_NETWORKS
-
-
-def cpu_threads(large_model: bool = False) -> int | None:
-    """Return the threads that torch should use on a CPU; None to leave its own choice (or ``OMP_NUM_THREADS``) alone.
-
-    The transformer learns 1.6 times as fast on two threads as on one (``benchmarks/models.py``).
-    """
-    if large_model or "OMP_NUM_THREADS" in os.environ:
-        return None
-    return 1 if (os.cpu_count() or 1) <= SMALL_MACHINE_CORES else None
+def network_size(spec: AgentSpec) -> str:
+    """Return whether an agent's network is small, or large enough for several threads."""
+    return SMALL if spec.network.removeprefix(BASELINE_PREFIX) in SMALL_NETWORKS else LARGE

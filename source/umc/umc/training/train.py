@@ -37,6 +37,7 @@ from umc.utils.naming import LIBRARIES, stage1_task
 from umc.utils.outputs import ends_in_a_line
 from umc.utils.process import command_line, end_with_parent, python_arguments, run_umc
 from umc.utils.provenance import FINISHED
+from umc.utils.threads import torch_threads
 
 if TYPE_CHECKING:
     from umc.rl.checkpoint import CheckpointInfo
@@ -159,6 +160,11 @@ def print_plan(plan: Plan) -> None:
     if processes > 1:
         envs = f"{processes} processes x {envs} = {processes * env_cfg.scene.num_envs} envs"
     print(f"{envs} x {agent_cfg.num_steps_per_env} steps, {agent_cfg.max_iterations} iterations, seed {agent_cfg.seed}")
+    if plan.device == "cpu":
+        from umc.training.plan import network_size
+
+        threads = torch_threads(network_size(request.spec))
+        print(f"threads: {threads.count} ({threads.reason})")
     for remark in plan.remarks:
         print(remark)
     print(f"run folder: {plan.folder} (messages of the simulation: {STARTUP_LOG})", flush=True)
@@ -190,13 +196,12 @@ def _simulate(plan: Plan) -> Path:
     from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import scoped_torch_backend_flags
 
-    from umc.training.plan import cpu_threads, is_large
-
     ignore_known_warnings()
     filter_physx_messages(plan.env_cfg, plan.device)
-    threads = cpu_threads(is_large(plan.request.spec)) if plan.device == "cpu" else None
-    if threads is not None:
-        torch.set_num_threads(threads)
+    if plan.device == "cpu":
+        from umc.training.plan import network_size
+
+        torch.set_num_threads(torch_threads(network_size(plan.request.spec)).count)
     checkpoint: Path | None = None
     failure: Exception | None = None
     fast = {"cuda_matmul_allow_tf32": True, "cudnn_allow_tf32": True}  # as Isaac Lab trains

@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from umc.utils.errors import UmcError
+from umc.utils.memory import available_bytes
 from umc.utils.process import exit_status, spawn
+from umc.utils.threads import cores
 
 FOLDER = "{folder}"
 """Placeholder in the arguments of a job for its temporary folder."""
@@ -36,6 +38,9 @@ POLL_S = 0.5
 
 SAVE_TIMEOUT_S = 300.0
 """How long a stopped training may take to save [s]: an iteration of the slowest on a CPU."""
+
+JOB_BYTES = 2_000_000_000
+"""Memory that a training of 256 envs needs at most [byte] (``benchmarks/memory.py``)."""
 
 LOST = 1
 """Exit status of a job whose worker is gone or does not see the job's files."""
@@ -93,7 +98,13 @@ def run_all(executor: Executor, jobs: Iterable[Job]) -> Iterator[tuple[int, Resu
 class LocalProcess:
     """A job as a child of this process."""
 
-    def __init__(self, job: Job, arguments: Iterable[str] = (), cwd: Path | None = None) -> None:
+    def __init__(
+        self,
+        job: Job,
+        arguments: Iterable[str] = (),
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.job = job
         self._scratch = tempfile.TemporaryDirectory(prefix="umc_job_")
         self.folder = Path(self._scratch.name)
@@ -103,7 +114,7 @@ class LocalProcess:
             path.write_bytes(content)
         self.log = job.log or self.folder / "output.log"
         command = [argument.replace(FOLDER, str(self.folder)) for argument in (*job.arguments, *arguments)]
-        self.process = spawn([sys.executable, *command], self.log, cwd, alone=True)
+        self.process = spawn([sys.executable, *command], self.log, cwd, alone=True, environment=environment)
 
     def poll(self) -> Result | None:
         """Return its result; None while it runs."""
@@ -121,17 +132,29 @@ class LocalProcess:
 
 
 class LocalExecutor:
-    """Children of this process, ``count`` at once (None: one for each GPU, else one), each on a GPU of its own."""
+    """Children of this process, ``count`` at once, each on a GPU of its own, or with one thread on a CPU.
+
+    Without a count there is one for each GPU; on a CPU one for each core, as far as memory suffices.
+    """
 
     def __init__(self, count: int | None, device: str | None) -> None:
         import torch
 
         self.gpus = 0 if device is not None else torch.cuda.device_count()
-        self.count = count or max(self.gpus, 1)
+        self.count = count or self.gpus or (1 if device not in (None, "cpu") else _jobs_of_cpu())
+        self.environment = (
+            {} if self.gpus or self.count == 1 else {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or "1"}
+        )
 
     def start(self, job: Job, slot: int) -> LocalProcess:
         """Start a job; ``slot``, below ``count``, numbers those that run at once and chooses the GPU."""
-        return LocalProcess(job, ["--device", f"cuda:{slot % self.gpus}"] if self.gpus > 1 else [])
+        arguments = ["--device", f"cuda:{slot % self.gpus}"] if self.gpus > 1 else []
+        return LocalProcess(job, arguments, environment=self.environment)
+
+
+def _jobs_of_cpu() -> int:
+    memory = available_bytes()
+    return max(cores() if memory is None else min(cores(), memory // JOB_BYTES), 1)
 
 
 class RayTask:

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -81,15 +81,21 @@ def command_line(command: str, arguments: Sequence[str]) -> str:
 
 
 def spawn(
-    command: Sequence[str], log: Path | None = None, cwd: Path | None = None, alone: bool = False
+    command: Sequence[str],
+    log: Path | None = None,
+    cwd: Path | None = None,
+    alone: bool = False,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[Any]:
     """Start a child that inherits the locks of :func:`lock_folder`; ``alone``: it is no rank of torchrun.
 
+    ``environment`` is added to this process's variables.
     Its output is appended to ``log``, a file and not a pipe, so that an orphan can still print.
     """
     # a group of its own: Ctrl-C in a terminal must reach it once, through this process; torchrun signals whole groups
     group = None if ranks_from_env().several and not alone else 0
-    env = {**(without_ranks(os.environ) if alone else os.environ), PARENT: str(os.getpid())}
+    given = {**os.environ, **(environment or {})}
+    env = {**(without_ranks(given) if alone else given), PARENT: str(os.getpid())}
     with contextlib.ExitStack() as files:
         streams: dict[str, Any] = {}
         if log is not None:

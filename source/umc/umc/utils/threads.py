@@ -1,0 +1,87 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""How many threads torch uses on a CPU."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from umc.utils.config import validated
+from umc.utils.io import read_json, write_json
+
+SMALL, LARGE = "small", "large"
+"""Networks: MLPs and small transformers, which one thread serves best on few cores; all others."""
+
+FEW_CORES = 4
+"""With so many cores a small network learns fastest on one thread (measured on 2)."""
+
+MOST_THREADS = 8
+"""Most threads on more cores; not measured, so ``umc tune`` does it there."""
+
+QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""Limit of a container: microseconds of processor time in a period, and the period."""
+
+
+class _Tuned(BaseModel):
+    """Content of the file of ``umc tune``: the fastest number of threads by size of the network."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    small: int | None = Field(None, ge=1, le=4096)
+    large: int | None = Field(None, ge=1, le=4096)
+
+
+class Threads(NamedTuple):
+    """Threads of torch, and why so many."""
+
+    count: int
+    reason: str
+
+
+def cores(quota: Path = QUOTA) -> int:
+    """Return the processors that this process may use: those of its affinity, within its container's limit."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    words = quota.read_text().split() if quota.is_file() else []
+    if len(words) == 2 and words[0].isdigit() and words[1].isdigit() and int(words[1]) > 0:
+        count = min(count, max(math.ceil(int(words[0]) / int(words[1])), 1))
+    return count
+
+
+def torch_threads(size: str, environment: Mapping[str, str] = os.environ) -> Threads:
+    """Choose the threads of torch for a small or large network on a CPU."""
+    there = cores()
+    if given := environment.get("OMP_NUM_THREADS", ""):
+        return Threads(int(given) if given.isdigit() and int(given) else there, "OMP_NUM_THREADS")
+    if (tuned := read_tuned().get(size)) is not None:
+        return Threads(min(tuned, there), "umc tune")
+    most = min(there, MOST_THREADS)
+    return Threads(1 if size == SMALL and there <= FEW_CORES else most, f"{there} cores")
+
+
+def tuned_file() -> Path:
+    """Return the file in which ``umc tune`` keeps what it measured on this machine."""
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "umc" / f"threads_{platform.node() or 'here'}.json"
+
+
+def read_tuned() -> dict[str, int]:
+    """Return the fastest number of threads by size of the network; empty if ``umc tune`` did not run here."""
+    path = tuned_file()
+    fix = "delete it, or run umc tune"
+    if not path.is_file():
+        return {}
+    return validated(_Tuned, read_json(path, fix), f"{path} is damaged ({fix})").model_dump(exclude_none=True)
+
+
+def write_tuned(tuned: Mapping[str, int]) -> Path:
+    """Keep the fastest number of threads by size of the network; return the file."""
+    path = tuned_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {**read_tuned(), **tuned})
+    return path
