@@ -1,0 +1,230 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an env step costs beyond its physics, and which parts cost it; Markdown.
+
+One environment of a Stage 2 task, with all faults, runs blocks of two sorts in turns, from starts of their own with the
+same actions: whole env steps, and *bare* ones, which write the action once and then step the simulation as often as an
+env step does. In the whole steps the simulation is timed, too: *inside* is the ratio of an env step to its own physics.
+On a CPU the processor time of all threads counts, on CUDA the wall time.
+Usage:
+
+    ./isaaclab.sh -p benchmarks/step.py [--robots A1 G1] [--engines ovphysx] [--num_envs 256 1024] [--terms]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+ROBOTS = ("A1", "H1", "G1", "Solo8")
+ENGINES = ("newton_mjwarp", "ovphysx")
+TARGET = 1.25
+"""Highest ratio that UMC allows itself [-]."""
+
+WARM_UP = 10
+"""Steps of a block that are not timed: robots land, and the first faults set in."""
+
+SCALE = 0.3
+"""Standard deviation of the actions [-]."""
+
+PARTS = {
+    "action": ("action_manager", ("process_action", "apply_action")),
+    "write to the engine": ("scene", ("write_data_to_sim",)),
+    "physics": ("sim", ("step",)),
+    "update of the scene": ("scene", ("update",)),
+    "terminations": ("termination_manager", ("compute",)),
+    "rewards": ("reward_manager", ("compute",)),
+    "resets": ("", ("_reset_idx",)),
+    "commands": ("command_manager", ("compute",)),
+    "events": ("event_manager", ("apply",)),
+    "observations": ("observation_manager", ("compute",)),
+    "recorders": ("recorder_manager", ("record_pre_step", "record_post_physics_decimation_step", "record_post_step")),
+}
+"""The methods that an env step consists of; an inner one's time is not the outer one's."""
+
+
+class Timers:
+    """Timers around functions of an environment."""
+
+    def __init__(self, env: Any, terms: bool) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._clock = time.perf_counter if "cuda" in env.device else time.process_time
+        self._inner = 0.0
+        for part, (owner, names) in PARTS.items():
+            found = getattr(env, owner) if owner else env
+            for name in names:
+                setattr(found, name, self._timed(part, getattr(found, name)))
+        if terms:
+            self._time_terms(env)
+
+    def _time_terms(self, env: Any) -> None:
+        """Time every term; managers have no public way to all of their terms."""
+        sorts = {
+            "reward": env.reward_manager._term_cfgs,
+            "termination": env.termination_manager._term_cfgs,
+            **{f"{mode} event": cfgs for mode, cfgs in env.event_manager._mode_term_cfgs.items()},
+            **{f"{group}": cfgs for group, cfgs in env.observation_manager._group_obs_term_cfgs.items()},
+        }
+        for sort, cfgs in sorts.items():
+            for cfg in cfgs:
+                inner = cfg.params.get("func")
+                name = getattr(cfg.func, "__name__", type(cfg.func).__name__)
+                cfg.func = self._timed(f"{sort}: {name}{f' of {inner.__name__}' if inner else ''}", cfg.func)
+
+    def _timed(self, part: str, func: Any) -> Any:
+        timers = self
+
+        class Timed:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(func, name)
+
+            def __call__(self, *args: Any, **kwargs: Any) -> Any:
+                outer, timers._inner = timers._inner, 0.0
+                start = timers._clock()
+                try:
+                    return func(*args, **kwargs)
+                finally:
+                    taken = timers._clock() - start
+                    timers.seconds[part] += taken - timers._inner
+                    timers._inner = outer + taken
+
+        return Timed()
+
+
+def make_env(robot: str, engine: str, num_envs: int, device: str) -> Any:
+    """Make the environment."""
+    import umc.tasks  # noqa: F401
+    from isaaclab.envs import ManagerBasedRLEnv
+    from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
+
+    cfg: Any = load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point")
+    cfg = resolve_presets(cfg, [engine, "flat"])
+    cfg.scene.num_envs, cfg.sim.device, cfg.seed = num_envs, device, 1
+    return ManagerBasedRLEnv(cfg)
+
+
+class Blocks:
+    """Blocks of steps of one environment."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._env = make_env(args.robots[0], args.engine, args.num_envs[0], args.device)
+        self._env.reset()
+        self._steps = args.steps
+        self._is_cuda = "cuda" in args.device
+        self.timers = Timers(self._env, args.terms)
+
+    def _bare(self, action: Any) -> None:
+        self._env.action_manager.process_action(action)
+        self._env.action_manager.apply_action()
+        self._env.scene.write_data_to_sim()
+        for _ in range(self._env.cfg.decimation):
+            self._env.sim.step(render=False)
+
+    def _now(self) -> float:
+        import torch
+
+        if self._is_cuda:
+            torch.cuda.synchronize()
+        return time.perf_counter() if self._is_cuda else time.process_time()
+
+    def run(self, sort: str, seed: int) -> float:
+        """Return the time of an env step [s], ``whole`` or ``bare``; the steps before are whole ones in both."""
+        import torch
+
+        env, start = self._env, 0.0
+        step = self._bare if sort == "bare" else env.step
+        env.reset(seed=seed)
+        generator = torch.Generator().manual_seed(seed)
+        for number in range(WARM_UP + self._steps):
+            if number == WARM_UP:
+                self.timers.seconds.clear()
+                start = self._now()
+            action = torch.randn(env.num_envs, env.action_manager.total_action_dim, generator=generator)
+            (env.step if number < WARM_UP else step)(SCALE * action.to(env.device))
+        return (self._now() - start) / self._steps
+
+
+def measure(args: argparse.Namespace) -> dict[str, Any]:
+    """Measure one robot, engine and number of envs: ratios, and seconds of an env step by part."""
+    import torch
+
+    torch.set_num_threads(1)
+    blocks = Blocks(args)
+    found: dict[str, Any] = {"bare": [], "whole": [], "inside": [], "parts": defaultdict(float)}
+    for number in range(args.rounds + 1):
+        for sort in ("bare", "whole") if number % 2 else ("whole", "bare"):
+            seconds = blocks.run(sort, number)
+            if number > 0:
+                found[sort].append(seconds)
+            if number > 0 and sort == "whole":
+                found["inside"].append(seconds * args.steps / blocks.timers.seconds["physics"])
+                for part, value in blocks.timers.seconds.items():
+                    found["parts"][part] += value / args.steps / args.rounds
+    return found
+
+
+def measure_apart(robot: str, engine: str, num_envs: int, args: argparse.Namespace) -> dict[str, Any]:
+    """Run :func:`measure` in a process of its own."""
+    command = [sys.executable, str(Path(__file__).resolve()), f"--robots={robot}", f"--num_envs={num_envs}"]
+    command += [f"--engine={engine}", *(f"--{name}={getattr(args, name)}" for name in ("device", "rounds", "steps"))]
+    command += ["--terms"] if args.terms else []
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    child = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if child.returncode != 0:
+        sys.exit(f"{robot} on {engine} failed:\n{child.stdout[-3000:]}{child.stderr[-3000:]}")
+    return json.loads(child.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    """Print a table of ratios, and one of the parts for each of its rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--robots", nargs="+", choices=ROBOTS, default=("A1", "G1"))
+    add("--engines", nargs="+", choices=ENGINES, default=("ovphysx",))
+    add("--num_envs", nargs="+", type=int, default=[256, 1024], help="numbers of envs")
+    add("--device", default="cpu", help="cpu or cuda")
+    add("--rounds", type=int, default=5, help="pairs of blocks that count")
+    add("--steps", type=int, default=10, help="timed env steps of a block")
+    add("--terms", action="store_true", help="time every term of the managers; the timers cost a little, too")
+    add("--engine", choices=ENGINES, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if min(*args.num_envs, args.rounds, args.steps) < 1:
+        parser.error("--num_envs, --rounds and --steps must be at least 1")
+    if args.engine:
+        print("\n" + json.dumps(measure(args)), flush=True)
+        os._exit(0)  # the teardown of an engine may hang
+    print("| robot | engine | envs | bare [ms] | env step [ms] | env step / bare: median (min to max) | inside |")
+    print("|---|---|---:|---:|---:|---|---|")
+    tables = []
+    for robot in args.robots:
+        for engine in args.engines:
+            for num_envs in args.num_envs:
+                found = measure_apart(robot, engine, num_envs, args)
+                ratios = [whole / bare for whole, bare in zip(found["whole"], found["bare"], strict=True)]
+                cells = [robot, engine, f"{num_envs:,}"]
+                cells += [f"{1e3 * statistics.median(found[sort]):.1f}" for sort in ("bare", "whole")]
+                cells += [spread(ratios), spread(found["inside"])]
+                print("| " + " | ".join(cells) + " |", flush=True)
+                physics = found["parts"]["physics"]
+                rows = sorted(found["parts"].items(), key=lambda item: -item[1])
+                lines = [f"| {part} | {1e3 * value:.2f} | {value / physics:.3f} |" for part, value in rows]
+                head = [f"\n{robot}, {engine}, {num_envs:,} envs\n", "| part | [ms] | over physics |"]
+                tables.append("\n".join([*head, "|---|---:|---:|", *lines]))
+    print("\n".join(tables))
+
+
+def spread(ratios: list[float]) -> str:
+    """Return median, least and largest of some ratios."""
+    return f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+
+
+if __name__ == "__main__":
+    main()
