@@ -46,6 +46,15 @@ def test_nothing_is_live_before_onset_and_nothing_is_left_after_reset():
     assert state.episode.tolist() == [1, 0] * 32
 
 
+def test_a_plan_that_is_drawn_within_an_env_step_is_switched_on_within_it():
+    state = state_of(3, scenario=6, onset=10)
+    go_to(state, 0)
+    state.reset(torch.tensor([1]))
+    state.plan.onset[1] = 0  # as a source of one's own may plan
+    assert go_to(state, 0).tolist() == [False, True, False]
+    assert not go_to(state, 0).any()
+
+
 def test_an_intermittent_fault_comes_and_goes_until_its_end_and_its_age_counts_from_the_last_onset():
     state = state_of(1, scenario="drift", severity={"drift": 0.1}, onset=10, duration=16, period=6, duty=1 / 3)
     on, ages = [], []

@@ -100,6 +100,8 @@ class FaultState:
         """Number of manual faults in each env's plan; they follow those that the source planned."""
         self.faults_on = self._full((envs, faults), False)
         """Faults of the plan that are on now. Shape is (E, M)."""
+        self._is_reset = True
+        """Whether plans have been drawn since faults were switched; manual changes take effect in the next step."""
         self._onset_step = self._full((envs, kinds, joints), 0)
         self._onset_position = self._full((envs, kinds, joints), 0.0)
         self._placement = self._full((envs, kinds, joints), 0.0)
@@ -156,6 +158,7 @@ class FaultState:
         for live in (self.live, self.detected, self.faults_on):
             live[env_ids] = False
         self.step[env_ids] = 0
+        self._is_reset = True
 
     def make_room(self, num_faults: int, kinds: Iterable[FaultKind] = ()) -> None:
         """Make room for so many faults in an episode and for more kinds; plans and live faults stay as they are."""
@@ -185,6 +188,10 @@ class FaultState:
         second call in the same env step changes nothing. A fault whose onset was passed over (rsl_rl starts training
         in the middle of episodes) sets in at once.
         """
+        # every observation term asks; a GPU's answer would make the host wait
+        if self.device.type == "cpu" and not self._is_reset and torch.equal(step, self.step):
+            return torch.zeros_like(self.faults_on[:, 0])
+        self._is_reset = False
         self.step.copy_(step)
         plan = self.plan
         faults_on = plan.is_on(step)

@@ -24,9 +24,9 @@ def non_finite_state(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg = SceneEn
     actions).
     """
     asset: Articulation = env.scene[asset_cfg.name]
-    finite = torch.isfinite(asset.data.joint_pos.torch).all(1) & torch.isfinite(asset.data.joint_vel.torch).all(1)
-    finite &= torch.isfinite(asset.data.root_pos_w.torch).all(1) & torch.isfinite(asset.data.root_quat_w.torch).all(1)
-    return ~(finite & torch.isfinite(asset.data.root_lin_vel_w.torch).all(1))
+    data = asset.data
+    parts = (data.joint_pos, data.joint_vel, data.root_pos_w, data.root_quat_w, data.root_lin_vel_w)
+    return ~torch.isfinite(torch.cat([part.torch for part in parts], dim=1)).all(1)
 
 
 def roll_pitch_beyond(
