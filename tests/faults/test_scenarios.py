@@ -54,7 +54,7 @@ def test_scenarios_are_found_by_kinds_number_or_own_name():
 @pytest.mark.parametrize(
     ("name", "own", "message"),
     [
-        (9, None, "unknown scenario 9; the paper's scenarios are 1 to 8"),
+        (9, None, "unknown scenario 9; the paper's scenarios are 1 to 8; choose one of them"),
         ("lokced", None, "unknown scenario 'lokced'; choose"),
         ("mine", {"mine": ["dead", "dead"]}, "twice"),
         ("mine", {"mine": "dead"}, "must list its kinds"),

@@ -111,7 +111,10 @@ class EpisodeBatch:
         shapes |= {name: () for name in found if name.startswith("severity.")}
         shapes |= {"joints": (len(joint_names),)} | ({"stance": (len(feet),)} if "stance" in found else {})
         if found.keys() != shapes.keys():
-            raise UmcError(f"a run has the tensors {shown(sorted(found.keys() ^ shapes.keys()))} too many or too few")
+            missing, unknown = (
+                shown(sorted(one)) for one in (shapes.keys() - found.keys(), found.keys() - shapes.keys())
+            )
+            raise UmcError(f"a run lacks the tensors {missing} and has the unknown tensors {unknown}")
         count = found["cell"].shape[:1] if isinstance(found["cell"], torch.Tensor) else ()
         if not count or not count[0]:
             raise UmcError("a run has no robot")
@@ -239,7 +242,7 @@ def load_study(path: Path) -> Study:
     content = read_torch(path, AGAIN, "study")
     version = content.get("format") if isinstance(content, dict) else None
     if not isinstance(version, int) or version != FORMAT:
-        raise UmcError(f"{path} is not a study of this version of umc; {AGAIN}")
+        raise UmcError(f"{path} has format {shown(version)} instead of {FORMAT}, a study of another umc; {AGAIN}")
     try:
         file = validated(_StudyFile, content, str(path))
         protocol = protocol_of(file.protocol)
@@ -284,7 +287,7 @@ class _StudyFile(FileModel):
     @classmethod
     def _unique(cls, policies: list[_PolicyFile]) -> list[_PolicyFile]:
         if len({one.label for one in policies}) < len(policies):
-            raise ValueError("a label stands twice")
+            raise ValueError("two policies have the same label")
         return policies
 
 

@@ -308,7 +308,10 @@ def _amend(ledger: Ledger, episode: LedgerEpisode, faults: dict[str, FaultEntry]
     plan = list(episode.faults)
     for number, fault in sorted((int(number), fault) for number, fault in faults.items()):
         if not 0 <= number <= len(plan) or number >= MOST_FAULTS:
-            raise ValueError(f"fault {number} follows {len(plan)}")
+            raise ValueError(
+                f"fault {number} of an episode that has {len(plan)}; faults are numbered from 0 without gaps, at most "
+                f"{MOST_FAULTS} of them"
+            )
         plan[number : number + 1] = [_fault(ledger, fault)]
     episode.faults = tuple(plan)
 

@@ -58,8 +58,10 @@ class FaultEntry(Line):
             raise ValueError(f"joints {self.joints} name one twice")
         if self.end is not None and self.onset is not None and self.end <= self.onset:
             raise ValueError(f"end {self.end} is not after onset {self.onset}")
-        if (self.period is None) != (self.on is None) or (self.on or 0) > (self.period or 0):
-            raise ValueError(f"on {self.on} of period {self.period} is no part of it")
+        if (self.period is None) != (self.on is None):
+            raise ValueError("a fault that comes and goes has both period and on")
+        if self.period is not None and self.on is not None and self.on > self.period:
+            raise ValueError(f"on is {self.on}; it has to be at most period ({self.period})")
         return self
 
 

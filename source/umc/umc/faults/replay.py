@@ -228,7 +228,7 @@ def ledger_kinds(ledger: Ledger) -> tuple[FaultKind, ...]:
         try:
             kind = find_kind(name)
         except UmcError as error:
-            raise UmcError(f"the ledger {ledger.path}: {error}, or register it before the replay") from error
+            raise UmcError(f"the ledger {ledger.path}: {error}, or register kind '{name}' before the replay") from error
         if kind.unit != unit:
             raise UmcError(
                 f"the ledger {ledger.path} gives '{name}' in {unit}, this UMC in {kind.unit}; record it again"

@@ -64,7 +64,9 @@ def find_scenario(name: int | str, own: Mapping[str, Description] | None = None)
     """
     if isinstance(name, int) and not isinstance(name, bool):
         if name not in SCENARIOS:
-            raise UmcError(f"unknown scenario {name}; the paper's scenarios are 1 to {max(SCENARIOS)}")
+            raise UmcError(
+                f"unknown scenario {name}; the paper's scenarios are 1 to {max(SCENARIOS)}; choose one of them"
+            )
         return SCENARIOS[name]
     if own and name in own:
         return Scenario.of(str(name), own[str(name)])

@@ -110,7 +110,7 @@ def film_cfg(options: argparse.Namespace) -> FilmCfg:
         raise UmcError(f"--onset {onset} has to lie between 1 and {steps - 1}, the last step before the end at {steps}")
     scenario = HEALTHY if options.scenario is None else options.scenario
     if scenario not in range(1, HEALTHY + 1):
-        raise UmcError(f"unknown scenario {scenario}; the paper's scenarios are 1 to {HEALTHY}")
+        raise UmcError(f"unknown scenario {scenario}; the paper's scenarios are 1 to {HEALTHY}; choose one of them")
     return replace(cfg, steps=steps, onset=onset, scenario=scenario, view=options.view, file=options.protocol)
 
 

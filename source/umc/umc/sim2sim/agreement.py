@@ -81,7 +81,8 @@ def find_result(path: Path, checkpoint: Mapping[str, Any]) -> tuple[Study, Polic
         if result.about.get("sha256") == checkpoint["sha256"]:
             return study, result
     names = ", ".join(result.label for result in study.policies)
-    raise UmcError(f"{path} does not hold the policy {checkpoint['file']}, but {names}; evaluate it, too")
+    file = checkpoint["file"]
+    raise UmcError(f"{path} has no result of {file}; it has {names}. Evaluate {file} and give that folder")
 
 
 def pair_up(first: Study, result: PolicyResult, second: Study) -> tuple[EpisodeBatch, EpisodeBatch]:

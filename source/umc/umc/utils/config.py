@@ -81,15 +81,15 @@ FolderName = Annotated[str, AfterValidator(path_component)]
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML's plain types, without keys that stand twice, numbers that are not finite, and huge integers."""
+    """YAML's plain types, without keys that are given twice, numbers that are not finite, and huge integers."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        """Refuse a key that stands twice, where YAML takes the last."""
+        """Refuse a key that is given twice, where YAML takes the last."""
         seen = set()
         for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             if isinstance(key, yaml.ScalarNode):
                 if (key.tag, key.value) in seen:
-                    raise ValueError(f"key {key.value} stands twice")
+                    raise ValueError(f"key {key.value} is given twice")
                 seen.add((key.tag, key.value))
         return super().construct_mapping(node, deep)
 

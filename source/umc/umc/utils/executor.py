@@ -229,7 +229,9 @@ def check_address(address: str) -> None:
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not (host and port.isdigit()):
-        raise UmcError(f"--ray_address {address} is none; it looks like 10.0.0.1:6379, ray://10.0.0.1:10001 or auto")
+        raise UmcError(
+            f"--ray_address {address} is not a Ray address; it looks like 10.0.0.1:6379, ray://10.0.0.1:10001 or auto"
+        )
     try:
         socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
     except (OSError, OverflowError) as error:

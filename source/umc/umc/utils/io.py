@@ -193,8 +193,8 @@ _JSON_NESTING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTAL
 def parse_json(text: str, where: str, fix: str = "", allow_nan: bool = False) -> Any:
     """Parse JSON; raise a one-line UmcError that names ``where`` and ends in ``fix``.
 
-    Refuses nesting beyond :data:`MAX_DEPTH` before it parses; keys that stand twice in an object; integers beyond 64
-    bits; unpaired surrogates; and, without ``allow_nan``, numbers that are not finite.
+    Refuses nesting beyond :data:`MAX_DEPTH` before it parses; keys given twice in an object; integers beyond 64 bits;
+    unpaired surrogates; and, without ``allow_nan``, numbers that are not finite.
     """
     ending = f"; {fix}" if fix else ""
     depth = 0
@@ -208,7 +208,7 @@ def parse_json(text: str, where: str, fix: str = "", allow_nan: bool = False) ->
         if "\\ud" in text.lower():
             json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise UmcError(f"{shown(where)} holds half a character (\\ud800 to \\udfff){ending}") from error
+        raise UmcError(f"{shown(where)} has an unpaired surrogate (\\ud800 to \\udfff){ending}") from error
     except ValueError as error:
         reason = f"{error.msg}, line {error.lineno}" if isinstance(error, json.JSONDecodeError) else shown(str(error))
         raise UmcError(f"{shown(where)} is not valid JSON ({reason}){ending}") from error
@@ -219,7 +219,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) != len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"key {next(name for name in names if names.count(name) > 1)} stands twice")
+        raise ValueError(f"key {next(name for name in names if names.count(name) > 1)} is given twice")
     return content
 
 

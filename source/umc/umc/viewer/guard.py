@@ -46,8 +46,9 @@ def check_host(host: str, port: int) -> None:
         with socket.socket(family, kind, protocol) as probe:
             probe.bind((address[0], 0, *address[2:]))
     except (OSError, UnicodeError) as error:  # UnicodeError: a name that is no domain
+        reason = getattr(error, "strerror", None) or error
         raise UmcError(
-            f"--host {shown(host)} is no address of this machine; give localhost, 0.0.0.0 or one of its own"
+            f"--host {shown(host)} is no address of this machine ({reason}); give localhost, 0.0.0.0 or one of its own"
         ) from error
 
 
