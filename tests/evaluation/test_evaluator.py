@@ -87,6 +87,9 @@ def test_a_parts_name_depends_on_all_that_decides_its_result(names, session, mon
     monkeypatch.setattr("umc.utils.provenance.versions", lambda: {"newton": "2"})
     found.append(names())
     monkeypatch.undo()
+    monkeypatch.setattr("umc.evaluation.evaluator.code_fingerprint", lambda: "of other code")
+    found.append(names())
+    monkeypatch.undo()
     for device in ("cuda:0", "cuda:1"):
         monkeypatch.setattr(session, "device", device)
         monkeypatch.setattr(session.env_cfg.sim, "device", device)

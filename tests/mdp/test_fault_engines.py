@@ -29,6 +29,8 @@ RUNNER, STUMBLER = 5, 6
 """On the ground under random actions: less speed; less range of motion and dead sensors."""
 SCENARIOS = (8, 7, 6, 5, 4, 7, 2, 8)
 STIR = ONSET + 20
+PARTS = ("on", "severity", "onset")
+"""What is compared between engines of each kind of fault."""
 DEAD, SENSED = (TWIN, STUMBLER), (FAST, WEAK, SHORT, RUNNER)
 """Envs with dead sensors, and with joint faults that nobody detects."""
 
@@ -98,7 +100,9 @@ def faults_in_all_envs(physics: str, out: str) -> None:
             limits=data.joint_pos_limits.torch,
         )
         if number == ONSET:
-            log.once |= {"joints": state.joints.clone(), "broken": properties()}
+            kinds = {name: state.of(name) for name in ("dead", "rom", "effort", "velocity")}
+            plan = {f"{name}.{part}": getattr(live, part).clone() for name, live in kinds.items() for part in PARTS}
+            log.once |= {"joints": state.joints.clone(), "plan": plan, "broken": properties()}
         if number == EPISODE - 1:
             log.once["restored"] = properties()
     log.save(out)
@@ -119,9 +123,13 @@ def log(request, logs):
 
 
 def test_engines_break_the_same_joints(logs):
-    newton, physx = (logs[physics].joints for physics in ENGINES)
-    assert torch.equal(newton, physx)
-    assert newton.sum(1).tolist() == [0 if scenario == 8 else 4 for scenario in SCENARIOS]
+    newton, physx = (logs[physics] for physics in ENGINES)
+    assert torch.equal(newton.joints, physx.joints)
+    assert newton.joints.sum(1).tolist() == [0 if scenario == 8 else 4 for scenario in SCENARIOS]
+    assert newton.plan.keys() == physx.plan.keys()
+    for name, value in newton.plan.items():
+        torch.testing.assert_close(value, physx.plan[name], rtol=0.0, atol=0.0, equal_nan=True, msg=name)
+    assert all(newton.plan[f"{kind}.on"].any() for kind in ("dead", "rom", "effort", "velocity"))
 
 
 def test_faults_set_in_at_their_step_and_again_in_the_next_episode(log):

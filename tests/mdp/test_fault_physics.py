@@ -354,7 +354,9 @@ def test_limits_add_no_momentum(legged_log):
     momentum = log.momentum - free_fall
     drift = (momentum[AFTER] - momentum[ONSET - 1]).norm(dim=-1).amax(0)
     # Newton's own integration: a healthy G1 that swings its legs drifts by 0.046 m/s in 3 s
-    assert drift[FAST] < 0.05 + (drift[SWING] if log.newton else 0.0)
+    print(log.robot, log.newton, drift.tolist())
+    for env in (FAST, WEAK, NARROW):
+        assert drift[env] < 0.05 + (drift[SWING] if log.newton else 0.0)
     assert drift[LOCKED] < 0.05
 
 

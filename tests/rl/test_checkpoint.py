@@ -72,8 +72,9 @@ class Bomb:
         return os.mkdir, (self.path,)
 
 
-def test_loading_runs_no_code(tmp_path):
-    torch.save({"actor_state_dict": Bomb(tmp_path / "boom")}, tmp_path / "model_1.pt")
+@pytest.mark.parametrize("place", ["actor_state_dict", "optimizer_state_dict", "infos", "iter", "a key of its own"])
+def test_loading_runs_no_code(tmp_path, place):
+    torch.save({**checkpoint(), place: Bomb(tmp_path / "boom")}, tmp_path / "model_1.pt")
     with pytest.raises(UmcError, match="damaged or no checkpoint"):
         read_checkpoint(tmp_path / "model_1.pt")
     assert not (tmp_path / "boom").exists()

@@ -76,17 +76,26 @@ def test_a_training_loses_at_most_one_save_interval(tmp_path, forks):
     assert steps == {(done + 1) * 2 * 4}  # epochs x mini-batches: no iteration is missing, none counts twice
 
 
+def times_of_checkpoints(folder: Path) -> dict[Path, int]:
+    """When each checkpoint of all runs was written [ns]; of the fake training, one per iteration."""
+    return {path: path.stat().st_mtime_ns for path in folder.glob("logs/rsl_rl/*/*/model_*.pt")}
+
+
 def test_a_recipe_repeats_no_iteration(fake_umc, tmp_path, monkeypatch):
     monkeypatch.setenv("FAKE_ITERATION_S", "0.3")
     moments, phases = random.Random(SEED), {1: [{"iterations": 60}], 2: [{"iterations": 60}]}
     argv = ["--recipe", written(tmp_path, stages=phases)]
+    written_at: dict[Path, int] = {}
     for _ in range(RECIPES):
         with subprocess.Popen([*fake_umc, *argv], stdout=subprocess.DEVNULL) as recipe:
             time.sleep(moments.uniform(1.0, 6.0))
             recipe.kill()
         assert recipe.returncode == -signal.SIGKILL
+        before, written_at = written_at, times_of_checkpoints(tmp_path)
+        assert before.items() <= written_at.items()
     monkeypatch.setenv("FAKE_ITERATION_S", "0")
     assert run_recipe(argv) == 0
+    assert written_at.items() <= times_of_checkpoints(tmp_path).items()  # no iteration was trained again
     for stage in (1, 2):
         (run,) = tmp_path.glob(f"logs/rsl_rl/umc_a1_mlp_stage{stage}/*")
         assert [iterations_of(path) for path in checkpoints_in(run)] == list(range(1, 61))

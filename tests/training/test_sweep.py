@@ -116,16 +116,19 @@ def test_one_that_fails_does_not_stop_the_others(sweep, tmp_path, capsys):
     assert [row["status"] for row in state["trainings"]] == ["finished", "failed", "finished", "failed"]
 
 
-def test_ctrl_c_lets_trainings_save_and_the_same_command_goes_on(sweep, tmp_path, capsys):
-    def stop(seed):
+def test_ctrl_c_and_sigterm_let_trainings_save_and_the_same_command_goes_on(sweep, tmp_path, capsys):
+    def stop(seed, signum):
         wait_until_it_runs(tmp_path, seed)
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signum)
 
     before = signal.getsignal(signal.SIGTERM)
-    for seed, statuses in ((1, ["interrupted"]), (2, ["finished", "interrupted"])):  # the first resumes and finishes
-        thread = threading.Thread(target=stop, args=[seed])
+    for seed, signum, statuses in (
+        (1, signal.SIGINT, ["interrupted"]),
+        (2, signal.SIGTERM, ["finished", "interrupted"]),  # the first resumes and finishes
+    ):
+        thread = threading.Thread(target=stop, args=[seed, signum])
         thread.start()
-        assert sweep({"seeds": [1, 2]}, *STAGE1, "agent.wait=1") == 143
+        assert sweep({"seeds": [1, 2]}, *STAGE1, "agent.wait=1") == 128 + signum
         thread.join()
         assert signal.getsignal(signal.SIGTERM) == before
         assert "the same command resumes" in capsys.readouterr().out

@@ -3,14 +3,16 @@
 """What cannot be written completely is not written at all."""
 
 import os
+import resource
 
 import pytest
 from umc.utils.errors import UmcError
 from umc.utils.io import write_json, write_torch
 
 
+@pytest.mark.parametrize("call", ["fsync", "write"])
 @pytest.mark.parametrize("write", [write_json, write_torch])
-def test_a_full_disk_leaves_what_stood_there(write, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_what_stood_there(write, call, tmp_path, monkeypatch):
     path = tmp_path / "report"
     write(path, {"a": 1})
     before = path.read_bytes()
@@ -18,9 +20,16 @@ def test_a_full_disk_leaves_what_stood_there(write, tmp_path, monkeypatch):
     def full(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(UmcError, match="No space left on device; choose another folder or free some space"):
-        write(path, {"a": 2})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if call == "fsync":
+        monkeypatch.setattr(os, "fsync", full)
+    else:  # in the middle of the content
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 5000, hard))
+    try:
+        with pytest.raises(UmcError, match=r"cannot write .*; choose another folder or free some space"):
+            write(path, {"a": list(range(100_000))})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["report"]
 
