@@ -128,7 +128,7 @@ def test_ctrl_c_and_sigterm_let_trainings_save_and_the_same_command_goes_on(swee
     ):
         thread = threading.Thread(target=stop, args=[seed, signum])
         thread.start()
-        assert sweep({"seeds": [1, 2]}, *STAGE1, "agent.wait=1") == 128 + signum
+        assert sweep({"seeds": [1, 2]}, *STAGE1, "--jobs", "1", "agent.wait=1") == 128 + signum
         thread.join()
         assert signal.getsignal(signal.SIGTERM) == before
         assert "the same command resumes" in capsys.readouterr().out
