@@ -24,11 +24,11 @@ STAGE2 = ["--task", "UMC-A1-Stage2", "--agent", "mlp"]
 
 @pytest.fixture
 def sweep(tmp_path, fake_umc):
-    """`sweep(content, *argv)` runs a sweep whose trainings are `fake_umc.py`."""
+    """`sweep(content, *argv)` runs a sweep whose trainings are `fake_umc.py`, one at once."""
 
     def run(content, *argv):
         (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", **content}))
-        return run_sweep(["--sweep", "mine.yaml", *argv])
+        return run_sweep(["--sweep", "mine.yaml", "--jobs", "1", *argv])
 
     return run
 
