@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from dummy_robot import ROBOTS, DummyRobotEnv, build_runner
+from dummy_robot import ROBOTS, DummyRobotEnv, build_runner, term_groups
 from rsl_rl.extensions import Symmetry
 from tensordict import TensorDict
 from umc.mdp import phase_clock
@@ -18,19 +18,6 @@ from umc.utils.errors import UmcError
 
 TURNED = {"A1": 4, "G1": 6, "H1": 4, "Solo8": 0}
 """Joints about the forward or vertical axis."""
-
-
-def groups(joints: int) -> dict[str, list[tuple[str, int]]]:
-    """Terms of a quadruped's task."""
-    body = [("base_lin_vel", 3), ("base_ang_vel", 3), ("projected_gravity", 3), ("command", 3)]
-    body += [(name, joints) for name in ("joint_pos", "joint_vel", "last_action")]
-    return {
-        "policy": body,
-        "joint_mask": [("mask", joints)],
-        "fault_flag": [("flag", 3)],
-        "critic": [*body, ("physics", 4 + joints)],
-        "live_faults": [("live", 3 * joints)],
-    }
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
@@ -46,7 +33,7 @@ def test_every_joint_has_a_partner_on_the_other_side(robot):
 
 
 def test_the_mirror_of_the_mirror_is_the_original_and_the_first_mirror_is_not():
-    layout = groups(len(A1_JOINTS))
+    layout = term_groups(len(A1_JOINTS))
     mirror = Mirror(layout, list(A1_JOINTS))
     obs = TensorDict({name: torch.randn(5, sum(width for _, width in terms)) for name, terms in layout.items()}, [5])
     once = mirror.observations(obs)
@@ -62,7 +49,7 @@ def test_a_robot_that_leans_left_with_a_dead_left_knee_leans_right_with_a_dead_r
     names = list(A1_JOINTS)
     left, right = names.index("FL_calf_joint"), names.index("FR_calf_joint")
     hip, other_hip = names.index("FL_hip_joint"), names.index("FR_hip_joint")
-    mirror = Mirror(groups(len(names)), names)
+    mirror = Mirror(term_groups(len(names)), names)
     obs = TensorDict(
         {name: torch.zeros(1, width) for name, width in (("policy", 48), ("joint_mask", 12), ("critic", 64))}, [1]
     )
@@ -82,7 +69,7 @@ def test_a_robot_that_leans_left_with_a_dead_left_knee_leans_right_with_a_dead_r
 
 def test_isaac_labs_names_of_the_same_terms_have_the_same_mirror_image():
     joints = len(A1_JOINTS)
-    ours = groups(joints)["policy"]
+    ours = term_groups(joints)["policy"]
     stock = {"command": "velocity_commands", "last_action": "actions"}
     theirs = [(stock.get(name, name), width) for name, width in ours]
     obs = TensorDict({"policy": torch.randn(2, sum(width for _, width in ours))}, [2])
@@ -113,7 +100,7 @@ def test_the_clock_of_a_gait_is_half_a_period_later_in_the_mirror():
 
 def mirrored_run(folder, mirror, mask="mask", iterations=1, mirror_loss=0.0):
     """A1's MLP after some iterations on the dummy env with a task's terms, and the sizes of its mini-batches."""
-    terms = groups(len(A1_JOINTS)) | {"joint_mask": [(mask, len(A1_JOINTS))]}
+    terms = term_groups(len(A1_JOINTS)) | {"joint_mask": [(mask, len(A1_JOINTS))]}
     env: Any = DummyRobotEnv("A1")
     env.unwrapped, env.scene = env, {"robot": SimpleNamespace(joint_names=A1_JOINTS)}
     del terms["live_faults"]

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from dummy_robot import WIDTHS, DummyRobotEnv, build_runner
+from dummy_robot import WIDTHS, DummyRobotEnv, build_runner, term_groups
 from rsl_rl.extensions import Symmetry
 from rsl_rl.storage import RolloutStorage
-from test_symmetry import groups
 from umc.rl.symmetry import OnePassSymmetry
 from umc.robots import A1_JOINTS
 
@@ -26,7 +25,7 @@ class OnePassLoss(OnePassSymmetry):
 
 def updated(folder, monkeypatch, agent, mirror, symmetry=None, per_batch=False):
     """An agent after one rollout and one update of three epochs; with ``symmetry`` by rsl_rl's own PPO and that."""
-    terms = groups(len(A1_JOINTS))
+    terms = term_groups(len(A1_JOINTS))
     del terms["live_faults"]
     env: Any = DummyRobotEnv("A1")
     env.unwrapped, env.scene = env, {"robot": SimpleNamespace(joint_names=A1_JOINTS)}

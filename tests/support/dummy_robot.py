@@ -26,6 +26,19 @@ WIDTHS = {
 """Observation columns of the tasks; tests/tasks/test_tasks_engine.py holds the engines to them."""
 
 
+def term_groups(joints: int) -> dict[str, list[tuple[str, int]]]:
+    """Terms of a quadruped's task."""
+    body = [("base_lin_vel", 3), ("base_ang_vel", 3), ("projected_gravity", 3), ("command", 3)]
+    body += [(name, joints) for name in ("joint_pos", "joint_vel", "last_action")]
+    return {
+        "policy": body,
+        "joint_mask": [("mask", joints)],
+        "fault_flag": [("flag", 3)],
+        "critic": [*body, ("physics", 4 + joints)],
+        "live_faults": [("live", 3 * joints)],
+    }
+
+
 class DummyRobotEnv(VecEnv):
     """The observation groups of a robot's task; a third of the joints is masked; rewards actions near 0.5."""
 
