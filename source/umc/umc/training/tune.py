@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
 import tempfile
 from collections.abc import Sequence
@@ -15,7 +17,7 @@ from umc.rl.agents import AGENTS
 from umc.utils.cli import Parser, as_flags, run_main
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
-from umc.utils.process import run_umc
+from umc.utils.process import ChildFailed, run_umc
 from umc.utils.provenance import read_progress
 from umc.utils.threads import cores, write_tuned
 
@@ -106,7 +108,13 @@ def _speed(task: str, agent: str, setting: Setting) -> float:
         flags = as_flags(task=task, agent=agent, num_envs=setting.num_envs, max_iterations=ITERATIONS, run_dir=run)
         log = Path(folder) / "output.log"
         words = [*flags, "--device", "cpu", "--logs", folder, f"physics={setting.engine}", "env.scene.terrain=flat"]
-        run_umc("train", words, log=log)
+        shown = io.StringIO()
+        try:
+            with contextlib.redirect_stdout(shown):
+                run_umc("train", words, log=log)
+        except ChildFailed:
+            print(shown.getvalue(), end="", flush=True)
+            raise
         rate = (read_progress(run) or {"env_steps_per_s": 0.0})["env_steps_per_s"]
     print(f"{setting.engine:<14}{setting.num_envs:>5}{setting.threads:>9}{rate:>13,.0f}", flush=True)
     return rate
