@@ -123,6 +123,7 @@ def test_an_agent_cfg_that_would_run_code_or_is_not_valid_is_refused(tmp_path, m
         (r'env.events.faults.func="\x24{oc.env:HOME}"', True),
         (r"env.events.faults={'func': 'os\x3aabort'}", True),
         (r"env.events.faults.params={'a': [('os\x3aabort',)]}", True),
+        ("env.events.faults={[]: 1}", True),
         (r"env.events.faults.func+='os\:abort'", True),
         ("env.scene.robot.actuators.legs.joint_names_expr=['.*_hip_joint', r'\\w+_knee']", False),
         ("env.sim.class_name=os.path", True),

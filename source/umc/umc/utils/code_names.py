@@ -76,10 +76,11 @@ def _forms(text: str) -> Iterator[str]:
         yield from (["${"] if any(sign in value for sign in "\\'\"") else [])
         return
     try:
-        read = ast.literal_eval(value)
+        yield from _texts(key, ast.literal_eval(value))
     except (ValueError, SyntaxError):
-        return
-    yield from _texts(key, read)
+        return  # a text as it is written
+    except (TypeError, MemoryError, RecursionError):  # no value of a cfg
+        yield "${"
 
 
 def _texts(key: str, value: Any) -> Iterator[str]:
