@@ -190,7 +190,7 @@ class FaultState:
         """
         # every observation term asks; a GPU's answer would make the host wait
         if self.device.type == "cpu" and not self._is_reset and torch.equal(step, self.step):
-            return torch.zeros_like(self.faults_on[:, 0])
+            return torch.zeros_like(step, dtype=torch.bool)
         self._is_reset = False
         self.step.copy_(step)
         plan = self.plan
