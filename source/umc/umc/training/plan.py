@@ -49,7 +49,7 @@ from umc.utils.naming import experiment_folder, library_of
 from umc.utils.outputs import require_folder_name, require_writable
 from umc.utils.process import lock_folder
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, read_record
-from umc.utils.threads import LARGE, SMALL
+from umc.utils.threads import LARGE, SMALL, Threads, torch_threads
 
 REMEMBERED = ("num_envs", "max_iterations")
 """Fields of ``run.json`` that ``--resume`` needs beside those that every record has."""
@@ -93,6 +93,11 @@ class Plan:
     def physics(self) -> str:
         """Name of the engine preset."""
         return physics_name(self.env_cfg)
+
+    @property
+    def threads(self) -> Threads | None:
+        """Threads of torch; None on a GPU."""
+        return torch_threads(network_size(self.request.spec)) if self.device == "cpu" else None
 
     @property
     def resume(self) -> bool:

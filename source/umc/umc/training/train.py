@@ -37,7 +37,6 @@ from umc.utils.naming import LIBRARIES, stage1_task
 from umc.utils.outputs import ends_in_a_line
 from umc.utils.process import command_line, end_with_parent, python_arguments, run_umc
 from umc.utils.provenance import FINISHED
-from umc.utils.threads import torch_threads
 
 if TYPE_CHECKING:
     from umc.rl.checkpoint import CheckpointInfo
@@ -160,11 +159,8 @@ def print_plan(plan: Plan) -> None:
     if processes > 1:
         envs = f"{processes} processes x {envs} = {processes * env_cfg.scene.num_envs} envs"
     print(f"{envs} x {agent_cfg.num_steps_per_env} steps, {agent_cfg.max_iterations} iterations, seed {agent_cfg.seed}")
-    if plan.device == "cpu":
-        from umc.training.plan import network_size
-
-        threads = torch_threads(network_size(request.spec))
-        print(f"threads: {threads.count} ({threads.reason})")
+    if plan.threads is not None:
+        print(f"threads: {plan.threads.count} ({plan.threads.reason})")
     for remark in plan.remarks:
         print(remark)
     print(f"run folder: {plan.folder} (messages of the simulation: {STARTUP_LOG})", flush=True)
@@ -198,10 +194,8 @@ def _simulate(plan: Plan) -> Path:
 
     ignore_known_warnings()
     filter_physx_messages(plan.env_cfg, plan.device)
-    if plan.device == "cpu":
-        from umc.training.plan import network_size
-
-        torch.set_num_threads(torch_threads(network_size(plan.request.spec)).count)
+    if plan.threads is not None:
+        torch.set_num_threads(plan.threads.count)
     checkpoint: Path | None = None
     failure: Exception | None = None
     fast = {"cuda_matmul_allow_tf32": True, "cudnn_allow_tf32": True}  # as Isaac Lab trains

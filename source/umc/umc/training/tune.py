@@ -28,13 +28,11 @@ DESCRIPTION = (
 
 EXAMPLES = ("", "--agent transformer", "--task UMC-G1-Stage1")
 
-ENGINES = ("ovphysx", "newton_mjwarp")
-
 NUM_ENVS = (256, 128, 512)
 """Numbers of envs; threads and engines are compared with the first."""
 
 ITERATIONS = 4
-"""Iterations of each training; the speed is that of the last ones."""
+"""Iterations of each training; of their speeds the last counts most."""
 
 WORTH = 1.05
 """More threads have to be so many times faster [-]: fewer leave cores to other trainings."""
@@ -68,18 +66,18 @@ def _run(argv: list[str]) -> int:
     if options.agent not in AGENTS:
         raise UmcError(f"--agent {options.agent} is none; choose one of {', '.join(AGENTS)}")
     from umc.tasks.registry import checked_task
+    from umc.tasks.task_cfg import ENGINES
     from umc.training.plan import network_size
 
+    engine, other = ENGINES
     task, size = checked_task(options.task), network_size(AGENTS[options.agent])
     print(f"{'engine':<14}{'envs':>5}{'threads':>9}{'env-steps/s':>13}")
-    speeds = {threads: _speed(task, options.agent, Setting(ENGINES[0], NUM_ENVS[0], threads)) for threads in choices()}
+    speeds = {threads: _speed(task, options.agent, Setting(engine, NUM_ENVS[0], threads)) for threads in choices()}
     threads = fewest_worth(speeds)
     file = write_tuned({size: threads})  # first: what follows only informs
-    for setting in (
-        Setting(ENGINES[1], NUM_ENVS[0], threads),
-        *(Setting(ENGINES[0], n, threads) for n in NUM_ENVS[1:]),
-    ):
-        _speed(task, options.agent, setting)
+    _speed(task, options.agent, Setting(other, NUM_ENVS[0], threads))
+    for num_envs in NUM_ENVS[1:]:
+        _speed(task, options.agent, Setting(engine, num_envs, threads))
     print(f"kept: {threads} of {cores()} threads for {size} networks ({file}); umc train uses them")
     print("Engine and envs change what is learned: choose them with physics=NAME and --num_envs.")
     return 0
@@ -115,6 +113,8 @@ def _speed(task: str, agent: str, setting: Setting) -> float:
         except ChildFailed:
             print(shown.getvalue(), end="", flush=True)
             raise
-        rate = (read_progress(run) or {"env_steps_per_s": 0.0})["env_steps_per_s"]
+        progress = read_progress(run)
+    assert progress is not None  # the training ended well
+    rate = progress["env_steps_per_s"]
     print(f"{setting.engine:<14}{setting.num_envs:>5}{setting.threads:>9}{rate:>13,.0f}", flush=True)
     return rate

@@ -39,8 +39,8 @@ POLL_S = 0.5
 SAVE_TIMEOUT_S = 300.0
 """How long a stopped training may take to save [s]: an iteration of the slowest on a CPU."""
 
-JOB_BYTES = 2_000_000_000
-"""Memory that a training of 256 envs needs at most [byte] (``benchmarks/memory.py``)."""
+JOB_BYTES = 4_000_000_000
+"""Memory that a training of 256 envs may need [byte]: A1's transformer on Newton (``umc/tasks/memory.py``)."""
 
 LOST = 1
 """Exit status of a job whose worker is gone or does not see the job's files."""
