@@ -5,9 +5,10 @@
 from types import SimpleNamespace
 
 import newton
+import numpy as np
 import torch
 import warp as wp
-from umc.rendering.camera import FaultPainter, smooth_meshes, vertex_normals
+from umc.rendering.camera import GROUND_COLOR, TOLERANCE, FaultPainter, is_ground, smooth_meshes, vertex_normals
 from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR
 from umc.robots.g1 import G1_JOINTS
 from umc.robots.spawn import DATA
@@ -53,3 +54,12 @@ def test_normals_are_weighted_by_area_and_have_length_one():
     torch.testing.assert_close(normals.norm(dim=1), torch.ones(4))
     torch.testing.assert_close(normals[2], torch.tensor([0.0, 0.0, 1.0]))
     assert normals[0, 2] > normals[0, 1] > 0  # the larger triangle counts more
+
+
+def test_the_grounds_color_is_found_with_its_tolerance():
+    own = np.round(255 * np.array(GROUND_COLOR)).astype(int)
+    shifts = np.array([0, TOLERANCE, -TOLERANCE, TOLERANCE + 1, -TOLERANCE - 1, -own[0]])
+    albedo = np.tile(np.append(own, 255), (3, len(shifts), 1))
+    for channel in range(3):
+        albedo[channel, :, channel] += shifts
+    assert is_ground(albedo.astype(np.uint8)).tolist() == [[True] * 3 + [False] * 3] * 3

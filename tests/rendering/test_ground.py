@@ -4,7 +4,21 @@
 
 import numpy as np
 import pytest
-from umc.rendering.ground import LINE_COLOR, ONSET_COLOR, Track, View, crossings, focal_pixels, paint_ground
+from umc.rendering.ground import (
+    DARK,
+    FADE_FROM,
+    FADE_TO,
+    LIGHT,
+    LINE_COLOR,
+    LINE_PIXELS,
+    LINE_WIDTH,
+    ONSET_COLOR,
+    Track,
+    View,
+    crossings,
+    focal_pixels,
+    paint_ground,
+)
 
 WIDTH, HEIGHT = 240, 120
 METERS_PER_PIXEL = 0.02
@@ -56,6 +70,40 @@ def test_the_robot_is_left_alone_and_shadows_stay():
     assert image[50:60, 20:40].mean() < 0.6 * image[40:49, 20:40].mean()
     sky = paint_ground(frame, depth, points, np.zeros_like(ground), Track(np.array([0.0, 0.0]), 0.0))
     assert (sky == frame).all()
+
+
+def color_of(gray, lit, along, across, depth, width, onset_at):
+    """Color of one pixel of the ground, in plain words."""
+    fade = np.clip((FADE_TO - depth) / (FADE_TO - FADE_FROM), 0.0, 1.0)
+    middle = (np.array(LIGHT) + DARK) / 2
+    color = middle + fade * (np.array(DARK if (np.floor(along) + np.floor(across)) % 2 == 1 else LIGHT) - middle)
+    line = max(LINE_WIDTH, LINE_PIXELS * depth / focal_pixels(width))
+    if abs(along - np.round(along)) < line / 2:
+        color = color + fade * (LINE_COLOR - color)
+    if abs(along - onset_at) < line:
+        color = np.array(ONSET_COLOR)
+    return (color * min(gray / max(lit, 1.0), 1.0)).astype(np.uint8)
+
+
+def test_every_pixel_has_its_color_to_the_bit():
+    view, size = View(np.array([0.3, -2.0, 1.0]), np.array([0.5, 0.2, 0.3])), 60
+    track = Track(np.array([0.1, 0.2]), 0.3)
+    depth = view.ground_points(np.ones((40, size), dtype=np.float32))[..., 2] - 1.0
+    depth = np.where(depth < 0.0, -1.0 / depth, 0.0).astype(np.float32)
+    ground = (depth > 0.0) & (depth < 40.0)
+    ground[20:30, 20:30] = False
+    frame = np.random.default_rng(1).integers(90, 200, (40, size, 3), dtype=np.uint8)
+    points = view.ground_points(depth)
+    along, across, gray = track.along(points), track.across(points), frame.mean(axis=-1)
+    lit = np.percentile(gray[ground], 90)
+    expected = frame.copy()
+    for row, column in np.argwhere(ground):
+        at = row, column
+        expected[at] = color_of(gray[at], lit, along[at], across[at], depth[at], size, 0.7)
+    image = paint_ground(frame, depth, points, ground, track, onset_at=0.7)
+    numbers = slice(28, None)  # they are text
+    np.testing.assert_array_equal(image[: numbers.start], expected[: numbers.start])
+    assert (image[numbers] == expected[numbers]).mean() > 0.9
 
 
 def test_numbers_stand_at_their_lines():

@@ -14,6 +14,7 @@ import warp as wp
 from isaaclab.sensors import CameraCfg
 from isaaclab.sim import SimulationContext
 from isaaclab_newton.renderers import NewtonWarpRendererCfg, newton_warp_renderer
+from numpy.typing import NDArray
 
 from umc.faults import FaultState
 from umc.mdp import height_above_ground
@@ -147,6 +148,15 @@ def vertex_normals(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
     return normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), np.finfo(np.float32).tiny)
 
 
+def is_ground(albedo: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Return which pixels of an image without light, shape (height, width, 3 or more), have the ground's color."""
+    found = np.ones(albedo.shape[:2], dtype=bool)
+    for channel, share in enumerate(GROUND_COLOR):
+        lowest = np.uint8(round(255 * share) - TOLERANCE)
+        found &= albedo[..., channel] - lowest <= 2 * TOLERANCE  # what is darker wraps around
+    return found
+
+
 class FollowCamera:
     """Camera that follows the robot of env 0 and colors its faulty joints; create it right after a reset.
 
@@ -198,8 +208,7 @@ class FollowCamera:
         renderer.newton_sensor.utils.create_default_light(True, self._light_direction)
         self._painter.paint()
         images = {name: image.torch[0].cpu().numpy() for name, image in self._camera.data.output.items()}
-        depth, albedo = images["distance_to_image_plane"][..., 0], images["albedo"][..., :3].astype(int)
-        ground = (np.abs(albedo - np.round(255 * np.asarray(GROUND_COLOR))) <= TOLERANCE).all(axis=-1)
+        depth, ground = images["distance_to_image_plane"][..., 0], is_ground(images["albedo"])
         points = view.ground_points(depth)
         return paint_ground(images["rgb"][..., :3], depth, points, ground, self._track, self._onset_at)
 

@@ -59,8 +59,11 @@ class View:
         up = np.cross(right, forward)
         across = (np.arange(width) + 0.5 - width / 2) / focal_pixels(width)
         down = (np.arange(height) + 0.5 - height / 2) / focal_pixels(width)
-        rays = forward + across[None, :, None] * right - down[:, None, None] * up
-        return self.eye + rays * np.where(depth > 0.0, depth, np.nan)[..., None]
+        reach, points = np.where(depth > 0.0, depth, np.nan), np.empty((3, height, width))
+        for axis, at in enumerate(points):  # each coordinate apart: numpy is slow where the last axis is short
+            rays = forward[axis] + across * right[axis] - down[:, None] * up[axis]
+            np.add(self.eye[axis], rays * reach, out=at)
+        return np.moveaxis(points, 0, -1)
 
 
 @dataclass(frozen=True)
@@ -103,32 +106,41 @@ def paint_ground(
     """
     if not ground.any():
         return frame
-    gray = frame.mean(axis=-1)
-    lit = np.percentile(gray[ground], 90)
-    shade = np.clip(gray / max(float(lit), 1.0), 0.0, 1.0)[..., None]
+    # only the pixels of the ground; their colors are one row for each channel
+    along, across, away = track.along(points)[ground], track.across(points)[ground], depth[ground]
+    red, green, blue = (frame[..., channel].astype(np.uint16) for channel in range(3))
+    gray = (red + green + blue)[ground] / 3.0
+    shade = np.minimum(gray / max(float(np.percentile(gray, 90)), 1.0), 1.0)
+    light, dark, line_color, onset_color = (
+        np.array(one, dtype=float)[:, None] for one in (LIGHT, DARK, LINE_COLOR, ONSET_COLOR)
+    )
+    middle = (light + dark) / 2
     with np.errstate(invalid="ignore"):
-        along, across = track.along(points), track.across(points)
-        odd = (np.floor(along) + np.floor(across)) % 2 == 1
-        fade = np.clip((FADE_TO - depth) / (FADE_TO - FADE_FROM), 0.0, 1.0)[..., None]
-        middle = (np.asarray(LIGHT) + np.asarray(DARK)) / 2
-        field = middle + fade * (np.where(odd[..., None], DARK, LIGHT) - middle)
+        odd = (np.floor(along) + np.floor(across)).astype(np.int64) & 1
+        fade = np.clip((FADE_TO - away) / (FADE_TO - FADE_FROM), 0.0, 1.0)
+        field = np.where(odd, -fade, fade) * (light - middle)
+        field += middle
         # a pixel far away covers more ground than a line is wide
-        width = np.maximum(LINE_WIDTH, LINE_PIXELS * depth / focal_pixels(depth.shape[1]))
+        width = np.maximum(LINE_WIDTH, LINE_PIXELS * away / focal_pixels(ground.shape[1]))
         line = np.abs(along - np.round(along)) < width / 2
-        field = np.where(line[..., None], field + fade * (np.asarray(LINE_COLOR) - field), field)
+        field[:, line] += fade[line] * (line_color - field[:, line])
         if onset_at is not None:
-            field = np.where((np.abs(along - onset_at) < width)[..., None], ONSET_COLOR, field)
-    image = np.where(ground[..., None], field * shade, frame)
-    return _write_numbers(np.clip(np.nan_to_num(image), 0, 255).astype(np.uint8), along, ground)
+            field[:, np.abs(along - onset_at) < width] = onset_color
+    image = frame.copy()
+    field *= shade
+    for channel, values in enumerate(field):
+        image[..., channel][ground] = values
+    row = round(NUMBER_ROW * ground.shape[0])
+    return _write_numbers(image, row, track.along(points[row]), ground[row])
 
 
-def _write_numbers(image: Frame, along: NDArray[np.float64], ground: NDArray[np.bool_]) -> Frame:
-    """Write the meters beside their lines, near the lower edge."""
-    height, width = ground.shape
-    row, size = round(NUMBER_ROW * height), max(round(NUMBER_SIZE * height), 8)
+def _write_numbers(image: Frame, row: int, along: NDArray[np.float64], ground: NDArray[np.bool_]) -> Frame:
+    """Write the meters beside their lines at a row of pixels, near the lower edge."""
+    height, width = image.shape[:2]
+    size = max(round(NUMBER_SIZE * height), 8)
     canvas = Image.fromarray(image)
     draw, font = ImageDraw.Draw(canvas), ImageFont.load_default(size)
-    for meter, column in crossings(along[row], ground[row]):
+    for meter, column in crossings(along, ground):
         # lines lean towards the middle: outside of them a number is clear of its line
         left = column < width / 2
         place = (column - size // 3 if left else column + size // 3, row)
