@@ -1,13 +1,13 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The attention made for CPUs computes torch's own, forwards and backwards, and batches may be cut into parts."""
+"""The block made for CPUs computes torch's own, forwards and backwards, and batches may be cut into parts."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 from umc.models import MaskedTransformer, TransformerCfg, blocks, transformer
-from umc.models.attention import ShortRowAttention
+from umc.models.attention import ShortRowBlock
 from umc.models.blocks import EncoderBlock
 
 B, T, WIDTH, HEADS = 3, 5, 8, 2
@@ -21,8 +21,9 @@ def block_and_tokens(dtype=torch.float64):
     return block, torch.randn(B, T, WIDTH, dtype=dtype, requires_grad=True)
 
 
-def projections(block):
-    return [block.qkv.weight, block.qkv.bias, block.out.weight, block.out.bias]
+def weights(block):
+    layers = block.qkv, block.out, block.norm1, block.linear1, block.linear2, block.norm2
+    return [tensor for layer in layers for tensor in (layer.weight, layer.bias)]
 
 
 def biases(dtype=torch.float64):
@@ -37,7 +38,7 @@ def biases(dtype=torch.float64):
 def test_gradients_are_those_of_finite_differences(name):
     block, x = block_and_tokens()
     assert torch.autograd.gradcheck(
-        lambda x, *weights: ShortRowAttention.apply(x, biases()[name], HEADS, *weights), [x, *projections(block)]
+        lambda x, *weights: ShortRowBlock.apply(x, biases()[name], HEADS, 1e-5, *weights), [x, *weights(block)]
     )
 
 
@@ -47,26 +48,35 @@ def test_outputs_and_gradients_are_those_of_torchs_own_attention(name, monkeypat
     results = []
     for short_rows in (True, False):
         monkeypatch.setattr(blocks, "is_eager_cpu", lambda _, short_rows=short_rows: short_rows)
-        mixed = block.attend(x, biases()[name])
-        assert (type(mixed.grad_fn).__name__ == "ShortRowAttentionBackward") == short_rows
-        results.append([mixed, *torch.autograd.grad(mixed.sin().sum(), [x, *projections(block)])])
+        tokens = block(x, biases()[name])
+        assert (type(tokens.grad_fn).__name__ == "ShortRowBlockBackward") == short_rows
+        results.append([tokens, *torch.autograd.grad(tokens.sin().sum(), [x, *weights(block)])])
     for ours, torchs in zip(*results, strict=True):
         torch.testing.assert_close(ours, torchs, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "elu"])
+def test_other_activations_are_computed_by_torch(activation):
+    torch.manual_seed(0)
+    block, x = EncoderBlock(WIDTH, HEADS, WIDTH, activation), torch.randn(B, T, WIDTH)
+    torch.testing.assert_close(block(x), block._forward(x, None))
 
 
 @pytest.mark.parametrize("name", biases())
 def test_attention_weights_are_those_that_are_used(name):
     block, x = block_and_tokens()
     values = (x @ block.qkv.weight[2 * WIDTH :].T + block.qkv.bias[2 * WIDTH :]).view(B, T, HEADS, -1)
-    mixed = torch.einsum("bhij,bjhd->bihd", block.attention(x, biases()[name]), values).reshape(B * T, WIDTH)
-    torch.testing.assert_close(block.out(mixed), block.attend(x, biases()[name]), atol=1e-12, rtol=1e-12)
+    mixed = torch.einsum("bhij,bjhd->bihd", block.attention(x, biases()[name]), values).reshape(B, T, WIDTH)
+    rows = block.norm1(block.out(mixed) + x)
+    tokens = block.norm2(block.linear2(block.linear1(rows).relu()) + rows)
+    torch.testing.assert_close(tokens, block(x, biases()[name]), atol=1e-12, rtol=1e-12)
 
 
 def test_large_scores_do_not_overflow():
     block, x = block_and_tokens(torch.float32)
-    mixed = block.attend(1e4 * x)
-    mixed.sum().backward()
-    assert torch.isfinite(mixed).all()
+    tokens = block(1e4 * x)
+    tokens.sum().backward()
+    assert torch.isfinite(tokens).all()
     assert torch.isfinite(x.grad).all()
 
 
@@ -95,8 +105,8 @@ def test_a_batch_cut_into_parts_gives_the_same_actions_and_gradients(masked, a1_
 def test_lower_precision_leaves_the_work_to_torch():
     block, x = block_and_tokens(torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
-        assert block.attend(x).dtype == torch.bfloat16
-    assert block.attend(x).dtype == torch.float32
+        assert block(x).grad_fn.name() != "ShortRowBlockBackward"
+    assert block(x).grad_fn.name() == "ShortRowBlockBackward"
 
 
 def test_torch_compile_takes_the_network_in_one_graph(a1_layout):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Self-attention over a dozen tokens on a CPU, where torch's own is slow for such short rows."""
+"""An encoder block over a dozen tokens on a CPU, where torch's own attention is slow for such short rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+ATEN: Any = torch.ops.aten
 
 
 def is_eager_cpu(x: Tensor) -> bool:
@@ -22,89 +24,94 @@ def is_eager_cpu(x: Tensor) -> bool:
     )
 
 
-class ShortRowAttention(torch.autograd.Function):
-    """Self-attention for short rows of tokens: projections to queries, keys and values, mix, projection of the mix.
+class ShortRowBlock(torch.autograd.Function):
+    """Post-norm encoder block with ReLU for short rows of tokens; see :class:`umc.models.blocks.EncoderBlock`.
 
     torch's softmax and its fused attention handle one row of scores after the other, which for 13 tokens takes longer
-    than the matrix products. Here whole batches go through each elementwise step, the gradients of the three
-    projections are summed inside their matrix products, and the mixed values are computed again in the backward pass
-    instead of kept (a tenth of the training's memory for a fiftieth of its time). The bias gets no gradient.
+    than the matrix products. Here whole batches go through each elementwise step, heads lie one after the other so that
+    their products need no copies, and all but a few results are written over those that are no longer needed.
+
+    A softmax does not change with the keys' offset, whose gradient is 0. Its rows sum to 1, so that the offset of the
+    values is added to the projected mix instead. The bias gets no gradient.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, bias: Tensor | None, num_heads: int, *projections: Tensor) -> Tensor:
-        """Compute rows (B T, D) from tokens (B, T, D); see :meth:`umc.models.blocks.EncoderBlock.attend`.
+    def forward(ctx: Any, x: Tensor, bias: Tensor | None, num_heads: int, eps: float, *weights: Tensor) -> Tensor:
+        """Compute tokens (B, T, D) from tokens (B, T, D).
 
-        The projections are weight (3 D, D) and offset (3 D) of queries, keys and values, then weight (D, D) and offset
-        (D) of the mix.
+        The weights are those of the linear layers and norms, weight before offset: queries, keys and values packed,
+        projection of the mix, first norm, two layers of the feed-forward network, second norm.
         """
-        qkv_weight, qkv_offset, out_weight, out_offset = projections
+        qkv_weight, qkv_offset, out_weight, out_offset, *norm1, weight1, offset1, weight2, offset2 = weights[:-2]
+        norm2 = weights[-2:]
         batch, tokens, width = x.shape
-        scale = (width // num_heads) ** -0.5
-        flat = x.reshape(-1, width)
-        factors, offsets = (_scaled_queries(packed, scale) for packed in (qkv_weight, qkv_offset))
-        q, k, v = (
-            torch.addmm(offset, flat, factor.t()).view(batch, tokens, width)
-            for offset, factor in zip(offsets.chunk(3), factors.chunk(3), strict=True)
-        )
-        shares = x.new_empty(num_heads, batch, tokens, tokens)
-        for share, q_head, k_head in zip(shares, *(t.chunk(num_heads, 2) for t in (q, k)), strict=True):
-            torch.bmm(q_head, k_head.mT, out=share)
+        rows = x.reshape(-1, width)
+        packed = torch.mm(rows, qkv_weight.t()).view(batch, tokens, 3, num_heads, -1)
+        qkv = packed.permute(2, 3, 0, 1, 4).contiguous()
+        q_offset, _, v_offset = qkv_offset.chunk(3)
+        qkv[0] += q_offset.view(num_heads, 1, 1, -1)
+        q, k, v = qkv.flatten(1, 2)
+
+        shares = torch.bmm(q, k.mT).mul_((width // num_heads) ** -0.5)
+        by_head = shares.view(num_heads, batch, tokens, tokens)
         if bias is not None:
-            shares += bias.transpose(0, 1)
+            by_head += bias.transpose(0, 1)
         shares -= shares.amax(-1, keepdim=True)
         shares.exp_()
         shares /= shares.sum(-1, keepdim=True)
-        ctx.scale = scale
-        ctx.save_for_backward(x, factors, out_weight, q, k, v, shares)
-        mixed = _per_head(x.new_empty(x.shape), shares, v)
-        return torch.addmm(out_offset, mixed.view(-1, width), out_weight.t())
+        mixed = torch.bmm(shares, v).view(num_heads, batch, tokens, -1).permute(1, 2, 0, 3).reshape(-1, width)
+
+        update = torch.mm(mixed, out_weight.t()).add_(torch.addmv(out_offset, out_weight, v_offset)).add_(rows)
+        middle, *moments1 = torch.native_layer_norm(update, [width], norm1[0], norm1[1], eps)
+        hidden = torch.mm(middle, weight1.t()).add_(offset1).relu_()
+        update2 = torch.mm(hidden, weight2.t()).add_(offset2).add_(middle)
+        result, *moments2 = torch.native_layer_norm(update2, [width], norm2[0], norm2[1], eps)
+        ctx.num_heads = num_heads
+        ctx.save_for_backward(x, qkv, shares, mixed, update, *moments1, middle, hidden, update2, *moments2, *weights)
+        return result.view_as(x)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Compute the gradients of the tokens and the projections."""
-        x, factors, out_weight, q, k, v, shares = ctx.saved_tensors
-        heads, width = shares.shape[0], x.shape[2]
-        mixed = _per_head(x.new_empty(x.shape), shares, v)
-        d_out_weight, d_out_offset = grad.t() @ mixed.view(-1, width), grad.sum(0)
-        d_mixed = torch.mm(grad, out_weight, out=mixed.view(-1, width)).view_as(x)
+        """Compute the gradients of the tokens and the weights."""
+        x, qkv, shares, mixed, update, mean1, scale1, middle, hidden, update2, mean2, scale2 = ctx.saved_tensors[:12]
+        qkv_weight, qkv_offset, out_weight, _, *norm1, weight1, _, weight2, _, norm2_weight, norm2_offset = (
+            ctx.saved_tensors[12:]
+        )
+        batch, tokens, width = x.shape
+        heads = ctx.num_heads
+        rows = x.reshape(-1, width)
+        ones = x.new_ones(1, len(rows))  # a product with it sums rows faster than torch.sum
+        every = [True] * 3
 
-        d_scores = torch.empty_like(shares)
-        for d_score, d_head, v_head in zip(d_scores, d_mixed.chunk(heads, 2), v.chunk(heads, 2), strict=True):
-            torch.bmm(d_head, v_head.mT, out=d_score)
+        d, *d_norm2 = ATEN.native_layer_norm_backward(
+            grad.reshape(-1, width), update2, [width], mean2, scale2, norm2_weight, norm2_offset, every
+        )
+        d_hidden = torch.mm(d, weight2)
+        ATEN.threshold_backward(d_hidden, hidden, 0, grad_input=d_hidden)
+        d_feedforward = d_hidden.t() @ middle, (ones @ d_hidden)[0], d.t() @ hidden, (ones @ d)[0]
+        d.addmm_(d_hidden, weight1)
+
+        d, *d_norm1 = ATEN.native_layer_norm_backward(d, update, [width], mean1, scale1, *norm1, every)
+        d_out_offset = (ones @ d)[0]
+        v_offset = qkv_offset.chunk(3)[2]
+        d_out_weight = torch.addr(d.t() @ mixed, d_out_offset, v_offset)
+        d_mixed = torch.mm(d, out_weight).view(batch, tokens, heads, -1).permute(2, 0, 1, 3).flatten(0, 1)
+
+        q, k, v = qkv.flatten(1, 2)
+        d_scores = torch.bmm(d_mixed, v.mT)
         d_scores -= (d_scores * shares).sum(-1, keepdim=True)
         d_scores *= shares
-        d_qkv = x.new_empty(3, *x.shape)
-        _per_head(d_qkv[0], d_scores, k)
-        _per_head(d_qkv[1], d_scores.mT, q)
-        _per_head(d_qkv[2], shares.mT, d_mixed)
-
-        flat = x.reshape(-1, width)
-        d_x: Tensor | None = None
-        d_weight, d_offset = torch.empty_like(factors), factors.new_empty(len(factors))
-        for d, factor, d_w, d_o in zip(
-            d_qkv.view(3, -1, width), factors.chunk(3), d_weight.chunk(3), d_offset.chunk(3), strict=True
-        ):
-            torch.mm(d.t(), flat, out=d_w)
-            torch.sum(d, 0, out=d_o)
-            d_x = torch.mm(d, factor) if d_x is None else d_x.addmm_(d, factor)
-        assert d_x is not None
-        d_weight, d_offset = (_scaled_queries(d, ctx.scale) for d in (d_weight, d_offset))
-        return d_x.view_as(x), None, None, d_weight, d_offset, d_out_weight, d_out_offset
-
-
-def _scaled_queries(packed: Tensor, scale: float) -> Tensor:
-    """Copy a packed projection with the queries' third scaled."""
-    scaled = packed.clone()
-    scaled[: len(packed) // 3] *= scale
-    return scaled
-
-
-def _per_head(out: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """Write left (heads, B, T, T) times the heads of right (B, T, D) into the heads of out (B, T, D)."""
-    heads = len(left)
-    product = out.new_empty(out.shape[0], out.shape[1], out.shape[2] // heads)
-    for out_head, left_head, right_head in zip(out.chunk(heads, 2), left, right.chunk(heads, 2), strict=True):
-        out_head.copy_(torch.bmm(left_head, right_head, out=product))
-    return out
+        d_scores *= (width // heads) ** -0.5
+        d_qkv = torch.empty_like(qkv)
+        d_q, d_k, d_v = d_qkv.flatten(1, 2)
+        torch.bmm(d_scores, k, out=d_q)
+        torch.bmm(d_scores.mT, q, out=d_k)
+        torch.bmm(shares.mT, d_mixed, out=d_v)
+        packed = d_qkv.permute(2, 3, 0, 1, 4).reshape(len(rows), -1)
+        d_qkv_offset = torch.cat(
+            [d_qkv[0].sum((1, 2)).flatten(), torch.zeros_like(v_offset), d_out_offset @ out_weight]
+        )
+        d_attention = packed.t() @ rows, d_qkv_offset, d_out_weight, d_out_offset
+        d.addmm_(packed, qkv_weight)
+        return d.view_as(x), None, None, None, *d_attention, *d_norm1, *d_feedforward, *d_norm2

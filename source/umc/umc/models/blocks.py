@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from umc.models.attention import ShortRowAttention, is_eager_cpu
+from umc.models.attention import ShortRowBlock, is_eager_cpu
 from umc.utils.errors import UmcError
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -90,16 +90,9 @@ class EncoderBlock(nn.Module):
 
     def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """Map tokens (B, T, embed_dim) to the same shape, with an attention bias."""
-        # Rows of one matrix, since in-place steps on views of one would copy in the backward pass.
-        rows = x.flatten(0, 1)
-        rows = self.norm1(_add(self.attend(x, bias), rows))
-        return self.norm2(_add(self.linear2(self.activation(self.linear1(rows))), rows)).view_as(x)
-
-    def attend(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Compute the self-attention of tokens (B, T, embed_dim): rows (B T, embed_dim), no view of anything."""
         if not torch.jit.is_scripting():  # pyright: ignore[reportPrivateImportUsage]
-            return self._attend_eagerly(x, bias)
-        return self._attend_fused(x, bias)
+            return self._forward_eagerly(x, bias)
+        return self._forward(x, bias)
 
     def attention(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """Return the attention weights of forward(x, bias), (B, heads, T, T): row reads column, a row sums to 1."""
@@ -114,19 +107,23 @@ class EncoderBlock(nn.Module):
         qkv = self.qkv(x).view(x.shape[0], x.shape[1], 3, self.num_heads, self.head_dim)
         return [part.transpose(1, 2) for part in qkv.unbind(2)]
 
-    def _attend_fused(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        """Compute attend through torch's fused attention."""
+    def _forward(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """Compute forward by torch's modules and fused attention."""
         q, k, v = self._queries_keys_values(x)
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
-        return self.out(mixed.transpose(1, 2).reshape(x.shape[0] * x.shape[1], x.shape[2]))
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias).transpose(1, 2)
+        # Rows of one matrix, since in-place steps on views of one would copy in the backward pass.
+        rows = x.flatten(0, 1)
+        rows = self.norm1(_add(self.out(mixed.reshape(rows.shape)), rows))
+        return self.norm2(_add(self.linear2(self.activation(self.linear1(rows))), rows)).view_as(x)
 
     @torch.jit.unused
-    def _attend_eagerly(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        """Compute attend outside TorchScript, which knows no autograd functions."""
-        if not is_eager_cpu(x):
-            return self._attend_fused(x, bias)
-        projections = self.qkv.weight, self.qkv.bias, self.out.weight, self.out.bias
-        return cast(Tensor, ShortRowAttention.apply(x, bias, self.num_heads, *projections))
+    def _forward_eagerly(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """Compute forward outside TorchScript, which knows no autograd functions."""
+        if not is_eager_cpu(x) or not isinstance(self.activation, nn.ReLU):
+            return self._forward(x, bias)
+        layers = self.qkv, self.out, self.norm1, self.linear1, self.linear2, self.norm2
+        weights = [tensor for layer in layers for tensor in (layer.weight, layer.bias)]
+        return cast(Tensor, ShortRowBlock.apply(x, bias, self.num_heads, self.norm1.eps, *weights))
 
 
 def _add(update: Tensor, rows: Tensor) -> Tensor:
