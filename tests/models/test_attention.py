@@ -38,7 +38,8 @@ def biases(dtype=torch.float64):
 def test_gradients_are_those_of_finite_differences(name):
     block, x = block_and_tokens()
     assert torch.autograd.gradcheck(
-        lambda x, *weights: ShortRowBlock.apply(x, biases()[name], HEADS, 1e-5, *weights), [x, *weights(block)]
+        lambda x, weight, *others: ShortRowBlock.apply(x, x @ weight.T, biases()[name], HEADS, 1e-5, *others),
+        [x, *weights(block)],
     )
 
 
@@ -100,6 +101,22 @@ def test_a_batch_cut_into_parts_gives_the_same_actions_and_gradients(masked, a1_
     assert sizes == [rows, rows, 1, 2 * rows + 1]
     for cut, whole in zip(*results, strict=True):
         torch.testing.assert_close(cut, whole, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("attention", ["full", "body"])
+def test_inputs_projected_for_the_first_block_give_the_same_actions_and_gradients(attention, a1_layout, monkeypatch):
+    torch.manual_seed(0)
+    network = MaskedTransformer(a1_layout, TransformerCfg(num_layers=2, attention=attention)).double()
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    inputs = torch.randn(6, 48).double(), (torch.rand(6, 12) < 0.3).double(), torch.randn(6, 3).sign().double()
+    results = []
+    for path in (MaskedTransformer._projected, lambda *_: None):
+        monkeypatch.setattr(MaskedTransformer, "_projected", path)
+        actions = network(*inputs)
+        results.append([actions, *torch.autograd.grad(actions.sin().sum(), list(network.parameters()))])
+    for projected, whole in zip(*results, strict=True):
+        torch.testing.assert_close(projected, whole, atol=1e-11, rtol=1e-9)
 
 
 def test_lower_precision_leaves_the_work_to_torch():

@@ -36,18 +36,19 @@ class ShortRowBlock(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, bias: Tensor | None, num_heads: int, eps: float, *weights: Tensor) -> Tensor:
-        """Compute tokens (B, T, D) from tokens (B, T, D).
+    def forward(
+        ctx: Any, x: Tensor, projected: Tensor, bias: Tensor | None, num_heads: int, eps: float, *weights: Tensor
+    ) -> Tensor:
+        """Compute tokens (B, T, D) from tokens (B, T, D) and their queries, keys and values (B, T, 3 D) without offset.
 
-        The weights are those of the linear layers and norms, weight before offset: queries, keys and values packed,
-        projection of the mix, first norm, two layers of the feed-forward network, second norm.
+        The weights are the offset of queries, keys and values, then weight and offset of the projection of the mix, of
+        the first norm, of the two layers of the feed-forward network and of the second norm.
         """
-        qkv_weight, qkv_offset, out_weight, out_offset, *norm1, weight1, offset1, weight2, offset2 = weights[:-2]
+        qkv_offset, out_weight, out_offset, *norm1, weight1, offset1, weight2, offset2 = weights[:-2]
         norm2 = weights[-2:]
         batch, tokens, width = x.shape
         rows = x.reshape(-1, width)
-        packed = torch.mm(rows, qkv_weight.t()).view(batch, tokens, 3, num_heads, -1)
-        qkv = packed.permute(2, 3, 0, 1, 4).contiguous()
+        qkv = projected.view(batch, tokens, 3, num_heads, -1).permute(2, 3, 0, 1, 4).contiguous()
         q_offset, _, v_offset = qkv_offset.chunk(3)
         qkv[0] += q_offset.view(num_heads, 1, 1, -1)
         q, k, v = qkv.flatten(1, 2)
@@ -66,7 +67,7 @@ class ShortRowBlock(torch.autograd.Function):
         hidden = torch.mm(middle, weight1.t()).add_(offset1).relu_()
         update2 = torch.mm(hidden, weight2.t()).add_(offset2).add_(middle)
         result, *moments2 = torch.native_layer_norm(update2, [width], norm2[0], norm2[1], eps)
-        ctx.num_heads = num_heads
+        ctx.num_heads, ctx.projected_stride = num_heads, projected.stride()
         ctx.save_for_backward(x, qkv, shares, mixed, update, *moments1, middle, hidden, update2, *moments2, *weights)
         return result.view_as(x)
 
@@ -75,13 +76,10 @@ class ShortRowBlock(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Compute the gradients of the tokens and the weights."""
         x, qkv, shares, mixed, update, mean1, scale1, middle, hidden, update2, mean2, scale2 = ctx.saved_tensors[:12]
-        qkv_weight, qkv_offset, out_weight, _, *norm1, weight1, _, weight2, _, norm2_weight, norm2_offset = (
-            ctx.saved_tensors[12:]
-        )
+        qkv_offset, out_weight, _, *norm1, weight1, _, weight2, _, norm2_weight, norm2_offset = ctx.saved_tensors[12:]
         batch, tokens, width = x.shape
         heads = ctx.num_heads
-        rows = x.reshape(-1, width)
-        ones = x.new_ones(1, len(rows))  # a product with it sums rows faster than torch.sum
+        ones = x.new_ones(1, batch * tokens)  # a product with it sums rows faster than torch.sum
         every = [True] * 3
 
         d, *d_norm2 = ATEN.native_layer_norm_backward(
@@ -108,10 +106,10 @@ class ShortRowBlock(torch.autograd.Function):
         torch.bmm(d_scores, k, out=d_q)
         torch.bmm(d_scores.mT, q, out=d_k)
         torch.bmm(shares.mT, d_mixed, out=d_v)
-        packed = d_qkv.permute(2, 3, 0, 1, 4).reshape(len(rows), -1)
+        d_projected = x.new_empty_strided((batch, tokens, 3 * width), ctx.projected_stride)
+        d_projected.view(batch, tokens, 3, heads, -1).copy_(d_qkv.permute(2, 3, 0, 1, 4))
         d_qkv_offset = torch.cat(
             [d_qkv[0].sum((1, 2)).flatten(), torch.zeros_like(v_offset), d_out_offset @ out_weight]
         )
-        d_attention = packed.t() @ rows, d_qkv_offset, d_out_weight, d_out_offset
-        d.addmm_(packed, qkv_weight)
-        return d.view_as(x), None, None, None, *d_attention, *d_norm1, *d_feedforward, *d_norm2
+        d_attention = d_qkv_offset, d_out_weight, d_out_offset
+        return d.view_as(x), d_projected, None, None, None, *d_attention, *d_norm1, *d_feedforward, *d_norm2

@@ -88,11 +88,19 @@ class EncoderBlock(nn.Module):
         nn.init.zeros_(self.qkv.bias)
         nn.init.zeros_(self.out.bias)
 
-    def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Map tokens (B, T, embed_dim) to the same shape, with an attention bias."""
+    def forward(self, x: Tensor, bias: Tensor | None = None, projected: Tensor | None = None) -> Tensor:
+        """Map tokens (B, T, embed_dim) to the same shape, with an attention bias.
+
+        Where takes_projected(x), the product of the tokens and qkv.weight may be given: (B, T, 3 embed_dim).
+        """
         if not torch.jit.is_scripting():  # pyright: ignore[reportPrivateImportUsage]
-            return self._forward_eagerly(x, bias)
+            return self._forward_eagerly(x, bias, projected)
         return self._forward(x, bias)
+
+    @torch.jit.unused
+    def takes_projected(self, x: Tensor) -> bool:
+        """Return whether tokens are computed by ShortRowBlock."""
+        return is_eager_cpu(x) and isinstance(self.activation, nn.ReLU)
 
     def attention(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """Return the attention weights of forward(x, bias), (B, heads, T, T): row reads column, a row sums to 1."""
@@ -117,13 +125,15 @@ class EncoderBlock(nn.Module):
         return self.norm2(_add(self.linear2(self.activation(self.linear1(rows))), rows)).view_as(x)
 
     @torch.jit.unused
-    def _forward_eagerly(self, x: Tensor, bias: Tensor | None) -> Tensor:
+    def _forward_eagerly(self, x: Tensor, bias: Tensor | None, projected: Tensor | None) -> Tensor:
         """Compute forward outside TorchScript, which knows no autograd functions."""
-        if not is_eager_cpu(x) or not isinstance(self.activation, nn.ReLU):
+        if not self.takes_projected(x):
             return self._forward(x, bias)
-        layers = self.qkv, self.out, self.norm1, self.linear1, self.linear2, self.norm2
-        weights = [tensor for layer in layers for tensor in (layer.weight, layer.bias)]
-        return cast(Tensor, ShortRowBlock.apply(x, bias, self.num_heads, self.norm1.eps, *weights))
+        if projected is None:
+            projected = F.linear(x, self.qkv.weight)
+        layers = self.out, self.norm1, self.linear1, self.linear2, self.norm2
+        weights = [self.qkv.bias, *(tensor for layer in layers for tensor in (layer.weight, layer.bias))]
+        return cast(Tensor, ShortRowBlock.apply(x, projected, bias, self.num_heads, self.norm1.eps, *weights))
 
 
 def _add(update: Tensor, rows: Tensor) -> Tensor:

@@ -121,7 +121,8 @@ class MaskedTransformer(MaskedCore):
         Rows are the tokens that read, columns those that are read; a row adds up to 1. The context token comes last.
         """
         self._check(obs, joint_mask, fault_flag)
-        tokens, bias = self._tokens(obs, joint_mask, fault_flag)
+        joints, context, bias = self._inputs(obs, joint_mask, fault_flag)
+        tokens = self._tokens(joints, context)
         graph_bias = self._add_graph(bias)
         maps = []
         for along_graph, module in zip(self.along_graph, self.blocks, strict=True):
@@ -132,18 +133,23 @@ class MaskedTransformer(MaskedCore):
 
     def _compute(self, obs: Tensor, joint_mask: Tensor | None, fault_flag: Tensor | None) -> Tensor:
         """Compute actions (B, J) or values (B, 1) of one batch at once."""
-        tokens, bias = self._tokens(obs, joint_mask, fault_flag)
+        joints, context, bias = self._inputs(obs, joint_mask, fault_flag)
+        tokens = self._tokens(joints, context)
+        projected: Tensor | None = None
+        if not torch.jit.is_scripting():  # pyright: ignore[reportPrivateImportUsage]
+            projected = self._projected(joints, context)
         graph_bias = self._add_graph(bias)
         for index, block in enumerate(self.blocks):
-            tokens = block(tokens, graph_bias if self.along_graph[index] else bias)
+            tokens = block(tokens, graph_bias if self.along_graph[index] else bias, projected)
+            projected = None
         if self.output == "action":
             return self.output_activation(self.head(tokens[:, : self.columns.num_joints]))
         return self.head(tokens).mean(dim=1, keepdim=True)
 
-    def _tokens(
+    def _inputs(
         self, obs: Tensor, joint_mask: Tensor | None, fault_flag: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Make the tokens (B, J + 1, embed_dim) that enter the first block, and the bias of dead keys."""
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Split a batch into what joint tokens (B, J, 3) and context token (B, C) read, and the bias of dead keys."""
         bias: Tensor | None = None
         if self.masked:
             assert joint_mask is not None
@@ -151,8 +157,26 @@ class MaskedTransformer(MaskedCore):
             obs = self.columns.fill_dead(obs, dead, self.mask_value)
             bias = self._attention_bias(dead, obs)
         base, joints = self.columns.split(obs)
-        context = self.context(self._with_flag(base, fault_flag)).unsqueeze(1)
-        return torch.cat([self.tokenizer(joints), context], dim=1) + self.positions, bias
+        return joints, self._with_flag(base, fault_flag), bias
+
+    def _tokens(self, joints: Tensor, context: Tensor) -> Tensor:
+        """Make the tokens (B, J + 1, embed_dim) that enter the first block."""
+        return torch.cat([self.tokenizer(joints), self.context(context).unsqueeze(1)], dim=1) + self.positions
+
+    @torch.jit.unused
+    def _projected(self, joints: Tensor, context: Tensor) -> Tensor | None:
+        """Project the inputs for the first block's attention, (B, J + 1, 3 embed_dim), or None where it does so itself.
+
+        The product of the tokenizers and the projection has few rows, so that a batch takes a fraction of the time.
+        """
+        block = cast(EncoderBlock, self.blocks[0])
+        if not block.takes_projected(joints):
+            return None
+        weight = block.qkv.weight.t()
+        offsets = (torch.cat([self.tokenizer.bias, self.context.bias.unsqueeze(0)]) + self.positions) @ weight
+        by_joint = torch.baddbmm(offsets[:-1].unsqueeze(1), joints.transpose(0, 1), self.tokenizer.weight @ weight)
+        of_context = torch.addmm(offsets[-1], context, self.context.weight.t() @ weight)
+        return torch.cat([by_joint, of_context.unsqueeze(0)]).transpose(0, 1)
 
     def _attention_bias(self, dead: Tensor, like: Tensor) -> Tensor:
         """Make the (B, 1, 1, J + 1) bias in the type of `like`: -inf on dead keys, 0 on living ones."""
