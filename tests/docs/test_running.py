@@ -80,6 +80,7 @@ SHRINK: list[tuple[str, str | None, str]] = [
     (r"sim2sim", "--episodes 1 --steps 130", ""),
     (r"benchmarks/faults\.py|benchmarks/envs\.py", "--num_envs 8 --rounds 1 --steps 2 --engines ovphysx", ""),
     (r"benchmarks/start\.py", "--rounds 1", ""),
+    (r"benchmarks/ranks\.py", "--num_envs 16 --iterations 2 --rounds 1", ""),
     (r"benchmarks/step\.py", "--robots A1 --num_envs 8 --rounds 1 --steps 2", ""),
     (r"benchmarks/learning\.py", "--rounds 1", ""),
     (r"benchmarks/soak\.py", "--episodes 16 --num_envs 8", ""),

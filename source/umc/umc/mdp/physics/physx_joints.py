@@ -62,8 +62,10 @@ class PhysxJoints(EngineJoints):
         """
         data = self.asset.data
         joint_speed = data.joint_vel.torch[ids]
-        if not (joint_speed.abs() > limit).any():
+        fast = (joint_speed.abs() > limit).any(dim=1)
+        if not fast.any():
             return
+        ids, limit, joint_speed = ids[fast], limit[fast], joint_speed[fast]
         base = self.asset.num_base_dofs
         before = torch.cat((data.root_com_vel_w.torch[ids][:, :base], joint_speed), dim=1)
         mass = data.mass_matrix.torch[ids].clone()
