@@ -24,7 +24,9 @@ from umc.utils.errors import UmcError
 def flags(**changes):
     parser = argparse.ArgumentParser()
     add_film_arguments(parser)
-    return Namespace(**{**vars(parser.parse_args([])), "checkpoint": ["a.pt", "b.pt"], "out": None, **changes})
+    return Namespace(
+        **{**vars(parser.parse_args([])), "checkpoint": ["a.pt", "b.pt"], "policy": None, "out": None, **changes}
+    )
 
 
 def test_a_missing_ffmpeg_is_said_before_anything_is_filmed(monkeypatch):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from umc.evaluation.arguments import add_policy_arguments, parse
+from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
 from umc.rendering.film_cfg import FilmCfg, add_film_arguments, check_output, film_cfg
 from umc.utils.cli import run_main
 from umc.utils.console import quiet, timed
@@ -57,7 +57,7 @@ def write_films(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg)
 
     with timed("reading policies and their task"), quiet():
         check_output(options)
-        several = len(options.checkpoint or ()) > 1
+        several = num_policies(options) > 1
         session = prepare(options, overrides, stage=2 if several else None, once=False)
     cfg = cfg.for_stage(2 if several else session.info.stage, options.scenario)
     return film(session, cfg.protocol(session.info.robot, options.seed), cfg)

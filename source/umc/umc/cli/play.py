@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from umc.cli.film import is_shown, write_films
-from umc.evaluation.arguments import add_policy_arguments, parse
+from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
 from umc.rendering.film_cfg import add_film_arguments, film_cfg
 from umc.utils.cli import path, run_main
 from umc.utils.console import quiet, timed
@@ -57,7 +57,7 @@ def _run(argv: list[str]) -> int:
         live = is_live(options)
     if not is_shown(options):
         return write_films(options, overrides, cfg)
-    if len(options.checkpoint or ()) > 1 or options.names is not None:
+    if num_policies(options) > 1 or options.names is not None:
         raise UmcError("--viz shows one policy; give one --checkpoint, without --names")
     if live:
         return play_live(options, overrides, cfg)

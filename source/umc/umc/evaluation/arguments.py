@@ -40,6 +40,13 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
         help="model_<iteration>.pt, a run folder, which stands for its last one, or a pretrained policy: 'pretrained' "
         "or 'pretrained:NAME'",
     )
+    add(
+        "--policy",
+        nargs="*",
+        help="a policy that UMC did not train, for --task: a TorchScript or ONNX file, a YAML file that describes what "
+        "one reads (docs/external_policies.md), or package.module:function",
+    )
+    add("--trust", action="store_true", help="run the code of --policy: TorchScript files and functions")
     add("--task", help="gym id; the checkpoint's own without it")
     add("--robot", help="robot that the checkpoints must be for; the first checkpoint's without it")
     add("--agent", help="agent whose pretrained policy is meant; the first that the robot has without it")
@@ -47,6 +54,11 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
     add("--out", type=path, help="folder for what is written; beside the checkpoint without it")
     parser.set_defaults(num_envs=None)  # a flag of some
+
+
+def num_policies(options: argparse.Namespace) -> int:
+    """Return how many policies the flags name."""
+    return len(options.checkpoint or ()) + len(options.policy or ())
 
 
 def parse(

@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from umc.rl.checkpoint import (
     TERRAIN_KEY,
@@ -23,6 +24,12 @@ from umc.tasks.registry import checked_checkpoint, checked_robot
 from umc.utils.config import override_key
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
+
+if TYPE_CHECKING:
+    from isaaclab.envs import ManagerBasedRLEnv
+
+    from umc.rl.external import ExternalFile
+    from umc.rl.policy import Policy
 
 GROUND_PRESETS = ("flat", "perlin")
 """Presets of the tasks that choose a ground."""
@@ -47,6 +54,45 @@ class Checkpoint:
     def about(self) -> dict[str, Any]:
         """Return what reports say about it, in plain values."""
         return {"path": str(self.path), "sha256": self.sha256, **asdict(self.info)}
+
+    @property
+    def identity(self) -> list[Any]:
+        """Return what decides its actions, in plain values; UmcError for a network that cannot be made."""
+        from umc.rl.policy import stored_agent
+
+        return [self.sha256, stored_agent(self.path, self.info)]
+
+    def load(self, env: ManagerBasedRLEnv) -> Policy:
+        """Make the policy for a running environment; UmcError if it does not fit."""
+        from umc.rl.policy import load_policy
+
+        dims: Any = env.observation_manager.group_obs_dim
+        widths = {name: shape[0] for name, shape in dims.items() if isinstance(shape, tuple)}
+        robot: Any = env.scene["robot"]
+        return load_policy(self.path, widths, env.device, self.info.robot, robot.joint_names)
+
+
+@dataclass(frozen=True)
+class External(Checkpoint):
+    """A policy that UMC did not train; its info holds robot, task and joints of the task it runs in."""
+
+    external: ExternalFile
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Return what reports say about it, in plain values."""
+        return {**super().about, "reads": self.external.description.model_dump(mode="json")}
+
+    @property
+    def identity(self) -> list[Any]:
+        """Return what decides its actions, in plain values."""
+        return [self.sha256, self.external.description.model_dump(mode="json")]
+
+    def load(self, env: ManagerBasedRLEnv) -> Policy:
+        """Make the policy for a running environment; UmcError if it does not fit."""
+        from umc.rl.external import load_external
+
+        return load_external(self.external, env)
 
 
 def read_checkpoints(
@@ -77,6 +123,53 @@ def read_checkpoints(
                 raise UmcError(f"{path} is the same checkpoint as {other.path}; give each once")
         found.append(Checkpoint(path, info, fingerprint))
     return tuple(found)
+
+
+def read_externals(texts: Sequence[str], task: str, env_cfg: Any, trust: bool) -> tuple[External, ...]:
+    """Read policies that UMC did not train, and add what they read to a task's cfg, in place.
+
+    Raises UmcError for code (TorchScript, functions named by a file) without ``trust`` or a yes on the terminal.
+    """
+    from umc import __version__
+    from umc.rl.external import add_group, load_source, read_external
+    from umc.robots.names import robot_names
+    from umc.utils.naming import task_parts
+
+    robot, stage = task_parts(task)
+    names = robot_names(env_cfg.scene.robot)
+    if names is None:
+        raise UmcError(f"{task}: the joints of its robot are unknown, since it has no USD file on this machine")
+    found = []
+    for number, text in enumerate(texts):
+        external = read_external(text, number)
+        if external.is_code and not trust:
+            confirm_code(external.path)
+        load_source(external)  # what is no policy is refused before the simulation starts
+        add_group(env_cfg, external)
+        info = CheckpointInfo(
+            robot=robot,
+            task=task,
+            stage=stage,
+            model=Path(text).stem if external.path.suffix else text,
+            joint_names=list(names.joints),
+            seed=0,
+            iteration=0,
+            umc_version=__version__,
+            agent="",
+            experiment="",
+            env_overrides=[],
+        )
+        found.append(External(external.path, info, external.sha256, external))
+    return tuple(found)
+
+
+def confirm_code(path: Path) -> None:
+    """Ask whether to run the code in a file; raise UmcError unless the answer is yes."""
+    if sys.stdin.isatty():
+        print(f"the policy {path} is code. Run it? [y/N] ", end="", flush=True)
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+    raise UmcError(f"the policy {path} is code (TorchScript or a function); add --trust if you trust its origin")
 
 
 def common_value(checkpoints: Sequence[Checkpoint], values: Sequence[str | None], what: str, key: str) -> str | None:
@@ -137,6 +230,8 @@ def interface_overrides(checkpoints: Sequence[Checkpoint], overrides: Sequence[s
         tokens = trained_overrides(one.path, one.info, overrides)
         return [token for token in tokens if token.startswith(INTERFACE) and not token.startswith(CRITIC)]
 
+    if not checkpoints:
+        return [], []
     first, *others = checkpoints
     repeated = of(first)
     for other in others:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import NonNegativeInt, PositiveInt, Strict
 
-from umc.evaluation.arguments import MOST_EPISODES, OWN_SECTIONS
+from umc.evaluation.arguments import MOST_EPISODES, OWN_SECTIONS, num_policies
 from umc.evaluation.estimates import too_few_robots
 from umc.evaluation.evaluator import Evaluator, code_fingerprint, fingerprint, read_share
 from umc.evaluation.gait import GAIT
@@ -57,8 +57,8 @@ def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Se
     changes = {section: read_overrides(overrides, section) for section in OWN_SECTIONS}
     with timed("reading policies and their task"), quiet():
         sweep = _read_sweep(options, changes["sweep"])
-        if options.healthy and len(options.checkpoint or ()) > 1:
-            raise UmcError("--healthy measures one policy; give one --checkpoint")
+        if options.healthy and num_policies(options) > 1:
+            raise UmcError("--healthy measures one policy; give one --checkpoint or --policy")
         of_env = [token for token in overrides if token.split(".")[0] not in OWN_SECTIONS]
         session = prepare(options, of_env, stage=1 if options.healthy else 2)
     if options.plan is not None:
@@ -92,6 +92,8 @@ def _simulate_missing(evaluator: Evaluator, share: tuple[int, int], launcher: Se
         print(f"{done} of {len(evaluator.parts)} batches are already done, in {evaluator.folder}", flush=True)
     missing = evaluator.missing(share)
     if missing and options.ray is not None and options.share is None:
+        if options.policy:
+            raise UmcError("--ray sends checkpoints only; evaluate --policy here, or with --share on each machine")
         count = min(options.ray, len(missing))
         with ray_executor(count, options.ray_address, session.typed_device) as executor:
             print(f"{len(missing)} batches on {count} workers of Ray", flush=True)
@@ -208,7 +210,7 @@ def _read_sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Swee
             raise UmcError(f"sweep.{next(iter(changes))}: there is no --sweep to change; give one, or leave it out")
         return None
     sweep = read_sweep_file(options.sweep, changes)
-    if options.checkpoint is None and sweep.agents:
+    if not num_policies(options) and sweep.agents:
         if options.robot is None:
             raise UmcError(f"--robot is missing; give the robot whose policies sweep {sweep.name} compares")
         options.checkpoint = trained_policies(sweep, options.robot.lower(), options.logs)

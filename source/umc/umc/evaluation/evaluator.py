@@ -23,7 +23,7 @@ from umc.evaluation.labels import groups_of, labels_of
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.session import AS_EVALUATED, Session, open_session
 from umc.evaluation.study import EnvAssignment, EpisodeBatch, PolicyResult, Study, assignment_of
-from umc.rl.policy import AGENT_FILE, stored_agent
+from umc.rl.policy import AGENT_FILE
 from umc.utils import process
 from umc.utils.config import FileModel, validated
 from umc.utils.errors import UmcError
@@ -143,7 +143,7 @@ class Evaluator:
         checkpoints = [(one.path, one.info) for one in session.checkpoints]
         self.labels, self.groups = labels_of(checkpoints, session.options.labels), groups_of(checkpoints)
         conditions = self._conditions()
-        policies = [fingerprint([one.sha256, stored_agent(one.path, one.info)]) for one in session.checkpoints]
+        policies = [fingerprint(one.identity) for one in session.checkpoints]
         self.parts = [
             Part(number, batch, self.folder / f"{self._key(conditions, policy, batch)}.pt")
             for number, policy in enumerate(policies)

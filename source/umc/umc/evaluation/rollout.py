@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -21,6 +21,7 @@ from umc.evaluation.study import EnvAssignment, EpisodeBatch, assign_envs, sever
 from umc.faults import FaultCases
 from umc.mdp import foot_contact, height_above_ground
 from umc.mdp.fault_terms import fault_term
+from umc.rl.policy import Policy, RecurrentPolicy
 from umc.tasks.bodies import is_missing
 from umc.terrains.tracks import tracks_in
 from umc.utils.console import progress_bar
@@ -38,18 +39,20 @@ CONTACT_SENSOR = "contact_forces"
 COMMAND = "base_velocity"
 """Command term of every UMC task."""
 
-Policy = Callable[[TensorDict], torch.Tensor]
-"""From observation groups to actions."""
-
 
 def step_policy(
     env: ManagerBasedRLEnv, policy: Policy, obs: Any, steps: int, bar: tqdm | None = None
 ) -> Iterator[Step]:
     """Step an environment that has just been reset, and yield what every step measures."""
     robot = env.scene["robot"]
+    remembers = isinstance(policy, RecurrentPolicy)
+    if remembers:
+        policy.reset(None)
     for number in range(1, steps + 1):
         actions = policy(TensorDict(obs, batch_size=[env.num_envs]))
         obs, _, terminated, truncated, _ = env.step(actions)
+        if remembers:
+            policy.reset(terminated | truncated)
         broken = env.termination_manager.get_term(NON_FINITE_TERM)
         position = robot.data.root_pos_w.torch - env.scene.env_origins
         height = height_above_ground(env)

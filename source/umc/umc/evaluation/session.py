@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from umc.evaluation.checkpoints import (
     ground_override,
     interface_overrides,
     read_checkpoints,
+    read_externals,
 )
 from umc.rl.checkpoint import CheckpointInfo, require_match
 from umc.rl.pretrained import is_pretrained
@@ -28,7 +29,7 @@ from umc.utils.outputs import ends_in_a_line
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
 
-    from umc.rl.policy import LoadedPolicy
+    from umc.rl.policy import Policy
 
 
 AS_EVALUATED = {
@@ -72,17 +73,13 @@ class Session:
 
 def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None = None, once: bool = True) -> Session:
     """Read the checkpoints and resolve their task, at ``stage`` if given; with ``once`` no checkpoint twice."""
-    from umc.rl.policy import stored_agent
     from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
 
     texts, remarks = _pretrained(options)
-    checkpoints = read_checkpoints(texts, options.robot, once)
-    info = checkpoints[0].info
-    own = info.task if stage is None else f"{info.task.rpartition('Stage')[0]}Stage{stage}"
-    task = checked_task(options.task or own)
-    require_match(info, checkpoints[0].path, task_parts(task)[0])
+    checkpoints = read_checkpoints(texts, options.robot, once) if texts is not None or not options.policy else ()
+    task = _task_of(checkpoints, options, stage)
     for one in checkpoints:  # a network that cannot be made is refused before the simulation starts
-        stored_agent(one.path, one.info)
+        _ = one.identity
     typed_device, device = options.device, pick_device(options.device)
     engine, about_engine = engine_override(checkpoints, overrides, device)
     interface, about_interface = interface_overrides(checkpoints, overrides)
@@ -92,11 +89,26 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     if ground:
         repeated += ground
         env_cfg, _ = resolve_cfgs(task, None, [*repeated, *overrides])
+    externals = read_externals(options.policy or (), task, env_cfg, options.trust)
     check_launch(env_cfg, options)
     env_cfg.sim.device = device
     options.device = device
+    checkpoints = (*checkpoints, *externals)
     remarks = (*remarks, *about_engine, *about_interface, *about_ground)
     return Session(options, checkpoints, task, env_cfg, device, remarks, tuple(repeated), typed_device)
+
+
+def _task_of(checkpoints: Sequence[Checkpoint], options: argparse.Namespace, stage: int | None) -> str:
+    """Return the task that is asked for, else that of the first checkpoint, at a stage if one is given."""
+    if not checkpoints:
+        if options.task is None:
+            raise UmcError("--policy does not say for which robot it is; give the --task that it runs in")
+        return checked_task(options.task)
+    info = checkpoints[0].info
+    own = info.task if stage is None else f"{info.task.rpartition('Stage')[0]}Stage{stage}"
+    task = checked_task(options.task or own)
+    require_match(info, checkpoints[0].path, task_parts(task)[0])
+    return task
 
 
 def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str]]:
@@ -111,7 +123,7 @@ def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str
 
 
 @contextlib.contextmanager
-def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[LoadedPolicy]]]:
+def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Policy]]]:
     """Start the environment and load all policies, so that one that does not fit is refused before any runs."""
     import torch
     from isaaclab.app import launch_simulation
@@ -155,17 +167,9 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Loa
         raise failure
 
 
-def load_policies(session: Session, env: ManagerBasedRLEnv) -> list[LoadedPolicy]:
+def load_policies(session: Session, env: ManagerBasedRLEnv) -> list[Policy]:
     """Load the session's checkpoints for a running environment; UmcError if one does not fit."""
-    from umc.rl.policy import load_policy
-
-    dims: Any = env.observation_manager.group_obs_dim
-    widths = {name: shape[0] for name, shape in dims.items()}
-    robot: Any = env.scene["robot"]
-    return [
-        load_policy(one.path, widths, session.device, session.info.robot, robot.joint_names)
-        for one in session.checkpoints
-    ]
+    return [one.load(env) for one in session.checkpoints]
 
 
 def _make(session: Session) -> Any:

@@ -25,7 +25,7 @@ from umc.utils.io import write_json
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
 
-    from umc.rl.policy import LoadedPolicy
+    from umc.rl.policy import Policy
 
 GIF_SHARE = 2 / 3
 """Width of the GIF of several policies as a part of the MP4's [-]: 644 px for two."""
@@ -117,7 +117,7 @@ def film_takes(
     takes: list[Take] = []
     camera: FollowCamera | None = None
 
-    def record(name: str, policy: LoadedPolicy) -> Take:
+    def record(name: str, policy: Policy) -> Take:
         nonlocal camera
         obs = reset_batch(env, protocol)
         state = fault_state(env)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from umc.evaluation.arguments import HEALTHY, MOST_STEPS
+from umc.evaluation.arguments import HEALTHY, MOST_STEPS, num_policies
 from umc.utils.cli import path, within
 from umc.utils.errors import UmcError
 from umc.utils.outputs import require_writable
@@ -116,7 +116,7 @@ def film_cfg(options: argparse.Namespace) -> FilmCfg:
 
 def check_output(options: argparse.Namespace) -> None:
     """Refuse, before anything is filmed, names and files that a film cannot have."""
-    suffix, count = options.out.suffix.lower() if options.out is not None else "", len(options.checkpoint or ())
+    suffix, count = options.out.suffix.lower() if options.out is not None else "", num_policies(options)
     if suffix in OTHER_SUFFIXES:
         raise UmcError(f"--out {options.out}: cannot write {suffix}; choose {', '.join(FILM_SUFFIXES)} or a folder")
     if options.names is not None and len(options.names) != count:

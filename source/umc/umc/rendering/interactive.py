@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
 
-    from umc.rl.policy import LoadedPolicy
+    from umc.rl.policy import Policy
 
 
 def open_policies(
     *checkpoints: str, overrides: Sequence[str] = (), seed: int = 0, size: tuple[int, int] = (320, 220)
-) -> tuple[ManagerBasedRLEnv, list[LoadedPolicy]]:
+) -> tuple[ManagerBasedRLEnv, list[Policy]]:
     """Start a simulation of one healthy robot and load policies for it.
 
     Noise, pushes and changing commands are off, and nothing fails until :class:`umc.mdp.FaultBoard` breaks a joint.

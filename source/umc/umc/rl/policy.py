@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from rsl_rl.utils import resolve_class
@@ -32,6 +32,23 @@ AGENT_FILE = "params/agent.yaml"
 
 LEGACY_FIELDS = ("stochastic", "init_noise_std", "noise_std_type", "state_dependent_std")
 """Fields that Isaac Lab's model cfgs keep for older rsl_rl; the model classes do not take them."""
+
+
+Policy = Callable[[TensorDict], torch.Tensor]
+"""From observation groups to actions."""
+
+
+@runtime_checkable
+class RecurrentPolicy(Protocol):
+    """A policy that remembers."""
+
+    def __call__(self, obs: TensorDict) -> torch.Tensor:
+        """Return actions for observation groups."""
+        ...
+
+    def reset(self, envs: torch.Tensor | None) -> None:
+        """Forget what was seen in the masked envs, shape (num_envs,), or in all."""
+        ...
 
 
 @dataclass(frozen=True)

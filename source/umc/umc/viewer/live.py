@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from umc.evaluation.arguments import num_policies
 from umc.evaluation.checkpoints import engine_override
 from umc.evaluation.session import Session, open_session, prepare
 from umc.rendering.film_cfg import FilmCfg
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from umc.evaluation.protocol import Protocol
     from umc.faults import FaultState
-    from umc.rl.policy import LoadedPolicy
+    from umc.rl.policy import Policy
     from umc.viewer.panel import Panel
 
 VIEWER = "viser"
@@ -69,7 +70,7 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
     from umc.utils.naming import task_parts
 
     with timed("reading policy and task"), quiet():
-        make = session_without_policy if options.checkpoint is None else prepare
+        make = session_without_policy if not num_policies(options) else prepare
         session = make(options, overrides)
     if session.checkpoints:
         cfg = cfg.for_stage(session.info.stage, options.scenario)
@@ -124,7 +125,7 @@ def _configure(session: Session, protocol: Protocol) -> None:
 class _Actor:
     """Act; do what was clicked before each action, since callbacks of the page run in other threads."""
 
-    policy: LoadedPolicy | None
+    policy: Policy | None
     panel: Panel
     num_actions: int
     seen: TensorDict | None = None
@@ -138,6 +139,12 @@ class _Actor:
         if self.policy is not None:
             return self.policy(obs)
         return torch.zeros(*obs.batch_size, self.num_actions, device=obs.device)
+
+    def reset(self, envs: torch.Tensor | None) -> None:
+        from umc.rl.policy import RecurrentPolicy
+
+        if isinstance(self.policy, RecurrentPolicy):
+            self.policy.reset(envs)
 
 
 class Episodes:
@@ -176,9 +183,7 @@ class Episodes:
         return title + f"{names} fail at {float(state.onset[env_id]) * step_dt:.1f} s."
 
 
-def _play(
-    env: ManagerBasedRLEnv, policy: LoadedPolicy | None, episodes: Episodes, session: Session, endless: bool
-) -> None:
+def _play(env: ManagerBasedRLEnv, policy: Policy | None, episodes: Episodes, session: Session, endless: bool) -> None:
     """Step the policy, episode after episode."""
     import torch
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
     from tensordict import TensorDict
 
-    from umc.rl.policy import LoadedPolicy
+    from umc.rl.policy import Policy
 
 ALL_BLOCKS = "mean of all"
 NO_POLICY = "No policy, no attention: give a --checkpoint."
-NO_ATTENTION = "This policy is an MLP: it has no attention to show."
+NO_ATTENTION = "This policy is no transformer: it has no attention to show."
 
 SLIDER_STEPS = 100
 """Approximate number of severities that a slider offers."""
@@ -56,7 +56,7 @@ class Panel:
     """
 
     def __init__(
-        self, server: Any, env: ManagerBasedRLEnv, board: FaultBoard, title: str, policy: LoadedPolicy | None
+        self, server: Any, env: ManagerBasedRLEnv, board: FaultBoard, title: str, policy: Policy | None
     ) -> None:
         self._env, self._board, self._policy = env, board, policy
         self._state = fault_state(env)
@@ -209,22 +209,21 @@ class Panel:
 
     def _add_attention(self, gui: Any) -> None:
         self._map: AttentionMap | None = None
-        policy = self._policy
-        blocks = 0 if policy is None else len(getattr(policy.actor.core, "blocks", ()))
-        if policy is None or not blocks:
-            gui.add_markdown(NO_POLICY if policy is None else NO_ATTENTION)
+        self._actor: Any = getattr(self._policy, "actor", None)  # policies of others have none
+        blocks = len(getattr(getattr(self._actor, "core", None), "blocks", ()))
+        if not blocks:
+            gui.add_markdown(NO_POLICY if self._policy is None else NO_ATTENTION)
             return
-        self._map = AttentionMap(policy.actor.layout.joint_names)
+        self._map = AttentionMap(self._actor.layout.joint_names)
         self._block = gui.add_dropdown("Block", [ALL_BLOCKS, *(str(number + 1) for number in range(blocks))])
         gui.add_markdown("Each row is a token: the darker a cell, the more attention it gives to that column.")
-        tokens = policy.actor.layout.num_joints
+        tokens = self._actor.layout.num_joints
         blank = torch.zeros(tokens + 1, tokens + 1).numpy()
         self._picture = gui.add_image(self._map.draw(blank, [False] * tokens), format="png")
 
     def _draw_attention(self, obs: TensorDict) -> None:
         assert self._map is not None
-        assert self._policy is not None
-        maps = self._policy.actor.attention(obs[self.env_id : self.env_id + 1])
+        maps = self._actor.attention(obs[self.env_id : self.env_id + 1])
         assert maps is not None  # it has blocks
         chosen = self._block.value
         maps = maps[:, 0].mean(1)  # heads

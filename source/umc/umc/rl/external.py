@@ -1,0 +1,368 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Policies that UMC did not train: a TorchScript or ONNX file, or a function, for all envs at once.
+
+What a file reads and returns is that of the task, or is described by a YAML file (:class:`PolicyDescription`). A
+network that remembers is tested before its first step: several robots side by side have to get the actions that each
+gets alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import torch
+from isaaclab.managers import ObservationGroupCfg, ObservationTermCfg
+from isaaclab.utils.string import resolve_matching_names_values
+from pydantic import Field, field_validator
+from tensordict import TensorDict
+
+from umc.mdp.observations import joint_sensor
+from umc.mdp.sensor_cfg import entries
+from umc.rl.external_networks import OnnxNetwork, TorchScriptNetwork
+from umc.utils.config import FileModel, read_yaml, validated
+from umc.utils.errors import UmcError, shown
+from umc.utils.io import read_text, sha256
+
+if TYPE_CHECKING:
+    from isaaclab.envs import ManagerBasedRLEnv
+
+GROUP = "policy"
+"""Group of the task that a policy reads unless it is described otherwise."""
+
+MASK_GROUP = "joint_mask"
+"""Group that says which joints' sensors are dead."""
+
+SUFFIXES = (".pt", ".pth", ".jit", ".ts", ".onnx")
+"""Endings of files with a network."""
+
+YAML_SUFFIXES = (".yaml", ".yml")
+"""Endings of descriptions."""
+
+TOLERANCE = 1e-4
+"""Largest difference between actions of a robot among others and alone [-]."""
+
+Number = Annotated[float, Field(strict=False)]
+
+
+class TermDescription(FileModel):
+    """A term that a policy reads: one of the task's, with other scale or clip."""
+
+    term: Annotated[str, Field(pattern=r"^\w+(/\w+)?$")]
+    """Its name in the task's group ``policy``, or ``group/term``."""
+    scale: Number | list[Number] | None = None
+    """Factor, or one per column; the task's own without it."""
+    clip: tuple[Number, Number] | None = Field(default=None, strict=False)
+    """Least and largest value before scaling; the task's own without it."""
+
+
+class PolicyDescription(FileModel):
+    """What a policy reads and returns, as its YAML file says; defaults are those of the task."""
+
+    file: Annotated[str, Field(min_length=1)]
+    """Network beside the YAML file, or ``package.module:function``."""
+    observations: Annotated[list[TermDescription | str], Field(min_length=1)] | None = None
+    """Terms in the order of their columns."""
+    history: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Env steps that the policy sees, the oldest first."""
+    history_order: Literal["term", "step"] = "term"
+    """Whether columns are all steps of the first term, then of the next, or all terms of the first step."""
+    joints: Annotated[list[str], Field(min_length=1)] | None = None
+    """All joints of the robot in the policy's order."""
+    action_scale: Number | dict[str, Number] | None = None
+    """Joint target per action [rad], or one by pattern of names."""
+    action_offset: Literal["default"] | dict[str, Number] | None = None
+    """Joint targets [rad] of zero actions: the default pose, or one by pattern of names."""
+    clip_actions: Annotated[Number, Field(gt=0)] | None = None
+    """Largest absolute action of the network."""
+
+    @field_validator("observations")
+    @classmethod
+    def _terms(cls, value: list[TermDescription | str] | None) -> list[TermDescription] | None:
+        return None if value is None else [TermDescription(term=one) if isinstance(one, str) else one for one in value]
+
+    @property
+    def is_function(self) -> bool:
+        """Whether the policy is made by a function."""
+        return ":" in self.file
+
+
+@dataclass(frozen=True)
+class ExternalFile:
+    """A policy's file with its description, before the simulation starts."""
+
+    path: Path
+    """File of the network, or the YAML file where a function makes the policy."""
+    description: PolicyDescription
+    sha256: str
+    """Of network and description; of a function only its name."""
+    group: str
+    """Observation group that it reads."""
+
+    @property
+    def is_code(self) -> bool:
+        """Whether making the policy runs code that a file holds or names; ONNX holds none."""
+        if self.description.is_function:
+            return self.path.suffix in YAML_SUFFIXES  # a function on the command line is the user's own word
+        return self.path.suffix != ".onnx"
+
+
+def read_external(text: str, number: int = 0) -> ExternalFile:
+    """Read a policy's description: a YAML file, a network that reads the task's group, or ``package.module:function``.
+
+    ``number`` tells the observation groups of several policies apart.
+    """
+    path = Path(text)
+    if path.suffix in YAML_SUFFIXES:
+        description = validated(PolicyDescription, read_yaml(read_text(path), text), text)
+    elif ":" in text or path.suffix in SUFFIXES:
+        description = PolicyDescription(file=text if ":" in text else path.name)
+    else:
+        raise UmcError(
+            f"--policy {text} is no policy; give a {', '.join(SUFFIXES)} or .yaml file, or package.module:function"
+        )
+    if description.is_function:
+        digest = sha256(path) if path.is_file() else description.file
+        network = path
+    else:
+        network = path.parent / description.file
+        if not network.is_file():
+            raise UmcError(f"no network at {network}; give the path of a TorchScript or ONNX file")
+        digest = sha256(network)
+    own = description.observations is not None or description.history > 1
+    return ExternalFile(network, description, digest, f"external_policy_{number}" if own else GROUP)
+
+
+def add_group(env_cfg: Any, external: ExternalFile) -> None:
+    """Add, in place, the observation group that a policy reads: copies of the task's terms, whose sensors can fail."""
+    if external.group == GROUP:
+        return
+    groups = entries(env_cfg.observations)
+    description, group = external.description, cast(Any, ObservationGroupCfg())
+    group.concatenate_terms, group.enable_corruption = False, False
+    if description.history > 1:
+        group.history_length, group.flatten_history_dim = description.history, False
+    terms = cast("list[TermDescription] | None", description.observations)
+    if terms is None:
+        terms = [TermDescription(term=name) for name in _terms_of(groups, GROUP)]
+    for number, wanted in enumerate(terms):
+        owner, _, name = wanted.term.rpartition("/")
+        found = _terms_of(groups, owner or GROUP)
+        if name not in found:
+            raise UmcError(
+                f"{external.path}: the task's group {owner or GROUP} has no term {name}; it has {', '.join(found)}"
+            )
+        term = copy.deepcopy(found[name])
+        term.noise = None
+        if wanted.scale is not None:
+            term.scale = tuple(wanted.scale) if isinstance(wanted.scale, list) else wanted.scale
+        if wanted.clip is not None:
+            term.clip = wanted.clip
+        setattr(group, f"term_{number}_{name}", term)
+    groups[external.group] = group
+
+
+def _terms_of(groups: Mapping[str, Any], name: str) -> dict[str, ObservationTermCfg]:
+    if groups.get(name) is None:
+        raise UmcError(f"the task has no observation group {name}; it has {', '.join(groups)}")
+    return {key: term for key, term in entries(groups[name]).items() if isinstance(term, ObservationTermCfg)}
+
+
+class ExternalPolicy:
+    """A policy of others in a running environment; calling it gives actions as the task reads them."""
+
+    def __init__(self, external: ExternalFile, env: ManagerBasedRLEnv) -> None:
+        self._external, self._step = external, 0
+        description = external.description
+        robot: Any = env.scene["robot"]
+        self._columns = _Columns(external, env)
+        self._actions = _Actions(description, env, robot.joint_names)
+        self._network: OnnxNetwork | TorchScriptNetwork = load_source(external, env.num_envs, env.device)
+        _check(external, self._network, self._columns, len(robot.joint_names), env.device)
+
+    def __call__(self, obs: TensorDict) -> torch.Tensor:
+        """Return actions (num_envs, num_joints) for observation groups of the env."""
+        with torch.inference_mode():
+            actions = self._network(self._columns(obs, self._actions.own))
+        bad = ~torch.isfinite(actions).all(dim=1)
+        if bad.any():
+            robot = int(bad.nonzero()[0])
+            raise UmcError(
+                f"{self._external.path} returned actions that are not finite for robot {robot} in env step "
+                f"{self._step}; look at what it reads there"
+            )
+        self._step += 1
+        return self._actions(actions)
+
+    def reset(self, envs: torch.Tensor | None = None) -> None:
+        """Forget what was seen in the masked envs, shape (num_envs,), or in all, which begin anew."""
+        if envs is None:
+            self._step = 0
+        self._network.reset(envs)
+
+
+def load_source(external: ExternalFile, num_envs: int = 1, device: str = "cpu") -> Any:
+    """Return the network of a policy, or the function that makes it; UmcError if the file holds none."""
+    if not external.description.is_function:
+        network = OnnxNetwork if external.path.suffix == ".onnx" else TorchScriptNetwork
+        return network(external.path, num_envs, device)
+    module, _, name = external.description.file.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        reason = shown(str(error))
+        raise UmcError(f"--policy {external.description.file} cannot be imported ({reason}); correct it") from error
+
+
+def load_external(external: ExternalFile, env: ManagerBasedRLEnv) -> Any:
+    """Make a policy for a running environment."""
+    if not external.description.is_function:
+        return ExternalPolicy(external, env)
+    policy = load_source(external)(env)
+    if not callable(policy):
+        raise UmcError(f"{external.description.file} returned no policy; return a function of observation groups")
+    return policy
+
+
+class _Columns:
+    """Puts the columns together that a network reads."""
+
+    def __init__(self, external: ExternalFile, env: ManagerBasedRLEnv) -> None:
+        description, manager = external.description, env.observation_manager
+        self._group, self._by_step = external.group, description.history_order == "step"
+        names = list(cast("Any", env.scene["robot"]).joint_names)
+        order = description.joints
+        if order is not None and sorted(order) != sorted(names):
+            raise UmcError(f"{external.path}: joints have to be all of the robot's, once each: {', '.join(names)}")
+        self._order = None if order is None else torch.tensor([names.index(name) for name in order], device=env.device)
+        dims: Any = manager.group_obs_dim[external.group]
+        self._terms = manager.active_terms[external.group]
+        cfgs = manager._group_obs_term_cfgs[external.group]  # no public way to the terms
+        self._sensors = [isinstance(cfg.func, joint_sensor) and cfg.params.get("asset_cfg") is None for cfg in cfgs]
+        self._last_action = [
+            isinstance(cfg.func, joint_sensor) and getattr(cfg.params["func"], "__name__", "") == "last_action"
+            for cfg in cfgs
+        ]
+        widths = [dims] if external.group == GROUP else dims
+        self.about = ", ".join(
+            f"{name.split('_', 2)[-1] if external.group != GROUP else name} {tuple(shape)[-1]}"
+            for name, shape in zip(self._terms, manager.group_obs_term_dim[external.group], strict=True)
+        )
+        self.width = sum(int(torch.tensor(tuple(shape)).prod()) for shape in widths)
+        if external.group == GROUP:
+            self._splits = [int(shape[-1]) for shape in manager.group_obs_term_dim[GROUP]]
+
+    def __call__(self, obs: TensorDict, own: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor] | None) -> Any:
+        """Return the columns; ``own`` turns the task's last actions into the policy's."""
+        if self._group == GROUP:
+            parts = list(cast(torch.Tensor, obs[GROUP]).split(self._splits, dim=1))
+        else:
+            parts = [cast(torch.Tensor, obs[self._group, name]) for name in self._terms]
+        mask = cast("torch.Tensor | None", obs.get(MASK_GROUP))
+        for number, part in enumerate(parts):
+            if own is not None and self._last_action[number]:
+                part = own(part, mask)
+            if self._order is not None and self._sensors[number]:
+                part = part[..., self._order]
+            parts[number] = part
+        if parts[0].dim() == 2:
+            return torch.cat(parts, dim=1)
+        if self._by_step:
+            return torch.cat(parts, dim=2).flatten(1)
+        return torch.cat([part.flatten(1) for part in parts], dim=1)
+
+
+class _Actions:
+    """Turns the actions of a policy into those of the task: same joint targets, other scale, offset and order."""
+
+    def __init__(self, description: PolicyDescription, env: ManagerBasedRLEnv, names: Sequence[str]) -> None:
+        self._clip, self._device = description.clip_actions, env.device
+        self._back = None
+        if description.joints is not None:
+            order = [description.joints.index(name) for name in names]
+            self._back = torch.tensor(order, device=env.device)
+        self.own: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor] | None = None
+        self._converts = description.action_scale is not None or description.action_offset is not None
+        if not self._converts:
+            return
+        terms = [env.action_manager.get_term(name) for name in env.action_manager.active_terms]
+        terms = [term for term in terms if term.action_dim]
+        if len(terms) != 1 or not all(hasattr(terms[0], name) for name in ("_scale", "_offset")):
+            raise UmcError("action_scale and action_offset need a task with one action term, of joint positions")
+        term: Any = terms[0]
+        self._task_scale, self._task_offset = term._scale, term._offset
+        scale, offset = description.action_scale, description.action_offset
+        self._scale = self._task_scale if scale is None else self._values(scale, names)
+        self._offset = self._task_offset
+        if isinstance(offset, dict):
+            self._offset = self._values(offset, names)
+        elif offset == "default":
+            self._offset = cast("Any", env.scene["robot"]).data.default_joint_pos.torch.clone()
+        self.own = self._own
+
+    def _values(self, given: float | dict[str, float], names: Sequence[str]) -> torch.Tensor | float:
+        if not isinstance(given, dict):
+            return given
+        try:
+            numbers, _, values = resolve_matching_names_values(given, list(names))
+        except ValueError as error:
+            raise UmcError(f"a pattern of the policy's actions fits no joint ({shown(str(error))})") from error
+        if len(numbers) < len(names):
+            missing = next(name for number, name in enumerate(names) if number not in numbers)
+            raise UmcError(f"action_scale and action_offset need a value for every joint; {missing} has none")
+        found = torch.empty(len(names), device=self._device)
+        found[numbers] = torch.tensor(values, device=self._device)
+        return found
+
+    def _own(self, last: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        """Return the task's last actions as the policy's; those of dead sensors read 0 in both."""
+        last = (last * self._task_scale + self._task_offset - self._offset) / self._scale
+        if mask is not None:
+            last = torch.where(mask.bool() if last.dim() == 2 else mask.bool()[:, None], 0.0, last)
+        return last
+
+    def __call__(self, actions: torch.Tensor) -> torch.Tensor:
+        if self._clip is not None:
+            actions = actions.clamp(-self._clip, self._clip)
+        if self._back is not None:
+            actions = actions[:, self._back]
+        if self._converts:
+            actions = (actions * self._scale + self._offset - self._task_offset) / self._task_scale
+        return actions
+
+
+def _check(
+    external: ExternalFile, network: TorchScriptNetwork | OnnxNetwork, columns: _Columns, joints: int, device: str
+) -> None:
+    """Raise UmcError unless a network takes the columns, and robots side by side get what each gets alone."""
+    path, steps, robots = external.path, 3, 2
+    generator = torch.Generator().manual_seed(0)
+    seen = torch.randn(steps, robots, columns.width, generator=generator).to(device)
+    try:
+        with torch.inference_mode():
+            both = network.sized(robots)
+            together = torch.stack([both(one) for one in seen])
+            for robot in range(robots):
+                single = network.sized(1)
+                alone = torch.stack([single(one[robot : robot + 1])[0] for one in seen])
+                if not torch.allclose(alone, together[:, robot], atol=TOLERANCE):
+                    raise UmcError(
+                        f"{path} gives a robot other actions among others than alone: it keeps state in a way that UMC "
+                        "does not know; write a function that makes the policy (package.module:function)"
+                    )
+    except (RuntimeError, IndexError, torch.jit.Error) as error:
+        reason = next(
+            (line.split("Error: ")[-1] for line in reversed(str(error).splitlines()) if line.strip()),
+            type(error).__name__,
+        )
+        raise UmcError(
+            f"{path} does not take the {columns.width} columns of the task ({columns.about}): {shown(reason)}; "
+            "describe what it reads in a YAML file (docs/external_policies.md)"
+        ) from error
+    if together.shape[-1] != joints:
+        raise UmcError(f"{path} returns {together.shape[-1]} actions, the robot has {joints} joints")

@@ -1,0 +1,248 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Policies of others get what they read, robot by robot, and the robot gets the joint targets that they mean."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from torch import nn
+from umc.rl.external import read_external
+from umc.rl.external_networks import OnnxNetwork, TorchScriptNetwork
+from umc.utils.errors import UmcError
+
+WIDTH, JOINTS, CELLS = 7, 3, 5
+
+
+class Inside(nn.Module):
+    """A recurrent policy that keeps its state, as rsl_rl exports one to TorchScript."""
+
+    def __init__(self, width=WIDTH, joints=JOINTS):
+        super().__init__()
+        self.memory, self.head = nn.LSTM(width, CELLS), nn.Linear(CELLS, joints)
+        self.register_buffer("hidden_state", torch.zeros(1, 1, CELLS))
+        self.register_buffer("cell_state", torch.zeros(1, 1, CELLS))
+
+    def forward(self, x):
+        out, (h, c) = self.memory(x.unsqueeze(0), (self.hidden_state, self.cell_state))
+        self.hidden_state[:] = h
+        self.cell_state[:] = c
+        return self.head(out.squeeze(0))
+
+
+class Outside(nn.Module):
+    """The same with its state as inputs and outputs, as rsl_rl exports one to ONNX."""
+
+    def __init__(self, inside):
+        super().__init__()
+        self.memory, self.head = inside.memory, inside.head
+
+    def forward(self, obs, h_in, c_in):
+        out, (h, c) = self.memory(obs.unsqueeze(0), (h_in, c_in))
+        return self.head(out.squeeze(0)), h, c
+
+
+class Hidden(nn.Module):
+    """Keeps the sum of all robots' observations."""
+
+    def __init__(self, width, joints):
+        super().__init__()
+        self.head = nn.Linear(width, joints)
+        self.register_buffer("total", torch.zeros(width))
+
+    def forward(self, x):
+        self.total += x.sum(0)
+        return self.head(x + self.total)
+
+
+def script(module, path):
+    torch.jit.script(module).save(str(path))
+    return path
+
+
+def recurrent_files(folder):
+    inside, state = Inside().eval(), torch.zeros(1, 1, CELLS)
+    names = {"input_names": ["obs", "h_in", "c_in"], "output_names": ["actions", "h_out", "c_out"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            Outside(inside), (torch.zeros(1, WIDTH), state, state), str(folder / "p.onnx"), dynamo=False, **names
+        )
+    return script(inside, folder / "p.pt"), folder / "p.onnx"
+
+
+@pytest.mark.parametrize("kind", [TorchScriptNetwork, OnnxNetwork])
+def test_every_robot_has_a_memory_of_its_own(tmp_path, kind):
+    file = recurrent_files(tmp_path)[kind is OnnxNetwork]
+    robots, steps = 4, 6
+    network, alone = kind(file, robots, "cpu"), [kind(file, 1, "cpu") for _ in range(robots)]
+    for step in range(steps):
+        columns = torch.randn(robots, WIDTH)
+        with torch.inference_mode():
+            actions = network(columns)
+            for robot, single in enumerate(alone):
+                assert torch.allclose(actions[robot], single(columns[robot : robot + 1])[0], atol=1e-6)
+        if step == 2:
+            network.reset(torch.tensor([False, True, False, False]))
+            alone[1].reset(None)
+    first = torch.randn(robots, WIDTH)
+    with torch.inference_mode():
+        before = network(first)
+        network.reset(None)
+        assert not torch.allclose(before, network(first))
+        assert torch.allclose(network.sized(robots)(first), kind(file, robots, "cpu")(first))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({}, "file is missing"),
+        ({"file": "absent.pt"}, "no network at"),
+        ({"file": "p.pt", "observation": []}, "unknown key observation; did you mean observations"),
+        ({"file": "p.pt", "history": 0}, "history is 0"),
+        ({"file": "p.pt", "observations": [{"term": "a b"}]}, "observations.0"),
+        ({"file": "p.pt", "clip_actions": -1.0}, "clip_actions is -1"),
+    ],
+)
+def test_bad_descriptions_are_refused_in_one_line(tmp_path, content, message):
+    (tmp_path / "p.pt").touch()
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(UmcError, match=message) as raised:
+        read_external(str(tmp_path / "p.yaml"))
+    assert "\n" not in str(raised.value)
+
+
+def test_what_is_no_policy_is_refused(tmp_path):
+    with pytest.raises(UmcError, match=r"--policy walk\.txt is no policy"):
+        read_external("walk.txt")
+    (tmp_path / "p.pt").write_bytes(b"nothing")
+    with pytest.raises(UmcError, match="is no TorchScript file"):
+        TorchScriptNetwork(tmp_path / "p.pt", 1, "cpu")
+    (tmp_path / "p.onnx").write_bytes(b"nothing")
+    with pytest.raises(UmcError, match="is no ONNX file"):
+        OnnxNetwork(tmp_path / "p.onnx", 1, "cpu")
+
+
+OWN_TERMS = ["joint_vel", "last_action", "command", "joint_pos", "critic/base_lin_vel"]
+
+
+def described_policies(physics, folder):
+    """Run policies of others in A1's task, and return by how much they miss what they should do or read."""
+    from isaaclab.envs import ManagerBasedRLEnv
+    from tensordict import TensorDict
+    from umc.evaluation.checkpoints import read_externals
+    from umc.rl.external import load_external
+    from umc.tasks.task_cfg import resolve_cfgs
+
+    torch.manual_seed(1)
+    folder = Path(folder)
+    cfg, _ = resolve_cfgs("UMC-A1-Stage1", None, [f"physics={physics}", "env.scene.terrain=flat"])
+    cfg.scene.num_envs, cfg.sim.device = 4, "cpu"
+    cfg.observations.policy.enable_corruption = False
+    width = 48
+    plain = script(nn.Linear(width, 12), folder / "plain.pt")
+    memory = script(Inside(width, 12), folder / "memory.pt")
+    hidden = script(Hidden(width, 12), folder / "hidden.pt")
+    narrow = script(nn.Linear(width - 1, 12), folder / "narrow.pt")
+    few = script(nn.Linear(width, 11), folder / "few.pt")
+    own = script(nn.Linear(42, 12), folder / "own.pt")
+    past = script(nn.Linear(42 * 3, 12), folder / "past.pt")
+
+    def write(name, **content):
+        path = folder / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(content))
+        return str(path)
+
+    joints = list(
+        reversed([f"{leg}_{part}_joint" for part in ("hip", "thigh", "calf") for leg in ("FL", "FR", "RL", "RR")])
+    )
+    terms = [{"term": name, **({"scale": 0.7} if name == "joint_vel" else {})} for name in OWN_TERMS]
+    own_units = {"action_scale": 0.5, "action_offset": {".*_hip_.*": 0.1, ".*_(thigh|calf)_.*": -0.3}}
+    texts = [
+        *(str(path) for path in (plain, memory, hidden, narrow, few)),
+        write("described", file=own.name, observations=terms, joints=joints, **own_units),
+        write("by_term", file=past.name, observations=OWN_TERMS, history=3, joints=joints),
+        write("by_step", file=past.name, observations=OWN_TERMS, history=3, history_order="step", joints=joints),
+    ]
+    externals = read_externals(texts, "UMC-A1-Stage1", cfg, trust=True)
+    env = ManagerBasedRLEnv(cfg)
+    robot = env.scene["robot"]
+    order = [robot.joint_names.index(name) for name in joints]
+
+    def refusal(one):
+        try:
+            load_external(one.external, env)
+        except UmcError as error:
+            return str(error)
+        return ""
+
+    refused = [refusal(one) for one in externals[2:5]]
+    policies = [load_external(one.external, env) for one in (*externals[:2], *externals[5:])]
+    obs, _ = env.reset()
+    linear = torch.jit.load(str(own))
+    scale = torch.full((12,), 0.5)
+    offset = torch.tensor([0.1 if "_hip_" in name else -0.3 for name in robot.joint_names])
+    default, task = robot.data.default_joint_pos.torch[0], env.action_manager.get_term("joint_pos")
+    last, seen, misses = torch.zeros(4, 12), [], {}
+
+    def miss(name, one, other):
+        misses[name] = max(misses.get(name, 0.0), float((one - other).abs().max()))
+
+    for _ in range(5):
+        groups = TensorDict(obs, batch_size=[4])
+        with torch.inference_mode():
+            miss("plain", policies[0](groups), torch.jit.load(str(plain))(groups["policy"]))
+            actions = policies[2](groups)
+            parts = [
+                robot.data.joint_vel.torch[:, order] * 0.7,
+                last,
+                env.command_manager.get_command("base_velocity") * torch.tensor([2.0, 2.0, 0.25]),
+                (robot.data.joint_pos.torch - default)[:, order],
+                robot.data.root_lin_vel_b.torch * 2.0,
+            ]
+            # what the network meant, in its units and order of joints; a first action of 0 in the task's units
+            wanted = linear(
+                torch.cat(
+                    [parts[0], policies[2]._actions.own(env.action_manager.action, None)[:, order], *parts[2:]], dim=1
+                )
+            )
+            back = [joints.index(name) for name in robot.joint_names]
+            last = wanted
+            env.action_manager.process_action(actions)
+            miss("targets", task.processed_actions, wanted[:, back] * scale + offset)
+            miss("last", policies[2]._actions.own(actions, None), wanted[:, back])
+            now = [
+                parts[0] / 0.7 * 0.05,
+                env.action_manager.prev_action[:, order] * 0 + groups["policy"][:, 36:48][:, order],
+                parts[2],
+                parts[3],
+                parts[4],
+            ]
+            seen.append(now)
+            if len(seen) >= 3:
+                recent = seen[-3:]
+                by_term = torch.cat([torch.cat([step[i] for step in recent], dim=1) for i in range(5)], dim=1)
+                by_step = torch.cat([torch.cat(step, dim=1) for step in recent], dim=1)
+                miss("by term", policies[3]._columns(groups, None), by_term)
+                miss("by step", policies[4]._columns(groups, None), by_step)
+        obs = env.step(actions)[0]
+    mask = torch.zeros(4, 12)
+    mask[1, 3] = 1.0
+    masked = policies[2]._actions.own(torch.zeros(4, 12), mask)
+    return {"misses": misses, "refused": refused, "dead": masked[1, 3].item(), "working": masked[0, 3].item()}
+
+
+@pytest.mark.engine
+@pytest.mark.core
+def test_policies_read_and_move_what_their_description_says(run_engine, tmp_path):
+    said = run_engine(described_policies, physics="ovphysx", folder=str(tmp_path))
+    assert set(said["misses"]) == {"plain", "targets", "last", "by term", "by step"}
+    assert max(said["misses"].values()) < 1e-4, said
+    state, columns, actions = said["refused"]
+    assert "other actions among others than alone" in state
+    assert "does not take the 48 columns of the task (base_lin_vel 3, " in columns
+    assert "returns 11 actions, the robot has 12 joints" in actions
+    assert said["dead"] == 0.0
+    assert said["working"] != 0.0
