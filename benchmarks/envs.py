@@ -25,6 +25,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ratios import add_json_flag, save, spread
 from solver_flags import add_solver_flags, set_solver, solver_flags
 
 ROBOTS = ("A1", "H1", "G1", "Solo8")
@@ -178,8 +179,8 @@ class Child:
         self._process.wait()
 
 
-def compare(robot: str, engine: str, num_envs: int, args: argparse.Namespace) -> str:
-    """Measure both tasks in turns; return a row of the table."""
+def compare(robot: str, engine: str, num_envs: int, args: argparse.Namespace) -> tuple[str, list[float]]:
+    """Measure both tasks in turns; return a row of the table and its ratios."""
     flags = [f"--robots={robot}", f"--engine={engine}", f"--num_envs={num_envs}", f"--device={args.device}"]
     flags += solver_flags(args)
     children = [Child(task, flags) for task in TASKS]
@@ -199,9 +200,9 @@ def compare(robot: str, engine: str, num_envs: int, args: argparse.Namespace) ->
     shares = [ours / theirs for ours, theirs in zip(rates["UMC"], rates["stock"], strict=True)]
     steps = num_envs * args.steps * args.rounds
     cells = [robot, engine, f"{num_envs:,}", *(f"{statistics.median(rates[task]):,.0f}" for task in TASKS)]
-    cells.append(f"{statistics.median(shares):.2f} ({min(shares):.2f} to {max(shares):.2f})")
+    cells.append(spread(shares))
     cells.append(", ".join(f"{1000 * ended[task] / steps:.1f}" for task in TASKS))
-    return "| " + " | ".join(cells) + " |"
+    return "| " + " | ".join(cells) + " |", shares
 
 
 def main() -> None:
@@ -215,6 +216,7 @@ def main() -> None:
     add("--rounds", type=int, default=5, help="pairs of blocks")
     add("--steps", type=int, default=20, help="env steps of a block")
     add_solver_flags(parser)
+    add_json_flag(parser)
     add("--engine", choices=ENGINES, help=argparse.SUPPRESS)
     add("--child", choices=TASKS, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -227,10 +229,13 @@ def main() -> None:
     print(f"{args.device}, {clock}, {args.rounds} pairs of blocks of {args.steps} env steps; target {TARGET:.2f}\n")
     print("| robot | engine | envs | stock [env-steps/s] | UMC | UMC / stock: median (min to max) | ", end="")
     print("episodes ended per 1,000 env steps: stock, UMC |\n|---|---|---:|---:|---:|---|---|", flush=True)
+    saved = {}
     for robot in args.robots:
         for engine in args.engines:
             for num_envs in args.num_envs:
-                print(compare(robot, engine, num_envs, args), flush=True)
+                row, saved[f"{robot}, {engine}, {num_envs:,} envs"] = compare(robot, engine, num_envs, args)
+                print(row, flush=True)
+    save(args.json, saved)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ratios import add_json_flag, save, spread
+
 if TYPE_CHECKING:
     import torch
     from isaaclab.envs import ManagerBasedRLEnv
@@ -276,6 +278,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="pairs of blocks that count")
     parser.add_argument("--steps", type=int, default=6, help="timed steps of a block")
     parser.add_argument("--child", choices=ENGINES, help=argparse.SUPPRESS)
+    add_json_flag(parser)
     args = parser.parse_args()
     if min(args.num_envs, args.rounds, args.steps) < 1:
         parser.error("--num_envs, --rounds and --steps must be at least 1")
@@ -287,15 +290,17 @@ def main() -> None:
     print(f"{args.num_envs} A1, {args.device}, {clock}, {args.rounds} pairs of blocks of {args.steps} steps\n")
     print("| engine | case | without [ms] | with [ms] | ratio: median (min to max) | target | UMC's own code [ms] |")
     print("|---|---|---:|---:|---|---:|---|")
+    saved = {}
     for physics in args.engines:
         for case, measured in measure_apart(physics, args).items():
-            ratios = measured["ratios"]
+            saved[f"A1, {physics}, {args.num_envs:,} envs, {case}"] = measured["ratios"]
             own = sum(measured["parts"].values())
             parts = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in sorted(measured["parts"].items()))
             parts = f"{1e3 * own:.1f} ({own / measured['without']:.1%}): {parts}"
-            spread = f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
             times = f"{1e3 * measured['without']:.1f} | {1e3 * measured['with']:.1f}"
-            print(f"| {physics} | {case} | {times} | {spread} | {TARGETS[case]:.2f} | {parts} |", flush=True)
+            ratio = spread(measured["ratios"], 3)
+            print(f"| {physics} | {case} | {times} | {ratio} | {TARGETS[case]:.2f} | {parts} |", flush=True)
+    save(args.json, saved)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from isaaclab.utils import to_dict
 from isaaclab_rl.rsl_rl.utils import check_rsl_rl_version, handle_deprecated_rsl_rl_cfg
 from isaaclab_tasks.utils import load_cfg_from_registry
 from models import matrix_products
+from ratios import add_json_flag, save, spread
 from rsl_rl.env import VecEnv
 from rsl_rl.extensions import Symmetry
 from tensordict import TensorDict
@@ -172,6 +173,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--profile", action="store_true", help="also print which operations the time goes into")
+    add_json_flag(parser)
     args = parser.parse_args()
     if args.threads < 1 or args.rounds < 1:
         parser.error("--threads and --rounds must be at least 1")
@@ -179,17 +181,20 @@ def main() -> None:
     print(f"{NUM_ENVS} envs x {STEPS} steps, {EPOCHS} epochs, {args.threads} threads, {args.rounds} rounds\n")
     print("| agent | variant | update [s] | x first variant | x bare products: median (min to max) |")
     print("|---|---|---:|---:|---|")
+    saved = {}
     with matmul_backend("cpu", None):
         for agent in args.agents:
             runners = {name: make_runner(agent, **VARIANTS[name]) for name in args.variants}
-            print_rows(agent, runners, args.rounds)
+            ratios = print_rows(agent, runners, args.rounds)
+            saved |= {f"{agent}, {variant}, {args.threads} thread(s)": found for variant, found in ratios.items()}
             for name, runner in runners.items() if args.profile else ():
                 print(f"\n{agent}, {name}")
                 print_profile(runner)
+    save(args.json, saved)
 
 
-def print_rows(agent: str, runners: dict[str, UmcRunner], rounds: int) -> None:
-    """Print the rows of an agent."""
+def print_rows(agent: str, runners: dict[str, UmcRunner], rounds: int) -> dict[str, list[float]]:
+    """Print the rows of an agent; return their ratios to the bare products."""
     bare = {name: product_step(runner, 1 + ("mirror" in name)) for name, runner in runners.items()}
     times: dict[str, list[float]] = {name: [] for name in runners}
     ratios: dict[str, list[float]] = {name: [] for name in runners}
@@ -204,9 +209,9 @@ def print_rows(agent: str, runners: dict[str, UmcRunner], rounds: int) -> None:
                 ratios[name].append(2 * seconds / (before + after))
     first = statistics.median(next(iter(times.values())))
     for name, found in times.items():
-        seconds, spread = statistics.median(found), ratios[name]
-        ratio = f"{statistics.median(spread):.2f} ({min(spread):.2f} to {max(spread):.2f})"
-        print(f"| {agent} | {name} | {seconds:.2f} | {seconds / first:.2f} | {ratio} |", flush=True)
+        seconds = statistics.median(found)
+        print(f"| {agent} | {name} | {seconds:.2f} | {seconds / first:.2f} | {spread(ratios[name])} |", flush=True)
+    return ratios
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from typing import Any, cast
 import onnxruntime
 import torch
 import torch.nn.functional as F
+from ratios import add_json_flag, save
 from torch import Tensor, nn
 from umc.models import BodyTransformer, BodyTransformerCfg, JointLayout, MaskedMlp, MaskedTransformer, TransformerCfg
 from umc.models.blocks import EncoderBlock
@@ -52,6 +53,9 @@ TRAINED = ("masked MLP", "masked transformer")
 
 BARE = "bare products of the transformer"
 PUBLIC = "public BodyTransformer"
+OURS = "BodyTransformer of the same sizes"
+SAVED = ((REFERENCE, "masked transformer"), (PUBLIC, OURS))
+"""Ratios that are saved."""
 
 Step = Callable[[], None]
 
@@ -94,7 +98,7 @@ def make_networks(public: Path | None) -> dict[str, nn.Module]:
     networks: dict[str, nn.Module] = {
         "masked transformer": MaskedTransformer(layout, TransformerCfg(**SIZES)),
         "masked transformer, body attention": MaskedTransformer(layout, TransformerCfg(attention="body", **SIZES)),
-        "BodyTransformer of the same sizes": BodyTransformer(layout, BodyTransformerCfg(**SIZES)),
+        OURS: BodyTransformer(layout, BodyTransformerCfg(**SIZES)),
         REFERENCE: TorchEncoderNetwork(layout),
         "masked MLP": MaskedMlp(layout),
     }
@@ -170,39 +174,44 @@ def by_onednn(step: Step) -> Step:
     return fast
 
 
-def measure(steps: dict[str, Step], rounds: int, clock: Callable[[], float]) -> dict[str, float]:
-    """Run the steps in turns, once more than counts.
-
-    Returns:
-        The shortest time of each [s]: the one that other processes disturbed least.
-    """
-    best = dict.fromkeys(steps, float("inf"))
+def measure(steps: dict[str, Step], rounds: int, clock: Callable[[], float]) -> dict[str, list[float]]:
+    """Run the steps in turns, once more than counts; return the times of each [s]."""
+    times: dict[str, list[float]] = {name: [] for name in steps}
     for turn in range(rounds + 1):
         for name, step in steps.items():
             start = clock()
             step()
             if turn:
-                best[name] = min(best[name], clock() - start)
-    return best
+                times[name].append(clock() - start)
+    return times
 
 
-def print_speed(networks: dict[str, nn.Module], batches: list[int], threads: int, rounds: int) -> None:
-    """Print forward and backward on a CPU."""
+def print_speed(
+    networks: dict[str, nn.Module], batches: list[int], threads: int, rounds: int
+) -> dict[str, list[float]]:
+    """Print forward and backward on a CPU, the shortest times; return the ratios of :data:`SAVED`."""
     torch.set_num_threads(threads)
     # The processor time of one thread leaves out what other processes took; with more threads it would add them up.
     clock, kind = (time.thread_time, "processor time") if threads == 1 else (time.perf_counter, "wall time")
     print(f"\nForward + backward, float32, CPU, {threads} thread(s), torch {torch.__version__}, {kind}, ", end="")
     print(f"best of {rounds}\n\n| batch | what | parameters | time [ms] | x bare products | {REFERENCE} / it |")
     print("|---:|---|---:|---:|---:|---:|")
+    saved = {}
     for batch in batches:
         steps = {BARE: product_step(cast(MaskedTransformer, networks["masked transformer"]), batch, "cpu")}
         steps |= {name: network_step(one, make_inputs(one, batch, "cpu")) for name, one in networks.items()}
         steps |= {f"{name}, by oneDNN": by_onednn(steps[name]) for name in TRAINED}
-        times = measure(steps, rounds, clock)
+        every = measure(steps, rounds, clock)
+        for one, other in SAVED:
+            if one in every:
+                name = f"{one} / {other}, batch {batch:,}, {threads} thread(s)"
+                saved[name] = [first / second for first, second in zip(every[one], every[other], strict=True)]
+        times = {name: min(taken) for name, taken in every.items()}  # what other processes disturbed least
         for name, seconds in times.items():
             count = f"{sum(p.numel() for p in networks[name].parameters()):,}" if name in networks else ""
             ratios = f"{seconds / times[BARE]:.2f} | {times[REFERENCE] / seconds:.2f}"
             print(f"| {batch} | {name} | {count} | {1e3 * seconds:.1f} | {ratios} |", flush=True)
+    return saved
 
 
 def print_cuda(networks: dict[str, nn.Module], batches: list[int], rounds: int) -> None:
@@ -226,7 +235,7 @@ def print_cuda(networks: dict[str, nn.Module], batches: list[int], rounds: int) 
                     with lower:
                         forward = prepared(network, inputs, mode)
                         torch.cuda.reset_peak_memory_stats()
-                        seconds = measure({"": network_step(network, inputs, forward)}, rounds, clock)[""]
+                        seconds = min(measure({"": network_step(network, inputs, forward)}, rounds, clock)[""])
                     peak = torch.cuda.max_memory_allocated() / 2**20
                     print(f"| {batch} | {precision} | {name} | {mode} | {1e3 * seconds:.2f} | {peak:.0f} |", flush=True)
                     del forward
@@ -309,6 +318,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="turns that count")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--public", type=Path, help="clone of github.com/carlosferrazza/BodyTransformer")
+    add_json_flag(parser)
     args = parser.parse_args()
     if min(*args.batch, *args.threads, args.rounds, 1) < 1:
         parser.error("--batch, --threads and --rounds must be at least 1")
@@ -323,8 +333,10 @@ def main() -> None:
     print("\nPeak memory of forward + backward, CPU\n\n| batch | what | added [MiB] |\n|---:|---|---:|")
     for name in ("masked transformer", REFERENCE):
         print(f"| {max(args.batch)} | {name} | {peak_memory(name, max(args.batch)):,.0f} |", flush=True)
+    saved = {}
     for threads in args.threads:
-        print_speed(networks, args.batch, threads, args.rounds)
+        saved |= print_speed(networks, args.batch, threads, args.rounds)
+    save(args.json, saved)
 
 
 if __name__ == "__main__":

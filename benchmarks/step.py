@@ -24,6 +24,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from ratios import add_json_flag, save, spread
+
 ROBOTS = ("A1", "H1", "G1", "Solo8")
 ENGINES = ("newton_mjwarp", "ovphysx")
 TARGET = 1.25
@@ -195,6 +197,7 @@ def main() -> None:
     add("--steps", type=int, default=10, help="timed env steps of a block")
     add("--terms", action="store_true", help="time every term of the managers; the timers cost a little, too")
     add("--engine", choices=ENGINES, help=argparse.SUPPRESS)
+    add_json_flag(parser)
     args = parser.parse_args()
     if min(*args.num_envs, args.rounds, args.steps) < 1:
         parser.error("--num_envs, --rounds and --steps must be at least 1")
@@ -203,15 +206,16 @@ def main() -> None:
         os._exit(0)  # the teardown of an engine may hang
     print("| robot | engine | envs | bare [ms] | env step [ms] | env step / bare: median (min to max) | inside |")
     print("|---|---|---:|---:|---:|---|---|")
-    tables = []
+    tables, saved = [], {}
     for robot in args.robots:
         for engine in args.engines:
             for num_envs in args.num_envs:
                 found = measure_apart(robot, engine, num_envs, args)
                 ratios = [whole / bare for whole, bare in zip(found["whole"], found["bare"], strict=True)]
+                saved[f"{robot}, {engine}, {num_envs:,} envs"] = ratios
                 cells = [robot, engine, f"{num_envs:,}"]
                 cells += [f"{1e3 * statistics.median(found[sort]):.1f}" for sort in ("bare", "whole")]
-                cells += [spread(ratios), spread(found["inside"])]
+                cells += [spread(ratios, 3), spread(found["inside"], 3)]
                 print("| " + " | ".join(cells) + " |", flush=True)
                 physics = found["parts"]["physics"]
                 rows = sorted(found["parts"].items(), key=lambda item: -item[1])
@@ -219,11 +223,7 @@ def main() -> None:
                 head = [f"\n{robot}, {engine}, {num_envs:,} envs\n", "| part | [ms] | over physics |"]
                 tables.append("\n".join([*head, "|---|---:|---:|", *lines]))
     print("\n".join(tables))
-
-
-def spread(ratios: list[float]) -> str:
-    """Return median, least and largest of some ratios."""
-    return f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+    save(args.json, saved)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "export": ("umc.cli.export", [], "write a policy as ONNX and TorchScript"),
     "sim2sim": ("umc.cli.sim2sim", [], "evaluate an exported policy in plain MuJoCo"),
     "tune": ("umc.training.tune", [], "measure how many threads train fastest on this machine"),
+    "benchmark-speed": ("umc.cli.benchmark_speed", [], "measure ratios of speed in one table (in a clone)"),
     "list": ("umc.cli.list", [], "tasks, robots, agents, pretrained policies, protocols, recipes and sweeps"),
 }
 """Module, arguments that come first and purpose of each subcommand."""
@@ -58,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def usage() -> str:
     """Return the help of ``umc``."""
     lines = ["usage: umc COMMAND [ARGUMENTS]", "", "Legged robots that keep walking when joints and sensors fail.", ""]
-    lines += [f"  {name:<11} {purpose}" for name, (_, _, purpose) in COMMANDS.items()]
+    lines += [f"  {name:<16} {purpose}" for name, (_, _, purpose) in COMMANDS.items()]
     lines += ["", "umc COMMAND --help lists its flags.", "", "examples:"]
     lines += ["  umc train --task UMC-A1-Stage1 --agent mlp", "  umc evaluate --checkpoint pretrained --robot a1"]
     return "\n".join([*lines, "  umc film --checkpoint pretrained:g1_mlp_stage2 --scenario 6"])
