@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from rsl_rl.models import MLPModel, RNNModel
+from tensordict import TensorDict
 from torch import nn
 from umc.rl.external import read_external
-from umc.rl.external_networks import OnnxNetwork, TorchScriptNetwork
+from umc.rl.external_networks import CheckpointNetwork, OnnxNetwork, TorchScriptNetwork, is_torchscript
 from umc.utils.errors import UmcError
 
 WIDTH, JOINTS, CELLS = 7, 3, 5
@@ -95,6 +97,50 @@ def test_every_robot_has_a_memory_of_its_own(tmp_path, kind):
         assert torch.allclose(network.sized(robots)(first), kind(file, robots, "cpu")(first))
 
 
+@pytest.mark.parametrize("kind", ["mlp", "lstm", "gru"])
+def test_the_actor_of_a_checkpoint_of_rsl_rl(tmp_path, kind):
+    """What rsl_rl's own model gives is what its weights give here, robot by robot."""
+    robots, groups = 3, {"actor": ["policy"]}
+    obs = TensorDict({"policy": torch.randn(robots, WIDTH)}, batch_size=[robots])
+    options = {"hidden_dims": [8, 6], "obs_normalization": True}
+    if kind == "mlp":
+        model = MLPModel(obs, groups, "actor", JOINTS, **options)
+    else:
+        model = RNNModel(obs, groups, "actor", JOINTS, rnn_type=kind, rnn_hidden_dim=CELLS, rnn_num_layers=2, **options)
+    model.update_normalization(obs)
+    model.eval()
+    torch.save({"actor_state_dict": model.state_dict(), "iter": 3, "infos": None}, tmp_path / "model_3.pt")
+    network = CheckpointNetwork(tmp_path / "model_3.pt", robots, "cpu")
+    for step in range(4):
+        obs = TensorDict({"policy": torch.randn(robots, WIDTH)}, batch_size=[robots])
+        with torch.inference_mode():
+            assert torch.allclose(network(obs["policy"]), model(obs), atol=1e-6)
+            done = torch.tensor([False, step == 1, False])
+            network.reset(done)
+            model.reset(done)
+
+
+def test_the_policy_of_a_checkpoint_of_skrl(tmp_path):
+    layers = nn.Sequential(nn.Linear(WIDTH, 8), nn.ReLU(), nn.Linear(8, JOINTS))
+    mean, variance = torch.randn(WIDTH), torch.rand(WIDTH) + 0.5
+    policy = {
+        "log_std_parameter": torch.zeros(JOINTS),
+        "net_container.0.weight": layers[0].weight,
+        "net_container.0.bias": layers[0].bias,
+        "policy_layer.weight": layers[2].weight,
+        "policy_layer.bias": layers[2].bias,
+        "value_layer.weight": torch.randn(1, 8),
+        "value_layer.bias": torch.zeros(1),
+    }
+    scaler = {"running_mean": mean, "running_variance": variance, "current_count": torch.tensor(3.0)}
+    path = tmp_path / "agent.pt"
+    torch.save({"policy": {k: v.detach() for k, v in policy.items()}, "observation_preprocessor": scaler}, path)
+    columns = 3.0 * torch.randn(4, WIDTH)
+    with torch.inference_mode():
+        wanted = layers(((columns - mean) / variance.sqrt()).clamp(-5.0, 5.0))
+        assert torch.allclose(CheckpointNetwork(path, 4, "cpu", "relu")(columns), wanted, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -117,9 +163,12 @@ def test_bad_descriptions_are_refused_in_one_line(tmp_path, content, message):
 def test_what_is_no_policy_is_refused(tmp_path):
     with pytest.raises(UmcError, match=r"--policy walk\.txt is no policy"):
         read_external("walk.txt")
-    (tmp_path / "p.pt").write_bytes(b"nothing")
+    torch.save({"actor_state_dict": {"w": torch.zeros(3)}}, tmp_path / "p.pt")
+    assert not is_torchscript(tmp_path / "p.pt")
     with pytest.raises(UmcError, match="is no TorchScript file"):
         TorchScriptNetwork(tmp_path / "p.pt", 1, "cpu")
+    with pytest.raises(UmcError, match="is no MLP, LSTM or GRU"):
+        CheckpointNetwork(tmp_path / "p.pt", 1, "cpu")
     (tmp_path / "p.onnx").write_bytes(b"nothing")
     with pytest.raises(UmcError, match="is no ONNX file"):
         OnnxNetwork(tmp_path / "p.onnx", 1, "cpu")
@@ -143,7 +192,9 @@ def described_policies(physics, folder):
     cfg.observations.policy.enable_corruption = False
     width = 48
     plain = script(nn.Linear(width, 12), folder / "plain.pt")
-    memory = script(Inside(width, 12), folder / "memory.pt")
+    inside = Inside(width, 12)
+    torch.save({"actor_state_dict": inside.state_dict()}, folder / "weights.pt")
+    memory = script(inside, folder / "memory.pt")
     hidden = script(Hidden(width, 12), folder / "hidden.pt")
     narrow = script(nn.Linear(width - 1, 12), folder / "narrow.pt")
     few = script(nn.Linear(width, 11), folder / "few.pt")
@@ -164,6 +215,7 @@ def described_policies(physics, folder):
         *(str(path) for path in (plain, memory, hidden, narrow, few)),
         write("described", file=own.name, observations=terms, joints=joints, **own_units),
         write("by_term", file=past.name, observations=OWN_TERMS, history=3, joints=joints),
+        str(folder / "weights.pt"),
         write("by_step", file=past.name, observations=OWN_TERMS, history=3, history_order="step", joints=joints),
     ]
     externals = read_externals(texts, "UMC-A1-Stage1", cfg, trust=True)
@@ -193,6 +245,7 @@ def described_policies(physics, folder):
     for _ in range(5):
         groups = TensorDict(obs, batch_size=[4])
         with torch.inference_mode():
+            miss("memory", policies[1](groups), policies[4](groups))
             miss("plain", policies[0](groups), torch.jit.load(str(plain))(groups["policy"]))
             actions = policies[2](groups)
             parts = [
@@ -226,8 +279,11 @@ def described_policies(physics, folder):
                 by_term = torch.cat([torch.cat([step[i] for step in recent], dim=1) for i in range(5)], dim=1)
                 by_step = torch.cat([torch.cat(step, dim=1) for step in recent], dim=1)
                 miss("by term", policies[3]._columns(groups, None), by_term)
-                miss("by step", policies[4]._columns(groups, None), by_step)
+                miss("by step", policies[5]._columns(groups, None), by_step)
         obs = env.step(actions)[0]
+        fell = torch.tensor([False, len(seen) == 2, False, False])
+        policies[1].reset(fell)
+        policies[4].reset(fell)
     mask = torch.zeros(4, 12)
     mask[1, 3] = 1.0
     masked = policies[2]._actions.own(torch.zeros(4, 12), mask)
@@ -238,7 +294,7 @@ def described_policies(physics, folder):
 @pytest.mark.core
 def test_policies_read_and_move_what_their_description_says(run_engine, tmp_path):
     said = run_engine(described_policies, physics="ovphysx", folder=str(tmp_path))
-    assert set(said["misses"]) == {"plain", "targets", "last", "by term", "by step"}
+    assert set(said["misses"]) == {"plain", "memory", "targets", "last", "by term", "by step"}
     assert max(said["misses"].values()) < 1e-4, said
     state, columns, actions = said["refused"]
     assert "other actions among others than alone" in state

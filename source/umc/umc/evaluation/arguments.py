@@ -43,8 +43,8 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--policy",
         nargs="*",
-        help="a policy that UMC did not train, for --task: a TorchScript or ONNX file, a YAML file that describes what "
-        "one reads (docs/external_policies.md), or package.module:function",
+        help="a policy that UMC did not train, for --task: a TorchScript or ONNX file, a checkpoint of rsl_rl or skrl, "
+        "a YAML file that describes what one reads (docs/external_policies.md), or package.module:function",
     )
     add("--trust", action="store_true", help="run the code of --policy: TorchScript files and functions")
     add("--task", help="gym id; the checkpoint's own without it")

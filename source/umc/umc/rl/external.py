@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Policies that UMC did not train: a TorchScript or ONNX file, or a function, for all envs at once.
+"""Policies that UMC did not train: a TorchScript or ONNX file, a checkpoint, or a function, for all envs at once.
 
 What a file reads and returns is that of the task, or is described by a YAML file (:class:`PolicyDescription`). A
 network that remembers is tested before its first step: several robots side by side have to get the actions that each
@@ -24,7 +24,7 @@ from tensordict import TensorDict
 
 from umc.mdp.observations import joint_sensor
 from umc.mdp.sensor_cfg import entries
-from umc.rl.external_networks import OnnxNetwork, TorchScriptNetwork
+from umc.rl.external_networks import CheckpointNetwork, OnnxNetwork, TorchScriptNetwork, is_torchscript
 from umc.utils.config import FileModel, read_yaml, validated
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import read_text, sha256
@@ -48,6 +48,10 @@ TOLERANCE = 1e-4
 """Largest difference between actions of a robot among others and alone [-]."""
 
 Number = Annotated[float, Field(strict=False)]
+
+
+Network = TorchScriptNetwork | OnnxNetwork | CheckpointNetwork
+"""From the columns of all envs to their actions."""
 
 
 class TermDescription(FileModel):
@@ -80,6 +84,8 @@ class PolicyDescription(FileModel):
     """Joint targets [rad] of zero actions: the default pose, or one by pattern of names."""
     clip_actions: Annotated[Number, Field(gt=0)] | None = None
     """Largest absolute action of the network."""
+    activation: Literal["elu", "relu", "tanh", "selu", "gelu", "silu"] = "elu"
+    """Between the layers of a checkpoint of rsl_rl or skrl, which does not say."""
 
     @field_validator("observations")
     @classmethod
@@ -109,7 +115,7 @@ class ExternalFile:
         """Whether making the policy runs code that a file holds or names; ONNX holds none."""
         if self.description.is_function:
             return self.path.suffix in YAML_SUFFIXES  # a function on the command line is the user's own word
-        return self.path.suffix != ".onnx"
+        return is_torchscript(self.path)
 
 
 def read_external(text: str, number: int = 0) -> ExternalFile:
@@ -132,7 +138,7 @@ def read_external(text: str, number: int = 0) -> ExternalFile:
     else:
         network = path.parent / description.file
         if not network.is_file():
-            raise UmcError(f"no network at {network}; give the path of a TorchScript or ONNX file")
+            raise UmcError(f"no network at {network}; give the path of a TorchScript or ONNX file, or a checkpoint")
         digest = sha256(network)
     own = description.observations is not None or description.history > 1
     return ExternalFile(network, description, digest, f"external_policy_{number}" if own else GROUP)
@@ -182,7 +188,7 @@ class ExternalPolicy:
         robot: Any = env.scene["robot"]
         self._columns = _Columns(external, env)
         self._actions = _Actions(description, env, robot.joint_names)
-        self._network: OnnxNetwork | TorchScriptNetwork = load_source(external, env.num_envs, env.device)
+        self._network: Network = load_source(external, env.num_envs, env.device)
         _check(external, self._network, self._columns, len(robot.joint_names), env.device)
 
     def __call__(self, obs: TensorDict) -> torch.Tensor:
@@ -203,14 +209,18 @@ class ExternalPolicy:
         """Forget what was seen in the masked envs, shape (num_envs,), or in all, which begin anew."""
         if envs is None:
             self._step = 0
-        self._network.reset(envs)
+        with torch.inference_mode():  # as what is reset was made
+            self._network.reset(envs)
 
 
 def load_source(external: ExternalFile, num_envs: int = 1, device: str = "cpu") -> Any:
     """Return the network of a policy, or the function that makes it; UmcError if the file holds none."""
     if not external.description.is_function:
-        network = OnnxNetwork if external.path.suffix == ".onnx" else TorchScriptNetwork
-        return network(external.path, num_envs, device)
+        if external.path.suffix == ".onnx":
+            return OnnxNetwork(external.path, num_envs, device)
+        if is_torchscript(external.path):
+            return TorchScriptNetwork(external.path, num_envs, device)
+        return CheckpointNetwork(external.path, num_envs, device, external.description.activation)
     module, _, name = external.description.file.partition(":")
     try:
         return getattr(importlib.import_module(module), name)
@@ -336,9 +346,7 @@ class _Actions:
         return actions
 
 
-def _check(
-    external: ExternalFile, network: TorchScriptNetwork | OnnxNetwork, columns: _Columns, joints: int, device: str
-) -> None:
+def _check(external: ExternalFile, network: Network, columns: _Columns, joints: int, device: str) -> None:
     """Raise UmcError unless a network takes the columns, and robots side by side get what each gets alone."""
     path, steps, robots = external.path, 3, 2
     generator = torch.Generator().manual_seed(0)

@@ -1,17 +1,31 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""TorchScript and ONNX files as networks for many robots at once, which may remember."""
+"""Files of others as networks for many robots at once, with memory: TorchScript, ONNX, weights of checkpoints."""
 
 from __future__ import annotations
 
+import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from umc.utils.errors import UmcError, shown
+from umc.utils.io import read_torch
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "elu": nn.ELU,
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "selu": nn.SELU,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+}
+"""Between the layers of a checkpoint."""
 
 STATE_IN, STATE_OUT = "_in", "_out"
 """Endings of an ONNX file's recurrent inputs and outputs, as rsl_rl exports them (``h_in``, ``h_out``)."""
@@ -134,3 +148,107 @@ class OnnxNetwork:
             return
         for value in self._state.values():
             value[:, envs.cpu().numpy()] = 0.0
+
+
+@dataclass
+class CheckpointNetwork:
+    """The actor in a checkpoint of rsl_rl or skrl: normalization, then an LSTM or GRU if it has one, then an MLP."""
+
+    path: Path
+    num_envs: int
+    device: str
+    activation: str = "elu"
+
+    def __post_init__(self) -> None:
+        weights = _actor_weights(self.path)
+        self._normalize = _normalization(weights, self.device)
+        layers = [name for name in weights if f"{name[:-6]}bias" in weights and name.endswith(".weight")]
+        memory = next((name.removesuffix("weight_ih_l0") for name in weights if name.endswith("weight_ih_l0")), None)
+        self._memory: nn.LSTM | nn.GRU | None = None
+        width = None
+        try:
+            if memory is not None:
+                own = {name.removeprefix(memory): value for name, value in weights.items() if name.startswith(memory)}
+                (rows, inputs), cells = own["weight_ih_l0"].shape, own["weight_hh_l0"].shape[1]
+                depth = sum(name.startswith("weight_ih_l") for name in own)
+                self._memory = (nn.LSTM if rows == 4 * cells else nn.GRU)(inputs, cells, depth).to(self.device)
+                self._memory.load_state_dict(own)
+                width = cells
+            modules: list[nn.Module] = []
+            for name in layers:
+                weight, bias = weights[name], weights[f"{name[:-6]}bias"]
+                if weight.dim() != 2 or (width is not None and weight.shape[1] != width):
+                    raise ValueError(f"{name} does not follow the layer before")
+                layer = nn.Linear(weight.shape[1], weight.shape[0], device=self.device)
+                layer.load_state_dict({"weight": weight, "bias": bias})
+                modules += [layer, ACTIVATIONS[self.activation]()]
+                width = weight.shape[0]
+            if not modules:
+                raise ValueError("it has no layers")
+        except (KeyError, ValueError, RuntimeError) as error:
+            reason = shown(str(error).splitlines()[0])
+            raise UmcError(f"{self.path} is no MLP, LSTM or GRU ({reason}); export the policy to ONNX") from error
+        self._layers = nn.Sequential(*modules[:-1])
+        self._state: Any = None
+
+    def sized(self, count: int) -> CheckpointNetwork:
+        """Return the same network for another number of envs."""
+        return CheckpointNetwork(self.path, count, self.device, self.activation)
+
+    def __call__(self, columns: torch.Tensor) -> torch.Tensor:
+        """Return actions for columns. Shapes are (num_envs, width)."""
+        columns = self._normalize(columns)
+        if self._memory is not None:
+            columns, self._state = self._memory(columns[None], self._state)
+            columns = columns[0]
+        return self._layers(columns)
+
+    def reset(self, envs: torch.Tensor | None) -> None:
+        """Forget what was seen in the masked envs, or in all."""
+        if envs is None:
+            self._state = None
+        elif self._state is not None:
+            for value in self._state if isinstance(self._state, tuple) else (self._state,):
+                value[:, envs] = 0.0
+
+
+def is_torchscript(path: Path) -> bool:
+    """Return whether a file is a TorchScript archive, which holds code; a checkpoint holds weights only."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return any(name.endswith("/constants.pkl") for name in archive.namelist())
+
+
+def _actor_weights(path: Path) -> dict[str, torch.Tensor]:
+    """Return the tensors of an actor and its normalization; rsl_rl before 5 and skrl keep them beside a critic's."""
+    data = read_torch(path, "give a TorchScript or ONNX file, or a checkpoint of rsl_rl or skrl", "checkpoint")
+    if isinstance(data, dict) and isinstance(data.get("infos"), dict) and "umc" in data["infos"]:
+        raise UmcError(f"{path} is a checkpoint of UMC; give it to --checkpoint")
+    for key, starts in (
+        ("actor_state_dict", ("",)),
+        ("model_state_dict", ("actor.", "memory_a.", "actor_obs_normalizer.")),
+        ("policy", ("",)),
+    ):
+        found = data.get(key) if isinstance(data, dict) else None
+        if isinstance(found, dict):
+            scaler = data.get("observation_preprocessor") or data.get("state_preprocessor") or {}
+            weights = {name: value for name, value in found.items() if name.startswith(starts)}
+            weights |= {f"scaler.{name}": value for name, value in scaler.items()} if key == "policy" else {}
+            return {
+                name: value.float()
+                for name, value in weights.items()
+                if isinstance(value, torch.Tensor) and not name.startswith(("critic", "value"))
+            }
+    raise UmcError(f"{path} holds no actor of rsl_rl or skrl; export the policy to ONNX")
+
+
+def _normalization(weights: dict[str, torch.Tensor], device: str) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return what a checkpoint does to its columns first, as its library does it."""
+    ends = {name.rpartition(".")[2]: value.reshape(-1).to(device) for name, value in weights.items()}
+    if "_mean" in ends:  # rsl_rl's EmpiricalNormalization
+        return lambda columns: (columns - ends["_mean"]) / (ends["_std"] + 0.01)
+    if "running_mean" in ends:  # skrl's RunningStandardScaler
+        scale = ends["running_variance"].sqrt() + 1e-8
+        return lambda columns: ((columns - ends["running_mean"]) / scale).clamp(-5.0, 5.0)
+    return lambda columns: columns

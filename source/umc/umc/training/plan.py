@@ -66,7 +66,7 @@ CPU_ITERATIONS_LARGE = 300
 (``benchmarks/learning.py``): 256 envs x 24 steps x 5 epochs are 16 s an iteration; A1 walked after 282."""
 
 SMALL_NETWORKS = ("mlp", "transformer_small32", "transformer_small64")
-"""Networks that learn fastest on one thread, and their baselines."""
+"""Small networks, and their baselines."""
 
 
 @dataclasses.dataclass
