@@ -66,6 +66,7 @@ SHRINK: list[tuple[str, str | None, str]] = [
     (r"train\.py .*--sweep ablation", f"{TRAIN} --jobs 1 sweep.seeds=[1] sweep.agents=[NETWORK_ratio_1110]", ""),
     (r"train\.py .*--sweep", f"{TRAIN} --jobs 1 sweep.seeds=[1]", ""),
     (r"train\.py|isaaclab\.sh train", TRAIN, ""),
+    (r"--policy motion\.pt", None, "needs a file that its reader fetches; tests/rl/test_external.py"),
     (r"evaluate\.py .*--report_only", "", ""),
     (r"evaluate\.py .*--sweep ablation", None, "needs seven trainings; tests/evaluation"),
     (r"evaluate\.py .*--healthy", "--num_envs 8", ""),
