@@ -80,7 +80,7 @@ def put_texts(folder: Path) -> dict[str, Path]:
         "PROTOCOL_NAME.yaml": b"name: [1]\nscenarios: [1]\nrobots: {a1: {}}\n",
         "RECIPE_ITSELF.yaml": b"extends: RECIPE_ITSELF\n",
         "CODE_YAML.yaml": b"file: os.path:exists\n",
-        "TERM_YAML.yaml": b"file: umc.utils.io:sha256\nobservations: [joint_poss]\n",
+        "TERM_YAML.yaml": b"file: walk.onnx\nobservations: [joint_poss]\n",
     }
     for name, content in contents.items():
         (folder / name).write_bytes(content)

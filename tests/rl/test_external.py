@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Policies of others get what they read, robot by robot, and the robot gets the joint targets that they mean."""
 
+import io
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,11 @@ import yaml
 from rsl_rl.models import MLPModel, RNNModel
 from tensordict import TensorDict
 from torch import nn
-from umc.rl.external import read_external
+from umc.evaluation.checkpoints import confirm_code
+from umc.rl.external import add_group, read_external
 from umc.rl.external_networks import CheckpointNetwork, OnnxNetwork, TorchScriptNetwork, is_torchscript
+from umc.tasks.task_cfg import resolve_cfgs
+from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 
 WIDTH, JOINTS, CELLS = 7, 3, 5
@@ -161,7 +166,7 @@ def test_bad_descriptions_are_refused_in_one_line(tmp_path, content, message):
 
 
 def test_what_is_no_policy_is_refused(tmp_path):
-    with pytest.raises(UmcError, match=r"--policy walk\.txt is no policy"):
+    with pytest.raises(UmcError, match=r"--policy walk\.txt names no policy"):
         read_external("walk.txt")
     torch.save({"actor_state_dict": {"w": torch.zeros(3)}}, tmp_path / "p.pt")
     assert not is_torchscript(tmp_path / "p.pt")
@@ -174,6 +179,31 @@ def test_what_is_no_policy_is_refused(tmp_path):
         OnnxNetwork(tmp_path / "p.onnx", 1, "cpu")
 
 
+def test_torchscript_runs_after_a_yes_only(tmp_path, monkeypatch, capsys):
+    path = script(nn.Linear(WIDTH, JOINTS), tmp_path / "p.pt")
+    assert read_external(str(path)).is_code
+    torch.save({"policy": {}}, tmp_path / "weights.pt")
+    assert not read_external(str(tmp_path / "weights.pt")).is_code
+    for answer, accepted in (("y\n", True), ("n\n", False), ("", False)):
+        answers = io.StringIO(answer)
+        answers.isatty = lambda: True
+        monkeypatch.setattr("sys.stdin", answers)
+        with nullcontext() if accepted else pytest.raises(UmcError, match="add --trust"), quiet():
+            confirm_code(path)
+        assert "is code. Run it?" in capsys.readouterr().err  # standard output is dropped meanwhile
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    with pytest.raises(UmcError, match="add --trust"):  # no terminal, nobody to ask
+        confirm_code(path)
+
+
+def test_a_term_that_the_task_lacks_is_named_with_those_that_it_has(tmp_path):
+    script(nn.Linear(WIDTH, JOINTS), tmp_path / "p.pt")
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump({"file": "p.pt", "observations": ["joint_poss"]}))
+    cfg, _ = resolve_cfgs("UMC-A1-Stage1", None, [])
+    with pytest.raises(UmcError, match=r"group policy has no term joint_poss; it has base_lin_vel, .*joint_pos"):
+        add_group(cfg, read_external(str(tmp_path / "p.yaml")))
+
+
 OWN_TERMS = ["joint_vel", "last_action", "command", "joint_pos", "critic/base_lin_vel"]
 
 
@@ -183,7 +213,6 @@ def described_policies(physics, folder):
     from tensordict import TensorDict
     from umc.evaluation.checkpoints import read_externals
     from umc.rl.external import load_external
-    from umc.tasks.task_cfg import resolve_cfgs
 
     torch.manual_seed(1)
     folder = Path(folder)

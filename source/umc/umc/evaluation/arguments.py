@@ -46,7 +46,7 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
         help="a policy that UMC did not train, for --task: a TorchScript or ONNX file, a checkpoint of rsl_rl or skrl, "
         "a YAML file that describes what one reads (docs/external_policies.md), or package.module:function",
     )
-    add("--trust", action="store_true", help="run the code of --policy: TorchScript files and functions")
+    add("--trust", action="store_true", help="run the code in the TorchScript files of --policy")
     add("--task", help="gym id; the checkpoint's own without it")
     add("--robot", help="robot that the checkpoints must be for; the first checkpoint's without it")
     add("--agent", help="agent whose pretrained policy is meant; the first that the robot has without it")

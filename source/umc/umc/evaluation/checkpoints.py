@@ -128,7 +128,7 @@ def read_checkpoints(
 def read_externals(texts: Sequence[str], task: str, env_cfg: Any, trust: bool) -> tuple[External, ...]:
     """Read policies that UMC did not train, and add what they read to a task's cfg, in place.
 
-    Raises UmcError for code (TorchScript, functions named by a file) without ``trust`` or a yes on the terminal.
+    Raises UmcError for a policy that is named twice, and for TorchScript without ``trust`` or a yes on the terminal.
     """
     from umc import __version__
     from umc.rl.external import add_group, load_source, read_external
@@ -139,9 +139,12 @@ def read_externals(texts: Sequence[str], task: str, env_cfg: Any, trust: bool) -
     names = robot_names(env_cfg.scene.robot)
     if names is None:
         raise UmcError(f"{task}: the joints of its robot are unknown, since it has no USD file on this machine")
-    found = []
+    found: list[External] = []
     for number, text in enumerate(texts):
         external = read_external(text, number)
+        known = [(one.sha256, one.external.description) for one in found]
+        if (external.sha256, external.description) in known:
+            raise UmcError(f"--policy {text} is the same policy as another; give each once")
         if external.is_code and not trust:
             confirm_code(external.path)
         load_source(external)  # what is no policy is refused before the simulation starts
@@ -150,7 +153,7 @@ def read_externals(texts: Sequence[str], task: str, env_cfg: Any, trust: bool) -
             robot=robot,
             task=task,
             stage=stage,
-            model=Path(text).stem if external.path.suffix else text,
+            model=external.function or Path(text).stem,
             joint_names=list(names.joints),
             seed=0,
             iteration=0,
@@ -166,10 +169,10 @@ def read_externals(texts: Sequence[str], task: str, env_cfg: Any, trust: bool) -
 def confirm_code(path: Path) -> None:
     """Ask whether to run the code in a file; raise UmcError unless the answer is yes."""
     if sys.stdin.isatty():
-        print(f"the policy {path} is code. Run it? [y/N] ", end="", flush=True)
+        print(f"the policy {path} is code. Run it? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() in ("y", "yes"):
             return
-    raise UmcError(f"the policy {path} is code (TorchScript or a function); add --trust if you trust its origin")
+    raise UmcError(f"the policy {path} is code (TorchScript); add --trust if you trust its origin")
 
 
 def common_value(checkpoints: Sequence[Checkpoint], values: Sequence[str | None], what: str, key: str) -> str | None:

@@ -69,7 +69,7 @@ class PolicyDescription(FileModel):
     """What a policy reads and returns, as its YAML file says; defaults are those of the task."""
 
     file: Annotated[str, Field(min_length=1)]
-    """Network beside the YAML file, or ``package.module:function``."""
+    """Network, as a path from the YAML file's folder."""
     observations: Annotated[list[TermDescription | str], Field(min_length=1)] | None = None
     """Terms in the order of their columns."""
     history: Annotated[int, Field(ge=1, le=1000)] = 1
@@ -92,56 +92,51 @@ class PolicyDescription(FileModel):
     def _terms(cls, value: list[TermDescription | str] | None) -> list[TermDescription] | None:
         return None if value is None else [TermDescription(term=one) if isinstance(one, str) else one for one in value]
 
-    @property
-    def is_function(self) -> bool:
-        """Whether the policy is made by a function."""
-        return ":" in self.file
-
 
 @dataclass(frozen=True)
 class ExternalFile:
     """A policy's file with its description, before the simulation starts."""
 
     path: Path
-    """File of the network, or the YAML file where a function makes the policy."""
+    """File of the network, or ``package.module:function``."""
     description: PolicyDescription
     sha256: str
-    """Of network and description; of a function only its name."""
+    """Of the network; of a function its name."""
     group: str
     """Observation group that it reads."""
 
     @property
+    def function(self) -> str | None:
+        """``package.module:function``, typed on the command line; None for a file."""
+        return str(self.path) if ":" in self.path.name else None
+
+    @property
     def is_code(self) -> bool:
-        """Whether making the policy runs code that a file holds or names; ONNX holds none."""
-        if self.description.is_function:
-            return self.path.suffix in YAML_SUFFIXES  # a function on the command line is the user's own word
-        return is_torchscript(self.path)
+        """Whether loading the file runs code that it holds; ONNX and checkpoints hold none."""
+        return self.function is None and is_torchscript(self.path)
 
 
 def read_external(text: str, number: int = 0) -> ExternalFile:
-    """Read a policy's description: a YAML file, a network that reads the task's group, or ``package.module:function``.
+    """Read what ``--policy`` names: a network, a YAML file that describes one, or ``package.module:function``.
 
     ``number`` tells the observation groups of several policies apart.
     """
     path = Path(text)
     if path.suffix in YAML_SUFFIXES:
         description = validated(PolicyDescription, read_yaml(read_text(path), text), text)
-    elif ":" in text or path.suffix in SUFFIXES:
-        description = PolicyDescription(file=text if ":" in text else path.name)
+        path = path.parent / description.file
+    elif ":" in path.name:
+        return ExternalFile(path, PolicyDescription(file=text), text, GROUP)
     else:
+        description = PolicyDescription(file=path.name)
+    if path.suffix not in SUFFIXES:
         raise UmcError(
-            f"--policy {text} is no policy; give a {', '.join(SUFFIXES)} or .yaml file, or package.module:function"
+            f"--policy {text} names no policy; give a {', '.join(SUFFIXES)} or .yaml file, or package.module:function"
         )
-    if description.is_function:
-        digest = sha256(path) if path.is_file() else description.file
-        network = path
-    else:
-        network = path.parent / description.file
-        if not network.is_file():
-            raise UmcError(f"no network at {network}; give the path of a TorchScript or ONNX file, or a checkpoint")
-        digest = sha256(network)
+    if not path.is_file():
+        raise UmcError(f"no network at {path}; give the path of a TorchScript or ONNX file, or a checkpoint")
     own = description.observations is not None or description.history > 1
-    return ExternalFile(network, description, digest, f"external_policy_{number}" if own else GROUP)
+    return ExternalFile(path, description, sha256(path), f"external_policy_{number}" if own else GROUP)
 
 
 def add_group(env_cfg: Any, external: ExternalFile) -> None:
@@ -215,27 +210,26 @@ class ExternalPolicy:
 
 def load_source(external: ExternalFile, num_envs: int = 1, device: str = "cpu") -> Any:
     """Return the network of a policy, or the function that makes it; UmcError if the file holds none."""
-    if not external.description.is_function:
+    if external.function is None:
         if external.path.suffix == ".onnx":
             return OnnxNetwork(external.path, num_envs, device)
         if is_torchscript(external.path):
             return TorchScriptNetwork(external.path, num_envs, device)
         return CheckpointNetwork(external.path, num_envs, device, external.description.activation)
-    module, _, name = external.description.file.partition(":")
+    module, _, name = external.function.partition(":")
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        reason = shown(str(error))
-        raise UmcError(f"--policy {external.description.file} cannot be imported ({reason}); correct it") from error
+        raise UmcError(f"--policy {external.function} cannot be imported ({shown(str(error))}); correct it") from error
 
 
 def load_external(external: ExternalFile, env: ManagerBasedRLEnv) -> Any:
     """Make a policy for a running environment."""
-    if not external.description.is_function:
+    if external.function is None:
         return ExternalPolicy(external, env)
     policy = load_source(external)(env)
     if not callable(policy):
-        raise UmcError(f"{external.description.file} returned no policy; return a function of observation groups")
+        raise UmcError(f"{external.function} returned no policy; return a function of observation groups")
     return policy
 
 

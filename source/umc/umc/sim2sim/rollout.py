@@ -5,8 +5,7 @@
 What a robot does depends on its seed, its member and its faults alone: not on the number of processes, nor on the other
 robots of its process.
 
-Processes and not threads: MuJoCo and ONNX Runtime, which release Python's lock, take 28 % of the time: two threads
-would be at most 1.16 times as fast as one.
+Processes and not threads: most of the time is spent in Python, under its lock.
 """
 
 from __future__ import annotations
