@@ -10,8 +10,10 @@ from pathlib import Path
 
 from umc.evaluation.arguments import OWN_SECTIONS, add_policy_arguments, overrides_first, parse, scenario
 from umc.utils.cli import path, run_main
+from umc.utils.config import read_overrides
 from umc.utils.console import quiet, timed
 from umc.utils.isaaclab_flags import asks_for_help, show_help
+from umc.utils.naming import TASK_NAME
 
 DESCRIPTION = "Evaluate policies under the paper's faults: all scenarios and settings side by side in one simulation."
 
@@ -54,6 +56,7 @@ def _run(argv: list[str]) -> int:
         return show_help(argv, "evaluate", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
     with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_arguments, OWN_SECTIONS)
+        _check_envs(options, overrides)
         from umc.evaluation.evaluate import evaluate, report_again
 
     if options.report_only is not None:
@@ -61,12 +64,27 @@ def _run(argv: list[str]) -> int:
     return evaluate(options, overrides, launcher_arguments(argv))
 
 
+def _check_envs(options: argparse.Namespace, overrides: Sequence[str]) -> None:
+    """Refuse fewer envs than cells before the slow imports, where the flags alone tell the protocol."""
+    task = TASK_NAME.fullmatch(options.task or "")
+    other = (options.episodes, options.sweep, options.healthy, options.quick, options.report_only, options.plan)
+    if task is None or options.num_envs is None or any(other):
+        return
+    from umc.evaluation.protocol import DEFAULT_PROTOCOL, protocol_for
+
+    name, changes = options.protocol or DEFAULT_PROTOCOL, read_overrides(overrides, "protocol")
+    protocol_for(task[1].lower(), options.scenarios, options.radii, options.seed, name, changes).check_envs(
+        options.num_envs
+    )
+
+
 def launcher_arguments(argv: Sequence[str]) -> list[str]:
     """Return what of a command line is not the evaluation itself: launcher flags, presets, overrides of the task."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     add_arguments(parser)
-    # robot and agent say which pretrained policies are meant; workers get files
-    for name in ("--checkpoint", "--robot", "--agent", "--seed", "--out"):
+    # robot and agent say which pretrained policies are meant; workers get files, whose code the user has trusted
+    parser.add_argument("--trust", action="store_true")
+    for name in ("--checkpoint", "--policy", "--robot", "--agent", "--seed", "--out"):
         parser.add_argument(name, nargs="*")
     _, rest = parser.parse_known_args(overrides_first(argv))
     return [token for token in rest if token.split(".")[0] not in OWN_SECTIONS]

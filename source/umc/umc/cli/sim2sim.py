@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""``umc sim2sim --policy exported``: the same evaluation in another engine; see docs/mujoco.md."""
+"""``umc sim2sim``: the same evaluation in another engine; see docs/mujoco.md."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umc.evaluation.arguments import HEALTHY, MOST_EPISODES, MOST_STEPS, scenario
 from umc.utils.cli import MOST_WORKERS, Parser, check_seed, path, run_main, within
-from umc.utils.console import timed
-from umc.utils.errors import UmcError
+from umc.utils.console import quiet, timed
+from umc.utils.errors import UmcError, shown
 from umc.utils.io import write_json
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 from umc.utils.outputs import require_writable
@@ -41,19 +42,22 @@ LONGEST_CONTACT_TIME = 1.0
 MOST = {"episodes": MOST_EPISODES, "steps": MOST_STEPS, "workers": MOST_WORKERS, "substeps": 1000}
 """Greatest values of flags that take a count."""
 
-DESCRIPTION = "Evaluate an exported policy in plain MuJoCo, on flat ground, under the faults of an Isaac Lab run."
+DESCRIPTION = "Evaluate a policy in plain MuJoCo, on flat ground, under the faults of an Isaac Lab run."
 
 EXAMPLES = (
     "--policy exported",
     "--policy exported --healthy",
     "--policy exported --against logs/pretrained/a1_mlp_stage2/evaluation/a1_mlp_stage2",
+    "--task UMC-G1-Stage2 --policy walk.onnx",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``umc sim2sim``."""
     add = parser.add_argument
-    add("--policy", help="folder that umc export wrote, or its .json or .onnx")
+    add("--policy", help="folder that umc export wrote, or its .json or .onnx; with --task, a policy of others")
+    add("--task", help="gym id of the task whose observations a policy of others reads (docs/external_policies.md)")
+    add("--trust", action="store_true", help="run the code in a TorchScript file")
     add("--robot", help="robot that the policy must be for")
     add("--protocol", default="umc_paper", help="file in config/protocols, or path of one (umc_paper)")
     add("--ledger", type=path, help="replay the faults of this ledger instead of a protocol's")
@@ -81,20 +85,20 @@ def _run(argv: list[str]) -> int:
         return show_help(argv, "sim2sim", DESCRIPTION, EXAMPLES, [add_arguments], launcher=None)
     parser = Parser(add_help=False)
     add_arguments(parser)
-    options = parser.parse_args(argv)
+    options, overrides = parser.parse_known_args(argv)
+    if unknown := [token for token in overrides if not token.startswith("env.") or "=" not in token]:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     with timed("loading packages"):
         import umc.evaluation.report
         import umc.sim2sim.study  # noqa: F401  (what takes seconds of the imports below)
-        from umc.deploy.description import description_file, read_description
 
     if not options.policy:
         raise UmcError("--policy is missing; give a folder that umc export wrote")
-    options.policy = description_file(options.policy)
-    description = read_description(options.policy)
+    description, folder = _read_policy(options, overrides)
     robot = description["trained"]["robot"].lower()
     _check(options, robot)
     options.robot, options.command_line = robot, shlex.join(["umc", "sim2sim", *argv])
-    options.out = options.out or options.policy.parent / "mujoco"
+    options.out = options.out or folder
     require_writable(options.out, "--out")
     other = [*description["start"]["other_events"], *description["fall"]["other_terminations"]]
     if other:
@@ -106,10 +110,33 @@ def _run(argv: list[str]) -> int:
         return work(options, description, SolverCfg(options.substeps, options.contact_time))
 
 
+def _read_policy(options: argparse.Namespace, overrides: Sequence[str]) -> tuple[Mapping[str, Any], Path]:
+    """Replace the name of a policy by the policy; return its description and the folder for its results."""
+    if options.task is not None:
+        with timed("reading policy and task"), quiet():
+            from umc.sim2sim.external_task import read_external_policy
+
+            policy = read_external_policy(options.policy, options.task, overrides, options.trust)
+        options.policy = policy
+        return policy.task, policy.network.parent / "mujoco" / policy.network.stem
+    from umc.deploy.description import description_file, read_description
+
+    path = Path(options.policy)
+    if not path.is_dir() and not path.with_suffix(".json").is_file():
+        where = shown(options.policy)
+        raise UmcError(
+            f"{where} is no exported policy; export it with umc export, or give the --task of another policy"
+        )
+    if overrides:
+        raise UmcError(f"{overrides[0]} needs --task; an exported policy has its task inside")
+    options.policy = description_file(options.policy)
+    return read_description(options.policy), options.policy.parent / "mujoco"
+
+
 def _check(options: argparse.Namespace, robot: str) -> None:
     """Refuse flags that contradict each other or the policy."""
     if options.robot is not None and options.robot.lower() != robot:
-        raise UmcError(f"{options.policy} was trained for robot {robot}, not {options.robot}; leave --robot out")
+        raise UmcError(f"the policy was trained for robot {robot}, not {options.robot}; leave --robot out")
     for flag, high in MOST.items():
         within(getattr(options, flag), f"--{flag}", 1, high)
     check_seed(options.seed)
@@ -152,7 +179,7 @@ def _protocol(options: argparse.Namespace, description: Mapping[str, Any], solve
     protocol = protocol_for(
         options.robot, options.scenarios, options.radii, options.seed, name=options.protocol, overrides=overrides
     )
-    other = None if options.against is None else find_result(options.against, description["checkpoint"])
+    other = None if options.against is None else find_result(options.against, description)
     cfg = protocol_rollout(protocol, options.policy, options.episodes or EPISODES, solver)
     robots = f"{len(protocol.cells)} cells x {len(cfg.env) // len(protocol.cells)} robots"
     print(f"protocol {protocol.name} of {options.robot}: {robots}, {protocol.steps} steps")
@@ -172,7 +199,7 @@ def _ledger(options: argparse.Namespace, _description: Mapping[str, Any], solver
     ledger = read_ledger(options.ledger)
     if ledger.header.robot.lower() != options.robot:
         raise UmcError(
-            f"the ledger {options.ledger} is one of robot '{ledger.header.robot}', {options.policy} is for "
+            f"the ledger {options.ledger} is one of robot '{ledger.header.robot}', the policy is for "
             f"{options.robot}; give a ledger of {options.robot}"
         )
     base = protocol_for(options.robot, radii=options.radii, name=options.protocol)

@@ -18,7 +18,7 @@ import onnxruntime
 import torch
 
 from umc.deploy.description import DIGEST_KEY, FORMAT, digest
-from umc.deploy.io_descriptor import control, fall, feet, group_widths, joint_table, observation_terms, start
+from umc.deploy.io_descriptor import group_widths, observation_terms, task_figures
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.models import EXPORT_INPUTS, ExportedPolicy, MaskedModel
 from umc.rl.policy import LoadedPolicy, load_policy
@@ -215,6 +215,8 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
     positions = next((term["columns"][0] for term in groups["policy"] if term["function"] == "joint_pos_rel"), None)
     if positions != policy.actor.layout.joint_columns[0][0]:
         raise UmcError("the task's joint columns are not where the policy expects them; correct joint_start")
+    figures = task_figures(env_cfg, names)
+    figures["control"]["action_clip"] = policy.clip
     return {
         "format": FORMAT,
         "checkpoint": {"file": policy.path.name, "sha256": policy.sha256},
@@ -227,11 +229,7 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
         "output": f"{OUTPUT}: one per joint, mean of the policy",
         "observations": groups,
         "normalizer": "inside the network" if policy.actor.obs_normalization else None,
-        "joints": joint_table(robot, names),
-        "control": {**control(env_cfg, names), "action_clip": policy.clip},
-        "feet": feet(env_cfg),
-        "start": start(env_cfg),
-        "fall": fall(env_cfg),
+        **figures,
     }
 
 

@@ -55,16 +55,17 @@ AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 """Components of a root velocity, as Isaac Lab names them."""
 
 
-def observation_terms(group: Any, num_joints: int) -> list[dict[str, Any]]:
+def observation_terms(group: Any, num_joints: int, clips: bool = False) -> list[dict[str, Any]]:
     """List the terms of an observation group: function, columns ``[start, stop)``, unit before scaling, scale.
 
-    UmcError if a term's width is not known, or it has more than a scale.
+    UmcError if a term's width is not known, or it has more than a scale and, with ``clips``, a clip.
     """
     terms: list[dict[str, Any]] = []
     start = 0
     for name, term in _terms(group):
         function = _function_name(term)
-        if term.clip is not None or term.modifiers is not None or term.history_length:
+        clipped = term.clip is not None
+        if (clipped and not clips) or term.modifiers is not None or term.history_length:
             raise UmcError(f"{name} has a clip, modifiers or a history, which cannot be exported; train without")
         stop = start + _width(function, term, num_joints)
         scale = 1.0 if term.scale is None else term.scale
@@ -75,6 +76,8 @@ def observation_terms(group: Any, num_joints: int) -> list[dict[str, Any]]:
             "unit": OBSERVATIONS.get(function, (None, ""))[1],
             "scale": list(scale) if isinstance(scale, Sequence) else float(scale),
         })  # fmt: skip
+        if clipped:
+            terms[-1]["clip"] = list(term.clip)
         if function == "phase_clock":
             terms[-1]["period_s"] = float(term.params["period"])
         start = stop
@@ -90,6 +93,17 @@ def group_widths(observations: Any, groups: Sequence[str], num_joints: int) -> d
             raise UmcError(f"the task has no observation group {name}; choose the policy's own --task")
         widths[name] = observation_terms(group, num_joints)[-1]["columns"][1]
     return widths
+
+
+def task_figures(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
+    """Describe the joints, control, feet, starts and falls of a task."""
+    return {
+        "joints": joint_table(env_cfg.scene.robot, joint_names),
+        "control": control(env_cfg, joint_names),
+        "feet": feet(env_cfg),
+        "start": start(env_cfg),
+        "fall": fall(env_cfg),
+    }
 
 
 def joint_table(robot: Any, joint_names: Sequence[str]) -> list[dict[str, Any]]:

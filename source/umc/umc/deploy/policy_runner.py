@@ -125,6 +125,19 @@ class PolicyRunner:
     ) -> None:
         path = description_file(description)
         content = read_description(path)
+        self._configure(content, joint_names, clamp, max_rate, simulated)
+        self._session = _load_network(path.with_name(content["onnx"]["file"]), content)
+        self.reset()
+
+    def _configure(
+        self,
+        content: Mapping[str, Any],
+        joint_names: Sequence[str] | None,
+        clamp: bool,
+        max_rate: float | None,
+        simulated: bool,
+    ) -> None:
+        """Take over everything of a description but its network."""
         joints: list[Mapping[str, Any]] = content["joints"]
         self._names: list[str] = [joint["name"] for joint in joints]
         self.joint_names = list(self._names) if joint_names is None else _names("joint_names", joint_names)
@@ -153,8 +166,6 @@ class PolicyRunner:
         self._scale, self._offset = np.array(control["action_scale"]), np.array(control["action_offset_rad"])
         self._clip: float = math.inf if control["action_clip"] is None else control["action_clip"]
         self._terms: list[dict[str, Any]] = content["observations"]["policy"]
-        self._session = _load_network(path.with_name(content["onnx"]["file"]), content)
-        self.reset()
 
     @property
     def last_target(self) -> Vector:
@@ -228,9 +239,8 @@ class PolicyRunner:
         length = float(np.linalg.norm(signals["projected_gravity"]))
         if not GRAVITY_NORM[0] <= length <= GRAVITY_NORM[1]:
             raise BadGravity(f"gravity has length {length:.3g}; give the unit vector that points down")
-        observation = np.concatenate([self._signal(term, signals) * np.asarray(term["scale"]) for term in self._terms])
-        inputs = {"policy": observation, "joint_mask": mask, "fault_flag": np.full(3, 1.0 if detected else -1.0)}
-        action = np.clip(_actions(self._session, inputs), -self._clip, self._clip)
+        signals |= {"joint_mask": mask.astype(float), "fault_flag": np.full(3, 1.0 if detected else -1.0)}
+        action = np.clip(self._infer(signals), -self._clip, self._clip)
         target = (self._offset + self._scale * action)[self._outward]
         if self._clamp:
             target = np.clip(target, self.lower_limit, self.upper_limit)
@@ -282,6 +292,12 @@ class PolicyRunner:
                 f"its unit{dead}"
             )
         return value
+
+    def _infer(self, signals: Mapping[str, Vector]) -> Vector:
+        """Return the network's action; raise RunnerError unless it is finite and one per joint."""
+        columns = [self._signal(term, signals) * np.asarray(term["scale"]) for term in self._terms]
+        others = {name: signals[name] for name in ("joint_mask", "fault_flag")}
+        return _actions(self._session, {"policy": np.concatenate(columns), **others})
 
     def _signal(self, term: Mapping[str, Any], signals: Mapping[str, Vector]) -> Vector:
         """Return the value of an observation term, before its scale."""
@@ -345,7 +361,12 @@ def _check_runs(session: onnxruntime.InferenceSession, widths: Mapping[str, int]
 def _actions(session: onnxruntime.InferenceSession, inputs: Mapping[str, NDArray[Any]]) -> Vector:
     """Return the network's action for one observation; raise RunnerError unless it is finite and one per joint."""
     (actions,) = session.run(None, {name: value[None].astype(np.float32) for name, value in inputs.items()})
-    shape = (1, len(inputs["joint_mask"]))
+    return checked_action(actions, len(inputs["joint_mask"]))
+
+
+def checked_action(actions: ArrayLike, num_joints: int) -> Vector:
+    """Return a network's action for one robot; raise RunnerError unless it is finite and one per joint."""
+    shape = (1, num_joints)
     action = np.asarray(actions, dtype=float)
     if action.shape != shape:
         raise WrongOutput(f"the network's output has shape {action.shape} instead of {shape}; {AGAIN}")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -88,6 +89,10 @@ class External(Checkpoint):
         """Return what decides its actions, in plain values."""
         return [self.sha256, self.external.description.model_dump(mode="json")]
 
+    def described(self, file: str) -> bytes:
+        """Return the content of a YAML file that describes it, with its network in ``file``."""
+        return json.dumps({**self.external.description.model_dump(mode="json"), "file": file}).encode()
+
     def load(self, env: ManagerBasedRLEnv) -> Policy:
         """Make the policy for a running environment; UmcError if it does not fit."""
         from umc.rl.external import load_external
@@ -147,8 +152,8 @@ def read_externals(texts: Sequence[str], task: str, env_cfg: Any, trust: bool) -
             raise UmcError(f"--policy {text} is the same policy as another; give each once")
         if external.is_code and not trust:
             confirm_code(external.path)
-        load_source(external)  # what is no policy is refused before the simulation starts
-        add_group(env_cfg, external)
+        source = load_source(external)  # what is no policy is refused before the simulation starts
+        add_group(env_cfg, external, () if external.function else source.groups)
         info = CheckpointInfo(
             robot=robot,
             task=task,

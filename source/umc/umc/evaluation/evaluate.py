@@ -92,8 +92,8 @@ def _simulate_missing(evaluator: Evaluator, share: tuple[int, int], launcher: Se
         print(f"{done} of {len(evaluator.parts)} batches are already done, in {evaluator.folder}", flush=True)
     missing = evaluator.missing(share)
     if missing and options.ray is not None and options.share is None:
-        if options.policy:
-            raise UmcError("--ray sends checkpoints only; evaluate --policy here, or with --share on each machine")
+        if functions := [text for text in options.policy or () if ":" in Path(text).name]:
+            raise UmcError(f"--ray sends files to workers, not functions ({functions[0]}); leave --ray out")
         count = min(options.ray, len(missing))
         with ray_executor(count, options.ray_address, session.typed_device) as executor:
             print(f"{len(missing)} batches on {count} workers of Ray", flush=True)

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 import umc
+from umc.evaluation.checkpoints import External
 from umc.evaluation.labels import groups_of, labels_of
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.session import AS_EVALUATED, Session, open_session
@@ -32,6 +33,9 @@ from umc.utils.io import atomic_write, read_torch, write_torch
 
 PARTS = "partial"
 """Folder, inside that of the report, of finished batches."""
+
+DESCRIPTION = "policy.yaml"
+"""File that describes a policy of others to another process."""
 
 PLAN, OUT = "plan.json", "out"
 """File with what another process simulates, and the folder of its results."""
@@ -206,10 +210,14 @@ class Evaluator:
     def _job(self, parts: Sequence[Part], arguments: Sequence[str]) -> Job:
         """Return a process that simulates parts and brings their files back."""
         inputs: dict[str, bytes] = {}
-        paths = []
+        checkpoints, policies = [], []
         for number, one in enumerate(self.session.checkpoints):
             inputs[f"{number}/{one.path.name}"] = one.path.read_bytes()
-            paths.append(f"{FOLDER}/{number}/{one.path.name}")
+            if isinstance(one, External):
+                inputs[f"{number}/{DESCRIPTION}"] = one.described(one.path.name)
+                policies.append(f"{FOLDER}/{number}/{DESCRIPTION}")
+                continue
+            checkpoints.append(f"{FOLDER}/{number}/{one.path.name}")
             agent = one.path.parent / AGENT_FILE
             if agent.is_file():
                 inputs[f"{number}/{AGENT_FILE}"] = agent.read_bytes()
@@ -221,7 +229,9 @@ class Evaluator:
             "parts": [(part.policy, part.batch, part.path.name) for part in parts],
         }
         inputs[PLAN] = json.dumps(plan).encode()
-        own = ("--plan", f"{FOLDER}/{PLAN}", "--out", f"{FOLDER}/{OUT}", "--checkpoint", *paths)
+        own = ["--plan", f"{FOLDER}/{PLAN}", "--out", f"{FOLDER}/{OUT}"]
+        own += ["--checkpoint", *checkpoints] if checkpoints else []
+        own += ["--trust", "--policy", *policies] if policies else []  # the user has trusted them here
         command = (*process.UMC, "evaluate", *arguments, *own)
         return Job(command, inputs=inputs, outputs=tuple(part.output for part in parts), retries=RETRIES)
 

@@ -22,18 +22,21 @@ from isaaclab.utils.string import resolve_matching_names_values
 from pydantic import Field, field_validator
 from tensordict import TensorDict
 
-from umc.mdp.observations import joint_sensor
+from umc.mdp.observations import joint_mask, joint_sensor
 from umc.mdp.sensor_cfg import entries
-from umc.rl.external_networks import CheckpointNetwork, OnnxNetwork, TorchScriptNetwork, is_torchscript
+from umc.rl.external_networks import STATE_IN, STATE_OUT, check_network, is_torchscript, load_network
 from umc.utils.config import FileModel, read_yaml, validated
 from umc.utils.errors import UmcError, shown
-from umc.utils.io import read_text, sha256
+from umc.utils.io import read_json, read_text, sha256
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
 
 GROUP = "policy"
 """Group of the task that a policy reads unless it is described otherwise."""
+
+EXPORTED = "policy"
+"""Stem of the files that ``umc export`` writes."""
 
 MASK_GROUP = "joint_mask"
 """Group that says which joints' sensors are dead."""
@@ -44,14 +47,7 @@ SUFFIXES = (".pt", ".pth", ".jit", ".ts", ".onnx")
 YAML_SUFFIXES = (".yaml", ".yml")
 """Endings of descriptions."""
 
-TOLERANCE = 1e-4
-"""Largest difference between actions of a robot among others and alone [-]."""
-
 Number = Annotated[float, Field(strict=False)]
-
-
-Network = TorchScriptNetwork | OnnxNetwork | CheckpointNetwork
-"""From the columns of all envs to their actions."""
 
 
 class TermDescription(FileModel):
@@ -128,7 +124,8 @@ def read_external(text: str, number: int = 0) -> ExternalFile:
     elif ":" in path.name:
         return ExternalFile(path, PolicyDescription(file=text), text, GROUP)
     else:
-        description = PolicyDescription(file=path.name)
+        path = path / f"{EXPORTED}.onnx" if path.is_dir() else path
+        description = validated(PolicyDescription, {"file": path.name, **_exported_clip(path)}, text)
     if path.suffix not in SUFFIXES:
         raise UmcError(
             f"--policy {text} names no policy; give a {', '.join(SUFFIXES)} or .yaml file, or package.module:function"
@@ -139,11 +136,30 @@ def read_external(text: str, number: int = 0) -> ExternalFile:
     return ExternalFile(path, description, sha256(path), f"external_policy_{number}" if own else GROUP)
 
 
-def add_group(env_cfg: Any, external: ExternalFile) -> None:
-    """Add, in place, the observation group that a policy reads: copies of the task's terms, whose sensors can fail."""
+def _exported_clip(path: Path) -> dict[str, Any]:
+    """Return what ``umc export`` says beside its networks about the largest action."""
+    beside = path.with_suffix(".json")
+    if path.stem != EXPORTED or not beside.is_file():
+        return {}
+    content = read_json(beside, "export the policy again")
+    control = content.get("control") if isinstance(content, dict) else None
+    return {"clip_actions": control.get("action_clip")} if isinstance(control, dict) else {}
+
+
+def add_group(env_cfg: Any, external: ExternalFile, others: Sequence[str] = ()) -> None:
+    """Add, in place, the observation group that a policy reads: copies of the task's terms, whose sensors can fail.
+
+    Raises UmcError unless the task has the ``others``, groups that are inputs of the policy by name.
+    """
+    groups = entries(env_cfg.observations)
+    for name in others:
+        if groups.get(name) is None:
+            raise UmcError(
+                f"{external.path} reads {name}, and the task has no observation group of that name ({', '.join(groups)}"
+                f"); an ONNX file's states are inputs NAME{STATE_IN} that it returns as NAME{STATE_OUT}"
+            )
     if external.group == GROUP:
         return
-    groups = entries(env_cfg.observations)
     description, group = external.description, cast(Any, ObservationGroupCfg())
     group.concatenate_terms, group.enable_corruption = False, False
     if description.history > 1:
@@ -174,6 +190,20 @@ def _terms_of(groups: Mapping[str, Any], name: str) -> dict[str, ObservationTerm
     return {key: term for key, term in entries(groups[name]).items() if isinstance(term, ObservationTermCfg)}
 
 
+def joint_values(given: float | Mapping[str, float], names: Sequence[str]) -> list[float]:
+    """Return a value per joint from one for all, or from values by pattern of names."""
+    if not isinstance(given, Mapping):
+        return [given] * len(names)
+    try:
+        numbers, _, values = resolve_matching_names_values(dict(given), list(names))
+    except ValueError as error:
+        raise UmcError(f"a pattern of the policy's actions fits no joint ({shown(str(error))})") from error
+    if len(numbers) < len(names):
+        missing = next(name for number, name in enumerate(names) if number not in numbers)
+        raise UmcError(f"action_scale and action_offset need a value for every joint; {missing} has none")
+    return [value for _, value in sorted(zip(numbers, values, strict=True))]
+
+
 class ExternalPolicy:
     """A policy of others in a running environment; calling it gives actions as the task reads them."""
 
@@ -181,15 +211,18 @@ class ExternalPolicy:
         self._external, self._step = external, 0
         description = external.description
         robot: Any = env.scene["robot"]
+        self._network = load_network(external.path, env.num_envs, env.device, description.activation)
         self._columns = _Columns(external, env)
         self._actions = _Actions(description, env, robot.joint_names)
-        self._network: Network = load_source(external, env.num_envs, env.device)
-        _check(external, self._network, self._columns, len(robot.joint_names), env.device)
+        dims: Any = env.observation_manager.group_obs_dim
+        widths = [self._columns.width, *(dims[name][0] for name in self._network.groups)]
+        check_network(external.path, self._network, widths, self._columns.about, len(robot.joint_names))
 
     def __call__(self, obs: TensorDict) -> torch.Tensor:
         """Return actions (num_envs, num_joints) for observation groups of the env."""
         with torch.inference_mode():
-            actions = self._network(self._columns(obs, self._actions.own))
+            others = [self._columns.group(obs, name) for name in self._network.groups]
+            actions = self._network(self._columns(obs, self._actions.own), *others)
         bad = ~torch.isfinite(actions).all(dim=1)
         if bad.any():
             robot = int(bad.nonzero()[0])
@@ -208,14 +241,10 @@ class ExternalPolicy:
             self._network.reset(envs)
 
 
-def load_source(external: ExternalFile, num_envs: int = 1, device: str = "cpu") -> Any:
+def load_source(external: ExternalFile) -> Any:
     """Return the network of a policy, or the function that makes it; UmcError if the file holds none."""
     if external.function is None:
-        if external.path.suffix == ".onnx":
-            return OnnxNetwork(external.path, num_envs, device)
-        if is_torchscript(external.path):
-            return TorchScriptNetwork(external.path, num_envs, device)
-        return CheckpointNetwork(external.path, num_envs, device, external.description.activation)
+        return load_network(external.path, activation=external.description.activation)
     module, _, name = external.function.partition(":")
     try:
         return getattr(importlib.import_module(module), name)
@@ -247,7 +276,10 @@ class _Columns:
         dims: Any = manager.group_obs_dim[external.group]
         self._terms = manager.active_terms[external.group]
         cfgs = manager._group_obs_term_cfgs[external.group]  # no public way to the terms
-        self._sensors = [isinstance(cfg.func, joint_sensor) and cfg.params.get("asset_cfg") is None for cfg in cfgs]
+        self._sensors = [
+            (isinstance(cfg.func, joint_sensor) or cfg.func is joint_mask) and cfg.params.get("asset_cfg") is None
+            for cfg in cfgs
+        ]
         self._last_action = [
             isinstance(cfg.func, joint_sensor) and getattr(cfg.params["func"], "__name__", "") == "last_action"
             for cfg in cfgs
@@ -260,6 +292,11 @@ class _Columns:
         self.width = sum(int(torch.tensor(tuple(shape)).prod()) for shape in widths)
         if external.group == GROUP:
             self._splits = [int(shape[-1]) for shape in manager.group_obs_term_dim[GROUP]]
+
+    def group(self, obs: TensorDict, name: str) -> torch.Tensor:
+        """Return a group that the network reads by name."""
+        found = cast(torch.Tensor, obs[name])
+        return found if self._order is None or name != MASK_GROUP else found[:, self._order]
 
     def __call__(self, obs: TensorDict, own: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor] | None) -> Any:
         """Return the columns; ``own`` turns the task's last actions into the policy's."""
@@ -301,27 +338,15 @@ class _Actions:
         term: Any = terms[0]
         self._task_scale, self._task_offset = term._scale, term._offset
         scale, offset = description.action_scale, description.action_offset
-        self._scale = self._task_scale if scale is None else self._values(scale, names)
+        self._scale = self._task_scale
+        if scale is not None:
+            self._scale = torch.tensor(joint_values(scale, names), device=self._device)
         self._offset = self._task_offset
         if isinstance(offset, dict):
-            self._offset = self._values(offset, names)
+            self._offset = torch.tensor(joint_values(offset, names), device=self._device)
         elif offset == "default":
             self._offset = cast("Any", env.scene["robot"]).data.default_joint_pos.torch.clone()
         self.own = self._own
-
-    def _values(self, given: float | dict[str, float], names: Sequence[str]) -> torch.Tensor | float:
-        if not isinstance(given, dict):
-            return given
-        try:
-            numbers, _, values = resolve_matching_names_values(given, list(names))
-        except ValueError as error:
-            raise UmcError(f"a pattern of the policy's actions fits no joint ({shown(str(error))})") from error
-        if len(numbers) < len(names):
-            missing = next(name for number, name in enumerate(names) if number not in numbers)
-            raise UmcError(f"action_scale and action_offset need a value for every joint; {missing} has none")
-        found = torch.empty(len(names), device=self._device)
-        found[numbers] = torch.tensor(values, device=self._device)
-        return found
 
     def _own(self, last: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         """Return the task's last actions as the policy's; those of dead sensors read 0 in both."""
@@ -338,33 +363,3 @@ class _Actions:
         if self._converts:
             actions = (actions * self._scale + self._offset - self._task_offset) / self._task_scale
         return actions
-
-
-def _check(external: ExternalFile, network: Network, columns: _Columns, joints: int, device: str) -> None:
-    """Raise UmcError unless a network takes the columns, and robots side by side get what each gets alone."""
-    path, steps, robots = external.path, 3, 2
-    generator = torch.Generator().manual_seed(0)
-    seen = torch.randn(steps, robots, columns.width, generator=generator).to(device)
-    try:
-        with torch.inference_mode():
-            both = network.sized(robots)
-            together = torch.stack([both(one) for one in seen])
-            for robot in range(robots):
-                single = network.sized(1)
-                alone = torch.stack([single(one[robot : robot + 1])[0] for one in seen])
-                if not torch.allclose(alone, together[:, robot], atol=TOLERANCE):
-                    raise UmcError(
-                        f"{path} gives a robot other actions among others than alone: it keeps state in a way that UMC "
-                        "does not know; write a function that makes the policy (package.module:function)"
-                    )
-    except (RuntimeError, IndexError, torch.jit.Error) as error:
-        reason = next(
-            (line.split("Error: ")[-1] for line in reversed(str(error).splitlines()) if line.strip()),
-            type(error).__name__,
-        )
-        raise UmcError(
-            f"{path} does not take the {columns.width} columns of the task ({columns.about}): {shown(reason)}; "
-            "describe what it reads in a YAML file (docs/external_policies.md)"
-        ) from error
-    if together.shape[-1] != joints:
-        raise UmcError(f"{path} returns {together.shape[-1]} actions, the robot has {joints} joints")

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 """Between the layers of a checkpoint."""
 
+TOLERANCE = 1e-4
+"""Largest difference between actions of a robot among others and alone [-]."""
+
 STATE_IN, STATE_OUT = "_in", "_out"
 """Endings of an ONNX file's recurrent inputs and outputs, as rsl_rl exports them (``h_in``, ``h_out``)."""
 
@@ -38,6 +41,8 @@ class TorchScriptNetwork:
     path: Path
     num_envs: int
     device: str
+    groups: tuple[str, ...] = ()
+    """Observation groups that it reads beside its columns: the names of its other inputs."""
     _state: list[tuple[Any, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -48,6 +53,8 @@ class TorchScriptNetwork:
                 f"{self.path} is no TorchScript file ({shown(str(error).splitlines()[0])}); export the policy with "
                 "torch.jit.script, or to ONNX"
             ) from error
+        arguments = self.module.forward.schema.arguments[1:]  # without the module itself
+        self.groups = tuple(one.name for one in arguments[1:] if not one.has_default_value())
         for owner in self.module.modules():
             for name, value in owner.named_buffers(recurse=False):
                 # torch's recurrent networks keep (layers, robots, cells)
@@ -64,9 +71,9 @@ class TorchScriptNetwork:
         """Return the same network for another number of envs."""
         return TorchScriptNetwork(self.path, count, self.device)
 
-    def __call__(self, columns: torch.Tensor) -> torch.Tensor:
-        """Return actions for columns. Shapes are (num_envs, width)."""
-        return self.module(columns)
+    def __call__(self, columns: torch.Tensor, *groups: torch.Tensor) -> torch.Tensor:
+        """Return actions for columns and the groups that it reads. Shapes are (num_envs, width)."""
+        return self.module(columns, *groups)
 
     def reset(self, envs: torch.Tensor | None) -> None:
         """Forget what was seen in the masked envs, or in all."""
@@ -85,6 +92,8 @@ class OnnxNetwork:
     path: Path
     num_envs: int
     device: str
+    groups: tuple[str, ...] = ()
+    """Observation groups that it reads beside its columns: the names of its other inputs."""
 
     def __post_init__(self) -> None:
         import onnx  # slow to import
@@ -117,24 +126,27 @@ class OnnxNetwork:
         outputs = [one.name for one in self.session.get_outputs()]
         self._kept = [one.name.removesuffix(STATE_IN) + STATE_OUT for one in self._states]
         actions = [name for name in outputs if name not in self._kept]
-        if len(columns) != 1 or not actions or any(name not in outputs for name in self._kept):
+        if not columns or not actions or any(name not in outputs for name in self._kept):
             raise UmcError(
                 f"{self.path} takes {', '.join(one.name for one in inputs)} and returns {', '.join(outputs)}; it has "
-                f"to take one observation, and states NAME{STATE_IN} that it returns as NAME{STATE_OUT}"
+                f"to take an observation, and states NAME{STATE_IN} that it returns as NAME{STATE_OUT}"
             )
-        self._input, self._output = columns[0], actions[0]
+        self._inputs, self._output = columns, actions[0]
+        self.groups = tuple(one.name for one in columns[1:])
         self.reset(None)
 
     def sized(self, count: int) -> OnnxNetwork:
         """Return the same network for another number of envs."""
         return OnnxNetwork(self.path, count, self.device)
 
-    def __call__(self, columns: torch.Tensor) -> torch.Tensor:
-        """Return actions for columns. Shapes are (num_envs, width)."""
-        feed = {self._input.name: columns.float().cpu().contiguous().numpy(), **self._state}
-        width = self._input.shape[-1]
-        if isinstance(width, int) and width != columns.shape[-1]:
-            raise RuntimeError(f"it reads {width}")
+    def __call__(self, columns: torch.Tensor, *groups: torch.Tensor) -> torch.Tensor:
+        """Return actions for columns and the groups that it reads. Shapes are (num_envs, width)."""
+        feed = dict(self._state)
+        for one, given in zip(self._inputs, (columns, *groups), strict=True):
+            width = one.shape[-1]
+            if isinstance(width, int) and width != given.shape[-1]:
+                raise RuntimeError(f"its input {one.name} reads {width}")
+            feed[one.name] = given.float().cpu().contiguous().numpy()
         actions, *kept = self.session.run([self._output, *self._kept], feed)
         self._state = {one.name: np.array(value) for one, value in zip(self._states, kept, strict=True)}
         return torch.from_numpy(actions).to(self.device)
@@ -158,6 +170,8 @@ class CheckpointNetwork:
     num_envs: int
     device: str
     activation: str = "elu"
+    groups: tuple[str, ...] = ()
+    """Observation groups that it reads beside its columns: none."""
 
     def __post_init__(self) -> None:
         weights = _actor_weights(self.path)
@@ -210,6 +224,54 @@ class CheckpointNetwork:
         elif self._state is not None:
             for value in self._state if isinstance(self._state, tuple) else (self._state,):
                 value[:, envs] = 0.0
+
+
+Network = TorchScriptNetwork | OnnxNetwork | CheckpointNetwork
+"""From the columns of all envs, and of the groups that it names, to their actions."""
+
+
+def load_network(path: Path, num_envs: int = 1, device: str = "cpu", activation: str = "elu") -> Network:
+    """Load a file as a network; ``activation`` is for a checkpoint, which does not say. UmcError if it holds none."""
+    if path.suffix == ".onnx":
+        return OnnxNetwork(path, num_envs, device)
+    if is_torchscript(path):
+        return TorchScriptNetwork(path, num_envs, device)
+    return CheckpointNetwork(path, num_envs, device, activation)
+
+
+def check_network(path: Path, network: Network, widths: Sequence[int], about: str, joints: int) -> None:
+    """Raise UmcError unless a network takes its inputs, and robots side by side get what each gets alone.
+
+    ``widths`` are the columns of its inputs, ``about`` says what the first holds.
+    """
+    steps, robots = 3, 2
+    generator = torch.Generator().manual_seed(0)
+    seen = [
+        [torch.randn(robots, width, generator=generator).to(network.device) for width in widths] for _ in range(steps)
+    ]
+    try:
+        with torch.inference_mode():
+            both = network.sized(robots)
+            together = torch.stack([both(*one) for one in seen])
+            for robot in range(robots):
+                single = network.sized(1)
+                alone = torch.stack([single(*(given[robot : robot + 1] for given in one))[0] for one in seen])
+                if not torch.allclose(alone, together[:, robot], atol=TOLERANCE):
+                    raise UmcError(
+                        f"{path} gives a robot other actions among others than alone: it keeps state in a way that UMC "
+                        "does not know; write a function that makes the policy (package.module:function)"
+                    )
+    except (RuntimeError, IndexError, torch.jit.Error) as error:
+        reason = next(
+            (line.split("Error: ")[-1] for line in reversed(str(error).splitlines()) if line.strip()),
+            type(error).__name__,
+        )
+        raise UmcError(
+            f"{path} does not take the {widths[0]} columns of the task ({about}): {shown(reason)}; "
+            "describe what it reads in a YAML file (docs/external_policies.md)"
+        ) from error
+    if together.shape[-1] != joints:
+        raise UmcError(f"{path} returns {together.shape[-1]} actions, the robot has {joints} joints")
 
 
 def is_torchscript(path: Path) -> bool:

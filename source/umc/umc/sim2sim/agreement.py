@@ -74,14 +74,15 @@ class Agreement:
     rates: tuple[Rate, ...]
 
 
-def find_result(path: Path, checkpoint: Mapping[str, Any]) -> tuple[Study, PolicyResult]:
-    """Read a study, given its file or its report's folder, and find a policy in it by its checkpoint."""
+def find_result(path: Path, description: Mapping[str, Any]) -> tuple[Study, PolicyResult]:
+    """Read a study, given its file or its report's folder, and find the policy of a ``policy.json`` in it."""
     study = load_study(path / STUDY if path.is_dir() else path)
     for result in study.policies:
-        if result.about.get("sha256") == checkpoint["sha256"]:
+        same = result.about.get("reads") == description.get("reads")
+        if same and result.about.get("sha256") == description["checkpoint"]["sha256"]:
             return study, result
     names = ", ".join(result.label for result in study.policies)
-    file = checkpoint["file"]
+    file = description["checkpoint"]["file"]
     raise UmcError(f"{path} has no result of {file}; it has {names}. Evaluate {file} and give that folder")
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rollouts of an exported policy under faults in plain MuJoCo, on all cores, without Isaac Lab.
+"""Rollouts of a policy under faults in plain MuJoCo, on all cores, without Isaac Lab.
 
 What a robot does depends on its seed, its member and its faults alone: not on the number of processes, nor on the other
 robots of its process.
@@ -30,6 +30,7 @@ from umc.deploy.policy_runner import PolicyRunner, RunnerError
 from umc.faults import FaultCases, FaultReplay
 from umc.faults.state import PlanSource
 from umc.sim2sim.conditions import Conditions, draw_start
+from umc.sim2sim.external import ExternalRobotPolicy, ExternalRunner
 from umc.sim2sim.faults import Faults, joint_limits
 from umc.sim2sim.robot import Motors, Robot, RobotType, SolverCfg, robot_mjcf
 from umc.utils.console import progress_bar
@@ -46,8 +47,8 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 class RolloutCfg:
     """Configuration of a rollout: one row per robot; shapes are (R,)."""
 
-    policy: Path
-    """``policy.json`` of the exported policy."""
+    policy: Path | ExternalRobotPolicy
+    """``policy.json`` of an exported policy, or a policy that UMC did not train."""
     command: tuple[float, float, float]
     """Velocity x [m/s], y [m/s], yaw [rad/s]."""
     steps: int
@@ -77,8 +78,16 @@ class RolloutCfg:
 
     @cached_property
     def description(self) -> dict[str, Any]:
-        """Content of the exported policy's ``policy.json``."""
+        """Content of the exported policy's ``policy.json``, or what of it describes another policy's task."""
+        if isinstance(self.policy, ExternalRobotPolicy):
+            return dict(self.policy.task)
         return read_description(self.policy)
+
+    def runner(self) -> PolicyRunner:
+        """Load the policy for one robot."""
+        if isinstance(self.policy, ExternalRobotPolicy):
+            return ExternalRunner(self.policy, self.clamp)
+        return PolicyRunner(self.policy, clamp=self.clamp, simulated=True)
 
 
 @dataclass(frozen=True)
@@ -120,7 +129,7 @@ class Simulation:
 
     def __init__(self, cfg: RolloutCfg) -> None:
         self.cfg = cfg
-        self.runners = [PolicyRunner(cfg.policy, clamp=cfg.clamp, simulated=True)]
+        self.runners = [cfg.runner()]
         self.robots: list[Robot] = []
         motors, conditions = Motors.from_description(cfg.description), Conditions.from_description(cfg.description)
         self.kind = RobotType(robot_mjcf(cfg.description["trained"]["robot"]), motors, conditions, cfg.solver)
@@ -139,7 +148,7 @@ class Simulation:
         while len(self.robots) < count:
             self.robots.append(Robot(kind))
         while len(self.runners) < count:
-            self.runners.append(PolicyRunner(cfg.policy, clamp=cfg.clamp, simulated=True))
+            self.runners.append(cfg.runner())
         robots, runners, names = self.robots[:count], self.runners[:count], kind.motors.names
         for robot, runner, row in zip(robots, runners, rows, strict=True):
             robot.reset(draw_start(kind.conditions, int(cfg.seed[row]), int(cfg.member[row]), len(names)))
@@ -153,9 +162,11 @@ class Simulation:
             senses = faults.sense(*self._joints(count))
             targets = np.tile(kind.motors.pose, (count, 1))
             for index in np.flatnonzero(up):
-                robot, dead = robots[index], senses.dead[index]
+                robot, runner, dead = robots[index], runners[index], senses.dead[index]
+                if isinstance(runner, ExternalRunner):
+                    runner.linear_velocity = robot.velocity
                 try:
-                    targets[index] = runners[index](
+                    targets[index] = runner(
                         senses.position[index],
                         senses.velocity[index],
                         robot.angular_velocity,

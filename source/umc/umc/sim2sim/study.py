@@ -18,13 +18,16 @@ from umc.evaluation.protocol import Protocol, Setting
 from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs, severities
 from umc.faults import FaultState, Ledger, Scenario, find_scenario
 from umc.faults.plan import NEVER
+from umc.sim2sim.external import ExternalRobotPolicy
 from umc.sim2sim.robot import SolverCfg
 from umc.sim2sim.rollout import RolloutCfg, Simulation, Trace, run_rollout
 from umc.utils.errors import UmcError
 from umc.utils.provenance import git_state, now, versions
 
 
-def protocol_rollout(protocol: Protocol, policy: Path, episodes: int, solver: SolverCfg) -> RolloutCfg:
+def protocol_rollout(
+    protocol: Protocol, policy: Path | ExternalRobotPolicy, episodes: int, solver: SolverCfg
+) -> RolloutCfg:
     """Configure ``episodes`` robots of each cell of a protocol, with the same faults as in Isaac Lab."""
     assignment = assign_envs(protocol, episodes * len(protocol.cells))
     cell, member = assignment.cell.numpy(), assignment.member.numpy()
@@ -43,7 +46,12 @@ def protocol_rollout(protocol: Protocol, policy: Path, episodes: int, solver: So
 
 
 def ledger_rollout(
-    ledger: Ledger, base: Protocol, policy: Path, steps: int | None, episodes: int | None, solver: SolverCfg
+    ledger: Ledger,
+    base: Protocol,
+    policy: Path | ExternalRobotPolicy,
+    steps: int | None,
+    episodes: int | None,
+    solver: SolverCfg,
 ) -> tuple[Protocol, RolloutCfg]:
     """Configure a robot for each episode of a ledger, and describe the ledger as a protocol with one setting.
 
@@ -100,6 +108,8 @@ def evaluate(cfg: RolloutCfg, protocol: Protocol, command_line: str, workers: in
     description = cfg.description
     checkpoint, name = description["checkpoint"], Path(description["checkpoint"]["file"]).stem
     policy = {"path": checkpoint["file"], "sha256": checkpoint["sha256"], **description["trained"]}
+    if "reads" in description:
+        policy["reads"] = description["reads"]
     run = episode_batch(cfg, run_rollout(cfg, workers), protocol)
     return Study(
         protocol=protocol,

@@ -1,0 +1,91 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Describe a task of Isaac Lab, and what a policy that UMC did not train reads of it, for plain MuJoCo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from umc.deploy.description import MEASURABLE
+from umc.deploy.io_descriptor import OBSERVATIONS, observation_terms, task_figures
+from umc.evaluation.checkpoints import External, read_externals
+from umc.mdp.sensor_cfg import entries
+from umc.rl.external import GROUP, joint_values, read_external
+from umc.rl.external_networks import check_network, load_network
+from umc.sim2sim.external import ExternalRobotPolicy
+from umc.tasks.registry import checked_task
+from umc.tasks.task_cfg import resolve_cfgs
+from umc.utils.errors import UmcError
+
+GROUPS = ("joint_mask", "fault_flag")
+"""Groups that a network may read by the names of its inputs."""
+
+SIMULATED = (*MEASURABLE, "base_lin_vel", *GROUPS)
+"""Functions of observation terms that there are in MuJoCo."""
+
+
+def read_external_policy(text: str, task: str, overrides: Sequence[str], trust: bool) -> ExternalRobotPolicy:
+    """Read what ``--policy`` names, and describe what it reads and does in a task (gym id) with overrides.
+
+    Raises UmcError for a policy that does not fit the task, or that plain MuJoCo cannot feed.
+    """
+    task = checked_task(task)
+    if (function := read_external(text).function) is not None:
+        raise UmcError(f"--policy {function} needs an environment of Isaac Lab; evaluate it with umc evaluate")
+    env_cfg, _ = resolve_cfgs(task, None, overrides)
+    (found,) = read_externals([text], task, env_cfg, trust)
+    policy = _described(found, env_cfg)
+    network = load_network(policy.network, activation=policy.activation)
+    if others := [name for name in network.groups if name not in GROUPS]:
+        raise UmcError(f"{policy.network} reads {', '.join(others)}, which there is not in MuJoCo")
+    terms = policy.reads["observations"]["policy"]
+    joints = len(policy.task["joints"])
+    widths = {"joint_mask": joints, "fault_flag": 3}
+    about = ", ".join(f"{term['name']} {term['columns'][1] - term['columns'][0]}" for term in terms)
+    columns = terms[-1]["columns"][1] * policy.history
+    check_network(policy.network, network, [columns, *(widths[name] for name in network.groups)], about, joints)
+    return policy
+
+
+def _described(found: External, env_cfg: Any) -> ExternalRobotPolicy:
+    external, names = found.external, found.info.joint_names
+    description, figures = external.description, task_figures(env_cfg, names)
+    group = entries(env_cfg.observations)[external.group]
+    terms = observation_terms(group, len(names), clips=True)
+    if others := [term["function"] for term in terms if term["function"] not in SIMULATED]:
+        raise UmcError(f"{found.path} reads {', '.join(others)}, which there is not in MuJoCo; leave it out")
+    joints = description.joints or names
+    if sorted(joints) != sorted(names):
+        raise UmcError(f"{found.path}: joints have to be all of the robot's, once each: {', '.join(names)}")
+    order = [names.index(name) for name in joints]
+    for term in terms:
+        if isinstance(term["scale"], list) and OBSERVATIONS[term["function"]][0] is None and len(term["scale"]) > 1:
+            term["scale"] = [term["scale"][number] for number in order]
+    control = {**figures["control"], "action_clip": description.clip_actions}
+    scale, offset = control["action_scale"], control["action_offset_rad"]
+    if description.action_scale is not None:
+        scale = joint_values(description.action_scale, names)
+    if isinstance(description.action_offset, dict):
+        offset = joint_values(description.action_offset, names)
+    elif description.action_offset == "default":
+        offset = [joint["default_position_rad"] for joint in figures["joints"]]
+    control |= {"action_scale": [scale[i] for i in order], "action_offset_rad": [offset[i] for i in order]}
+    return ExternalRobotPolicy(
+        network=found.path,
+        activation=description.activation,
+        task={
+            "checkpoint": {"file": found.path.name, "sha256": found.sha256},
+            "trained": asdict(found.info),
+            "reads": found.about["reads"],
+            **figures,
+        },
+        reads={
+            "joints": [figures["joints"][number] for number in order],
+            "control": control,
+            "observations": {GROUP: terms},
+        },
+        history=group.history_length or 1,
+        by_step=external.group != GROUP and description.history_order == "step",
+    )
