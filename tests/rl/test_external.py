@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from fresh_policy import WIDTHS, write_fresh
 from rsl_rl.models import MLPModel, RNNModel
 from tensordict import TensorDict
 from torch import nn
@@ -211,8 +212,12 @@ def described_policies(physics, folder):
     """Run policies of others in A1's task, and return by how much they miss what they should do or read."""
     from isaaclab.envs import ManagerBasedRLEnv
     from tensordict import TensorDict
+    from umc.deploy.export import export_checkpoint
     from umc.evaluation.checkpoints import read_externals
     from umc.rl.external import load_external
+    from umc.rl.policy import load_policy
+    from umc.sim2sim.external import ExternalRunner
+    from umc.sim2sim.external_task import describe_external
 
     torch.manual_seed(1)
     folder = Path(folder)
@@ -238,16 +243,20 @@ def described_policies(physics, folder):
     joints = list(
         reversed([f"{leg}_{part}_joint" for part in ("hip", "thigh", "calf") for leg in ("FL", "FR", "RL", "RR")])
     )
-    terms = [{"term": name, **({"scale": 0.7} if name == "joint_vel" else {})} for name in OWN_TERMS]
+    terms = [{"term": name, **({"scale": 0.7, "clip": [-0.5, 0.5]} if name == "joint_vel" else {})} for name in OWN_TERMS]
     own_units = {"action_scale": 0.5, "action_offset": {".*_hip_.*": 0.1, ".*_(thigh|calf)_.*": -0.3}}
+    checkpoint = write_fresh(folder / "fresh", "UMC-A1-Stage1")
+    export_checkpoint(checkpoint, folder / "exported", cfg)
     texts = [
         *(str(path) for path in (plain, memory, hidden, narrow, few)),
         write("described", file=own.name, observations=terms, joints=joints, **own_units),
         write("by_term", file=past.name, observations=OWN_TERMS, history=3, joints=joints),
         str(folder / "weights.pt"),
         write("by_step", file=past.name, observations=OWN_TERMS, history=3, history_order="step", joints=joints),
+        str(folder / "exported"),
     ]
     externals = read_externals(texts, "UMC-A1-Stage1", cfg, trust=True)
+    runners = [ExternalRunner(describe_external(one, cfg), clamp=False) for one in (*externals[:2], *externals[5:])]
     env = ManagerBasedRLEnv(cfg)
     robot = env.scene["robot"]
     order = [robot.joint_names.index(name) for name in joints]
@@ -261,6 +270,7 @@ def described_policies(physics, folder):
 
     refused = [refusal(one) for one in externals[2:5]]
     policies = [load_external(one.external, env) for one in (*externals[:2], *externals[5:])]
+    trained = load_policy(checkpoint, WIDTHS["a1"])
     obs, _ = env.reset()
     linear = torch.jit.load(str(own))
     scale = torch.full((12,), 0.5)
@@ -273,12 +283,27 @@ def described_policies(physics, folder):
 
     for _ in range(5):
         groups = TensorDict(obs, batch_size=[4])
+        acted = [policy(groups) for policy in policies]
+        before = env.action_manager.action.clone()
+        for number, (policy, runner) in enumerate(zip(policies, runners, strict=True)):
+            # MuJoCo's runner of the first robot, which has done what the env did
+            own_last = before if policy._actions.own is None else policy._actions.own(before, None)
+            places = [robot.joint_names.index(name) for name in runner._names]
+            runner._action = own_last[0, places].numpy().astype(float)
+            runner.linear_velocity = robot.data.root_lin_vel_b.torch[0].numpy().astype(float)
+            command = env.command_manager.get_command("base_velocity")
+            data = robot.data
+            sensed = data.joint_pos, data.joint_vel, data.root_ang_vel_b, data.projected_gravity_b
+            target = runner(*(one.torch[0].numpy() for one in sensed), command[0].numpy())
+            task.process_actions(acted[number])
+            miss(f"mujoco {number}", task.processed_actions[0], torch.as_tensor(target))
+        miss("exported", acted[6], trained(groups))
         with torch.inference_mode():
-            miss("memory", policies[1](groups), policies[4](groups))
-            miss("plain", policies[0](groups), torch.jit.load(str(plain))(groups["policy"]))
-            actions = policies[2](groups)
+            miss("memory", acted[1], acted[4])
+            miss("plain", acted[0], torch.jit.load(str(plain))(groups["policy"]))
+            actions = acted[2]
             parts = [
-                robot.data.joint_vel.torch[:, order] * 0.7,
+                robot.data.joint_vel.torch[:, order].clamp(-0.5, 0.5) * 0.7,
                 last,
                 env.command_manager.get_command("base_velocity") * torch.tensor([2.0, 2.0, 0.25]),
                 (robot.data.joint_pos.torch - default)[:, order],
@@ -296,7 +321,7 @@ def described_policies(physics, folder):
             miss("targets", task.processed_actions, wanted[:, back] * scale + offset)
             miss("last", policies[2]._actions.own(actions, None), wanted[:, back])
             now = [
-                parts[0] / 0.7 * 0.05,
+                robot.data.joint_vel.torch[:, order] * 0.05,
                 env.action_manager.prev_action[:, order] * 0 + groups["policy"][:, 36:48][:, order],
                 parts[2],
                 parts[3],
@@ -315,7 +340,7 @@ def described_policies(physics, folder):
         policies[4].reset(fell)
     mask = torch.zeros(4, 12)
     mask[1, 3] = 1.0
-    masked = policies[2]._actions.own(torch.zeros(4, 12), mask)
+    masked = policies[2]._actions.own(torch.full((4, 12), 0.1), mask)
     return {"misses": misses, "refused": refused, "dead": masked[1, 3].item(), "working": masked[0, 3].item()}
 
 
@@ -323,8 +348,10 @@ def described_policies(physics, folder):
 @pytest.mark.core
 def test_policies_read_and_move_what_their_description_says(run_engine, tmp_path):
     said = run_engine(described_policies, physics="ovphysx", folder=str(tmp_path))
-    assert set(said["misses"]) == {"plain", "memory", "targets", "last", "by term", "by step"}
+    of_umc = {"exported", *(f"mujoco {number}" for number in range(7))}
+    assert set(said["misses"]) == {"plain", "memory", "targets", "last", "by term", "by step", *of_umc}
     assert max(said["misses"].values()) < 1e-4, said
+    assert said["misses"]["exported"] < 1e-5
     state, columns, actions = said["refused"]
     assert "other actions among others than alone" in state
     assert "does not take the 48 columns of the task (base_lin_vel 3, " in columns

@@ -63,7 +63,7 @@ def observation_terms(group: Any, num_joints: int, clips: bool = False) -> list[
     terms: list[dict[str, Any]] = []
     start = 0
     for name, term in _terms(group):
-        function = _function_name(term)
+        function = function_name(term)
         clipped = term.clip is not None
         if (clipped and not clips) or term.modifiers is not None or term.history_length:
             raise UmcError(f"{name} has a clip, modifiers or a history, which cannot be exported; train without")
@@ -224,7 +224,7 @@ def _params(
     found: dict[str, Mapping[str, Any]] = {}
     other: list[str] = []
     for name, term in terms:
-        function = _function_name(term)
+        function = function_name(term)
         if function in found or functions.get(function, "unknown") != term.params.get("operation"):
             other.append(name)
         else:
@@ -232,7 +232,7 @@ def _params(
     return {function: found.get(function, {}) for function in functions}, other
 
 
-def _function_name(term: Any) -> str:
+def function_name(term: Any) -> str:
     """Return the name of what a term computes; of a joint sensor, what it wraps."""
     function = term.params.get("func", term.func)
     return getattr(function, "__name__", str(function)).rpartition(":")[2].rpartition(".")[2]

@@ -350,7 +350,9 @@ class _Actions:
 
     def _own(self, last: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         """Return the task's last actions as the policy's; those of dead sensors read 0 in both."""
-        last = (last * self._task_scale + self._task_offset - self._offset) / self._scale
+        own = (last * self._task_scale + self._task_offset - self._offset) / self._scale
+        none = (last == 0.0).all(dim=-1, keepdim=True)  # before the first action, which reads 0 in any units
+        last = torch.where(none, 0.0, own)
         if mask is not None:
             last = torch.where(mask.bool() if last.dim() == 2 else mask.bool()[:, None], 0.0, last)
         return last

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from umc.deploy.description import MEASURABLE
-from umc.deploy.io_descriptor import OBSERVATIONS, observation_terms, task_figures
+from umc.deploy.io_descriptor import OBSERVATIONS, function_name, observation_terms, task_figures
 from umc.evaluation.checkpoints import External, read_externals
 from umc.mdp.sensor_cfg import entries
 from umc.rl.external import GROUP, joint_values, read_external
@@ -22,9 +21,6 @@ from umc.utils.errors import UmcError
 GROUPS = ("joint_mask", "fault_flag")
 """Groups that a network may read by the names of its inputs."""
 
-SIMULATED = (*MEASURABLE, "base_lin_vel", *GROUPS)
-"""Functions of observation terms that there are in MuJoCo."""
-
 
 def read_external_policy(text: str, task: str, overrides: Sequence[str], trust: bool) -> ExternalRobotPolicy:
     """Read what ``--policy`` names, and describe what it reads and does in a task (gym id) with overrides.
@@ -36,7 +32,7 @@ def read_external_policy(text: str, task: str, overrides: Sequence[str], trust: 
         raise UmcError(f"--policy {function} needs an environment of Isaac Lab; evaluate it with umc evaluate")
     env_cfg, _ = resolve_cfgs(task, None, overrides)
     (found,) = read_externals([text], task, env_cfg, trust)
-    policy = _described(found, env_cfg)
+    policy = describe_external(found, env_cfg)
     network = load_network(policy.network, activation=policy.activation)
     if others := [name for name in network.groups if name not in GROUPS]:
         raise UmcError(f"{policy.network} reads {', '.join(others)}, which there is not in MuJoCo")
@@ -49,13 +45,15 @@ def read_external_policy(text: str, task: str, overrides: Sequence[str], trust: 
     return policy
 
 
-def _described(found: External, env_cfg: Any) -> ExternalRobotPolicy:
+def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
+    """Describe a task and what a policy of :func:`read_externals` reads of it."""
     external, names = found.external, found.info.joint_names
     description, figures = external.description, task_figures(env_cfg, names)
     group = entries(env_cfg.observations)[external.group]
-    terms = observation_terms(group, len(names), clips=True)
-    if others := [term["function"] for term in terms if term["function"] not in SIMULATED]:
+    functions = [function_name(term) for term in entries(group).values() if hasattr(term, "func")]
+    if others := [name for name in functions if name not in OBSERVATIONS]:
         raise UmcError(f"{found.path} reads {', '.join(others)}, which there is not in MuJoCo; leave it out")
+    terms = observation_terms(group, len(names), clips=True)
     joints = description.joints or names
     if sorted(joints) != sorted(names):
         raise UmcError(f"{found.path}: joints have to be all of the robot's, once each: {', '.join(names)}")

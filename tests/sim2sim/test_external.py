@@ -1,0 +1,68 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Policies that UMC did not train walk in plain MuJoCo as an exported policy does."""
+
+import json
+import pickle
+
+import pytest
+import torch
+from isaaclab_tasks.utils import load_cfg_from_registry
+from umc.cli.sim2sim import main
+from umc.deploy.export import export_checkpoint
+from umc.evaluation.protocol import protocol_for
+from umc.evaluation.study import STUDY, load_study
+from umc.rl.pretrained import pretrained_folder
+from umc.sim2sim.agreement import AGREEMENT
+from umc.sim2sim.external_task import read_external_policy
+from umc.sim2sim.robot import SolverCfg
+from umc.sim2sim.study import protocol_rollout
+from umc.utils.errors import UmcError
+from umc.utils.naming import load_tasks
+
+TASK = "UMC-A1-Stage1"
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A pretrained policy's ONNX file, whose further inputs are groups of the task."""
+    load_tasks()
+    env_cfg = load_cfg_from_registry(TASK, "env_cfg_entry_point")
+    return export_checkpoint(pretrained_folder() / "a1_mlp_stage1.pt", tmp_path_factory.mktemp("exported"), env_cfg)
+
+
+def run(out, *policy):
+    short = ("--scenarios", "6", "--episodes", "1", "--steps", "140", "--workers", "1", "--out", str(out))
+    assert main([*map(str, policy), *short]) == 0
+    return load_study(out / STUDY)
+
+
+def test_an_exported_policy_does_the_same_as_a_policy_of_others(exported, tmp_path):
+    external = ("--task", TASK, "--policy", exported.onnx)
+    first, second = run(tmp_path / "a", "--policy", exported.onnx), run(tmp_path / "b", *external)
+    for one, other in zip(first.policies, second.policies, strict=True):
+        assert one.run.joints.any()  # dead sensors
+        torch.testing.assert_close(one.run.tensors(), other.run.tensors(), rtol=0, atol=0, equal_nan=True)
+    assert (second.policies[0].label, second.step_dt) == ("policy", first.step_dt)
+    run(tmp_path / "c", *external, "--against", tmp_path / "b")
+    rows = json.loads((tmp_path / "c" / AGREEMENT).read_text())["scenarios"]
+    assert rows[-1]["same"]["value"] == 1.0
+    # the same file, read in another way, is another policy
+    (tmp_path / "other.yaml").write_text(f"file: {exported.onnx}\nclip_actions: 3.0\n")
+    assert main(["--task", TASK, "--policy", str(tmp_path / "other.yaml"), "--against", str(tmp_path / "b")]) == 2
+
+
+def test_every_process_gets_the_policy_and_its_task(exported):
+    policy = read_external_policy(str(exported.torchscript), TASK, ["env.scene.robot.init_state.pos=[0,0,0.6]"], True)
+    cfg = protocol_rollout(protocol_for("a1", [8]), policy, 1, SolverCfg())
+    again = pickle.loads(pickle.dumps(cfg)).runner()
+    assert again.policy_dt == pytest.approx(0.02)
+    assert cfg.description["start"]["base_height_m"] == 0.6
+
+
+def test_what_mujoco_does_not_measure_is_refused(exported, tmp_path):
+    path = tmp_path / "p.yaml"
+    path.write_text(f"file: {exported.onnx}\nobservations: [joint_pos, critic/physics]\n")
+    with pytest.raises(UmcError, match="reads randomized_physics, which there is not") as refused:
+        read_external_policy(str(path), TASK, [], False)
+    assert "\n" not in str(refused.value)
