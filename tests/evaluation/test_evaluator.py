@@ -23,14 +23,14 @@ from held_lock import held_lock
 from made_up_study import FEET, JOINTS, made_up_study
 from umc.cli import evaluate as command
 from umc.evaluation.arguments import parse
-from umc.evaluation.evaluate import simulate_plan
+from umc.evaluation.evaluate import simulate_plan, worker_arguments
 from umc.evaluation.evaluator import NOT_SIMULATED, Batches, Evaluator, code_fingerprint
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.session import prepare
 from umc.evaluation.study import STUDY, EpisodeBatch, load_study, save_study
 from umc.utils.cli import run_main
 from umc.utils.errors import UmcError
-from umc.utils.executor import LocalExecutor
+from umc.utils.executor import FOLDER, LocalExecutor
 
 PROTOCOL = protocol_for("a1")
 
@@ -136,6 +136,34 @@ def test_shares_travel_to_workers_and_their_parts_back(session, tmp_path, monkey
         seen = [head, one.path.read_bytes().hex(), part.policy == 0, part.batch, code_fingerprint(), 750]
         assert json.loads(part.path.read_text()) == seen
     shutil.rmtree(agent.parent)
+
+
+def test_policies_of_others_travel_to_workers_with_what_describes_them(tmp_path):
+    """A worker prepares the same policies, under the names of the user."""
+    (tmp_path / "here").mkdir()
+    own, network = write_fresh(tmp_path / "run"), tmp_path / "here" / "walk.pt"
+    torch.jit.script(torch.nn.Linear(27, 12)).save(str(network))
+    described = tmp_path / "walk.yaml"
+    described.write_text("file: here/walk.pt\nobservations: [{term: joint_pos, scale: 1.0e-5}, joint_vel, command]\n")
+
+    def prepared(argv):
+        options, overrides = parse(argv, command.add_arguments)
+        return prepare(options, overrides, stage=2)
+
+    argv = ["--checkpoint", str(own), "--policy", str(described), "--trust", "--labels", "ours", "theirs"]
+    argv += ["--ray", "2", "--device", "cpu", "physics=ovphysx"]
+    session = prepared(argv)
+    evaluator = Evaluator(session, PROTOCOL, 24, 1, tmp_path / "out")
+    assert evaluator.labels == ["ours", "theirs"]
+    job = evaluator._job(evaluator.parts, worker_arguments(session, command.launcher_arguments(argv)))
+    for name, content in job.inputs.items():
+        (tmp_path / "worker" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "worker" / name).write_bytes(content)
+    sent = list(job.arguments)[list(job.arguments).index("evaluate") + 1 :]
+    worker = prepared([word.replace(FOLDER, str(tmp_path / "worker")) for word in sent])
+    assert [one.sha256 for one in worker.checkpoints] == [one.sha256 for one in session.checkpoints]
+    here, there = (one.checkpoints[1].external.description for one in (session, worker))
+    assert there == here.model_copy(update={"file": "walk.pt"})
 
 
 def test_a_worker_with_other_code_refuses(session):

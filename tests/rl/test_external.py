@@ -147,6 +147,62 @@ def test_the_policy_of_a_checkpoint_of_skrl(tmp_path):
         assert torch.allclose(CheckpointNetwork(path, 4, "cpu", "relu")(columns), wanted, atol=1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("separate", [True, False])
+def test_the_policy_of_an_agent_that_skrl_trained(tmp_path, separate):
+    import gymnasium
+    from skrl.envs.wrappers.torch import Wrapper
+    from skrl.utils.runner.torch import Runner
+
+    robots = 4
+
+    class Noise(Wrapper):
+        """Observations and rewards that depend on nothing."""
+
+        num_envs, num_agents, device, state_space = robots, 1, torch.device("cpu"), None
+        observation_space, action_space = (gymnasium.spaces.Box(-9.0, 9.0, (width,)) for width in (WIDTH, JOINTS))
+
+        def __init__(self):
+            self._device = self.device
+
+        def reset(self):
+            return 3.0 * torch.randn(robots, WIDTH) + 1.0, {}
+
+        def state(self):
+            return None
+
+        def step(self, actions):
+            never = torch.zeros(robots, 1, dtype=torch.bool)
+            return self.reset()[0], torch.randn(robots, 1), never, never, {}
+
+        def render(self):
+            pass
+
+        close = render
+
+    network = {"network": [{"name": "net", "input": "OBSERVATIONS", "layers": [8, 6], "activations": "elu"}]}
+    experiment = {"directory": str(tmp_path), "experiment_name": "run", "write_interval": 0, "checkpoint_interval": 8}
+    scaler = {"observation_preprocessor": "RunningStandardScaler", "observation_preprocessor_kwargs": None}
+    cfg = {
+        "models": {
+            "separate": separate,
+            "policy": {"class": "GaussianMixin", **network, "output": "ACTIONS"},
+            "value": {"class": "DeterministicMixin", **network, "output": "ONE"},
+        },
+        "memory": {"class": "RandomMemory", "memory_size": -1},
+        "agent": {"class": "PPO", "rollouts": 4, "mini_batches": 2, **scaler, "experiment": experiment},
+        "trainer": {"class": "SequentialTrainer", "timesteps": 8, "disable_progressbar": True},
+    }
+    runner = Runner(Noise(), cfg)
+    runner.run("train")
+    agent, obs = runner.agent, 3.0 * torch.randn(5, WIDTH)
+    agent.enable_training_mode(False)
+    with torch.inference_mode():
+        wanted = agent.act(obs, None, timestep=9, timesteps=9)[1]["mean_actions"]
+        found = CheckpointNetwork(tmp_path / "run" / "checkpoints" / "agent_8.pt", 5, "cpu")(obs)
+    assert torch.allclose(found, wanted, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -243,7 +299,9 @@ def described_policies(physics, folder):
     joints = list(
         reversed([f"{leg}_{part}_joint" for part in ("hip", "thigh", "calf") for leg in ("FL", "FR", "RL", "RR")])
     )
-    terms = [{"term": name, **({"scale": 0.7, "clip": [-0.5, 0.5]} if name == "joint_vel" else {})} for name in OWN_TERMS]
+    terms = [
+        {"term": name, **({"scale": 0.7, "clip": [-0.5, 0.5]} if name == "joint_vel" else {})} for name in OWN_TERMS
+    ]
     own_units = {"action_scale": 0.5, "action_offset": {".*_hip_.*": 0.1, ".*_(thigh|calf)_.*": -0.3}}
     checkpoint = write_fresh(folder / "fresh", "UMC-A1-Stage1")
     export_checkpoint(checkpoint, folder / "exported", cfg)
