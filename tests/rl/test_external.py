@@ -399,7 +399,9 @@ def described_policies(physics, folder):
     mask = torch.zeros(4, 12)
     mask[1, 3] = 1.0
     masked = policies[2]._actions.own(torch.full((4, 12), 0.1), mask)
-    return {"misses": misses, "refused": refused, "dead": masked[1, 3].item(), "working": masked[0, 3].item()}
+    first = policies[2]._actions.own(torch.zeros(4, 12), None).abs().max().item()
+    dead, working = masked[1, 3].item(), masked[0, 3].item()
+    return {"misses": misses, "refused": refused, "dead": dead, "working": working, "first": first}
 
 
 @pytest.mark.engine
@@ -414,5 +416,5 @@ def test_policies_read_and_move_what_their_description_says(run_engine, tmp_path
     assert "other actions among others than alone" in state
     assert "does not take the 48 columns of the task (base_lin_vel 3, " in columns
     assert "returns 11 actions, the robot has 12 joints" in actions
-    assert said["dead"] == 0.0
+    assert said["dead"] == said["first"] == 0.0
     assert said["working"] != 0.0

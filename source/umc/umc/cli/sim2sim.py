@@ -45,7 +45,6 @@ MOST = {"episodes": MOST_EPISODES, "steps": MOST_STEPS, "workers": MOST_WORKERS,
 DESCRIPTION = "Evaluate a policy in plain MuJoCo, on flat ground, under the faults of an Isaac Lab run."
 
 EXAMPLES = (
-    "--policy exported",
     "--policy exported --healthy",
     "--policy exported --against logs/pretrained/a1_mlp_stage2/evaluation/a1_mlp_stage2",
     "--task UMC-G1-Stage2 --policy walk.onnx",

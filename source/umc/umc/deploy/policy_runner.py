@@ -364,7 +364,7 @@ def _actions(session: onnxruntime.InferenceSession, inputs: Mapping[str, NDArray
     return checked_action(actions, len(inputs["joint_mask"]))
 
 
-def checked_action(actions: ArrayLike, num_joints: int) -> Vector:
+def checked_action(actions: Any, num_joints: int) -> Vector:
     """Return a network's action for one robot; raise RunnerError unless it is finite and one per joint."""
     shape = (1, num_joints)
     action = np.asarray(actions, dtype=float)

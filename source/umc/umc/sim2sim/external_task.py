@@ -30,7 +30,7 @@ def read_external_policy(text: str, task: str, overrides: Sequence[str], trust: 
     task = checked_task(task)
     if (function := read_external(text).function) is not None:
         raise UmcError(f"--policy {function} needs an environment of Isaac Lab; evaluate it with umc evaluate")
-    env_cfg, _ = resolve_cfgs(task, None, overrides)
+    env_cfg, _ = resolve_cfgs(task, None, [*overrides])
     (found,) = read_externals([text], task, env_cfg, trust)
     policy = describe_external(found, env_cfg)
     network = load_network(policy.network, activation=policy.activation)
