@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -65,12 +64,9 @@ class Checkpoint:
 
     def load(self, env: ManagerBasedRLEnv) -> Policy:
         """Make the policy for a running environment; UmcError if it does not fit."""
-        from umc.rl.policy import load_policy
+        from umc.rl.policy import load_policy_for
 
-        dims: Any = env.observation_manager.group_obs_dim
-        widths = {name: shape[0] for name, shape in dims.items() if isinstance(shape, tuple)}
-        robot: Any = env.scene["robot"]
-        return load_policy(self.path, widths, env.device, self.info.robot, robot.joint_names)
+        return load_policy_for(self.path, env, self.info.robot)
 
 
 @dataclass(frozen=True)
@@ -136,7 +132,7 @@ def read_externals(texts: Sequence[str], task: str, env_cfg: Any, trust: bool) -
     Raises UmcError for a policy that is named twice, and for TorchScript without ``trust`` or a yes on the terminal.
     """
     from umc import __version__
-    from umc.rl.external import add_group, load_source, read_external
+    from umc.rl.external import add_group, confirm_code, load_source, read_external
     from umc.robots.names import robot_names
     from umc.utils.naming import task_parts
 
@@ -169,15 +165,6 @@ def read_externals(texts: Sequence[str], task: str, env_cfg: Any, trust: bool) -
         )
         found.append(External(external.path, info, external.sha256, external))
     return tuple(found)
-
-
-def confirm_code(path: Path) -> None:
-    """Ask whether to run the code in a file; raise UmcError unless the answer is yes."""
-    if sys.stdin.isatty():
-        print(f"the policy {path} is code. Run it? [y/N] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() in ("y", "yes"):
-            return
-    raise UmcError(f"the policy {path} is code (TorchScript); add --trust if you trust its origin")
 
 
 def common_value(checkpoints: Sequence[Checkpoint], values: Sequence[str | None], what: str, key: str) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,10 +113,11 @@ class ExternalFile:
         return self.function is None and is_torchscript(self.path)
 
 
-def read_external(text: str, number: int = 0) -> ExternalFile:
+def read_external(text: str, number: int = 0, own_group: bool = False) -> ExternalFile:
     """Read what ``--policy`` names: a network, a YAML file that describes one, or ``package.module:function``.
 
-    ``number`` tells the observation groups of several policies apart.
+    ``number`` tells the observation groups of several policies apart. With ``own_group`` the policy reads a copy of the
+    task's group, without noise, whatever is overridden there.
     """
     path = Path(text)
     if path.suffix in YAML_SUFFIXES:
@@ -132,7 +134,7 @@ def read_external(text: str, number: int = 0) -> ExternalFile:
         )
     if not path.is_file():
         raise UmcError(f"no network at {path}; give the path of a TorchScript or ONNX file, or a checkpoint")
-    own = description.observations is not None or description.history > 1
+    own = own_group or description.observations is not None or description.history > 1
     return ExternalFile(path, description, sha256(path), f"external_policy_{number}" if own else GROUP)
 
 
@@ -202,6 +204,15 @@ def joint_values(given: float | Mapping[str, float], names: Sequence[str]) -> li
         missing = next(name for number, name in enumerate(names) if number not in numbers)
         raise UmcError(f"action_scale and action_offset need a value for every joint; {missing} has none")
     return [value for _, value in sorted(zip(numbers, values, strict=True))]
+
+
+def confirm_code(path: Path) -> None:
+    """Ask whether to run the code in a file; raise UmcError unless the answer is yes."""
+    if sys.stdin.isatty():
+        print(f"the policy {path} is code. Run it? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+    raise UmcError(f"the policy {path} is code (TorchScript); add --trust if you trust its origin")
 
 
 class ExternalPolicy:

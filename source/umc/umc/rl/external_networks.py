@@ -282,10 +282,15 @@ def is_torchscript(path: Path) -> bool:
         return any(name.endswith("/constants.pkl") for name in archive.namelist())
 
 
+def is_umc_checkpoint(data: Any) -> bool:
+    """Return whether the content of a file is a checkpoint of UMC."""
+    return isinstance(data, dict) and isinstance(data.get("infos"), dict) and "umc" in data["infos"]
+
+
 def _actor_weights(path: Path) -> dict[str, torch.Tensor]:
     """Return the tensors of an actor and its normalization; rsl_rl before 5 and skrl keep them beside a critic's."""
     data = read_torch(path, "give a TorchScript or ONNX file, or a checkpoint of rsl_rl or skrl", "checkpoint")
-    if isinstance(data, dict) and isinstance(data.get("infos"), dict) and "umc" in data["infos"]:
+    if is_umc_checkpoint(data):
         raise UmcError(f"{path} is a checkpoint of UMC; give it to --checkpoint")
     for key, starts in (
         ("actor_state_dict", ("",)),

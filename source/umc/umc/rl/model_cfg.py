@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Configs of the rsl_rl models, for agent configs."""
+"""Configs of the rsl_rl models and of distillation, for agent configs."""
 
 from dataclasses import MISSING
 
@@ -69,3 +69,29 @@ class UmcBodyTransformerModelCfg(UmcTransformerModelCfg):
     num_layers: int = BodyTransformerCfg.num_layers
     attention: str = BodyTransformerCfg.attention
     output_activation: str | None = BodyTransformerCfg.output_activation
+
+
+@configclass
+class DistillationCfg:
+    """How ``umc train --teacher`` imitates a policy (:mod:`umc.rl.distillation`)."""
+
+    iterations: int = 150
+    """Iterations without ``--max_iterations``."""
+
+    mixing: int = 15
+    """First iterations, in which the teacher acts less and less: the actor alone would fall at once."""
+
+    updates: int = 10
+    """Gradient steps of the actor per iteration."""
+
+    batch_size: int = 4096
+    """Samples of each."""
+
+    samples: int = 250_000
+    """Samples to learn from: the newest."""
+
+    critic_epochs: int = 2
+    """Epochs of the critic per iteration."""
+
+    learning_rate: float = 1.0e-3
+    """At the start; it falls linearly."""

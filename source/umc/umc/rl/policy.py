@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 from rsl_rl.utils import resolve_class
@@ -20,6 +20,9 @@ from umc.utils.code_names import require_trusted_code
 from umc.utils.config import read_yaml
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import leaves, read_text, sha256
+
+if TYPE_CHECKING:
+    from isaaclab.envs import ManagerBasedRLEnv
 
 ACTOR_SET = "actor"
 """rsl_rl's name of the policy and of the groups that it reads."""
@@ -165,3 +168,11 @@ def load_policy(
         raise UmcError(f"the weights in {path} do not fit the model of its run; restore its {AGENT_FILE}") from error
     actor = actor.to(device).eval().requires_grad_(False)
     return LoadedPolicy(actor, info, path, sha256(path), agent.get("clip_actions"))
+
+
+def load_policy_for(checkpoint: Path | str, env: ManagerBasedRLEnv, robot: str) -> LoadedPolicy:
+    """Make a policy for a running environment of a robot; UmcError if it does not fit."""
+    dims: Any = env.observation_manager.group_obs_dim
+    widths = {name: shape[0] for name, shape in dims.items() if isinstance(shape, tuple)}
+    articulation: Any = env.scene["robot"]
+    return load_policy(checkpoint, widths, env.device, robot, articulation.joint_names)

@@ -12,7 +12,13 @@ from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg
 
 from umc.rl.agents import AGENTS, EXTENSION_NETWORKS, AgentSpec
-from umc.rl.model_cfg import UmcBodyTransformerModelCfg, UmcMlpModelCfg, UmcModelCfg, UmcTransformerModelCfg
+from umc.rl.model_cfg import (
+    DistillationCfg,
+    UmcBodyTransformerModelCfg,
+    UmcMlpModelCfg,
+    UmcModelCfg,
+    UmcTransformerModelCfg,
+)
 from umc.robots.graph import joint_neighbours
 from umc.tasks.device import DEFAULT_DEVICE
 from umc.utils.naming import experiment_name
@@ -66,6 +72,8 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
         max_grad_norm=1.0,
     )
     stage1_transfer: Stage1TransferCfg = Stage1TransferCfg()
+
+    distillation: DistillationCfg = DistillationCfg()
 
     critic_sees_faults: bool = False
     """Whether the critic observes every fault (:mod:`umc.rl.critics`); the paper's does not."""

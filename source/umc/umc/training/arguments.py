@@ -9,6 +9,7 @@ import dataclasses
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from umc.rl.agents import AGENTS, AgentSpec
 from umc.rl.pretrained import PRETRAINED, find_pretrained, is_pretrained
@@ -17,6 +18,9 @@ from umc.utils.config import override_key
 from umc.utils.errors import UmcError
 from umc.utils.naming import LIBRARIES, entry_point, library_of, stage1_task, task_parts
 from umc.utils.outputs import require_folder_name, require_writable
+
+if TYPE_CHECKING:
+    from umc.rl.distillation import Teacher
 
 DEFAULT_AGENT = next(iter(AGENTS))
 
@@ -53,6 +57,7 @@ FROM_NOTHING = "--quick starts from nothing; leave out --resume and --checkpoint
 
 CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
     *(({flag}, f"--{flag} needs --recipe NAME; leave it out, or name a recipe") for flag in RECIPE_FLAGS),
+    ({"teacher", "no_pretrained"}, "--teacher replaces Stage 1; leave out --no_pretrained"),
     *(({flag}, f"--{flag} needs --sweep; leave it out, or name a sweep") for flag in SWEEP_FLAGS),
     ({"run_dir", "quick"}, f"{ONE_FOLDER} --quick, or --run_dir"),
     ({"run_dir", "run_name"}, f"{ONE_FOLDER} --run_name, or --run_dir"),
@@ -64,6 +69,7 @@ CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
     ({PRETRAINED, "no_pretrained"}, f"{FROM_PRETRAINED} --no_pretrained"),
     ({"quick", "resume"}, FROM_NOTHING),
     ({"quick", "checkpoint"}, FROM_NOTHING),
+    ({"teacher", "quick"}, "--quick imitates nobody; leave out --teacher"),
     ({"quick", "distributed"}, "--quick is a matter of one process; start it without torchrun and --distributed"),
 )
 """Flags of one training that do not go together, and what the user is told."""
@@ -85,6 +91,8 @@ class TrainRequest:
     """All flags, Isaac Lab's launcher flags included."""
     checkpoint: Path | None
     """Checkpoint to start from or to resume."""
+    teacher: Teacher | None = None
+    """Policy to imitate."""
     engine: str = ""
     """Which engine was chosen and why, where the user named none."""
 
@@ -108,15 +116,23 @@ class TrainRequest:
         """Agent whose Stage 1 weights this run loads; None if it starts from nothing."""
         return self.spec.stage1 if self.stage == 2 else None
 
+    @property
+    def imitates(self) -> bool:
+        """Whether this run itself imitates the teacher, rather than its Stage 1."""
+        return self.teacher is not None and self.teacher.stage >= self.stage
+
     def flags(self, agent: str) -> list[str]:
         """Return the flags that a child process which trains ``agent`` takes over."""
-        names = ("num_envs", "seed", "max_iterations", "device", "run_name", "deterministic", "distributed")
+        names = ["num_envs", "seed", "device", "run_name", "deterministic", "distributed"]
+        names += [] if self.teacher is not None else ["max_iterations"]  # imitation takes fewer than PPO
         return as_flags(agent=agent, logs=self.logs, **{name: getattr(self.options, name) for name in names})
 
     def stage1_arguments(self) -> list[str]:
         """Return the arguments of a training of the Stage 1 that this run starts from."""
         assert self.stage1_agent is not None
         flags = self.flags(entry_point(self.stage1_agent, self.library))
+        if self.teacher is not None:  # its code has been confirmed
+            flags += as_flags(teacher=self.options.teacher, trust=True)
         return ["--task", stage1_task(self.task), *flags, *stage1_overrides(self.overrides)]
 
 
@@ -142,6 +158,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--distributed", action="store_true", help="one of the processes that torchrun starts (docs/distributed.md)")
     add = parser.add_argument_group("where it starts from").add_argument
     add("--checkpoint", help="model_*.pt, run folder or 'pretrained' to start from; with --resume: to resume")
+    add(
+        "--teacher",
+        help="policy to imitate instead of PPO: a TorchScript or ONNX file, a checkpoint of rsl_rl, skrl or UMC, or a "
+        "YAML file that describes one; one that saw no faults replaces Stage 1 (docs/distillation.md)",
+    )
+    add("--trust", action="store_true", help="run the code in the TorchScript file of --teacher")
     add("--no_pretrained", action="store_true", help="train a missing Stage 1 even where one comes with the package")
     add("--resume", action="store_true", help="resume the newest run of this task and agent, in its folder")
     add = parser.add_argument_group("where it goes to").add_argument
@@ -199,6 +221,8 @@ def parse(argv: list[str]) -> TrainRequest:
     task = checked_task(options.task)
     robot, stage = task_parts(task)
     agent, spec = checked_agent(options.agent, task, options.rl_library)
+    if options.teacher is not None and library_of(agent) != LIBRARIES[0]:
+        raise UmcError(f"--teacher needs --rl_library {LIBRARIES[0]}; leave out --rl_library, or --teacher")
     if pretrained:
         checkpoint, _ = find_pretrained(options.checkpoint, robot, spec.stage1 or spec.name, 1)
     return TrainRequest(task, robot, stage, agent, spec, overrides, options, checkpoint)

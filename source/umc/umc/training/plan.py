@@ -45,7 +45,7 @@ from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 from umc.utils.isaaclab_flags import parse_all
-from umc.utils.naming import experiment_folder, library_of
+from umc.utils.naming import experiment_folder, experiment_name, library_of
 from umc.utils.outputs import require_folder_name, require_writable
 from umc.utils.process import lock_folder
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, read_record
@@ -122,14 +122,33 @@ def add_launcher_options(request: TrainRequest, argv: list[str]) -> None:
         request.overrides = [f"physics={engine}", *overrides]
 
 
+def add_teacher(request: TrainRequest) -> None:
+    """Complete a request with the policy to imitate, if it names one."""
+    text = request.options.teacher
+    if text is None:
+        return
+    from umc.rl.distillation import read_teacher
+
+    request.teacher = read_teacher(text, request.robot, request.options.trust)
+    if request.options.resume and not request.imitates:
+        raise UmcError(f"a Stage 2 run does not imitate {text} itself; leave out --teacher")
+    if not request.imitates and (request.stage1_agent is None or request.checkpoint is not None):
+        raise UmcError(f"{text} saw no faults, so it replaces Stage 1, which this run does not start from")
+
+
 def needs_stage1(request: TrainRequest) -> bool:
     """Return whether Stage 1 has to be trained before this run can start."""
-    if request.checkpoint is not None or request.options.resume or request.stage1_agent is None:
+    if request.checkpoint is not None or request.options.resume or request.stage1_agent is None or request.imitates:
         return False
     return _newest_stage1(request, request.stage1_agent) is None
 
 
 def _newest_stage1(request: TrainRequest, agent: str) -> Path | None:
+    if request.teacher is not None:
+        from umc.rl.distillation import find_student
+
+        experiment = experiment_folder(request.logs, experiment_name(request.robot, agent, 1), request.library)
+        return find_student(experiment, request.teacher)
     return find_stage1(request.logs, request.robot, agent, request.library, not request.options.no_pretrained)
 
 
@@ -145,6 +164,10 @@ def make_plan(request: TrainRequest) -> Plan:
         require_usable(request, request.checkpoint)
     plan = _resumed_run(request, device) if options.resume else _new_run(request, device)
     env_cfg, agent_cfg = plan.env_cfg, plan.agent_cfg
+    if request.teacher is not None and request.imitates:
+        request.teacher.add_observations(env_cfg)
+        plan.record.fields["teacher"] = {"name": request.teacher.text, "sha256": request.teacher.sha256}
+        plan.remarks.append(f"imitating {request.teacher.text}, of Stage {request.teacher.stage}")
     if options.seed is not None:
         agent_cfg.seed = options.seed
     env_cfg.seed = ranks.seed(agent_cfg.seed)  # before the env exists: it draws while it is built
@@ -188,8 +211,11 @@ def _new_run(request: TrainRequest, device: str) -> Plan:
     env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
     start_from = _start(request)
     remarks = [request.engine] if request.engine else []
-    if chosen := set_sizes(request, env_cfg, agent_cfg, cpu_sizes(request.spec) if device == "cpu" else {}):
-        remarks.append(f"chosen for a CPU: {', '.join(chosen)}")
+    sizes = cpu_sizes(request.spec) if device == "cpu" else {}
+    if request.imitates:
+        sizes["max_iterations"] = agent_cfg.distillation.iterations
+    if chosen := set_sizes(request, env_cfg, agent_cfg, sizes):
+        remarks.append(f"chosen{' for a CPU' if device == 'cpu' else ''}: {', '.join(chosen)}")
     if start_from is None:
         remarks.append("starting from nothing")
     else:
@@ -216,6 +242,7 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
         require_usable(request, path)
     record = RunRecord(path.parent, read_record(path.parent))
     record.held = True  # until the checkpoint has turned out to fit
+    _require_same_teacher(request, record)
     missing = [name for name in REMEMBERED if record.fields.get(name) is None]
     if missing:
         raise UmcError(f"{record.path} does not say {' and '.join(missing)}; start a new run without --resume")
@@ -312,7 +339,7 @@ def set_sizes(
 
 def _start(request: TrainRequest) -> Path | None:
     agent = request.stage1_agent
-    if request.checkpoint is not None or agent is None:
+    if request.checkpoint is not None or agent is None or request.imitates:
         return request.checkpoint
     path = _newest_stage1(request, agent)
     if path is None:
@@ -372,6 +399,14 @@ def _require_same_run(request: TrainRequest, info: CheckpointInfo, path: Path) -
     spec = agent_spec(info.agent)
     if spec is not None and spec.name != request.spec.name:
         raise UmcError(f"{path} is a run of agent {spec.name}; --resume needs the same agent: give --agent {spec.name}")
+
+
+def _require_same_teacher(request: TrainRequest, record: RunRecord) -> None:
+    teacher = record.fields.get("teacher") or {}
+    given = None if request.teacher is None else request.teacher.sha256
+    if given != teacher.get("sha256"):
+        fix = f"give --teacher {teacher['name']}, the same file" if teacher else "leave out --teacher"
+        raise UmcError(f"{record.path.parent} {'imitates a policy' if teacher else 'imitates nobody'}; {fix}")
 
 
 def cpu_sizes(spec: AgentSpec) -> dict[str, int]:

@@ -86,6 +86,7 @@ def train(argv: list[str]) -> int:
     with timed("loading packages"), quiet():
         from umc.training.plan import (
             add_launcher_options,
+            add_teacher,
             broadcast_plan,
             create_run_folder,
             lock_run,
@@ -94,6 +95,7 @@ def train(argv: list[str]) -> int:
         )
 
         run_on_all_ranks(lambda: add_launcher_options(request, argv))
+    run_on_all_ranks(lambda: add_teacher(request))
     if request.options.quick:
         from umc.training.smoke_test import run_quick
 
@@ -176,6 +178,8 @@ def resume_command(plan: Plan, checkpoint: Path) -> str:
         agent=request.spec.name,
         resume=True,
         checkpoint=checkpoint,
+        teacher=request.options.teacher if request.imitates else None,
+        trust=request.options.trust and request.imitates,
         deterministic=request.options.deterministic,
         # without it each process takes the GPU of its number
         device=plan.device if processes == 1 or plan.device == "cpu" else None,
@@ -256,7 +260,7 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
         env = _record_clips(plan, env, cleanup)
     if plan.resume:  # before the first reset, whose fault draw depends on the curriculum
         env.unwrapped.common_step_counter = plan.iterations_done * agent_cfg.num_steps_per_env
-    wrap, runner_class = _library(request.library)
+    wrap, runner_class = _library(request)
     train_cfg = to_dict(agent_cfg)
     wrapped = wrap(env, train_cfg)
     # initial weights must not depend on what the engine drew; ranks get those of rank 0 and action noise of their own
@@ -310,9 +314,14 @@ def _checkpoint_info(plan: Plan, env: Any) -> CheckpointInfo:
     )
 
 
-def _library(library: str) -> tuple[Callable[[Any, dict[str, Any]], Any], Callable[..., TrainingRun]]:
-    """Return what wraps an env for an RL library, given the agent cfg, and the library's runner."""
-    if library == "skrl":
+def _library(request: TrainRequest) -> tuple[Callable[[Any, dict[str, Any]], Any], Callable[..., TrainingRun]]:
+    """Return what wraps an env for an RL library, given the agent cfg, and the runner."""
+    if request.teacher is not None and request.imitates:
+        from umc.rl.distillation import DistillationRunner, TaughtEnv
+
+        teacher = request.teacher
+        return lambda env, cfg: TaughtEnv(env, cfg["clip_actions"], teacher), DistillationRunner
+    if request.library == "skrl":
         from umc.rl.skrl.packing import PackedEnv
         from umc.rl.skrl.runner import SkrlRunner
 

@@ -146,6 +146,7 @@ class _Record(BaseModel):
     physics: str | None = None
     starts: list[dict[str, Any]] = []
     parent: dict[str, Any] | None = None
+    teacher: dict[str, Any] | None = None
     result: dict[str, Any] | None = None
 
 

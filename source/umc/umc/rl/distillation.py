@@ -1,0 +1,220 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Train an actor to act as a teacher does, in states that the actor itself reaches (DAgger).
+
+The critic learns the returns of the actor meanwhile, so that PPO can go on from the checkpoint. rsl_rl's own algorithm
+trains no critic, and learns from each rollout once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
+from rsl_rl.algorithms import PPO
+from tensordict import TensorDict
+
+from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint, require_match
+from umc.rl.external import ExternalFile, add_group, confirm_code, load_external, load_source, read_external
+from umc.rl.external_networks import is_torchscript, is_umc_checkpoint
+from umc.rl.model_cfg import DistillationCfg
+from umc.rl.policy import Policy, RecurrentPolicy, load_policy_for
+from umc.rl.pretrained import find_pretrained, is_pretrained
+from umc.rl.runner import UmcRunner
+from umc.utils.errors import UmcError
+from umc.utils.io import read_torch, sha256
+from umc.utils.provenance import FINISHED, RUN_FILE, read_record
+
+if TYPE_CHECKING:
+    from isaaclab.envs import ManagerBasedRLEnv
+
+LABELS = "teacher_actions"
+"""Observation group with what the teacher would do."""
+
+LEAST_LEARNING_RATE = 0.01
+"""Learning rate at the end, of that at the start [-]."""
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A policy to imitate, before the simulation starts."""
+
+    text: str
+    """As typed."""
+    sha256: str
+    stage: int
+    """Stage that it was trained in; 1 for a policy that UMC did not train."""
+    source: ExternalFile | Path
+    """A policy that UMC did not train, or a checkpoint of UMC."""
+    robot: str
+
+    def add_observations(self, env_cfg: Any) -> None:
+        """Add the observations that it reads to an env cfg, in place."""
+        if isinstance(self.source, ExternalFile):
+            add_group(env_cfg, self.source)
+
+    def load(self, env: ManagerBasedRLEnv) -> Policy:
+        """Make the policy for a running environment; UmcError if it does not fit."""
+        if isinstance(self.source, ExternalFile):
+            return load_external(self.source, env)
+        return load_policy_for(self.source, env, self.robot)
+
+    @property
+    def group(self) -> str | None:
+        """Observation group that only the teacher reads."""
+        return self.source.group if isinstance(self.source, ExternalFile) else None
+
+
+def read_teacher(text: str, robot: str, trust: bool) -> Teacher:
+    """Read what ``--teacher`` names: what ``--policy`` of ``umc evaluate`` takes, or a checkpoint of UMC.
+
+    Raises UmcError for TorchScript without ``trust`` or a yes on the terminal.
+    """
+    path = find_pretrained(text, robot)[0] if is_pretrained(text) else Path(text)
+    if path.is_dir():
+        files = checkpoints_in(path)
+        if not files:
+            raise UmcError(f"--teacher {path} holds no model_<iteration>.pt; give a run folder that has one, or a file")
+        path = files[-1]
+    if path.suffix == ".pt" and path.is_file() and not is_torchscript(path) and is_umc_checkpoint(read_torch(path)):
+        info = checkpoint_info(read_checkpoint(path), path)
+        require_match(info, path, robot)
+        return Teacher(text, sha256(path), info.stage, path, robot)
+    external = read_external(text, own_group=True)
+    if external.is_code and not trust:
+        confirm_code(external.path)
+    load_source(external)  # what is no policy is refused before the simulation starts
+    return Teacher(text, external.sha256, 1, external, robot)
+
+
+def find_student(experiment: Path, teacher: Teacher) -> Path | None:
+    """Return the last checkpoint of the newest finished run of an experiment that imitated a teacher."""
+    for folder in sorted(experiment.glob("*"), reverse=True):
+        if (folder / RUN_FILE).is_file():
+            record = read_record(folder)
+            of = record.get("teacher") or {}
+            if of.get("sha256") == teacher.sha256 and record.get("status") == FINISHED:
+                return next(iter(checkpoints_in(folder)[::-1]), None)
+    return None
+
+
+class TaughtEnv(RslRlVecEnvWrapper):
+    """An env that adds the teacher's actions to its observations, in place of the group that only the teacher reads."""
+
+    def __init__(self, env: Any, clip_actions: float | None, teacher: Teacher) -> None:
+        super().__init__(env, clip_actions)
+        self._teacher, self._group = teacher.load(self.unwrapped), teacher.group  # type: ignore[arg-type]
+        self._remembers = isinstance(self._teacher, RecurrentPolicy)
+        if self._remembers:
+            self._teacher.reset(None)  # type: ignore[union-attr]
+        self._obs: TensorDict | None = None
+
+    def get_observations(self) -> TensorDict:
+        """Return the observations after the last step."""
+        if self._obs is None:  # a teacher with memory is asked once per step
+            self._obs = self._labelled(super().get_observations())
+        return self._obs
+
+    def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict]:
+        """Step the env; the teacher forgets the episodes that have ended."""
+        obs, rewards, dones, extras = super().step(actions)
+        if self._remembers:
+            self._teacher.reset(dones.bool())  # type: ignore[union-attr]
+        self._obs = self._labelled(obs)
+        return self._obs, rewards, dones, extras
+
+    def _labelled(self, obs: TensorDict) -> TensorDict:
+        labels = self._teacher(obs)
+        kept = {name: value for name, value in obs.items() if name != self._group}
+        return TensorDict({**kept, LABELS: labels}, batch_size=obs.batch_size)
+
+
+class Distillation(PPO):
+    """DAgger for the actor, and PPO's regression of returns for the critic.
+
+    The networks, the rollout and the checkpoints are those of PPO.
+    """
+
+    options = DistillationCfg()
+    done, total = 0, 1
+    """Iterations so far, and of the whole run."""
+    _seen: TensorDict | None = None
+    """What the actor reads and the teacher's actions, of the last rollouts."""
+    _filled, _next = 0, 0
+
+    def act(self, obs: TensorDict) -> torch.Tensor:
+        """Return the actor's mean actions; at first the teacher's for some envs."""
+        super().act(obs)
+        assert self.transition.distribution_params is not None
+        actions, labels = self.transition.distribution_params[0], obs[LABELS]
+        share = 1.0 - self.done / self.options.mixing if self.done < self.options.mixing else 0.0
+        if share > 0.0:
+            actions = torch.where(torch.rand(len(labels), 1, device=labels.device) < share, labels, actions)
+        self.transition.actions = actions
+        return actions
+
+    def update(self) -> dict[str, float]:
+        """Learn from what was seen so far; return the mean losses."""
+        options = self.options
+        self.learning_rate = options.learning_rate * max(1.0 - self.done / self.total, LEAST_LEARNING_RATE)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate
+        self._remember(self.storage.observations.flatten(0, 1))  # type: ignore[union-attr]
+        imitation = [self._learn_labels() for _ in range(options.updates)]
+        value = [
+            self._step((self.critic(batch.observations) - batch.returns).square().mean(), self.critic)
+            for batch in self.storage.mini_batch_generator(self.num_mini_batches, options.critic_epochs)
+        ]
+        obs = self.storage.observations.flatten(0, 1)  # type: ignore[union-attr]
+        self.actor.update_normalization(obs)
+        self.critic.update_normalization(obs)
+        self.storage.clear()
+        self.done += 1
+        return {"imitation": sum(imitation) / len(imitation), "value": sum(value) / len(value)}
+
+    def _remember(self, obs: TensorDict) -> None:
+        """Replace the oldest rollout by a new one."""
+        obs = obs.select(*self.actor.obs_groups, LABELS)
+        seen, count = self._seen, int(obs.batch_size[0])
+        if seen is None:
+            size = max(self.options.samples // count, 1) * count
+            empty = {name: torch.zeros(size, *value.shape[1:], device=value.device) for name, value in obs.items()}
+            self._seen = seen = TensorDict(empty, batch_size=[size])
+        end = self._next + count
+        seen[self._next : end] = obs
+        self._filled, self._next = max(self._filled, end), end % int(seen.batch_size[0])
+
+    def _learn_labels(self) -> float:
+        assert self._seen is not None
+        rows = torch.randint(self._filled, (self.options.batch_size,), device=self._seen.device)
+        batch = self._seen[rows]
+        return self._step((self.actor(batch) - batch[LABELS]).square().mean(), self.actor)
+
+    def _step(self, loss: torch.Tensor, network: torch.nn.Module) -> float:
+        self.optimizer.zero_grad()
+        loss.backward()
+        if self.is_multi_gpu:
+            self.reduce_parameters()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), self.max_grad_norm)
+        self.optimizer.step()
+        return loss.item()
+
+
+class DistillationRunner(UmcRunner):
+    """The runner of a training that imitates a teacher."""
+
+    alg: Distillation
+
+    def _make_algorithm(self, log_dir: str | None) -> None:
+        self.cfg["algorithm"]["class_name"] = f"{__name__}:{Distillation.__name__}"
+        self.cfg["mirror"] = False  # a teacher may be lopsided
+        super()._make_algorithm(log_dir)
+        self.alg.options = DistillationCfg(**self.cfg["distillation"])
+
+    def _learn(self, iterations: int, init_at_random_ep_len: bool) -> None:
+        self.alg.done = self.current_learning_iteration
+        self.alg.total = self.alg.done + iterations
+        super()._learn(iterations, init_at_random_ep_len)
