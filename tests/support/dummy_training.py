@@ -107,10 +107,11 @@ def train_or_resume(folder, iterations):
 def planned(*argv):
     """The plan of a command line of train.py."""
     from umc.training.arguments import parse
-    from umc.training.plan import add_launcher_options, make_plan
+    from umc.training.plan import add_launcher_options, add_teacher, make_plan
 
     request = parse(list(argv))
     add_launcher_options(request, list(argv))
+    add_teacher(request)
     return make_plan(request)
 
 

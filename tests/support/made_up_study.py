@@ -34,9 +34,10 @@ def made_up_study(
     train_seeds: int = 1,
     vary_severity: bool = False,
     seed: int = 0,
+    protocol: Protocol | None = None,
 ) -> Study:
     """Return a study of made-up robots."""
-    protocol = protocol_for("a1")
+    protocol = protocol or protocol_for("a1")
     assignment = assign_envs(protocol, members * len(protocol.cells))
     rng = torch.Generator().manual_seed(seed)
     setting = assignment.cell // len(protocol.scenarios)

@@ -60,8 +60,10 @@ def _run(argv: list[str]) -> int:
         from umc.evaluation.evaluate import evaluate, report_again
 
     if options.report_only is not None:
-        return report_again(options.report_only)
-    return evaluate(options, overrides, launcher_arguments(argv))
+        report_again(options.report_only)
+    else:
+        evaluate(options, overrides, launcher_arguments(argv))
+    return 0
 
 
 def _check_envs(options: argparse.Namespace, overrides: Sequence[str]) -> None:

@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "evaluate": ("umc.cli.evaluate", [], "evaluate policies under faults, side by side"),
     "gait": ("umc.cli.evaluate", ["--healthy"], "measure the gait of the healthy robot"),
     "report": ("umc.cli.evaluate", ["--report_only"], "write the reports of an evaluation anew: umc report DIR"),
+    "benchmark": ("umc.cli.benchmark", [], "evaluate policies under frozen conditions: a card for the leaderboard"),
     "play": ("umc.cli.play", [], "watch a policy live (--viz); without --viz it is filmed"),
     "film": ("umc.cli.film", [], "film policies, side by side: MP4, GIF, storyboard"),
     "export": ("umc.cli.export", [], "write a policy as ONNX and TorchScript"),

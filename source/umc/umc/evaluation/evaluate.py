@@ -45,10 +45,13 @@ HEALTHY_SECONDS = 10.0
 """Length of ``--healthy`` [s]."""
 
 
-def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Sequence[str]) -> int:
-    """Evaluate policies, or collect what other processes simulated, and write the report; return 0.
+def evaluate(
+    options: argparse.Namespace, overrides: Sequence[str], launcher: Sequence[str]
+) -> tuple[Study, Path] | None:
+    """Evaluate policies, or collect what other processes simulated, and write the report.
 
     ``launcher`` is what workers of a cluster need of the command line: launcher flags, presets, overrides of the task.
+    Returns the study and its folder, or None if this process has made only a part of it, or measured a gait.
     """
     within(options.episodes, "--episodes", 1, MOST_EPISODES)
     within(options.ray, "--ray", 1, MOST_WORKERS)
@@ -62,7 +65,8 @@ def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Se
         of_env = [token for token in overrides if token.split(".")[0] not in OWN_SECTIONS]
         session = prepare(options, of_env, stage=1 if options.healthy else 2)
     if options.plan is not None:
-        return simulate_plan(session, read_json(options.plan))
+        simulate_plan(session, read_json(options.plan))
+        return None
     protocol = choose_protocol(session, sweep, changes["protocol"])
     out = options.out or _default_folder(session, protocol)
     require_writable(out, "--out")
@@ -71,17 +75,19 @@ def evaluate(options: argparse.Namespace, overrides: Sequence[str], launcher: Se
     lock = LOCK if options.share is None else f"{LOCK}_{share[0] + 1}_of_{share[1]}"
     with lock_folder(out, f"evaluates into {out}", lock):
         if options.healthy:
-            return measure_gait(session, protocol, out)
+            measure_gait(session, protocol, out)
+            return None
         with timed("looking for batches that are done"), quiet():
             num_envs = options.num_envs or _default_envs(session, protocol)
             episodes = options.episodes or (sweep.episodes if sweep else None)
             evaluator = Evaluator(session, protocol, num_envs, episodes, out)
         _simulate_missing(evaluator, share, launcher)
         if options.share is not None:
-            return 0
+            return None
         study = evaluator.study()
         save_study(out / STUDY, study)
-        return _report(study, out)
+        _report(study, out)
+        return study, out
 
 
 def _simulate_missing(evaluator: Evaluator, share: tuple[int, int], launcher: Sequence[str]) -> None:
@@ -118,8 +124,8 @@ def worker_arguments(session: Session, launcher: Sequence[str]) -> list[str]:
     return [*launcher, *session.repeated]
 
 
-def simulate_plan(session: Session, plan: Any) -> int:
-    """Simulate the parts that :meth:`Evaluator.simulate_on` planned in another process; return 0."""
+def simulate_plan(session: Session, plan: Any) -> None:
+    """Simulate the parts that :meth:`Evaluator.simulate_on` planned in another process."""
     checked = validated(SharePlan, plan, "the plan of this worker")
     if checked.code != code_fingerprint():
         raise UmcError("this worker has another version of umc; install the same one on all machines")
@@ -127,19 +133,18 @@ def simulate_plan(session: Session, plan: Any) -> int:
         protocol = protocol_of(checked.protocol)
         evaluator = Evaluator(session, protocol, checked.num_envs, checked.episodes, session.options.out)
     evaluator.simulate(evaluator.planned(checked.parts))
-    return 0
 
 
-def report_again(out: Path) -> int:
-    """Write the report of an evaluation anew; return 0."""
+def report_again(out: Path) -> None:
+    """Write the report of an evaluation anew."""
     with timed("reading the study"):
         study = load_study(out / STUDY)
     require_writable(out, "--report_only")
     with lock_folder(out, f"evaluates into {out}"):
-        return _report(study, out)
+        _report(study, out)
 
 
-def _report(study: Study, out: Path) -> int:
+def _report(study: Study, out: Path) -> None:
     for result in study.policies:
         print(result.label)
         print(score_table(study.protocol, [score for _, score in study.scenario_scores(result)]))
@@ -151,11 +156,10 @@ def _report(study: Study, out: Path) -> int:
     with timed("writing the report"):
         page = write_study_report(study, out)
     print(f"report: {page}", flush=True)
-    return 0
 
 
-def measure_gait(session: Session, protocol: Protocol, out: Path) -> int:
-    """Measure and report how healthy robots walk under the protocol's command; return 0."""
+def measure_gait(session: Session, protocol: Protocol, out: Path) -> None:
+    """Measure and report how healthy robots walk under the protocol's command."""
     from umc.evaluation.conditions import disable_training_randomization, set_healthy
     from umc.evaluation.rollout import feet_of, run_healthy
     from umc.tasks.task_cfg import physics_name
@@ -180,7 +184,6 @@ def measure_gait(session: Session, protocol: Protocol, out: Path) -> int:
     print(load_table(loads, protocol.severity))
     write_json(out / GAIT, gait_report(gait, about, loads), indent=1, allow_nan=False)
     print(f"report: {out / GAIT}", flush=True)
-    return 0
 
 
 def choose_protocol(session: Session, sweep: SweepFile | None, changes: Mapping[str, Any]) -> Protocol:

@@ -44,7 +44,7 @@ class Setting:
     joints: tuple[str, ...] | None = None
     """Joints that fail, all at once; None draws them as the protocol says. Sweeps set it."""
     severity: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """By kind of fault, in place of the protocol's. Sweeps set it."""
+    """By kind of fault, in place of the protocol's."""
 
     @property
     def name(self) -> str:
@@ -231,10 +231,12 @@ class _Columns(FileModel):
     seed: Annotated[list[int], Field(max_length=_MOST)]
     onset: list[int]
     perlin_seed: list[Seed | None] = []
+    severity: list[dict[str, Any]] = []
 
     @model_validator(mode="after")
     def _same_length(self) -> Self:
-        if len({len(column) for column in (self.seed, self.onset, self.perlin_seed or self.seed)}) != 1:
+        columns = (self.seed, self.onset, self.perlin_seed or self.seed, self.severity or self.seed)
+        if len({len(column) for column in columns}) != 1:
             raise ValueError("the lists must have the same length")
         return self
 
@@ -268,7 +270,11 @@ class _RobotEntry(FileModel):
         """Return the protocol; one ``seed`` replaces those of all settings."""
         columns = self.settings
         seeds = columns.seed if seed is None else [seed] * len(columns.seed)
-        settings = map(Setting, seeds, columns.onset, columns.perlin_seed or [None] * len(seeds))
+        perlin_seeds, severities = columns.perlin_seed or [None] * len(seeds), columns.severity or [{}] * len(seeds)
+        settings = [
+            Setting(own, onset, perlin_seed, severity=severity)
+            for own, onset, perlin_seed, severity in zip(seeds, columns.onset, perlin_seeds, severities, strict=True)
+        ]
         return Protocol(
             name=name,
             robot=robot,

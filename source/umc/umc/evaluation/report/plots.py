@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from umc.evaluation.breakdown import SliceScore, scenario_name
+from umc.evaluation.card import Card
 from umc.evaluation.estimates import Estimates, group_names
 from umc.evaluation.metrics import Episodes, Metric, main_rates, reached_key
 from umc.evaluation.statistics import Interval, kaplan_meier
@@ -95,6 +96,35 @@ def scenario_bars(estimates: Estimates) -> Figure:
         axis.tick_params(axis="x", length=0)
     axes[1].set_xticks(centres, names)
     _legend(figure, looks)
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
+def card_bars(card: Card) -> Figure:
+    """Draw the two main rates of a card by scenario, under both readings, with intervals."""
+    readings = list(card.readings.items())
+    names = list(readings[0][1].scenarios)
+    figure = _figure(8.5, 4.6)
+    axes = figure.subplots(2, 1, sharex=True)
+    labels = [f"{name}\n{_lines(scenario_name(int(name) if name.isdigit() else name), 9)}" for name in names]
+    width = 0.8 / len(readings)
+    for axis, key in zip(axes, card.main, strict=True):
+        for number, (reading, found) in enumerate(readings):
+            rates = [*(found.scenarios[name].get(key) for name in names), found.average.get(key)]
+            for place, rate in enumerate(rates):
+                if rate is not None:
+                    value, low, high = (100 * one for one in rate)
+                    x = place + 0.25 * (place == len(names)) + (number - (len(readings) - 1) / 2) * width
+                    axis.bar(x, value, 0.9 * width, color=COLORS[number], label=reading if place == 0 else None)
+                    axis.errorbar(x, value, [[value - low], [high - value]], color=INK, linewidth=0.9, capsize=1.8)
+        axis.axvline(len(names) - 0.4, color=FAINT, linewidth=0.8, linestyle=":")
+        axis.set_ylim(*PERCENT)
+        axis.set_ylabel("robots [%]")
+        axis.grid(axis="y")
+        axis.set_title(key, loc="left")
+        axis.tick_params(axis="x", length=0)
+    axes[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes[1].set_xticks([*range(len(names)), len(names) + 0.25], [*labels, "average"])
     return figure
 
 

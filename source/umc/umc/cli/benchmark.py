@@ -1,0 +1,69 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""``umc benchmark``: ``umc evaluate`` under conditions that stay the same, and a card for each policy."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from umc.cli.evaluate import add_arguments as add_evaluation_arguments
+from umc.cli.evaluate import launcher_arguments
+from umc.evaluation.arguments import add_policy_arguments, parse
+from umc.utils.cli import run_main
+from umc.utils.config import override_key
+from umc.utils.console import quiet, timed
+from umc.utils.errors import UmcError
+from umc.utils.isaaclab_flags import asks_for_help, show_help
+
+DESCRIPTION = "Evaluate policies under the conditions of UMC-Bench, and write a card of each for docs/leaderboard.md."
+
+EXAMPLES = (
+    "--checkpoint pretrained:g1_mlp_stage2 --labels 'UMC MLP'",
+    "--task UMC-G1-Stage2 --policy motion.pt --trust --labels Unitree",
+)
+
+PROTOCOL, EPISODES = "umc_bench_1", 10
+"""Conditions, and robots of each scenario and setting."""
+
+GROUND = "env.scene.terrain=flat"
+
+OPEN = ("physics", "presets")
+"""Overrides that may be given."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``umc benchmark``."""
+    add = parser.add_argument_group("cards").add_argument
+    add("--num_envs", type=int, help="envs simulated at once")
+    add("--labels", nargs="+", help="names of the policies on their cards")
+    add("--quick", action="store_true", help="a few envs and steps: proves that everything works, no figures")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run ``umc benchmark``; return its exit status."""
+    return run_main(_run, argv, "stopped; finished batches are kept, the same command goes on from there")
+
+
+def _run(argv: list[str]) -> int:
+    if asks_for_help(argv):
+        return show_help(argv, "benchmark", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
+    with timed("loading packages"), quiet():
+        typed, overrides = parse(argv, add_arguments)
+        for token in overrides:
+            if override_key(token) not in OPEN:
+                raise UmcError(f"{token} changes the conditions, which are frozen; leave it out, or use umc evaluate")
+        if typed.seed is not None:
+            raise UmcError("--seed changes the conditions, which are frozen; leave it out, or use umc evaluate")
+        more = [] if typed.quick else ["--episodes", str(EPISODES)]
+        frozen = [*argv, GROUND, "--protocol", PROTOCOL, *more]
+        options, overrides = parse(frozen, add_evaluation_arguments)
+        from umc.evaluation.card import card_of, write_card
+        from umc.evaluation.evaluate import evaluate
+
+    made = evaluate(options, overrides, launcher_arguments(frozen))
+    assert made is not None
+    study, out = made
+    for result in study.policies:
+        print(f"card: {write_card(card_of(study, result), out / 'cards')}", flush=True)
+    return 0

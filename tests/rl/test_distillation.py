@@ -1,0 +1,211 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A student acts as its teacher does, and its run says whom it imitates."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from dummy_robot import DummyRobotEnv, build_runner, mean_action
+from dummy_training import planned, put_checkpoint
+from tensordict import TensorDict
+from torch import nn
+from umc.rl.checkpoint import read_checkpoint
+from umc.rl.distillation import LABELS, DistillationRunner, TaughtEnv
+from umc.rl.transfer import load_stage1_weights
+from umc.training.arguments import parse
+from umc.training.plan import add_launcher_options, add_teacher, needs_stage1
+from umc.utils.errors import UmcError
+
+
+class TaughtDummy(DummyRobotEnv):
+    """A robot whose teacher acts by its observation."""
+
+    def __init__(self, robot):
+        super().__init__(robot)
+        table = torch.randn(48, 12, generator=torch.Generator().manual_seed(3))
+        self.groups[LABELS] = (self.groups["policy"] @ table).tanh()
+        self.executed = []
+
+    def step(self, actions):
+        self.executed.append(actions.clone())
+        return super().step(actions)
+
+
+def student(folder, monkeypatch, **options) -> Any:
+    def change(cfg):
+        cfg.distillation.samples, cfg.distillation.batch_size = 32, 16
+        for name, value in options.items():
+            setattr(cfg.distillation, name, value)
+
+    monkeypatch.setattr("dummy_training.UmcRunner", DistillationRunner)
+    return build_runner(folder, "mlp", env=TaughtDummy("A1"), change=change)
+
+
+def test_a_student_learns_its_teachers_actions_and_its_own_returns(tmp_path, monkeypatch):
+    runner = student(tmp_path, monkeypatch, mixing=0)
+    labels = runner.env.groups[LABELS]
+    before, noise = mean_action(runner), noise_of(runner)
+    assert (before - labels).square().mean() > 0.1
+    critic = read_checkpoint(save(runner, tmp_path / "model_0.pt"))["critic_state_dict"]
+    runner.train(60)
+    assert (mean_action(runner) - labels).square().mean() < 0.01
+    assert torch.equal(noise_of(runner), noise)  # Stage 2 explores with it
+    # every step of the student earns the same, and values are discounted over an episode of 4 steps
+    last = read_checkpoint(save(runner, tmp_path / "model_60.pt"))
+    assert any(not torch.equal(value, critic[name]) for name, value in last["critic_state_dict"].items())
+    with torch.inference_mode():
+        values = runner.alg.critic(runner.env.groups).squeeze(1)
+    reward = -(mean_action(runner) - 0.5).square().sum(1)
+    assert (values / reward).min() > 1.0
+
+
+def noise_of(runner):
+    return next(v.clone() for name, v in runner.alg.actor.state_dict().items() if "std" in name)
+
+
+def save(runner, path):
+    runner.save(str(path))
+    return path
+
+
+def test_ppo_goes_on_from_a_student(tmp_path, monkeypatch):
+    runner = student(tmp_path / "one", monkeypatch)
+    (tmp_path / "one").mkdir(exist_ok=True)
+    runner.train(2)
+    monkeypatch.undo()
+    ppo = build_runner(tmp_path / "two", "mlp")
+    load_stage1_weights(ppo, tmp_path / "one" / "model_1.pt", "a1", "mlp")
+    critic = runner.alg.critic.state_dict()
+    assert all(torch.equal(value, critic[name]) for name, value in ppo.alg.critic.state_dict().items())
+    healthy = {"joint_mask": torch.zeros(4, 12), "fault_flag": torch.full((4, 3), -1.0)}
+    assert torch.allclose(mean_action(ppo, **healthy), mean_action(runner, **healthy), atol=1e-5)
+
+
+def test_the_teacher_acts_less_and_less(tmp_path, monkeypatch):
+    runner = student(tmp_path, monkeypatch, mixing=2)
+    labels = runner.env.groups[LABELS]
+    runner.train(3)
+    same = [(actions == labels).all(dim=1).float().mean().item() for actions in runner.env.executed]
+    assert same[:4] == [1.0] * 4
+    assert 0.0 < sum(same[4:8]) < 4.0
+    assert same[8:] == [0.0] * 4
+
+
+def test_a_student_learns_from_the_newest_samples_only(tmp_path, monkeypatch):
+    runner = student(tmp_path, monkeypatch, samples=40)  # two rollouts of 4 envs x 4 steps
+    obs = runner.env.groups
+    for value in range(3):
+        seen = TensorDict(
+            {name: torch.full_like(group, value) for name, group in obs.items()}, batch_size=obs.batch_size
+        )
+        runner.alg._remember(torch.cat([seen] * 4))
+    assert runner.alg._seen["policy"][:, 0].tolist() == [2.0] * 16 + [1.0] * 16
+    assert runner.alg._filled == 32
+
+
+class Remembering:
+    """A teacher that counts its calls and what it forgets."""
+
+    def __init__(self):
+        self.calls, self.forgotten = 0, []
+
+    def __call__(self, obs):
+        self.calls += 1
+        return torch.full((4, 12), float(self.calls))
+
+    def reset(self, envs):
+        self.forgotten.append(None if envs is None else envs.tolist())
+
+
+def test_a_teacher_that_remembers_is_asked_once_per_step(monkeypatch):
+    inner, teacher = DummyRobotEnv("A1"), Remembering()
+    inner.groups["external_policy_0"] = TensorDict({"a": torch.zeros(4, 3)}, batch_size=[4])
+    monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.__init__", lambda *_: None)
+    monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.unwrapped", inner)
+    monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.get_observations", lambda _: inner.groups)
+    monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.step", lambda _, actions: inner.step(actions))
+    env = TaughtEnv(None, None, SimpleNamespace(load=lambda _: teacher, group="external_policy_0"))  # type: ignore
+    for _ in range(2):
+        obs = env.get_observations()
+    assert teacher.calls == 1
+    assert set(obs.keys()) == {"policy", "joint_mask", "fault_flag", "critic", LABELS}
+    for step in range(4):
+        obs = env.step(torch.zeros(4, 12))[0]
+        assert obs[LABELS][0, 0] == step + 2
+    assert env.get_observations() is obs
+    assert teacher.forgotten == [None, *[[False] * 4] * 3, [True] * 4]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("umc.rl.transfer.pretrained_file", lambda *_: None)
+    torch.jit.script(nn.Linear(48, 12)).save(str(tmp_path / "walk.pt"))
+    return tmp_path
+
+
+def request_of(stage, *more):
+    argv = ["--task", f"UMC-A1-Stage{stage}", "--agent", "mlp", "--device", "cpu", *more]
+    request = parse(argv)
+    add_launcher_options(request, argv)
+    add_teacher(request)
+    return request
+
+
+WALK = ("--teacher", "walk.pt", "--trust")
+
+
+def test_a_policy_that_saw_no_faults_replaces_stage_1(place):
+    plan = planned("--task", "UMC-A1-Stage1", "--agent", "mlp", "--device", "cpu", *WALK)
+    assert plan.agent_cfg.max_iterations == plan.agent_cfg.distillation.iterations == 150
+    assert plan.env_cfg.observations.external_policy_0.enable_corruption is False
+    teacher = plan.record.fields["teacher"]
+    record = {"task": "UMC-A1-Stage1", "agent": "rsl_rl_mlp_cfg_entry_point", "seed": 1, "overrides": []}
+    put_checkpoint(place / "logs/rsl_rl/umc_a1_mlp_stage1/ppo", record={**record, "status": "finished"})
+    request = request_of(2, *WALK, "--max_iterations", "7")
+    assert not request.imitates
+    assert needs_stage1(request)  # that of PPO is not its
+    arguments = request.stage1_arguments()
+    assert arguments[arguments.index("--teacher") :][:3] == ["--teacher", "walk.pt", "--trust"]
+    assert "--max_iterations" not in arguments
+    record["teacher"] = teacher
+    (place / "logs/rsl_rl/umc_a1_mlp_stage1/ppo/run.json").write_text(json.dumps({**record, "status": "running"}))
+    assert needs_stage1(request)
+    (place / "logs/rsl_rl/umc_a1_mlp_stage1/ppo/run.json").write_text(json.dumps({**record, "status": "finished"}))
+    assert not needs_stage1(request)
+    # another file is another teacher
+    torch.jit.script(nn.Linear(48, 12)).save(str(place / "walk.pt"))
+    assert needs_stage1(request_of(2, *WALK))
+
+
+def test_a_policy_that_saw_faults_is_imitated_under_faults(place):
+    own = put_checkpoint(place / "own", stage=2, task="UMC-A1-Stage2")
+    request = request_of(2, "--teacher", str(own.parent))
+    assert request.imitates
+    assert not needs_stage1(request)
+    plan = planned("--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu", "--teacher", str(own))
+    assert plan.start_from is None
+    assert not hasattr(plan.env_cfg.observations, "external_policy_0")
+
+
+@pytest.mark.parametrize(
+    ("stage", "more", "message"),
+    [
+        (1, ("--teacher", "walk.pt"), r"walk\.pt is code \(TorchScript\); add --trust"),
+        (1, ("--teacher", "nothing.onnx"), r"no network at nothing\.onnx"),
+        (2, (*WALK, "--checkpoint", "own/model_5.pt"), r"replaces Stage 1, which this run does not start from"),
+        (1, (*WALK, "--rl_library", "skrl"), r"--teacher needs --rl_library rsl_rl"),
+        (1, (*WALK, "--resume"), r"imitates nobody; leave out --teacher"),
+    ],
+)
+def test_teachers_that_cannot_be(place, stage, more, message):
+    record = {"task": "UMC-A1-Stage1", "agent": "rsl_rl_mlp_cfg_entry_point", "seed": 1, "overrides": []}
+    record |= {"num_envs": 4, "max_iterations": 9, "agent_overrides": []}
+    put_checkpoint(place / "own", record=record)
+    if "--resume" in more:
+        more = (*more, "--checkpoint", "own/model_5.pt")
+    with pytest.raises(UmcError, match=message):
+        planned(*("--task", f"UMC-A1-Stage{stage}", "--agent", "mlp", "--device", "cpu", *more))
