@@ -14,8 +14,7 @@ from fresh_policy import WIDTHS, write_fresh
 from rsl_rl.models import MLPModel, RNNModel
 from tensordict import TensorDict
 from torch import nn
-from umc.evaluation.checkpoints import confirm_code
-from umc.rl.external import add_group, read_external
+from umc.rl.external import add_group, confirm_code, read_external
 from umc.rl.external_networks import CheckpointNetwork, OnnxNetwork, TorchScriptNetwork, is_torchscript
 from umc.tasks.task_cfg import resolve_cfgs
 from umc.utils.console import quiet
