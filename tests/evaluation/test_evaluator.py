@@ -13,6 +13,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import grimp
 import pytest
@@ -105,6 +106,7 @@ def test_a_parts_name_depends_on_all_that_decides_its_result(names, session, mon
 WORKER = """
 import json, os, sys
 from pathlib import Path
+from types import SimpleNamespace
 argv = sys.argv[1:]
 plan = json.loads(Path(argv[argv.index("--plan") + 1]).read_text())
 out, checkpoints = Path(argv[argv.index("--out") + 1]), argv[argv.index("--checkpoint") + 1 :]
@@ -187,18 +189,18 @@ def test_two_workers_of_ray_simulate_an_evaluation(tmp_path):
 def test_a_part_comes_back_from_its_file_and_a_damaged_one_is_refused(session, tmp_path):
     part = Evaluator(session, PROTOCOL, 24, 1, tmp_path).parts[0]
     run = made_up_study(members=1).policies[0].run
-    part.save(run, FEET)
-    back, feet = part.load(JOINTS, 24)
-    assert feet == FEET
+    part.save(run, JOINTS, FEET)
+    back, joints, feet = part.load(24)
+    assert (joints, feet) == (tuple(JOINTS), FEET)
     torch.testing.assert_close(back.tensors(), run.tensors(), rtol=0, atol=0, equal_nan=True)
     bare = EpisodeBatch.join([run, replace(run, severity=None, stance=None)])
     assert (len(bare.cell), bare.severity, bare.stance) == (48, None, None)
-    part.save(run.select(slice(5)), FEET[:3])
+    part.save(run.select(slice(5)), JOINTS, FEET[:3])
     with pytest.raises(UmcError, match=r"is damaged .stance is no tensor .*; delete it"):
-        part.load(JOINTS, 24)
+        part.load(24)
     part.path.write_bytes(b"PK nothing")
     with pytest.raises(UmcError, match=r"is damaged .*; delete it") as error:
-        part.load(JOINTS, 24)
+        part.load(24)
     assert "\n" not in str(error.value)
 
 
@@ -216,6 +218,7 @@ def test_a_full_disk_ends_an_evaluation_in_one_line_and_keeps_what_is_done(
         return study.policies[0].run
 
     monkeypatch.setattr("umc.evaluation.evaluator.open_session", lambda _: contextlib.nullcontext((None, [0, 1])))
+    monkeypatch.setattr("umc.mdp.fault_state", lambda _: SimpleNamespace(joint_names=JOINTS))
     monkeypatch.setattr("umc.evaluation.rollout.feet_sensor", lambda *_: (None, FEET))
     monkeypatch.setattr("umc.evaluation.rollout.run_faults", simulate)
     capsys.readouterr()
@@ -230,7 +233,7 @@ def test_a_full_disk_ends_an_evaluation_in_one_line_and_keeps_what_is_done(
     for printed, name in ((batches, evaluator.parts[2].path), (result, tmp_path / STUDY)):
         (line,) = [line for line in printed.splitlines() if not re.search(r"it/s|step/s|^\W*$", line)]  # but the bar
         assert line.startswith(f"error: cannot write {name}: File too large; ")
-    assert [part.load(JOINTS, 24)[1] for part in evaluator.parts if part.path.exists()] == [FEET, FEET]
+    assert [part.load(24)[2] for part in evaluator.parts if part.path.exists()] == [FEET, FEET]
     assert sorted(path.name for path in tmp_path.rglob("*.*")) == sorted(one.path.name for one in evaluator.parts[:2])
 
 

@@ -8,8 +8,8 @@ import gymnasium as gym
 import pytest
 from dummy_robot import ROBOTS
 from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
-from umc.evaluation.rollout import feet_of
 from umc.tasks.bodies import BodyNamesCfg
+from umc.tasks.parts import feet_of
 from umc.tasks.task_cfg import resolve_cfgs
 from umc.terrains import FLAT_GROUND_CFG
 from umc.utils.errors import UmcError

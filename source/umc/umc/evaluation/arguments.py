@@ -47,7 +47,12 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
         "a YAML file that describes what one reads (docs/external_policies.md), or package.module:function",
     )
     add("--trust", action="store_true", help="run the code in the TorchScript files of --policy")
-    add("--task", help="gym id; the checkpoint's own without it")
+    add(
+        "--task",
+        help="gym id of a velocity task: UMC's, Isaac Lab's or, as PACKAGE:ID, that of any Python package; the "
+        "checkpoint's own without it",
+    )
+    add("--offline", action="store_true", help="take UMC's files for those of Isaac Lab's asset server (A1, Go2)")
     add("--robot", help="robot that the checkpoints must be for; the first checkpoint's without it")
     add("--agent", help="agent whose pretrained policy is meant; the first that the robot has without it")
     add("--seed", type=int, help="seed of faults and starts")

@@ -133,13 +133,13 @@ def read_externals(texts: Sequence[str], task: str, env_cfg: Any, trust: bool) -
     """
     from umc import __version__
     from umc.rl.external import add_group, confirm_code, load_source, read_external
-    from umc.robots.names import robot_names
-    from umc.utils.naming import task_parts
+    from umc.tasks.parts import known_names
+    from umc.utils.naming import robot_and_stage
 
-    robot, stage = task_parts(task)
-    names = robot_names(env_cfg.scene.robot)
+    robot, stage = robot_and_stage(task)
+    names = known_names(env_cfg.scene.robot)
     if names is None:
-        raise UmcError(f"{task}: the joints of its robot are unknown, since it has no USD file on this machine")
+        raise UmcError(f"{task}: the joints of its robot are unknown, since its cfg spawns no USD file")
     found: list[External] = []
     for number, text in enumerate(texts):
         external = read_external(text, number)
@@ -178,10 +178,13 @@ def common_value(checkpoints: Sequence[Checkpoint], values: Sequence[str | None]
 
 
 def engine_override(
-    checkpoints: Sequence[Checkpoint], overrides: Sequence[str], device: str
+    checkpoints: Sequence[Checkpoint], overrides: Sequence[str], device: str, task: str | None = None
 ) -> tuple[list[str], list[str]]:
-    """Choose the engine that the policies were trained on, unless the user names one; return override and remark."""
-    from umc.tasks.task_cfg import default_engine, names_engine
+    """Choose the engine that the policies were trained on, unless the user names one; return override and remark.
+
+    A task that offers no choice of engines keeps its own.
+    """
+    from umc.tasks.task_cfg import default_engine, names_engine, offers_engine
 
     if names_engine(overrides):
         return [], []
@@ -190,6 +193,8 @@ def engine_override(
     line = f"engine: {engine}, which the policy was trained on"
     if engine is None:
         engine, line = default_engine(device)
+        if task is not None and not offers_engine(task, engine):
+            return [], ["engine: the task's own"]
     return [f"physics={engine}"], [line]
 
 

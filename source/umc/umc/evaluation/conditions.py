@@ -12,6 +12,7 @@ from umc.evaluation.arguments import HEALTHY
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.starts import seed_starts
 from umc.mdp.fault_terms import FAULTS_TERM
+from umc.tasks.parts import parts_of
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ SPARE_STEPS = 10
 def disable_training_randomization(
     env_cfg: Any, command: tuple[float, float, float], num_envs: int, steps: int, seed: int
 ) -> None:
-    """Switch off noise, pushes and changing commands in place; physics and starts stay randomised.
+    """Switch off noise, pushes, curricula and changing commands in place; physics and starts stay randomised.
 
     ``command`` is a velocity x [m/s], y [m/s], yaw [rad/s], ``steps`` are the env steps that are measured.
     """
@@ -50,7 +51,8 @@ def disable_training_randomization(
     for name, term in vars(env_cfg.events).items():
         if getattr(term, "mode", None) == "interval" and name != FAULTS_TERM:
             setattr(env_cfg.events, name, None)
-    velocity = env_cfg.commands.base_velocity
+    env_cfg.curriculum = None
+    velocity = getattr(env_cfg.commands, parts_of(env_cfg).command)
     velocity.heading_command = False
     velocity.rel_standing_envs = 0.0
     velocity.resampling_time_range = (NEVER_RESAMPLED, NEVER_RESAMPLED)

@@ -17,7 +17,7 @@ from umc.evaluation.estimates import too_few_robots
 from umc.evaluation.evaluator import Evaluator, code_fingerprint, fingerprint, read_share
 from umc.evaluation.gait import GAIT
 from umc.evaluation.grid import apply_grid, trained_policies
-from umc.evaluation.protocol import DEFAULT_PROTOCOL, Protocol, protocol_for
+from umc.evaluation.protocol import Protocol, protocol_for
 from umc.evaluation.report import gait_report, gait_table, load_table, score_table, write_study_report
 from umc.evaluation.session import AS_EVALUATED, Session, open_session, prepare
 from umc.evaluation.statistics import MIN_ROBOTS
@@ -161,16 +161,18 @@ def _report(study: Study, out: Path) -> None:
 def measure_gait(session: Session, protocol: Protocol, out: Path) -> None:
     """Measure and report how healthy robots walk under the protocol's command."""
     from umc.evaluation.conditions import disable_training_randomization, set_healthy
-    from umc.evaluation.rollout import feet_of, run_healthy
+    from umc.evaluation.rollout import run_healthy
+    from umc.tasks.parts import required_feet
     from umc.tasks.task_cfg import physics_name
 
     options, cfg = session.options, session.env_cfg
     num_envs = options.num_envs or (QUICK_ENVS if options.quick else HEALTHY_ENVS)
     steps = protocol.steps if options.quick else round(HEALTHY_SECONDS / (cfg.sim.dt * cfg.decimation))
+    feet = required_feet(cfg)
     disable_training_randomization(cfg, protocol.command, num_envs, steps, protocol.seed)
     set_healthy(cfg)
     with open_session(session) as (env, (policy,)):
-        gait, loads = run_healthy(env, policy, feet_of(cfg), protocol, steps)
+        gait, loads = run_healthy(env, policy, feet, protocol, steps)
     about = {
         "task": session.task,
         "checkpoint": session.checkpoints[0].about,
@@ -193,7 +195,7 @@ def choose_protocol(session: Session, sweep: SweepFile | None, changes: Mapping[
     options, robot = session.options, session.info.robot
     name = options.protocol
     if name is None:
-        name = (sweep and sweep.protocol) or DEFAULT_PROTOCOL
+        name = sweep and sweep.protocol
     scenarios = options.scenarios or (sweep and sweep.scenarios)
     protocol = protocol_for(robot, scenarios, options.radii, options.seed, name, changes)
     if options.quick:

@@ -105,16 +105,17 @@ class Part:
         """Return the file of its result in the folder of a process that simulates it for another one."""
         return f"{OUT}/{PARTS}/{self.path.name}"
 
-    def save(self, run: EpisodeBatch, feet: Sequence[str]) -> None:
-        """Write its result and the names of the robot's feet."""
-        write_torch(self.path, {"run": run.tensors(), "feet": list(feet)})
+    def save(self, run: EpisodeBatch, joints: Sequence[str], feet: Sequence[str]) -> None:
+        """Write its result and the names of the robot's joints and feet."""
+        write_torch(self.path, {"run": run.tensors(), "joints": list(joints), "feet": list(feet)})
 
-    def load(self, joint_names: Sequence[str], cells: int) -> tuple[EpisodeBatch, tuple[str, ...]]:
+    def load(self, cells: int) -> tuple[EpisodeBatch, tuple[str, ...], tuple[str, ...]]:
         """Read what :meth:`save` wrote; raise UmcError if the file is damaged."""
         content = read_torch(self.path)
         try:
             file = validated(_PartFile, content, str(self.path))
-            return EpisodeBatch.read(file.run, joint_names, file.feet, cells), tuple(file.feet)
+            run = EpisodeBatch.read(file.run, file.joints, file.feet, cells)
+            return run, tuple(file.joints), tuple(file.feet)
         except ValueError as error:
             raise UmcError(f"{self.path} is damaged ({error}); delete it and start again") from error
 
@@ -123,6 +124,7 @@ class _PartFile(FileModel):
     """A part as its file has it."""
 
     run: dict[str, Any]
+    joints: list[str]
     feet: list[str]
 
 
@@ -175,19 +177,23 @@ class Evaluator:
 
     def simulate(self, parts: Sequence[Part]) -> None:
         """Simulate parts in this process and write the result of each."""
-        from umc.evaluation.rollout import feet_of, feet_sensor, run_faults
+        from umc.evaluation.rollout import feet_sensor, run_faults
+        from umc.mdp import fault_state
+        from umc.tasks.parts import feet_of
         from umc.utils.console import progress_bar
 
         steps = self.protocol.steps
         done = len(self.parts) - len(parts)
         with open_session(self.session) as (env, policies):
-            feet, names = feet_sensor(env, feet_of(self.session.env_cfg))
+            known = feet_of(self.session.env_cfg)
+            feet, names = (None, ()) if known is None else feet_sensor(env, known)
+            joints = fault_state(env).joint_names  # in the engine's order, unless the robot's cfg has one
             with progress_bar(len(self.parts) * steps, "evaluating", done=done * steps) as bar:
                 for part in parts:
                     bar.set_description(f"{self.labels[part.policy]}, batch {part.batch + 1}/{self.batches.count}")
                     assignment = self.batches.assignment(part.batch)
                     run = run_faults(env, policies[part.policy], self.protocol, assignment, feet, bar)
-                    part.save(run.select(slice(self.batches.size(part.batch))), names)
+                    part.save(run.select(slice(self.batches.size(part.batch))), joints, names)
 
     def simulate_on(self, executor: Executor, parts: Sequence[Part], arguments: Sequence[str]) -> None:
         """Simulate parts in processes of their own, which may run on machines without a disk in common.
@@ -242,17 +248,17 @@ class Evaluator:
     def study(self) -> Study:
         """Put the results of all parts together."""
         session, cfg = self.session, self.session.env_cfg
-        results, feet = [], ()
-        joints, cells = session.info.joint_names, len(self.protocol.cells)
+        results, joints, feet = [], (), ()
+        cells = len(self.protocol.cells)
         for number, one in enumerate(session.checkpoints):
-            mine = (part.load(joints, cells) for part in self.parts if part.policy == number)
-            runs, names = zip(*mine, strict=True)
-            feet = names[0]
+            mine = (part.load(cells) for part in self.parts if part.policy == number)
+            runs, names, feet_names = zip(*mine, strict=True)
+            joints, feet = names[0], feet_names[0]
             results.append(PolicyResult(self.labels[number], self.groups[number], one.about, EpisodeBatch.join(runs)))
         return Study(
             protocol=self.protocol,
             step_dt=cfg.sim.dt * cfg.decimation,
-            joint_names=tuple(session.info.joint_names),
+            joint_names=joints,
             about=self._about(),
             policies=tuple(results),
             feet=feet,

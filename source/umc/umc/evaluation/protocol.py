@@ -19,7 +19,10 @@ from umc.utils.distributed import LARGEST_SEED
 from umc.utils.errors import UmcError
 
 DEFAULT_PROTOCOL = "umc_paper"
-"""Protocol that ``--protocol`` names by default."""
+"""Protocol that ``--protocol`` names by default, for the paper's robots."""
+
+ANY_ROBOT, ANY = "any_robot", "any"
+"""Protocol of all others, and entry of a file that stands for every robot without one."""
 
 QUICK_ONSET = 10
 """Onset of a quick run [env steps]; far too early for figures, enough to see that everything works."""
@@ -177,22 +180,26 @@ def protocol_for(
     scenarios: Sequence[ScenarioId] | None = None,
     radii: Sequence[float] | None = None,
     seed: int | None = None,
-    name: str = DEFAULT_PROTOCOL,
+    name: str | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Protocol:
     """Return the protocol of a robot, with scenarios, radii [m] and one seed in place of the file's where given.
 
-    ``name`` is a file in ``config/protocols`` or the path of one; ``overrides`` are other values of the robot's entry
+    ``name`` is a file in ``config/protocols`` or the path of one; without it, the paper's robots have
+    :data:`DEFAULT_PROTOCOL` and others :data:`ANY_ROBOT`. ``overrides`` are other values of the robot's entry
     by dotted path, such as ``severity.rom``. Raises UmcError if there is no such file or entry, or a value is invalid.
     """
-    file = validated(_ProtocolFile, read_config_file("protocol", name), f"protocol {name}")
-    if robot not in file.robots:
+    if name is None:
+        name = DEFAULT_PROTOCOL if robot in _read(DEFAULT_PROTOCOL).robots else ANY_ROBOT
+    file = _read(name)
+    own = file.robots.get(robot, file.robots.get(ANY))
+    if own is None:
         others = ", ".join(sorted(file.robots))
         raise UmcError(
             f"protocol {name} has nothing for robot '{robot}', only for {others}; name another by --protocol"
         )
     chosen = {"scenarios": scenarios, "radii": radii}
-    entry = {"scenarios": file.scenarios, **merged(file.robots[robot], overrides or {})}
+    entry = {"scenarios": file.scenarios, **merged(own, overrides or {})}
     entry |= {key: list(value) for key, value in chosen.items() if value is not None}
     where = f"protocol {name}, robot {robot}"
     checked = validated(_RobotEntry, entry, where)
@@ -200,6 +207,10 @@ def protocol_for(
         return checked.protocol(file.name, robot, seed)
     except UmcError as error:
         raise UmcError(f"{where}: {error}") from error
+
+
+def _read(name: str) -> _ProtocolFile:
+    return validated(_ProtocolFile, read_config_file("protocol", name), f"protocol {name}")
 
 
 def _scenario(name: Any) -> ScenarioId:

@@ -22,22 +22,12 @@ from umc.faults import FaultCases
 from umc.mdp import foot_contact, height_above_ground
 from umc.mdp.fault_terms import fault_term
 from umc.rl.policy import Policy, RecurrentPolicy
-from umc.tasks.bodies import is_missing
+from umc.tasks.parts import parts_of
 from umc.terrains.tracks import tracks_in
 from umc.utils.console import progress_bar
-from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
-
-NON_FINITE_TERM = "non_finite_state"
-"""Termination term of every UMC task that catches broken physics."""
-
-CONTACT_SENSOR = "contact_forces"
-"""Contact sensor of every UMC task."""
-
-COMMAND = "base_velocity"
-"""Command term of every UMC task."""
 
 
 def step_policy(
@@ -45,6 +35,7 @@ def step_policy(
 ) -> Iterator[Step]:
     """Step an environment that has just been reset, and yield what every step measures."""
     robot = env.scene["robot"]
+    parts = parts_of(env.cfg)
     remembers = isinstance(policy, RecurrentPolicy)
     if remembers:
         policy.reset(None)
@@ -53,11 +44,11 @@ def step_policy(
         obs, _, terminated, truncated, _ = env.step(actions)
         if remembers:
             policy.reset(terminated | truncated)
-        broken = env.termination_manager.get_term(NON_FINITE_TERM)
+        broken = env.termination_manager.get_term(parts.non_finite)
         position = robot.data.root_pos_w.torch - env.scene.env_origins
         height = height_above_ground(env)
         velocity = robot.data.root_lin_vel_b.torch
-        command = env.command_manager.get_command(COMMAND)
+        command = env.command_manager.get_command(parts.command)
         effort, joint_velocity = robot.actuators.applied_effort.torch, robot.data.joint_vel.torch
         power = (effort * joint_velocity).clamp(min=0.0).sum(dim=1)
         yield Step(
@@ -131,18 +122,11 @@ def run_faults(
 
 def feet_sensor(env: ManagerBasedRLEnv, feet: Sequence[str]) -> tuple[SceneEntityCfg, tuple[str, ...]]:
     """Return the contact sensor at some bodies, and their names in its order."""
-    sensor_cfg = SceneEntityCfg(CONTACT_SENSOR, body_names=list(feet), preserve_order=True)
+    sensor = parts_of(env.cfg).contact_sensor
+    sensor_cfg = SceneEntityCfg(sensor, body_names=list(feet), preserve_order=True)
     sensor_cfg.resolve(env.scene)
-    bodies: Any = env.scene[CONTACT_SENSOR]
+    bodies: Any = env.scene[sensor]
     return sensor_cfg, tuple(bodies.body_names[index] for index in cast(list[int], sensor_cfg.body_ids))
-
-
-def feet_of(env_cfg: Any) -> tuple[str, ...]:
-    """Return the names of a robot's feet, from the field ``bodies`` of its env cfg."""
-    bodies = getattr(env_cfg, "bodies", None)
-    if bodies is None or is_missing(bodies.feet):
-        raise UmcError(f"{type(env_cfg).__name__} does not say which bodies are feet; set bodies.feet")
-    return tuple(bodies.feet)
 
 
 def run_healthy(

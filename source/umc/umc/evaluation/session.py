@@ -21,9 +21,10 @@ from umc.evaluation.checkpoints import (
 )
 from umc.rl.checkpoint import CheckpointInfo, require_match
 from umc.rl.pretrained import is_pretrained
-from umc.tasks.registry import checked_task, pretrained_policy
+from umc.tasks.registry import checked_task, checked_task_of_any_package, pretrained_policy
+from umc.utils.config import read_overrides
 from umc.utils.errors import UmcError
-from umc.utils.naming import task_parts
+from umc.utils.naming import robot_and_stage
 from umc.utils.outputs import ends_in_a_line
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Session:
 
 def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None = None, once: bool = True) -> Session:
     """Read the checkpoints and resolve their task, at ``stage`` if given; with ``once`` no checkpoint twice."""
+    from umc.tasks.parts import FIELD, prepare_task
     from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
 
     texts, remarks = _pretrained(options)
@@ -81,7 +83,9 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     for one in checkpoints:  # a network that cannot be made is refused before the simulation starts
         _ = one.identity
     typed_device, device = options.device, pick_device(options.device)
-    engine, about_engine = engine_override(checkpoints, overrides, device)
+    changes = read_overrides(overrides, FIELD)
+    overrides = [token for token in overrides if not token.startswith(f"{FIELD}.")]
+    engine, about_engine = engine_override(checkpoints, overrides, device, task)
     interface, about_interface = interface_overrides(checkpoints, overrides)
     repeated = [*engine, *interface]
     env_cfg, _ = resolve_cfgs(task, None, [*repeated, *overrides])
@@ -89,12 +93,13 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     if ground:
         repeated += ground
         env_cfg, _ = resolve_cfgs(task, None, [*repeated, *overrides])
+    about_task = prepare_task(task, env_cfg, changes, options.offline)
     externals = read_externals(options.policy or (), task, env_cfg, options.trust)
     check_launch(env_cfg, options)
     env_cfg.sim.device = device
     options.device = device
     checkpoints = (*checkpoints, *externals)
-    remarks = (*remarks, *about_engine, *about_interface, *about_ground)
+    remarks = (*remarks, *about_engine, *about_interface, *about_ground, *about_task)
     return Session(options, checkpoints, task, env_cfg, device, remarks, tuple(repeated), typed_device)
 
 
@@ -103,11 +108,11 @@ def _task_of(checkpoints: Sequence[Checkpoint], options: argparse.Namespace, sta
     if not checkpoints:
         if options.task is None:
             raise UmcError("--policy does not say for which robot it is; give the --task that it runs in")
-        return checked_task(options.task)
+        return checked_task_of_any_package(options.task)
     info = checkpoints[0].info
     own = info.task if stage is None else f"{info.task.rpartition('Stage')[0]}Stage{stage}"
-    task = checked_task(options.task or own)
-    require_match(info, checkpoints[0].path, task_parts(task)[0])
+    task = checked_task(own) if options.task is None else checked_task_of_any_package(options.task)
+    require_match(info, checkpoints[0].path, robot_and_stage(task)[0])
     return task
 
 
@@ -133,7 +138,7 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Pol
     from umc.utils.console import FIRST_START, filter_physx_messages, ignore_known_warnings, quiet, waiting
     from umc.utils.threads import SMALL, torch_threads
 
-    check_memory(session.env_cfg, task_parts(session.task)[0], session.device)
+    check_memory(session.env_cfg, robot_and_stage(session.task)[0], session.device)
     ignore_known_warnings()
     filter_physx_messages(session.env_cfg, session.device)
     if session.device == "cpu":

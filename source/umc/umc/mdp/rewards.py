@@ -82,12 +82,12 @@ def effort_beyond(
 def height_above_ground(env: ManagerBasedEnv, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")) -> torch.Tensor:
     """Return the height [m] of the robot's root above the ground under it, shape (num_envs,).
 
-    On flat ground, its height in the world.
+    On ground without tracks, its height above the origin of its env.
     """
     asset: Articulation = env.scene[asset_cfg.name]
     position = asset.data.root_pos_w.torch
     tracks = tracks_in(env.scene)
-    return position[:, 2] if tracks is None else position[:, 2] - tracks.height_at(position)
+    return position[:, 2] - (env.scene.env_origins[:, 2] if tracks is None else tracks.height_at(position))
 
 
 def height_error_l2(

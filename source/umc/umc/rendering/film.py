@@ -19,8 +19,10 @@ from umc.rendering.film_cfg import FILM_SUFFIXES, FilmCfg, film_files
 from umc.rendering.layout import ALARM, SENSOR, Color, Heading, Moment, Take, compose, storyboard
 from umc.rendering.writers import MAX_GIF_BYTES, Frame, write_gif, write_mp4, write_png
 from umc.rl.pretrained import results_folder
+from umc.tasks.parts import parts_of
 from umc.utils.console import progress_bar
 from umc.utils.io import write_json
+from umc.utils.naming import TASK_NAME
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -29,9 +31,6 @@ if TYPE_CHECKING:
 
 GIF_SHARE = 2 / 3
 """Width of the GIF of several policies as a part of the MP4's [-]: 644 px for two."""
-
-NOT_A_FALL = ("time_out", "non_finite_state")
-"""Terminations that are no fall."""
 
 
 def film(session: Session, protocol: Protocol, cfg: FilmCfg) -> int:
@@ -63,8 +62,9 @@ def film(session: Session, protocol: Protocol, cfg: FilmCfg) -> int:
 
 
 def robot_title(session: Session) -> str:
-    """Return the name of a session's robot as its tasks spell it, such as ``Solo8``."""
-    return session.info.task.split("-")[1]
+    """Return the name of a session's robot as its tasks spell it, such as ``Solo8``; the id of another's task."""
+    task = session.info.task
+    return task.split("-")[1] if TASK_NAME.fullmatch(task) else task
 
 
 def fault_color(scenario: int) -> Color | None:
@@ -79,10 +79,11 @@ class FallDetector:
     """Detector of falls in place of an env cfg's terminations, which it removes, so that a film shows what follows."""
 
     def __init__(self, env_cfg: Any) -> None:
+        no_fall = parts_of(env_cfg).non_finite
         self._terms = {
             name: term
             for name, term in vars(env_cfg.terminations).items()
-            if hasattr(term, "func") and name not in NOT_A_FALL
+            if hasattr(term, "func") and not term.time_out and name != no_fall
         }
         for name in self._terms:
             setattr(env_cfg.terminations, name, None)

@@ -55,7 +55,7 @@ class FilmCfg:
     every: int = 2
     """Env steps per frame: 25 frames per second."""
     file: str | None = None
-    """Protocol that has the robot, by name or path; the paper's without it."""
+    """Protocol that has the robot, by name or path; the default without it."""
 
     @property
     def has_faults(self) -> bool:
@@ -76,9 +76,9 @@ class FilmCfg:
 
     def protocol(self, robot: str, seed: int | None) -> Protocol:
         """Cut a robot's evaluation protocol to the one cell that is filmed."""
-        from umc.evaluation.protocol import DEFAULT_PROTOCOL, protocol_for
+        from umc.evaluation.protocol import protocol_for
 
-        protocol = protocol_for(robot, (self.scenario,), seed=seed, name=self.file or DEFAULT_PROTOCOL)
+        protocol = protocol_for(robot, (self.scenario,), seed=seed, name=self.file)
         return replace(protocol, settings=(replace(protocol.settings[0], onset=self.onset),), steps=self.steps)
 
 

@@ -111,9 +111,9 @@ def check_robot(env_cfg: Any) -> None:
     _check_joints(env_cfg, robot, names)
     for where, entity in selections(env_cfg):
         if entity.name == ROBOT and entity.joint_names is not None:
-            _matched(entity.joint_names, names.joints, f"{where}.joint_names", "joint")
+            matched(entity.joint_names, names.joints, f"{where}.joint_names", "joint")
         if entity.body_names is not None and _has_all_bodies(env_cfg.scene, entity.name):
-            _matched(entity.body_names, names.bodies, f"{where}.body_names", "body")
+            matched(entity.body_names, names.bodies, f"{where}.body_names", "body")
     _check_number_of_feet(env_cfg, names)
 
 
@@ -123,19 +123,19 @@ def _check_parts(env_cfg: Any, names: RobotNames) -> None:
     for part in ("trunk", "feet"):
         if is_missing(getattr(bodies, part)):
             raise UmcError(f"the task does not set bodies.{part}; the robot's bodies are {', '.join(names.bodies)}")
-    _matched(bodies.trunk, names.bodies, "bodies.trunk", "body")
-    bodies.feet = _matched(bodies.feet, names.bodies, "bodies.feet", "body")
+    matched(bodies.trunk, names.bodies, "bodies.trunk", "body")
+    bodies.feet = matched(bodies.feet, names.bodies, "bodies.feet", "body")
     name_bodies(env_cfg)
 
 
 def _check_joints(env_cfg: Any, robot: Any, names: RobotNames) -> None:
     """Refuse joints of actuators, of the default pose and of actions that the robot does not have."""
     for actuator, cfg in robot.actuators.items():
-        _matched(cfg.joint_names_expr, names.joints, f"joint_names_expr of the robot's actuator {actuator}", "joint")
-    _matched(list(robot.init_state.joint_pos), names.joints, "joint_pos of the robot's init_state", "joint")
+        matched(cfg.joint_names_expr, names.joints, f"joint_names_expr of the robot's actuator {actuator}", "joint")
+    matched(list(robot.init_state.joint_pos), names.joints, "joint_pos of the robot's init_state", "joint")
     for action, cfg in fields_of(env_cfg.actions).items():
         if getattr(cfg, "asset_name", None) == ROBOT and getattr(cfg, "joint_names", None):
-            _matched(cfg.joint_names, names.joints, f"actions.{action}.joint_names", "joint")
+            matched(cfg.joint_names, names.joints, f"actions.{action}.joint_names", "joint")
 
 
 def _check_number_of_feet(env_cfg: Any, names: RobotNames) -> None:
@@ -145,12 +145,12 @@ def _check_number_of_feet(env_cfg: Any, names: RobotNames) -> None:
         if func not in (mdp.diagonal_support, mdp.contact_follows_phase):
             continue
         needed = 4 if func is mdp.diagonal_support else len(term.params["offsets"])
-        feet = _matched(term.params["sensor_cfg"].body_names, names.bodies, f"rewards.{reward}", "body")
+        feet = matched(term.params["sensor_cfg"].body_names, names.bodies, f"rewards.{reward}", "body")
         if len(feet) != needed:
             raise UmcError(f"rewards.{reward} needs {needed} feet, and its body_names match {', '.join(feet)}")
 
 
-def _matched(patterns: str | Sequence[str], names: Sequence[str], where: str, what: str) -> list[str]:
+def matched(patterns: str | Sequence[str], names: Sequence[str], where: str, what: str) -> list[str]:
     """Return the names that patterns match, pattern by pattern; UmcError for a pattern that matches none."""
     found: list[str] = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:

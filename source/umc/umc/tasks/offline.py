@@ -29,9 +29,10 @@ class LocalRobot(NamedTuple):
 
 
 LOCAL_ROBOTS = {
+    "Unitree/A1/a1.usd": LocalRobot(str(DATA / "a1.usda"), {".*_foot": ".*_calf"}),
     "Unitree/Go2/go2.usd": LocalRobot(str(DATA / "go2.usda"), {".*_foot": ".*_calf"}),
 }
-"""Robots by the end of their path on the server. The feet of Go2 are welded to its calves here."""
+"""Robots by the end of their path on the server. Feet are welded to calves here."""
 
 LOOKS = ("texture_file", "visual_material")
 """Fields that change nothing but the picture."""
@@ -40,9 +41,9 @@ LOOKS = ("texture_file", "visual_material")
 def make_offline(env_cfg: Any) -> list[str]:
     """Replace what a task's cfg loads from Isaac Lab's asset server by local files, in place.
 
-    The ground plane becomes this package's, whose friction is that of the feet alone; Go2 becomes this package's; sky
-    textures and the ground's visual material are dropped, and markers such as command arrows are switched off. Rewards,
-    observations, commands and everything else stay as they are.
+    The ground plane becomes this package's, whose friction is that of the feet alone; A1 and Go2 become this package's;
+    sky textures and the ground's visual material are dropped, and markers such as command arrows are switched off.
+    Rewards, observations, commands and everything else stay as they are.
 
     Returns:
         A line for each change.

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import gymnasium as gym
@@ -12,7 +13,7 @@ from umc.rl.agents import AGENTS, AgentSpec, agent_spec
 from umc.rl.checkpoint import checkpoints_in
 from umc.rl.pretrained import find_pretrained
 from umc.utils.cli import did_you_mean
-from umc.utils.errors import UmcError
+from umc.utils.errors import UmcError, shown
 from umc.utils.naming import ENTRY_POINT, LIBRARIES, TASK_NAME, library_of, load_tasks, task_parts
 
 
@@ -42,6 +43,28 @@ def checked_task(task: str | None) -> str:
     if name in known:
         return name
     raise UmcError(f"unknown task {task};{did_you_mean(name, known)} choose one of {', '.join(known)}")
+
+
+def checked_task_of_any_package(task: str) -> str:
+    """Return the id of a registered task, of UMC, Isaac Lab or any package; :class:`UmcError` if there is none.
+
+    ``package:id`` imports the package, as in gymnasium; one with an entry point ``isaaclab.tasks`` needs no prefix.
+    """
+    package, _, name = task.rpartition(":")
+    known = task_ids()
+    try:
+        for module in ("isaaclab_tasks", package):
+            if module:
+                importlib.import_module(module)
+    except (ImportError, ValueError, TypeError) as error:
+        raise UmcError(f"--task {task}: cannot import {package} ({shown(str(error))}); correct it") from error
+    others = [other for other, spec in gym.registry.items() if "env_cfg_entry_point" in spec.kwargs]
+    if name in others:
+        return name
+    raise UmcError(
+        f"unknown task {task};{did_you_mean(name, others)} choose one of {', '.join(known)}, one of Isaac Lab, or "
+        "PACKAGE:ID for one that the Python package PACKAGE registers"
+    )
 
 
 def checked_agent(agent: str, task: str, library: str | None = None) -> tuple[str, AgentSpec]:

@@ -62,6 +62,14 @@ def default_engine(device: str) -> tuple[str, str]:
     return engine, f"engine: {engine}, the default on a {place} (physics={ENGINES[engine][1]} for the other)"
 
 
+def offers_engine(task: str, engine: str) -> bool:
+    """Return whether ``physics=<engine>`` can be given for a task."""
+    from isaaclab_tasks.utils import PresetCfg, load_cfg_from_registry
+
+    physics = load_cfg_from_registry(task, "env_cfg_entry_point").sim.physics
+    return isinstance(physics, PresetCfg) and hasattr(physics, engine)
+
+
 def resolve_cfgs(task: str, agent: str | None, overrides: list[str]) -> tuple[Any, Any]:
     """Return env and agent cfg (None: no agent) of a task with presets and overrides; raise UmcError for a wrong one.
 

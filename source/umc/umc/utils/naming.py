@@ -37,6 +37,11 @@ def task_parts(task: str) -> tuple[str, int]:
     return match[1].lower(), int(match[2])
 
 
+def robot_and_stage(task: str) -> tuple[str, int]:
+    """Return robot and stage of any task: one of another package stands for a robot of its own, with faults."""
+    return task_parts(task) if TASK_NAME.fullmatch(task) else (task, 2)
+
+
 def display_name(robot: str) -> str:
     """Return the name of a robot as task ids and headings spell it, such as ``A1`` and ``Solo8``."""
     return robot.upper() if len(robot) == 2 else robot.capitalize()

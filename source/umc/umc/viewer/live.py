@@ -67,7 +67,7 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
     from umc.evaluation.conditions import on_tracks
     from umc.faults import SCENARIOS
     from umc.utils.console import quiet, timed
-    from umc.utils.naming import task_parts
+    from umc.utils.naming import robot_and_stage
 
     with timed("reading policy and task"), quiet():
         make = session_without_policy if not num_policies(options) else prepare
@@ -78,7 +78,7 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
     if endless and not on_tracks(session.env_cfg):
         cfg = replace(cfg, steps=LIVE_STEPS)
     # a cell for each button of the page
-    protocol = replace(cfg.protocol(task_parts(session.task)[0], options.seed), scenarios=tuple(SCENARIOS))
+    protocol = replace(cfg.protocol(robot_and_stage(session.task)[0], options.seed), scenarios=tuple(SCENARIOS))
     _configure(session, protocol)
     with open_session(session) as (env, policies):
         episodes = Episodes(protocol, env.num_envs, cfg.scenario)

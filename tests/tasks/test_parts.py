@@ -1,0 +1,261 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Evaluations of tasks that UMC does not have: what they find in a cfg, what they add, and that faults arrive."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+from isaaclab_tasks.contrib.velocity.config.a1.flat_env_cfg import UnitreeA1FlatEnvCfg
+from isaaclab_tasks.contrib.velocity.config.spot.flat_env_cfg import SpotFlatEnvCfg
+from isaaclab_tasks.core.velocity.config.anymal_d.rough_env_cfg import AnymalDRoughEnvCfg
+from isaaclab_tasks.core.velocity.config.g1.flat_env_cfg import G1FlatEnvCfg
+from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
+from isaaclab_tasks.core.velocity.config.h1.rough_env_cfg import H1RoughEnvCfg
+from isaaclab_tasks.utils import resolve_presets
+from umc import mdp
+from umc.evaluation.protocol import protocol_for
+from umc.robots.spawn import DATA
+from umc.tasks import parts
+from umc.tasks.parts import TaskPartsCfg, feet_of, feet_of_rewards, parts_of, prepare_task, required_feet
+from umc.tasks.registry import checked_task_of_any_package
+from umc.tasks.task_cfg import offers_engine, resolve_cfgs
+from umc.utils.errors import UmcError
+
+CALVES = ["FL_calf", "FR_calf", "RL_calf", "RR_calf"]
+
+
+def go2():
+    return resolve_presets(UnitreeGo2FlatEnvCfg(), ["ovphysx"])
+
+
+@pytest.mark.parametrize(
+    ("cfg", "feet"),
+    [
+        (UnitreeGo2FlatEnvCfg, ".*_foot"),
+        (UnitreeA1FlatEnvCfg, ".*_foot"),
+        (SpotFlatEnvCfg, ".*_foot"),
+        (AnymalDRoughEnvCfg, ".*FOOT"),
+        (G1FlatEnvCfg, ".*_ankle_roll_link"),
+        (H1RoughEnvCfg, ".*ankle_link"),
+    ],
+)
+def test_the_feet_are_those_of_isaac_labs_rewards(cfg, feet):
+    assert feet_of_rewards(cfg(), "contact_forces") == [feet]
+    assert feet_of_rewards(cfg(), "other_sensor") is None
+
+
+@pytest.mark.parametrize("task", [UnitreeGo2FlatEnvCfg, UnitreeA1FlatEnvCfg])
+def test_a_stock_task_gets_what_it_lacks_and_says_so(task):
+    cfg = resolve_presets(task(), ["ovphysx"])
+    lines = prepare_task("Stock", cfg, {}, offline=True)
+    assert parts_of(cfg).to_dict() == TaskPartsCfg(feet=CALVES).to_dict()
+    assert feet_of(cfg) == tuple(CALVES)
+    assert cfg.terminations.non_finite_state.func is mdp.non_finite_state
+    assert cfg.observations.policy.joint_pos.func is mdp.joint_sensor
+    assert isinstance(cfg.actions.command_faults, mdp.CommandFaultsCfg)
+    assert cfg.events.faults.func is mdp.joint_faults
+    assert lines[-3:] == [
+        "added to the task: termination non_finite_state, for simulations that fail",
+        "added to the task: faults of joints, sensors and commands (umc.mdp.add_faults)",
+        f"feet: {', '.join(CALVES)}",
+    ]
+
+
+def test_a_task_of_umc_stays_as_it_is():
+    cfg, _ = resolve_cfgs("UMC-G1-Stage2", None, [])
+    before = cfg.to_dict()
+    assert prepare_task("UMC-G1-Stage2", cfg, {}) == []
+    after = cfg.to_dict()
+    assert after.pop("parts")["feet"] == cfg.bodies.feet
+    assert after == before
+
+
+def test_other_names_are_found_and_what_is_not_there_is_not_needed():
+    name = checked_task_of_any_package("renamed_a1:Renamed-A1")
+    assert name == "Renamed-A1"
+    assert not offers_engine(name, "ovphysx")
+    assert offers_engine("UMC-A1-Stage2", "ovphysx")
+    cfg, _ = resolve_cfgs(name, None, [])
+    bare = copy.deepcopy(cfg)
+    lines = prepare_task(name, cfg, {})
+    assert (parts_of(cfg).command, parts_of(cfg).contact_sensor, parts_of(cfg).feet) == ("walk", "touch", CALVES)
+    assert lines[-1] == "falls: the task has no termination by a fall, so that none is counted"
+    bare.rewards.feet_air_time = bare.scene.touch = None
+    lines = prepare_task(name, bare, {})
+    assert feet_of(bare) is None
+    assert "feet: unknown" in lines[-2]
+    with pytest.raises(UmcError, match=r"feet of the robot are unknown; name them by parts.feet="):
+        required_feet(bare)
+
+
+def test_the_users_names_and_those_of_the_task_count():
+    cfg = go2()
+    cfg.parts = TaskPartsCfg(feet=["FL_calf"])
+    cfg.terminations.broken = cfg.terminations.time_out.replace(func=mdp.non_finite_state, time_out=False)
+    prepare_task("Stock", cfg, {}, offline=True)
+    assert (parts_of(cfg).feet, parts_of(cfg).non_finite) == (["FL_calf"], "broken")
+    assert not hasattr(cfg.terminations, "non_finite_state")
+    prepare_task("Stock", cfg, {"feet": "R._calf", "non_finite": "broken"})
+    assert parts_of(cfg).feet == CALVES[2:]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"foots": []}, "unknown override parts.foots; did you mean feet? choose one of command, contact_sensor,"),
+        ({"feet": []}, "parts.feet takes a list of names"),
+        ({"feet": [3]}, "parts.feet takes a list of names"),
+        ({"command": 3}, "parts.command takes a name"),
+        ({"feet": [".*_toe"]}, "parts.feet: no body of the robot matches '.*_toe'; it has base, "),
+        ({"command": "walk"}, "Stock has no uniform velocity command named walk; it has base_velocity: choose one by"),
+        ({"contact_sensor": "touch"}, "the scene has no contact sensor touch; it has contact_forces"),
+        ({"non_finite": "broken"}, "the task has no termination broken; it has time_out, base_contact"),
+    ],
+)
+def test_names_that_the_task_does_not_have_are_refused(changes, message):
+    with pytest.raises(UmcError) as error:
+        prepare_task("Stock", go2(), changes, offline=True)
+    assert message in str(error.value)
+
+
+def test_a_task_that_is_none_of_these_is_refused():
+    cfg = go2()
+    cfg.commands.base_velocity = None
+    with pytest.raises(UmcError, match="Stock has no uniform velocity command named base_velocity; it has none"):
+        prepare_task("Stock", cfg, {}, offline=True)
+    cfg = go2()
+    cfg.scene.robot = None
+    with pytest.raises(UmcError, match="the scene of Stock has no articulation named robot"):
+        prepare_task("Stock", cfg, {})
+    with pytest.raises(UmcError, match="Stock is no manager-based task"):
+        prepare_task("Stock", cfg.scene, {})
+
+
+def test_a_robot_on_a_server_is_read_from_a_copy_and_one_that_is_not_there_is_one_line(monkeypatch):
+    monkeypatch.setattr(parts, "retrieve_file_path", lambda path: str(DATA / path.rpartition("/")[2].replace("usd", "usda")))
+    parts._fetched.cache_clear()
+    cfg = go2()
+    path = cfg.scene.robot.spawn.usd_path
+    prepare_task("Stock", cfg, {"feet": [".*_calf"]})
+    assert parts_of(cfg).feet == CALVES
+    assert cfg.scene.robot.spawn.usd_path == path  # the name of a copy differs from run to run
+
+    def missing(path):
+        raise FileNotFoundError(f"Unable to find the file: {path}")
+
+    monkeypatch.setattr(parts, "retrieve_file_path", missing)
+    parts._fetched.cache_clear()
+    with pytest.raises(UmcError, match=r"go2.usd cannot be fetched; give a file of yours by env.scene.robot.spawn") as error:
+        prepare_task("Stock", go2(), {})
+    assert "\n" not in str(error.value)
+
+
+def test_a_robot_without_a_protocol_of_its_own_gets_parts_of_its_limits():
+    protocol = protocol_for("Isaac-Velocity-Flat-UnitreeGo2")
+    assert (protocol.name, protocol_for("a1").name) == ("any_robot", "umc_paper")
+    assert protocol.severity == {"rom": 0.3, "effort": {"fraction": 0.25}, "velocity": {"fraction": 0.15}}
+    protocol.check_faults([f"joint_{number}" for number in range(4)])
+
+
+SCENARIOS = ("dead", "effort", "locked", "rom", "dropped", 8)
+DEAD, WEAK, LOCKED, SHORT, LOST, FINE = range(6)
+ONSET, STEPS, FRACTION = 12, 36, 0.1
+FIRST_JOINT = 12
+"""Column of the first joint position in Isaac Lab's observation."""
+
+
+def evaluate_a_stock_task(physics, task, width, flags, folder):
+    """Two robots of each scenario whose joints all fail; a random policy moves them."""
+    from umc.evaluation.arguments import parse
+    from umc.evaluation.conditions import disable_training_randomization, set_faults
+    from umc.evaluation.protocol import Setting
+    from umc.evaluation.rollout import feet_sensor, reset_batch, run_faults, step_policy
+    from umc.evaluation.session import open_session, prepare
+
+    torch.manual_seed(0)
+    network = torch.nn.Linear(width, 12)
+    with torch.no_grad():
+        network.weight *= 8.0
+    torch.jit.script(network).save(f"{folder}/policy.pt")
+    argv = ["--task", task, "--policy", f"{folder}/policy.pt", "--trust", "--device", "cpu", *flags]
+    session = prepare(*parse(argv, lambda _: None))
+    protocol = replace(
+        protocol_for(session.info.robot, SCENARIOS),
+        settings=(Setting(3, ONSET),),
+        steps=STEPS,
+        num_joints=(12, 12),
+        severity={"effort": {"fraction": FRACTION}, "rom": 0.1},
+    )
+    count = 2 * len(SCENARIOS)
+    disable_training_randomization(session.env_cfg, protocol.command, count, STEPS, 3)
+    set_faults(session.env_cfg, protocol)
+    rows: dict[str, list] = {name: [] for name in ("torque", "angle", "range", "target", "read", "mask", "command")}
+    with open_session(session) as (env, (policy,)):
+        obs, robot = reset_batch(env, protocol), env.scene["robot"]
+        for _ in step_policy(env, policy, obs, STEPS):
+            rows["torque"].append(robot.actuators.applied_effort.torch.abs().clone())
+            rows["angle"].append(robot.data.joint_pos.torch.clone())
+            rows["range"].append(robot.data.joint_pos_limits.torch.diff(dim=-1).squeeze(-1).clone())
+            rows["target"].append(robot.actuators.target_command.position.torch.clone())
+            rows["read"].append(env.obs_buf["policy"][:, FIRST_JOINT : FIRST_JOINT + 36].clone())
+            rows["mask"].append(env.obs_buf["joint_mask"].clone())
+            rows["command"].append(env.command_manager.get_command(parts_of(env.cfg).command).clone())
+        seen = {name: torch.stack(values) for name, values in rows.items()}
+        feet, names = feet_sensor(env, feet_of(session.env_cfg))
+        run = run_faults(env, policy, protocol, feet=feet)
+        faulty = run.joints.sum(1).tolist()
+        limits = robot.actuators.effort_limit.torch[0] if hasattr(robot.actuators, "effort_limit") else None
+    torch.save(seen, f"{folder}/seen.pt")
+    return {
+        "remarks": session.remarks,
+        "feet": names,
+        "faulty": faulty,
+        "outcomes": run.episodes.outcome.tolist(),
+        "limits": None if limits is None else limits.tolist(),
+    }
+
+
+TASKS = {
+    "stock": ("Isaac-Velocity-Flat-UnitreeGo2", 48, ["--offline", "env.terminations.base_contact=null"]),
+    "renamed": ("renamed_a1:Renamed-A1", 235, []),
+}
+MOTORS = {"stock": [23.7] * 8 + [45.43] * 4, "renamed": [33.5] * 12}
+"""Torque of Isaac Lab's Go2 and A1: hips, thighs, calves [N*m]."""
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("which", TASKS)
+def test_faults_reach_the_physics_and_the_sensors_of_tasks_that_umc_does_not_have(run_engine, tmp_path, which):
+    task, width, flags = TASKS[which]
+    flags = [*flags, "env.scene.robot.joint_ordering=physx"]  # one order of joints on every engine
+    said = run_engine(
+        evaluate_a_stock_task, physics="ovphysx", task=task, width=width, flags=flags, folder=str(tmp_path)
+    )
+    seen = torch.load(tmp_path / "seen.pt", weights_only=True)
+    robots = [torch.arange(number, 12, 6) for number in range(6)]
+    assert said["faulty"] == [12, 12, 12, 12, 12, 0] * 2
+    assert said["feet"] == CALVES
+    assert (seen["command"] == torch.tensor([0.5, 0.0, 0.0])).all()
+    # dead sensors read 0, and only they
+    read = seen["read"]
+    assert (read[ONSET:, robots[DEAD]] == 0.0).all()
+    assert (read[: ONSET - 2, robots[DEAD]] != 0.0).float().mean() > 0.9
+    assert (read[ONSET:, robots[WEAK]] != 0.0).float().mean() > 0.9
+    assert (seen["mask"][ONSET:, robots[DEAD]] == 1.0).all()
+    assert (seen["mask"][:, robots[FINE]] == 0.0).all()
+    # a tenth of the motor's torque, more of which the healthy robots use
+    weak, fine = (seen["torque"][ONSET:, robots[number]].amax((0, 1)) for number in (WEAK, FINE))
+    assert (weak <= FRACTION * torch.tensor(MOTORS[which]) * 1.001).all()
+    assert (fine > weak).all()
+    # joints that are locked stay, the others move
+    moved = (seen["angle"][ONSET:] - seen["angle"][ONSET - 1]).abs().amax((0, 2))
+    assert moved[robots[LOCKED]].max() < 0.03
+    assert moved[robots[FINE]].min() > 0.1
+    width = seen["range"][-1] / seen["range"][0]
+    torch.testing.assert_close(width[robots[SHORT]], torch.full((2, 12), 0.1), rtol=1e-3, atol=0.0)
+    assert (width[robots[FINE]] == 1.0).all()
+    changes = (seen["target"][ONSET:].diff(dim=0) != 0).sum((0, 2))
+    assert (changes[robots[LOST]] == 0).all()
+    assert (changes[robots[FINE]] > 0).all()
