@@ -67,6 +67,7 @@ SHRINK: list[tuple[str, str | None, str]] = [
     (r"train\.py .*--sweep", f"{TRAIN} --jobs 1 sweep.seeds=[1]", ""),
     (r"train\.py|isaaclab\.sh train", TRAIN, ""),
     (r"--policy motion\.pt", None, "needs a file that its reader fetches; tests/rl/test_external.py"),
+    (r"--policy policy\.pt", None, "needs a file that its reader has trained; tests/tasks/test_parts.py"),
     (r"evaluate\.py .*--report_only", "", ""),
     (r"evaluate\.py .*--sweep ablation", None, "needs seven trainings; tests/evaluation"),
     (r"evaluate\.py .*--healthy", "--num_envs 8", ""),

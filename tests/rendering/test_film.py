@@ -52,8 +52,7 @@ def test_a_robot_of_another_project_is_filmed_by_its_own_protocol():
     solo12 = Path(__file__).resolve().parents[2] / "examples" / "my_extension" / "solo12.yaml"
     protocol = film_cfg(flags(protocol=str(solo12), scenario=4)).protocol("solo12", None)
     assert (protocol.name, protocol.scenarios, protocol.command) == ("solo12", (4,), (0.25, 0.0, 0.0))
-    with pytest.raises(UmcError, match="name another by --protocol"):
-        FilmCfg().protocol("solo12", None)
+    assert FilmCfg().protocol("solo12", None).name == "any_robot"
 
 
 def test_a_folder_gets_every_kind_and_a_file_name_its_own():

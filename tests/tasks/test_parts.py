@@ -104,7 +104,7 @@ def test_the_users_names_and_those_of_the_task_count():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"foots": []}, "unknown override parts.foots; did you mean feet? choose one of command, contact_sensor,"),
+        ({"comand": "walk"}, "unknown override parts.comand; did you mean command? choose one of command, contact_sensor,"),
         ({"feet": []}, "parts.feet takes a list of names"),
         ({"feet": [3]}, "parts.feet takes a list of names"),
         ({"command": 3}, "parts.command takes a name"),
