@@ -104,7 +104,10 @@ def test_the_users_names_and_those_of_the_task_count():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"comand": "walk"}, "unknown override parts.comand; did you mean command? choose one of command, contact_sensor,"),
+        (
+            {"comand": "walk"},
+            "unknown override parts.comand; did you mean command? choose one of command, contact_sensor,",
+        ),
         ({"feet": []}, "parts.feet takes a list of names"),
         ({"feet": [3]}, "parts.feet takes a list of names"),
         ({"command": 3}, "parts.command takes a name"),
@@ -134,7 +137,9 @@ def test_a_task_that_is_none_of_these_is_refused():
 
 
 def test_a_robot_on_a_server_is_read_from_a_copy_and_one_that_is_not_there_is_one_line(monkeypatch):
-    monkeypatch.setattr(parts, "retrieve_file_path", lambda path: str(DATA / path.rpartition("/")[2].replace("usd", "usda")))
+    monkeypatch.setattr(
+        parts, "retrieve_file_path", lambda path: str(DATA / path.rpartition("/")[2].replace("usd", "usda"))
+    )
     parts._fetched.cache_clear()
     cfg = go2()
     path = cfg.scene.robot.spawn.usd_path
@@ -147,7 +152,9 @@ def test_a_robot_on_a_server_is_read_from_a_copy_and_one_that_is_not_there_is_on
 
     monkeypatch.setattr(parts, "retrieve_file_path", missing)
     parts._fetched.cache_clear()
-    with pytest.raises(UmcError, match=r"go2.usd cannot be fetched; give a file of yours by env.scene.robot.spawn") as error:
+    with pytest.raises(
+        UmcError, match=r"go2.usd cannot be fetched; give a file of yours by env.scene.robot.spawn"
+    ) as error:
         prepare_task("Stock", go2(), {})
     assert "\n" not in str(error.value)
 

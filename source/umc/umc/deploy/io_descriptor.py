@@ -192,12 +192,9 @@ def fall(env_cfg: Any) -> dict[str, Any]:
 
 def feet(env_cfg: Any) -> list[str]:
     """List name patterns of the bodies that carry the feet; none if the task does not say."""
-    from umc.evaluation.rollout import feet_of
+    from umc.tasks.parts import feet_of
 
-    try:
-        return list(feet_of(env_cfg))
-    except UmcError:
-        return []  # only the figures about feet need them
+    return list(feet_of(env_cfg) or ())  # only the figures about feet need them
 
 
 def expand(

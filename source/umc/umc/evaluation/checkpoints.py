@@ -204,7 +204,7 @@ def ground_override(
     """Choose the ground that the policies were trained on, unless the user names one; return override and remark."""
     from umc.terrains import ground_name
 
-    if names_ground(overrides):
+    if not checkpoints or names_ground(overrides):
         return [], []
     task_ground = ground_name(env_cfg.scene.terrain)
     grounds = [trained_terrain(one.path, one.info) for one in checkpoints]

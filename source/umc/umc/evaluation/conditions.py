@@ -78,7 +78,7 @@ def on_tracks(env_cfg: Any) -> bool:
     """Return whether the ground of a task is Perlin tracks."""
     from umc.terrains import TrackImporterCfg
 
-    return isinstance(env_cfg.scene.terrain, TrackImporterCfg)
+    return isinstance(getattr(env_cfg.scene, "terrain", None), TrackImporterCfg)
 
 
 def set_track(env_cfg: Any, protocol: Protocol) -> None:
@@ -89,7 +89,6 @@ def set_track(env_cfg: Any, protocol: Protocol) -> None:
     """
     from umc.terrains import perlin_tracks
 
-    terrain = env_cfg.scene.terrain
     seeds = protocol.perlin_seeds
     if not on_tracks(env_cfg) or not protocol.track or not seeds:
         return
@@ -98,7 +97,9 @@ def set_track(env_cfg: Any, protocol: Protocol) -> None:
     laid: Any = perlin_tracks(**protocol.track, seeds=tuple(seeds) * (TRACKS // len(seeds)))
     # long enough for a robot that is faster than the command
     length = abs(protocol.command[0]) * protocol.steps * env_cfg.sim.dt * env_cfg.decimation
-    env_cfg.scene.terrain = laid.replace(robots_per_track=MOST_ROBOTS, reach=max(SPARE_LENGTH * length, terrain.reach))
+    env_cfg.scene.terrain = laid.replace(
+        robots_per_track=MOST_ROBOTS, reach=max(SPARE_LENGTH * length, env_cfg.scene.terrain.reach)
+    )
 
 
 def tracks_of(protocol: Protocol, assignment: EnvAssignment) -> torch.Tensor:
