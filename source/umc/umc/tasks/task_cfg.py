@@ -66,7 +66,8 @@ def offers_engine(task: str, engine: str) -> bool:
     """Return whether ``physics=<engine>`` can be given for a task."""
     from isaaclab_tasks.utils import PresetCfg, load_cfg_from_registry
 
-    physics = load_cfg_from_registry(task, "env_cfg_entry_point").sim.physics
+    sim = getattr(load_cfg_from_registry(task, "env_cfg_entry_point"), "sim", None)
+    physics = getattr(sim, "physics", None)
     return isinstance(physics, PresetCfg) and hasattr(physics, engine)
 
 
