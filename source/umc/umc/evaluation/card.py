@@ -147,8 +147,10 @@ def write_card(card: Card, folder: Path) -> Path:
 
     stem = f"{card.robot}_{re.sub(r'[^a-z0-9]+', '_', card.name.lower()).strip('_') or 'policy'}"
     page = render("card.md", card=card, picture=f"{stem}.svg", scenario=_scenario_title)
-    content = json.dumps(card.model_dump(), indent=1, allow_nan=False)
-    files = {"json": f"{content}\n".encode(), "md": page.encode(), "svg": plots.image(plots.card_bars(card), "svg")}
+    content = card.model_dump()
+    picture = plots.image(plots.card_bars(content["readings"], card.main), "svg")
+    text = json.dumps(content, indent=1, allow_nan=False)
+    files = {"json": f"{text}\n".encode(), "md": page.encode(), "svg": picture}
     write_all(folder, {f"{stem}.{suffix}": data for suffix, data in files.items()})
     return folder / f"{stem}.md"
 

@@ -18,7 +18,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from umc.evaluation.breakdown import SliceScore, scenario_name
-from umc.evaluation.card import Card
 from umc.evaluation.estimates import Estimates, group_names
 from umc.evaluation.metrics import Episodes, Metric, main_rates, reached_key
 from umc.evaluation.statistics import Interval, kaplan_meier
@@ -100,17 +99,16 @@ def scenario_bars(estimates: Estimates) -> Figure:
 
 
 @matplotlib.rc_context(STYLE)
-def card_bars(card: Card) -> Figure:
-    """Draw the two main rates of a card by scenario, under both readings, with intervals."""
-    readings = list(card.readings.items())
-    names = list(readings[0][1].scenarios)
+def card_bars(readings: Mapping[str, Mapping[str, Any]], keys: Sequence[str]) -> Figure:
+    """Draw rates of a card's readings by scenario, with intervals."""
+    names = list(next(iter(readings.values()))["scenarios"])
     figure = _figure(8.5, 4.6)
     axes = figure.subplots(2, 1, sharex=True)
     labels = [f"{name}\n{_lines(scenario_name(int(name) if name.isdigit() else name), 9)}" for name in names]
     width = 0.8 / len(readings)
-    for axis, key in zip(axes, card.main, strict=True):
-        for number, (reading, found) in enumerate(readings):
-            rates = [*(found.scenarios[name].get(key) for name in names), found.average.get(key)]
+    for axis, key in zip(axes, keys, strict=True):
+        for number, (reading, found) in enumerate(readings.items()):
+            rates = [*(found["scenarios"][name].get(key) for name in names), found["average"].get(key)]
             for place, rate in enumerate(rates):
                 if rate is not None:
                     value, low, high = (100 * one for one in rate)
