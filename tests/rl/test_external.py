@@ -222,7 +222,7 @@ def test_bad_descriptions_are_refused_in_one_line(tmp_path, content, message):
 
 
 def test_what_is_no_policy_is_refused(tmp_path):
-    with pytest.raises(UmcError, match=r"--policy walk\.txt names no policy"):
+    with pytest.raises(UmcError, match=r"walk\.txt names no policy"):
         read_external("walk.txt")
     torch.save({"actor_state_dict": {"w": torch.zeros(3)}}, tmp_path / "p.pt")
     assert not is_torchscript(tmp_path / "p.pt")

@@ -21,6 +21,7 @@ DESCRIPTION = "Evaluate policies under the conditions of UMC-Bench, and write a 
 EXAMPLES = (
     "--checkpoint pretrained:g1_mlp_stage2 --labels 'UMC MLP'",
     "--task UMC-G1-Stage2 --policy motion.pt --trust --labels Unitree",
+    "--checkpoint pretrained:a1_mlp_stage2 --quick",
 )
 
 PROTOCOL, EPISODES = "umc_bench_1", 10

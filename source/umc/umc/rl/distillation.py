@@ -73,6 +73,8 @@ def read_teacher(text: str, robot: str, trust: bool) -> Teacher:
 
     Raises UmcError for TorchScript without ``trust`` or a yes on the terminal.
     """
+    if not text:
+        raise UmcError("--teacher is empty; give a file, a run folder, or package.module:function")
     path = find_pretrained(text, robot)[0] if is_pretrained(text) else Path(text)
     if path.is_dir():
         files = checkpoints_in(path)

@@ -130,7 +130,7 @@ def read_external(text: str, number: int = 0, own_group: bool = False) -> Extern
         description = validated(PolicyDescription, {"file": path.name, **_exported_clip(path)}, text)
     if path.suffix not in SUFFIXES:
         raise UmcError(
-            f"--policy {text} names no policy; give a {', '.join(SUFFIXES)} or .yaml file, or package.module:function"
+            f"{text} names no policy; give a {', '.join(SUFFIXES)} or .yaml file, or package.module:function"
         )
     if not path.is_file():
         raise UmcError(f"no network at {path}; give the path of a TorchScript or ONNX file, or a checkpoint")
