@@ -73,7 +73,7 @@ class UmcBodyTransformerModelCfg(UmcTransformerModelCfg):
 
 @configclass
 class DistillationCfg:
-    """How ``umc train --teacher`` imitates a policy (:mod:`umc.rl.distillation`)."""
+    """How ``umc train --teacher`` imitates a policy (``umc.rl.distillation``)."""
 
     iterations: int = 150
     """Iterations without ``--max_iterations``."""
