@@ -212,15 +212,12 @@ def evaluate_a_stock_task(physics, task, width, flags, folder):
         seen = {name: torch.stack(values) for name, values in rows.items()}
         feet, names = feet_sensor(env, feet_of(session.env_cfg))
         run = run_faults(env, policy, protocol, feet=feet)
-        faulty = run.joints.sum(1).tolist()
-        limits = robot.actuators.effort_limit.torch[0] if hasattr(robot.actuators, "effort_limit") else None
+        faulty, curricula = run.joints.sum(1).tolist(), env.curriculum_manager.active_terms
     torch.save(seen, f"{folder}/seen.pt")
     return {
-        "remarks": session.remarks,
+        "curricula": curricula,
         "feet": names,
         "faulty": faulty,
-        "outcomes": run.episodes.outcome.tolist(),
-        "limits": None if limits is None else limits.tolist(),
     }
 
 
@@ -244,6 +241,7 @@ def test_faults_reach_the_physics_and_the_sensors_of_tasks_that_umc_does_not_hav
     robots = [torch.arange(number, 12, 6) for number in range(6)]
     assert said["faulty"] == [12, 12, 12, 12, 12, 0] * 2
     assert said["feet"] == CALVES
+    assert said["curricula"] == []
     assert (seen["command"] == torch.tensor([0.5, 0.0, 0.0])).all()
     # dead sensors read 0, and only they
     read = seen["read"]

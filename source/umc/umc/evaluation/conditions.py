@@ -51,6 +51,7 @@ def disable_training_randomization(
     for name, term in vars(env_cfg.events).items():
         if getattr(term, "mode", None) == "interval" and name != FAULTS_TERM:
             setattr(env_cfg.events, name, None)
+    env_cfg.curriculum = None
     velocity = getattr(env_cfg.commands, parts_of(env_cfg).command)
     velocity.heading_command = False
     velocity.rel_standing_envs = 0.0
