@@ -28,6 +28,8 @@ def read_cards(folder: Path = CARDS) -> dict[str, Card]:
             raise UmcError(f"{name} is of a --quick run; make it without --quick")
         if card.protocol_sha256 != digest_of(protocol_for(card.robot, name=PROTOCOL).describe()):
             raise UmcError(f"{name} was made under other conditions than {PROTOCOL}; make it with this version of umc")
+        if card.task != (task := f"UMC-{display_name(card.robot)}-Stage2"):
+            raise UmcError(f"{name} was made in {card.task} instead of {task}; make it with umc benchmark")
         if card.faults_sha256 != same.faults_sha256:
             raise UmcError(f"{name} has other faults than {same.name}; make it with this version of umc")
     return cards

@@ -28,7 +28,14 @@ FROZEN = {
 @pytest.fixture(scope="module")
 def study():
     made_up = made_up_study(members=10, protocol=protocol_for("a1", name=PROTOCOL))
-    about = {**made_up.about, "quick": False, "versions": {"umc": "0.1.0"}, "git": None, "time": "now", "task": "T"}
+    about = {
+        **made_up.about,
+        "quick": False,
+        "versions": {"umc": "0.1.0"},
+        "git": None,
+        "time": "now",
+        "task": "UMC-A1-Stage2",
+    }
     policies = [
         dataclasses.replace(one, about={**one.about, "path": f"somewhere/{one.label}.pt", "sha256": "0" * 64})
         for one in made_up.policies
@@ -105,6 +112,15 @@ def test_the_leaderboard_ranks_and_refuses_what_cannot_be_compared(study, tmp_pa
     protocol = dataclasses.replace(study.protocol, steps=700)
     write_card(card_of(dataclasses.replace(study, protocol=protocol), study.policies[0]), tmp_path)
     with pytest.raises(UmcError, match="other conditions"):
+        read_cards(tmp_path)
+    elsewhere = dataclasses.replace(study, about={**study.about, "task": "UMC-A1-Stage1"})
+    write_card(card_of(elsewhere, study.policies[0]), tmp_path)
+    with pytest.raises(UmcError, match="was made in UMC-A1-Stage1"):
+        read_cards(tmp_path)
+    run = study.policies[0].run
+    moved = dataclasses.replace(study.policies[0], run=dataclasses.replace(run, joints=run.joints.roll(1, dims=1)))
+    write_card(card_of(study, moved), tmp_path)
+    with pytest.raises(UmcError, match="has other faults than"):
         read_cards(tmp_path)
 
 

@@ -106,7 +106,6 @@ def test_a_parts_name_depends_on_all_that_decides_its_result(names, session, mon
 WORKER = """
 import json, os, sys
 from pathlib import Path
-from types import SimpleNamespace
 argv = sys.argv[1:]
 plan = json.loads(Path(argv[argv.index("--plan") + 1]).read_text())
 out, checkpoints = Path(argv[argv.index("--out") + 1]), argv[argv.index("--checkpoint") + 1 :]

@@ -15,6 +15,7 @@ from umc.utils.config import override_key
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
+from umc.utils.naming import TASK_NAME, task_parts
 
 DESCRIPTION = "Evaluate policies under the conditions of UMC-Bench, and write a card of each for docs/leaderboard.md."
 
@@ -29,8 +30,8 @@ PROTOCOL, EPISODES = "umc_bench_1", 10
 
 GROUND = "env.scene.terrain=flat"
 
-OPEN = ("physics", "presets")
-"""Overrides that may be given."""
+OPEN = "physics"
+"""Override that may be given."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,8 +53,12 @@ def _run(argv: list[str]) -> int:
     with timed("loading packages"), quiet():
         typed, overrides = parse(argv, add_arguments)
         for token in overrides:
-            if override_key(token) not in OPEN:
+            if override_key(token) != OPEN:
                 raise UmcError(f"{token} changes the conditions, which are frozen; leave it out, or use umc evaluate")
+        if typed.task is not None and not (TASK_NAME.fullmatch(typed.task) and task_parts(typed.task)[1] == 2):
+            raise UmcError(
+                f"--task {typed.task} changes the conditions, which are those of UMC-<robot>-Stage2; give that"
+            )
         if typed.seed is not None:
             raise UmcError("--seed changes the conditions, which are frozen; leave it out, or use umc evaluate")
         more = [] if typed.quick else ["--episodes", str(EPISODES)]
