@@ -20,6 +20,7 @@ from umc.cli.export import main
 from umc.deploy import export
 from umc.deploy.export import export_checkpoint
 from umc.deploy.io_descriptor import control, fall, feet, start
+from umc.deploy.policy_runner import BadGravity, PolicyRunner
 from umc.mdp import CommandFaultsCfg
 from umc.rl.policy import load_policy, registered_agent
 from umc.robots import A1_JOINTS
@@ -73,6 +74,43 @@ def test_exports_agree_with_torch_for_any_batch_and_mask(tmp_path, task, model, 
             wanted = policy({"policy": obs, "joint_mask": mask, "fault_flag": flag})
             np.testing.assert_allclose(given[0], wanted.numpy(), atol=1e-5)
             np.testing.assert_allclose(module(obs, mask, flag).numpy(), wanted.numpy(), atol=1e-6)
+
+
+def test_exports_of_a_policy_with_memory_remember_what_it_remembers(tmp_path):
+    checkpoint, path, script, sheet = export_fresh(tmp_path, "UMC-A1-Stage2", "gru")
+    policy = load_policy(checkpoint, WIDTHS["a1"])
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    module, runner = torch.jit.load(str(script)), PolicyRunner(sheet, simulated=True)
+    assert "h_in" in json.loads(sheet.read_text())["inputs"]
+    for robots in (1, 3):
+        memory = np.zeros((1, robots, 128), np.float32)
+        module.reset()
+        policy.reset(None)
+        for _ in range(4):
+            obs = torch.randn(robots, 48)
+            mask, flag = (torch.rand(robots, 12) < 0.3).float(), torch.ones(robots, 3)
+            wanted = policy({"policy": obs, "joint_mask": mask, "fault_flag": flag}).numpy()
+            feed = {"policy": obs.numpy(), "joint_mask": mask.numpy(), "fault_flag": flag.numpy(), "h_in": memory}
+            actions, memory = session.run(["actions", "h_out"], feed)
+            np.testing.assert_allclose(actions, wanted, atol=1e-5)
+            np.testing.assert_allclose(module(obs, mask, flag).numpy(), wanted, atol=1e-6)
+    # on a robot: the same sensors give other targets later, the same after a reset, and a refused step changes nothing
+    sensors = {
+        "joint_position": runner.default_position,
+        "joint_velocity": np.ones(12),
+        "angular_velocity": np.ones(3),
+        "gravity": [0.0, 0.0, -1.0],
+        "command": [0.5, 0.0, 0.0],
+    }
+    first, second = runner(**sensors), runner(**sensors)
+    with pytest.raises(BadGravity):
+        runner(**{**sensors, "gravity": [0.0, 0.0, -9.81]})
+    third = runner(**sensors)
+    runner.reset()
+    assert np.array_equal(runner(**sensors), first)
+    assert np.array_equal(runner(**sensors), second)
+    assert np.array_equal(runner(**sensors), third)
+    assert np.abs(second - first).max() > 1e-4
 
 
 @pytest.fixture(scope="module")

@@ -257,8 +257,6 @@ def test_configs_that_do_not_fit_the_env_are_one_line_errors(model, options, wor
 def test_unknown_options_and_uses_are_refused():
     with pytest.raises(TypeError, match="embedding_dim"):
         make_model("transformer", embedding_dim=120)
-    with pytest.raises(UmcError, match="recurrent"):
-        make_model("mlp")(FlagEnv().get_observations(), masks=torch.ones(1))
     with pytest.raises(UmcError, match="only an actor"):
         make_model("mlp", obs_set="critic", output_dim=1, distribution_cfg=None).as_jit()
 

@@ -158,6 +158,10 @@ def test_a_twin_has_the_same_networks_and_the_same_values_under_skrls_names():
         names.remove("rsl_rl_cfg_entry_point")  # Isaac Lab's name for the default agent
         for name in names:
             theirs = load_cfg_from_registry(task, name)
+            if "gru" in name:
+                with pytest.raises(UmcError, match="skrl does not train networks with a memory"):
+                    load_cfg_from_registry(task, name.replace("rsl_rl_", "skrl_", 1))
+                continue
             ours = load_cfg_from_registry(task, name.replace("rsl_rl_", "skrl_", 1))
             assert {**ours.to_dict(), "algorithm": None} == {**theirs.to_dict(), "algorithm": None}
 

@@ -61,7 +61,7 @@ def test_overrides_reach_skrls_names():
             [*SKRL, "--agent", "rsl_rl_mlp_cfg_entry_point"],
             "agent rsl_rl_mlp_cfg_entry_point is rsl_rl's, --rl_library is skrl; leave one of the two out",
         ),
-        ([*SKRL, "--agent", "gru"], "unknown agent gru; choose one of transformer, mlp"),
+        ([*SKRL, "--agent", "lstm"], "unknown agent lstm; choose one of transformer, mlp"),
         ([*SKRL, "agent.algorithm.entropy_coef=1"], "agent.algorithm has no field entropy_coef; did you mean entropy_"),
         ([*SKRL, "agent.algorithm.ratio_clip=wide"], "agent.algorithm.ratio_clip takes a number"),
         ([*SKRL, "--resume"], "nothing to resume in logs/skrl/umc_a1_mlp_stage1"),

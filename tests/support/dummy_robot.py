@@ -69,8 +69,10 @@ def agent_cfg(robot, agent, stage) -> Any:
 
 def mean_action(runner, **groups):
     obs = runner.env.get_observations().clone().update(groups)
+    policy = runner.alg.get_policy()
+    policy.reset()  # the first step of an episode
     with torch.inference_mode():
-        return runner.alg.get_policy()(obs)
+        return policy(obs)
 
 
 def build_runner(folder, agent, robot="A1", env=None, change=lambda _cfg: None, torch_seed=7):

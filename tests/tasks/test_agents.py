@@ -22,7 +22,7 @@ CHANGES_ONLY_THE_ENV = {name for name in AGENTS if "_ratio_" in name or name.end
 
 def test_the_table_holds_the_papers_methods_and_where_their_stage_2_starts():
     assert {name: spec.stage1 for name, spec in AGENTS.items() if 2 in spec.stages} == {
-        **{name: name for name in ("transformer", "mlp", "transformer_small32", "transformer_small64")},
+        **{name: name for name in ("transformer", "mlp", "gru", "transformer_small32", "transformer_small64")},
         **{f"{network}_{kind}": None for network in ("transformer", "mlp") for kind in ("one_stage", "curriculum")},
         **{
             f"{network}_{kind}": network
@@ -34,7 +34,7 @@ def test_the_table_holds_the_papers_methods_and_where_their_stage_2_starts():
         },
     }
     assert {name for name, spec in AGENTS.items() if spec.stages == (1,)} == {
-        *("nm_transformer", "nm_mlp", "nm_transformer_small32", "nm_transformer_small64", "body_transformer")
+        *("nm_transformer", "nm_mlp", "nm_gru", "nm_transformer_small32", "nm_transformer_small64", "body_transformer")
     }
     assert AGENTS["transformer_ratio_1221"].tokens(2) == ["env.events.faults.params.ratios=(1.0,2.0,2.0,1.0)"]
     for spec in AGENTS.values():
@@ -156,7 +156,7 @@ def test_short_and_long_names(name, task, agent):
 @pytest.mark.parametrize(
     ("name", "task", "words"),
     [
-        ("foo", "UMC-A1-Stage2", "unknown agent foo; choose one of transformer, mlp, transformer_small32, "),
+        ("foo", "UMC-A1-Stage2", "unknown agent foo; choose one of transformer, mlp, gru, transformer_small32, "),
         ("nm_mpl", "UMC-A1-Stage1", "unknown agent nm_mpl; did you mean nm_mlp? choose one of"),
         ("nm_mlp", "UMC-A1-Stage2", "nm_mlp is trained in Stage 1 only; give --task UMC-A1-Stage1"),
         ("mlp_one_stage", "UMC-G1-Stage1", "mlp_one_stage is trained in Stage 2 only; give --task UMC-G1-Stage2"),

@@ -38,6 +38,9 @@ MEASURABLE: Mapping[str, int | None] = {
 DIGEST_KEY = "umc_description_sha256"
 """Entry of the ONNX file's metadata that has :func:`digest` of the description it was exported with."""
 
+MEMORY_INPUT = "h_in"
+"""Input of a network with memory; ``h_out`` is its output."""
+
 FILES = ("onnx", "torchscript")
 """Parts of the description that describe the files of the network; the ONNX file carries a digest of all others."""
 
@@ -228,7 +231,9 @@ _FILE = _table(
             },
             optional=("weights_sha256",),
         ),
-        "inputs": _table({"policy": _TEXT, "joint_mask": _TEXT, "fault_flag": _TEXT}),
+        "inputs": _table(
+            {"policy": _TEXT, "joint_mask": _TEXT, "fault_flag": _TEXT, MEMORY_INPUT: _TEXT}, optional=(MEMORY_INPUT,)
+        ),
         "output": _TEXT,
         "observations": _table({"policy": _TERMS, "joint_mask": _TERMS, "fault_flag": _TERMS}),
         "normalizer": _maybe(_TEXT),

@@ -20,7 +20,7 @@ import torch
 from umc.deploy.description import DIGEST_KEY, FORMAT, digest
 from umc.deploy.io_descriptor import group_widths, observation_terms, task_figures
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
-from umc.rl.models import EXPORT_INPUTS, ExportedPolicy, MaskedModel
+from umc.rl.models import EXPORT_INPUTS, MEMORY_INPUT, MEMORY_OUTPUT, MaskedModel
 from umc.rl.policy import LoadedPolicy, load_policy
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_path, sha256
@@ -40,13 +40,19 @@ OBSERVATION_NAMES = {
 """What mjlab's tasks call the terms of these functions; other terms are named by their function."""
 
 ExportedFunction = Callable[..., np.ndarray]
-"""From (policy (B, D), joint_mask (B, J), fault_flag (B, 3)), torch tensors, to actions (B, J)."""
+"""From (policy (B, D), joint_mask (B, J), fault_flag (B, 3)), torch tensors, to actions (B, J), step by step."""
+
+MEMORY = "h_out of the step before; zeros at the start of an episode"
+"""What a policy with memory takes as :data:`MEMORY_INPUT`."""
 
 TOLERANCE = 1.0e-4
 """Largest accepted difference between an export and torch [action]; measured: 1e-6."""
 
 CHECK_BATCHES = (1, 7)
 """Batch sizes of the check: one robot's, and one that no exporter has as a constant."""
+
+CHECK_STEPS = 3
+"""Steps of an episode in the check: what a network remembers shows from the second on."""
 
 
 class Exported(NamedTuple):
@@ -88,25 +94,28 @@ def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> 
 
 def write_onnx(actor: MaskedModel, path: Path) -> None:
     """Export an actor with a dynamic batch and named inputs."""
-    module = ExportedPolicy(actor).eval()
+    module: Any = actor.as_onnx().eval()
+    inputs, outputs = module.input_names, module.output_names
     with _ignore_deprecation():
         # checks of shapes are not traced
         warnings.simplefilter("ignore", category=torch.jit.TracerWarning)  # pyright: ignore[reportPrivateImportUsage]
         # not torch.export: for these networks it writes the same operators, and takes 3.5 s of imports and tracing
         torch.onnx.export(
             module,
-            tuple(tensor.repeat(2, 1) for tensor in module.get_dummy_inputs()),  # a batch of 1 would broadcast
+            tuple(tensor.repeat_interleave(2, -2) for tensor in module.get_dummy_inputs()),  # 1 would broadcast
             str(path),
-            input_names=list(EXPORT_INPUTS),
-            output_names=[OUTPUT],
-            dynamic_axes={name: {0: "batch"} for name in (*EXPORT_INPUTS, OUTPUT)},
+            input_names=list(inputs),
+            output_names=list(outputs),
+            dynamic_axes={
+                name: {1 if name in (MEMORY_INPUT, MEMORY_OUTPUT) else 0: "batch"} for name in (*inputs, *outputs)
+            },
             opset_version=OPSET,
             dynamo=False,
         )
     model = onnx.load(str(path))
     unread = [
         onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["batch", width])
-        for name, width in zip(EXPORT_INPUTS, module.widths, strict=True)
+        for name, width in zip(EXPORT_INPUTS, module.widths[: len(EXPORT_INPUTS)], strict=True)
         if name not in [given.name for given in model.graph.input]
     ]
     model.graph.input.extend(unread)  # the exporter leaves out what a network does not read
@@ -154,23 +163,33 @@ def add_metadata(path: Path, metadata: Mapping[str, str]) -> None:
 def write_torchscript(actor: MaskedModel, path: Path) -> None:
     """Export an actor as TorchScript."""
     with _ignore_deprecation():
-        torch.jit.script(ExportedPolicy(actor).eval()).save(str(path))  # pyright: ignore[reportPrivateImportUsage]
+        torch.jit.script(actor.as_jit().eval()).save(str(path))  # pyright: ignore[reportPrivateImportUsage]
 
 
-def onnx_function(path: Path) -> ExportedFunction:
-    """Load an ONNX file with ONNX Runtime."""
+def onnx_function(path: Path) -> Callable[[], ExportedFunction]:
+    """Load an ONNX file with ONNX Runtime; each call of what it returns begins an episode."""
     onnx.checker.check_model(str(path))
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
-    def run(*inputs: torch.Tensor) -> np.ndarray:
-        feed = dict(zip(EXPORT_INPUTS, (tensor.numpy() for tensor in inputs), strict=True))
-        return np.asarray(session.run([OUTPUT], feed)[0])
+    widths = [one.shape[2] for one in session.get_inputs() if one.name == MEMORY_INPUT]
 
-    return run
+    def episode() -> ExportedFunction:
+        memory: list[np.ndarray] = []
+
+        def run(*inputs: torch.Tensor) -> np.ndarray:
+            feed = dict(zip(EXPORT_INPUTS, (tensor.numpy() for tensor in inputs), strict=True))
+            if widths:
+                feed[MEMORY_INPUT] = memory[0] if memory else np.zeros((1, len(inputs[0]), *widths), np.float32)
+            actions, *memory[:] = session.run(None, feed)
+            return np.asarray(actions)
+
+        return run
+
+    return episode
 
 
-def script_function(path: Path) -> ExportedFunction:
-    """Load a TorchScript file."""
+def script_function(path: Path) -> Callable[[], ExportedFunction]:
+    """Load a TorchScript file; each call of what it returns begins an episode."""
     with _ignore_deprecation():
         module = torch.jit.load(str(path))  # pyright: ignore[reportPrivateImportUsage]
 
@@ -178,10 +197,14 @@ def script_function(path: Path) -> ExportedFunction:
         with torch.inference_mode():
             return module(*inputs).numpy()
 
-    return run
+    def episode() -> ExportedFunction:
+        module.reset()
+        return run
+
+    return episode
 
 
-def check_export(actor: MaskedModel, exported: ExportedFunction) -> float:
+def check_export(actor: MaskedModel, episode: Callable[[], ExportedFunction]) -> float:
     """Return the largest difference of an action to torch, over batches and masks; UmcError above TOLERANCE."""
     joints, columns = actor.layout.num_joints, actor.obs_dim
     generator = torch.Generator().manual_seed(0)
@@ -190,17 +213,20 @@ def check_export(actor: MaskedModel, exported: ExportedFunction) -> float:
         some = (torch.rand(batch, joints, generator=generator) < 0.3).float()
         for mask in (torch.zeros(batch, joints), some, torch.ones(batch, joints)):
             flag = torch.where(mask.any(1, keepdim=True), 1.0, -1.0).expand(batch, 3).contiguous()
-            obs = torch.randn(batch, columns, generator=generator)
-            given = exported(obs, mask, flag)
-            with torch.inference_mode():
-                wanted = actor.deterministic(obs, mask, flag).numpy()
-            difference = float(np.abs(given - wanted).max()) if given.shape == wanted.shape else float("nan")
-            if not difference <= TOLERANCE:
-                raise UmcError(
-                    f"the exported policy differs from torch by {difference:.2g} (batch {batch}); "
-                    "nothing was written: install torch and onnxruntime as in requirements.lock"
-                )
-            largest = max(largest, difference)
+            exported = episode()
+            actor.reset()
+            for _ in range(CHECK_STEPS if actor.is_recurrent else 1):
+                obs = torch.randn(batch, columns, generator=generator)
+                given = exported(obs, mask, flag)
+                with torch.inference_mode():
+                    wanted = actor.deterministic(obs, mask, flag).numpy()
+                difference = float(np.abs(given - wanted).max()) if given.shape == wanted.shape else float("nan")
+                if not difference <= TOLERANCE:
+                    raise UmcError(
+                        f"the exported policy differs from torch by {difference:.2g} (batch {batch}); "
+                        "nothing was written: install torch and onnxruntime as in requirements.lock"
+                    )
+                largest = max(largest, difference)
     return largest
 
 
@@ -225,6 +251,7 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
             "policy": "observations times their scale, without noise; the entries of dead joints are 0",
             "joint_mask": "1 where a joint's sensor is dead, else 0",
             "fault_flag": "three times +1 where a joint fault has been detected, else three times -1",
+            **({MEMORY_INPUT: MEMORY} if policy.actor.is_recurrent else {}),
         },
         "output": f"{OUTPUT}: one per joint, mean of the policy",
         "observations": groups,

@@ -20,6 +20,7 @@ from umc.deploy.description import (
     DIGEST_KEY,
     JOINT_FIGURES,
     JOINT_LIMITS,
+    MEMORY_INPUT,
     description_file,
     digest,
     read_description,
@@ -27,6 +28,9 @@ from umc.deploy.description import (
 from umc.utils.errors import UmcError, shown
 
 Vector = NDArray[np.float64]
+
+Memory = NDArray[np.float32] | None
+"""What a network remembers, (1, 1, H); None for one without memory."""
 
 MAX_NETWORK_BYTES = 256 * 2**20
 """Largest ONNX file that is read [byte]; the largest agent's is 4 MiB."""
@@ -86,7 +90,7 @@ class WrongOutput(RunnerError):
 
 
 class PolicyRunner:
-    """An exported policy, run step by step, with its last action and its gait clock.
+    """An exported policy, run step by step, with its last action, its gait clock and its memory if it has one.
 
     Call it every :attr:`policy_dt` seconds; between two calls, the robot's motors hold the targets with :attr:`kp` and
     :attr:`kd`. A call that raises changes nothing: :attr:`last_target` stays, and the next call gives what it would
@@ -115,6 +119,8 @@ class PolicyRunner:
             joints are not the policy's, or an argument has another type.
     """
 
+    _start: Memory = None
+
     def __init__(
         self,
         description: Path | str,
@@ -127,6 +133,7 @@ class PolicyRunner:
         content = read_description(path)
         self._configure(content, joint_names, clamp, max_rate, simulated)
         self._session = _load_network(path.with_name(content["onnx"]["file"]), content)
+        self._start = _empty_memory(self._session)
         self.reset()
 
     def _configure(
@@ -173,10 +180,11 @@ class PolicyRunner:
         return self._target.copy()
 
     def reset(self) -> None:
-        """Start an episode from the default pose: no last action, the gait clock at 0."""
+        """Start an episode from the default pose: no last action, an empty memory, the gait clock at 0."""
         self._action: Vector = np.zeros(len(self._names))
         self._target: Vector = self.default_position.copy()
         self._steps = 0
+        self._memory = self._start
 
     def __call__(  # noqa: PLR0913  (what a robot measures, one value each)
         self,
@@ -297,7 +305,9 @@ class PolicyRunner:
         """Return the network's action; raise RunnerError unless it is finite and one per joint."""
         columns = [self._signal(term, signals) * np.asarray(term["scale"]) for term in self._terms]
         others = {name: signals[name] for name in ("joint_mask", "fault_flag")}
-        return _actions(self._session, {"policy": np.concatenate(columns), **others})
+        inputs = {"policy": np.concatenate(columns), **others}
+        action, self._memory = _actions(self._session, inputs, self._memory)
+        return action
 
     def _signal(self, term: Mapping[str, Any], signals: Mapping[str, Vector]) -> Vector:
         """Return the value of an observation term, before its scale."""
@@ -335,21 +345,27 @@ def _load_network(path: Path, content: Mapping[str, Any]) -> onnxruntime.Inferen
     if session.get_modelmeta().custom_metadata_map.get(DIGEST_KEY) != digest(content):
         raise UmcError(f"policy.json is not as it was exported with {where}; copy both from one export, or {AGAIN}")
     groups, joints = content["observations"], len(content["joints"])
-    wanted_shapes = {name: groups[name][-1]["columns"][1] for name in ("policy", "joint_mask", "fault_flag")}
+    wanted_shapes: dict[str, int | None] = {
+        name: groups[name][-1]["columns"][1] for name in ("policy", "joint_mask", "fault_flag")
+    }
     shapes = {one.name: one.shape[1] if len(one.shape) == 2 else None for one in session.get_inputs()}
-    outputs = [one.shape[1:] for one in session.get_outputs()]
-    if shapes != wanted_shapes or outputs != [[joints]]:
+    outputs = [one.shape for one in session.get_outputs()]
+    memories = [one.shape for one in session.get_inputs() if one.name == MEMORY_INPUT]
+    if MEMORY_INPUT in content["inputs"] and all(len(one) == 3 and isinstance(one[2], int) for one in memories):
+        wanted_shapes[MEMORY_INPUT] = None
+    if shapes != wanted_shapes or [one[-1:] for one in outputs] != [[joints], *(one[-1:] for one in memories)]:
         raise UmcError(f"{where} has other inputs or outputs than policy.json describes; {AGAIN}")
     _check_runs(session, wanted_shapes, where)
     return session
 
 
-def _check_runs(session: onnxruntime.InferenceSession, widths: Mapping[str, int], where: str) -> None:
+def _check_runs(session: onnxruntime.InferenceSession, widths: Mapping[str, int | None], where: str) -> None:
     """Run a network on made-up observations; UmcError if it fails or its weights are not finite."""
+    memory = _empty_memory(session)
     for mask in (0.0, 1.0):
-        inputs = {name: np.full(width, mask) for name, width in widths.items()}
+        inputs = {name: np.full(width, mask) for name, width in widths.items() if width is not None}
         try:
-            _actions(session, {**inputs, "fault_flag": np.full(3, 2.0 * mask - 1.0)})
+            _, memory = _actions(session, {**inputs, "fault_flag": np.full(3, 2.0 * mask - 1.0)}, memory)
         except NonFiniteOutput as error:
             raise UmcError(f"the weights of {where} are not finite; {AGAIN} from another checkpoint") from error
         except WrongOutput as error:
@@ -358,10 +374,27 @@ def _check_runs(session: onnxruntime.InferenceSession, widths: Mapping[str, int]
             raise UmcError(f"ONNX Runtime cannot run {where} ({type(error).__name__}); {AGAIN}") from error
 
 
-def _actions(session: onnxruntime.InferenceSession, inputs: Mapping[str, NDArray[Any]]) -> Vector:
-    """Return the network's action for one observation; raise RunnerError unless it is finite and one per joint."""
-    (actions,) = session.run(None, {name: value[None].astype(np.float32) for name, value in inputs.items()})
-    return checked_action(actions, len(inputs["joint_mask"]))
+def _empty_memory(session: onnxruntime.InferenceSession) -> Memory:
+    """Return what a network remembers at the start of an episode; None if it has no memory."""
+    widths = [one.shape[2] for one in session.get_inputs() if one.name == MEMORY_INPUT]
+    return np.zeros((1, 1, widths[0]), np.float32) if widths else None
+
+
+def _actions(
+    session: onnxruntime.InferenceSession, inputs: Mapping[str, NDArray[Any]], memory: Memory
+) -> tuple[Vector, Memory]:
+    """Return the network's action for one observation, and its memory after it.
+
+    Raises RunnerError unless the action is finite and one per joint.
+    """
+    feed = {name: value[None].astype(np.float32) for name, value in inputs.items()}
+    if memory is not None:
+        feed[MEMORY_INPUT] = memory
+    actions, *after = map(np.asarray, session.run(None, feed))
+    action = checked_action(actions, len(inputs["joint_mask"]))
+    if after and not np.isfinite(after[0]).all():
+        raise NonFiniteOutput("the network's memory is not finite; use last_target")
+    return action, after[0] if after else None
 
 
 def checked_action(actions: Any, num_joints: int) -> Vector:

@@ -35,12 +35,12 @@ class MaskedMlp(MaskedCore):
 
     cfg_class = MlpCfg
 
-    def __init__(self, layout: JointLayout, cfg: MlpCfg = MlpCfg()) -> None:
+    def __init__(self, layout: JointLayout, cfg: MlpCfg = MlpCfg(), memory_dim: int = 0) -> None:
         super().__init__(layout, cfg)
         hidden_dims = cfg.hidden_dims
         if not hidden_dims or min(hidden_dims) < 1:
             raise UmcError(f"hidden_dims must be a list of positive widths, not {list(hidden_dims)}")
-        widths = [layout.obs_dim + FAULT_FLAG_WIDTH * int(cfg.flagged), *hidden_dims]
+        widths = [layout.obs_dim + memory_dim + FAULT_FLAG_WIDTH * int(cfg.flagged), *hidden_dims]
         layers: list[nn.Module] = []
         for width, following in pairwise(widths):
             layers += [nn.Linear(width, following), make_activation(cfg.activation)]
@@ -50,7 +50,13 @@ class MaskedMlp(MaskedCore):
     def forward(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
         """Compute actions (B, J) or values (B, 1); see MaskedCore.forward."""
         self._check(obs, joint_mask, fault_flag)
+        return self._output(self._blanked(obs, joint_mask), fault_flag)
+
+    def _blanked(self, obs: Tensor, joint_mask: Tensor | None) -> Tensor:
         if self.masked:
             assert joint_mask is not None
             obs = self.columns.fill_dead(obs, self.columns.dead_tokens(joint_mask), self.mask_value)
-        return self.layers(self._with_flag(obs, fault_flag))
+        return obs
+
+    def _output(self, x: Tensor, fault_flag: Tensor | None) -> Tensor:
+        return self.layers(self._with_flag(x, fault_flag))

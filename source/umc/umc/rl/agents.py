@@ -115,10 +115,12 @@ def _ablations(network: str) -> Iterator[AgentSpec]:
 _ALL = (
     _umc("transformer", "UMC, the paper's transformer"),
     _umc("mlp", "UMC, the paper's MLP"),
+    _umc("gru", "UMC, the paper's MLP with a memory of the episode (a GRU, 128 wide)"),
     _umc("transformer_small32", "UMC, a transformer that a CPU can train: 32 wide, 2 layers"),
     _umc("transformer_small64", "UMC, a transformer that a CPU can train: 64 wide, 2 layers"),
     _normal("nm_transformer", "baseline: the paper's transformer, trained without faults, mask and flag"),
     _normal("nm_mlp", "baseline: the paper's MLP, trained without faults, mask and flag"),
+    _normal("nm_gru", "baseline: the MLP with a memory, trained without faults, mask and flag"),
     _normal("nm_transformer_small32", "baseline: the 32 wide transformer, trained without faults, mask and flag"),
     _normal("nm_transformer_small64", "baseline: the 64 wide transformer, trained without faults, mask and flag"),
     _normal("body_transformer", "baseline: BodyTransformer, trained without faults, mask and flag"),

@@ -144,7 +144,11 @@ class Distillation(PPO):
     done, total = 0, 1
     """Iterations so far, and of the whole run."""
     _seen: TensorDict | None = None
-    """What the actor reads and the teacher's actions, of the last rollouts."""
+    """What the actor reads and the teacher's actions, of the last rollouts: (rollouts, steps, envs)."""
+    _starts: torch.Tensor
+    """Where episodes start in them."""
+    _memories: torch.Tensor | None = None
+    """What an actor with memory remembered before each of them, (rollouts, envs, width)."""
     _filled, _next = 0, 0
 
     def act(self, obs: TensorDict) -> torch.Tensor:
@@ -164,7 +168,7 @@ class Distillation(PPO):
         self.learning_rate = options.learning_rate * max(1.0 - self.done / self.total, LEAST_LEARNING_RATE)
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
-        self._remember(self.storage.observations.flatten(0, 1))  # type: ignore[union-attr]
+        self._remember()
         imitation = [self._learn_labels() for _ in range(options.updates)]
         value = [
             self._step((self.critic(batch.observations) - batch.returns).square().mean(), self.critic)
@@ -177,23 +181,41 @@ class Distillation(PPO):
         self.done += 1
         return {"imitation": sum(imitation) / len(imitation), "value": sum(value) / len(value)}
 
-    def _remember(self, obs: TensorDict) -> None:
-        """Replace the oldest rollout by a new one."""
-        obs = obs.select(*self.actor.obs_groups, LABELS)
-        seen, count = self._seen, int(obs.batch_size[0])
+    def _remember(self) -> None:
+        """Replace the oldest rollout by the new one."""
+        storage: Any = self.storage
+        obs = storage.observations.select(*self.actor.obs_groups, LABELS)
+        seen = self._seen
         if seen is None:
-            size = max(self.options.samples // count, 1) * count
-            empty = {name: torch.zeros(size, *value.shape[1:], device=value.device) for name, value in obs.items()}
-            self._seen = seen = TensorDict(empty, batch_size=[size])
-        end = self._next + count
-        seen[self._next : end] = obs
-        self._filled, self._next = max(self._filled, end), end % int(seen.batch_size[0])
+            size = max(self.options.samples // obs.numel(), 1)
+            self._seen = seen = obs.new_zeros(size, *obs.batch_size)
+            self._starts = torch.zeros(size, *obs.batch_size, dtype=torch.bool, device=self.device)
+            if self.actor.is_recurrent:
+                memory = storage.saved_hidden_state_a[0][0, 0]
+                self._memories = memory.new_zeros(size, *memory.shape)
+        seen[self._next] = obs
+        self._starts[self._next, 1:] = storage.dones[:-1].squeeze(-1).bool()
+        if self._memories is not None:
+            self._memories[self._next] = storage.saved_hidden_state_a[0][0, 0]
+        self._filled = max(self._filled, self._next + 1)
+        self._next = (self._next + 1) % len(seen)
 
     def _learn_labels(self) -> float:
+        """Learn from random samples, or from random rollouts of envs if the actor has a memory."""
         assert self._seen is not None
-        rows = torch.randint(self._filled, (self.options.batch_size,), device=self._seen.device)
-        batch = self._seen[rows]
-        return self._step((self.actor(batch) - batch[LABELS]).square().mean(), self.actor)
+        seen, size = self._seen[: self._filled], self.options.batch_size
+        if self._memories is None:
+            seen = seen.flatten()
+            batch = seen[torch.randint(len(seen), (size,), device=seen.device)]
+            return self._step((self.actor(batch) - batch[LABELS]).square().mean(), self.actor)
+        rollouts, steps, envs = seen.batch_size
+        count = max(size // steps, 1)
+        picked = torch.randint(rollouts, (count,)), slice(None), torch.randint(envs, (count,))
+        # an index beside a slice comes first: (count, steps)
+        batch = seen[picked].transpose(0, 1).flatten()
+        memory = self._memories[picked[0], picked[2]].unsqueeze(0)
+        actions = self.actor(batch, masks=self._starts[picked].T, hidden_state=memory)
+        return self._step((actions - batch[LABELS]).square().mean(), self.actor)
 
     def _step(self, loss: torch.Tensor, network: torch.nn.Module) -> float:
         self.optimizer.zero_grad()

@@ -7,7 +7,7 @@ from dataclasses import MISSING
 from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlMLPModelCfg
 
-from umc.models import BodyTransformerCfg, MlpCfg, TransformerCfg
+from umc.models import BodyTransformerCfg, GruCfg, MlpCfg, TransformerCfg
 
 
 @configclass
@@ -38,6 +38,14 @@ class UmcMlpModelCfg(UmcModelCfg):
     class_name: str = "umc.rl.models:MaskedMlpModel"
     hidden_dims: list[int] = list(MlpCfg.hidden_dims)
     activation: str = MlpCfg.activation
+
+
+@configclass
+class UmcGruModelCfg(UmcMlpModelCfg):
+    """The masked GRU; fields as of :class:`umc.models.GruCfg`."""
+
+    class_name: str = "umc.rl.models:MaskedGruModel"
+    memory_dim: int = GruCfg.memory_dim
 
 
 @configclass

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -18,7 +18,7 @@ from tensordict import TensorDict
 from torch import Tensor, nn
 
 from umc.faults import FAULT_FLAG_WIDTH
-from umc.models import BodyTransformer, JointLayout, MaskedMlp, MaskedNormalization, MaskedTransformer
+from umc.models import BodyTransformer, JointLayout, MaskedGru, MaskedMlp, MaskedNormalization, MaskedTransformer
 from umc.models.core import CoreCfg, MaskedCore
 from umc.rl.patches import patch_rsl_rl_load
 from umc.utils.errors import UmcError
@@ -28,6 +28,9 @@ EXPORT_INPUTS = ("policy", "joint_mask", "fault_flag")
 
 EXPORT_OUTPUTS = ("actions",)
 """Output names of an exported policy."""
+
+MEMORY_INPUT, MEMORY_OUTPUT = "h_in", "h_out"
+"""What a policy with memory also takes and returns, as rsl_rl names it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,9 +137,7 @@ class MaskedModel(MLPModel):
         stochastic_output: bool = False,
     ) -> Tensor:
         """Compute sampled or mean actions (B, J), or values (B, 1), from observation groups (B, width)."""
-        if masks is not None:  # rsl_rl's padding masks of recurrent training
-            raise UmcError("UMC models do not train beside a recurrent model: use one of them for actor and critic")
-        output = self._core_output(*self._inputs(obs))
+        output = self._output(obs, masks, hidden_state)
         if self.distribution is None:
             return output
         if stochastic_output:
@@ -185,6 +186,10 @@ class MaskedModel(MLPModel):
         """Return a copy that torch.onnx.export takes."""
         return ExportedPolicy(self)
 
+    def _output(self, obs: TensorDict, starts: Tensor | None, memory: HiddenState) -> Tensor:
+        """Compute what the network gives; one without memory computes each sample by itself."""
+        return self._core_output(*self._inputs(obs))
+
     def _core_output(self, sensors: Tensor, joint_mask: Tensor | None, fault_flag: Tensor | None) -> Tensor:
         """Normalise first, then let the network blank dead joints, so that they read mask_value exactly."""
         return self.core(self.obs_normalizer(sensors), joint_mask, fault_flag)
@@ -214,6 +219,61 @@ class MaskedMlpModel(MaskedModel):
     """The masked MLP for rsl_rl."""
 
     core_class = MaskedMlp
+
+
+class MaskedGruModel(MaskedModel):
+    """The masked GRU for rsl_rl.
+
+    While it acts it keeps the memory of each env, (C, num_envs, H): C is 1, or 2 where it also remembers what the env's
+    mirror image would have observed. It learns from the rollouts of :class:`umc.rl.update.KeptMiniBatches`.
+    """
+
+    core_class = MaskedGru
+    core: MaskedGru
+    is_recurrent = True
+    mirror: Callable[[TensorDict], TensorDict] | None = None
+    """Mirrors observation groups; set before it acts."""
+    _memory: Tensor | None = None
+
+    def reset(self, dones: Tensor | None = None, hidden_state: HiddenState = None) -> None:
+        """Forget the envs that are done, or all, or take another memory."""
+        if dones is None:
+            self._memory = cast("Tensor | None", hidden_state)
+        elif self._memory is not None:
+            self._memory = self._memory.masked_fill(dones.bool().view(-1, 1), 0.0)
+
+    def get_hidden_state(self) -> HiddenState:
+        """Return the memory before the next step; None before the first one."""
+        return self._memory
+
+    def as_jit(self) -> nn.Module:
+        """Return a copy that torch.jit.script takes, with the memory inside."""
+        return ExportedGru(self)
+
+    def as_onnx(self, verbose: bool = False) -> nn.Module:
+        """Return a copy that torch.onnx.export takes, with the memory as an input and an output."""
+        return ExportedGruStep(self)
+
+    def _output(self, obs: TensorDict, starts: Tensor | None, memory: HiddenState) -> Tensor:
+        if starts is not None:
+            sensors, joint_mask, fault_flag = self._inputs(obs)
+            return self.core.sequence(
+                self.obs_normalizer(sensors), joint_mask, fault_flag, cast(Tensor, memory), starts
+            )
+        if self.mirror is None:
+            return self._core_output(*self._inputs(obs))
+        both: Any = torch.cat([obs, self.mirror(obs)])  # type: ignore[list-item]
+        return self._core_output(*self._inputs(both))[: len(obs)]
+
+    def _core_output(self, sensors: Tensor, joint_mask: Tensor | None, fault_flag: Tensor | None) -> Tensor:
+        """Act, and remember; rows are the envs, then their mirror images."""
+        memory = self._memory
+        if memory is None:
+            memory = sensors.new_zeros(1 if self.mirror is None else 2, 1, self.core.memory_dim)
+            memory = memory.expand(-1, len(sensors) // len(memory), -1)
+        output, after = self.core.step(self.obs_normalizer(sensors), joint_mask, fault_flag, memory.flatten(0, 1))
+        self._memory = after.detach().view(memory.shape)
+        return output
 
 
 class MaskedTransformerModel(MaskedModel):
@@ -262,3 +322,54 @@ class ExportedPolicy(nn.Module):
     def get_dummy_inputs(self) -> tuple[Tensor, ...]:
         """Return inputs of batch 1: no joint masked, no fault detected."""
         return torch.zeros(1, self.widths[0]), torch.zeros(1, self.widths[1]), -torch.ones(1, self.widths[2])
+
+
+class ExportedGru(ExportedPolicy):
+    """The same for a model with memory; it keeps the memory of each robot from call to call, until ``reset``."""
+
+    is_recurrent: bool = True
+
+    def __init__(self, model: MaskedGruModel) -> None:
+        super().__init__(model)
+        self.memory_dim = model.core.memory_dim
+        self.hidden_state: Tensor
+        self.register_buffer("hidden_state", torch.zeros(1, 1, self.memory_dim))  # as rsl_rl's exports name it
+
+    def forward(self, policy: Tensor, joint_mask: Tensor, fault_flag: Tensor) -> Tensor:
+        """Compute mean actions (B, J); another number of robots begins anew."""
+        if self.hidden_state.shape[1] != policy.shape[0]:
+            self.hidden_state = policy.new_zeros(1, policy.shape[0], self.memory_dim)
+        actions, self.hidden_state = self.step(policy, joint_mask, fault_flag, self.hidden_state)
+        return actions
+
+    @torch.jit.export
+    def step(self, policy: Tensor, joint_mask: Tensor, fault_flag: Tensor, h_in: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute mean actions (B, J), and the memory after this step, (1, B, H), from the one before it."""
+        output, memory = self.core.step(self.normalizer(policy), joint_mask, fault_flag, h_in[0])
+        return self.mean_action(output), memory.unsqueeze(0)
+
+    @torch.jit.export
+    def reset(self) -> None:
+        """Forget everything."""
+        self.hidden_state = torch.zeros_like(self.hidden_state)
+
+
+class ExportedGruStep(nn.Module):
+    """A model with memory as a function of its inputs and the memory ``h_in`` (1, B, H), which returns ``h_out``."""
+
+    is_recurrent: bool = True
+
+    def __init__(self, model: MaskedGruModel) -> None:
+        super().__init__()
+        self.policy = ExportedGru(model)
+        self.widths = [*self.policy.widths, self.policy.memory_dim]
+        self.input_names = [*EXPORT_INPUTS, MEMORY_INPUT]
+        self.output_names = [*EXPORT_OUTPUTS, MEMORY_OUTPUT]
+
+    def forward(self, policy: Tensor, joint_mask: Tensor, fault_flag: Tensor, h_in: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute mean actions (B, J) and ``h_out`` (1, B, H)."""
+        return self.policy.step(policy, joint_mask, fault_flag, h_in)
+
+    def get_dummy_inputs(self) -> tuple[Tensor, ...]:
+        """Return inputs of batch 1: no joint masked, no fault detected, an empty memory."""
+        return *self.policy.get_dummy_inputs(), torch.zeros(1, 1, self.policy.memory_dim)

@@ -15,7 +15,7 @@ from tensordict import TensorDict
 
 from umc.models.size import check_network
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
-from umc.rl.models import MaskedModel
+from umc.rl.models import MaskedGruModel, MaskedModel
 from umc.utils.code_names import require_trusted_code
 from umc.utils.config import read_yaml
 from umc.utils.errors import UmcError, shown
@@ -71,6 +71,15 @@ class LoadedPolicy:
         with torch.inference_mode():
             actions = self.actor(obs)
         return actions if self.clip is None else actions.clamp(-self.clip, self.clip)
+
+
+@dataclass(frozen=True)
+class LoadedRecurrentPolicy(LoadedPolicy):
+    """A policy that remembers the episode."""
+
+    def reset(self, envs: torch.Tensor | None) -> None:
+        """Forget what was seen in the masked envs, shape (num_envs,), or in all."""
+        self.actor.reset(envs)
 
 
 def stored_agent(checkpoint: Path, info: CheckpointInfo) -> dict[str, Any]:
@@ -167,7 +176,8 @@ def load_policy(
     except (RuntimeError, UmcError) as error:  # torch's and our models'
         raise UmcError(f"the weights in {path} do not fit the model of its run; restore its {AGENT_FILE}") from error
     actor = actor.to(device).eval().requires_grad_(False)
-    return LoadedPolicy(actor, info, path, sha256(path), agent.get("clip_actions"))
+    kind = LoadedRecurrentPolicy if isinstance(actor, MaskedGruModel) else LoadedPolicy
+    return kind(actor, info, path, sha256(path), agent.get("clip_actions"))
 
 
 def load_policy_for(checkpoint: Path | str, env: ManagerBasedRLEnv, robot: str) -> LoadedPolicy:

@@ -26,6 +26,7 @@ from umc.rl.checkpoint import (
     write_checkpoint,
 )
 from umc.rl.logger import IterationStats, Progress, RunLogger
+from umc.rl.models import MaskedGruModel
 from umc.rl.symmetry import OnePassSymmetry, add_mirrored, mirror_of
 from umc.rl.update import speed_up
 from umc.rl.watchdog import Watchdog
@@ -348,11 +349,24 @@ class UmcRunner(TrainingRun, OnPolicyRunner):
                 "use_mirror_loss": weight > 0.0,
                 "mirror_loss_coeff": weight,
             }
-            self.cfg["algorithm"]["symmetry_cfg"] = dict(symmetry)
         OnPolicyRunner.__init__(self, self.env, self.cfg, log_dir=log_dir, device=self.device)
         speed_up(self.alg)
+        self._check_memory()
         if symmetry:
             self.alg.symmetry = OnePassSymmetry(self.env, **symmetry)
+            if isinstance(self.alg.actor, MaskedGruModel):
+                self.alg.actor.mirror = mirror_of(self.env).observations
+
+    def _check_memory(self) -> None:
+        """Refuse what learns from other mini-batches than those of whole rollouts."""
+        alg = self.alg
+        if alg.critic.is_recurrent or (alg.actor.is_recurrent and not isinstance(alg.actor, MaskedGruModel)):
+            raise UmcError("only umc.rl.models:MaskedGruModel has a memory here, and only as the actor; give another")
+        if alg.actor.is_recurrent and self.env.num_envs < alg.num_mini_batches:
+            raise UmcError(
+                f"{self.env.num_envs} envs are too few for {alg.num_mini_batches} mini-batches of whole rollouts; give "
+                "more --num_envs, or fewer agent.algorithm.num_mini_batches"
+            )
 
     def _configure_multi_gpu(self) -> None:
         configure_rsl_rl(self)

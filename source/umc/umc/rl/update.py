@@ -31,6 +31,39 @@ class KeptMiniBatches(RolloutStorage):
         for _ in range(num_epochs):
             yield from map(copy.copy, batches)
 
+    def recurrent_mini_batch_generator(
+        self, num_mini_batches: int, num_epochs: int = 8
+    ) -> Generator[RolloutStorage.Batch, None, None]:
+        """Yield mini-batches of whole rollouts, flat: steps, then envs.
+
+        ``masks`` says at which steps (T, N) an episode starts, ``hidden_states[0]`` is the actor's memory before the
+        first one. rsl_rl's are trajectories padded with zeros.
+        """
+        starts = torch.cat([torch.zeros_like(self.dones[:1]), self.dones[:-1]]).squeeze(-1).bool()
+        memory = self.saved_hidden_state_a[0][0]  # type: ignore[index]
+        size = self.num_envs // num_mini_batches
+        batches: list[Any] = []
+        for envs in torch.randperm(self.num_envs, device=self.device)[: size * num_mini_batches].split(size):
+
+            def flat(values: Any, envs: torch.Tensor = envs) -> Any:
+                return values[:, envs].flatten(0, 1)
+
+            batch: Any = RolloutStorage.Batch(
+                observations=flat(self.observations),
+                actions=flat(self.actions),
+                values=flat(self.values),
+                advantages=flat(self.advantages),
+                returns=flat(self.returns),
+                old_actions_log_prob=flat(self.actions_log_prob),
+                old_distribution_params=tuple(map(flat, self.distribution_params)),  # type: ignore[arg-type]
+                hidden_states=(memory[:, envs], None),
+                masks=starts[:, envs],
+            )
+            batch.kept = {}
+            batches.append(batch)
+        for _ in range(num_epochs):
+            yield from map(copy.copy, batches)
+
 
 def speed_up(alg: PPO) -> None:
     """Let an algorithm's updates gather mini-batches once, and let Adam run in one kernel on a CPU."""

@@ -15,6 +15,7 @@ from umc.rl.agents import AGENTS, EXTENSION_NETWORKS, AgentSpec
 from umc.rl.model_cfg import (
     DistillationCfg,
     UmcBodyTransformerModelCfg,
+    UmcGruModelCfg,
     UmcMlpModelCfg,
     UmcModelCfg,
     UmcTransformerModelCfg,
@@ -109,6 +110,8 @@ class Network:
     """Whether the actor reads mask and flag."""
     graph: bool = False
     """Whether it needs the robot's joint graph."""
+    critic: type[UmcModelCfg] | None = None
+    """Model cfg class of the critic, where it is another one."""
 
 
 SMALL32 = {"embed_dim": 32, "feedforward_dim": 64, "num_layers": 2}
@@ -120,10 +123,12 @@ SMALL64 = {"embed_dim": 64, "feedforward_dim": 128, "num_layers": 2}
 NETWORKS = {
     "transformer": Network(UmcTransformerModelCfg),
     "mlp": Network(UmcMlpModelCfg),
+    "gru": Network(UmcGruModelCfg, critic=UmcMlpModelCfg),
     "transformer_small32": Network(UmcTransformerModelCfg, SMALL32),
     "transformer_small64": Network(UmcTransformerModelCfg, SMALL64),
     "nm_transformer": Network(UmcTransformerModelCfg, aware=False),
     "nm_mlp": Network(UmcMlpModelCfg, aware=False),
+    "nm_gru": Network(UmcGruModelCfg, critic=UmcMlpModelCfg, aware=False),
     "nm_transformer_small32": Network(UmcTransformerModelCfg, SMALL32, aware=False),
     "nm_transformer_small64": Network(UmcTransformerModelCfg, SMALL64, aware=False),
     "body_transformer": Network(UmcBodyTransformerModelCfg, aware=False, graph=True),
@@ -185,7 +190,8 @@ class RobotAgents:
         network = network_of(spec)
         if network.graph:
             fields["neighbours"] = joint_neighbours(self.articulation, self.joint_names)
-        return network.cfg(
+        cfg_class = network.critic if init_std is None and network.critic is not None else network.cfg
+        return cfg_class(
             joint_names=self.joint_names,
             joint_start=joint_start,
             distribution_cfg=None if init_std is None else gaussian(init_std=init_std),

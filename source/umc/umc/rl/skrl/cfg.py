@@ -9,6 +9,7 @@ from typing import Any
 from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg
 
+from umc.rl.model_cfg import UmcGruModelCfg
 from umc.utils.errors import UmcError
 
 
@@ -48,6 +49,8 @@ def skrl_cfg(agent: RslRlOnPolicyRunnerCfg) -> Any:
 
     All other fields have the same values, so ``agent.`` overrides outside the algorithm hold for both libraries.
     """
+    if isinstance(agent.actor, UmcGruModelCfg):
+        raise UmcError("skrl does not train networks with a memory here; give --rl_library rsl_rl, or another agent")
     twin: Any = copy.deepcopy(agent)
     twin.algorithm = skrl_ppo(agent.algorithm)
     return twin
