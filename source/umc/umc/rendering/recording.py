@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +19,6 @@ from umc.utils.io import read_torch
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
 
-NICE = 19
-"""How far a film steps back from the training on the same cores."""
-
 
 def film_recording(options: argparse.Namespace, overrides: Sequence[str]) -> int:
     """Write the MP4 ``--out`` of the recording ``--recording``, and return 0."""
@@ -32,7 +28,6 @@ def film_recording(options: argparse.Namespace, overrides: Sequence[str]) -> int
     from umc.tasks.task_cfg import pick_device, resolve_cfgs
     from umc.utils.console import quiet
 
-    os.nice(NICE)
     cfg, recording = FilmCfg(), read_torch(options.recording)
     steps = len(recording["root_pose"])
     with quiet():

@@ -21,6 +21,9 @@ from umc.utils.process import UMC, spawn
 FOLDER, LOG = Path("videos", "train"), "film.log"
 """Folder of the clips in the run folder, and where the films' messages go."""
 
+NICE = 19
+"""How far a film steps back from the training on the same cores."""
+
 FILMED_ENV = 0
 """Env that is filmed: its ground is the same in a scene of one env."""
 
@@ -113,5 +116,5 @@ class ClipFilms:
         if self._child is None and self._due:
             self._filmed = self._due.pop(0)
             files = ["--recording", str(self._filmed), "--out", str(self._filmed.with_suffix(".mp4"))]
-            command = [sys.executable, *UMC, "film", *files, *self.arguments]
+            command = ["nice", f"-n{NICE}", sys.executable, *UMC, "film", *files, *self.arguments]
             self._child = spawn(command, self._filmed.with_name(LOG), alone=True)
