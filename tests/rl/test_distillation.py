@@ -10,10 +10,13 @@ import pytest
 import torch
 from dummy_robot import DummyRobotEnv, build_runner, mean_action
 from dummy_training import planned, put_checkpoint
+from fresh_policy import write_fresh
+from isaaclab_tasks.utils import load_cfg_from_registry
 from tensordict import TensorDict
 from torch import nn
+from umc.deploy.export import export_checkpoint
 from umc.rl.checkpoint import read_checkpoint
-from umc.rl.distillation import LABELS, DistillationRunner, TaughtEnv
+from umc.rl.distillation import LABELS, DistillationRunner, TaughtEnv, read_teacher
 from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import parse
 from umc.training.plan import add_launcher_options, add_teacher, needs_stage1
@@ -196,6 +199,7 @@ def request_of(stage, *more):
     return request
 
 
+TASK = "UMC-A1-Stage1"
 WALK = ("--teacher", "walk.pt", "--trust")
 
 
@@ -217,9 +221,39 @@ def test_a_policy_that_saw_no_faults_replaces_stage_1(place):
     assert needs_stage1(request)
     (place / "logs/rsl_rl/umc_a1_mlp_stage1/ppo/run.json").write_text(json.dumps({**record, "status": "finished"}))
     assert not needs_stage1(request)
-    # another file is another teacher
+    # another file is another teacher, and so is another description of the same
+    (place / "walk.yaml").write_text("{file: walk.pt, clip_actions: 2.0}")
+    assert needs_stage1(request_of(2, "--teacher", "walk.yaml", "--trust"))
     torch.jit.script(nn.Linear(48, 12)).save(str(place / "walk.pt"))
     assert needs_stage1(request_of(2, *WALK))
+
+
+def test_an_exported_folder_is_a_teacher_and_a_run_folder_is_its_last_checkpoint(place):
+    fresh = write_fresh(place / "fresh", task=TASK, model="mlp", change=None)
+    export_checkpoint(fresh, place / "exported", load_cfg_from_registry(TASK, "env_cfg_entry_point"))
+    teacher = read_teacher("exported", "a1", trust=False)
+    assert teacher.groups == ("joint_mask", "fault_flag")
+    assert teacher.source.path.name == "policy.onnx"
+    put_checkpoint(place / "own")
+    assert read_teacher("own", "a1", trust=False).source.name == "model_5.pt"
+
+
+def test_a_function_is_a_teacher_that_reads_the_groups_of_the_actor(monkeypatch):
+    inner = DummyRobotEnv("A1")
+    teacher = read_teacher(f"{__name__}:constant", "a1", trust=False)
+    cfg = SimpleNamespace(observations=SimpleNamespace(policy=None))
+    teacher.add_observations(cfg)
+    assert vars(cfg.observations) == {"policy": None}
+    monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.__init__", lambda *_: None)
+    monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.unwrapped", inner)
+    monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.get_observations", lambda _: inner.groups)
+    obs = TaughtEnv(None, None, teacher).get_observations()
+    assert set(obs.keys()) == {"policy", "joint_mask", "fault_flag", "critic", LABELS}
+    assert (obs[LABELS] == 0.25).all()
+
+
+def constant(env):
+    return lambda obs: torch.full((env.num_envs, 12), 0.25)
 
 
 def test_a_policy_that_saw_faults_is_imitated_under_faults(place):
@@ -239,7 +273,7 @@ def test_a_policy_that_saw_faults_is_imitated_under_faults(place):
         (1, ("--teacher", "nothing.onnx"), r"no network at nothing\.onnx"),
         (2, (*WALK, "--checkpoint", "own/model_5.pt"), r"replaces Stage 1, which this run does not start from"),
         (1, (*WALK, "--rl_library", "skrl"), r"--teacher needs --rl_library rsl_rl"),
-        (1, (*WALK, "--resume"), r"imitates nobody; leave out --teacher"),
+        (1, (*WALK, "--resume"), r"has no teacher; leave out --teacher"),
     ],
 )
 def test_teachers_that_cannot_be(place, stage, more, message):

@@ -8,6 +8,8 @@ trains no critic, and learns from each rollout once.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,7 @@ from rsl_rl.algorithms import PPO
 from tensordict import TensorDict
 
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint, require_match
-from umc.rl.external import ExternalFile, add_group, confirm_code, load_external, load_source, read_external
+from umc.rl.external import EXPORTED, ExternalFile, add_group, confirm_code, load_external, load_source, read_external
 from umc.rl.external_networks import is_torchscript, is_umc_checkpoint
 from umc.rl.model_cfg import DistillationCfg
 from umc.rl.policy import Policy, RecurrentPolicy, load_policy_for
@@ -45,16 +47,19 @@ class Teacher:
     text: str
     """As typed."""
     sha256: str
+    """Of what decides its actions: the file, and what describes it."""
     stage: int
     """Stage that it was trained in; 1 for a policy that UMC did not train."""
     source: ExternalFile | Path
     """A policy that UMC did not train, or a checkpoint of UMC."""
     robot: str
+    groups: tuple[str, ...] = ()
+    """Observation groups of the task that it reads by name."""
 
     def add_observations(self, env_cfg: Any) -> None:
         """Add the observations that it reads to an env cfg, in place."""
         if isinstance(self.source, ExternalFile):
-            add_group(env_cfg, self.source)
+            add_group(env_cfg, self.source, self.groups)
 
     def load(self, env: ManagerBasedRLEnv) -> Policy:
         """Make the policy for a running environment; UmcError if it does not fit."""
@@ -64,19 +69,19 @@ class Teacher:
 
     @property
     def group(self) -> str | None:
-        """Observation group that only the teacher reads."""
-        return self.source.group if isinstance(self.source, ExternalFile) else None
+        """Observation group that only the teacher reads; a function has none."""
+        return self.source.group if isinstance(self.source, ExternalFile) and self.source.function is None else None
 
 
 def read_teacher(text: str, robot: str, trust: bool) -> Teacher:
-    """Read what ``--teacher`` names: what ``--policy`` of ``umc evaluate`` takes, or a checkpoint of UMC.
+    """Read what ``--teacher`` names: what ``--policy`` of ``umc evaluate`` takes, or a checkpoint or run of UMC.
 
     Raises UmcError for TorchScript without ``trust`` or a yes on the terminal.
     """
     if not text:
         raise UmcError("--teacher is empty; give a file, a run folder, or package.module:function")
     path = find_pretrained(text, robot)[0] if is_pretrained(text) else Path(text)
-    if path.is_dir():
+    if path.is_dir() and not (path / f"{EXPORTED}.onnx").is_file():
         files = checkpoints_in(path)
         if not files:
             raise UmcError(f"--teacher {path} holds no model_<iteration>.pt; give a run folder that has one, or a file")
@@ -88,8 +93,10 @@ def read_teacher(text: str, robot: str, trust: bool) -> Teacher:
     external = read_external(text, own_group=True)
     if external.is_code and not trust:
         confirm_code(external.path)
-    load_source(external)  # what is no policy is refused before the simulation starts
-    return Teacher(text, external.sha256, 1, external, robot)
+    network = load_source(external)  # what is no policy is refused before the simulation starts
+    said = [external.sha256, external.description.model_dump(mode="json")]
+    identity = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    return Teacher(text, identity, 1, external, robot, getattr(network, "groups", ()))
 
 
 def find_student(experiment: Path, teacher: Teacher) -> Path | None:

@@ -69,7 +69,7 @@ CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
     ({PRETRAINED, "no_pretrained"}, f"{FROM_PRETRAINED} --no_pretrained"),
     ({"quick", "resume"}, FROM_NOTHING),
     ({"quick", "checkpoint"}, FROM_NOTHING),
-    ({"teacher", "quick"}, "--quick imitates nobody; leave out --teacher"),
+    ({"teacher", "quick"}, "--quick has no teacher; leave out --teacher"),
     ({"quick", "distributed"}, "--quick is a matter of one process; start it without torchrun and --distributed"),
 )
 """Flags of one training that do not go together, and what the user is told."""
@@ -160,8 +160,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--checkpoint", help="model_*.pt, run folder or 'pretrained' to start from; with --resume: to resume")
     add(
         "--teacher",
-        help="policy to imitate instead of PPO: a TorchScript or ONNX file, a checkpoint of rsl_rl, skrl or UMC, or a "
-        "YAML file that describes one; one that saw no faults replaces Stage 1 (docs/distillation.md)",
+        help="policy to imitate instead of PPO: a TorchScript or ONNX file, a checkpoint of rsl_rl, skrl or UMC, a "
+        "folder of umc export, a YAML file that describes one, or package.module:function; one that saw no faults "
+        "replaces Stage 1 (docs/distillation.md)",
     )
     add("--trust", action="store_true", help="run the code in the TorchScript file of --teacher")
     add("--no_pretrained", action="store_true", help="train a missing Stage 1 even where one comes with the package")

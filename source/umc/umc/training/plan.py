@@ -406,7 +406,7 @@ def _require_same_teacher(request: TrainRequest, record: RunRecord) -> None:
     given = None if request.teacher is None else request.teacher.sha256
     if given != teacher.get("sha256"):
         fix = f"give --teacher {teacher['name']}, the same file" if teacher else "leave out --teacher"
-        raise UmcError(f"{record.path.parent} {'imitates a policy' if teacher else 'imitates nobody'}; {fix}")
+        raise UmcError(f"{record.path.parent} {'imitates a policy' if teacher else 'has no teacher'}; {fix}")
 
 
 def cpu_sizes(spec: AgentSpec) -> dict[str, int]:
