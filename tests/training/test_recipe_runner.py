@@ -81,6 +81,34 @@ def test_every_seed_is_a_training_of_its_own(tmp_path):
     assert "seed5_phase1/" in second
 
 
+def test_a_phase_with_a_teacher_imitates_and_ppo_goes_on_from_it_in_a_run_of_its_own(tmp_path):
+    (tmp_path / "walk.pt").touch()
+    teacher = str(tmp_path / "walk.pt")
+    walk = [{"iterations": 3, "teacher": teacher}, {"iterations": 2, "teacher": teacher}, {"iterations": 4}]
+    recipe = read_recipe(
+        written(tmp_path, stages={1: walk, 2: [{"iterations": 5, "teacher": "pretrained:a1_mlp_stage2"}]})
+    )
+    assert [(phase.resumes, phase.last_iteration) for phase in recipe.phases] == [
+        (False, 3),
+        (True, 5),
+        (False, 4),
+        (False, 5),
+    ]
+    run = RecipeRun(recipe, tmp_path / "logs", "", trust=True)
+    first, _, ppo, faults = (run.arguments(number, None) for number in range(4))
+    assert first[first.index("--teacher") :][:3] == ["--teacher", teacher, "--trust"]
+    assert not {"--teacher", "--trust", "--resume"} & set(ppo)
+    assert ppo[ppo.index("--checkpoint") + 1] == "<phase 2>"
+    assert faults[faults.index("--teacher") + 1] == "pretrained:a1_mlp_stage2"
+    assert faults[faults.index("--checkpoint") + 1] == "<phase 3>"
+    untrusted = RecipeRun(recipe, tmp_path / "logs", "").arguments(0, None)
+    assert "--trust" not in untrusted
+
+
+def test_states_from_before_there_were_teachers_stay_valid(tmp_path):
+    assert read_recipe(written(tmp_path)).fingerprint(PHASES) == "2b299454b523e7c3"
+
+
 def test_a_changed_recipe_is_refused_unless_restarted(tmp_path):
     argv = ["--recipe", written(tmp_path)]
     run_recipe(argv)

@@ -91,6 +91,7 @@ def test_a_file_of_ones_own_extends_a_recipe(tmp_path):
         ({"stages": {1: [{"iteration": 5}], 2: []}}, "unknown key iteration; did you mean iterations?"),
         ({"stages": {1: [{"iterations": 5, "from": "gone.pt"}], 2: []}}, "no checkpoint at gone.pt; correct 'from'"),
         ({"stages": {1: [{"iterations": 5, "from": "before"}], 2: []}}, "'from: before' needs a phase before it"),
+        ({"stages": {1: [{"iterations": 5, "teacher": "gone.pt"}], 2: []}}, "no policy at gone.pt; correct 'teacher'"),
         ({"stages": {1: [{"iterations": 5, "from": {"stage": 1}}], 2: []}}, "'from' has to be a path"),
         ({"stages": {1: 5, 2: []}}, "stages.1 is 5; input should be a valid list"),
         ({"agent": "nm_mlp"}, "agent nm_mlp is not trained in Stage 2; leave out stages.2"),

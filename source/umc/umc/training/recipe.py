@@ -92,6 +92,7 @@ class PhaseSection(Section):
     physics: str | None = None
     overrides: Overrides = []
     source: Source | None = Field(None, alias="from")
+    teacher: str | None = None
 
     @field_validator("source", mode="before")
     @classmethod
@@ -130,6 +131,8 @@ class Phase:
     """Whether it resumes the run of the phase before it, optimizer and iterations included."""
     iterations_before: int = 0
     """Iterations of the resumed run before it."""
+    teacher: str | None = None
+    """Policy that it imitates, as ``--teacher`` takes it; None: it learns by PPO."""
 
     @property
     def title(self) -> str:
@@ -202,7 +205,7 @@ class Recipe(Section):
         if weights_of_before and before is None:
             raise ValueError(f"'from: {BEFORE}' needs a phase before it in the same stage; leave it out")
         source = None if weights_of_before else section.source
-        resumes = before is not None and section.source is None
+        resumes = before is not None and section.source is None and section.teacher == before.teacher
         inherited = before.overrides if before is not None and source is None else _tokens(self)
         number = 1 if before is None else before.number + 1
         return Phase(
@@ -218,17 +221,27 @@ class Recipe(Section):
             source=source,
             resumes=resumes,
             iterations_before=before.last_iteration if before is not None and resumes else 0,
+            teacher=_existing_teacher(section.teacher),
         )
 
     def fingerprint(self, upto: int) -> str:
         """Return a digest of what decides the outcome of the first ``upto`` phases; their names do not."""
         phases = [{**dataclasses.asdict(phase), "name": ""} for phase in self.phases[:upto]]
+        for phase in phases:
+            if phase["teacher"] is None:  # states of recipes from before there were teachers stay valid
+                del phase["teacher"]
         text = json.dumps([self.robot, self.library, phases], sort_keys=True, default=lambda source: dict(source))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _tokens(section: Recipe | PhaseSection) -> list[str]:
     return [*([f"physics={section.physics}"] if section.physics else []), *section.overrides]
+
+
+def _existing_teacher(text: str | None) -> str | None:
+    if text is None or is_pretrained(text) or ":" in Path(text).name or Path(text).exists():
+        return text
+    raise ValueError(f"no policy at {text}; correct 'teacher', or put the file there")
 
 
 def recipe_names() -> list[str]:

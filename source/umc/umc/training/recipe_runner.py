@@ -87,7 +87,7 @@ def run_recipe(argv: list[str]) -> int:
         recipe = read_recipe(options.recipe, options.seed, options.device)
         check_recipe(recipe)
     again = [token for token in argv if token != "--restart"]  # which would start over
-    run = RecipeRun(recipe, options.logs, command_line("train", again), restart=options.restart)
+    run = RecipeRun(recipe, options.logs, command_line("train", again), restart=options.restart, trust=options.trust)
     if options.show:
         for number, phase in enumerate(recipe.phases):
             print(f"{phase.title}: {command_line('train', run.arguments(number, None))}")
@@ -109,6 +109,7 @@ def _options(argv: list[str]) -> argparse.Namespace:
     add("--logs", type=path, default=Path("logs"))
     add("--device")
     add("--seed", type=int)
+    add("--trust", action="store_true")
     add("--restart", action="store_true")
     add("--evaluate", action="store_true")
     add("--show", action="store_true")
@@ -116,8 +117,8 @@ def _options(argv: list[str]) -> argparse.Namespace:
     options, rest = parser.parse_known_args(argv)
     if rest:
         raise UmcError(
-            f"{rest[0]} does not go with --recipe, which sets it: copy the recipe to a file of your own, change "
-            "it there and give its path (--logs, --device, --seed, --restart, --evaluate and --show do go with it)"
+            f"{rest[0]} does not go with --recipe, which sets it: copy the recipe to a file of your own, change it "
+            "there and give its path (--logs, --device, --seed, --trust, --restart, --evaluate and --show go with it)"
         )
     check_seed(options.seed)
     if not options.show:
@@ -143,8 +144,8 @@ def check_recipe(recipe: Recipe) -> None:
 class RecipeRun:
     """A recipe with its state on the disk; ``command`` resumes it, ``restart`` starts over, whatever the state is."""
 
-    def __init__(self, recipe: Recipe, logs: Path, command: str, restart: bool = False) -> None:
-        self.recipe, self.logs, self.command = recipe, logs, command
+    def __init__(self, recipe: Recipe, logs: Path, command: str, restart: bool = False, trust: bool = False) -> None:
+        self.recipe, self.logs, self.command, self.trust = recipe, logs, command, trust
         self.folder = logs / "recipes" / f"{recipe.name}_seed{recipe.seed}"
         # a restart forgets the runs, which stay where they are
         self.state = {"format": FORMAT, "recipe": recipe.name, "phases": []} if restart else self._read()
@@ -260,6 +261,8 @@ class RecipeRun:
             resume=resumes,
             run_dir=None if resumes else self._run_dir(number),
             checkpoint=resumed or self._start(number),
+            teacher=phase.teacher,
+            trust=self.trust and phase.teacher is not None,
         )
         return [*flags, *phase.overrides]
 
