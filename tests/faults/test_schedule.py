@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plans depend on (seed, env, episode) and on nothing else, are spread as asked, and bad input is refused."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 import torch
@@ -188,6 +188,23 @@ def test_ratios_can_change_and_only_to_known_scenarios():
     assert not schedule(scenario=8).has_faults
     assert schedule(ratios=(1, 0, 0, 0.01)).has_faults
     assert schedule(scenario=(8, 1)).has_faults
+
+
+@pytest.mark.parametrize(
+    ("kind", "severity", "limits"),
+    [
+        ("velocity", {"fraction": 0.15}, {"velocity": 17_453.0}),  # PhysX where the cfg has none
+        ("effort", {"fraction": 0.25}, {"effort": 3.4e38}),
+        ("rom", 0.3, {"lower": -3.4e38, "upper": 3.4e38}),  # a continuous joint
+    ],
+)
+def test_a_fault_that_would_have_no_effect_for_want_of_a_limit_is_refused(kind, severity, limits):
+    for name, value in limits.items():
+        nominal = replace(NOMINAL, **{key: getattr(NOMINAL, key).clone() for key in limits})
+        getattr(nominal, name)[3] = value
+        with pytest.raises(UmcError, match=f"{kind} would have no effect on FR_hip_joint, which has no limit"):
+            schedule(scenario=kind, severity={kind: severity}, nominal=nominal)
+    schedule(scenario=kind, severity={kind: severity}, nominal=NOMINAL)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,9 @@ from umc.utils.errors import UmcError
 SHAPES = ("uniform", "log_uniform", "choice")
 """Distributions: ``{"uniform": [low, high]}``, ``{"log_uniform": [low, high]}``, ``{"choice": [a, b, ...]}``."""
 
+NO_LIMIT = 1.0e4
+"""Limits above this are none [N*m, rad/s, rad]: engines have large numbers in their place."""
+
 FRACTION = "fraction"
 """``{"fraction": 0.3}``: part of the healthy joint's value; may hold a distribution."""
 
@@ -78,6 +81,9 @@ class Severities:
                 raise UmcError(f"{kind.name}: joint '{name}' matches no pattern; add one to {list(patterns)}")
             groups.setdefault(pattern, []).append(index)
         reference = _per_joint(kind.reference(nominal), len(joint_names), device)
+        needed = None if nominal is None else kind.needs(nominal)
+        if needed is not None:
+            _require_limits(kind, needed, joint_names, candidates)
         for pattern, ids in groups.items():
             distribution = _read(kind, patterns[pattern])
             columns = torch.tensor(ids, device=device)
@@ -87,6 +93,7 @@ class Severities:
                 elif reference is None or not bool(reference[columns].isfinite().all()):
                     raise UmcError(f"{kind.name}: what {number:g} is a fraction of is unknown; give it in {kind.unit}")
                 else:
+                    _require_limits(kind, reference, joint_names, ids)
                     for joint in reference[columns].tolist():
                         kind.check(number * joint)
             self._groups.append((columns, distribution))
@@ -112,6 +119,16 @@ class Severities:
         if level < 1.0 and (healthy := self._healthy) is not None:
             severity = torch.where(healthy.isfinite(), healthy + level * (severity - healthy), severity)
         return severity
+
+
+def _require_limits(kind: FaultKind, limits: torch.Tensor, joint_names: Sequence[str], ids: Sequence[int]) -> None:
+    """Refuse joints without a limit: a part of a number that no joint reaches has no effect."""
+    free = [joint_names[index] for index in ids if not float(limits[index]) < NO_LIMIT]
+    if free:
+        raise UmcError(
+            f"{kind.name} would have no effect on {', '.join(free[:3])}{' and others' if len(free) > 3 else ''}, which "
+            f"{'has' if len(free) == 1 else 'have'} no limit in the robot's cfg; set one there, or another severity"
+        )
 
 
 def _is_distribution(value: Mapping[str, Any]) -> bool:
