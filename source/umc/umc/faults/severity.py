@@ -69,17 +69,7 @@ class Severities:
     ) -> None:
         self._groups: list[tuple[torch.Tensor, Distribution]] = []
         patterns = value if isinstance(value, Mapping) and not _is_distribution(value) else {".*": value}
-        names = [joint_names[index] for index in candidates]
-        found = {pattern: joint_pattern(kind.name, pattern) for pattern in patterns}
-        for pattern in patterns:
-            if not any(found[pattern].fullmatch(name) for name in names):
-                raise UmcError(f"{kind.name}: pattern '{pattern}' matches no joint; the joints are {', '.join(names)}")
-        groups: dict[str, list[int]] = {}
-        for index, name in zip(candidates, names, strict=True):
-            pattern = next((pattern for pattern in patterns if found[pattern].fullmatch(name)), None)
-            if pattern is None:
-                raise UmcError(f"{kind.name}: joint '{name}' matches no pattern; add one to {list(patterns)}")
-            groups.setdefault(pattern, []).append(index)
+        groups = _by_pattern(kind, patterns, joint_names, candidates)
         reference = _per_joint(kind.reference(nominal), len(joint_names), device)
         needed = None if nominal is None else kind.needs(nominal)
         if needed is not None:
@@ -119,6 +109,24 @@ class Severities:
         if level < 1.0 and (healthy := self._healthy) is not None:
             severity = torch.where(healthy.isfinite(), healthy + level * (severity - healthy), severity)
         return severity
+
+
+def _by_pattern(
+    kind: FaultKind, patterns: Mapping[str, Any], joint_names: Sequence[str], candidates: Sequence[int]
+) -> dict[str, list[int]]:
+    """Return the joints of each pattern: the first that a joint's name matches."""
+    names = [joint_names[index] for index in candidates]
+    found = {pattern: joint_pattern(kind.name, pattern) for pattern in patterns}
+    for pattern in patterns:
+        if not any(found[pattern].fullmatch(name) for name in names):
+            raise UmcError(f"{kind.name}: pattern '{pattern}' matches no joint; the joints are {', '.join(names)}")
+    groups: dict[str, list[int]] = {}
+    for index, name in zip(candidates, names, strict=True):
+        pattern = next((pattern for pattern in patterns if found[pattern].fullmatch(name)), None)
+        if pattern is None:
+            raise UmcError(f"{kind.name}: joint '{name}' matches no pattern; add one to {list(patterns)}")
+        groups.setdefault(pattern, []).append(index)
+    return groups
 
 
 def _require_limits(kind: FaultKind, limits: torch.Tensor, joint_names: Sequence[str], ids: Sequence[int]) -> None:
