@@ -132,7 +132,7 @@ def test_robots_that_fell_before_the_onset_have_failed(study):
 
 def test_a_card_names_no_folder_and_all_policies_have_the_same_faults(study):
     result = study.policies[0]
-    described = {**result.about, "reads": {"file": "/home/me/secret/walk.onnx", "history": 1}}
+    described = {**result.about, "reads": {"file": "/elsewhere/secret/walk.onnx", "history": 1}}
     first = card(study, dataclasses.replace(result, about=described))
     assert first.policy.file == "example A.pt"
     text = json.dumps(first.model_dump())
