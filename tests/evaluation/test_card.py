@@ -6,6 +6,7 @@ import dataclasses
 import json
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ import umc as umc_package
 from fresh_policy import write_fresh
 from isaaclab.utils import to_dict
 from made_up_study import made_up_study
-from umc.cli.benchmark import GROUND, PROTOCOL
+from umc.cli.benchmark import GROUND, PROTOCOL, main
 from umc.cli.evaluate import add_arguments
 from umc.evaluation.arguments import parse
 from umc.evaluation.card import (
@@ -29,7 +30,7 @@ from umc.evaluation.card import (
     stem_of,
     write_card,
 )
-from umc.evaluation.evaluate import choose_protocol
+from umc.evaluation.evaluate import _default_folder, choose_protocol
 from umc.evaluation.evaluator import Evaluator
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.protocol import protocol_for
@@ -242,6 +243,22 @@ def test_every_engine_has_a_table_and_what_reads_more_has_no_rank(study):
     assert [refusal(some) is None for some in (one, newton, critic, function)] == [True, True, False, False]
 
 
+def test_benchmark_has_a_folder_of_its_own_and_names_all_files(study, tmp_path, monkeypatch, capsys):
+    def evaluated(options, overrides, launcher, folder, check):
+        assert (options.protocol, options.episodes, overrides) == (PROTOCOL, 10, [GROUND])
+        assert folder == "benchmark"
+        check(SimpleNamespace(session="session", labels=["label"]))
+        return study, tmp_path
+
+    monkeypatch.setattr("umc.evaluation.evaluate.evaluate", evaluated)
+    monkeypatch.setattr("umc.evaluation.card.conditions_of", lambda *_: CONDITIONS)
+    assert main(["--checkpoint", "pretrained:a1_mlp_stage2"]) == 0
+    shown = capsys.readouterr().out
+    for path in (tmp_path / "cards").iterdir():
+        assert str(path) in shown
+    assert len(list((tmp_path / "cards").iterdir())) == 9
+
+
 class Walk(torch.nn.Module):
     """A network that does nothing."""
 
@@ -277,6 +294,8 @@ def conditions(evaluator):
 
 def test_the_env_cfg_depends_on_neither_policy_nor_machine(prepared, walk):
     umc = prepared("--checkpoint", "pretrained:g1_mlp_stage2")
+    folders = {str(_default_folder(umc.session, umc.protocol, name)) for name in ("evaluation", "benchmark")}
+    assert folders == {f"logs/pretrained/g1_mlp_stage2/{name}/g1_mlp_stage2" for name in ("evaluation", "benchmark")}
     sections = {name: to_dict(umc.session.env_cfg)[name] for name in SECTIONS}
     text = json.dumps(_described(sections, {}), default=str)
     assert '"usd_path": "g1.usda"' in text

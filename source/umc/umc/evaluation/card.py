@@ -24,6 +24,7 @@ from umc.faults import find_scenario
 from umc.utils.config import FileModel, validated
 from umc.utils.errors import UmcError
 from umc.utils.io import read_json, sha256
+from umc.utils.naming import display_name
 
 if TYPE_CHECKING:
     from umc.evaluation.session import Session
@@ -207,7 +208,7 @@ def _reads(one: Checkpoint, env_cfg: Any) -> dict[str, list[str]] | None:
     else:
         groups = stored_agent(one.path, one.info)["obs_groups"][ACTOR_SET]
     for group in groups:
-        terms = entries(entries(env_cfg.observations)[group])
+        terms = entries(entries(env_cfg.observations).get(group) or {})  # loading the policy refuses what is missing
         found[group] = [name for name, term in terms.items() if isinstance(term, ObservationTermCfg)]
     return found
 
@@ -304,7 +305,8 @@ def page_of(card: Card) -> str:
     """Render a card as Markdown."""
     from umc.evaluation.report.renderers import render
 
-    return render("card.md", card=card, picture=f"{stem_of(card.robot, card.name)}.svg", scenario=_scenario_title)
+    names = {"robot": display_name(card.robot), "picture": f"{stem_of(card.robot, card.name)}.svg"}
+    return render("card.md", card=card, **names, scenario=_scenario_title)
 
 
 def write_card(card: Card, folder: Path) -> list[Path]:
