@@ -47,6 +47,7 @@ def put_checkpoints(folder: Path) -> dict[str, Path]:
     words = {
         "CHECKPOINT": good,
         "OTHER_ROBOT": write_fresh(folder / "g1", task="UMC-G1-Stage2"),
+        "SIM_DT": write_fresh(folder / "sim", env_overrides=["env.sim.dt=0.004"]),
         "TRANSFORMER": write_fresh(folder / "transformer", model="transformer_small32", change=None),
         "NAN": changed("nan", actor_state_dict=weights),
         "NO_POLICY": folder / "no_policy.pt",

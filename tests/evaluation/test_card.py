@@ -4,25 +4,68 @@
 
 import dataclasses
 import json
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+import umc as umc_package
+from fresh_policy import write_fresh
+from isaaclab.utils import to_dict
 from made_up_study import made_up_study
-from umc.cli.benchmark import PROTOCOL
-from umc.evaluation.card import READINGS, card_of, digest_of, read_card, write_card
+from umc.cli.benchmark import GROUND, PROTOCOL, main
+from umc.cli.evaluate import add_arguments
+from umc.evaluation.arguments import parse
+from umc.evaluation.card import (
+    READINGS,
+    SECTIONS,
+    Conditions,
+    _described,
+    card_of,
+    conditions_of,
+    digest_of,
+    page_of,
+    read_card,
+    stem_of,
+    write_card,
+)
+from umc.evaluation.evaluate import _default_folder, choose_protocol
+from umc.evaluation.evaluator import Evaluator
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.protocol import protocol_for
+from umc.evaluation.session import prepare
 from umc.utils.errors import UmcError
 
-from tools.leaderboard import CARDS, PAGE, leaderboard, read_cards
+from tools.leaderboard import CARDS, FAULTS, PAGE, RERUN, leaderboard, ranked, read_cards, refusal
 
 FROZEN = {
-    "a1": "97d242b50a2a6899ef1f1110bc9d848cc442873044e5cf42c5d2313fa6b1adcd",
-    "g1": "33d6ef1045437d52812c1ad74a348c08ec7be922878ebf49631dc96c3d14990a",
-    "h1": "b2e9561a97fabef3f26762e98428ea1ef18f476bcd7f7fd8991866930fdf9112",
-    "solo8": "64373a5727397fd1d4482c0975175d1883dcf2a798d34ac8761b7ee7d461c13d",
+    "a1": "cca583f00a8cf55ee74bc2c5261d75895b69258118f677eaa2de4f5cd9b7506a",
+    "g1": "127678aa26b7515e9c47bf5bf4fc585d18dd439202376b5c63161a53c8d32208",
+    "h1": "e81112e9a0ffa9b1cf735e2b6c0b5ad2438bafed8c4e15567bac43b9e0774321",
+    "solo8": "dcabf152d22ae2f1501b5153174e83567bb292985b5b215ae1e08ecdac22ca4b",
 }
 """SHA-256 of the conditions of UMC-Bench 1.0; another needs another version."""
+
+
+ABOUT = {"sha256": "0" * 64, "env_overrides": []}
+READS = {"policy": ["joint_pos", "clock"], "fault_flag": ["flag"]}
+CONDITIONS = Conditions("1" * 64, {"a1.usda": "2" * 64}, [], [READS] * 3)
+
+
+def card(study, result, **changes):
+    return card_of(study, result, dataclasses.replace(CONDITIONS, **changes))
+
+
+def with_run(result, **changes):
+    return dataclasses.replace(result, run=dataclasses.replace(result.run, **changes))
+
+
+def rewritten(path, change):
+    """Change the content of a card and recompute its digest."""
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps({**content, "digest": digest_of(content)}))
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +80,7 @@ def study():
         "task": "UMC-A1-Stage2",
     }
     policies = [
-        dataclasses.replace(one, about={**one.about, "path": f"somewhere/{one.label}.pt", "sha256": "0" * 64})
+        dataclasses.replace(one, about={**one.about, **ABOUT, "path": f"somewhere/{one.label}.pt"})
         for one in made_up.policies
     ]
     return dataclasses.replace(made_up, about=about, policies=tuple(policies))
@@ -49,47 +92,69 @@ def test_the_conditions_are_frozen():
 
 def test_readings_differ_where_torque_is_limited(study):
     result = study.policies[0]
-    card = card_of(study, result)
-    limited, inert = (card.readings[name] for name in READINGS)
+    made = card(study, result)
+    limited, inert = (made.readings[name] for name in READINGS)
     run = result.run
     settings = torch.div(run.cell, 8, rounding_mode="floor")
-    failed = run.episodes.outcome == int(Outcome.FAILED)
-    up = run.episodes.outcome == int(Outcome.UP)
+    failed = run.episodes.outcome != int(Outcome.UP)
     for place, name in enumerate(map(str, range(1, 9))):
-        rows = (run.cell % 8 == place) & (failed | up)
-        both = failed[rows].float().mean().item()
+        rows = run.cell % 8 == place
+        assert rows.sum() == 60
         if name in ("3", "6"):
             for reading, these in ((limited, settings < 3), (inert, settings >= 3)):
+                assert (rows & these).sum() == 30
                 share = failed[rows & these].float().mean().item()
                 assert reading.scenarios[name]["failed"][0] == pytest.approx(share, abs=1e-5)
         else:
             assert limited.scenarios[name] == inert.scenarios[name]
-            assert limited.scenarios[name]["failed"][0] == pytest.approx(both, abs=1e-5)
+            assert limited.scenarios[name]["failed"][0] == pytest.approx(failed[rows].float().mean().item(), abs=1e-5)
     for reading in (limited, inert):
         mean = sum(rates["failed"][0] for rates in reading.scenarios.values()) / 8
         assert reading.average["failed"][0] == pytest.approx(mean, abs=1e-5)
     assert limited.average["failed"][0] != inert.average["failed"][0]
 
 
+def test_robots_that_fell_before_the_onset_have_failed(study):
+    result = study.policies[0]
+    episodes = result.run.episodes
+    rows = (result.run.cell % 8 == 7).nonzero()[:30, 0]
+    outcome = episodes.outcome.clone()
+    outcome[:] = int(Outcome.UP)
+    outcome[rows[:20]], outcome[rows[20:]] = int(Outcome.FELL_BEFORE_ONSET), int(Outcome.NON_FINITE)
+    far = torch.full_like(episodes.distance, 9.0)
+    made = card(study, with_run(result, episodes=dataclasses.replace(episodes, outcome=outcome, distance=far)))
+    assert (made.fell_before_onset, made.non_finite) == (20, 10)
+    healthy = made.readings[READINGS[0]].scenarios["8"]
+    assert [healthy[key][0] for key in ("failed", "reached@3")] == [0.5, 0.5]
+    page = page_of(made)
+    assert "20 robots fell before the onset and the physics of 10 became non-finite; they count as failed." in page
+    assert "20 of 480" in leaderboard({"a1_one": made})
+
+
 def test_a_card_names_no_folder_and_all_policies_have_the_same_faults(study):
-    first, second = (card_of(study, result) for result in study.policies[:2])
-    assert first.policy["file"] == "example A.pt"
-    assert "somewhere" not in json.dumps(first.model_dump())
-    assert first.faults_sha256 == second.faults_sha256
-    run = study.policies[0].run
+    result = study.policies[0]
+    described = {**result.about, "reads": {"file": "/elsewhere/secret/walk.onnx", "history": 1}}
+    first = card(study, dataclasses.replace(result, about=described))
+    assert first.policy.file == "example A.pt"
+    text = json.dumps(first.model_dump())
+    assert "somewhere" not in text
+    assert "secret" not in text
+    assert "walk.onnx" in text
+    assert first.faults_sha256 == card(study, study.policies[1]).faults_sha256
+    run = result.run
     # as batches of another size give them
     shuffled = run.select(torch.randperm(len(run.cell)))
-    assert card_of(study, dataclasses.replace(study.policies[0], run=shuffled)).faults_sha256 == first.faults_sha256
-    other = dataclasses.replace(run, joints=run.joints.roll(1, dims=1))
-    assert card_of(study, dataclasses.replace(study.policies[0], run=other)).faults_sha256 != first.faults_sha256
+    assert card(study, dataclasses.replace(result, run=shuffled)).faults_sha256 == first.faults_sha256
+    assert card(study, with_run(result, joints=run.joints.roll(1, dims=1))).faults_sha256 != first.faults_sha256
 
 
 def test_a_changed_card_is_refused(study, tmp_path):
-    page = write_card(card_of(study, study.policies[0]), tmp_path)
-    path = page.with_suffix(".json")
-    assert read_card(path) == card_of(study, study.policies[0])
+    made = card(study, study.policies[0])
+    path, page, picture = write_card(made, tmp_path)
+    assert read_card(path) == made
+    assert page.read_text() == page_of(made)
     assert "![rates by scenario](a1_example_a.svg)" in page.read_text()
-    assert page.with_suffix(".svg").read_text().startswith("<?xml")
+    assert picture.read_text().startswith("<?xml")
     content = json.loads(path.read_text())
     content["readings"][READINGS[0]]["average"]["failed"][0] = 0.0
     path.write_text(json.dumps(content))
@@ -97,36 +162,175 @@ def test_a_changed_card_is_refused(study, tmp_path):
         read_card(path)
 
 
-def test_the_leaderboard_ranks_and_refuses_what_cannot_be_compared(study, tmp_path):
-    for result in study.policies:
-        write_card(card_of(study, result), tmp_path)
-    page = leaderboard(read_cards(tmp_path))
-    # a larger skill falls less
-    places = [page.index(f"[{one.label}](cards/a1_") for one in study.policies]
-    assert places == sorted(places, reverse=True)
-    quick = dataclasses.replace(study, about={**study.about, "quick": True})
-    path = write_card(card_of(quick, study.policies[0]), tmp_path)
-    with pytest.raises(UmcError, match="--quick"):
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content["readings"].pop(READINGS[1]),
+        lambda content: content["readings"].update(more=content["readings"][READINGS[0]]),
+        lambda content: content["readings"][READINGS[0]]["scenarios"].pop("8"),
+        lambda content: content["readings"][READINGS[0]]["scenarios"]["8"].pop("failed"),
+        lambda content: content["readings"][READINGS[1]]["average"].pop("reached@3"),
+        lambda content: content["policy"].pop("sha256"),
+        lambda content: content.update(code={}),
+    ],
+)
+def test_an_incomplete_card_is_refused_whatever_its_digest(study, tmp_path, change):
+    path, *_ = write_card(card(study, study.policies[0]), tmp_path)
+    rewritten(path, change)
+    with pytest.raises(UmcError, match="is no card"):
         read_cards(tmp_path)
-    path.with_suffix(".json").unlink()
-    protocol = dataclasses.replace(study.protocol, steps=700)
-    write_card(card_of(dataclasses.replace(study, protocol=protocol), study.policies[0]), tmp_path)
-    with pytest.raises(UmcError, match="other conditions"):
-        read_cards(tmp_path)
-    elsewhere = dataclasses.replace(study, about={**study.about, "task": "UMC-A1-Stage1"})
-    write_card(card_of(elsewhere, study.policies[0]), tmp_path)
-    with pytest.raises(UmcError, match="was made in UMC-A1-Stage1"):
-        read_cards(tmp_path)
-    run = study.policies[0].run
-    moved = dataclasses.replace(study.policies[0], run=dataclasses.replace(run, joints=run.joints.roll(1, dims=1)))
-    write_card(card_of(study, moved), tmp_path)
-    with pytest.raises(UmcError, match="has other faults than"):
-        read_cards(tmp_path)
+
+
+def test_the_leaderboard_refuses_what_cannot_be_compared(study, tmp_path):
+    first, second, third = study.policies
+    write_card(card(study, first), tmp_path)
+    write_card(card(study, second), tmp_path)
+    read_cards(tmp_path)
+    about, run = study.about, third.run
+    trained = dataclasses.replace(third, about={**third.about, "env_overrides": ["env.sim.dt=0.01"]})
+    for made, words in (
+        (card(dataclasses.replace(study, about={**about, "quick": True}), third), "--quick"),
+        (
+            card(dataclasses.replace(study, protocol=dataclasses.replace(study.protocol, steps=700)), third),
+            "other condi",
+        ),
+        (card(dataclasses.replace(study, about={**about, "task": "UMC-A1-Stage1"}), third), "made in UMC-A1-Stage1"),
+        (card(study, with_run(third, joints=run.joints.roll(1, dims=1))), "has other faults than"),
+        (card(study, third, env_sha256="3" * 64), "has another env cfg"),
+        (card(study, third, files_sha256={"a1.usda": "3" * 64}), "has another env cfg"),
+        (card(study, trained), "trained with env.sim.dt=0.01"),
+        (card(study, third, overrides=["env.scene.robot.spawn.scale=2"]), "trained with env.scene.robot.spawn.scale=2"),
+    ):
+        write_card(made, tmp_path)
+        with pytest.raises(UmcError, match=words):
+            read_cards(tmp_path)
+    # its other overrides are on its card, and its rewards are of no matter
+    trained.about["env_overrides"][:] = ["env.rewards.alive.weight=2.0", "env.actions.joint_pos.scale=0.3"]
+    write_card(card(study, trained, overrides=["env.actions.joint_pos.scale=0.3"]), tmp_path)
+    assert "env.actions.joint_pos.scale=0.3" in (tmp_path / "a1_example_c.md").read_text()
+    read_cards(tmp_path)
+    # another engine has an env cfg of its own
+    newton = dataclasses.replace(study, about={**about, "physics": "newton_mjwarp"})
+    write_card(card(newton, third, env_sha256="3" * 64), tmp_path)
+    read_cards(tmp_path)
+
+
+def with_main(made, value, low, high):
+    made = made.model_copy(deep=True)
+    made.readings[READINGS[0]].average["reached@3"] = [value, low, high]
+    return made
+
+
+def test_policies_whose_intervals_overlap_share_a_rank(study):
+    one = card(study, study.policies[0])
+    intervals = {"a": (0.5, 0.4, 0.6), "b": (0.9, 0.8, 0.95), "c": (0.85, 0.7, 0.9), "d": (0.3, 0.2, 0.39)}
+    rows = ranked({name: with_main(one, *rate) for name, rate in intervals.items()})
+    assert [(row.file, row.rank) for row in rows] == [("b", 1), ("c", 1), ("a", 3), ("d", 4)]
+
+
+def test_every_engine_has_a_table_and_what_reads_more_has_no_rank(study):
+    one = card(study, study.policies[0])
+    newton = one.model_copy(update={"physics": "newton_mjwarp"})
+    critic = one.model_copy(update={"name": "told", "reads": {**READS, "critic": ["base_lin_vel"]}})
+    function = one.model_copy(update={"name": "code|x", "reads": None})
+    page = leaderboard({"a1_one": one, "a1_newton": newton, "a1_told": critic, "a1_code": function})
+    assert "## A1 on none" in page
+    assert "## A1 on newton_mjwarp" in page
+    assert "policy: joint_pos, clock; fault_flag" in page
+    assert "- [told](cards/a1_told.md): reads critic" in page
+    assert "- [code\\|x](cards/a1_code.md): a function, which gets the whole environment" in page
+    assert page.count("| self-reported |") == 2
+    assert [refusal(some) is None for some in (one, newton, critic, function)] == [True, True, False, False]
+
+
+def test_benchmark_has_a_folder_of_its_own_and_names_all_files(study, tmp_path, monkeypatch, capsys):
+    def evaluated(options, overrides, launcher, folder, check):
+        assert (options.protocol, options.episodes, overrides) == (PROTOCOL, 10, [GROUND])
+        assert folder == "benchmark"
+        check(SimpleNamespace(session="session", labels=["label"]))
+        return study, tmp_path
+
+    monkeypatch.setattr("umc.evaluation.evaluate.evaluate", evaluated)
+    monkeypatch.setattr("umc.evaluation.card.conditions_of", lambda *_: CONDITIONS)
+    assert main(["--checkpoint", "pretrained:a1_mlp_stage2"]) == 0
+    shown = capsys.readouterr().out
+    for path in (tmp_path / "cards").iterdir():
+        assert str(path) in shown
+    assert len(list((tmp_path / "cards").iterdir())) == 9
+
+
+class Walk(torch.nn.Module):
+    """A network that does nothing."""
+
+    def forward(self, columns: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(len(columns), 12)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """What is going to be simulated of some policies, as ``umc benchmark`` prepares it."""
+
+    def evaluator(*argv, num_envs=480):
+        words = [*argv, GROUND, "--protocol", PROTOCOL, "--device", "cpu", "physics=ovphysx"]
+        options, overrides = parse(words, add_arguments)
+        session = prepare(options, overrides, stage=2)
+        protocol = choose_protocol(session, None, {})
+        return Evaluator(session, protocol, num_envs, 10, tmp_path_factory.mktemp("out"))
+
+    return evaluator
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("walk")
+    torch.jit.script(Walk()).save(folder / "walk.pt")
+    (folder / "walk.yaml").write_text("file: walk.pt\nobservations: [joint_pos, {term: critic/base_lin_vel}]\n")
+    return folder / "walk.yaml"
+
+
+def conditions(evaluator):
+    return conditions_of(evaluator.session, evaluator.labels)
+
+
+def test_the_env_cfg_depends_on_neither_policy_nor_machine(prepared, walk):
+    umc = prepared("--checkpoint", "pretrained:g1_mlp_stage2")
+    folders = {str(_default_folder(umc.session, umc.protocol, name)) for name in ("evaluation", "benchmark")}
+    assert folders == {f"logs/pretrained/g1_mlp_stage2/{name}/g1_mlp_stage2" for name in ("evaluation", "benchmark")}
+    sections = {name: to_dict(umc.session.env_cfg)[name] for name in SECTIONS}
+    text = json.dumps(_described(sections, {}), default=str)
+    assert '"usd_path": "g1.usda"' in text
+    for place in (str(Path(umc_package.__file__).parent), tempfile.gettempdir(), str(Path.home())):
+        assert place not in text
+    found = conditions(umc)
+    assert set(found.files_sha256) == {"g1.usda", "ground.usda"}
+    assert set(found.reads[0]) == {"policy", "joint_mask", "fault_flag"}
+    assert "base_ang_vel" in found.reads[0]["policy"]
+    other = conditions(prepared("--task", "UMC-G1-Stage2", "--policy", str(walk), "--trust", num_envs=240))
+    assert (other.env_sha256, other.files_sha256) == (found.env_sha256, found.files_sha256)
+    assert other.reads == [{"policy": ["joint_pos"], "critic": ["base_lin_vel"]}]
+    for change in ("env.scene.robot.init_state.pos=[0.0,0.0,0.9]", "env.sim.gravity=[0.0,0.0,-9.0]"):
+        changed = prepared("--checkpoint", "pretrained:g1_mlp_stage2", change)
+        assert conditions(changed).env_sha256 != found.env_sha256
+    published = next(made for made in read_cards().values() if (made.robot, made.physics) == ("g1", "ovphysx"))
+    assert (published.env_sha256, published.files_sha256) == (found.env_sha256, found.files_sha256)
+
+
+def test_what_an_evaluation_repeats_of_a_training_is_on_the_card_or_refused(prepared, tmp_path):
+    own = ["env.actions.joint_pos.scale=0.3", "env.rewards.alive.weight=2.0", "env.observations.critic.command=null"]
+    path = write_fresh(tmp_path / "own", task="UMC-G1-Stage2", env_overrides=own)
+    assert conditions(prepared("--checkpoint", str(path))).overrides == own[:1]
+    for token in ("env.decimation=2", "env.sim.dt=0.004", "env.scene.robot.init_state.pos=[0.0,0.0,0.9]"):
+        path = write_fresh(tmp_path / token[:9], task="UMC-G1-Stage2", env_overrides=[token])
+        with pytest.raises(UmcError, match="the conditions are frozen"):
+            conditions(prepared("--checkpoint", str(path)))
 
 
 def test_the_published_cards_are_valid_and_ranked():
     cards = read_cards()
     assert PAGE.read_text(encoding="utf-8") == leaderboard(cards), "run ./isaaclab.sh -p -m tools.leaderboard"
-    for name in cards:
-        assert (CARDS / f"{name}.md").is_file()
+    assert set(RERUN) <= set(cards)
+    assert {made.robot: made.faults_sha256 for made in cards.values()} == FAULTS
+    for name, made in cards.items():
+        assert name == stem_of(made.robot, made.name)
+        assert (CARDS / f"{name}.md").read_text(encoding="utf-8") == page_of(made)
         assert (CARDS / f"{name}.svg").is_file()

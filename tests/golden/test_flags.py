@@ -19,9 +19,9 @@ FLAGS = {
     --task --video --video_length --video_interval --headless""",
     "evaluate": """--agent --checkpoint --device --episodes --healthy --labels --num_envs --out --protocol --quick
     --radii --ray --ray_address --report_only --robot --scenarios --seed --share --sweep --task""",
-    "play": """--agent --checkpoint --device --host --ledger --names --num_envs --onset --out --port --quick --robot
+    "play": """--agent --checkpoint --device --host --ledger --labels --num_envs --onset --out --port --quick --robot
     --scenario --seed --side --steps --task""",
-    "film": """--agent --checkpoint --device --names --onset --out --quick --robot --scenario --seed --side --steps
+    "film": """--agent --checkpoint --device --labels --onset --out --quick --robot --scenario --seed --side --steps
     --task --view""",
     "export": "--agent --checkpoint --out --robot --task",
     "sim2sim": """--against --contact_time --episodes --healthy --ledger --out --policy --protocol --radii --robot

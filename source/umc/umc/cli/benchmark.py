@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from umc.cli.evaluate import add_arguments as add_evaluation_arguments
 from umc.cli.evaluate import launcher_arguments
@@ -16,6 +17,10 @@ from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 from umc.utils.naming import TASK_NAME, task_parts
+
+if TYPE_CHECKING:
+    from umc.evaluation.card import Conditions
+    from umc.evaluation.evaluator import Evaluator
 
 DESCRIPTION = "Evaluate policies under the conditions of UMC-Bench, and write a card of each for docs/leaderboard.md."
 
@@ -49,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
-        return show_help(argv, "benchmark", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
+        return show_help(argv, "benchmark", DESCRIPTION, EXAMPLES, [_add_policy_arguments, add_arguments])
     with timed("loading packages"), quiet():
         typed, overrides = parse(argv, add_arguments)
         for token in overrides:
@@ -64,12 +69,23 @@ def _run(argv: list[str]) -> int:
         more = [] if typed.quick else ["--episodes", str(EPISODES)]
         frozen = [*argv, GROUND, "--protocol", PROTOCOL, *more]
         options, overrides = parse(frozen, add_evaluation_arguments)
-        from umc.evaluation.card import card_of, write_card
+        from umc.evaluation.card import card_of, conditions_of, write_card
         from umc.evaluation.evaluate import evaluate
 
-    made = evaluate(options, overrides, launcher_arguments(frozen))
+    conditions: list[Conditions] = []
+
+    def check(evaluator: Evaluator) -> None:
+        conditions.append(conditions_of(evaluator.session, evaluator.labels))
+
+    # a folder of its own: that of umc evaluate holds the report of other conditions
+    made = evaluate(options, overrides, launcher_arguments(frozen), "benchmark", check)
     assert made is not None
     study, out = made
     for result in study.policies:
-        print(f"card: {write_card(card_of(study, result), out / 'cards')}", flush=True)
+        files = write_card(card_of(study, result, conditions[0]), out / "cards")
+        print(f"card: {', '.join(map(str, files))}", flush=True)
     return 0
+
+
+def _add_policy_arguments(parser: argparse.ArgumentParser) -> None:
+    add_policy_arguments(parser, seed=argparse.SUPPRESS)

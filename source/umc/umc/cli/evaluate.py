@@ -21,7 +21,10 @@ EXAMPLES = (
     "--checkpoint pretrained:a1_mlp_stage2",
     "--checkpoint logs/rsl_rl/umc_a1_mlp_stage2/RUN pretrained:a1_nm_mlp_stage1 --episodes 100",
     "--checkpoint pretrained:g1_mlp_stage2 --healthy",
+    "--task UMC-G1-Stage2 --policy motion.pt --trust",
 )
+
+ONE_SEED = "one seed for all settings, which reduces the draws of faults; without it the protocol's"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
-        return show_help(argv, "evaluate", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
+        return show_help(argv, "evaluate", DESCRIPTION, EXAMPLES, [_add_policy_arguments, add_arguments])
     with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_arguments, OWN_SECTIONS)
         _check_envs(options, overrides)
@@ -64,6 +67,10 @@ def _run(argv: list[str]) -> int:
     else:
         evaluate(options, overrides, launcher_arguments(argv))
     return 0
+
+
+def _add_policy_arguments(parser: argparse.ArgumentParser) -> None:
+    add_policy_arguments(parser, ONE_SEED)
 
 
 def _check_envs(options: argparse.Namespace, overrides: Sequence[str]) -> None:

@@ -20,8 +20,9 @@ Film policies, side by side under the same fault: an MP4, a GIF and a storyboard
 
 EXAMPLES = (
     "--checkpoint pretrained:a1_mlp_stage2 --scenario 6",
-    "--checkpoint pretrained:a1_mlp_stage2 pretrained:a1_nm_mlp_stage1 --names UMC baseline --scenario 2",
+    "--checkpoint pretrained:a1_mlp_stage2 pretrained:a1_nm_mlp_stage1 --labels UMC baseline --scenario 2",
     "--checkpoint pretrained:g1_mlp_stage2 --scenario 8 --view front --out g1.gif",
+    "--task UMC-G1-Stage2 --policy motion.pt --trust --scenario 1",
 )
 
 

@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "play": ("umc.cli.play", [], "watch a policy live (--viz); without --viz it is filmed"),
     "film": ("umc.cli.film", [], "film policies, side by side: MP4, GIF, storyboard"),
     "export": ("umc.cli.export", [], "write a policy as ONNX and TorchScript"),
-    "sim2sim": ("umc.cli.sim2sim", [], "evaluate an exported policy in plain MuJoCo"),
+    "sim2sim": ("umc.cli.sim2sim", [], "evaluate an export, or a policy that UMC did not train, in plain MuJoCo"),
     "tune": ("umc.training.tune", [], "measure how many threads train fastest on this machine"),
     "benchmark-speed": ("umc.cli.benchmark_speed", [], "measure ratios of speed in one table (in a clone)"),
     "list": ("umc.cli.list", [], "tasks, robots, agents, pretrained policies, protocols, recipes and sweeps"),

@@ -27,12 +27,13 @@ EXAMPLES = (
     "--checkpoint pretrained:g1_mlp_stage2 --viz viser",
     "--checkpoint pretrained:a1_mlp_stage2 --scenario 6 --viz newton",
     "--checkpoint pretrained:a1_mlp_stage2 --scenario 6 --out film",
+    "--task UMC-G1-Stage2 --policy motion.pt --trust --scenario 1 --viz viser",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``umc play``."""
-    about = "With --viz one policy walks until Ctrl-C, or for --steps; --names, --view and --out are for films."
+    about = "With --viz one policy walks until Ctrl-C, or for --steps; --labels, --view and --out are for films."
     add_film_arguments(parser, about)
     add = parser.add_argument_group("visualizer").add_argument
     add("--num_envs", type=int, help="robots shown at once")
@@ -58,7 +59,7 @@ def _run(argv: list[str]) -> int:
     if not is_shown(options):
         return write_films(options, overrides, cfg)
     if num_policies(options) > 1 or options.names is not None:
-        raise UmcError("--viz shows one policy; give one --checkpoint, without --names")
+        raise UmcError("--viz shows one policy; give one --checkpoint or --policy, without --labels")
     if live:
         return play_live(options, overrides, cfg)
     from umc.evaluation.session import prepare

@@ -31,8 +31,8 @@ def scenario(text: str) -> int | str:
     return int(text) if text.lstrip("-").isdigit() else text
 
 
-def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags by which evaluations and films name policies, a task and a place."""
+def add_policy_arguments(parser: argparse.ArgumentParser, seed: str = "seed of faults and starts") -> None:
+    """Add the flags by which evaluations and films name policies, a task and a place; ``seed`` is a help text."""
     add = parser.add_argument_group("policies and task").add_argument
     add(
         "--checkpoint",
@@ -55,7 +55,7 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     add("--offline", action="store_true", help="take UMC's files for those of Isaac Lab's asset server (A1, Go2)")
     add("--robot", help="robot that the checkpoints must be for; the first checkpoint's without it")
     add("--agent", help="agent whose pretrained policy is meant; the first that the robot has without it")
-    add("--seed", type=int, help="seed of faults and starts")
+    add("--seed", type=int, help=seed)
     add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
     add("--out", type=path, help="folder for what is written; beside the checkpoint without it")
     parser.set_defaults(num_envs=None)  # a flag of some

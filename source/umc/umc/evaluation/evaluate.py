@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,12 +46,17 @@ HEALTHY_SECONDS = 10.0
 
 
 def evaluate(
-    options: argparse.Namespace, overrides: Sequence[str], launcher: Sequence[str]
+    options: argparse.Namespace,
+    overrides: Sequence[str],
+    launcher: Sequence[str],
+    folder: str = "evaluation",
+    check: Callable[[Evaluator], None] = lambda _: None,
 ) -> tuple[Study, Path] | None:
     """Evaluate policies, or collect what other processes simulated, and write the report.
 
     ``launcher`` is what workers of a cluster need of the command line: launcher flags, presets, overrides of the task.
-    Returns the study and its folder, or None if this process has made only a part of it, or measured a gait.
+    ``folder`` is part of the default ``--out``. ``check`` gets the conditions before anything is simulated. Returns the
+    study and its folder, or None if this process has made only a part of it, or measured a gait.
     """
     within(options.episodes, "--episodes", 1, MOST_EPISODES)
     within(options.ray, "--ray", 1, MOST_WORKERS)
@@ -68,19 +73,22 @@ def evaluate(
         simulate_plan(session, read_json(options.plan))
         return None
     protocol = choose_protocol(session, sweep, changes["protocol"])
-    out = options.out or _default_folder(session, protocol)
+    out = options.out or _default_folder(session, protocol, folder)
     require_writable(out, "--out")
     share = (0, 1) if options.share is None else read_share(options.share)
     # shares write different batches, on several machines or on one
     lock = LOCK if options.share is None else f"{LOCK}_{share[0] + 1}_of_{share[1]}"
-    with lock_folder(out, f"evaluates into {out}", lock):
-        if options.healthy:
-            measure_gait(session, protocol, out)
-            return None
+    evaluator: Evaluator | None = None
+    if not options.healthy:
         with timed("looking for batches that are done"), quiet():
             num_envs = options.num_envs or _default_envs(session, protocol)
             episodes = options.episodes or (sweep.episodes if sweep else None)
             evaluator = Evaluator(session, protocol, num_envs, episodes, out)
+            check(evaluator)
+    with lock_folder(out, f"evaluates into {out}", lock):
+        if evaluator is None:
+            measure_gait(session, protocol, out)
+            return None
         _simulate_missing(evaluator, share, launcher)
         if options.share is not None:
             return None
@@ -222,11 +230,12 @@ def _read_sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Swee
     return sweep
 
 
-def _default_folder(session: Session, protocol: Protocol) -> Path:
+def _default_folder(session: Session, protocol: Protocol, folder: str) -> Path:
     if len(session.checkpoints) == 1 and session.options.sweep is None:
-        return results_folder(session.checkpoint) / "evaluation" / session.checkpoint.stem
+        return results_folder(session.checkpoint) / folder / session.checkpoint.stem
     which = fingerprint([one.sha256 for one in session.checkpoints])[:8]
-    return session.options.logs / "evaluation" / f"{protocol.name}_{protocol.robot}_{which}"
+    name = protocol.name.replace(" ", "_")
+    return session.options.logs / folder / f"{name}_{protocol.robot}_{which}"
 
 
 def _default_envs(session: Session, protocol: Protocol) -> int:

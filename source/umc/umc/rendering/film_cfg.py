@@ -92,8 +92,9 @@ def add_film_arguments(parser: argparse.ArgumentParser, about: str | None = None
     add("--steps", type=int, help=f"length [env steps]; default {cfg.steps}")
     add("--scenario", type=int, help="scenario of the paper's table, 1 to 8; 8 is the healthy robot")
     add("--onset", type=int, help=f"env step at which the fault begins; default {cfg.onset}")
-    add("--protocol", help="file in config/protocols, or path of one, that has the robot (umc_paper)")
-    add("--names", nargs="+", help="what the film calls the policies, in the order of --checkpoint")
+    add("--protocol", help="file in config/protocols, or path of one; umc_paper, or any_robot for other robots")
+    add("--labels", dest="names", nargs="+", help="names of the policies in the film, in the order of --checkpoint")
+    add("--names", nargs="+", help=argparse.SUPPRESS)  # what it was called first
     add("--view", choices=VIEWS, default=cfg.view, help=f"where the camera stands; default {cfg.view}")
     add("--side", dest="view", action="store_const", const="side", help="the same as --view side")
     add("--recording", type=path, help=argparse.SUPPRESS)  # what a training films (umc.rendering.recording)
@@ -120,7 +121,7 @@ def check_output(options: argparse.Namespace) -> None:
     if suffix in OTHER_SUFFIXES:
         raise UmcError(f"--out {options.out}: cannot write {suffix}; choose {', '.join(FILM_SUFFIXES)} or a folder")
     if options.names is not None and len(options.names) != count:
-        raise UmcError(f"--names has {len(options.names)} names for {count} checkpoints; give one for each")
+        raise UmcError(f"--labels has {len(options.names)} names for {count} checkpoints; give one for each")
     within(options.steps, "--steps", 2, LONGEST_FILM)
     if options.out is not None:
         if suffix in FILM_SUFFIXES and options.out.is_dir():
