@@ -15,7 +15,7 @@ from rsl_rl.models import MLPModel, RNNModel
 from tensordict import TensorDict
 from torch import nn
 from umc.rl.external import add_group, confirm_code, read_external
-from umc.rl.external_networks import CheckpointNetwork, OnnxNetwork, TorchScriptNetwork, is_torchscript
+from umc.rl.external_networks import CheckpointNetwork, OnnxNetwork, TorchScriptNetwork, is_torchscript, require_fits
 from umc.tasks.task_cfg import resolve_cfgs
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
@@ -64,6 +64,46 @@ class Hidden(nn.Module):
         return self.head(x + self.total)
 
 
+class Smooth(nn.Module):
+    """Mixes every action with the one before, which a buffer that broadcasts to all robots keeps."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(WIDTH, JOINTS)
+        self.register_buffer("before", torch.zeros(1, JOINTS))
+
+    def forward(self, x):
+        self.before = 0.8 * self.before + 0.2 * self.head(x)
+        return self.before
+
+
+class Clock(nn.Module):
+    """Counts the steps of all robots."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(WIDTH, JOINTS)
+        self.register_buffer("steps", torch.zeros(1))
+
+    def forward(self, x):
+        self.steps += 1.0
+        return self.head(x) + self.steps
+
+
+class Started(nn.Module):
+    """Remembers from a first value that is not 0, and reads a constant of the shape of a memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(WIDTH, JOINTS)
+        self.register_buffer("memory", torch.full((1, 1, JOINTS), 2.0))
+        self.register_buffer("constant", torch.full((1, 1, WIDTH), 5.0))
+
+    def forward(self, x):
+        self.memory[:] = 0.5 * self.memory + self.head(x + self.constant[0]).unsqueeze(0)
+        return self.memory.squeeze(0).clone()
+
+
 def script(module, path):
     torch.jit.script(module).save(str(path))
     return path
@@ -100,6 +140,44 @@ def test_every_robot_has_a_memory_of_its_own(tmp_path, kind):
         network.reset(None)
         assert not torch.allclose(before, network(first))
         assert torch.allclose(network.sized(robots)(first), kind(file, robots, "cpu")(first))
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [(Hidden, "among others than alone"), (Smooth, "after a reset than at first"), (Clock, "after a reset")],
+)
+def test_state_that_cannot_be_reset_robot_by_robot_is_refused(tmp_path, module, reason):
+    made = module(WIDTH, JOINTS) if module is Hidden else module()
+    path = script(made, tmp_path / "p.pt")
+    with pytest.raises(UmcError, match=f"other actions {reason}.*package.module:function"):
+        require_fits(path, TorchScriptNetwork(path, 4, "cpu"), [WIDTH], "columns", JOINTS)
+
+
+def test_a_reset_of_one_robot_leaves_the_others(tmp_path, monkeypatch):
+    torch.save({"actor_state_dict": Inside().state_dict()}, tmp_path / "p.pt")
+    network = CheckpointNetwork(tmp_path / "p.pt", 4, "cpu")
+    require_fits(network.path, network, [WIDTH], "columns", JOINTS)
+    reset = CheckpointNetwork.reset
+    monkeypatch.setattr(CheckpointNetwork, "reset", lambda self, envs: reset(self, None))
+    with pytest.raises(UmcError, match="after its reset, or that of another"):
+        require_fits(network.path, network, [WIDTH], "columns", JOINTS)
+
+
+def test_memory_starts_from_its_first_value_and_constants_are_kept(tmp_path):
+    module = Started()
+    path = script(module, tmp_path / "p.pt")
+    network, x = TorchScriptNetwork(path, 2, "cpu"), torch.randn(2, WIDTH)
+    require_fits(path, network, [WIDTH], "columns", JOINTS)
+    with torch.inference_mode():
+        first, second = 1.0 + module.head(x + 5.0), None
+        assert torch.allclose(network(x), first)
+        second = 0.5 * first + module.head(x + 5.0)
+        assert torch.allclose(network(x), second)
+        network.reset(torch.tensor([True, False]))
+        third = 0.5 * second + module.head(x + 5.0)
+        assert torch.allclose(network(x), torch.stack([first[0], third[1]]))
+        network.reset(None)
+        assert torch.allclose(network(x), first)
 
 
 @pytest.mark.parametrize("kind", ["mlp", "lstm", "gru"])

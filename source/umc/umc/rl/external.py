@@ -25,7 +25,7 @@ from tensordict import TensorDict
 
 from umc.mdp.observations import joint_mask, joint_sensor
 from umc.mdp.sensor_cfg import entries
-from umc.rl.external_networks import STATE_IN, STATE_OUT, check_network, is_torchscript, load_network
+from umc.rl.external_networks import STATE_IN, STATE_OUT, is_torchscript, load_network, require_fits
 from umc.utils.config import FileModel, read_yaml, validated
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import read_json, read_text, sha256
@@ -227,7 +227,7 @@ class ExternalPolicy:
         self._actions = _Actions(description, env, robot.joint_names)
         dims: Any = env.observation_manager.group_obs_dim
         widths = [self._columns.width, *(dims[name][0] for name in self._network.groups)]
-        check_network(external.path, self._network, widths, self._columns.about, len(robot.joint_names))
+        require_fits(external.path, self._network, widths, self._columns.about, len(robot.joint_names))
 
     def __call__(self, obs: TensorDict) -> torch.Tensor:
         """Return actions (num_envs, num_joints) for observation groups of the env."""

@@ -12,7 +12,7 @@ from umc.deploy.io_descriptor import OBSERVATIONS, function_name, observation_te
 from umc.evaluation.checkpoints import External, read_externals
 from umc.mdp.sensor_cfg import entries
 from umc.rl.external import GROUP, joint_values, read_external
-from umc.rl.external_networks import check_network, load_network
+from umc.rl.external_networks import load_network, require_fits
 from umc.sim2sim.external import ExternalRobotPolicy
 from umc.tasks.registry import checked_task
 from umc.tasks.task_cfg import resolve_cfgs
@@ -41,7 +41,7 @@ def read_external_policy(text: str, task: str, overrides: Sequence[str], trust: 
     widths = {"joint_mask": joints, "fault_flag": 3}
     about = ", ".join(f"{term['name']} {term['columns'][1] - term['columns'][0]}" for term in terms)
     columns = terms[-1]["columns"][1] * policy.history
-    check_network(policy.network, network, [columns, *(widths[name] for name in network.groups)], about, joints)
+    require_fits(policy.network, network, [columns, *(widths[name] for name in network.groups)], about, joints)
     return policy
 
 
