@@ -7,16 +7,19 @@ import pickle
 
 import pytest
 import torch
+from isaaclab.managers import SceneEntityCfg
 from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.cli.sim2sim import main
 from umc.deploy.export import export_checkpoint
+from umc.evaluation.checkpoints import read_externals
 from umc.evaluation.protocol import protocol_for
 from umc.evaluation.study import STUDY, load_study
 from umc.rl.pretrained import pretrained_folder
 from umc.sim2sim.agreement import AGREEMENT
-from umc.sim2sim.external_task import read_external_policy
+from umc.sim2sim.external_task import describe_external, read_external_policy
 from umc.sim2sim.robot import SolverCfg
 from umc.sim2sim.study import protocol_rollout
+from umc.tasks.task_cfg import resolve_cfgs
 from umc.utils.errors import UmcError
 from umc.utils.naming import load_tasks
 
@@ -66,3 +69,11 @@ def test_what_mujoco_does_not_measure_is_refused(exported, tmp_path):
     with pytest.raises(UmcError, match="reads randomized_physics, which there is not") as refused:
         read_external_policy(str(path), TASK, [], False)
     assert "\n" not in str(refused.value)
+
+
+def test_joint_terms_that_mujoco_would_read_in_another_order_are_refused(exported):
+    env_cfg, _ = resolve_cfgs(TASK, None, [])
+    env_cfg.observations.policy.joint_pos.params["asset_cfg"] = SceneEntityCfg("robot", joint_names=["FL_.*"])
+    (found,) = read_externals([str(exported.onnx)], TASK, env_cfg, trust=False)
+    with pytest.raises(UmcError, match="reads joint_pos_rel of some joints or in another order"):
+        describe_external(found, env_cfg)

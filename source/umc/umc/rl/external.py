@@ -11,20 +11,25 @@ from __future__ import annotations
 
 import copy
 import importlib
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import torch
+from isaaclab.envs import mdp as lab
 from isaaclab.managers import ObservationGroupCfg, ObservationTermCfg
-from isaaclab.utils.string import resolve_matching_names_values
+from isaaclab.utils.string import resolve_matching_names_values, string_to_callable
 from pydantic import Field, field_validator
 from tensordict import TensorDict
 
-from umc.mdp.observations import joint_mask, joint_sensor
-from umc.mdp.sensor_cfg import entries
+from umc.faults.kinds import ACTION
+from umc.mdp.fault_terms import FAULTS_TERM
+from umc.mdp.observations import QUANTITIES, joint_mask, joint_sensor
+from umc.mdp.sensor_cfg import UNSUPPORTED_TERMS, SensorWrapper, action_terms, entries
 from umc.rl.external_networks import STATE_IN, STATE_OUT, is_torchscript, load_network, require_fits
 from umc.utils.config import FileModel, read_yaml, validated
 from umc.utils.errors import UmcError, shown
@@ -41,6 +46,12 @@ EXPORTED = "policy"
 
 MASK_GROUP = "joint_mask"
 """Group that says which joints' sensors are dead."""
+
+JOINT_FUNCTIONS = (*QUANTITIES, *UNSUPPORTED_TERMS, joint_mask)
+"""Observation functions with a column per joint, besides those whose names begin with ``joint_``."""
+
+OWN_GROUP = ("observations", "history", "joints", "action_scale", "action_offset")
+"""Fields of a description for which a policy reads other columns than the task's."""
 
 SUFFIXES = (".pt", ".pth", ".jit", ".ts", ".onnx")
 """Endings of files with a network."""
@@ -134,7 +145,9 @@ def read_external(text: str, number: int = 0, own_group: bool = False) -> Extern
         )
     if not path.is_file():
         raise UmcError(f"no network at {path}; give the path of a TorchScript or ONNX file, or a checkpoint")
-    own = own_group or description.observations is not None or description.history > 1
+    own = own_group or any(
+        getattr(description, name) != PolicyDescription.model_fields[name].default for name in OWN_GROUP
+    )
     return ExternalFile(path, description, sha256(path), f"external_policy_{number}" if own else GROUP)
 
 
@@ -164,32 +177,79 @@ def add_group(env_cfg: Any, external: ExternalFile, others: Sequence[str] = ()) 
         return
     description, group = external.description, cast(Any, ObservationGroupCfg())
     group.concatenate_terms, group.enable_corruption = False, False
-    if description.history > 1:
-        group.history_length, group.flatten_history_dim = description.history, False
+    group.history_length, group.flatten_history_dim = description.history if description.history > 1 else None, False
     terms = cast("list[TermDescription] | None", description.observations)
     if terms is None:
+        group.history_length = group.history_length or entries(groups.get(GROUP)).get("history_length")
         terms = [TermDescription(term=name) for name in _terms_of(groups, GROUP)]
     for number, wanted in enumerate(terms):
-        owner, _, name = wanted.term.rpartition("/")
-        found = _terms_of(groups, owner or GROUP)
-        if name not in found:
-            raise UmcError(
-                f"{external.path}: the task's group {owner or GROUP} has no term {name}; it has {', '.join(found)}"
-            )
-        term = copy.deepcopy(found[name])
-        term.noise = None
-        if wanted.scale is not None:
-            term.scale = tuple(wanted.scale) if isinstance(wanted.scale, list) else wanted.scale
-        if wanted.clip is not None:
-            term.clip = wanted.clip
-        setattr(group, f"term_{number}_{name}", term)
+        name = wanted.term.rpartition("/")[2]
+        setattr(group, f"term_{number}_{name}", _copy_term(env_cfg, external, wanted))
     groups[external.group] = group
+
+
+def _copy_term(env_cfg: Any, external: ExternalFile, wanted: TermDescription) -> ObservationTermCfg:
+    """Return a term of the task as a policy reads it, whose sensors can fail if there are faults."""
+    owner, _, name = wanted.term.rpartition("/")
+    found = _terms_of(entries(env_cfg.observations), owner or GROUP)
+    if name not in found:
+        raise UmcError(
+            f"{external.path}: the task's group {owner or GROUP} has no term {name}; it has {', '.join(found)}"
+        )
+    term = copy.deepcopy(found[name])
+    term.func = string_to_callable(term.func) if isinstance(term.func, str) else term.func
+    term.noise, term.flatten_history_dim = None, False
+    if term.func is not joint_sensor and entries(env_cfg.events).get(FAULTS_TERM) is not None:
+        if term.func in UNSUPPORTED_TERMS:
+            raise UmcError(f"{external.path} reads {wanted.term}, for which there are no faults; leave it out")
+        # a critic's true values would not fail
+        term = SensorWrapper("robot", {}, action_terms(env_cfg)).wrap_term(term, wanted.term) or term
+    if wanted.scale is not None:
+        term.scale = tuple(wanted.scale) if isinstance(wanted.scale, list) else wanted.scale
+    if wanted.clip is not None:
+        term.clip = wanted.clip
+    if external.description.action_scale is not None or external.description.action_offset is not None:
+        _use_own_units(term, external.description)
+    return term
 
 
 def _terms_of(groups: Mapping[str, Any], name: str) -> dict[str, ObservationTermCfg]:
     if groups.get(name) is None:
         raise UmcError(f"the task has no observation group {name}; it has {', '.join(groups)}")
     return {key: term for key, term in entries(groups[name]).items() if isinstance(term, ObservationTermCfg)}
+
+
+def _function(term: ObservationTermCfg) -> Callable[..., Any]:
+    """Return what a term computes; of a joint sensor, what it wraps."""
+    func: Any = term.params.get("func", term.func)
+    return string_to_callable(func) if isinstance(func, str) else func
+
+
+def _use_own_units(term: ObservationTermCfg, description: PolicyDescription) -> None:
+    """Let a term that reports the task's last actions report the policy's, before its scale, clip and faults."""
+    if _function(term) is not lab.last_action:
+        return
+    own = {"scale": description.action_scale, "offset": description.action_offset}
+    if term.func is lab.last_action:
+        term.func, term.params = last_action, {**term.params, **own}
+    else:
+        term.params = {
+            **term.params,
+            "func": last_action,
+            "quantity": ACTION,
+            "func_params": {**(term.params.get("func_params") or {}), **own},
+        }
+
+
+def last_action(
+    env: ManagerBasedRLEnv,
+    action_name: str | None = None,
+    scale: float | Mapping[str, float] | None = None,
+    offset: Literal["default"] | Mapping[str, float] | None = None,
+) -> torch.Tensor:
+    """Return the last actions in a policy's units, and 0 before the first. Shape is (num_envs, num_actions)."""
+    last = lab.last_action(env, action_name)
+    return torch.where((last == 0.0).all(dim=1, keepdim=True), 0.0, _Units(env, scale, offset).own(last))
 
 
 def joint_values(given: float | Mapping[str, float], names: Sequence[str]) -> list[float]:
@@ -221,19 +281,18 @@ class ExternalPolicy:
     def __init__(self, external: ExternalFile, env: ManagerBasedRLEnv) -> None:
         self._external, self._step = external, 0
         description = external.description
-        robot: Any = env.scene["robot"]
         self._network = load_network(external.path, env.num_envs, env.device, description.activation)
         self._columns = _Columns(external, env)
-        self._actions = _Actions(description, env, robot.joint_names)
+        self._actions = _Actions(description, env)
         dims: Any = env.observation_manager.group_obs_dim
         widths = [self._columns.width, *(dims[name][0] for name in self._network.groups)]
-        require_fits(external.path, self._network, widths, self._columns.about, len(robot.joint_names))
+        require_fits(external.path, self._network, widths, self._columns.about, env.action_manager.total_action_dim)
 
     def __call__(self, obs: TensorDict) -> torch.Tensor:
         """Return actions (num_envs, num_joints) for observation groups of the env."""
         with torch.inference_mode():
             others = [self._columns.group(obs, name) for name in self._network.groups]
-            actions = self._network(self._columns(obs, self._actions.own), *others)
+            actions = self._network(self._columns(obs), *others)
         bad = ~torch.isfinite(actions).all(dim=1)
         if bad.any():
             robot = int(bad.nonzero()[0])
@@ -287,92 +346,113 @@ class _Columns:
         dims: Any = manager.group_obs_dim[external.group]
         self._terms = manager.active_terms[external.group]
         cfgs = manager._group_obs_term_cfgs[external.group]  # no public way to the terms
-        self._sensors = [
-            (isinstance(cfg.func, joint_sensor) or cfg.func is joint_mask) and cfg.params.get("asset_cfg") is None
-            for cfg in cfgs
-        ]
-        self._last_action = [
-            isinstance(cfg.func, joint_sensor) and getattr(cfg.params["func"], "__name__", "") == "last_action"
-            for cfg in cfgs
-        ]
+        shapes = manager.group_obs_term_dim[external.group]
+        self._orders: list[torch.Tensor | None] = [None] * len(cfgs)
+        for number, (cfg, shape) in enumerate(zip(cfgs, shapes, strict=True)):
+            columns = None if order is None else _joints_of(cfg, env, names)
+            if order is None or columns is None or len(columns) != tuple(shape)[-1]:
+                continue
+            if sorted(columns) != sorted(order):
+                raise UmcError(
+                    f"{external.path}: joints order all joints, and {_function(cfg).__name__} reports "
+                    f"{', '.join(columns)} only; leave joints or the term out"
+                )
+            self._orders[number] = torch.tensor([columns.index(name) for name in order], device=env.device)
         widths = [dims] if external.group == GROUP else dims
         self.about = ", ".join(
             f"{name.split('_', 2)[-1] if external.group != GROUP else name} {tuple(shape)[-1]}"
-            for name, shape in zip(self._terms, manager.group_obs_term_dim[external.group], strict=True)
+            for name, shape in zip(self._terms, shapes, strict=True)
         )
-        self.width = sum(int(torch.tensor(tuple(shape)).prod()) for shape in widths)
-        if external.group == GROUP:
-            self._splits = [int(shape[-1]) for shape in manager.group_obs_term_dim[GROUP]]
+        self.width = sum(math.prod(shape) for shape in widths)
 
     def group(self, obs: TensorDict, name: str) -> torch.Tensor:
         """Return a group that the network reads by name."""
         found = cast(torch.Tensor, obs[name])
         return found if self._order is None or name != MASK_GROUP else found[:, self._order]
 
-    def __call__(self, obs: TensorDict, own: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor] | None) -> Any:
-        """Return the columns; ``own`` turns the task's last actions into the policy's."""
+    def __call__(self, obs: TensorDict) -> torch.Tensor:
         if self._group == GROUP:
-            parts = list(cast(torch.Tensor, obs[GROUP]).split(self._splits, dim=1))
-        else:
-            parts = [cast(torch.Tensor, obs[self._group, name]) for name in self._terms]
-        mask = cast("torch.Tensor | None", obs.get(MASK_GROUP))
-        for number, part in enumerate(parts):
-            if own is not None and self._last_action[number]:
-                part = own(part, mask)
-            if self._order is not None and self._sensors[number]:
-                part = part[..., self._order]
-            parts[number] = part
-        if parts[0].dim() == 2:
-            return torch.cat(parts, dim=1)
+            return cast(torch.Tensor, obs[GROUP])
+        parts = [cast(torch.Tensor, obs[self._group, name]) for name in self._terms]
+        parts = [part if order is None else part[..., order] for part, order in zip(parts, self._orders, strict=True)]
         if self._by_step:
             return torch.cat(parts, dim=2).flatten(1)
         return torch.cat([part.flatten(1) for part in parts], dim=1)
 
 
+def _joints_of(term: ObservationTermCfg, env: ManagerBasedRLEnv, names: Sequence[str]) -> list[str] | None:
+    """Return the joints of a term's columns in their order; None for a term that is not about joints."""
+    func = _function(term)
+    if func in (lab.last_action, last_action):
+        return list(joint_action(env)._joint_names)
+    if func not in JOINT_FUNCTIONS and not getattr(func, "__name__", "").startswith("joint_"):
+        return None
+    asset_cfg = term.params.get("asset_cfg")
+    numbers: Any = term.params.get("joint_ids") if asset_cfg is None else asset_cfg.joint_ids
+    return list(names) if numbers is None or isinstance(numbers, slice) else [names[int(one)] for one in numbers]
+
+
+class _Units:
+    """Converts between the actions of a policy and those of the task: same joint targets, other scale and offset."""
+
+    def __init__(
+        self,
+        env: ManagerBasedRLEnv,
+        scale: float | Mapping[str, float] | None,
+        offset: Literal["default"] | Mapping[str, float] | None,
+    ) -> None:
+        term = joint_action(env)
+        names, device = tuple(term._joint_names), str(env.device)
+        self._task_scale, self._task_offset = term._scale, term._offset
+        self._scale, self._offset = self._task_scale, self._task_offset
+        if scale is not None:
+            self._scale = _on_device(tuple(joint_values(scale, names)), device)
+        if isinstance(offset, Mapping):
+            self._offset = _on_device(tuple(joint_values(offset, names)), device)
+        elif offset is not None:
+            self._offset = cast("Any", env.scene["robot"]).data.default_joint_pos.torch[:, term._joint_ids]
+
+    def own(self, actions: torch.Tensor) -> torch.Tensor:
+        """Return the policy's actions for the task's."""
+        return (actions * self._task_scale + self._task_offset - self._offset) / self._scale
+
+    def task(self, actions: torch.Tensor) -> torch.Tensor:
+        """Return the task's actions for the policy's."""
+        return (actions * self._scale + self._offset - self._task_offset) / self._task_scale
+
+
+@cache
+def _on_device(values: tuple[float, ...], device: str) -> torch.Tensor:
+    """Return values as a tensor, copied once: a copy in every step would make the host wait for a GPU."""
+    return torch.tensor(values, device=device)
+
+
+def joint_action(env: ManagerBasedRLEnv) -> Any:
+    """Return the action term of an environment; raise UmcError unless it has one, of joint positions."""
+    terms: list[Any] = [env.action_manager.get_term(name) for name in env.action_manager.active_terms]
+    terms = [term for term in terms if term.action_dim]
+    if len(terms) != 1 or not isinstance(terms[0].cfg, lab.JointPositionActionCfg):
+        raise UmcError("joints, action_scale and action_offset need a task with one action term, of joint positions")
+    return terms[0]
+
+
 class _Actions:
     """Turns the actions of a policy into those of the task: same joint targets, other scale, offset and order."""
 
-    def __init__(self, description: PolicyDescription, env: ManagerBasedRLEnv, names: Sequence[str]) -> None:
-        self._clip, self._device = description.clip_actions, env.device
-        self._back = None
+    def __init__(self, description: PolicyDescription, env: ManagerBasedRLEnv) -> None:
+        self._clip, self._back, self.units = description.clip_actions, None, None
         if description.joints is not None:
+            names = joint_action(env)._joint_names
+            if len(names) < len(description.joints):
+                raise UmcError(f"joints need actions of all joints; the task's are of {', '.join(names)}")
             order = [description.joints.index(name) for name in names]
             self._back = torch.tensor(order, device=env.device)
-        self.own: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor] | None = None
-        self._converts = description.action_scale is not None or description.action_offset is not None
-        if not self._converts:
-            return
-        terms = [env.action_manager.get_term(name) for name in env.action_manager.active_terms]
-        terms = [term for term in terms if term.action_dim]
-        if len(terms) != 1 or not all(hasattr(terms[0], name) for name in ("_scale", "_offset")):
-            raise UmcError("action_scale and action_offset need a task with one action term, of joint positions")
-        term: Any = terms[0]
-        self._task_scale, self._task_offset = term._scale, term._offset
-        scale, offset = description.action_scale, description.action_offset
-        self._scale = self._task_scale
-        if scale is not None:
-            self._scale = torch.tensor(joint_values(scale, names), device=self._device)
-        self._offset = self._task_offset
-        if isinstance(offset, dict):
-            self._offset = torch.tensor(joint_values(offset, names), device=self._device)
-        elif offset == "default":
-            self._offset = cast("Any", env.scene["robot"]).data.default_joint_pos.torch.clone()
-        self.own = self._own
-
-    def _own(self, last: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        """Return the task's last actions as the policy's; those of dead sensors read 0 in both."""
-        own = (last * self._task_scale + self._task_offset - self._offset) / self._scale
-        none = (last == 0.0).all(dim=-1, keepdim=True)  # before the first action, which reads 0 in any units
-        last = torch.where(none, 0.0, own)
-        if mask is not None:
-            last = torch.where(mask.bool() if last.dim() == 2 else mask.bool()[:, None], 0.0, last)
-        return last
+        if description.action_scale is not None or description.action_offset is not None:
+            self.units = _Units(env, description.action_scale, description.action_offset)
 
     def __call__(self, actions: torch.Tensor) -> torch.Tensor:
         if self._clip is not None:
             actions = actions.clamp(-self._clip, self._clip)
         if self._back is not None:
             actions = actions[:, self._back]
-        if self._converts:
-            actions = (actions * self._scale + self._offset - self._task_offset) / self._task_scale
-        return actions
+        return actions if self.units is None else self.units.task(actions)

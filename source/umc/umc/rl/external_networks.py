@@ -251,7 +251,7 @@ def load_network(path: Path, num_envs: int = 1, device: str = "cpu", activation:
     return CheckpointNetwork(path, num_envs, device, activation)
 
 
-def require_fits(path: Path, network: Network, widths: Sequence[int], about: str, joints: int) -> None:
+def require_fits(path: Path, network: Network, widths: Sequence[int], about: str, num_actions: int) -> None:
     """Raise UmcError unless a network takes its inputs, and robots side by side get what each gets alone.
 
     After a reset they have to get it again, and a robot that another's reset does not concern has to go on.
@@ -287,8 +287,8 @@ def require_fits(path: Path, network: Network, widths: Sequence[int], about: str
             f"{path} does not take the {widths[0]} columns of the task ({about}): {shown(reason)}; "
             "describe what it reads in a YAML file (docs/external_policies.md)"
         ) from error
-    if together.shape[-1] != joints:
-        raise UmcError(f"{path} returns {together.shape[-1]} actions, the robot has {joints} joints")
+    if together.shape[-1] != num_actions:
+        raise UmcError(f"{path} returns {together.shape[-1]} actions, the task takes {num_actions}")
 
 
 def _require_same(path: Path, wanted: torch.Tensor, found: torch.Tensor, what: str) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from isaaclab.utils.string import resolve_matching_names
+
 from umc.deploy.io_descriptor import OBSERVATIONS, function_name, observation_terms, task_figures
 from umc.evaluation.checkpoints import External, read_externals
 from umc.mdp.sensor_cfg import entries
@@ -50,9 +52,18 @@ def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
     external, names = found.external, found.info.joint_names
     description, figures = external.description, task_figures(env_cfg, names)
     group = entries(env_cfg.observations)[external.group]
-    functions = [function_name(term) for term in entries(group).values() if hasattr(term, "func")]
+    described = [term for term in entries(group).values() if hasattr(term, "func")]
+    functions = [function_name(term) for term in described]
     if others := [name for name in functions if name not in OBSERVATIONS]:
         raise UmcError(f"{found.path} reads {', '.join(others)}, which there is not in MuJoCo; leave it out")
+    for term in described:
+        asset_cfg = term.params.get("asset_cfg")
+        patterns = None if asset_cfg is None else asset_cfg.joint_names
+        if patterns is not None and resolve_matching_names(patterns, names, asset_cfg.preserve_order)[1] != names:
+            raise UmcError(
+                f"{found.path} reads {function_name(term)} of some joints or in another order, which plain MuJoCo does "
+                "not know; evaluate it with umc evaluate"
+            )
     terms = observation_terms(group, len(names), clips=True)
     joints = description.joints or names
     if sorted(joints) != sorted(names):
