@@ -153,6 +153,96 @@ def test_state_that_cannot_be_reset_robot_by_robot_is_refused(tmp_path, module, 
         require_fits(path, TorchScriptNetwork(path, 4, "cpu"), [WIDTH], "columns", JOINTS)
 
 
+class Two(nn.Module):
+    """Returns actions and something else."""
+
+    def forward(self, x):
+        return x[:, :3], x
+
+
+class Flat(nn.Module):
+    """Takes one robot at a time."""
+
+    def forward(self, x):
+        return x.reshape(7)[:3].unsqueeze(0)
+
+
+class Row(nn.Module):
+    """Returns no row per robot."""
+
+    def forward(self, x):
+        return x[0]
+
+
+class Acts(nn.Module):
+    """Has another method than forward."""
+
+    @torch.jit.export
+    def act(self, x):
+        return x
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (Two, "returns a tuple; export one that returns the actions alone"),
+        (Flat, "runs one robot at a time .*; export it with a dynamic batch"),
+        (Row, "does not take the 7 columns of the task .*: for 1 robots it returns shape \\(7,\\)"),
+        (Acts, "has no forward method"),
+    ],
+)
+def test_torchscript_that_is_no_policy_is_refused_in_one_line(tmp_path, module, message):
+    path = script(module(), tmp_path / "p.pt")
+    with pytest.raises(UmcError, match=message) as raised:
+        require_fits(path, TorchScriptNetwork(path, 4, "cpu"), [WIDTH], "columns", JOINTS)
+    assert "\n" not in str(raised.value)
+
+
+def onnx_file(path, obs=("robots", WIDTH), kind=None, state=None):
+    """Write a file that returns its observation, and a state as it is."""
+    from onnx import TensorProto, helper, save
+
+    kind = kind or TensorProto.FLOAT
+    given, made = [helper.make_tensor_value_info("obs", kind, obs)], [helper.make_tensor_value_info("act", kind, obs)]
+    nodes = [helper.make_node("Identity", ["obs"], ["act"])]
+    if state is not None:
+        given.append(helper.make_tensor_value_info("h_in", TensorProto.FLOAT, state))
+        made.append(helper.make_tensor_value_info("h_out", TensorProto.FLOAT, state))
+        nodes.append(helper.make_node("Identity", ["h_in"], ["h_out"]))
+    graph = helper.make_graph(nodes, "g", given, made)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"state": (1, 5)}, "input h_in has shape .*; export it with shape \\(layers, robots, cells\\)"),
+        ({"state": ("layers", 1, 5)}, "with fixed layers and cells"),
+        ({"kind": 11}, "input obs is a tensor\\(double\\); export it in float32"),
+        ({"obs": (1, 1, WIDTH)}, "input obs has shape .*; export it with shape \\(robots, columns\\)"),
+    ],
+)
+def test_onnx_files_of_other_shapes_and_types_are_refused_in_one_line(tmp_path, given, message):
+    with pytest.raises(UmcError, match=message) as raised:
+        OnnxNetwork(onnx_file(tmp_path / "p.onnx", **given), 2, "cpu")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_recurrent_onnx_file_for_one_robot_is_refused_with_what_to_do(tmp_path):
+    """rsl_rl's own export by torch's new exporter, which keeps the batch of its example."""
+    obs = TensorDict({"policy": torch.randn(1, WIDTH)}, batch_size=[1])
+    model = RNNModel(obs, {"actor": ["policy"]}, "actor", JOINTS, rnn_type="lstm", rnn_hidden_dim=CELLS).as_onnx(False)
+    path = tmp_path / "p.onnx"
+    names = {"input_names": model.input_names, "output_names": model.output_names}
+    with warnings.catch_warnings(), quiet():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(model.eval(), model.get_dummy_inputs(), str(path), dynamo=True, verbose=False, **names)
+    with pytest.raises(UmcError, match=r"runs one robot at a time.*dynamic batch.*dynamo=False") as raised:
+        require_fits(path, OnnxNetwork(path, 2, "cpu"), [WIDTH], "columns", JOINTS)
+    assert "\n" not in str(raised.value)
+
+
 def test_a_reset_of_one_robot_leaves_the_others(tmp_path, monkeypatch):
     torch.save({"actor_state_dict": Inside().state_dict()}, tmp_path / "p.pt")
     network = CheckpointNetwork(tmp_path / "p.pt", 4, "cpu")

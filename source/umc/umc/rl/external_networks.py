@@ -30,6 +30,9 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 TOLERANCE = 1e-4
 """Largest difference between actions of a robot among others and alone [-]."""
 
+RUN_ERRORS = (RuntimeError, IndexError, torch.jit.Error)
+"""What a network raises that does not fit its inputs."""
+
 STEPS = 3
 """Steps in which a network is tried before its first."""
 
@@ -51,6 +54,8 @@ class TorchScriptNetwork:
 
     def __post_init__(self) -> None:
         self.module = self._load()
+        if not hasattr(self.module, "forward"):
+            raise UmcError(f"{self.path} has no forward method; export a module that has one")
         arguments = self.module.forward.schema.arguments[1:]  # without the module itself
         self.groups = tuple(one.name for one in arguments[1:] if not one.has_default_value())
 
@@ -85,7 +90,10 @@ class TorchScriptNetwork:
         if self._state is None:
             self._state = self._find_state([columns.shape[-1], *(group.shape[-1] for group in groups)])
             self.reset(None)
-        return self.module(columns, *groups)
+        actions = self.module(columns, *groups)
+        if not isinstance(actions, torch.Tensor):
+            raise UmcError(f"{self.path} returns a {type(actions).__name__}; export one that returns the actions alone")
+        return actions
 
     @torch.inference_mode()  # as its steps
     def reset(self, envs: torch.Tensor | None) -> None:
@@ -138,6 +146,13 @@ class OnnxNetwork:
         outputs = [one.name for one in self.session.get_outputs()]
         self._kept = [one.name.removesuffix(STATE_IN) + STATE_OUT for one in self._states]
         actions = [name for name in outputs if name not in self._kept]
+        for one in inputs:
+            shape, state = list(one.shape or ()), one in self._states
+            if one.type != "tensor(float)":
+                raise UmcError(f"{self.path}: its input {one.name} is a {one.type}; export it in float32")
+            if len(shape) != (3 if state else 2) or (state and not all(isinstance(shape[at], int) for at in (0, 2))):
+                wanted = "(layers, robots, cells), with fixed layers and cells" if state else "(robots, columns)"
+                raise UmcError(f"{self.path}: its input {one.name} has shape {shape}; export it with shape {wanted}")
         if not columns or not actions or any(name not in outputs for name in self._kept):
             raise UmcError(
                 f"{self.path} takes {', '.join(one.name for one in inputs)} and returns {', '.join(outputs)}; it has "
@@ -159,7 +174,10 @@ class OnnxNetwork:
             if isinstance(width, int) and width != given.shape[-1]:
                 raise RuntimeError(f"its input {one.name} reads {width}")
             feed[one.name] = given.float().cpu().contiguous().numpy()
-        actions, *kept = self.session.run([self._output, *self._kept], feed)
+        try:
+            actions, *kept = self.session.run([self._output, *self._kept], feed)
+        except Exception as error:  # onnxruntime's errors share no base
+            raise RuntimeError(str(error)) from error
         self._state = {one.name: np.array(value) for one, value in zip(self._states, kept, strict=True)}
         return torch.from_numpy(actions).to(self.device)
 
@@ -263,32 +281,43 @@ def require_fits(path: Path, network: Network, widths: Sequence[int], about: str
     ]
 
     def walk(one: Network, rows: slice) -> torch.Tensor:
-        return torch.stack([one(*(given[rows] for given in step)) for step in seen])
+        actions = torch.stack([one(*(given[rows] for given in step)) for step in seen])
+        count = len(seen[0][0][rows])
+        if actions.dim() != 3 or actions.shape[1] != count:
+            raise RuntimeError(f"for {count} robots it returns shape {tuple(actions.shape[1:])}")
+        return actions
 
-    try:
-        with torch.inference_mode():
-            singles = [network.sized(1) for _ in range(robots)]
-            rows = [slice(robot, robot + 1) for robot in range(robots)]
+    with torch.inference_mode():
+        singles, both = [network.sized(1) for _ in range(robots)], network.sized(robots)
+        rows = [slice(robot, robot + 1) for robot in range(robots)]
+        try:
             alone = torch.cat([walk(*one) for one in zip(singles, rows, strict=True)], dim=1)
-            both = network.sized(robots)
+        except RUN_ERRORS as error:
+            raise UmcError(
+                f"{path} does not take the {widths[0]} columns of the task ({about}): {_reason(error)}; "
+                "describe what it reads in a YAML file (docs/external_policies.md)"
+            ) from error
+        try:
             together = walk(both, slice(None))
-            _require_same(path, alone, together, "other actions among others than alone")
-            both.reset(None)
-            _require_same(path, alone, walk(both, slice(None)), "other actions after a reset than at first")
-            both.reset(torch.tensor([True, False], device=network.device))
-            wanted = torch.cat([alone[:, :1], walk(singles[1], rows[1])], dim=1)
-            _require_same(path, wanted, walk(both, slice(None)), "other actions after its reset, or that of another")
-    except (RuntimeError, IndexError, torch.jit.Error) as error:
-        reason = next(
-            (line.split("Error: ")[-1] for line in reversed(str(error).splitlines()) if line.strip()),
-            type(error).__name__,
-        )
-        raise UmcError(
-            f"{path} does not take the {widths[0]} columns of the task ({about}): {shown(reason)}; "
-            "describe what it reads in a YAML file (docs/external_policies.md)"
-        ) from error
+        except RUN_ERRORS as error:
+            raise UmcError(
+                f"{path} runs one robot at a time ({_reason(error)}); export it with a dynamic batch, or by "
+                "torch.onnx.export with dynamo=False"
+            ) from error
+        _require_same(path, alone, together, "other actions among others than alone")
+        both.reset(None)
+        _require_same(path, alone, walk(both, slice(None)), "other actions after a reset than at first")
+        both.reset(torch.tensor([True, False], device=network.device))
+        wanted = torch.cat([alone[:, :1], walk(singles[1], rows[1])], dim=1)
+        _require_same(path, wanted, walk(both, slice(None)), "other actions after its reset, or that of another")
     if together.shape[-1] != num_actions:
         raise UmcError(f"{path} returns {together.shape[-1]} actions, the task takes {num_actions}")
+
+
+def _reason(error: Exception) -> str:
+    """Return the last line of an error, in which the engines say what is wrong."""
+    lines = [line.split("Error: ")[-1] for line in str(error).splitlines() if line.strip()]
+    return shown(lines[-1] if lines else type(error).__name__)
 
 
 def _require_same(path: Path, wanted: torch.Tensor, found: torch.Tensor, what: str) -> None:
