@@ -293,6 +293,17 @@ def test_the_actor_of_a_checkpoint_of_rsl_rl(tmp_path, kind):
             model.reset(done)
 
 
+def test_the_normalization_that_rsl_rl_2_keeps_beside_its_model(tmp_path):
+    layer, mean, std = nn.Linear(WIDTH, JOINTS), torch.randn(1, WIDTH), torch.rand(1, WIDTH) + 0.5
+    model = {"actor.0.weight": layer.weight.detach(), "actor.0.bias": layer.bias.detach(), "std": torch.ones(JOINTS)}
+    norm = {"_mean": mean, "_var": std**2, "_std": std, "count": torch.tensor(9)}
+    torch.save({"model_state_dict": model, "obs_norm_state_dict": norm, "iter": 1}, tmp_path / "model_1.pt")
+    columns = torch.randn(4, WIDTH)
+    with torch.inference_mode():
+        found = CheckpointNetwork(tmp_path / "model_1.pt", 4, "cpu")(columns)
+        assert torch.allclose(found, layer((columns - mean) / (std + 0.01)), atol=1e-6)
+
+
 def test_the_policy_of_a_checkpoint_of_skrl(tmp_path):
     layers = nn.Sequential(nn.Linear(WIDTH, 8), nn.ReLU(), nn.Linear(8, JOINTS))
     mean, variance = torch.randn(WIDTH), torch.rand(WIDTH) + 0.5

@@ -356,7 +356,8 @@ def _actor_weights(path: Path) -> dict[str, torch.Tensor]:
         if isinstance(found, dict):
             scaler = data.get("observation_preprocessor") or data.get("state_preprocessor") or {}
             weights = {name: value for name, value in found.items() if name.startswith(starts)}
-            weights |= {f"scaler.{name}": value for name, value in scaler.items()} if key == "policy" else {}
+            scaler = {"policy": scaler, "model_state_dict": data.get("obs_norm_state_dict") or {}}.get(key, {})
+            weights |= {f"scaler.{name}": value for name, value in scaler.items()}
             return {
                 name: value.float()
                 for name, value in weights.items()
