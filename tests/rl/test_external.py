@@ -6,6 +6,7 @@ import io
 import warnings
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from fresh_policy import WIDTHS, write_fresh
 from rsl_rl.models import MLPModel, RNNModel
 from tensordict import TensorDict
 from torch import nn
-from umc.rl.external import add_group, confirm_code, read_external
+from umc.rl.external import add_group, confirm_code, joint_values, load_external, load_source, read_external
 from umc.rl.external_networks import CheckpointNetwork, OnnxNetwork, TorchScriptNetwork, is_torchscript, require_fits
 from umc.tasks.task_cfg import resolve_cfgs
 from umc.utils.console import quiet
@@ -437,6 +438,56 @@ def test_a_term_that_the_task_lacks_is_named_with_those_that_it_has(tmp_path):
     cfg, _ = resolve_cfgs("UMC-A1-Stage1", None, [])
     with pytest.raises(UmcError, match=r"group policy has no term joint_poss; it has base_lin_vel, .*joint_pos"):
         add_group(cfg, read_external(str(tmp_path / "p.yaml")))
+
+
+def test_patterns_give_every_joint_one_value():
+    names = ["FL_hip_joint", "FL_thigh_joint", "FL_calf_joint"]
+    assert joint_values({".*_hip_.*": 0.125, ".*_(thigh|calf)_.*": 0.25}, names) == [0.125, 0.25, 0.25]
+    for given, message in (
+        ({".*_hip_.*": 0.125, ".*": 0.25}, r"no joint two \(Multiple matches for 'FL_hip_joint'"),
+        ({".*": 0.25, "knee": 1.0}, "have to fit joints"),
+        ({".*_hip_.*": 0.125}, "FL_thigh_joint has none"),
+    ):
+        with pytest.raises(UmcError, match=message) as raised:
+            joint_values(given, names)
+        assert "\n" not in str(raised.value)
+
+
+def standing(env):
+    """Make a policy that stands, and gives what is in its env in the second step."""
+    calls = []
+
+    def policy(obs):
+        calls.append(obs)
+        return torch.zeros(4, 2) if len(calls) == 1 else env.second
+
+    policy.reset = env.resets.append
+    return policy
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (torch.zeros(4, 3), r"returned \(4, 3\) in env step 1; return actions of shape \(4, 2\)"),
+        (None, "returned NoneType in env step 1"),
+        (torch.tensor([[0.0, 0.0]] * 3 + [[0.0, torch.nan]]), "not finite for robot 3 in env step 1"),
+    ],
+)
+def test_actions_of_functions_are_checked(second, message):
+    env = SimpleNamespace(second=second, resets=[], action_manager=SimpleNamespace(total_action_dim=2))
+    policy = load_external(read_external(f"{__name__}:standing"), env)
+    policy.reset(None)
+    obs = TensorDict({}, batch_size=[4])
+    policy(obs)
+    with pytest.raises(UmcError, match=message):
+        policy(obs)
+    assert env.resets == [None]
+
+
+def test_what_is_no_function_is_refused_before_the_simulation():
+    for text, message in (("os:sep", r"os:sep is no function \(str\)"), ("os:absent", "cannot be imported")):
+        with pytest.raises(UmcError, match=message):
+            load_source(read_external(text))
 
 
 OWN_TERMS = ["joint_vel", "last_action", "command", "joint_pos", "critic/base_lin_vel"]

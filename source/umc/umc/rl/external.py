@@ -259,7 +259,9 @@ def joint_values(given: float | Mapping[str, float], names: Sequence[str]) -> li
     try:
         numbers, _, values = resolve_matching_names_values(dict(given), list(names))
     except ValueError as error:
-        raise UmcError(f"a pattern of the policy's actions fits no joint ({shown(str(error))})") from error
+        raise UmcError(
+            f"patterns of action_scale and action_offset have to fit joints, and no joint two ({shown(str(error))})"
+        ) from error
     if len(numbers) < len(names):
         missing = next(name for number, name in enumerate(names) if number not in numbers)
         raise UmcError(f"action_scale and action_offset need a value for every joint; {missing} has none")
@@ -275,11 +277,39 @@ def confirm_code(path: Path) -> None:
     raise UmcError(f"the policy {path} is code (TorchScript); add --trust if you trust its origin")
 
 
+class CheckedPolicy:
+    """A policy whose actions have to be finite and as many as the task takes; UmcError names the env step."""
+
+    def __init__(self, name: str, policy: Callable[[TensorDict], torch.Tensor], num_actions: int) -> None:
+        self._name, self._policy, self._num_actions, self._step = name, policy, num_actions, 0
+
+    def __call__(self, obs: TensorDict) -> torch.Tensor:
+        """Return the policy's actions (num_envs, num_actions) for observation groups of the env."""
+        actions, shape = self._policy(obs), (obs.batch_size[0], self._num_actions)
+        found = tuple(actions.shape) if isinstance(actions, torch.Tensor) else type(actions).__name__
+        if found != shape:
+            raise UmcError(f"{self._name} returned {found} in env step {self._step}; return actions of shape {shape}")
+        bad = ~torch.isfinite(actions).all(dim=1)
+        if bad.any():
+            raise UmcError(
+                f"{self._name} returned actions that are not finite for robot {int(bad.nonzero()[0])} in env step "
+                f"{self._step}; look at what it reads there"
+            )
+        self._step += 1
+        return actions
+
+    def reset(self, envs: torch.Tensor | None = None) -> None:
+        """Forget what was seen in the masked envs, shape (num_envs,), or in all, which begin anew."""
+        if envs is None:
+            self._step = 0
+        if (reset := getattr(self._policy, "reset", None)) is not None:
+            reset(envs)
+
+
 class ExternalPolicy:
     """A policy of others in a running environment; calling it gives actions as the task reads them."""
 
     def __init__(self, external: ExternalFile, env: ManagerBasedRLEnv) -> None:
-        self._external, self._step = external, 0
         description = external.description
         self._network = load_network(external.path, env.num_envs, env.device, description.activation)
         self._columns = _Columns(external, env)
@@ -288,25 +318,20 @@ class ExternalPolicy:
         widths = [self._columns.width, *(dims[name][0] for name in self._network.groups)]
         require_fits(external.path, self._network, widths, self._columns.about, env.action_manager.total_action_dim)
 
-    def __call__(self, obs: TensorDict) -> torch.Tensor:
-        """Return actions (num_envs, num_joints) for observation groups of the env."""
+        self._raw = CheckedPolicy(str(external.path), self._infer, env.action_manager.total_action_dim)
+
+    def _infer(self, obs: TensorDict) -> torch.Tensor:
         with torch.inference_mode():
             others = [self._columns.group(obs, name) for name in self._network.groups]
-            actions = self._network(self._columns(obs), *others)
-        bad = ~torch.isfinite(actions).all(dim=1)
-        if bad.any():
-            robot = int(bad.nonzero()[0])
-            raise UmcError(
-                f"{self._external.path} returned actions that are not finite for robot {robot} in env step "
-                f"{self._step}; look at what it reads there"
-            )
-        self._step += 1
-        return self._actions(actions)
+            return self._network(self._columns(obs), *others)
+
+    def __call__(self, obs: TensorDict) -> torch.Tensor:
+        """Return actions (num_envs, num_actions) for observation groups of the env."""
+        return self._actions(self._raw(obs))
 
     def reset(self, envs: torch.Tensor | None = None) -> None:
         """Forget what was seen in the masked envs, shape (num_envs,), or in all, which begin anew."""
-        if envs is None:
-            self._step = 0
+        self._raw.reset(envs)
         with torch.inference_mode():  # as what is reset was made
             self._network.reset(envs)
 
@@ -317,9 +342,12 @@ def load_source(external: ExternalFile) -> Any:
         return load_network(external.path, activation=external.description.activation)
     module, _, name = external.function.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
+        found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise UmcError(f"--policy {external.function} cannot be imported ({shown(str(error))}); correct it") from error
+    if not callable(found):
+        raise UmcError(f"{external.function} is no function ({type(found).__name__}); name one that makes the policy")
+    return found
 
 
 def load_external(external: ExternalFile, env: ManagerBasedRLEnv) -> Any:
@@ -329,7 +357,7 @@ def load_external(external: ExternalFile, env: ManagerBasedRLEnv) -> Any:
     policy = load_source(external)(env)
     if not callable(policy):
         raise UmcError(f"{external.function} returned no policy; return a function of observation groups")
-    return policy
+    return CheckedPolicy(external.function, policy, env.action_manager.total_action_dim)
 
 
 class _Columns:
