@@ -490,6 +490,29 @@ def test_what_is_no_function_is_refused_before_the_simulation():
             load_source(read_external(text))
 
 
+def test_the_identity_of_a_policy_holds_its_weights_wherever_they_are(tmp_path, monkeypatch):
+    import onnx
+
+    path = recurrent_files(tmp_path)[1]
+    inside = read_external(str(path)).sha256
+    onnx.save(onnx.load(str(path)), str(path), save_as_external_data=True, location="w.data", size_threshold=0)
+    external = read_external(str(path))
+    assert external.data == (tmp_path / "w.data",)
+    content = bytearray(external.data[0].read_bytes())
+    content[0] ^= 1
+    external.data[0].write_bytes(content)
+    assert len({inside, external.sha256, read_external(str(path)).sha256}) == 3
+    external.data[0].unlink()
+    with pytest.raises(UmcError, match=r"has its weights in w\.data; copy that file beside it"):
+        read_external(str(path))
+    (tmp_path / "walkers.py").write_text("def walk(env): return None\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    first = read_external("walkers:walk").sha256
+    (tmp_path / "walkers.py").write_text("def walk(env): return abs\n")
+    assert read_external("walkers:walk").sha256 != first
+    assert read_external("no.such:walk").sha256 == "no.such:walk"
+
+
 OWN_TERMS = ["joint_vel", "last_action", "command", "joint_pos", "critic/base_lin_vel"]
 
 

@@ -10,7 +10,9 @@ gets alone.
 from __future__ import annotations
 
 import copy
+import hashlib
 import importlib
+import importlib.util
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +32,7 @@ from umc.faults.kinds import ACTION
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.mdp.observations import QUANTITIES, joint_mask, joint_sensor
 from umc.mdp.sensor_cfg import UNSUPPORTED_TERMS, SensorWrapper, action_terms, entries
-from umc.rl.external_networks import STATE_IN, STATE_OUT, is_torchscript, load_network, require_fits
+from umc.rl.external_networks import STATE_IN, STATE_OUT, is_torchscript, load_network, onnx_data, require_fits
 from umc.utils.config import FileModel, read_yaml, validated
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import read_json, read_text, sha256
@@ -109,9 +111,11 @@ class ExternalFile:
     """File of the network, or ``package.module:function``."""
     description: PolicyDescription
     sha256: str
-    """Of the network; of a function its name."""
+    """Of the network and its data files; of a function the file of its module, or its name where there is none."""
     group: str
     """Observation group that it reads."""
+    data: tuple[Path, ...] = ()
+    """Files beside an ONNX file that hold its weights."""
 
     @property
     def function(self) -> str | None:
@@ -135,7 +139,8 @@ def read_external(text: str, number: int = 0, own_group: bool = False) -> Extern
         description = validated(PolicyDescription, read_yaml(read_text(path), text), text)
         path = path.parent / description.file
     elif ":" in path.name:
-        return ExternalFile(path, PolicyDescription(file=text), text, GROUP)
+        source = _module_file(text.partition(":")[0])
+        return ExternalFile(path, PolicyDescription(file=text), text if source is None else sha256(source), GROUP)
     else:
         path = path / f"{EXPORTED}.onnx" if path.is_dir() else path
         description = validated(PolicyDescription, {"file": path.name, **_exported_clip(path)}, text)
@@ -148,7 +153,20 @@ def read_external(text: str, number: int = 0, own_group: bool = False) -> Extern
     own = own_group or any(
         getattr(description, name) != PolicyDescription.model_fields[name].default for name in OWN_GROUP
     )
-    return ExternalFile(path, description, sha256(path), f"external_policy_{number}" if own else GROUP)
+    data = onnx_data(path) if path.suffix == ".onnx" else ()
+    digest = sha256(path)
+    if data:
+        digest = hashlib.sha256("".join([digest, *map(sha256, data)]).encode()).hexdigest()
+    return ExternalFile(path, description, digest, f"external_policy_{number}" if own else GROUP, data)
+
+
+def _module_file(module: str) -> Path | None:
+    """Return the source file of a module; None if it has none, or there is no such module."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):  # load_source says so
+        return None
+    return Path(spec.origin) if spec is not None and spec.origin and Path(spec.origin).is_file() else None
 
 
 def _exported_clip(path: Path) -> dict[str, Any]:

@@ -337,6 +337,22 @@ def is_torchscript(path: Path) -> bool:
         return any(name.endswith("/constants.pkl") for name in archive.namelist())
 
 
+def onnx_data(path: Path) -> tuple[Path, ...]:
+    """Return the files beside an ONNX file that hold its weights; UmcError if one is missing."""
+    import onnx  # slow to import
+    from onnx.external_data_helper import ExternalDataInfo, uses_external_data
+
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception as error:  # protobuf's own errors share no base
+        raise UmcError(f"{path} is no ONNX file; export the policy to ONNX again") from error
+    names = {ExternalDataInfo(one).location for one in model.graph.initializer if uses_external_data(one)}
+    for name in sorted(names):
+        if Path(name).name != name or not (path.parent / name).is_file():
+            raise UmcError(f"{path} has its weights in {shown(name)}; copy that file beside it, or export it in one")
+    return tuple(path.parent / name for name in sorted(names))
+
+
 def is_umc_checkpoint(data: Any) -> bool:
     """Return whether the content of a file is a checkpoint of UMC."""
     return isinstance(data, dict) and isinstance(data.get("infos"), dict) and "umc" in data["infos"]
