@@ -391,10 +391,17 @@ def test_the_policy_of_an_agent_that_skrl_trained(tmp_path, separate):
         ({"file": "p.pt", "history": 0}, "history is 0"),
         ({"file": "p.pt", "observations": [{"term": "a b"}]}, "observations.0"),
         ({"file": "p.pt", "clip_actions": -1.0}, "clip_actions is -1"),
+        ({"file": "p.pt", "observations": [{"term": "a", "clip": [5, -5]}]}, "clip.*give the least value, then"),
+        ({"file": "p.pt", "observations": [{"term": "a", "scale": []}]}, "scale"),
+        ({"file": "p.pt", "action_scale": 0}, "action_scale.*give another value than 0"),
+        ({"file": "p.pt", "action_scale": {".*": 0.0}}, "action_scale.*give another value than 0"),
+        ({"file": "p.pt", "history_order": "step"}, "history_order says nothing without a history"),
+        ({"file": "p.onnx", "activation": "relu"}, "activation is for checkpoints"),
     ],
 )
 def test_bad_descriptions_are_refused_in_one_line(tmp_path, content, message):
     (tmp_path / "p.pt").touch()
+    (tmp_path / "p.onnx").touch()
     (tmp_path / "p.yaml").write_text(yaml.safe_dump(content))
     with pytest.raises(UmcError, match=message) as raised:
         read_external(str(tmp_path / "p.yaml"))
@@ -511,6 +518,18 @@ def test_the_identity_of_a_policy_holds_its_weights_wherever_they_are(tmp_path, 
     (tmp_path / "walkers.py").write_text("def walk(env): return abs\n")
     assert read_external("walkers:walk").sha256 != first
     assert read_external("no.such:walk").sha256 == "no.such:walk"
+
+
+@pytest.mark.parametrize(("term", "width"), [("joint_vel", 12), ("base_ang_vel", 3), ("critic/last_action", 12)])
+def test_a_scale_per_column_needs_a_value_for_every_column(tmp_path, term, width):
+    script(nn.Linear(WIDTH, JOINTS), tmp_path / "p.pt")
+    for count in (width, width + 1):
+        terms = [{"term": term, "scale": [0.5] * count}]
+        (tmp_path / "p.yaml").write_text(yaml.safe_dump({"file": "p.pt", "observations": terms}))
+        cfg, _ = resolve_cfgs("UMC-A1-Stage1", None, [])
+        wrong = pytest.raises(UmcError, match=f"the scale of {term} has {count} values, the term has {width} columns")
+        with nullcontext() if count == width else wrong:
+            add_group(cfg, read_external(str(tmp_path / "p.yaml")))
 
 
 OWN_TERMS = ["joint_vel", "last_action", "command", "joint_pos", "critic/base_lin_vel"]

@@ -30,9 +30,10 @@ from tensordict import TensorDict
 
 from umc.faults.kinds import ACTION
 from umc.mdp.fault_terms import FAULTS_TERM
-from umc.mdp.observations import QUANTITIES, joint_mask, joint_sensor
+from umc.mdp.observations import QUANTITIES, fault_flag, joint_mask, joint_sensor, phase_clock
 from umc.mdp.sensor_cfg import UNSUPPORTED_TERMS, SensorWrapper, action_terms, entries
 from umc.rl.external_networks import STATE_IN, STATE_OUT, is_torchscript, load_network, onnx_data, require_fits
+from umc.robots.names import robot_names
 from umc.utils.config import FileModel, read_yaml, validated
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import read_json, read_text, sha256
@@ -52,6 +53,9 @@ MASK_GROUP = "joint_mask"
 JOINT_FUNCTIONS = (*QUANTITIES, *UNSUPPORTED_TERMS, joint_mask)
 """Observation functions with a column per joint, besides those whose names begin with ``joint_``."""
 
+WIDTHS = {lab.base_lin_vel: 3, lab.base_ang_vel: 3, lab.projected_gravity: 3, fault_flag: 3, phase_clock: 2}
+"""Columns of observation functions that are not about joints."""
+
 OWN_GROUP = ("observations", "history", "joints", "action_scale", "action_offset")
 """Fields of a description for which a policy reads other columns than the task's."""
 
@@ -69,10 +73,17 @@ class TermDescription(FileModel):
 
     term: Annotated[str, Field(pattern=r"^\w+(/\w+)?$")]
     """Its name in the task's group ``policy``, or ``group/term``."""
-    scale: Number | list[Number] | None = None
+    scale: Number | Annotated[list[Number], Field(min_length=1)] | None = None
     """Factor, or one per column; the task's own without it."""
     clip: tuple[Number, Number] | None = Field(default=None, strict=False)
     """Least and largest value before scaling; the task's own without it."""
+
+    @field_validator("clip")
+    @classmethod
+    def _ordered(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
+        if value is not None and not value[0] < value[1]:
+            raise ValueError("give the least value, then the largest")
+        return value
 
 
 class PolicyDescription(FileModel):
@@ -101,6 +112,13 @@ class PolicyDescription(FileModel):
     @classmethod
     def _terms(cls, value: list[TermDescription | str] | None) -> list[TermDescription] | None:
         return None if value is None else [TermDescription(term=one) if isinstance(one, str) else one for one in value]
+
+    @field_validator("action_scale")
+    @classmethod
+    def _not_zero(cls, value: float | dict[str, float] | None) -> float | dict[str, float] | None:
+        if 0.0 in (value.values() if isinstance(value, dict) else [value]):
+            raise ValueError("give another value than 0")
+        return value
 
 
 @dataclass(frozen=True)
@@ -150,6 +168,11 @@ def read_external(text: str, number: int = 0, own_group: bool = False) -> Extern
         )
     if not path.is_file():
         raise UmcError(f"no network at {path}; give the path of a TorchScript or ONNX file, or a checkpoint")
+    if description.history_order != "term" and description.history == 1:
+        raise UmcError(f"{text}: history_order says nothing without a history; give a history or remove it")
+    no_checkpoint = path.suffix == ".onnx" or is_torchscript(path)
+    if no_checkpoint and description.activation != PolicyDescription.model_fields["activation"].default:
+        raise UmcError(f"{text}: activation is for checkpoints, and {path} says its own; remove it")
     own = own_group or any(
         getattr(description, name) != PolicyDescription.model_fields[name].default for name in OWN_GROUP
     )
@@ -222,13 +245,29 @@ def _copy_term(env_cfg: Any, external: ExternalFile, wanted: TermDescription) ->
             raise UmcError(f"{external.path} reads {wanted.term}, for which there are no faults; leave it out")
         # a critic's true values would not fail
         term = SensorWrapper("robot", {}, action_terms(env_cfg)).wrap_term(term, wanted.term) or term
-    if wanted.scale is not None:
-        term.scale = tuple(wanted.scale) if isinstance(wanted.scale, list) else wanted.scale
+    if isinstance(wanted.scale, list):
+        width, count = _width(env_cfg, term), len(wanted.scale)
+        if width not in (None, count):
+            raise UmcError(
+                f"{external.path}: the scale of {wanted.term} has {count} values, the term has {width} columns"
+            )
+        term.scale = tuple(wanted.scale)
+    elif wanted.scale is not None:
+        term.scale = wanted.scale
     if wanted.clip is not None:
         term.clip = wanted.clip
     if external.description.action_scale is not None or external.description.action_offset is not None:
         _use_own_units(term, external.description)
     return term
+
+
+def _width(env_cfg: Any, term: ObservationTermCfg) -> int | None:
+    """Return the columns of a term as far as they are known before the simulation."""
+    func = _function(term)
+    if func not in (*JOINT_FUNCTIONS, last_action) or not {"asset_cfg", "joint_ids"}.isdisjoint(term.params):
+        return WIDTHS.get(func)
+    names = robot_names(env_cfg.scene.robot)
+    return None if names is None else len(names.joints)
 
 
 def _terms_of(groups: Mapping[str, Any], name: str) -> dict[str, ObservationTermCfg]:
