@@ -16,6 +16,7 @@ from umc.evaluation.protocol import protocol_for
 from umc.evaluation.study import STUDY, load_study
 from umc.rl.pretrained import pretrained_folder
 from umc.sim2sim.agreement import AGREEMENT
+from umc.sim2sim.external import ExternalRunner
 from umc.sim2sim.external_task import describe_external, read_external_policy
 from umc.sim2sim.robot import SolverCfg
 from umc.sim2sim.study import protocol_rollout
@@ -77,3 +78,33 @@ def test_joint_terms_that_mujoco_would_read_in_another_order_are_refused(exporte
     (found,) = read_externals([str(exported.onnx)], TASK, env_cfg, trust=False)
     with pytest.raises(UmcError, match="reads joint_pos_rel of some joints or in another order"):
         describe_external(found, env_cfg)
+
+
+class Sum(torch.nn.Module):
+    """Remembers the sum of what it has read."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(1, 1, 12))
+
+    def forward(self, x):
+        self.total[:] = self.total + x[:, :12]
+        return self.total.squeeze(0).clone()
+
+
+@pytest.mark.parametrize("description", ["", "history: 3\nobservations: [joint_pos]\n"])
+def test_an_episode_begins_without_memory_and_history(tmp_path, description):
+    module = Sum() if not description else torch.nn.Linear(36, 12)
+    torch.jit.script(module).save(str(tmp_path / "p.pt"))
+    (tmp_path / "p.yaml").write_text("file: p.pt\n" + description)
+    policy = read_external_policy(str(tmp_path / "p.yaml"), TASK, [], trust=True)
+    runner, generator = ExternalRunner(policy, clamp=False), torch.Generator().manual_seed(0)
+    seen = [torch.rand(12, generator=generator).numpy() for _ in range(3)]
+
+    def walk():
+        runner.reset()
+        return [runner(one, one, [0.1] * 3, [0.0, 0.0, -1.0], [0.5, 0.0, 0.0]).tolist() for one in seen]
+
+    first = walk()
+    assert first[0] != first[1]
+    assert walk() == first
