@@ -4,6 +4,7 @@
 
 import json
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
@@ -108,3 +109,17 @@ def test_an_episode_begins_without_memory_and_history(tmp_path, description):
     first = walk()
     assert first[0] != first[1]
     assert walk() == first
+
+
+def test_the_documented_description_of_unitree_s_g1_says_what_the_task_says(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "external_policies.md").read_text()
+    (tmp_path / "g1.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
+    torch.jit.script(torch.nn.Linear(47, 12)).save(str(tmp_path / "motion.pt"))
+    read = [read_external_policy(str(tmp_path / name), "UMC-G1-Stage2", [], True) for name in ("motion.pt", "g1.yaml")]
+    plain, described = (one.reads for one in read)
+    assert described["joints"] == plain["joints"]
+    assert described["control"] == {**plain["control"], "action_clip": 100.0}
+    terms = [
+        [(one["function"], one["scale"]) for one in reads["observations"]["policy"]] for reads in (plain, described)
+    ]
+    assert terms[0] == terms[1]
