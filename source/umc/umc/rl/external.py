@@ -287,15 +287,12 @@ def _use_own_units(term: ObservationTermCfg, description: PolicyDescription) -> 
     if _function(term) is not lab.last_action:
         return
     own = {"scale": description.action_scale, "offset": description.action_offset}
+    params: dict[str, Any] = term.params
     if term.func is lab.last_action:
-        term.func, term.params = last_action, {**term.params, **own}
+        term.func, term.params = last_action, {**params, **own}
     else:
-        term.params = {
-            **term.params,
-            "func": last_action,
-            "quantity": ACTION,
-            "func_params": {**(term.params.get("func_params") or {}), **own},
-        }
+        own = {**(params.get("func_params") or {}), **own}
+        term.params = {**params, "func": last_action, "quantity": ACTION, "func_params": own}
 
 
 def last_action(
@@ -411,7 +408,7 @@ def load_external(external: ExternalFile, env: ManagerBasedRLEnv) -> Any:
     """Make a policy for a running environment."""
     if external.function is None:
         return ExternalPolicy(external, env)
-    policy = load_source(external)(env)
+    policy: Any = load_source(external)(env)
     if not callable(policy):
         raise UmcError(f"{external.function} returned no policy; return a function of observation groups")
     return CheckedPolicy(external.function, policy, env.action_manager.total_action_dim)

@@ -58,8 +58,9 @@ def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
         raise UmcError(f"{found.path} reads {', '.join(others)}, which there is not in MuJoCo; leave it out")
     for term in described:
         asset_cfg = term.params.get("asset_cfg")
-        patterns = None if asset_cfg is None else asset_cfg.joint_names
-        if patterns is not None and resolve_matching_names(patterns, names, asset_cfg.preserve_order)[1] != names:
+        if asset_cfg is None or asset_cfg.joint_names is None:
+            continue
+        if resolve_matching_names(asset_cfg.joint_names, names, asset_cfg.preserve_order)[1] != names:
             raise UmcError(
                 f"{found.path} reads {function_name(term)} of some joints or in another order, which plain MuJoCo does "
                 "not know; evaluate it with umc evaluate"
