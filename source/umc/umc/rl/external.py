@@ -408,10 +408,10 @@ def load_external(external: ExternalFile, env: ManagerBasedRLEnv) -> Any:
     """Make a policy for a running environment."""
     if external.function is None:
         return ExternalPolicy(external, env)
-    policy: Any = load_source(external)(env)
+    policy = load_source(external)(env)
     if not callable(policy):
         raise UmcError(f"{external.function} returned no policy; return a function of observation groups")
-    return CheckedPolicy(external.function, policy, env.action_manager.total_action_dim)
+    return CheckedPolicy(external.function, cast(Any, policy), env.action_manager.total_action_dim)
 
 
 class _Columns:

@@ -56,15 +56,7 @@ def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
     functions = [function_name(term) for term in described]
     if others := [name for name in functions if name not in OBSERVATIONS]:
         raise UmcError(f"{found.path} reads {', '.join(others)}, which there is not in MuJoCo; leave it out")
-    for term in described:
-        asset_cfg = term.params.get("asset_cfg")
-        if asset_cfg is None or asset_cfg.joint_names is None:
-            continue
-        if resolve_matching_names(asset_cfg.joint_names, names, asset_cfg.preserve_order)[1] != names:
-            raise UmcError(
-                f"{found.path} reads {function_name(term)} of some joints or in another order, which plain MuJoCo does "
-                "not know; evaluate it with umc evaluate"
-            )
+    _require_robot_order(found, described, names)
     terms = observation_terms(group, len(names), clips=True)
     joints = description.joints or names
     if sorted(joints) != sorted(names):
@@ -99,3 +91,16 @@ def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
         history=group.history_length or 1,
         by_step=external.group != GROUP and description.history_order == "step",
     )
+
+
+def _require_robot_order(found: External, terms: Sequence[Any], names: Sequence[str]) -> None:
+    """Raise UmcError for a term that reports some joints, or another order than the robot's."""
+    for term in terms:
+        asset_cfg = term.params.get("asset_cfg")
+        if asset_cfg is None or asset_cfg.joint_names is None:
+            continue
+        if resolve_matching_names(asset_cfg.joint_names, names, asset_cfg.preserve_order)[1] != list(names):
+            raise UmcError(
+                f"{found.path} reads {function_name(term)} of some joints or in another order, which plain MuJoCo does "
+                "not know; evaluate it with umc evaluate"
+            )
