@@ -4,19 +4,24 @@
 
 import json
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
+from isaaclab.managers import SceneEntityCfg
 from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.cli.sim2sim import main
 from umc.deploy.export import export_checkpoint
+from umc.evaluation.checkpoints import read_externals
 from umc.evaluation.protocol import protocol_for
 from umc.evaluation.study import STUDY, load_study
 from umc.rl.pretrained import pretrained_folder
 from umc.sim2sim.agreement import AGREEMENT
-from umc.sim2sim.external_task import read_external_policy
+from umc.sim2sim.external import ExternalRunner
+from umc.sim2sim.external_task import describe_external, read_external_policy
 from umc.sim2sim.robot import SolverCfg
 from umc.sim2sim.study import protocol_rollout
+from umc.tasks.task_cfg import resolve_cfgs
 from umc.utils.errors import UmcError
 from umc.utils.naming import load_tasks
 
@@ -66,3 +71,55 @@ def test_what_mujoco_does_not_measure_is_refused(exported, tmp_path):
     with pytest.raises(UmcError, match="reads randomized_physics, which there is not") as refused:
         read_external_policy(str(path), TASK, [], False)
     assert "\n" not in str(refused.value)
+
+
+def test_joint_terms_that_mujoco_would_read_in_another_order_are_refused(exported):
+    env_cfg, _ = resolve_cfgs(TASK, None, [])
+    env_cfg.observations.policy.joint_pos.params["asset_cfg"] = SceneEntityCfg("robot", joint_names=["FL_.*"])
+    (found,) = read_externals([str(exported.onnx)], TASK, env_cfg, trust=False)
+    with pytest.raises(UmcError, match="reads joint_pos_rel of some joints or in another order"):
+        describe_external(found, env_cfg)
+
+
+class Sum(torch.nn.Module):
+    """Remembers the sum of what it has read."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(1, 1, 12))
+
+    def forward(self, x):
+        self.total[:] = self.total + x[:, :12]
+        return self.total.squeeze(0).clone()
+
+
+@pytest.mark.parametrize("description", ["", "history: 3\nobservations: [joint_pos]\n"])
+def test_an_episode_begins_without_memory_and_history(tmp_path, description):
+    module = Sum() if not description else torch.nn.Linear(36, 12)
+    torch.jit.script(module).save(str(tmp_path / "p.pt"))
+    (tmp_path / "p.yaml").write_text("file: p.pt\n" + description)
+    policy = read_external_policy(str(tmp_path / "p.yaml"), TASK, [], trust=True)
+    runner, generator = ExternalRunner(policy, clamp=False), torch.Generator().manual_seed(0)
+    seen = [torch.rand(12, generator=generator).numpy() for _ in range(3)]
+
+    def walk():
+        runner.reset()
+        return [runner(one, one, [0.1] * 3, [0.0, 0.0, -1.0], [0.5, 0.0, 0.0]).tolist() for one in seen]
+
+    first = walk()
+    assert first[0] != first[1]
+    assert walk() == first
+
+
+def test_the_documented_description_of_unitree_s_g1_says_what_the_task_says(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "external_policies.md").read_text()
+    (tmp_path / "g1.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
+    torch.jit.script(torch.nn.Linear(47, 12)).save(str(tmp_path / "motion.pt"))
+    read = [read_external_policy(str(tmp_path / name), "UMC-G1-Stage2", [], True) for name in ("motion.pt", "g1.yaml")]
+    plain, described = (one.reads for one in read)
+    assert described["joints"] == plain["joints"]
+    assert described["control"] == {**plain["control"], "action_clip": 100.0}
+    terms = [
+        [(one["function"], one["scale"]) for one in reads["observations"]["policy"]] for reads in (plain, described)
+    ]
+    assert terms[0] == terms[1]

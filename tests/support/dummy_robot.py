@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A robot's observations without a simulator, and agents that learn on them."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import dummy_training as dummy
@@ -46,6 +47,7 @@ class DummyRobotEnv(VecEnv):
 
     def __init__(self, robot):
         self.num_actions = len(ROBOTS[robot])
+        self.action_manager = SimpleNamespace(total_action_dim=self.num_actions)
         self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.long)
         generator = torch.Generator().manual_seed(0)
         groups = {name: torch.randn(self.num_envs, width, generator=generator) for name, width in WIDTHS[robot].items()}

@@ -220,6 +220,7 @@ class Evaluator:
         for number, one in enumerate(self.session.checkpoints):
             inputs[f"{number}/{one.path.name}"] = one.path.read_bytes()
             if isinstance(one, External):
+                inputs |= {f"{number}/{file.name}": file.read_bytes() for file in one.external.data}
                 inputs[f"{number}/{DESCRIPTION}"] = one.described(one.path.name)
                 policies.append(f"{FOLDER}/{number}/{DESCRIPTION}")
                 continue

@@ -70,7 +70,7 @@ class SensorWrapper:
         found = False
         for term in list(entries(group)):
             for holder, key in variants(group, term):
-                wrapped = self._wrap(holder[key], f"{name}/{term}")
+                wrapped = self.wrap_term(holder[key], f"{name}/{term}")
                 if wrapped is not None:
                     holder[key], found = wrapped, True
         if not found:
@@ -81,7 +81,7 @@ class SensorWrapper:
             )
         return group
 
-    def _wrap(self, term: Any, where: str) -> ObservationTermCfg | None:
+    def wrap_term(self, term: Any, where: str) -> ObservationTermCfg | None:
         """Return a new term whose sensor can fail; None for a term that is no sensor of the robot's joints."""
         if not isinstance(term, ObservationTermCfg):
             return None

@@ -168,7 +168,10 @@ def checkpoint_info(data: Mapping[str, Any], path: Path | str) -> CheckpointInfo
     """Return what a loaded checkpoint says about itself; ``path`` is for the error."""
     umc = (data.get("infos") or {}).get("umc")
     if not isinstance(umc, dict) or any(name not in umc for name in NEEDED):
-        raise UmcError(f"{path} does not say which robot and model it belongs to; train it with umc train")
+        raise UmcError(
+            f"{path} does not say which robot and model it belongs to: it is of Isaac Lab or rsl_rl; evaluate it with "
+            f"--task ID --policy {path}, imitate it with --teacher {path}"
+        )
     try:
         info = _INFO.validate_python(umc)
     except ValidationError as error:

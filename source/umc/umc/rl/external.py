@@ -10,22 +10,30 @@ gets alone.
 from __future__ import annotations
 
 import copy
+import hashlib
 import importlib
+import importlib.util
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import torch
+from isaaclab.envs import mdp as lab
 from isaaclab.managers import ObservationGroupCfg, ObservationTermCfg
-from isaaclab.utils.string import resolve_matching_names_values
+from isaaclab.utils.string import resolve_matching_names_values, string_to_callable
 from pydantic import Field, field_validator
 from tensordict import TensorDict
 
-from umc.mdp.observations import joint_mask, joint_sensor
-from umc.mdp.sensor_cfg import entries
-from umc.rl.external_networks import STATE_IN, STATE_OUT, check_network, is_torchscript, load_network
+from umc.faults.kinds import ACTION
+from umc.mdp.fault_terms import FAULTS_TERM
+from umc.mdp.observations import QUANTITIES, fault_flag, joint_mask, joint_sensor, phase_clock
+from umc.mdp.sensor_cfg import UNSUPPORTED_TERMS, SensorWrapper, action_terms, entries
+from umc.rl.external_networks import STATE_IN, STATE_OUT, is_torchscript, load_network, onnx_data, require_fits
+from umc.robots.names import robot_names
 from umc.utils.config import FileModel, read_yaml, validated
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import read_json, read_text, sha256
@@ -42,6 +50,15 @@ EXPORTED = "policy"
 MASK_GROUP = "joint_mask"
 """Group that says which joints' sensors are dead."""
 
+JOINT_FUNCTIONS = (*QUANTITIES, *UNSUPPORTED_TERMS, joint_mask)
+"""Observation functions with a column per joint, besides those whose names begin with ``joint_``."""
+
+WIDTHS = {lab.base_lin_vel: 3, lab.base_ang_vel: 3, lab.projected_gravity: 3, fault_flag: 3, phase_clock: 2}
+"""Columns of observation functions that are not about joints."""
+
+OWN_GROUP = ("observations", "history", "joints", "action_scale", "action_offset")
+"""Fields of a description for which a policy reads other columns than the task's."""
+
 SUFFIXES = (".pt", ".pth", ".jit", ".ts", ".onnx")
 """Endings of files with a network."""
 
@@ -56,10 +73,17 @@ class TermDescription(FileModel):
 
     term: Annotated[str, Field(pattern=r"^\w+(/\w+)?$")]
     """Its name in the task's group ``policy``, or ``group/term``."""
-    scale: Number | list[Number] | None = None
+    scale: Number | Annotated[list[Number], Field(min_length=1)] | None = None
     """Factor, or one per column; the task's own without it."""
     clip: tuple[Number, Number] | None = Field(default=None, strict=False)
     """Least and largest value before scaling; the task's own without it."""
+
+    @field_validator("clip")
+    @classmethod
+    def _ordered(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
+        if value is not None and not value[0] < value[1]:
+            raise ValueError("give the least value, then the largest")
+        return value
 
 
 class PolicyDescription(FileModel):
@@ -89,6 +113,13 @@ class PolicyDescription(FileModel):
     def _terms(cls, value: list[TermDescription | str] | None) -> list[TermDescription] | None:
         return None if value is None else [TermDescription(term=one) if isinstance(one, str) else one for one in value]
 
+    @field_validator("action_scale")
+    @classmethod
+    def _not_zero(cls, value: float | dict[str, float] | None) -> float | dict[str, float] | None:
+        if 0.0 in (value.values() if isinstance(value, dict) else [value]):
+            raise ValueError("give another value than 0")
+        return value
+
 
 @dataclass(frozen=True)
 class ExternalFile:
@@ -98,9 +129,11 @@ class ExternalFile:
     """File of the network, or ``package.module:function``."""
     description: PolicyDescription
     sha256: str
-    """Of the network; of a function its name."""
+    """Of the network and its data files; of a function the file of its module, or its name where there is none."""
     group: str
     """Observation group that it reads."""
+    data: tuple[Path, ...] = ()
+    """Files beside an ONNX file that hold its weights."""
 
     @property
     def function(self) -> str | None:
@@ -124,7 +157,8 @@ def read_external(text: str, number: int = 0, own_group: bool = False) -> Extern
         description = validated(PolicyDescription, read_yaml(read_text(path), text), text)
         path = path.parent / description.file
     elif ":" in path.name:
-        return ExternalFile(path, PolicyDescription(file=text), text, GROUP)
+        source = _module_file(text.partition(":")[0])
+        return ExternalFile(path, PolicyDescription(file=text), text if source is None else sha256(source), GROUP)
     else:
         path = path / f"{EXPORTED}.onnx" if path.is_dir() else path
         description = validated(PolicyDescription, {"file": path.name, **_exported_clip(path)}, text)
@@ -134,8 +168,28 @@ def read_external(text: str, number: int = 0, own_group: bool = False) -> Extern
         )
     if not path.is_file():
         raise UmcError(f"no network at {path}; give the path of a TorchScript or ONNX file, or a checkpoint")
-    own = own_group or description.observations is not None or description.history > 1
-    return ExternalFile(path, description, sha256(path), f"external_policy_{number}" if own else GROUP)
+    if description.history_order != "term" and description.history == 1:
+        raise UmcError(f"{text}: history_order says nothing without a history; give a history or remove it")
+    no_checkpoint = path.suffix == ".onnx" or is_torchscript(path)
+    if no_checkpoint and description.activation != PolicyDescription.model_fields["activation"].default:
+        raise UmcError(f"{text}: activation is for checkpoints, and {path} says its own; remove it")
+    own = own_group or any(
+        getattr(description, name) != PolicyDescription.model_fields[name].default for name in OWN_GROUP
+    )
+    data = onnx_data(path) if path.suffix == ".onnx" else ()
+    digest = sha256(path)
+    if data:
+        digest = hashlib.sha256("".join([digest, *map(sha256, data)]).encode()).hexdigest()
+    return ExternalFile(path, description, digest, f"external_policy_{number}" if own else GROUP, data)
+
+
+def _module_file(module: str) -> Path | None:
+    """Return the source file of a module; None if it has none, or there is no such module."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):  # load_source says so
+        return None
+    return Path(spec.origin) if spec is not None and spec.origin and Path(spec.origin).is_file() else None
 
 
 def _exported_clip(path: Path) -> dict[str, Any]:
@@ -164,32 +218,92 @@ def add_group(env_cfg: Any, external: ExternalFile, others: Sequence[str] = ()) 
         return
     description, group = external.description, cast(Any, ObservationGroupCfg())
     group.concatenate_terms, group.enable_corruption = False, False
-    if description.history > 1:
-        group.history_length, group.flatten_history_dim = description.history, False
+    group.history_length, group.flatten_history_dim = description.history if description.history > 1 else None, False
     terms = cast("list[TermDescription] | None", description.observations)
     if terms is None:
+        group.history_length = group.history_length or entries(groups.get(GROUP)).get("history_length")
         terms = [TermDescription(term=name) for name in _terms_of(groups, GROUP)]
     for number, wanted in enumerate(terms):
-        owner, _, name = wanted.term.rpartition("/")
-        found = _terms_of(groups, owner or GROUP)
-        if name not in found:
-            raise UmcError(
-                f"{external.path}: the task's group {owner or GROUP} has no term {name}; it has {', '.join(found)}"
-            )
-        term = copy.deepcopy(found[name])
-        term.noise = None
-        if wanted.scale is not None:
-            term.scale = tuple(wanted.scale) if isinstance(wanted.scale, list) else wanted.scale
-        if wanted.clip is not None:
-            term.clip = wanted.clip
-        setattr(group, f"term_{number}_{name}", term)
+        name = wanted.term.rpartition("/")[2]
+        setattr(group, f"term_{number}_{name}", _copy_term(env_cfg, external, wanted))
     groups[external.group] = group
+
+
+def _copy_term(env_cfg: Any, external: ExternalFile, wanted: TermDescription) -> ObservationTermCfg:
+    """Return a term of the task as a policy reads it, whose sensors can fail if there are faults."""
+    owner, _, name = wanted.term.rpartition("/")
+    found = _terms_of(entries(env_cfg.observations), owner or GROUP)
+    if name not in found:
+        raise UmcError(
+            f"{external.path}: the task's group {owner or GROUP} has no term {name}; it has {', '.join(found)}"
+        )
+    term = copy.deepcopy(found[name])
+    term.func = string_to_callable(term.func) if isinstance(term.func, str) else term.func
+    term.noise, term.flatten_history_dim = None, False
+    if term.func is not joint_sensor and entries(env_cfg.events).get(FAULTS_TERM) is not None:
+        if term.func in UNSUPPORTED_TERMS:
+            raise UmcError(f"{external.path} reads {wanted.term}, for which there are no faults; leave it out")
+        # a critic's true values would not fail
+        term = SensorWrapper("robot", {}, action_terms(env_cfg)).wrap_term(term, wanted.term) or term
+    if isinstance(wanted.scale, list):
+        width, count = _width(env_cfg, term), len(wanted.scale)
+        if width not in (None, count):
+            raise UmcError(
+                f"{external.path}: the scale of {wanted.term} has {count} values, the term has {width} columns"
+            )
+        term.scale = tuple(wanted.scale)
+    elif wanted.scale is not None:
+        term.scale = wanted.scale
+    if wanted.clip is not None:
+        term.clip = wanted.clip
+    if external.description.action_scale is not None or external.description.action_offset is not None:
+        _use_own_units(term, external.description)
+    return term
+
+
+def _width(env_cfg: Any, term: ObservationTermCfg) -> int | None:
+    """Return the columns of a term as far as they are known before the simulation."""
+    func = _function(term)
+    if func not in (*JOINT_FUNCTIONS, last_action) or not {"asset_cfg", "joint_ids"}.isdisjoint(term.params):
+        return WIDTHS.get(func)
+    names = robot_names(env_cfg.scene.robot)
+    return None if names is None else len(names.joints)
 
 
 def _terms_of(groups: Mapping[str, Any], name: str) -> dict[str, ObservationTermCfg]:
     if groups.get(name) is None:
         raise UmcError(f"the task has no observation group {name}; it has {', '.join(groups)}")
     return {key: term for key, term in entries(groups[name]).items() if isinstance(term, ObservationTermCfg)}
+
+
+def _function(term: ObservationTermCfg) -> Callable[..., Any]:
+    """Return what a term computes; of a joint sensor, what it wraps."""
+    func: Any = term.params.get("func", term.func)
+    return string_to_callable(func) if isinstance(func, str) else func
+
+
+def _use_own_units(term: ObservationTermCfg, description: PolicyDescription) -> None:
+    """Let a term that reports the task's last actions report the policy's, before its scale, clip and faults."""
+    if _function(term) is not lab.last_action:
+        return
+    own = {"scale": description.action_scale, "offset": description.action_offset}
+    params: dict[str, Any] = term.params
+    if term.func is lab.last_action:
+        term.func, term.params = last_action, {**params, **own}
+    else:
+        own = {**(params.get("func_params") or {}), **own}
+        term.params = {**params, "func": last_action, "quantity": ACTION, "func_params": own}
+
+
+def last_action(
+    env: ManagerBasedRLEnv,
+    action_name: str | None = None,
+    scale: float | Mapping[str, float] | None = None,
+    offset: Literal["default"] | Mapping[str, float] | None = None,
+) -> torch.Tensor:
+    """Return the last actions in a policy's units, and 0 before the first. Shape is (num_envs, num_actions)."""
+    last = lab.last_action(env, action_name)
+    return torch.where((last == 0.0).all(dim=1, keepdim=True), 0.0, _Units(env, scale, offset).own(last))
 
 
 def joint_values(given: float | Mapping[str, float], names: Sequence[str]) -> list[float]:
@@ -199,7 +313,9 @@ def joint_values(given: float | Mapping[str, float], names: Sequence[str]) -> li
     try:
         numbers, _, values = resolve_matching_names_values(dict(given), list(names))
     except ValueError as error:
-        raise UmcError(f"a pattern of the policy's actions fits no joint ({shown(str(error))})") from error
+        raise UmcError(
+            f"patterns of action_scale and action_offset have to fit joints, and no joint two ({shown(str(error))})"
+        ) from error
     if len(numbers) < len(names):
         missing = next(name for number, name in enumerate(names) if number not in numbers)
         raise UmcError(f"action_scale and action_offset need a value for every joint; {missing} has none")
@@ -215,39 +331,61 @@ def confirm_code(path: Path) -> None:
     raise UmcError(f"the policy {path} is code (TorchScript); add --trust if you trust its origin")
 
 
-class ExternalPolicy:
-    """A policy of others in a running environment; calling it gives actions as the task reads them."""
+class CheckedPolicy:
+    """A policy whose actions have to be finite and as many as the task takes; UmcError names the env step."""
 
-    def __init__(self, external: ExternalFile, env: ManagerBasedRLEnv) -> None:
-        self._external, self._step = external, 0
-        description = external.description
-        robot: Any = env.scene["robot"]
-        self._network = load_network(external.path, env.num_envs, env.device, description.activation)
-        self._columns = _Columns(external, env)
-        self._actions = _Actions(description, env, robot.joint_names)
-        dims: Any = env.observation_manager.group_obs_dim
-        widths = [self._columns.width, *(dims[name][0] for name in self._network.groups)]
-        check_network(external.path, self._network, widths, self._columns.about, len(robot.joint_names))
+    def __init__(self, name: str, policy: Callable[[TensorDict], torch.Tensor], num_actions: int) -> None:
+        self._name, self._policy, self._num_actions, self._step = name, policy, num_actions, 0
 
     def __call__(self, obs: TensorDict) -> torch.Tensor:
-        """Return actions (num_envs, num_joints) for observation groups of the env."""
-        with torch.inference_mode():
-            others = [self._columns.group(obs, name) for name in self._network.groups]
-            actions = self._network(self._columns(obs, self._actions.own), *others)
+        """Return the policy's actions (num_envs, num_actions) for observation groups of the env."""
+        actions, shape = self._policy(obs), (obs.batch_size[0], self._num_actions)
+        found = tuple(actions.shape) if isinstance(actions, torch.Tensor) else type(actions).__name__
+        if found != shape:
+            raise UmcError(f"{self._name} returned {found} in env step {self._step}; return actions of shape {shape}")
         bad = ~torch.isfinite(actions).all(dim=1)
         if bad.any():
-            robot = int(bad.nonzero()[0])
             raise UmcError(
-                f"{self._external.path} returned actions that are not finite for robot {robot} in env step "
+                f"{self._name} returned actions that are not finite for robot {int(bad.nonzero()[0])} in env step "
                 f"{self._step}; look at what it reads there"
             )
         self._step += 1
-        return self._actions(actions)
+        return actions
 
     def reset(self, envs: torch.Tensor | None = None) -> None:
         """Forget what was seen in the masked envs, shape (num_envs,), or in all, which begin anew."""
         if envs is None:
             self._step = 0
+        if (reset := getattr(self._policy, "reset", None)) is not None:
+            reset(envs)
+
+
+class ExternalPolicy:
+    """A policy of others in a running environment; calling it gives actions as the task reads them."""
+
+    def __init__(self, external: ExternalFile, env: ManagerBasedRLEnv) -> None:
+        description = external.description
+        self._network = load_network(external.path, env.num_envs, env.device, description.activation)
+        self._columns = _Columns(external, env)
+        self._actions = _Actions(description, env)
+        dims: Any = env.observation_manager.group_obs_dim
+        widths = [self._columns.width, *(dims[name][0] for name in self._network.groups)]
+        require_fits(external.path, self._network, widths, self._columns.about, env.action_manager.total_action_dim)
+
+        self._raw = CheckedPolicy(str(external.path), self._infer, env.action_manager.total_action_dim)
+
+    def _infer(self, obs: TensorDict) -> torch.Tensor:
+        with torch.inference_mode():
+            others = [self._columns.group(obs, name) for name in self._network.groups]
+            return self._network(self._columns(obs), *others)
+
+    def __call__(self, obs: TensorDict) -> torch.Tensor:
+        """Return actions (num_envs, num_actions) for observation groups of the env."""
+        return self._actions(self._raw(obs))
+
+    def reset(self, envs: torch.Tensor | None = None) -> None:
+        """Forget what was seen in the masked envs, shape (num_envs,), or in all, which begin anew."""
+        self._raw.reset(envs)
         with torch.inference_mode():  # as what is reset was made
             self._network.reset(envs)
 
@@ -258,9 +396,12 @@ def load_source(external: ExternalFile) -> Any:
         return load_network(external.path, activation=external.description.activation)
     module, _, name = external.function.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
+        found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise UmcError(f"--policy {external.function} cannot be imported ({shown(str(error))}); correct it") from error
+    if not callable(found):
+        raise UmcError(f"{external.function} is no function ({type(found).__name__}); name one that makes the policy")
+    return found
 
 
 def load_external(external: ExternalFile, env: ManagerBasedRLEnv) -> Any:
@@ -270,7 +411,7 @@ def load_external(external: ExternalFile, env: ManagerBasedRLEnv) -> Any:
     policy = load_source(external)(env)
     if not callable(policy):
         raise UmcError(f"{external.function} returned no policy; return a function of observation groups")
-    return policy
+    return CheckedPolicy(external.function, cast(Any, policy), env.action_manager.total_action_dim)
 
 
 class _Columns:
@@ -287,92 +428,113 @@ class _Columns:
         dims: Any = manager.group_obs_dim[external.group]
         self._terms = manager.active_terms[external.group]
         cfgs = manager._group_obs_term_cfgs[external.group]  # no public way to the terms
-        self._sensors = [
-            (isinstance(cfg.func, joint_sensor) or cfg.func is joint_mask) and cfg.params.get("asset_cfg") is None
-            for cfg in cfgs
-        ]
-        self._last_action = [
-            isinstance(cfg.func, joint_sensor) and getattr(cfg.params["func"], "__name__", "") == "last_action"
-            for cfg in cfgs
-        ]
+        shapes = manager.group_obs_term_dim[external.group]
+        self._orders: list[torch.Tensor | None] = [None] * len(cfgs)
+        for number, (cfg, shape) in enumerate(zip(cfgs, shapes, strict=True)):
+            columns = None if order is None else _joints_of(cfg, env, names)
+            if order is None or columns is None or len(columns) != tuple(shape)[-1]:
+                continue
+            if sorted(columns) != sorted(order):
+                raise UmcError(
+                    f"{external.path}: joints order all joints, and {_function(cfg).__name__} reports "
+                    f"{', '.join(columns)} only; leave joints or the term out"
+                )
+            self._orders[number] = torch.tensor([columns.index(name) for name in order], device=env.device)
         widths = [dims] if external.group == GROUP else dims
         self.about = ", ".join(
             f"{name.split('_', 2)[-1] if external.group != GROUP else name} {tuple(shape)[-1]}"
-            for name, shape in zip(self._terms, manager.group_obs_term_dim[external.group], strict=True)
+            for name, shape in zip(self._terms, shapes, strict=True)
         )
-        self.width = sum(int(torch.tensor(tuple(shape)).prod()) for shape in widths)
-        if external.group == GROUP:
-            self._splits = [int(shape[-1]) for shape in manager.group_obs_term_dim[GROUP]]
+        self.width = sum(math.prod(shape) for shape in widths)
 
     def group(self, obs: TensorDict, name: str) -> torch.Tensor:
         """Return a group that the network reads by name."""
         found = cast(torch.Tensor, obs[name])
         return found if self._order is None or name != MASK_GROUP else found[:, self._order]
 
-    def __call__(self, obs: TensorDict, own: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor] | None) -> Any:
-        """Return the columns; ``own`` turns the task's last actions into the policy's."""
+    def __call__(self, obs: TensorDict) -> torch.Tensor:
         if self._group == GROUP:
-            parts = list(cast(torch.Tensor, obs[GROUP]).split(self._splits, dim=1))
-        else:
-            parts = [cast(torch.Tensor, obs[self._group, name]) for name in self._terms]
-        mask = cast("torch.Tensor | None", obs.get(MASK_GROUP))
-        for number, part in enumerate(parts):
-            if own is not None and self._last_action[number]:
-                part = own(part, mask)
-            if self._order is not None and self._sensors[number]:
-                part = part[..., self._order]
-            parts[number] = part
-        if parts[0].dim() == 2:
-            return torch.cat(parts, dim=1)
+            return cast(torch.Tensor, obs[GROUP])
+        parts = [cast(torch.Tensor, obs[self._group, name]) for name in self._terms]
+        parts = [part if order is None else part[..., order] for part, order in zip(parts, self._orders, strict=True)]
         if self._by_step:
             return torch.cat(parts, dim=2).flatten(1)
         return torch.cat([part.flatten(1) for part in parts], dim=1)
 
 
+def _joints_of(term: ObservationTermCfg, env: ManagerBasedRLEnv, names: Sequence[str]) -> list[str] | None:
+    """Return the joints of a term's columns in their order; None for a term that is not about joints."""
+    func = _function(term)
+    if func in (lab.last_action, last_action):
+        return list(joint_action(env)._joint_names)
+    if func not in JOINT_FUNCTIONS and not getattr(func, "__name__", "").startswith("joint_"):
+        return None
+    asset_cfg = term.params.get("asset_cfg")
+    numbers: Any = term.params.get("joint_ids") if asset_cfg is None else asset_cfg.joint_ids
+    return list(names) if numbers is None or isinstance(numbers, slice) else [names[int(one)] for one in numbers]
+
+
+class _Units:
+    """Converts between the actions of a policy and those of the task: same joint targets, other scale and offset."""
+
+    def __init__(
+        self,
+        env: ManagerBasedRLEnv,
+        scale: float | Mapping[str, float] | None,
+        offset: Literal["default"] | Mapping[str, float] | None,
+    ) -> None:
+        term = joint_action(env)
+        names, device = tuple(term._joint_names), str(env.device)
+        self._task_scale, self._task_offset = term._scale, term._offset
+        self._scale, self._offset = self._task_scale, self._task_offset
+        if scale is not None:
+            self._scale = _on_device(tuple(joint_values(scale, names)), device)
+        if isinstance(offset, Mapping):
+            self._offset = _on_device(tuple(joint_values(offset, names)), device)
+        elif offset is not None:
+            self._offset = cast("Any", env.scene["robot"]).data.default_joint_pos.torch[:, term._joint_ids]
+
+    def own(self, actions: torch.Tensor) -> torch.Tensor:
+        """Return the policy's actions for the task's."""
+        return (actions * self._task_scale + self._task_offset - self._offset) / self._scale
+
+    def task(self, actions: torch.Tensor) -> torch.Tensor:
+        """Return the task's actions for the policy's."""
+        return (actions * self._scale + self._offset - self._task_offset) / self._task_scale
+
+
+@cache
+def _on_device(values: tuple[float, ...], device: str) -> torch.Tensor:
+    """Return values as a tensor, copied once: a copy in every step would make the host wait for a GPU."""
+    return torch.tensor(values, device=device)
+
+
+def joint_action(env: ManagerBasedRLEnv) -> Any:
+    """Return the action term of an environment; raise UmcError unless it has one, of joint positions."""
+    terms: list[Any] = [env.action_manager.get_term(name) for name in env.action_manager.active_terms]
+    terms = [term for term in terms if term.action_dim]
+    if len(terms) != 1 or not isinstance(terms[0].cfg, lab.JointPositionActionCfg):
+        raise UmcError("joints, action_scale and action_offset need a task with one action term, of joint positions")
+    return terms[0]
+
+
 class _Actions:
     """Turns the actions of a policy into those of the task: same joint targets, other scale, offset and order."""
 
-    def __init__(self, description: PolicyDescription, env: ManagerBasedRLEnv, names: Sequence[str]) -> None:
-        self._clip, self._device = description.clip_actions, env.device
-        self._back = None
+    def __init__(self, description: PolicyDescription, env: ManagerBasedRLEnv) -> None:
+        self._clip, self._back, self.units = description.clip_actions, None, None
         if description.joints is not None:
+            names = joint_action(env)._joint_names
+            if len(names) < len(description.joints):
+                raise UmcError(f"joints need actions of all joints; the task's are of {', '.join(names)}")
             order = [description.joints.index(name) for name in names]
             self._back = torch.tensor(order, device=env.device)
-        self.own: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor] | None = None
-        self._converts = description.action_scale is not None or description.action_offset is not None
-        if not self._converts:
-            return
-        terms = [env.action_manager.get_term(name) for name in env.action_manager.active_terms]
-        terms = [term for term in terms if term.action_dim]
-        if len(terms) != 1 or not all(hasattr(terms[0], name) for name in ("_scale", "_offset")):
-            raise UmcError("action_scale and action_offset need a task with one action term, of joint positions")
-        term: Any = terms[0]
-        self._task_scale, self._task_offset = term._scale, term._offset
-        scale, offset = description.action_scale, description.action_offset
-        self._scale = self._task_scale
-        if scale is not None:
-            self._scale = torch.tensor(joint_values(scale, names), device=self._device)
-        self._offset = self._task_offset
-        if isinstance(offset, dict):
-            self._offset = torch.tensor(joint_values(offset, names), device=self._device)
-        elif offset == "default":
-            self._offset = cast("Any", env.scene["robot"]).data.default_joint_pos.torch.clone()
-        self.own = self._own
-
-    def _own(self, last: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        """Return the task's last actions as the policy's; those of dead sensors read 0 in both."""
-        own = (last * self._task_scale + self._task_offset - self._offset) / self._scale
-        none = (last == 0.0).all(dim=-1, keepdim=True)  # before the first action, which reads 0 in any units
-        last = torch.where(none, 0.0, own)
-        if mask is not None:
-            last = torch.where(mask.bool() if last.dim() == 2 else mask.bool()[:, None], 0.0, last)
-        return last
+        if description.action_scale is not None or description.action_offset is not None:
+            self.units = _Units(env, description.action_scale, description.action_offset)
 
     def __call__(self, actions: torch.Tensor) -> torch.Tensor:
         if self._clip is not None:
             actions = actions.clamp(-self._clip, self._clip)
         if self._back is not None:
             actions = actions[:, self._back]
-        if self._converts:
-            actions = (actions * self._scale + self._offset - self._task_offset) / self._task_scale
-        return actions
+        return actions if self.units is None else self.units.task(actions)

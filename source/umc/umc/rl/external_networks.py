@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,42 +30,56 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 TOLERANCE = 1e-4
 """Largest difference between actions of a robot among others and alone [-]."""
 
+RUN_ERRORS = (RuntimeError, IndexError, torch.jit.Error)
+"""What a network raises that does not fit its inputs."""
+
+STEPS = 3
+"""Steps in which a network is tried before its first."""
+
 STATE_IN, STATE_OUT = "_in", "_out"
 """Endings of an ONNX file's recurrent inputs and outputs, as rsl_rl exports them (``h_in``, ``h_out``)."""
 
 
 @dataclass
 class TorchScriptNetwork:
-    """A TorchScript module; buffers that hold the state of one robot are widened to all envs."""
+    """A TorchScript module; buffers that hold the state of one robot are widened to all envs, by its first step."""
 
     path: Path
     num_envs: int
     device: str
     groups: tuple[str, ...] = ()
     """Observation groups that it reads beside its columns: the names of its other inputs."""
-    _state: list[tuple[Any, str]] = field(default_factory=list)
+    _state: list[tuple[Any, str, torch.Tensor]] | None = None
+    """Module, buffer and first value of what a robot remembers; None before the first step."""
 
     def __post_init__(self) -> None:
+        self.module = self._load()
+        if not hasattr(self.module, "forward"):
+            raise UmcError(f"{self.path} has no forward method; export a module that has one")
+        arguments = self.module.forward.schema.arguments[1:]  # without the module itself
+        self.groups = tuple(one.name for one in arguments[1:] if not one.has_default_value())
+
+    def _load(self) -> Any:
         try:
-            self.module: Any = torch.jit.load(str(self.path), map_location=self.device).eval()
+            return torch.jit.load(str(self.path), map_location=self.device).eval()
         except (RuntimeError, ValueError, OSError) as error:
             raise UmcError(
                 f"{self.path} is no TorchScript file ({shown(str(error).splitlines()[0])}); export the policy with "
                 "torch.jit.script, or to ONNX"
             ) from error
-        arguments = self.module.forward.schema.arguments[1:]  # without the module itself
-        self.groups = tuple(one.name for one in arguments[1:] if not one.has_default_value())
-        for owner in self.module.modules():
-            for name, value in owner.named_buffers(recurse=False):
-                # torch's recurrent networks keep (layers, robots, cells)
-                if value.dim() == 3 and value.shape[1] == 1:
-                    self._state.append((owner, name))
-        self._size(self.num_envs)
 
-    def _size(self, count: int) -> None:
-        for owner, name in self._state:
-            value = getattr(owner, name)
-            setattr(owner, name, torch.zeros(value.shape[0], count, value.shape[2], device=self.device))
+    def _find_state(self, widths: Sequence[int]) -> list[tuple[Any, str, torch.Tensor]]:
+        """Return the buffers (layers, 1, cells), as torch's recurrent networks keep them, that steps change."""
+        tried, generator = self._load(), torch.Generator().manual_seed(0)
+        first = {name: value.clone() for name, value in tried.named_buffers()}
+        for _ in range(STEPS):
+            tried(*(torch.randn(1, width, generator=generator).to(self.device) for width in widths))
+        changed = {
+            name for name, value in tried.named_buffers() if value.dim() == 3 and not torch.equal(value, first[name])
+        }
+        owners = dict(self.module.named_modules())
+        places = [(name, *name.rpartition(".")[::2]) for name in changed if first[name].shape[1] == 1]
+        return [(owners[owner], name, first[full]) for full, owner, name in places]
 
     def sized(self, count: int) -> TorchScriptNetwork:
         """Return the same network for another number of envs."""
@@ -73,16 +87,22 @@ class TorchScriptNetwork:
 
     def __call__(self, columns: torch.Tensor, *groups: torch.Tensor) -> torch.Tensor:
         """Return actions for columns and the groups that it reads. Shapes are (num_envs, width)."""
-        return self.module(columns, *groups)
+        if self._state is None:
+            self._state = self._find_state([columns.shape[-1], *(group.shape[-1] for group in groups)])
+            self.reset(None)
+        actions = self.module(columns, *groups)
+        if not isinstance(actions, torch.Tensor):
+            raise UmcError(f"{self.path} returns a {type(actions).__name__}; export one that returns the actions alone")
+        return actions
 
+    @torch.inference_mode()  # as its steps
     def reset(self, envs: torch.Tensor | None) -> None:
         """Forget what was seen in the masked envs, or in all."""
-        for owner, name in self._state:
-            value = getattr(owner, name)
+        for owner, name, first in self._state or ():
             if envs is None:
-                value.zero_()
+                setattr(owner, name, first.repeat(1, self.num_envs, 1))
             else:
-                value[:, envs] = 0.0
+                getattr(owner, name)[:, envs] = first
 
 
 @dataclass
@@ -126,6 +146,13 @@ class OnnxNetwork:
         outputs = [one.name for one in self.session.get_outputs()]
         self._kept = [one.name.removesuffix(STATE_IN) + STATE_OUT for one in self._states]
         actions = [name for name in outputs if name not in self._kept]
+        for one in inputs:
+            shape, state = list(one.shape or ()), one in self._states
+            if one.type != "tensor(float)":
+                raise UmcError(f"{self.path}: its input {one.name} is a {one.type}; export it in float32")
+            if len(shape) != (3 if state else 2) or (state and not all(isinstance(shape[at], int) for at in (0, 2))):
+                wanted = "(layers, robots, cells), with fixed layers and cells" if state else "(robots, columns)"
+                raise UmcError(f"{self.path}: its input {one.name} has shape {shape}; export it with shape {wanted}")
         if not columns or not actions or any(name not in outputs for name in self._kept):
             raise UmcError(
                 f"{self.path} takes {', '.join(one.name for one in inputs)} and returns {', '.join(outputs)}; it has "
@@ -147,7 +174,10 @@ class OnnxNetwork:
             if isinstance(width, int) and width != given.shape[-1]:
                 raise RuntimeError(f"its input {one.name} reads {width}")
             feed[one.name] = given.float().cpu().contiguous().numpy()
-        actions, *kept = self.session.run([self._output, *self._kept], feed)
+        try:
+            actions, *kept = self.session.run([self._output, *self._kept], feed)
+        except Exception as error:  # onnxruntime's errors share no base
+            raise RuntimeError(str(error)) from error
         self._state = {one.name: np.array(value) for one, value in zip(self._states, kept, strict=True)}
         return torch.from_numpy(actions).to(self.device)
 
@@ -239,39 +269,64 @@ def load_network(path: Path, num_envs: int = 1, device: str = "cpu", activation:
     return CheckpointNetwork(path, num_envs, device, activation)
 
 
-def check_network(path: Path, network: Network, widths: Sequence[int], about: str, joints: int) -> None:
+def require_fits(path: Path, network: Network, widths: Sequence[int], about: str, num_actions: int) -> None:
     """Raise UmcError unless a network takes its inputs, and robots side by side get what each gets alone.
 
+    After a reset they have to get it again, and a robot that another's reset does not concern has to go on.
     ``widths`` are the columns of its inputs, ``about`` says what the first holds.
     """
-    steps, robots = 3, 2
-    generator = torch.Generator().manual_seed(0)
+    robots, generator = 2, torch.Generator().manual_seed(0)
     seen = [
-        [torch.randn(robots, width, generator=generator).to(network.device) for width in widths] for _ in range(steps)
+        [torch.randn(robots, width, generator=generator).to(network.device) for width in widths] for _ in range(STEPS)
     ]
-    try:
-        with torch.inference_mode():
-            both = network.sized(robots)
-            together = torch.stack([both(*one) for one in seen])
-            for robot in range(robots):
-                single = network.sized(1)
-                alone = torch.stack([single(*(given[robot : robot + 1] for given in one))[0] for one in seen])
-                if not torch.allclose(alone, together[:, robot], atol=TOLERANCE):
-                    raise UmcError(
-                        f"{path} gives a robot other actions among others than alone: it keeps state in a way that UMC "
-                        "does not know; write a function that makes the policy (package.module:function)"
-                    )
-    except (RuntimeError, IndexError, torch.jit.Error) as error:
-        reason = next(
-            (line.split("Error: ")[-1] for line in reversed(str(error).splitlines()) if line.strip()),
-            type(error).__name__,
-        )
+
+    def walk(one: Network, rows: slice) -> torch.Tensor:
+        actions = torch.stack([one(*(given[rows] for given in step)) for step in seen])
+        count = len(seen[0][0][rows])
+        if actions.dim() != 3 or actions.shape[1] != count:
+            raise RuntimeError(f"for {count} robots it returns shape {tuple(actions.shape[1:])}")
+        return actions
+
+    with torch.inference_mode():
+        singles, both = [network.sized(1) for _ in range(robots)], network.sized(robots)
+        rows = [slice(robot, robot + 1) for robot in range(robots)]
+        try:
+            alone = torch.cat([walk(*one) for one in zip(singles, rows, strict=True)], dim=1)
+        except RUN_ERRORS as error:
+            raise UmcError(
+                f"{path} does not take the {widths[0]} columns of the task ({about}): {_reason(error)}; "
+                "describe what it reads in a YAML file (docs/external_policies.md)"
+            ) from error
+        try:
+            together = walk(both, slice(None))
+        except RUN_ERRORS as error:
+            raise UmcError(
+                f"{path} runs one robot at a time ({_reason(error)}); export it with a dynamic batch, or by "
+                "torch.onnx.export with dynamo=False"
+            ) from error
+        _require_same(path, alone, together, "other actions among others than alone")
+        both.reset(None)
+        _require_same(path, alone, walk(both, slice(None)), "other actions after a reset than at first")
+        both.reset(torch.tensor([True, False], device=network.device))
+        wanted = torch.cat([alone[:, :1], walk(singles[1], rows[1])], dim=1)
+        _require_same(path, wanted, walk(both, slice(None)), "other actions after its reset, or that of another")
+    if together.shape[-1] != num_actions:
+        raise UmcError(f"{path} returns {together.shape[-1]} actions, the task takes {num_actions}")
+
+
+def _reason(error: Exception) -> str:
+    """Return the last line of an error, in which the engines say what is wrong."""
+    lines = [line.split("Error: ")[-1] for line in str(error).splitlines() if line.strip()]
+    return shown(lines[-1] if lines else type(error).__name__)
+
+
+def _require_same(path: Path, wanted: torch.Tensor, found: torch.Tensor, what: str) -> None:
+    """Raise UmcError unless actions of all steps are the same."""
+    if not torch.allclose(wanted, found, atol=TOLERANCE):
         raise UmcError(
-            f"{path} does not take the {widths[0]} columns of the task ({about}): {shown(reason)}; "
-            "describe what it reads in a YAML file (docs/external_policies.md)"
-        ) from error
-    if together.shape[-1] != joints:
-        raise UmcError(f"{path} returns {together.shape[-1]} actions, the robot has {joints} joints")
+            f"{path} gives a robot {what}: it keeps state in a way that UMC does not know; write a function that makes "
+            "the policy (package.module:function)"
+        )
 
 
 def is_torchscript(path: Path) -> bool:
@@ -280,6 +335,22 @@ def is_torchscript(path: Path) -> bool:
         return False
     with zipfile.ZipFile(path) as archive:
         return any(name.endswith("/constants.pkl") for name in archive.namelist())
+
+
+def onnx_data(path: Path) -> tuple[Path, ...]:
+    """Return the files beside an ONNX file that hold its weights; UmcError if one is missing."""
+    import onnx  # slow to import
+    from onnx.external_data_helper import ExternalDataInfo, uses_external_data
+
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception as error:  # protobuf's own errors share no base
+        raise UmcError(f"{path} is no ONNX file; export the policy to ONNX again") from error
+    names = {ExternalDataInfo(one).location for one in model.graph.initializer if uses_external_data(one)}
+    for name in sorted(names):
+        if Path(name).name != name or not (path.parent / name).is_file():
+            raise UmcError(f"{path} has its weights in {shown(name)}; copy that file beside it, or export it in one")
+    return tuple(path.parent / name for name in sorted(names))
 
 
 def is_umc_checkpoint(data: Any) -> bool:
@@ -301,7 +372,8 @@ def _actor_weights(path: Path) -> dict[str, torch.Tensor]:
         if isinstance(found, dict):
             scaler = data.get("observation_preprocessor") or data.get("state_preprocessor") or {}
             weights = {name: value for name, value in found.items() if name.startswith(starts)}
-            weights |= {f"scaler.{name}": value for name, value in scaler.items()} if key == "policy" else {}
+            scaler = {"policy": scaler, "model_state_dict": data.get("obs_norm_state_dict") or {}}.get(key, {})
+            weights |= {f"scaler.{name}": value for name, value in scaler.items()}
             return {
                 name: value.float()
                 for name, value in weights.items()

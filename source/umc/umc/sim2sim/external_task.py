@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from isaaclab.utils.string import resolve_matching_names
+
 from umc.deploy.io_descriptor import OBSERVATIONS, function_name, observation_terms, task_figures
 from umc.evaluation.checkpoints import External, read_externals
 from umc.mdp.sensor_cfg import entries
 from umc.rl.external import GROUP, joint_values, read_external
-from umc.rl.external_networks import check_network, load_network
+from umc.rl.external_networks import load_network, require_fits
 from umc.sim2sim.external import ExternalRobotPolicy
 from umc.tasks.registry import checked_task
 from umc.tasks.task_cfg import resolve_cfgs
@@ -41,7 +43,7 @@ def read_external_policy(text: str, task: str, overrides: Sequence[str], trust: 
     widths = {"joint_mask": joints, "fault_flag": 3}
     about = ", ".join(f"{term['name']} {term['columns'][1] - term['columns'][0]}" for term in terms)
     columns = terms[-1]["columns"][1] * policy.history
-    check_network(policy.network, network, [columns, *(widths[name] for name in network.groups)], about, joints)
+    require_fits(policy.network, network, [columns, *(widths[name] for name in network.groups)], about, joints)
     return policy
 
 
@@ -50,9 +52,11 @@ def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
     external, names = found.external, found.info.joint_names
     description, figures = external.description, task_figures(env_cfg, names)
     group = entries(env_cfg.observations)[external.group]
-    functions = [function_name(term) for term in entries(group).values() if hasattr(term, "func")]
+    described = [term for term in entries(group).values() if hasattr(term, "func")]
+    functions = [function_name(term) for term in described]
     if others := [name for name in functions if name not in OBSERVATIONS]:
         raise UmcError(f"{found.path} reads {', '.join(others)}, which there is not in MuJoCo; leave it out")
+    _require_robot_order(found, described, names)
     terms = observation_terms(group, len(names), clips=True)
     joints = description.joints or names
     if sorted(joints) != sorted(names):
@@ -87,3 +91,16 @@ def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
         history=group.history_length or 1,
         by_step=external.group != GROUP and description.history_order == "step",
     )
+
+
+def _require_robot_order(found: External, terms: Sequence[Any], names: Sequence[str]) -> None:
+    """Raise UmcError for a term that reports some joints, or another order than the robot's."""
+    for term in terms:
+        asset_cfg = term.params.get("asset_cfg")
+        if asset_cfg is None or asset_cfg.joint_names is None:
+            continue
+        if resolve_matching_names(asset_cfg.joint_names, names, asset_cfg.preserve_order)[1] != list(names):
+            raise UmcError(
+                f"{found.path} reads {function_name(term)} of some joints or in another order, which plain MuJoCo does "
+                "not know; evaluate it with umc evaluate"
+            )
