@@ -51,6 +51,11 @@ class Checkpoint:
     """Of the file."""
 
     @property
+    def stem(self) -> str:
+        """Return its name in the paths of results."""
+        return self.path.stem
+
+    @property
     def about(self) -> dict[str, Any]:
         """Return what reports say about it, in plain values."""
         return {"path": str(self.path), "sha256": self.sha256, **asdict(self.info)}
@@ -74,6 +79,11 @@ class External(Checkpoint):
     """A policy that UMC did not train; its info holds robot, task and joints of the task it runs in."""
 
     external: ExternalFile
+
+    @property
+    def stem(self) -> str:
+        """Return its name in the paths of results: as typed, since several descriptions can share a network."""
+        return self.info.model.replace(":", "_")
 
     @property
     def about(self) -> dict[str, Any]:

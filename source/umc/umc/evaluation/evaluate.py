@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import NonNegativeInt, PositiveInt, Strict
 
 from umc.evaluation.arguments import MOST_EPISODES, OWN_SECTIONS, num_policies
+from umc.evaluation.checkpoints import External
 from umc.evaluation.estimates import too_few_robots
 from umc.evaluation.evaluator import Evaluator, code_fingerprint, fingerprint, read_share
 from umc.evaluation.gait import GAIT
@@ -232,8 +233,9 @@ def _read_sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Swee
 
 def _default_folder(session: Session, protocol: Protocol, folder: str) -> Path:
     if len(session.checkpoints) == 1 and session.options.sweep is None:
-        return results_folder(session.checkpoint) / folder / session.checkpoint.stem
-    which = fingerprint([one.sha256 for one in session.checkpoints])[:8]
+        return results_folder(session.checkpoint) / folder / session.checkpoints[0].stem
+    described = [one.stem for one in session.checkpoints if isinstance(one, External)]
+    which = fingerprint([*(one.sha256 for one in session.checkpoints), *described])[:8]
     name = protocol.name.replace(" ", "_")
     return session.options.logs / folder / f"{name}_{protocol.robot}_{which}"
 
