@@ -177,7 +177,7 @@ def mistakes_of(line: str, part: str, words: dict[str, str], capfd) -> str | Non
     shown = [one for one in capfd.readouterr().err.splitlines() if one.strip()]
     if status != 2 or len(shown) != 1:
         return f"status {status}, {len(shown)} lines: {shown[:3]}"
-    if part not in shown[-1] or len(shown[-1]) > 600:
+    if part not in shown[-1] or len(shown[-1]) > 700:
         return f"says: {shown[-1][:700]}"
     left = list(Path.cwd().rglob("*"))
     return f"left {left}" if left else None

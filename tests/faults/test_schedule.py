@@ -195,7 +195,6 @@ def test_ratios_can_change_and_only_to_known_scenarios():
     [
         ("velocity", {"fraction": 0.15}, {"velocity": 17_453.0}),  # PhysX where the cfg has none
         ("effort", {"fraction": 0.25}, {"effort": 3.4e38}),
-        ("rom", 0.3, {"lower": -3.4e38, "upper": 3.4e38}),  # a continuous joint
     ],
 )
 def test_a_fault_that_would_have_no_effect_for_want_of_a_limit_is_refused(kind, severity, limits):

@@ -83,7 +83,7 @@ def test_the_script_refuses_in_one_line_and_writes_nothing(tmp_path):
         (["--max_iterations", "0"], "--max_iterations is 0; it has to be at least 1"),
         (["--seed", "-2"], "--seed is -2; it has to be 0 or more, or -1 for a random one"),
         (["--checkpoint", "nowhere.pt"], "no checkpoint at nowhere.pt; give the path of a model_<iteration>.pt"),
-        (["--agent", "gru"], "unknown agent gru; choose one of transformer, mlp"),
+        (["--agent", "lstm"], "unknown agent lstm; choose one of transformer, mlp"),
         (["--quick", "--resume"], "--quick starts from nothing; leave out --resume and --checkpoint"),
         (["--quick", "--run_dir=x"], "name of one run's folder; leave out --quick, or --run_dir"),
         (["--run_name=y", "--run_dir=x"], "leave out --run_name, or --run_dir"),

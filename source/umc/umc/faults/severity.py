@@ -19,7 +19,7 @@ SHAPES = ("uniform", "log_uniform", "choice")
 """Distributions: ``{"uniform": [low, high]}``, ``{"log_uniform": [low, high]}``, ``{"choice": [a, b, ...]}``."""
 
 NO_LIMIT = 1.0e4
-"""Limits above this are none [N*m, rad/s, rad]: engines have large numbers in their place."""
+"""Limits above this are none [N*m, rad/s]: engines have large numbers in their place."""
 
 FRACTION = "fraction"
 """``{"fraction": 0.3}``: part of the healthy joint's value; may hold a distribution."""
@@ -71,9 +71,6 @@ class Severities:
         patterns = value if isinstance(value, Mapping) and not _is_distribution(value) else {".*": value}
         groups = _by_pattern(kind, patterns, joint_names, candidates)
         reference = _per_joint(kind.reference(nominal), len(joint_names), device)
-        needed = None if nominal is None else kind.needs(nominal)
-        if needed is not None:
-            _require_limits(kind, needed, joint_names, candidates)
         for pattern, ids in groups.items():
             distribution = _read(kind, patterns[pattern])
             columns = torch.tensor(ids, device=device)

@@ -69,10 +69,6 @@ class FaultKind(ABC):
         """Return what fractional severities are fractions of, as :meth:`healthy`; None if it takes none."""
         return None
 
-    def needs(self, nominal: JointLimits) -> torch.Tensor | None:
-        """Return the width of the limit without which it has no effect, whatever its severity; None for none."""
-        return None
-
 
 @dataclass
 class Onset:

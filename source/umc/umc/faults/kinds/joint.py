@@ -95,10 +95,6 @@ class RangeOfMotion(JointKind):
     reference = healthy
 
     @override
-    def needs(self, nominal: JointLimits) -> torch.Tensor:
-        return nominal.upper - nominal.lower
-
-    @override
     def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
         lower, upper = rom_window(limits.lower, limits.upper, onset.position, severity, onset.placement)
         return replace(limits, lower=torch.where(on, lower, limits.lower), upper=torch.where(on, upper, limits.upper))
