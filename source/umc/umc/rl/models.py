@@ -225,7 +225,7 @@ class MaskedGruModel(MaskedModel):
     """The masked GRU for rsl_rl.
 
     While it acts it keeps the memory of each env, (C, num_envs, H): C is 1, or 2 where it also remembers what the env's
-    mirror image would have observed. It learns from the rollouts of :class:`umc.rl.update.KeptMiniBatches`.
+    mirror image would have observed. It learns from the rollouts of ``umc.rl.update.KeptMiniBatches``.
     """
 
     core_class = MaskedGru
