@@ -177,11 +177,13 @@ def onnx_function(path: Path) -> Callable[[], ExportedFunction]:
         memory: list[np.ndarray] = []
 
         def run(*inputs: torch.Tensor) -> np.ndarray:
-            feed = dict(zip(EXPORT_INPUTS, (tensor.numpy() for tensor in inputs), strict=True))
+            feed: dict[str, np.ndarray] = {
+                name: tensor.numpy() for name, tensor in zip(EXPORT_INPUTS, inputs, strict=True)
+            }
             if widths:
                 feed[MEMORY_INPUT] = memory[0] if memory else np.zeros((1, len(inputs[0]), *widths), np.float32)
-            actions, *memory[:] = session.run(None, feed)
-            return np.asarray(actions)
+            actions, *memory[:] = map(np.asarray, session.run(None, feed))
+            return actions
 
         return run
 
