@@ -195,14 +195,16 @@ def test_ratios_can_change_and_only_to_known_scenarios():
     [
         ("velocity", {"fraction": 0.15}, {"velocity": 17_453.0}),  # PhysX where the cfg has none
         ("effort", {"fraction": 0.25}, {"effort": 3.4e38}),
+        ("rom", 0.3, {"upper": float("inf"), "lower": float("-inf")}),  # a wheel
     ],
 )
 def test_a_fault_that_would_have_no_effect_for_want_of_a_limit_is_refused(kind, severity, limits):
+    nominal = replace(NOMINAL, **{name: getattr(NOMINAL, name).clone() for name in limits})
     for name, value in limits.items():
-        nominal = replace(NOMINAL, **{key: getattr(NOMINAL, key).clone() for key in limits})
         getattr(nominal, name)[3] = value
-        with pytest.raises(UmcError, match=f"{kind} would have no effect on FR_hip_joint, which has no limit"):
-            schedule(scenario=kind, severity={kind: severity}, nominal=nominal)
+    with pytest.raises(UmcError, match=f"{kind} would have no effect on FR_hip_joint, which has no limit"):
+        schedule(scenario=kind, severity={kind: severity}, nominal=nominal)
+    schedule(scenario=kind, severity={kind: severity}, nominal=nominal, joint_names=["R._.*"])
     schedule(scenario=kind, severity={kind: severity}, nominal=NOMINAL)
 
 

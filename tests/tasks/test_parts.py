@@ -101,6 +101,14 @@ def test_the_users_names_and_those_of_the_task_count():
     assert parts_of(cfg).feet == CALVES[2:]
 
 
+def test_the_user_chooses_the_joints_that_can_fail():
+    cfg = go2()
+    prepare_task("Stock", cfg, {"joints": [".*_calf_joint"]}, offline=True)
+    assert cfg.events.faults.params["asset_cfg"].joint_names == parts_of(cfg).joints == [f"{calf}_joint" for calf in CALVES]
+    with pytest.raises(UmcError, match="parts.joints is for tasks without faults, and Again has them; change env.events"):
+        prepare_task("Again", cfg, {"joints": [".*_calf_joint"]})
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -111,6 +119,7 @@ def test_the_users_names_and_those_of_the_task_count():
         ({"feet": []}, "parts.feet takes a list of names"),
         ({"feet": [3]}, "parts.feet takes a list of names"),
         ({"command": 3}, "parts.command takes a name"),
+        ({"joints": ".*_wheel"}, "parts.joints: no joint of the robot matches '.*_wheel'; it has "),
         ({"feet": [".*_toe"]}, "parts.feet: no body of the robot matches '.*_toe'; it has base, "),
         ({"command": "walk"}, "Stock has no uniform velocity command named walk; it has base_velocity: choose one by"),
         ({"contact_sensor": "touch"}, "the scene has no contact sensor touch; it has contact_forces"),

@@ -19,7 +19,7 @@ SHAPES = ("uniform", "log_uniform", "choice")
 """Distributions: ``{"uniform": [low, high]}``, ``{"log_uniform": [low, high]}``, ``{"choice": [a, b, ...]}``."""
 
 NO_LIMIT = 1.0e4
-"""Limits above this are none [N*m, rad/s]: engines have large numbers in their place."""
+"""Limits above this are none [N*m, rad/s, rad]: engines have large numbers in their place."""
 
 FRACTION = "fraction"
 """``{"fraction": 0.3}``: part of the healthy joint's value; may hold a distribution."""
@@ -71,9 +71,12 @@ class Severities:
         patterns = value if isinstance(value, Mapping) and not _is_distribution(value) else {".*": value}
         groups = _by_pattern(kind, patterns, joint_names, candidates)
         reference = _per_joint(kind.reference(nominal), len(joint_names), device)
+        needed = kind.needed(nominal)
         for pattern, ids in groups.items():
             distribution = _read(kind, patterns[pattern])
             columns = torch.tensor(ids, device=device)
+            if needed is not None and min(distribution.numbers) < kind.largest:
+                _require_limits(kind, needed, joint_names, ids)
             for number in distribution.numbers:
                 if not distribution.fraction:
                     kind.check(number)
@@ -132,7 +135,8 @@ def _require_limits(kind: FaultKind, limits: torch.Tensor, joint_names: Sequence
     if free:
         raise UmcError(
             f"{kind.name} would have no effect on {', '.join(free[:3])}{' and others' if len(free) > 3 else ''}, which "
-            f"{'has' if len(free) == 1 else 'have'} no limit in the robot's cfg; set one there, or another severity"
+            f"{'has' if len(free) == 1 else 'have'} no limit in the robot's cfg; set one there, choose another severity, "
+            "or leave such joints out (joint_names, parts.joints)"
         )
 
 

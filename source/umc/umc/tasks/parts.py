@@ -54,6 +54,9 @@ class TaskPartsCfg:
     """Names or patterns of the bodies that touch the ground; those of ``bodies.feet``, else those of a reward about
     feet. Only gaits and the stance at the onset of a fault need them."""
 
+    joints: list[str] | None = None
+    """Names or patterns of the joints that can fail, in a task that gets its faults here; all without it."""
+
 
 def parts_of(env_cfg: Any) -> TaskPartsCfg:
     """Return the parts of a task; the defaults for a cfg that does not have the field."""
@@ -92,9 +95,11 @@ def prepare_task(task: str, env_cfg: Any, changes: Mapping[str, Any], offline: b
         parts.feet = _own_feet(env_cfg) or feet_of_rewards(env_cfg, parts.contact_sensor)
     if parts.feet is not None and names is not None:
         parts.feet = matched(parts.feet, names.bodies, f"{FIELD}.feet", "body")
+    if parts.joints is not None and names is not None:
+        parts.joints = matched(parts.joints, names.joints, f"{FIELD}.joints", "joint")
     lines += _add_termination(env_cfg, parts, "non_finite" in changes)
     setattr(env_cfg, FIELD, parts)
-    return [*lines, *_add_faults(task, env_cfg), *_about(env_cfg)]
+    return [*lines, *_add_faults(task, env_cfg, "joints" in changes), *_about(env_cfg)]
 
 
 def _set(parts: TaskPartsCfg, name: str, value: Any) -> None:
@@ -102,11 +107,11 @@ def _set(parts: TaskPartsCfg, name: str, value: Any) -> None:
     if name not in known:
         raise UmcError(f"unknown override {FIELD}.{name};{did_you_mean(name, known)} choose one of {', '.join(known)}")
     wanted = isinstance(value, str)
-    if name == "feet":
+    if example := {"feet": ".*_foot", "joints": ".*_knee_joint"}.get(name):
         value = [value] if wanted else value
         wanted = isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
     if not wanted:
-        kind = "a list of names, such as '[\".*_foot\"]'" if name == "feet" else "a name"
+        kind = f"a list of names, such as '[\"{example}\"]'" if example else "a name"
         raise UmcError(f"{FIELD}.{name} takes {kind}")
     setattr(parts, name, value)
 
@@ -199,13 +204,18 @@ def _add_termination(env_cfg: Any, parts: TaskPartsCfg, typed: bool) -> list[str
     return [f"added to the task: termination {parts.non_finite}, for simulations that fail"]
 
 
-def _add_faults(task: str, env_cfg: Any) -> list[str]:
+def _add_faults(task: str, env_cfg: Any, typed: bool) -> list[str]:
     """Add the fault terms to a task without them; an evaluation or a film sets what fails."""
     if getattr(env_cfg.events, FAULTS_TERM, None) is not None:
+        if typed:
+            fix = f"change env.events.{FAULTS_TERM}.params.asset_cfg.joint_names"
+            raise UmcError(f"{FIELD}.joints is for tasks without faults, and {task} has them; {fix}")
         return []
     try:
         # a joint and a command fault, so that both can be chosen
-        mdp.add_faults(env_cfg, scenario=["rom", "dropped"], severity={"rom": 1.0}, onset=1)
+        mdp.add_faults(
+            env_cfg, joint_names=parts_of(env_cfg).joints, scenario=["rom", "dropped"], severity={"rom": 1.0}, onset=1
+        )
     except UmcError as error:
         raise UmcError(f"faults cannot be added to {task}: {error}") from error
     return ["added to the task: faults of joints, sensors and commands (umc.mdp.add_faults)"]

@@ -69,6 +69,10 @@ class FaultKind(ABC):
         """Return what fractional severities are fractions of, as :meth:`healthy`; None if it takes none."""
         return None
 
+    def needed(self, nominal: JointLimits | None) -> torch.Tensor | None:
+        """Return the limits of healthy joints without which the kind has no effect, shape (J,); None if it needs none."""
+        return None
+
 
 @dataclass
 class Onset:

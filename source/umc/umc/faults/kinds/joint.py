@@ -95,6 +95,11 @@ class RangeOfMotion(JointKind):
     reference = healthy
 
     @override
+    def needed(self, nominal: JointLimits | None) -> torch.Tensor | None:
+        # a wheel has neither limit
+        return None if nominal is None else torch.minimum(-nominal.lower, nominal.upper)
+
+    @override
     def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
         lower, upper = rom_window(limits.lower, limits.upper, onset.position, severity, onset.placement)
         return replace(limits, lower=torch.where(on, lower, limits.lower), upper=torch.where(on, upper, limits.upper))
