@@ -104,8 +104,9 @@ def test_the_users_names_and_those_of_the_task_count():
 def test_the_user_chooses_the_joints_that_can_fail():
     cfg = go2()
     prepare_task("Stock", cfg, {"joints": [".*_calf_joint"]}, offline=True)
-    assert cfg.events.faults.params["asset_cfg"].joint_names == parts_of(cfg).joints == [f"{calf}_joint" for calf in CALVES]
-    with pytest.raises(UmcError, match="parts.joints is for tasks without faults, and Again has them; change env.events"):
+    calves = [f"{calf}_joint" for calf in CALVES]
+    assert cfg.events.faults.params["asset_cfg"].joint_names == parts_of(cfg).joints == calves
+    with pytest.raises(UmcError, match=r"parts\.joints is for tasks without faults, and Again has them; change env\."):
         prepare_task("Again", cfg, {"joints": [".*_calf_joint"]})
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A real training by the real script: Stage 1 by itself, Stage 2 from it, then --resume and Ctrl-C."""
+"""A real training by the real script: Stage 1 by itself or from a teacher, Stage 2 from it, --resume and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -110,3 +110,18 @@ def test_clips_are_filmed_while_the_training_stays_the_same(tmp_path):
     frames = list(imageio.get_reader(clips / "step-24.mp4").iter_data())
     assert len(frames) == 6  # every second env step
     assert frames[0].std() > 10  # no blank picture
+
+
+@pytest.mark.engine
+def test_stage_1_imitates_a_teacher_and_stage_2_goes_on_from_it(tmp_path):
+    teacher = ("--teacher", "pretrained:a1_mlp_stage1", "agent.distillation.iterations=12")
+    process = start(tmp_path, "--num_envs", "32", "--max_iterations", "1", *teacher)
+    out, err = process.communicate(timeout=560)
+    assert process.returncode == 0, out + err
+    losses = [float(loss) for loss in re.findall(r"iteration \d+/12: .* imitation loss ([\d.]+)", out)]
+    assert losses[-1] < losses[0] / 2
+    ((stage1,), (stage2,)) = (list((tmp_path / "logs/rsl_rl").glob(f"umc_a1_mlp_stage{k}/*")) for k in (1, 2))
+    student, child = checkpoints_in(stage1)[-1], checkpoints_in(stage2)[-1]
+    assert student.name == "model_11.pt"
+    assert json.loads((stage2 / "run.json").read_text())["parent"] == {"path": str(student), "sha256": sha256(student)}
+    assert 0.0 < (weights(child) - weights(student)).abs().mean() < 0.01  # PPO began with the student

@@ -70,7 +70,7 @@ class FaultKind(ABC):
         return None
 
     def needed(self, nominal: JointLimits | None) -> torch.Tensor | None:
-        """Return the limits of healthy joints without which the kind has no effect, shape (J,); None if it needs none."""
+        """Return the healthy limits without which the kind has no effect, shape (J,); None if it needs none."""
         return None
 
 
