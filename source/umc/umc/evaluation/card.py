@@ -158,7 +158,9 @@ def conditions_of(session: Session, labels: Sequence[str]) -> Conditions:
             raise UmcError(f"{other} and {label} would have the same files; give names with other letters by --labels")
     check_overrides(session.repeated, "this policy")
     files: dict[str, str] = {}
-    env = to_dict(session.env_cfg)
+    env: dict[str, Any] = to_dict(session.env_cfg)
+    # without the parts that nobody named, so that a new one leaves published cards valid
+    env["parts"] = {name: value for name, value in env["parts"].items() if value is not None}
     described = _described({name: env.get(name) for name in SECTIONS}, files)
     overrides = [token for token in session.repeated if token.startswith(INTERFACE)]
     reads = [_reads(one, session.env_cfg) for one in session.checkpoints]
