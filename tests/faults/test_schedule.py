@@ -205,6 +205,7 @@ def test_a_fault_that_would_have_no_effect_for_want_of_a_limit_is_refused(kind, 
     with pytest.raises(UmcError, match=f"{kind} would have no effect on FR_hip_joint, which has no limit"):
         schedule(scenario=kind, severity={kind: severity}, nominal=nominal)
     schedule(scenario=kind, severity={kind: severity}, nominal=nominal, joint_names=["R._.*"])
+    schedule(scenario="rom", severity={"rom": 1.0}, nominal=nominal)  # the whole range, as before a protocol is chosen
     schedule(scenario=kind, severity={kind: severity}, nominal=NOMINAL)
 
 
