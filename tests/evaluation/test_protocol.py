@@ -3,6 +3,7 @@
 """Protocol files, what a user may change of them, and the mistakes that are refused in one line."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,29 @@ def test_a_user_can_write_a_file(tmp_path):
     protocol = protocol_for("go2", name=name)
     assert (protocol.name, protocol.scenarios) == ("mine", ("power_loss",))
     with pytest.raises(UmcError, match=re.escape(f"{name} has nothing for robot 'a1', only for go2;")):
+        protocol_for("a1", name=name)
+
+
+@pytest.mark.parametrize("robot", ["a1", "g1", "h1", "solo8"])
+def test_the_paper_can_be_read_with_torque_limits_without_effect(robot):
+    paper, inert = protocol_for(robot), protocol_for(robot, name="umc_paper_inert_effort")
+    assert inert == replace(paper, name=inert.name, severity={**paper.severity, "effort": {"fraction": 1.0}})
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"overrides": 3}, "overrides is 3; input should be a valid dictionary"),
+        ({"overrides": {}, "robots": {}}, "unknown key robots"),
+        ({"extends": "umc_paper_inert_effort", "overrides": {}}, "which extends another; name the last of them"),
+        ({"extends": "paper", "overrides": {}}, "no protocol 'paper'"),
+        ({"overrides": {"steps.low": 3}}, "cannot override steps.low: steps holds no further names"),
+        ({"overrides": {"stpes": 3}}, "unknown key stpes; did you mean steps?"),
+    ],
+)
+def test_a_wrong_extension_is_refused(tmp_path, content, words):
+    name = write(tmp_path / "mine.yaml", {"name": "mine", "extends": "umc_paper", **content})
+    with pytest.raises(UmcError, match=re.escape(words)):
         protocol_for("a1", name=name)
 
 

@@ -20,9 +20,9 @@ from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 
 from tools.results_page import __main__ as results
-from tools.results_page.acceptance import criteria_of, ends, main_rates, rate
+from tools.results_page.acceptance import criteria_of, ends, inert_reading, main_rates, paper_rates, rate
 from tools.results_page.page import RobotResults, results_page
-from tools.results_page.pictures import overview, paper_rates, section_bars
+from tools.results_page.pictures import overview, section_bars
 
 ABOUT = {"command": "tools.results_page", "time": "2026-11-21", "commit": "abc"}
 
@@ -45,8 +45,9 @@ def with_outcomes(study, failed, reached):
     return replace(study, policies=tuple(map(fixed, study.policies)))
 
 
-def verdicts(study):
-    return [criterion.met for criterion in criteria_of(study)]
+def verdicts(study, paper=False):
+    """Which criteria are met: those against the baseline, or those against the paper."""
+    return [criterion.met for criterion in criteria_of(study) if ("paper" in criterion.pair) == paper]
 
 
 def constant(value):
@@ -81,13 +82,46 @@ def test_the_hard_scenarios_and_the_healthy_one_have_their_own_criteria():
     assert rate(study, ours, "failed", (9,)) is None
 
 
-def test_the_transformer_is_compared_with_the_paper():
-    study = made_up(policies=(("transformer", 2.6),), members=40)
-    good = with_outcomes(study, {"transformer": constant(0.0)}, {"transformer": constant(1.0)})
+@pytest.mark.parametrize(("agent", "paper"), [("transformer", "91%, failed 2%"), ("mlp", "83%, failed 4%")])
+def test_a_policy_is_compared_with_the_paper_s_of_the_same_network(agent, paper):
+    study = made_up(policies=((agent, 2.6),), members=40)
+    good = with_outcomes(study, {agent: constant(0.0)}, {agent: constant(1.0)})
     (criterion,) = criteria_of(good)
-    assert (criterion.met, criterion.theirs) == (True, "91%, failed 2%")
-    poor = with_outcomes(study, {"transformer": constant(0.1)}, {"transformer": constant(0.9)})
-    assert verdicts(poor) == [False]
+    assert (criterion.met, criterion.theirs) == (True, paper)
+    poor = with_outcomes(study, {agent: constant(0.1)}, {agent: constant(0.9)})
+    assert verdicts(poor, paper=True) == [False]
+    flat = replace(good, protocol=replace(good.protocol, track={}))
+    assert verdicts(flat, paper=True) == []  # the paper has A1 on tracks alone
+
+
+def test_torque_limits_without_effect_change_their_scenarios_alone():
+    """Robots of scenarios 3 and 6 are replaced by those that were simulated without such limits."""
+    agents = {"mlp": constant(0.0), "nm_mlp": constant(1.0)}
+    everywhere = (dict.fromkeys(agents, constant(share)) for share in (1.0, 0.0))
+    fall = with_outcomes(made_up(members=40), *everywhere)
+    measured = with_outcomes(made_up(members=40, seed=1), agents, {"mlp": constant(1.0), "nm_mlp": constant(0.0)})
+    rows = [torch.isin(one.run.cell % 8, torch.tensor([2, 5])) for one in measured.policies]
+    cells = {2: 0, 5: 1}
+    policies = []
+    for one, chosen in zip(measured.policies, rows, strict=True):
+        run = one.run.select(chosen)
+        cell = run.cell // 8 * 2 + torch.tensor([cells[int(number) % 8] for number in run.cell])
+        policies.append(replace(one, run=replace(run, cell=cell)))
+    severity = {**fall.protocol.severity, "effort": {"fraction": 1.0}}
+    inert = replace(
+        measured, policies=tuple(policies), protocol=replace(fall.protocol, scenarios=(3, 6), severity=severity)
+    )
+    merged = inert_reading(fall, inert)
+    mlp, nm_mlp = merged.policies
+    assert [rate(merged, mlp, "failed", [number]).value for number in range(1, 9)] == [1, 1, 0, 1, 1, 0, 1, 1]
+    assert rate(merged, mlp, "reached@3", range(1, 9)).value == 0.25
+    assert rate(merged, nm_mlp, "failed", range(1, 9)).value == 1.0
+    assert merged.protocol == replace(fall.protocol, severity=severity)
+    page = results_page([RobotResults("a1", "ovphysx", {"ovphysx": fall}, inert=inert)], ABOUT, {})
+    assert "| A1 | mlp | 0, 100 | 0, 100 | 0, 100 | 100, 0 | 100, 0 | 25, 75 | 83, 4 |" in page
+    assert "all scenarios, torque limits without effect: reached@3 and failed" in page
+    page = results_page([RobotResults("a1", "ovphysx", {"ovphysx": fall})], ABOUT, {})
+    assert "Two readings" not in page.split("(#two")[0]
 
 
 def test_robots_that_did_not_fall_are_counted_by_how_they_end():
@@ -119,7 +153,7 @@ def test_the_page_says_everything_it_knows():
         {SHA["mlp"]: entry()},
     )
     page = results_page([one], ABOUT, {"a1": "Because of the friction."})
-    met = verdicts(studies["ovphysx"])
+    met = [criterion.met for criterion in criteria_of(studies["ovphysx"])]
     for words in (
         "**These robots are made up; their figures mean nothing.**",
         "Because of the friction.",
@@ -127,6 +161,7 @@ def test_the_page_says_everything_it_knows():
         "(images/results_a1.png)",
         "UMC: mlp, baseline: nm_mlp.",
         f"{sum(met)} of {len(met)} criteria are met",
+        "| mlp against the paper's MLP-UMC (Ours) |",
         "| MLP-UMC (paper) | 93% | 88% | 83% | 78% | 66% | 4% |",
         "| mlp | 0.47 / 0.50 | 0.200 | 71% | **no** | 1 of 64 | 0 | 2.10 |",
         "256 envs instead of 7,400; flat ground instead of tracks",
@@ -146,7 +181,7 @@ def test_the_page_says_everything_it_knows():
     here, there = (rate(one, one.policies[0], "reached@3", scenarios).value for one in studies.values())
     assert line.split("|")[-3].strip() == f"{100 * (there - here):+.0f}"
     # without a pair there are no criteria
-    page = results_page([RobotResults("a1", "ovphysx", {"ovphysx": made_up(policies=(("mlp", 2.6),))})], ABOUT, {})
+    page = results_page([RobotResults("a1", "ovphysx", {"ovphysx": made_up(policies=(("nm_mlp", 2.6),))})], ABOUT, {})
     assert "there is nothing to compare" in page
     assert "other engines" not in page
 
@@ -159,8 +194,7 @@ def test_pictures_show_the_best_policy_the_strongest_baseline_and_the_paper():
     reached, _ = overview([one]).axes
     shown = [float(line.get_xdata()[0]) for line in reached.lines if line.get_marker() in ("o", "|")]
     assert shown == pytest.approx([91.0, 80.0, 20.0])
-    flat = replace(study, protocol=replace(study.protocol, track=None))
-    assert paper_rates(flat) == [None, None]  # the paper has A1 on tracks alone
+    assert [paper_rates(study, one) for one in study.policies] == [(83, 4), (91, 2), None]
     few = replace(study, protocol=replace(study.protocol, radii=(1.0,)))
     assert main_rates(few, few.policies[0])[0] is None
     assert [text.get_text() for text in section_bars(one).legends[0].texts] == ["transformer", "nm_mlp"]
@@ -178,8 +212,15 @@ def test_the_last_stage_of_every_agent_is_evaluated_on_every_engine(package, mon
     assert [call[-2:] for call in calls] == [
         ["physics=ovphysx", "protocol.steps=100"],  # all were trained on it: the main tables come first
         ["physics=newton_mjwarp", "protocol.steps=100"],
+        ["physics=ovphysx", "protocol.steps=100"],  # torque limits without effect
     ]
-    first = calls[0]
+    first, _, inert = calls
+    assert inert[inert.index("--protocol") :][:7] == [
+        *("--protocol", "umc_paper_inert_effort", "--scenarios", "3", "6", "--num_envs", "12")
+    ]
+    assert sorted(path.name for path in Path("docs/results/a1").iterdir()) == [
+        *("newton_mjwarp", "ovphysx", "ovphysx_inert_effort")
+    ]
     assert first[1:3] == [str(package / f"{name}.pt") for name in ("a1_mlp_stage2", "a1_nm_mlp_stage1")]
     assert first[first.index("--labels") + 1 :][:2] == ["mlp", "nm_mlp"]
     page = Path("docs/results.md").read_text()
@@ -208,7 +249,8 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
     checkpoints = [f"{label}/model_0.pt" for label in trained]
     argv = ["--checkpoint", *checkpoints, "--engines", "ovphysx", "--device", "cpu"]
     assert results.main(argv) == 0
-    tracks, flat = calls
+    tracks, inert, flat, _ = calls
+    assert inert[-3:] == ["logs/results/a1_perlin/ovphysx_inert_effort", *tracks[-2:]]
     assert tracks[1:3] == ["mlp/model_0.pt", "nm_mlp/model_0.pt"]
     assert tracks[-3:] == ["logs/results/a1_perlin/ovphysx", "physics=ovphysx", "env.scene.terrain=perlin"]
     assert flat[1:4] == checkpoints
@@ -223,7 +265,7 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
     calls.clear()
     argv = ["--checkpoint", *checkpoints, "--device", "cpu", "--engines", "ovphysx"]
     assert results.main([*argv, "env.scene.terrain=perlin"]) == 0
-    assert [call[1:4] for call in calls] == [checkpoints]
+    assert [call[1:4] for call in calls] == [checkpoints] * 2
 
 
 def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):
@@ -246,8 +288,7 @@ def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):
     made_with["git"] = {"commit": "other" * 8}
     calls.clear()
     assert results.main([*argv, "--kept"]) == 0
-    (call,) = calls
-    assert call[1 : call.index("--robot")] == [str(package / "a1_mlp_stage2.pt")]
+    assert [call[1 : call.index("--robot")] for call in calls] == [[str(package / "a1_mlp_stage2.pt")]] * 2
     page = Path("docs/results.md").read_text()
     assert page.count("| otherother |") == page.count("| firstfirst |") == 1
     assert len(list(Path("docs/results/a1/ovphysx").iterdir())) == 2  # the replaced policy is gone

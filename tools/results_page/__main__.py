@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from umc.evaluation.card import EFFORT
 from umc.evaluation.checkpoints import Checkpoint, names_ground
 from umc.evaluation.labels import labels_of
+from umc.evaluation.protocol import ScenarioId, protocol_for
 from umc.evaluation.report.plots import image
 from umc.evaluation.study import STUDY, load_study
+from umc.faults import find_scenario
 from umc.rl.checkpoint import TERRAIN_KEY, checkpoint_info, read_checkpoint, trained_terrain
 from umc.rl.pretrained import find_pretrained, is_last_stage, is_pretrained, read_models, verified_file
 from umc.tasks.registry import checked_checkpoint, checked_robot
@@ -37,6 +40,9 @@ NUM_ENVS = 240
 
 MUJOCO_EPISODES = 4
 """Robots of each scenario and setting in plain MuJoCo."""
+
+INERT = "umc_paper_inert_effort"
+"""Protocol in which torque limits have no effect; its scenarios with such limits are simulated on one engine."""
 
 OVERRIDES = ("env.", "agent.", "protocol.", "physics=")
 """What overrides begin with."""
@@ -61,6 +67,21 @@ class Section:
     """Folder of the evaluations."""
     kept: Path
     """Folder of their studies beside the page."""
+
+    @property
+    def title(self) -> str:
+        """What progress calls it."""
+        return f"{self.robot} on {self.ground} ground" if self.ground else self.robot
+
+    @property
+    def inert(self) -> str:
+        """Folder of the evaluation in which torque limits have no effect, beside those of the engines."""
+        return f"{self.engine}_inert_effort"
+
+    @property
+    def limited(self) -> list[ScenarioId]:
+        """Scenarios with torque limits."""
+        return [one for one in protocol_for(self.robot).scenarios if EFFORT in find_scenario(one).kinds]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -171,28 +192,43 @@ def sections(options: argparse.Namespace, overrides: Sequence[str]) -> Iterator[
 
 
 def _measure(options: argparse.Namespace, overrides: Sequence[str], section: Section) -> None:
-    where = f"{section.robot} on {section.ground} ground," if section.ground else section.robot
-    for engine in sorted(section.engines, key=lambda one: (one == "mujoco", one != section.engine)):
+    engines = sorted(section.engines, key=lambda one: (one == "mujoco", one != section.engine))
+    for engine in [*engines, section.inert]:
         policies = {
             label: one
             for label, one in section.policies.items()
             if not (options.kept and kept_path(section.kept, engine, one.sha256).is_file())
         }
         if not policies:
-            print(f"{where} on {engine}: all {len(section.policies)} policies are kept", flush=True)
+            print(f"{section.title} on {engine}: all {len(section.policies)} policies are kept", flush=True)
         elif engine == "mujoco":
             _measure_in_mujoco(options, overrides, section, policies)
         else:
-            print(f"{where} on {engine}: {len(policies)} policies", flush=True)
-            argv = ["--checkpoint", *(str(one.path) for one in policies.values()), "--robot", section.robot]
-            argv += ["--num_envs", str(options.num_envs), "--labels", *policies]
-            argv += ["--device", options.device] if options.device else []
-            argv += ["--out", str(section.work / engine), f"physics={engine}"]
-            argv += [f"{TERRAIN_KEY}={section.ground}"] if section.ground else []
-            run_umc("evaluate", [*argv, *overrides])
-            keep(load_study(section.work / engine / STUDY), section.kept, engine)
+            print(f"{section.title} on {engine}: {len(policies)} policies", flush=True)
+            _measure_in_isaaclab(options, overrides, section, engine, policies)
         if options.checkpoint is None:
             prune(section.kept, engine, [one.sha256 for one in section.policies.values()])
+
+
+def _measure_in_isaaclab(
+    options: argparse.Namespace,
+    overrides: Sequence[str],
+    section: Section,
+    engine: str,
+    policies: Mapping[str, Checkpoint],
+) -> None:
+    argv = ["--checkpoint", *(str(one.path) for one in policies.values()), "--robot", section.robot]
+    argv += ["--labels", *policies]
+    argv += ["--device", options.device] if options.device else []
+    num_envs, physics = options.num_envs, engine
+    if engine == section.inert:
+        scenarios, limited = protocol_for(section.robot, name=INERT).scenarios, section.limited
+        num_envs, physics = num_envs * len(limited) // len(scenarios), section.engine
+        argv += ["--protocol", INERT, "--scenarios", *map(str, limited)]
+    argv += ["--num_envs", str(num_envs), "--out", str(section.work / engine), f"physics={physics}"]
+    argv += [f"{TERRAIN_KEY}={section.ground}"] if section.ground else []
+    run_umc("evaluate", [*argv, *overrides])
+    keep(load_study(section.work / engine / STUDY), section.kept, engine)
 
 
 def _measure_in_mujoco(
@@ -217,7 +253,9 @@ def collect(section: Section) -> RobotResults:
     mujoco = [kept_study(section.kept, "mujoco", [policy]) for policy in alone]
     models = list(read_models().values())
     entries = {entry[key]: entry for key in ("sha256", "source_sha256") for entry in models if entry.get(key)}
-    return RobotResults(section.robot, section.engine, studies, mujoco, entries, section.ground)
+    # of the folder alone: where nothing is kept, the page has one reading only
+    inert = kept_study(section.kept, section.inert, policies) if (section.kept / section.inert).is_dir() else None
+    return RobotResults(section.robot, section.engine, studies, mujoco, entries, section.ground, inert)
 
 
 def draw(results: Sequence[RobotResults], folder: Path) -> None:

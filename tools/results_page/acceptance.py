@@ -5,17 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from umc.evaluation.arguments import HEALTHY
 from umc.evaluation.estimates import RobotTable
 from umc.evaluation.metrics import Episodes, Metric, Outcome, reached_key
-from umc.evaluation.protocol import ScenarioId
+from umc.evaluation.protocol import ScenarioId, protocol_for
 from umc.evaluation.report.paper import paper_tables
 from umc.evaluation.report.renderers import percent
 from umc.evaluation.statistics import Interval
-from umc.evaluation.study import PolicyResult, Study
+from umc.evaluation.study import EpisodeBatch, PolicyResult, Study
 from umc.rl.agents import AGENTS, agent_spec
 
 HARD = (2, 3, 4)
@@ -27,8 +27,8 @@ POINTS = 0.20
 HEALTHY_POINTS = 0.03
 """By how much UMC's rates may be worse where nothing breaks [-]."""
 
-PAPER_AGENT, PAPER_ROW = "transformer", "Trf-UMC (Ours)"
-"""Agent that has to be as good as this row of the paper's main table."""
+PAPER_ROWS = {"transformer": "Trf-UMC (Ours)", "mlp": "MLP-UMC (Ours)"}
+"""Agents that have to be as good as these rows of the paper's main table."""
 
 ENDS = ("failed", "sunk", "stayed", "walked")
 """What :func:`ends` distinguishes."""
@@ -59,10 +59,54 @@ def criteria_of(study: Study) -> list[Criterion]:
     found: list[Criterion] = []
     for first, second in pairs(study):
         found += _against_baseline(study, first, second)
+    return found + paper_criteria(study, "torque limits act")
+
+
+def paper_criteria(study: Study, reading: str) -> list[Criterion]:
+    """Return the criteria of the policies of Stage 2 that have a row in the paper's table, in one of its readings."""
+    found, key = [], acceptance_reached(study.protocol.robot)
     for result in study.policies:
-        if _agent(result) == PAPER_AGENT and result.about.get("stage") == 2:
-            found += _against_paper(study, result)
+        paper = paper_rates(study, result)
+        if result.about.get("stage") != 2 or paper is None:
+            continue
+        reached, failed = main_rates(study, result)
+        met = None
+        if reached is not None and failed is not None:
+            met = reached.value >= paper[0] / 100 and failed.value <= paper[1] / 100
+        pair = f"{result.label} against the paper's {PAPER_ROWS[_agent(result)]}"
+        demand = f"all scenarios, {reading}: {key} and failed as good as the paper's"
+        ours = f"{percent(reached)}, failed {percent(failed)}"
+        found.append(Criterion(pair, demand, ours, f"{paper[0]:g}%, failed {paper[1]:g}%", met))
     return found
+
+
+def paper_rates(study: Study, result: PolicyResult) -> tuple[float, float] | None:
+    """Return what the paper's policy of the same network reaches and fails [%]; None where the paper has none.
+
+    It has none of A1 on flat ground.
+    """
+    protocol = study.protocol
+    if bool(protocol.track) != bool(protocol_for(protocol.robot, name=protocol.name).track):
+        return None
+    for table in paper_tables(protocol):
+        row = table.rows.get(PAPER_ROWS.get(_agent(result), ""))
+        if row is not None:
+            known = dict(zip([*map(reached_key, table.radii), "failed"], row, strict=True))
+            return known[acceptance_reached(protocol.robot)], known["failed"]
+    return None
+
+
+def inert_reading(study: Study, inert: Study) -> Study:
+    """Return a study in which those scenarios that were simulated with torque limits without effect replace its own."""
+    protocol, scenarios = study.protocol, inert.protocol.scenarios
+    places = torch.tensor([protocol.scenarios.index(one) for one in scenarios])
+    policies = []
+    for result, other in zip(study.policies, inert.policies, strict=True):
+        kept = ~torch.isin(result.run.cell % len(protocol.scenarios), places)
+        cell = other.run.cell // len(scenarios) * len(protocol.scenarios) + places[other.run.cell % len(scenarios)]
+        run = EpisodeBatch.join([result.run.select(kept), replace(other.run, cell=cell)])
+        policies.append(replace(result, run=run))
+    return replace(study, protocol=replace(protocol, severity=inert.protocol.severity), policies=tuple(policies))
 
 
 def pairs(study: Study) -> list[tuple[PolicyResult, PolicyResult]]:
@@ -131,22 +175,6 @@ def _against_baseline(study: Study, first: PolicyResult, second: PolicyResult) -
         pair = f"{first.label} against {second.label}"
         found.append(Criterion(pair, demand, percent(ours), percent(theirs), met))
     return found
-
-
-def _against_paper(study: Study, result: PolicyResult) -> list[Criterion]:
-    protocol, key = study.protocol, acceptance_reached(study.protocol.robot)
-    table = next((table for table in paper_tables(protocol) if PAPER_ROW in table.rows), None)
-    if table is None:
-        return []
-    values = dict(zip([*map(reached_key, table.radii), "failed"], table.rows[PAPER_ROW], strict=True))
-    reached, failed = (rate(study, result, metric, protocol.scenarios) for metric in (key, "failed"))
-    met = None
-    if reached is not None and failed is not None:
-        met = reached.value >= values[key] / 100 and failed.value <= values["failed"] / 100
-    demand = f"all scenarios: {key} and failed as good as the paper's"
-    ours = f"{percent(reached)}, failed {percent(failed)}"
-    theirs = f"{values[key]:g}%, failed {values['failed']:g}%"
-    return [Criterion(f"{result.label} against the paper's {PAPER_ROW}", demand, ours, theirs, met)]
 
 
 def is_baseline(result: PolicyResult) -> bool:

@@ -19,7 +19,19 @@ from umc.faults import paper_settings
 from umc.rl.agents import STAGE_ITERATIONS, AgentSpec, agent_spec
 from umc.utils.naming import display_name
 
-from tools.results_page.acceptance import ENDS, HARD, acceptance_reached, best_and_baseline, criteria_of, ends, rate
+from tools.results_page.acceptance import (
+    ENDS,
+    HARD,
+    Criterion,
+    acceptance_reached,
+    best_and_baseline,
+    criteria_of,
+    ends,
+    inert_reading,
+    paper_criteria,
+    paper_rates,
+    rate,
+)
 from tools.results_page.kept import NAME_LENGTH
 
 STANDING_HEIGHT = {"a1": 0.28, "g1": 0.80, "h1": 1.01, "solo8": 0.21}
@@ -41,9 +53,10 @@ GROUNDS = {"flat": "flat ground", "perlin": "tracks"}
 """What the page calls the grounds."""
 
 MEANING = {
-    "robots of each": "Fewer robots widen the intervals; they shift no figure.",
-    "simulator": "Contacts, joint limits and motors are solved otherwise than in Isaac Gym; the comparison of engines "
-    "above shows how much these policies mind that.",
+    "robots of each": "Fewer robots widen the intervals; where faults were drawn independently, few robots also break "
+    "fewer joints than many would ([which joints fail](evaluation.md#which-joints-fail)).",
+    "simulator": "Contacts, joint limits and motors are solved otherwise than in Isaac Gym, where torque limits may "
+    "have had no effect ([two readings](#two-readings-of-the-torque-limit)).",
     "track": "Flat ground is easier to walk on than the paper's noise: our rates of reaching a radius are favoured.",
 }
 """What a departure may do to a figure, by its first word."""
@@ -64,6 +77,8 @@ class RobotResults:
     """Entries of ``models.json`` by SHA-256."""
     ground: str = ""
     """Ground of this section, where a robot's policies were trained on several."""
+    inert: Study | None = None
+    """The scenarios with torque limits, simulated with limits without effect; None where it was not measured."""
 
     @property
     def title(self) -> str:
@@ -93,7 +108,7 @@ def section_name(robot: str, ground: str) -> str:
 
 def results_page(results: Sequence[RobotResults], about: Mapping[str, str], notes: Mapping[str, str]) -> str:
     """Render the page; ``about`` has ``command``, ``time``, ``commit``, ``notes`` explanations by section name."""
-    criteria = [(one.title, criterion) for one in results for criterion in criteria_of(one.study)]
+    criteria = [(one.title, criterion) for one in results for criterion in _criteria(one)]
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True, undefined=StrictUndefined,
@@ -110,7 +125,33 @@ def results_page(results: Sequence[RobotResults], about: Mapping[str, str], note
         height_band=HEIGHT_BAND,
         ends=ENDS,
         gaps=_gaps(results),
+        readings=[row for one in results for row in _readings(one)],
     )
+
+
+def _criteria(one: RobotResults) -> list[Criterion]:
+    found = criteria_of(one.study)
+    if one.inert is not None:
+        found += paper_criteria(inert_reading(one.study, one.inert), "torque limits without effect")
+    return found
+
+
+def _readings(one: RobotResults) -> list[list[str]]:
+    """Cells of every policy, in both readings: scenarios with torque limits, the average of all; then the paper's."""
+    if one.inert is None:
+        return []
+    rows, keys = [], (acceptance_reached(one.robot), "failed")
+    limited, studies = one.inert.protocol.scenarios, (one.study, inert_reading(one.study, one.inert))
+    for number, result in enumerate(one.study.policies):
+        cells = []
+        for study in studies:
+            policy = study.policies[number]
+            for scenarios in (*([scenario] for scenario in limited), study.protocol.scenarios):
+                rates = (rate(study, policy, key, scenarios) for key in keys)
+                cells.append(", ".join("-" if one is None else f"{100 * one.value:.0f}" for one in rates))
+        paper = paper_rates(one.study, result)
+        rows.append([one.title, result.label, *cells, "-" if paper is None else "{:g}, {:g}".format(*paper)])
+    return rows
 
 
 def _section(one: RobotResults, note: str) -> dict[str, Any]:

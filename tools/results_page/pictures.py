@@ -12,34 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from umc.evaluation.estimates import Estimates
-from umc.evaluation.metrics import reached_key
-from umc.evaluation.protocol import protocol_for
-from umc.evaluation.report.paper import paper_tables
 from umc.evaluation.report.plots import STYLE, scenario_bars
 from umc.evaluation.statistics import Interval
-from umc.evaluation.study import Study
 
-from tools.results_page.acceptance import PAPER_ROW, acceptance_reached, best_and_baseline, is_baseline, main_rates
+from tools.results_page.acceptance import best_and_baseline, is_baseline, main_rates, paper_rates
 from tools.results_page.page import RobotResults
 
 COLORS = {"UMC": "#0072B2", "baseline": "#D55E00", "paper": "#222222"}
 """Of the best UMC policy, the published baseline, and the paper."""
-
-
-def paper_rates(study: Study) -> list[float | None]:
-    """Return the paper's rates of its UMC transformer in percent: reached and failed; None where it has none.
-
-    It has none of A1 on flat ground.
-    """
-    protocol = study.protocol
-    if bool(protocol.track) != bool(protocol_for(protocol.robot, name=protocol.name).track):
-        return [None, None]
-    for table in paper_tables(protocol):
-        for name, values in table.rows.items():
-            if name == PAPER_ROW:
-                known = dict(zip([*map(reached_key, table.radii), "failed"], values, strict=True))
-                return [known.get(acceptance_reached(protocol.robot)), known["failed"]]
-    return [None, None]
 
 
 @matplotlib.rc_context(STYLE)
@@ -48,10 +28,10 @@ def overview(results: Sequence[RobotResults]) -> Figure:
     figure = Figure(figsize=(8.4, 0.9 + 0.55 * len(results)), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     for row, one in enumerate(results):
-        for axis, paper in zip(axes, paper_rates(one.study), strict=True):
-            if paper is not None:
-                axis.plot(paper, row, "|", color=COLORS["paper"], markersize=15, markeredgewidth=2)
-        for place, result in enumerate(best_and_baseline(one.study)):
+        best = best_and_baseline(one.study)
+        for axis, paper in zip(axes, paper_rates(one.study, best[0]) or (), strict=False):
+            axis.plot(paper, row, "|", color=COLORS["paper"], markersize=15, markeredgewidth=2)
+        for place, result in enumerate(best):
             name = "baseline" if is_baseline(result) else "UMC"
             for axis, found in zip(axes, main_rates(one.study, result), strict=True):
                 if found is not None:
@@ -66,21 +46,19 @@ def overview(results: Sequence[RobotResults]) -> Figure:
     axes[0].set_ylim(len(results) - 0.5, -0.5)
     marks = [Line2D([], [], color=COLORS[name], marker="o", linestyle="") for name in ("UMC", "baseline")]
     marks.append(Line2D([], [], color=COLORS["paper"], marker="|", markersize=12, markeredgewidth=2, linestyle=""))
-    names = ["UMC (ours)", "published baseline (trained without faults)", "UMC, as the paper reports it"]
+    names = ["UMC (ours)", "published baseline (trained without faults)", "the paper's UMC, same network"]
     figure.legend(marks, names, loc="outside lower center", ncols=3)
     return figure
 
 
 def section_bars(one: RobotResults) -> Figure:
     """Draw the rates of the best UMC policy and the published baseline by scenario, and the paper's averages."""
-    figure = scenario_bars(Estimates(replace(one.study, policies=tuple(best_and_baseline(one.study)))))
-    for axis, value in zip(figure.axes, paper_rates(one.study), strict=True):
-        if value is not None:
-            place = len(one.study.protocol.scenarios) + 0.25
-            axis.plot(
-                [place - 0.45, place + 0.45], [value, value], color=COLORS["paper"], linestyle="--", linewidth=1.4
-            )
-            axis.annotate("paper", (place + 0.47, value), fontsize=7.5, va="center", annotation_clip=False)
+    best = best_and_baseline(one.study)
+    figure = scenario_bars(Estimates(replace(one.study, policies=tuple(best))))
+    for axis, value in zip(figure.axes, paper_rates(one.study, best[0]) or (), strict=False):
+        place = len(one.study.protocol.scenarios) + 0.25
+        axis.plot([place - 0.45, place + 0.45], [value, value], color=COLORS["paper"], linestyle="--", linewidth=1.4)
+        axis.annotate("paper", (place + 0.47, value), fontsize=7.5, va="center", annotation_clip=False)
     return figure
 
 

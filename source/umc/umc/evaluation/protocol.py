@@ -210,7 +210,16 @@ def protocol_for(
 
 
 def _read(name: str) -> _ProtocolFile:
-    return validated(_ProtocolFile, read_config_file("protocol", name), f"protocol {name}")
+    content, where = read_config_file("protocol", name), f"protocol {name}"
+    if "extends" not in content:
+        return validated(_ProtocolFile, content, where)
+    own = validated(_Extension, content, where)
+    base = read_config_file("protocol", own.extends)
+    if "extends" in base:
+        raise UmcError(f"{where} extends {own.extends}, which extends another; name the last of them")
+    file = validated(_ProtocolFile, base, f"protocol {own.extends}")
+    robots = {robot: merged(entry, own.overrides) for robot, entry in file.robots.items()}
+    return file.model_copy(update={"name": own.name, "robots": robots})
 
 
 def _scenario(name: Any) -> ScenarioId:
@@ -234,6 +243,14 @@ class _ProtocolFile(FileModel):
     name: FolderName
     scenarios: _Scenarios
     robots: dict[str, dict[str, Any]]
+
+
+class _Extension(FileModel):
+    """A file that changes another protocol: ``overrides`` are values of every robot's entry by dotted path."""
+
+    name: FolderName
+    extends: str
+    overrides: dict[str, Any]
 
 
 class _Columns(FileModel):

@@ -241,4 +241,5 @@ def title(session: Session) -> str:
     if not session.checkpoints:
         return f"{session.task}, no policy: the robot holds its default pose"
     info = session.info
-    return f"{info.robot.upper()}, {info.model}, stage {info.stage}, iteration {info.iteration}"
+    about = f"{info.robot.upper()}, {info.model}"
+    return f"{about}, stage {info.stage}, iteration {info.iteration}" if info.agent else about

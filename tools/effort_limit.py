@@ -1,0 +1,84 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measure whether an engine's own effort limit of a joint acts on applied torques: ``python -m tools.effort_limit``.
+
+Three A1 hold their default pose. The first is healthy, the second has a limit of 0.05 N*m in the engine, as Isaac Gym
+programs set one, the third the same limit as UMC's torque fault. A robot whose limit acts collapses. See
+docs/results.md, "Two readings of the torque limit".
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from umc.utils.cli import Parser, run_main
+
+LIMIT = 0.05
+"""Effort limit [N*m]; A1 stands with up to 5 N*m."""
+
+STEPS = 100
+"""Env steps of 0.02 s."""
+
+ROBOTS = ("healthy", "the engine's limit", "UMC's torque fault")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print trunk height and largest applied torque of the three robots."""
+    parser = Parser(prog="python -m tools.effort_limit", description=(__doc__ or "").split(":")[0])
+    parser.add_argument("--physics", choices=["ovphysx", "newton_mjwarp"], default="ovphysx")
+    physics = parser.parse_args(argv).physics
+    import torch
+
+    torch.set_num_threads(1)
+    env = _make_env(physics)
+    robot = env.scene["robot"]
+    _limit(env, torch.full((1, robot.num_joints), LIMIT))
+    for _ in range(STEPS):
+        env.step(torch.zeros(env.num_envs, robot.num_joints))
+    heights = robot.data.root_pos_w.torch[:, 2].tolist()
+    torques = robot.actuators.applied_effort.torch.abs().amax(dim=1).tolist()
+    for name, height, torque in zip(ROBOTS, heights, torques, strict=True):
+        print(f"{name}: trunk at {height:.3f} m, at most {torque:.2f} N*m applied", flush=True)
+    env.close()
+    return 0
+
+
+def _make_env(physics: str) -> Any:
+    """Make three A1 without any randomisation or termination."""
+    from isaaclab.envs import ManagerBasedRLEnv
+    from umc.evaluation.conditions import disable_training_randomization
+    from umc.tasks.task_cfg import resolve_cfgs
+    from umc.utils.naming import load_tasks
+
+    load_tasks()
+    cfg, _ = resolve_cfgs("UMC-A1-Stage1", None, [f"physics={physics}", "env.scene.terrain=flat"])
+    disable_training_randomization(cfg, (0.0, 0.0, 0.0), len(ROBOTS), 5 * STEPS, seed=0)
+    cfg.sim.device = "cpu"
+    for name, term in vars(cfg.events).items():
+        if getattr(term, "mode", None) == "startup":
+            setattr(cfg.events, name, None)
+    cfg.events.reset_joints.params["position_range"] = (1.0, 1.0)
+    for name, term in vars(cfg.terminations).items():
+        if hasattr(term, "func") and not term.time_out:
+            setattr(cfg.terminations, name, None)
+    env = ManagerBasedRLEnv(cfg)
+    env.reset()
+    return env
+
+
+def _limit(env: Any, limits: Any) -> None:
+    """Limit the torques of the second robot in the engine, and those of the third as UMC does."""
+    import torch
+    from umc.mdp import FaultBoard
+
+    second = torch.tensor([1], dtype=torch.int32)
+    env.scene["robot"].write_joint_effort_limit_to_sim_index(limits=limits, env_ids=second)
+    board = FaultBoard(env)
+    for joint in board.joint_names:
+        board.inject(2, joint, "effort", LIMIT)
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(main, sys.argv[1:]))
