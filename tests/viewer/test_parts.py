@@ -4,6 +4,7 @@
 
 import argparse
 import importlib.util
+from types import SimpleNamespace
 from typing import Any
 
 import newton
@@ -132,3 +133,12 @@ def test_isaac_labs_visualizer_leaves_planes_to_the_page():
     plane = {"width": 8.0, "length": 8.0}
     skipped: Any = NewtonViewerViser._log_plane_instances
     assert skipped(None, "/model/plane", plane, np.zeros((1, 7)), None) is None
+
+
+@pytest.mark.parametrize(
+    ("agent", "title"),
+    [("rsl_rl_mlp_cfg_entry_point", "G1, motion, stage 2, iteration 7"), ("", "G1, motion")],
+)
+def test_the_title_names_stage_and_iteration_of_umc_s_own_policies_alone(agent, title):
+    info = SimpleNamespace(robot="g1", model="motion", stage=2, iteration=7, agent=agent)
+    assert live.title(SimpleNamespace(checkpoints=(1,), info=info, task="UMC-G1-Stage2")) == title
