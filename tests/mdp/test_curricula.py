@@ -19,10 +19,11 @@ NUM_ENVS = 8
 class Training:
     """As much of an environment as a curriculum sees."""
 
-    def __init__(self, scenario=None, **params):
-        kwargs = {"scenario": scenario} if scenario else {"ratios": (1, 0, 0, 0)}
+    def __init__(self, scenario=None, ratios=(1, 0, 0, 0), **params):
+        kwargs = {"scenario": scenario} if scenario else {"ratios": ratios}
         severity = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
         schedule = FaultSchedule(["a", "b", "c", "d"], severity=severity, num_joints=(1, 2), onset=1, **kwargs)
+        self.schedule = schedule
         self.state = FaultState(schedule, NUM_ENVS)
         term = SimpleNamespace(schedule=schedule, source=schedule, state=self.state)
         manager = SimpleNamespace(
@@ -79,10 +80,43 @@ def test_an_invalid_curriculum_is_refused():
         Training(level_ramp=(200, 200))
 
 
+def test_scenarios_in_which_robots_fall_are_drawn_more_often():
+    """The odds of the next plans follow the falls since the last change, older ones with half the weight."""
+    training = Training(ratios=(1, 1, 2, 0))
+    falls = [{"normal": (10.0, 0.0), "sensor_only": (10.0, 2.0), "detectable": (10.0, 8.0)}, {}]
+    log = SimpleNamespace(take_counts=lambda: falls.pop(0))
+    training.env.event_manager.get_term_cfg("faults").func.log = log
+    sampling = mdp.failure_sampling(SimpleNamespace(params={}), training.env)
+
+    def odds(step):
+        training.env.common_step_counter = step
+        logged = sampling(training.env, slice(None), least=0.2, interval=100)
+        assert sum(logged.values()) == pytest.approx(1.0)
+        return [training.schedule.ratios[name] for name in ("normal", "sensor_only", "detectable", "undetectable")]
+
+    assert odds(0) == pytest.approx([0.2, 0.2 + 0.8 * 0.25, 2.0, 0.0])
+    falls[:0] = [{"normal": (5.0, 5.0)}]
+    assert odds(99) == pytest.approx([0.2, 0.4, 2.0, 0.0])
+    # rates: normal 5 of 10, sensor only 1 of 5, detectable 4 of 5
+    assert odds(100) == pytest.approx([0.2 + 0.8 * 0.5 / 0.8, 0.4, 2.0, 0.0])
+
+
+def test_without_falls_the_odds_stay_and_assigned_scenarios_are_refused():
+    training = Training(ratios=(1, 1, 2, 0))
+    log = SimpleNamespace(take_counts=lambda: {"normal": (10.0, 0.0)})
+    training.env.event_manager.get_term_cfg("faults").func.log = log
+    mdp.failure_sampling(SimpleNamespace(params={}), training.env)(training.env, slice(None))
+    assert list(training.schedule.ratios.values()) == [1.0, 1.0, 2.0, 0.0]
+    with pytest.raises(UmcError, match="leave failure_sampling out"):
+        mdp.failure_sampling(SimpleNamespace(params={}), Training(scenario="rom").env)
+
+
 def test_a_task_whose_curriculum_changes_faults_is_known():
     term = SimpleNamespace(func=mdp.fault_curriculum)
     assert has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(faults=term, other=None)))
     named = SimpleNamespace(func="umc.mdp.curricula:fault_curriculum")  # as Hydra leaves it
     assert has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(faults=named)))
+    sampling = SimpleNamespace(func=mdp.failure_sampling)
+    assert has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(failures=sampling)))
     assert not has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(other=None)))
     assert not has_fault_curriculum(SimpleNamespace(curriculum=None))

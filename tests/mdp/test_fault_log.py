@@ -56,6 +56,9 @@ def test_falls_and_lengths_belong_to_the_scenario_that_ended():
     # no healthy episode has ended; what was logged is not counted again
     end(env, state, log, 2 * LOG_EVERY + 6, envs=[0])
     assert log.entry() == {"Faults/share": 0.0, "Faults/normal/fall_rate": 0.0, "Faults/normal/episode_length": 54.0}
+    # for failure_sampling: episodes and falls of both entries
+    assert log.take_counts() == {"normal": (1.0, 0.0), "dead": (3.0, 2.0), "noise": (2.0, 1.0)}
+    assert log.take_counts() == dict.fromkeys(SCENARIOS, (0.0, 0.0))
 
 
 def test_the_share_of_envs_with_a_fault_is_that_of_now():

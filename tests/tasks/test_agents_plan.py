@@ -109,6 +109,18 @@ def test_a_curriculum_may_span_more_than_the_phase_that_begins_it():
         planned(*command("mlp_curriculum"), "--max_iterations", "9", "agent.curriculum_iterations=3")
 
 
+def test_any_agent_can_let_severities_grow_and_sample_failures():
+    plan = planned(*command("mlp_one_stage"), "agent.severity_iterations=10", "agent.sample_failures=true")
+    terms = plan.env_cfg.curriculum
+    assert terms.faults.params == {"level_ramp": (0, 240)}
+    assert terms.failures.func is mdp.failure_sampling
+    plan = planned(*command("mlp_curriculum"), "agent.severity_iterations=10")
+    assert plan.env_cfg.curriculum.faults.params["stages"]
+    assert plan.env_cfg.curriculum.failures is None
+    with pytest.raises(UmcError, match=r"chooses the odds of faults itself; leave agent.sample_failures out"):
+        planned(*command("mlp_curriculum"), "agent.sample_failures=true")
+
+
 def test_a_resumed_run_knows_how_far_its_curriculum_is():
     record = planned(*command("mlp_curriculum"), "--max_iterations", "8").record.fields
     put("umc_a1_mlp_curriculum_stage2", "model_5.pt", record, task="UMC-A1-Stage2", stage=2)

@@ -60,9 +60,53 @@ class fault_curriculum(ManagerTermBase):
         return {"stage": float(stage), "level": schedule.level}
 
 
+class failure_sampling(ManagerTermBase):
+    """Curriculum that draws a scenario the more often, the more robots fall in it.
+
+    The scenario with the highest rate of falls keeps its odds, one without falls gets ``least`` of them. A resumed run
+    measures anew.
+    """
+
+    def __init__(self, cfg: CurriculumTermCfg, env: ManagerBasedRLEnv) -> None:
+        super().__init__(cfg, env)
+        schedule = fault_term(env).schedule
+        if schedule.ratios is None:
+            raise UmcError("scenarios are assigned to envs here; leave failure_sampling out")
+        self._odds: dict[str, float] = schedule.ratios
+        self._counted = dict.fromkeys(self._odds, (0.0, 0.0))
+        """Episodes and falls that the odds have taken into account, by scenario; older ones weigh half."""
+        self._next = 0
+
+    def __call__(
+        self,
+        env: ManagerBasedRLEnv,
+        env_ids: Sequence[int] | torch.Tensor | slice,
+        least: float = 0.25,
+        interval: int = 480,
+    ) -> dict[str, float]:
+        """Change the odds of the next plans every ``interval`` env steps, and return their shares for the log."""
+        term = fault_term(env)
+        if env.common_step_counter >= self._next and term.log is not None:
+            self._next = env.common_step_counter + interval
+            new = term.log.take_counts()
+            for name, (episodes, falls) in self._counted.items():
+                more = new.get(name, (0.0, 0.0))
+                self._counted[name] = (0.5 * episodes + more[0], 0.5 * falls + more[1])
+            rates = {name: falls / episodes if episodes else 0.0 for name, (episodes, falls) in self._counted.items()}
+            most = max(rates.values())
+            share = {name: least + (1.0 - least) * (rate / most if most else 1.0) for name, rate in rates.items()}
+            term.schedule.set_ratios({name: odds * share[name] for name, odds in self._odds.items()})
+        odds = term.schedule.ratios
+        return {name: value / sum(odds.values()) for name, value in odds.items()}
+
+
+CURRICULA = (fault_curriculum, failure_sampling)
+"""Terms that change the odds of faults."""
+
+
 def has_fault_curriculum(env_cfg: Any) -> bool:
-    """Return whether an environment's cfg has a :class:`fault_curriculum` term."""
+    """Return whether an environment's cfg has one of :data:`CURRICULA`."""
     terms = vars(env_cfg.curriculum).values() if getattr(env_cfg, "curriculum", None) is not None else ()
     # a cfg that went through Hydra names its functions
     functions = [func for term in terms if (func := getattr(term, "func", None)) is not None]
-    return any((string_to_callable(func) if isinstance(func, str) else func) is fault_curriculum for func in functions)
+    return any((string_to_callable(func) if isinstance(func, str) else func) in CURRICULA for func in functions)

@@ -36,6 +36,7 @@ class FaultLog:
         self._began = torch.zeros(state.num_envs, dtype=torch.long, device=state.device)
         self._sums = torch.zeros(len(self.names), 3, device=state.device)
         self._last = 0
+        self._counts = dict.fromkeys(self.names, (0.0, 0.0))
 
     def episodes_end(self, env_ids: torch.Tensor) -> None:
         """Count the episodes of some envs, before their next plan is drawn."""
@@ -69,7 +70,14 @@ class FaultLog:
         self._sums.zero_()
         found = {"Faults/share": part}
         for name, (episodes, falls, steps) in zip(self.names, rows, strict=True):
+            before = self._counts[name]
+            self._counts[name] = (before[0] + episodes, before[1] + falls)
             if episodes > 0:
                 found[f"Faults/{name}/fall_rate"] = falls / episodes
                 found[f"Faults/{name}/episode_length"] = steps / episodes
         return found
+
+    def take_counts(self) -> dict[str, tuple[float, float]]:
+        """Return episodes and falls by scenario in all entries since the last call."""
+        counts, self._counts = self._counts, dict.fromkeys(self.names, (0.0, 0.0))
+        return counts

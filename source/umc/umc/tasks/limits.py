@@ -70,6 +70,7 @@ LIMITS = {
     "agent.save_interval": COUNT,
     "agent.clip_actions": Range(0.0, above=True, optional=True),
     "agent.curriculum_iterations": Range(0, 1_000_000_000, whole=True),
+    "agent.severity_iterations": Range(0, 1_000_000_000, whole=True),
     **{f"agent.distillation.{name}": COUNT for name in ("iterations", "updates", "batch_size", "critic_epochs")},
     "agent.distillation.samples": Range(1, 100_000_000, whole=True),
     "agent.distillation.mixing": Range(0, whole=True),

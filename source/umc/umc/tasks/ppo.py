@@ -85,6 +85,12 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     curriculum_iterations: int = 0
     """Iterations that a curriculum agent's stages are spread over; 0: those of the run. For runs in several phases."""
 
+    severity_iterations: int = 0
+    """Iterations over which severities grow from those of healthy joints to the task's; 0: they do not grow."""
+
+    sample_failures: bool = False
+    """Whether subcategories are drawn the more often, the more robots fall in them."""
+
     mirror: bool = False
     """Whether mirrored samples are added to every mini-batch (:mod:`umc.rl.symmetry`); the paper does not say so."""
 

@@ -1,8 +1,7 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fault curricula: the odds of faults change while an agent trains."""
+"""Fault curricula: odds and severity of faults change while an agent trains."""
 
-from dataclasses import MISSING
 from typing import Any
 
 from isaaclab.managers import CurriculumTermCfg
@@ -15,23 +14,35 @@ from umc.utils.errors import UmcError
 
 @configclass
 class FaultCurriculumCfg:
-    """The ``curriculum`` of an environment whose odds of faults change while it trains."""
+    """The ``curriculum`` of an environment whose faults change while it trains."""
 
-    faults: CurriculumTermCfg = MISSING  # pyright: ignore[reportAssignmentType]
+    faults: CurriculumTermCfg | None = None
+    failures: CurriculumTermCfg | None = None
 
 
 def add_curriculum(env_cfg: Any, agent_cfg: Any, spec: AgentSpec) -> list[tuple[int, Ratios]]:
-    """Give an env cfg the fault curriculum of an agent; return the first env step and the odds of each stage."""
+    """Give an env cfg the curricula of an agent and its options; return first env step and odds of each stage."""
+    growing, sampling = (getattr(agent_cfg, name, 0) for name in ("severity_iterations", "sample_failures"))
+    if not (spec.curriculum or growing or sampling):
+        return []
+    if env_cfg.curriculum is not None:
+        raise UmcError("the task has a curriculum of its own; choose an agent, and agent.* options, without one")
+    if spec.curriculum and sampling:
+        raise UmcError(f"{spec.name} chooses the odds of faults itself; leave agent.sample_failures out")
+    steps = agent_cfg.num_steps_per_env
     iterations = getattr(agent_cfg, "curriculum_iterations", 0) or agent_cfg.max_iterations  # skrl has no such field
     if iterations < len(spec.curriculum):
         raise UmcError(
             f"{iterations} iterations cannot hold the {len(spec.curriculum)} stages of {spec.name}; "
             "give a higher --max_iterations, or agent.curriculum_iterations"
         )
-    if env_cfg.curriculum is not None:
-        raise UmcError("the task has a curriculum of its own; choose an agent without one")
-    steps = agent_cfg.num_steps_per_env
     stages = [(round(share * iterations) * steps, ratios) for share, ratios in spec.curriculum]
-    term: Any = mdp.fault_curriculum  # Isaac Lab takes a class here and does not declare it
-    env_cfg.curriculum = FaultCurriculumCfg(faults=CurriculumTermCfg(func=term, params={"stages": stages}))
+    params: dict[str, Any] = {"stages": stages} if stages else {}
+    if growing:
+        params["level_ramp"] = (0, growing * steps)
+    terms: list[Any] = [mdp.fault_curriculum, mdp.failure_sampling]  # Isaac Lab takes a class and does not declare it
+    env_cfg.curriculum = FaultCurriculumCfg(
+        faults=CurriculumTermCfg(func=terms[0], params=params) if params else None,
+        failures=CurriculumTermCfg(func=terms[1]) if sampling else None,
+    )
     return stages

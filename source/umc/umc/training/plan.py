@@ -180,11 +180,9 @@ def make_plan(request: TrainRequest) -> Plan:
     require_writable(plan.folder, "the run folder")
     check_memory(env_cfg, request.robot, device, agent_cfg.num_steps_per_env, network_size(request.spec) == LARGE)
     check_networks(agent_cfg, device)
-    curriculum = []
-    if request.spec.curriculum:
-        from umc.training.curriculum import add_curriculum
+    from umc.training.curriculum import add_curriculum
 
-        curriculum = add_curriculum(env_cfg, agent_cfg, request.spec)
+    curriculum = add_curriculum(env_cfg, agent_cfg, request.spec)
     plan.record.fields |= {
         "robot": request.robot,
         "stage": request.stage,
