@@ -105,6 +105,15 @@ def test_a_phase_with_a_teacher_imitates_and_ppo_goes_on_from_it_in_a_run_of_its
     assert "--trust" not in untrusted
 
 
+def test_a_stage_2_that_imitates_needs_no_stage_1(tmp_path):
+    imitate = [{"iterations": 5, "teacher": "pretrained:a1_mlp_stage2"}, {"iterations": 5}]
+    recipe = read_recipe(written(tmp_path, stages={1: [], 2: imitate}))
+    first, ppo = (RecipeRun(recipe, tmp_path / "logs", "").arguments(number, None) for number in range(2))
+    assert first[first.index("--teacher") + 1] == "pretrained:a1_mlp_stage2"
+    assert "--checkpoint" not in first
+    assert ppo[ppo.index("--checkpoint") + 1] == "<phase 1>"
+
+
 def test_states_from_before_there_were_teachers_stay_valid(tmp_path):
     assert read_recipe(written(tmp_path)).fingerprint(PHASES) == "2b299454b523e7c3"
 

@@ -169,9 +169,10 @@ class Recipe(Section):
         if not self.phases:
             raise ValueError("it has no phase; add one to stages.1 or stages.2")
         first = self.phases[0]
-        if first.stage == 2 and first.source is None and AGENTS[self.agent].stage1:
+        starts = first.source is not None or first.teacher is not None
+        if first.stage == 2 and not starts and AGENTS[self.agent].stage1:
             raise ValueError(
-                "Stage 2 has no Stage 1 to start from; add stages.1, or 'from: pretrained' to its first phase"
+                "Stage 2 has no Stage 1 to start from; add stages.1, or 'from: pretrained' or a teacher"
             )
         return self
 
