@@ -55,7 +55,7 @@ def test_the_kind_of_the_page_is_drawn_and_read():
         live = state.of("backwards")
         assert live.on.sum(1).tolist() == [step == 3] * 4
     scene = {"robot": SimpleNamespace(joint_names=["hip", "knee"])}
-    faults = SimpleNamespace(advance=lambda: state)
+    faults = SimpleNamespace(advance=lambda: state, detect=lambda: state)
     events = SimpleNamespace(active_terms={"interval": ["faults"]}, get_term_cfg=lambda _: SimpleNamespace(func=faults))
     env = SimpleNamespace(scene=scene, num_envs=4, device="cpu", step_dt=0.02, event_manager=events)
     for quantity, sign in (("position", -1.0), ("velocity", -1.0), ("action", 1.0)):

@@ -80,7 +80,7 @@ class Env(SimpleNamespace):
             of=lambda name: SimpleNamespace(on=self.dead, severity=torch.zeros(ROBOTS, 3), age=torch.zeros(ROBOTS, 3)),
             joint_mask=self.dead,
         )
-        term = SimpleNamespace(func=SimpleNamespace(advance=lambda: state))
+        term = SimpleNamespace(func=SimpleNamespace(advance=lambda: state, detect=lambda: state))
         events = SimpleNamespace(active_terms={"interval": ["faults"]}, get_term_cfg=lambda name: term)
         policy = policy or group_of(joint_pos=sensor(lab.joint_pos_rel), last_action=sensor(lab.last_action))
         super().__init__(

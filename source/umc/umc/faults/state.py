@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 
 from umc.faults.kinds import FaultKind, JointKind, JointLimits, Onset, SensorKind
-from umc.faults.plan import FaultPlan, empty_plan, widen_plan
+from umc.faults.plan import NEVER, FaultPlan, empty_plan, widen_plan
 from umc.faults.random import Word, philox, philox_pair, uniform
 from umc.faults.scenarios import Scenario
 from umc.faults.schedule import Identity, named_stream
@@ -122,6 +122,13 @@ class FaultState:
         return self.plan.onset.amin(dim=1)
 
     @property
+    def joint_onset(self) -> torch.Tensor:
+        """First onset of the faults that a joint has now [env steps]; :data:`NEVER` without one. Shape is (E, J)."""
+        if not self.kinds:
+            return torch.full_like(self.detected, NEVER, dtype=torch.long)
+        return torch.where(self.live, self._onset_step, NEVER).amin(dim=1)
+
+    @property
     def broken(self) -> torch.Tensor:
         """Joints that have a joint fault now. Shape is (E, J)."""
         return self.live[:, self._breaking].any(dim=1)
@@ -229,12 +236,13 @@ class FaultState:
                 limits = kind.limit(limits, self.live[:, index], self.severity[:, index], onset)
         return limits
 
-    def uniform(self, stream: str) -> torch.Tensor:
-        """Uniform numbers in [0, 1) of this step, from (seed, env, episode, step, joint) by the name of a stream.
+    def uniform(self, stream: str, every_step: bool = True) -> torch.Tensor:
+        """Uniform numbers in [0, 1), from (seed, env, episode, step, joint) by the name of a stream.
 
-        Shape is (E, J). For :class:`FaultCases`, seed and env are the case's seed and the member.
+        They are the same in all steps of an episode unless ``every_step``. Shape is (E, J). For :class:`FaultCases`,
+        seed and env are the case's seed and the member.
         """
-        return uniform(philox(*self._key(stream)))
+        return uniform(philox(*self._key(stream, every_step)))
 
     def normal(self, stream: str) -> torch.Tensor:
         """Standard normal numbers of this step (Box and Muller's), as :meth:`uniform`. Shape is (E, J)."""
@@ -242,11 +250,14 @@ class FaultState:
         distance, angle = uniform(words[0]), uniform(words[1])
         return (-2.0 * (1.0 - distance).log()).sqrt() * (2.0 * math.pi * angle).cos()
 
-    def _key(self, stream: str) -> tuple[Word, tuple[torch.Tensor, torch.Tensor, int, torch.Tensor]]:
+    def _key(
+        self, stream: str, every_step: bool = True
+    ) -> tuple[Word, tuple[torch.Tensor, torch.Tensor, int, torch.Tensor]]:
         """Seed and counter of Philox."""
         env = torch.arange(self.num_envs, device=self.device) + self.first_env
         seed, env, episode = self.source.identity(env, self.episode)
-        moment = self.step[:, None] * len(self.joint_names) + self.source.joint_ids
+        step = self.step if every_step else torch.zeros_like(self.step)
+        moment = step[:, None] * len(self.joint_names) + self.source.joint_ids
         column = seed if isinstance(seed, int) else seed[:, None]
         return column, (env[:, None], episode[:, None], named_stream(stream), moment)
 

@@ -5,6 +5,7 @@
 from umc.mdp.actions import CommandFaults, CommandFaultsCfg, JointTargets, JointTargetsCfg
 from umc.mdp.add_faults import FaultFlagCfg, JointMaskCfg, LiveFaultsCfg, add_faults
 from umc.mdp.curricula import failure_sampling, fault_curriculum
+from umc.mdp.detection import DetectionCfg
 from umc.mdp.events import joint_faults, reset_faults
 from umc.mdp.fault_board import FaultBoard, JointRow, SeveritySpan, running_board
 from umc.mdp.fault_terms import fault_state

@@ -23,6 +23,7 @@ from umc.faults.kinds import CommandKind, FaultKind, JointKind, JointLimits
 from umc.faults.replay import ledger_kinds
 from umc.faults.severity import FRACTION, SHAPES
 from umc.mdp.actions import CommandFaultsCfg
+from umc.mdp.detection import DetectionCfg
 from umc.mdp.events import joint_faults, reset_faults
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.mdp.observations import fault_flag, joint_mask, live_faults
@@ -145,7 +146,8 @@ def add_faults(
     * Observations: joint observations of ``groups`` become :class:`~umc.mdp.joint_sensor` terms, which keep their
       place, joints, noise, scale, clip and history. Every other group, such as a critic's, keeps true values.
     * Observation groups ``joint_mask`` (1 where a sensor is dead) and ``fault_flag`` (+1 once a fault is detected, else
-      -1) for policies that may see faults. A network reads them if the agent's ``obs_groups`` says so.
+      -1) for policies that may see faults. A network reads them if the agent's ``obs_groups`` says so, and
+      ``env.detection`` (:class:`~umc.mdp.DetectionCfg`) how well faults are detected.
     * Actions: ``command_faults``, if commands can fail.
     * Robot: a copy whose PhysX solver has the iterations that hold joints to limits
       (:func:`umc.mdp.physics.prepare_robot`). Newton reads none of them.
@@ -189,6 +191,8 @@ def add_faults(
         _refuse_taken(events, added, "event")
 
     # from here on nothing fails
+    if not hasattr(env_cfg, "detection"):
+        env_cfg.detection = DetectionCfg()
     for holder, key, value in edits:
         holder[key] = value
     for terms in {id(terms): terms for terms in events}.values():

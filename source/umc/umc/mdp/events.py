@@ -27,9 +27,11 @@ from umc.faults import (
     inject_fault,
 )
 from umc.faults.cfg import EVENT_FIELDS, faults_cfg
+from umc.faults.detection import CorruptedOracle, NoDetection
 from umc.faults.severity import FRACTION
 from umc.mdp.actions import check_command_faults
 from umc.mdp.curricula import has_fault_curriculum
+from umc.mdp.detection import make_detection
 from umc.mdp.fault_log import FaultLog
 from umc.mdp.fault_terms import fault_term
 from umc.mdp.physics import JointLimitWriter
@@ -69,6 +71,7 @@ class joint_faults(ManagerTermBase):
         # processes that train together must not encounter the same faults; cases are assigned within one process
         first_env = 0 if isinstance(self.source, FaultCases) else ranks.first_env(env.num_envs)
         self.state = FaultState(self.source, env.num_envs, first_env)
+        self._detection = make_detection(env.cfg, self.state, env.step_dt)
         self.writer: JointLimitWriter | None = None
         """Writes limits into physics; None in a task without joint faults."""
         has_faults = self.source.has_faults or has_fault_curriculum(env.cfg)
@@ -148,6 +151,14 @@ class joint_faults(ManagerTermBase):
         position = self.asset.data.joint_pos.torch
         self._pending |= self.state.advance(self._env.episode_length_buf, position)
         return self.state
+
+    def detect(self) -> FaultState | CorruptedOracle | NoDetection:
+        """Return what the policy is told in this env step: ``joint_mask`` and ``fault_flag``."""
+        state = self.advance()
+        if self._detection is None:
+            return state
+        self._detection.update()
+        return self._detection
 
     def __call__(self, env: ManagerBasedRLEnv, env_ids: torch.Tensor | None, **params: Any) -> None:
         """Switch due faults on and ended ones off."""

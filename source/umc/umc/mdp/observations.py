@@ -102,18 +102,18 @@ class joint_sensor(ManagerTermBase):
 def joint_mask(
     env: ManagerBasedEnv, joint_ids: Sequence[int] | None = None, asset_cfg: SceneEntityCfg | None = None
 ) -> torch.Tensor:
-    """Return 1 for each joint that the policy has to mask, since its sensor is dead, else 0.
+    """Return 1 for each joint that the policy is told to mask, since its sensor is dead, else 0.
 
     Shape is (num_envs, num_joints): the policy's joints in its order, as indices or by ``asset_cfg``; by default all.
     """
-    mask = fault_term(env).advance().joint_mask
+    mask = fault_term(env).detect().joint_mask
     wanted = joint_ids if asset_cfg is None else asset_cfg.joint_ids
     return (mask if wanted is None else mask[:, _columns(wanted, env.device)]).float()
 
 
 def fault_flag(env: ManagerBasedEnv) -> torch.Tensor:
-    """Return +1 where a joint fault has been detected, else -1, three times over. Shape is (num_envs, 3)."""
-    return fault_term(env).advance().fault_flag.clone()
+    """Return +1 where the policy is told of a joint fault, else -1, three times over. Shape is (num_envs, 3)."""
+    return fault_term(env).detect().fault_flag.clone()
 
 
 def live_faults(env: ManagerBasedEnv) -> torch.Tensor:

@@ -55,6 +55,10 @@ LIMITS = {
     "env.sim.render_interval": Range(1, 1_000_000, whole=True),
     "env.episode_length_s": Range(0.0, 1e6, above=True),
     "env.scene.num_envs": COUNT,
+    "env.detection.delay": Range(0, 100_000, whole=True),
+    "env.detection.missed": Range(0.0, 1.0),
+    "env.detection.false_alarms": Range(0.0, 6000.0),
+    "env.detection.alarm_steps": COUNT,
     "env.scene.env_spacing": Range(0.0, 1e4),
     **{
         f"env.scene.terrain.terrain_generator.{count}": Range(1, 10_000, whole=True)

@@ -171,9 +171,7 @@ class Recipe(Section):
         first = self.phases[0]
         starts = first.source is not None or first.teacher is not None
         if first.stage == 2 and not starts and AGENTS[self.agent].stage1:
-            raise ValueError(
-                "Stage 2 has no Stage 1 to start from; add stages.1, or 'from: pretrained' or a teacher"
-            )
+            raise ValueError("Stage 2 has no Stage 1 to start from; add stages.1, or 'from: pretrained' or a teacher")
         return self
 
     @functools.cached_property
