@@ -27,7 +27,6 @@ from umc.faults import (
     inject_fault,
 )
 from umc.faults.cfg import EVENT_FIELDS, faults_cfg
-from umc.faults.detection import CorruptedOracle, NoDetection
 from umc.faults.severity import FRACTION
 from umc.mdp.actions import check_command_faults
 from umc.mdp.curricula import has_fault_curriculum
@@ -152,7 +151,7 @@ class joint_faults(ManagerTermBase):
         self._pending |= self.state.advance(self._env.episode_length_buf, position)
         return self.state
 
-    def detect(self) -> FaultState | CorruptedOracle | NoDetection:
+    def detect(self) -> Any:
         """Return what the policy is told in this env step: ``joint_mask`` and ``fault_flag``."""
         state = self.advance()
         if self._detection is None:
