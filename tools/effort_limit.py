@@ -28,7 +28,13 @@ def main(argv: Sequence[str]) -> int:
     """Print trunk height and largest applied torque of the three robots."""
     parser = Parser(prog="python -m tools.effort_limit", description=(__doc__ or "").split(":")[0])
     parser.add_argument("--physics", choices=["ovphysx", "newton_mjwarp"], default="ovphysx")
-    physics = parser.parse_args(argv).physics
+    for name, height, torque in measure(parser.parse_args(argv).physics):
+        print(f"{name}: trunk at {height:.3f} m, at most {torque:.2f} N*m applied", flush=True)
+    return 0
+
+
+def measure(physics: str) -> list[tuple[str, float, float]]:
+    """Return trunk height [m] and largest applied torque [N*m] of every robot, with its name."""
     import torch
 
     torch.set_num_threads(1)
@@ -39,10 +45,8 @@ def main(argv: Sequence[str]) -> int:
         env.step(torch.zeros(env.num_envs, robot.num_joints))
     heights = robot.data.root_pos_w.torch[:, 2].tolist()
     torques = robot.actuators.applied_effort.torch.abs().amax(dim=1).tolist()
-    for name, height, torque in zip(ROBOTS, heights, torques, strict=True):
-        print(f"{name}: trunk at {height:.3f} m, at most {torque:.2f} N*m applied", flush=True)
     env.close()
-    return 0
+    return list(zip(ROBOTS, heights, torques, strict=True))
 
 
 def _make_env(physics: str) -> Any:

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from isaaclab_tasks.contrib.velocity.config.a1.flat_env_cfg import UnitreeA1FlatEnvCfg
 from umc.faults import FaultSchedule, FaultState
 from umc.faults.detection import CorruptedOracle, NoDetection
-from umc.mdp import DetectionCfg
+from umc.mdp import DetectionCfg, add_faults
 from umc.mdp.detection import make_detection
 from umc.tasks.task_cfg import resolve_cfgs
 from umc.utils.errors import UmcError
@@ -44,6 +45,13 @@ def test_every_task_takes_it_on_the_command_line():
     assert (cfg.detection.source, cfg.detection.delay, cfg.detection.missed) == ("corrupted_oracle", 10, 0.0)
     with pytest.raises(UmcError, match=r"env.detection.missed.* at most 1"):
         resolve_cfgs("UMC-A1-Stage2", None, ["env.detection.missed=2"])
+
+
+def test_add_faults_gives_a_task_the_choice():
+    cfg = UnitreeA1FlatEnvCfg()
+    add_faults(cfg, severity={"rom": 0.3, "effort": 5.0, "velocity": 3.0})
+    cfg.from_dict({"detection": {"source": "none"}})  # as Hydra does
+    assert cfg.detection == DetectionCfg(source="none")
 
 
 def walk(physics):

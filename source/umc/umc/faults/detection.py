@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a policy is told about faults: by an oracle that is late, misses faults and raises false alarms; or nothing."""
+"""What mask and flag report: the faults of an oracle that is late, misses some and raises false alarms; or none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS_PER_MINUTE = 60.0
 class CorruptedOracle:
     """Joint mask and fault flag as a detector with known errors would give them.
 
-    All errors are functions of (seed, env, episode, step, joint): policies under the same faults are told the same.
+    All errors are functions of (seed, env, episode, step, joint): policies under the same faults get the same.
 
     Args:
         state: The true faults.
@@ -60,7 +60,7 @@ class CorruptedOracle:
 
     @property
     def joint_mask(self) -> torch.Tensor:
-        """Joints that the policy is told to mask. Shape is (E, J)."""
+        """Joints that the policy has to mask. Shape is (E, J)."""
         return (self._state.joint_mask & self._found) | self._alarms
 
     @property
@@ -85,7 +85,7 @@ class CorruptedOracle:
 
 
 class NoDetection:
-    """Joint mask and fault flag where nobody tells the policy of faults."""
+    """Joint mask and fault flag that report no fault."""
 
     def __init__(self, state: FaultState) -> None:
         shape = (state.num_envs, len(state.joint_names))

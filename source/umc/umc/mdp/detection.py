@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cfg of what a policy is told about faults: ``env.detection.source=corrupted_oracle env.detection.delay=10``."""
+"""The cfg of what mask and flag report: ``env.detection.source=corrupted_oracle env.detection.delay=10``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DetectionCfg:
 
 
 def make_detection(env_cfg: Any, state: FaultState, step_dt: float) -> CorruptedOracle | NoDetection | None:
-    """Return what tells the policy of faults; None for the oracle, which is the state itself."""
+    """Return what reports faults to the policy; None for the oracle, which is the state itself."""
     cfg: DetectionCfg = getattr(env_cfg, "detection", None) or DetectionCfg()
     errors = {name: getattr(cfg, name) for name in ("delay", "missed", "false_alarms", "alarm_steps")}
     if cfg.source not in SOURCES:

@@ -152,7 +152,7 @@ class joint_faults(ManagerTermBase):
         return self.state
 
     def detect(self) -> Any:
-        """Return what the policy is told in this env step: ``joint_mask`` and ``fault_flag``."""
+        """Return what reports the faults of this env step: its ``joint_mask`` and ``fault_flag``."""
         state = self.advance()
         if self._detection is None:
             return state

@@ -102,7 +102,7 @@ class joint_sensor(ManagerTermBase):
 def joint_mask(
     env: ManagerBasedEnv, joint_ids: Sequence[int] | None = None, asset_cfg: SceneEntityCfg | None = None
 ) -> torch.Tensor:
-    """Return 1 for each joint that the policy is told to mask, since its sensor is dead, else 0.
+    """Return 1 for each joint that the policy has to mask, since its sensor is reported dead, else 0.
 
     Shape is (num_envs, num_joints): the policy's joints in its order, as indices or by ``asset_cfg``; by default all.
     """
@@ -112,7 +112,7 @@ def joint_mask(
 
 
 def fault_flag(env: ManagerBasedEnv) -> torch.Tensor:
-    """Return +1 where the policy is told of a joint fault, else -1, three times over. Shape is (num_envs, 3)."""
+    """Return +1 where a joint fault is reported, else -1, three times over. Shape is (num_envs, 3)."""
     return fault_term(env).detect().fault_flag.clone()
 
 

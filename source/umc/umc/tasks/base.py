@@ -182,7 +182,7 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
     """The robot's trunk and feet, for the terms that act on them."""
 
     detection: mdp.DetectionCfg = mdp.DetectionCfg()
-    """What the policy is told about faults."""
+    """What mask and flag report."""
 
     scene: LeggedSceneCfg = LeggedSceneCfg(num_envs=4096, env_spacing=2.5)
     sim: SimulationCfg = SimulationCfg(physics=physics_presets(njmax=200, nconmax=40))
