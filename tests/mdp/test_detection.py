@@ -2,27 +2,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The cfg that chooses what a policy is told about faults, and the observation terms that read it."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 from isaaclab_tasks.contrib.velocity.config.a1.flat_env_cfg import UnitreeA1FlatEnvCfg
+from umc.detection import Detector, DetectorFile, read_detector, write_detector
 from umc.faults import FaultSchedule, FaultState
 from umc.faults.detection import CorruptedOracle, NoDetection
 from umc.mdp import DetectionCfg, add_faults
 from umc.mdp.detection import make_detection
+from umc.models import JointLayout
 from umc.tasks.task_cfg import resolve_cfgs
 from umc.utils.errors import UmcError
 
+JOINTS = ("a", "b")
+
+
+def env_with(obs=None, **fields):
+    """What a detection knows of an env."""
+    cfg = SimpleNamespace(detection=DetectionCfg(**fields))
+    return SimpleNamespace(cfg=cfg, step_dt=0.02, device="cpu", obs_buf={} if obs is None else obs)
+
 
 def made(**fields):
-    state = FaultState(FaultSchedule(["a", "b"], scenario="dead", onset=1, num_joints=(1, 1)), 4)
-    return make_detection(SimpleNamespace(detection=DetectionCfg(**fields)), state, 0.02)
+    state = FaultState(FaultSchedule(JOINTS, scenario="dead", onset=1, num_joints=(1, 1)), 4)
+    return make_detection(env_with(**fields), state)
 
 
 def test_the_cfg_chooses_the_source():
     assert made() is None
-    assert make_detection(SimpleNamespace(), None, 0.02) is None  # a cfg of before there was a choice
+    assert make_detection(SimpleNamespace(cfg=SimpleNamespace()), None) is None  # a cfg of before there was a choice
     assert isinstance(made(source="none"), NoDetection)
     assert isinstance(made(source="corrupted_oracle", delay=3), CorruptedOracle)
 
@@ -30,14 +41,79 @@ def test_the_cfg_chooses_the_source():
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"source": "guess"}, "env.detection.source is 'guess'; choose one of oracle, corrupted_oracle, none"),
+        (
+            {"source": "guess"},
+            "env.detection.source is 'guess'; choose one of oracle, corrupted_oracle, detector, none",
+        ),
         ({"delay": 3}, "env.detection.delay needs env.detection.source=corrupted_oracle"),
         ({"source": "none", "missed": 0.1}, "env.detection.missed needs env.detection.source=corrupted_oracle"),
+        ({"file": "x.pt"}, "env.detection.file needs env.detection.source=detector"),
+        ({"source": "none", "any_fault": True}, "env.detection.any_fault needs env.detection.source=detector"),
+        ({"source": "detector"}, "needs env.detection.file, which umc train-detector writes"),
+        ({"source": "detector", "file": "x.pt"}, "x.pt is missing; train one with umc train-detector"),
     ],
 )
 def test_errors_without_effect_are_refused(fields, words):
     with pytest.raises(UmcError, match=words):
         made(**fields)
+
+
+@pytest.fixture
+def detector(tmp_path):
+    """A detector that reports what reads 0 at once, and its file."""
+    torch.manual_seed(0)
+    layout = JointLayout.term_major(JOINTS, 2 + 6, 2)
+    one = Detector(layout).eval()
+    one.thresholds[:] = torch.tensor([0.5, 0.4, 1.0])
+    write_detector(tmp_path / "detector.pt", DetectorFile(one, "a1"))
+    return str(tmp_path / "detector.pt")
+
+
+def test_a_detector_reports_what_it_saw_a_step_before(detector):
+    state = FaultState(FaultSchedule(JOINTS, scenario="dead", onset=500, num_joints=(1, 1)), 3)
+    env = env_with(source="detector", file=detector)
+    found = make_detection(env, state)
+    alone = read_detector(Path(detector)).detector
+    memory = alone.start(3)
+    state.reset(torch.arange(3))
+    for step in range(6):
+        state.advance(torch.full((3,), step), torch.zeros(3, 2))
+        found.update()
+        assert torch.equal(found.faulty, torch.zeros(3, 2, 2)) if step == 0 else found.faulty.any()
+        if step > 0:  # of the observation of the step before
+            said = alone(env.obs_buf["policy"], memory)
+            memory = said.state
+            assert torch.equal(found.faulty[..., 0], 1.0 - said.sensor[..., 0])
+            assert torch.equal(found.joint_mask, said.reported[..., 0])
+        kept = found.faulty.clone()
+        found.update()  # every observation term asks
+        assert torch.equal(found.faulty, kept)
+        env.obs_buf = {"policy": torch.randn(3, 8)}
+
+
+def test_an_episode_starts_without_a_report(detector):
+    state = FaultState(FaultSchedule(JOINTS, scenario="dead", onset=500, num_joints=(1, 1)), 2)
+    env = env_with(source="detector", file=detector)
+    found = make_detection(env, state)
+    state.reset(torch.arange(2))
+    for step in range(3):
+        state.advance(torch.full((2,), step), torch.zeros(2, 2))
+        found.update()
+        env.obs_buf = {"policy": torch.randn(2, 8)}
+    assert found.faulty.any(dim=2).any(dim=1).all()
+    state.reset(torch.tensor([0]))
+    state.advance(torch.tensor([0, 3]), torch.zeros(2, 2))
+    found.update()
+    assert not found.faulty[0].any()
+    assert not found.joint_mask[0].any()
+    assert found.fault_flag[0].tolist() == [-1.0] * 3
+    assert found.faulty[1].any()
+
+
+def test_a_detector_of_other_joints_is_refused(detector):
+    state = FaultState(FaultSchedule(("b", "a"), scenario="dead", onset=1, num_joints=(1, 1)), 4)
+    with pytest.raises(UmcError, match="other joints or another joint order"):
+        make_detection(env_with(source="detector", file=detector), state)
 
 
 def test_every_task_takes_it_on_the_command_line():

@@ -25,7 +25,7 @@ class SensorChannel:
     """
 
     def __init__(self, quantity: str, step_dt: float, envs: Index = _ALL, joints: Index = _ALL) -> None:
-        self._quantity, self._step_dt = quantity, step_dt
+        self.quantity, self._step_dt = quantity, step_dt
         self._envs, self._joints = envs, joints
         self._held: dict[str, torch.Tensor] = {}
 
@@ -36,7 +36,7 @@ class SensorChannel:
     def read(self, state: FaultState, signal: torch.Tensor) -> torch.Tensor:
         """Return what the sensors report, given what working ones would. Shapes are (E, J)."""
         for kind in state.kinds:
-            if not isinstance(kind, SensorKind) or self._quantity not in kind.quantities:
+            if not isinstance(kind, SensorKind) or self.quantity not in kind.quantities:
                 continue
             live = state.of(kind.name)
             on = self._mine(live.on)
@@ -46,7 +46,7 @@ class SensorChannel:
             if on.device.type == "cpu" and not on.any():
                 continue
             reading = Reading(
-                quantity=self._quantity,
+                quantity=self.quantity,
                 on=on,
                 severity=self._mine(live.severity).to(signal.dtype),
                 age=self._mine(live.age) * self._step_dt,

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What mask and flag report: the faults of an oracle that is late, misses some and raises false alarms; or none."""
+"""What mask and flag report without a detector: the faults of an oracle with a detector's errors, or none."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch
 
 from umc.faults.state import FAULT_FLAG_WIDTH, FaultState
 
-SOURCES = ("oracle", "corrupted_oracle", "none")
-"""Where mask and flag come from: the simulator, the simulator with the errors of a detector, or nowhere."""
+SOURCES = ("oracle", "corrupted_oracle", "detector", "none")
+"""Where mask and flag come from: the simulator, the simulator with the errors of a detector, a detector, or nowhere."""
 
 SECONDS_PER_MINUTE = 60.0
 

@@ -4,13 +4,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import torch
 from isaaclab.utils import configclass
 
+from umc.detection import Detector, read_detector
+from umc.detection.report import mask_and_flag
 from umc.faults import FaultState
 from umc.faults.detection import SOURCES, CorruptedOracle, NoDetection
+from umc.faults.state import FAULT_FLAG_WIDTH
 from umc.utils.errors import UmcError
+
+if TYPE_CHECKING:
+    from isaaclab.envs import ManagerBasedEnv
+
+GROUP = "policy"
+"""Observation group that a detector reads."""
+
+ERRORS = ("delay", "missed", "false_alarms", "alarm_steps")
+"""Fields of the corrupted oracle."""
 
 
 @configclass
@@ -18,8 +32,8 @@ class DetectionCfg:
     """Where the observation terms ``joint_mask`` and ``fault_flag`` get their faults from."""
 
     source: str = "oracle"
-    """``oracle``: the simulator. ``corrupted_oracle``: the simulator, with the errors below. ``none``: no fault is
-    ever reported."""
+    """``oracle``: the simulator. ``corrupted_oracle``: the simulator, with the errors below. ``detector``: the detector
+    in ``file``. ``none``: no fault is ever reported."""
 
     delay: int = 0
     """How long after its onset a fault is found [env steps]."""
@@ -33,16 +47,75 @@ class DetectionCfg:
     alarm_steps: int = 50
     """How long a false alarm lasts [env steps]."""
 
+    file: str | None = None
+    """Detector that ``umc train-detector`` has written."""
 
-def make_detection(env_cfg: Any, state: FaultState, step_dt: float) -> CorruptedOracle | NoDetection | None:
+    any_fault: bool = False
+    """Whether a detector raises the flag for every joint fault; else only where the joint's sensor is faulty, too, as
+    the paper's flag is."""
+
+
+class DetectorInEnv:
+    """Joint mask and fault flag as a detector reports them, from the observations of the env step before.
+
+    The observation of this step is still being made; on a robot, too, detector and policy run side by side.
+
+    Args:
+        env: The environment.
+        state: Its faults, for the numbers of episode and step.
+        detector: The detector.
+        any_fault: Whether the flag goes up for every joint fault.
+    """
+
+    def __init__(self, env: ManagerBasedEnv, state: FaultState, detector: Detector, any_fault: bool) -> None:
+        self._env, self._state, self._detector, self._any_fault = env, state, detector, any_fault
+        self._memory = detector.start(state.num_envs, state.device)
+        self._at = torch.full((2, state.num_envs), -1, dtype=torch.long, device=state.device)
+        """Episode and env step of the last :meth:`update`."""
+        shape = (state.num_envs, len(state.joint_names))
+        self.joint_mask = torch.zeros(shape, dtype=torch.bool, device=state.device)
+        self.fault_flag = torch.full((state.num_envs, FAULT_FLAG_WIDTH), -1.0, device=state.device)
+        self.faulty = torch.zeros(*shape, 2, device=state.device)
+        """Probability of a sensor fault and of a joint fault of each joint. Shape is (E, J, 2)."""
+
+    def update(self) -> None:
+        """Look at the last observation; a second call in the same step changes nothing."""
+        now = torch.stack((self._state.episode, self._state.step))
+        new = (now != self._at).any(dim=0)
+        if new.device.type == "cpu" and not new.any():
+            return
+        first = now[0] != self._at[0]  # the last observation is of the episode before
+        self._at.copy_(now)
+        obs = self._env.obs_buf.get(GROUP)
+        if obs is None:  # before the first observation
+            return
+        with torch.no_grad():
+            found = self._detector(obs, self._memory)
+        looked = (new & ~first)[:, None, None]
+        forgotten = first[:, None, None]
+        self._memory = torch.where(looked, found.state, self._memory).masked_fill(forgotten, 0.0)
+        faulty = 1.0 - torch.stack((found.sensor[..., 0], found.joint[..., 0]), dim=-1)
+        self.faulty = torch.where(looked, faulty, self.faulty).masked_fill(forgotten, 0.0)
+        mask, flag = mask_and_flag(found.reported, self._any_fault)
+        self.joint_mask = torch.where(looked[..., 0], mask, self.joint_mask).masked_fill(forgotten[..., 0], False)
+        self.fault_flag = torch.where(looked[..., 0], flag, self.fault_flag).masked_fill(forgotten[..., 0], -1.0)
+
+
+def make_detection(env: Any, state: FaultState) -> CorruptedOracle | NoDetection | DetectorInEnv | None:
     """Return what reports faults to the policy; None for the oracle, which is the state itself."""
-    cfg: DetectionCfg = getattr(env_cfg, "detection", None) or DetectionCfg()
-    errors = {name: getattr(cfg, name) for name in ("delay", "missed", "false_alarms", "alarm_steps")}
+    cfg: DetectionCfg = getattr(env.cfg, "detection", None) or DetectionCfg()
     if cfg.source not in SOURCES:
         raise UmcError(f"env.detection.source is {cfg.source!r}; choose one of {', '.join(SOURCES)}")
+    for source, names in (("corrupted_oracle", ERRORS), ("detector", ("file", "any_fault"))):
+        changed = [name for name in names if getattr(cfg, name) != getattr(DetectionCfg(), name)]
+        if changed and cfg.source != source:
+            raise UmcError(f"env.detection.{changed[0]} needs env.detection.source={source}")
     if cfg.source == "corrupted_oracle":
-        return CorruptedOracle(state, step_dt, **errors)
-    changed = [name for name, value in errors.items() if value != getattr(DetectionCfg(), name)]
-    if changed:
-        raise UmcError(f"env.detection.{changed[0]} needs env.detection.source=corrupted_oracle")
+        return CorruptedOracle(state, env.step_dt, **{name: getattr(cfg, name) for name in ERRORS})
+    if cfg.source == "detector":
+        if cfg.file is None:
+            raise UmcError("env.detection.source=detector needs env.detection.file, which umc train-detector writes")
+        file = read_detector(Path(cfg.file), env.device)
+        file.require(None, state.joint_names)
+        return DetectorInEnv(env, state, file.detector, cfg.any_fault)
     return NoDetection(state) if cfg.source == "none" else None

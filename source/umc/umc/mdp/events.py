@@ -70,7 +70,7 @@ class joint_faults(ManagerTermBase):
         # processes that train together must not encounter the same faults; cases are assigned within one process
         first_env = 0 if isinstance(self.source, FaultCases) else ranks.first_env(env.num_envs)
         self.state = FaultState(self.source, env.num_envs, first_env)
-        self._detection = make_detection(env.cfg, self.state, env.step_dt)
+        self._detection = make_detection(env, self.state)
         self.writer: JointLimitWriter | None = None
         """Writes limits into physics; None in a task without joint faults."""
         has_faults = self.source.has_faults or has_fault_curriculum(env.cfg)

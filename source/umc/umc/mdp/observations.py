@@ -21,6 +21,7 @@ from umc.faults.apply import SensorChannel
 from umc.faults.kinds import ACTION, POSITION, VELOCITY
 from umc.mdp.fault_terms import fault_term
 from umc.mdp.rewards import gait_phase
+from umc.models.layout import JointLayout
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class joint_sensor(ManagerTermBase):
         if asset_cfg is not None and "asset_cfg" in inspect.signature(self._func).parameters:
             self._kwargs["asset_cfg"] = asset_cfg
         joint_ids: Sequence[int] | slice = slice(None) if asset_cfg is None else asset_cfg.joint_ids
+        self.reports_all = joint_ids == slice(None)
+        """Whether it reports all joints of the robot in its order."""
         self._channel = SensorChannel(quantity, env.step_dt, joints=_columns(joint_ids, env.device))
         self._corrupts: bool | None = None
 
@@ -83,6 +86,11 @@ class joint_sensor(ManagerTermBase):
             signal = noise.func(signal, noise)
         return self._channel.read(fault_term(env).advance(), signal)
 
+    @property
+    def quantity(self) -> str:
+        """What it reports: ``position`` [rad], ``velocity`` [rad/s] or ``action``."""
+        return self._channel.quantity
+
     def _is_corrupted(self, env: ManagerBasedEnv) -> bool:
         """Return whether the group that this term belongs to wants noise."""
         if self._corrupts is None:
@@ -97,6 +105,34 @@ class joint_sensor(ManagerTermBase):
                 if group is not None and any(getattr(term, "func", None) is self for term in vars(group).values())
             )
         return self._corrupts
+
+
+def joint_layout(env: ManagerBasedEnv, group: str = "policy") -> JointLayout:
+    """Return which columns of an observation group report which joint; UmcError if it does not report all joints.
+
+    Position, velocity and last action of all joints have to come from :class:`joint_sensor` terms without history.
+    """
+    manager = env.observation_manager
+    terms, dims = manager.active_terms[group], manager.group_obs_term_dim[group]
+    cfgs = manager.cfg[group] if isinstance(manager.cfg, dict) else vars(manager.cfg)[group]
+    names = fault_term(env).state.joint_names
+    starts: dict[str, int] = {}
+    width = 0
+    for term, shape in zip(terms, dims, strict=True):
+        sensor = getattr(cfgs, term).func
+        if isinstance(sensor, joint_sensor) and tuple(shape) == (len(names),) and sensor.reports_all:
+            starts.setdefault(sensor.quantity, width)
+        width += math.prod(shape)
+    missing = [quantity for quantity in (POSITION, VELOCITY, ACTION) if quantity not in starts]
+    if missing:
+        raise UmcError(
+            f"observation group '{group}' does not report the {missing[0]} of all joints in the robot's order; a "
+            "detector needs it"
+        )
+    columns = [
+        tuple(starts[quantity] + joint for quantity in (POSITION, VELOCITY, ACTION)) for joint in range(len(names))
+    ]
+    return JointLayout(tuple(names), width, tuple(columns))
 
 
 def joint_mask(

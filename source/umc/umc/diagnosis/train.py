@@ -1,0 +1,269 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""``umc train-detector``: train a fault detector beside a walking policy."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import datetime
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import umc
+from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
+from umc.utils.cli import at_least_one, run_main
+from umc.utils.console import duration, quiet, timed
+from umc.utils.errors import UmcError
+from umc.utils.isaaclab_flags import asks_for_help, show_help
+
+if TYPE_CHECKING:
+    from umc.detection import Detector, DetectorFile
+    from umc.diagnosis.learn import Learner, Stretch
+    from umc.evaluation.session import Session
+
+DESCRIPTION = "Train a detector of joint and sensor faults beside a walking policy, from what a robot measures."
+
+EXAMPLES = (
+    "--checkpoint pretrained:a1_mlp_stage2 physics=ovphysx",
+    "--task UMC-G1-Stage2 --policy motion.pt --trust physics=ovphysx",
+    "--checkpoint pretrained:a1_mlp_stage2 --out logs/detector --resume",
+)
+
+FILE = "detector.pt"
+"""File in the run folder."""
+
+NUM_ENVS = 256
+ITERATIONS = 150
+STEPS = 50
+"""Env steps of an iteration."""
+
+ORACLE_SHARE = 0.25
+"""First part of the training, in which the simulator tells the policy what is broken [-]. Afterwards the detector tells
+a growing share of the robots, all from twice this part on: it has to learn from what its own mistakes lead to."""
+
+JUDGED = 15
+"""Newest iterations that temperature and thresholds are chosen by. The detector said of them what it said before it
+learned from them."""
+
+ON_STEPS = 3
+"""Env steps in a row that a fault has to be seen for before it is reported."""
+
+MOST_ALARMS = 60.0
+"""Most false alarms that can be accepted [1/min]."""
+
+SAVE_EVERY_S = 120.0
+LINE_EVERY = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``umc train-detector``."""
+    add = parser.add_argument_group("training").add_argument
+    add("--num_envs", type=int, help=f"robots simulated at once ({NUM_ENVS})")
+    add("--iterations", type=int, default=ITERATIONS, help=f"iterations of {STEPS} env steps ({ITERATIONS})")
+    add("--network", choices=("gru", "tcn"), default="gru", help="gru (default) or tcn")
+    add(
+        "--false_alarms",
+        type=float,
+        default=0.05,
+        help="accepted false alarms of a healthy robot, of sensors and of joints [1/min] (0.05); thresholds follow",
+    )
+    add("--no_push", action="store_true", help="do not push the robots")
+    add("--resume", action="store_true", help="go on with the training in the folder of --out")
+
+
+@dataclass
+class DetectorRun:
+    """A training of a detector, before its simulation."""
+
+    session: Session
+    folder: Path
+    start: DetectorFile | None
+    """What is resumed."""
+    about: dict[str, Any]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run ``umc train-detector``; return its exit status."""
+    return run_main(_run, argv, "stopped; what was not saved yet is lost")
+
+
+def _run(argv: list[str]) -> int:
+    if asks_for_help(argv):
+        return show_help(argv, "train-detector", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
+    with timed("loading packages"), quiet():
+        options, overrides = parse(argv, add_arguments)
+    at_least_one(options.iterations, "--iterations")
+    if not 0.0 <= options.false_alarms <= MOST_ALARMS:
+        raise UmcError(f"--false_alarms is {options.false_alarms}; it has to lie between 0 and {MOST_ALARMS:g}")
+    if num_policies(options) != 1:
+        raise UmcError("a detector watches one policy; give one --checkpoint, or one --policy with --task")
+    if options.resume and options.out is None:
+        raise UmcError("--resume needs --out, the folder of the training")
+    with timed("reading the policy and its task"), quiet():
+        run = plan(options, overrides)
+    print(f"run folder: {run.folder}", flush=True)
+    path = train(run)
+    print(f"detector: {path}", flush=True)
+    return 0
+
+
+def plan(options: argparse.Namespace, overrides: list[str]) -> DetectorRun:
+    """Decide everything about a training; raise UmcError if something is wrong with it."""
+    from umc.detection import read_detector
+    from umc.diagnosis.walk import add_random_faults
+    from umc.evaluation.checkpoints import External
+    from umc.evaluation.session import prepare
+    from umc.rl.checkpoint import trained_overrides
+    from umc.utils.outputs import require_writable
+
+    session = prepare(options, overrides)
+    one = session.checkpoints[0]
+    if not isinstance(one, External):  # it walks under the commands, and on the ground, of its training
+        repeated = trained_overrides(one.path, one.info, overrides)
+        session = prepare(options, [*repeated, *overrides])
+    robot = session.info.robot
+    seed = options.seed if options.seed is not None else 0
+    cfg = session.env_cfg
+    cfg.scene.num_envs = options.num_envs or NUM_ENVS
+    options.num_envs = cfg.scene.num_envs
+    cfg.seed = seed
+    add_random_faults(cfg, seed, not options.no_push)
+    folder = options.out
+    if folder is None:
+        folder = Path("logs") / f"umc_{robot}_detector" / datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    about = {
+        "policy": {"name": one.path.name, "sha256": one.sha256},
+        "task": session.task,
+        "seed": seed,
+        "num_envs": cfg.scene.num_envs,
+        "iterations": options.iterations,
+        "network": options.network,
+        "pushes": not options.no_push,
+        "overrides": overrides,
+        "umc_version": umc.__version__,
+    }
+    start = None
+    if options.resume:
+        start = read_detector(folder / FILE)
+        _require_resumable(start, about, options.iterations)
+    elif (folder / FILE).exists():
+        raise UmcError(f"{folder / FILE} exists already; give --resume, or another --out")
+    require_writable(folder, "--out")
+    return DetectorRun(session, folder, start, about)
+
+
+def _require_resumable(start: DetectorFile, about: dict[str, Any], iterations: int) -> None:
+    if start.resume is None:
+        raise UmcError(f"{start.path} is finished, or published without what --resume needs; give another --out")
+    for name in ("policy", "task", "network"):
+        if start.about.get(name) != about[name]:
+            raise UmcError(f"{start.path} was trained with another {name}; repeat its command line, or leave --resume")
+    if start.resume["done"] >= iterations:
+        raise UmcError(f"{start.path} has {start.resume['done']} iterations already; give more --iterations")
+
+
+def train(run: DetectorRun) -> Path:
+    """Let the policy walk, learn, and write the detector; return its file."""
+    import torch
+
+    from umc.detection import Detector, DetectorCfg
+    from umc.diagnosis.learn import Learner, Stretch
+    from umc.diagnosis.walk import Walk
+    from umc.evaluation.session import open_session
+    from umc.mdp.observations import joint_layout
+
+    session, total = run.session, int(run.about["iterations"])
+    torch.manual_seed(int(run.about["seed"]))
+    with open_session(session) as (env, (policy,)):
+        if run.start is not None:
+            detector = run.start.detector.requires_grad_(True)
+        else:
+            detector = Detector(joint_layout(env), DetectorCfg(network=run.about["network"]))
+        detector = detector.to(env.device).eval()
+        walk, learner = Walk(env, policy, detector), Learner(detector)
+        robots = torch.arange(env.num_envs, device=env.device)
+        done, judged = 0, deque[Stretch](maxlen=JUDGED)
+        if run.start is not None and run.start.resume is not None:
+            done = int(run.start.resume["done"])
+            learner.optimizer.load_state_dict(run.start.resume["optimizer"])
+        kept = _snapshot(run, detector, learner, done)
+        saved = time.monotonic()
+        rate = 0.0
+        try:
+            while done < total:
+                begin = time.monotonic()
+                walk.detected_envs = robots < env.num_envs * told(done / total)
+                stretch = Stretch.of([walk.step() for _ in range(STEPS)])
+                judged.append(stretch)
+                losses = learner.learn(stretch, done / total)
+                done += 1
+                kept = _snapshot(run, detector, learner, done)
+                seconds = time.monotonic() - begin
+                rate = seconds if rate == 0.0 else 0.2 * seconds + 0.8 * rate
+                if done % LINE_EVERY == 0 or done in (1, total):
+                    said = ", ".join(f"{name} loss {loss:.4f}" for name, loss in losses.items())
+                    steps = STEPS * env.num_envs / rate
+                    eta = duration(rate * (total - done))
+                    print(f"iteration {done}/{total}: {steps:,.0f} env-steps/s, ETA {eta}, {said}", flush=True)
+                if time.monotonic() - saved > SAVE_EVERY_S:
+                    _write(run, kept)
+                    saved = time.monotonic()
+        except KeyboardInterrupt:
+            _write(run, kept)
+            print(f"saved {run.folder / FILE}; go on with the same command and --out {run.folder} --resume", flush=True)
+            raise
+        figures = settle(detector, list(judged), env.step_dt, session.options.false_alarms)
+        kept = {**kept, "detector": detector, "resume": None, "about": {**kept["about"], "figures": figures}}
+        _write(run, kept)
+    return run.folder / FILE
+
+
+def told(done: float) -> float:
+    """Return the share of robots whose policy the detector tells what is broken, from the part that is done [-]."""
+    return min(max((done - ORACLE_SHARE) / ORACLE_SHARE, 0.0), 1.0)
+
+
+def settle(detector: Detector, judged: Sequence[Stretch], step_dt: float, most: float) -> dict[str, Any]:
+    """Set temperature and thresholds by what the detector said of walks before it learned from them.
+
+    Return both, with the false alarms of a healthy robot [1/min] and what the detector was judged by.
+    """
+    import torch
+
+    from umc.detection.network import JOINT, SENSOR
+    from umc.diagnosis.learn import calibrate
+    from umc.diagnosis.thresholds import choose
+
+    starts = torch.cat([one.starts for one in judged])
+    labels = torch.cat([one.labels for one in judged])
+    faulty = (labels > 0).flatten(2).any(dim=2)
+    figures: dict[str, Any] = {"minutes": faulty.numel() * step_dt / 60.0}
+    for name, fault in (("sensor", SENSOR), ("joint", JOINT)):
+        said = torch.cat([one.said[fault] for one in judged])
+        relative = calibrate(detector, said, labels[..., fault], fault)
+        probability = 1.0 - (said / relative).softmax(dim=-1)[..., 0]
+        threshold = choose(probability, faulty, starts, step_dt, most, ON_STEPS)
+        detector.thresholds[fault] = torch.tensor([threshold.on, threshold.off, float(threshold.steps)])
+        figures[name] = {"temperature": float(detector.temperature[fault]), **asdict(threshold)}
+    return figures
+
+
+def _snapshot(run: DetectorRun, detector: Detector, learner: Learner, done: int) -> dict[str, Any]:
+    """Return what a file of the training so far holds."""
+    return {
+        "detector": copy.deepcopy(detector),
+        "about": run.about,
+        "resume": {"done": done, "optimizer": copy.deepcopy(learner.optimizer.state_dict())},
+    }
+
+
+def _write(run: DetectorRun, kept: dict[str, Any]) -> None:
+    from umc.detection import DetectorFile, write_detector
+
+    run.folder.mkdir(parents=True, exist_ok=True)
+    write_detector(run.folder / FILE, DetectorFile(robot=run.session.info.robot, **kept))

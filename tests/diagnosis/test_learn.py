@@ -1,0 +1,116 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a detector learns from stretches of walks."""
+
+import pytest
+import torch
+from umc.detection import JOINT_KINDS, SENSOR_KINDS, Detector
+from umc.detection.labels import Labels
+from umc.diagnosis.learn import Learner, Stretch, calibrate
+from umc.diagnosis.train import settle, told
+from umc.diagnosis.walk import Seen
+from umc.models import JointLayout
+
+JOINTS = ("a", "b")
+LAYOUT = JointLayout.term_major(JOINTS, 2 + 6, 2)
+ENVS, STEPS = 16, 20
+DEAD, WEAK = 1 + SENSOR_KINDS.index("dead"), 1 + JOINT_KINDS.index("effort")
+
+
+def stretch(detector, seed):
+    """Robots whose dead sensors read 0, and whose weak joints do not follow their last action."""
+    torch.manual_seed(seed)
+    dead, weak = torch.rand(ENVS, 2) < 0.3, torch.rand(ENVS, 2) < 0.3
+    steps, state, starts = [], detector.start(ENVS), torch.ones(ENVS, dtype=torch.bool)
+    for _ in range(STEPS):
+        action = torch.randn(ENVS, 2)
+        position = torch.where(weak, 0.1, 1.0) * action
+        columns = torch.cat([x.masked_fill(dead, 0.0) for x in (position, torch.randn(ENVS, 2), action)], dim=1)
+        obs = torch.cat((torch.randn(ENVS, 2), columns), dim=1)
+        with torch.no_grad():
+            said = detector(obs, state)
+        label = Labels(dead * DEAD, weak * WEAK, torch.stack((torch.zeros(ENVS, 2), 0.25 * weak), dim=-1))
+        steps.append(Seen(obs, starts, state, said, label))
+        state, starts = said.state, torch.zeros(ENVS, dtype=torch.bool)
+    return Stretch.of(steps)
+
+
+@pytest.fixture(scope="module")
+def taught():
+    torch.manual_seed(0)
+    detector = Detector(LAYOUT).eval()
+    learner = Learner(detector, learning_rate=5e-3, updates=10, robots=ENVS)
+    losses = [learner.learn(stretch(detector, seed), seed / 25) for seed in range(25)]
+    return detector, losses
+
+
+def test_it_learns_which_joint_has_what(taught):
+    detector, losses = taught
+    assert losses[-1]["sensor"] < 0.3 * losses[0]["sensor"]
+    new = stretch(detector, 1000)
+    sensor, joint = (said[-1].argmax(dim=-1) for said in new.said)
+    dead, weak = new.labels[-1, ..., 0] == DEAD, new.labels[-1, ..., 1] == WEAK
+    assert torch.equal(sensor == DEAD, dead)
+    seen = ~dead  # of a joint whose sensor is dead nothing is known
+    assert ((joint == WEAK) == weak)[seen].float().mean() > 0.9
+
+
+def test_it_learns_severities(taught):
+    detector, _ = taught
+    new = stretch(detector, 1001)
+    state = new.state
+    with torch.no_grad():
+        for obs in new.obs:
+            found = detector(obs, state)
+            state = found.state
+    weak = (new.labels[-1, ..., 1] == WEAK) & (new.labels[-1, ..., 0] == 0)
+    guess = found.severity[..., len(SENSOR_KINDS) + JOINT_KINDS.index("effort")][weak]
+    assert (guess - 0.25).abs().mean() < 0.1
+
+
+def test_what_dead_sensors_read_stays_zero(taught):
+    detector, _ = taught
+    assert (detector.scale > 0).all()
+    columns = torch.tensor(LAYOUT.joint_columns)
+    assert all(len(detector.scale[columns[:, feature]].unique()) == 1 for feature in range(3))
+
+
+def test_an_episode_starts_without_memory():
+    detector = Detector(LAYOUT)
+    learner, one = Learner(detector), stretch(detector, 3)
+    half = STEPS // 2
+    later = Stretch(one.obs[half:], one.starts[half:].clone(), torch.randn_like(one.state), *vars_of(one, half))
+    later.starts[0] = True
+    envs = torch.arange(ENVS)
+    fresh = Stretch(later.obs, later.starts, torch.zeros_like(one.state), *vars_of(one, half))
+    assert float(learner.losses(later, envs)["sensor"]) == float(learner.losses(fresh, envs)["sensor"])
+
+
+def vars_of(one, first):
+    return one.labels[first:], one.severity[first:], tuple(said[first:] for said in one.said)
+
+
+def test_what_is_said_too_boldly_is_calibrated():
+    torch.manual_seed(0)
+    detector = Detector(LAYOUT)
+    truth = torch.rand(4000, 2)
+    label = (torch.rand(4000, 2) < truth).long()
+    logits = torch.full((4000, 2, 6), -30.0)
+    logits[..., 0], logits[..., 1] = 0.0, 2.0 * (truth / (1.0 - truth)).log()
+    assert calibrate(detector, logits.log_softmax(dim=-1), label, 1) == pytest.approx(2.0, rel=0.1)
+    assert detector.temperature.tolist() == [1.0, pytest.approx(2.0, rel=0.1)]
+
+
+def test_the_end_sets_thresholds(taught):
+    detector, _ = taught
+    judged = [stretch(detector, 2000 + number) for number in range(3)]
+    figures = settle(detector, judged, 0.02, most=0.0)
+    assert figures["minutes"] == pytest.approx(3 * STEPS * ENVS * 0.02 / 60)
+    for number, name in enumerate(("sensor", "joint")):
+        assert figures[name]["false_alarms"] == 0.0
+        expected = [figures[name][field] for field in ("on", "off", "steps")]
+        torch.testing.assert_close(detector.thresholds[number], torch.tensor(expected))
+
+
+def test_the_simulator_tells_at_first_and_the_detector_later():
+    assert [told(done) for done in (0.0, 0.25, 0.375, 0.5, 1.0)] == [0.0, 0.0, 0.5, 1.0, 1.0]
