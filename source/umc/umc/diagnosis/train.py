@@ -112,35 +112,41 @@ def _run(argv: list[str]) -> int:
     return 0
 
 
-def plan(options: argparse.Namespace, overrides: list[str]) -> DetectorRun:
-    """Decide everything about a training; raise UmcError if something is wrong with it."""
-    from umc.detection import read_detector
+def prepare_walk(options: argparse.Namespace, overrides: list[str]) -> Session:
+    """Return the policy and its task as it was trained, with random faults and pushes."""
     from umc.diagnosis.walk import add_random_faults
     from umc.evaluation.checkpoints import External
     from umc.evaluation.session import prepare
     from umc.rl.checkpoint import trained_overrides
-    from umc.utils.outputs import require_writable
 
     session = prepare(options, overrides)
     one = session.checkpoints[0]
     if not isinstance(one, External):  # it walks under the commands, and on the ground, of its training
-        repeated = trained_overrides(one.path, one.info, overrides)
-        session = prepare(options, [*repeated, *overrides])
-    robot = session.info.robot
-    seed = options.seed if options.seed is not None else 0
+        session = prepare(options, [*trained_overrides(one.path, one.info, overrides), *overrides])
     cfg = session.env_cfg
-    cfg.scene.num_envs = options.num_envs or NUM_ENVS
-    options.num_envs = cfg.scene.num_envs
-    cfg.seed = seed
-    add_random_faults(cfg, seed, not options.no_push)
+    options.num_envs = cfg.scene.num_envs = options.num_envs or NUM_ENVS
+    cfg.seed = options.seed
+    add_random_faults(cfg, options.seed, not options.no_push)
+    return session
+
+
+def plan(options: argparse.Namespace, overrides: list[str]) -> DetectorRun:
+    """Decide everything about a training; raise UmcError if something is wrong with it."""
+    from umc.detection import read_detector
+    from umc.utils.outputs import require_writable
+
+    options.seed = options.seed or 0
+    session = prepare_walk(options, overrides)
+    one = session.checkpoints[0]
     folder = options.out
     if folder is None:
-        folder = Path("logs") / f"umc_{robot}_detector" / datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        name = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        folder = Path("logs") / f"umc_{session.info.robot}_detector" / name
     about = {
         "policy": {"name": one.path.name, "sha256": one.sha256},
         "task": session.task,
-        "seed": seed,
-        "num_envs": cfg.scene.num_envs,
+        "seed": options.seed,
+        "num_envs": options.num_envs,
         "iterations": options.iterations,
         "network": options.network,
         "pushes": not options.no_push,

@@ -17,6 +17,7 @@ from torch import Tensor
 from umc.detection import Detection, Detector
 from umc.detection.labels import Labeller, Labels
 from umc.detection.report import mask_and_flag
+from umc.faults import JointLimits
 from umc.mdp.fault_terms import FAULTS_TERM, fault_term
 from umc.rl.policy import RecurrentPolicy
 from umc.utils.errors import UmcError
@@ -61,6 +62,15 @@ LONGEST_WAIT = 0.75
 
 SHORTEST_FAULT = 0.1
 """Shortest fault, as part of an episode [-]; the longest lasts for the rest of it."""
+
+NEAR = 0.01
+"""How close to the end of its range a joint is held by it [rad]."""
+
+NEARLY = 0.95
+"""Part of its largest speed at which a joint is held by it [-]."""
+
+LEAST_PUSH = 0.02
+"""Torque, as part of the healthy limit, below which a motor hardly pushes [-]."""
 
 PUSH = 0.5
 """Largest change of the trunk's velocity by a push, forward and sideways [m/s]."""
@@ -109,6 +119,10 @@ class Seen:
     """What it said."""
     labels: Labels
     """What it should have said."""
+    hinders: Tensor
+    """Joints whose motion their joint fault changed in the step that followed, bool. Shape is (E, J)."""
+    speed: Tensor
+    """Speed of the trunk over ground [m/s]. Shape is (E,)."""
 
 
 class Walk:
@@ -127,8 +141,8 @@ class Walk:
         term = fault_term(env)
         term.prepare_limits()
         assert term.writer is not None
-        limits = term.writer.healthy
-        self._labels = Labeller(term.state, type(limits)(*(value[0] for value in vars(limits).values())))
+        self._healthy, self._robot, self._faults = term.writer.healthy, term.asset, term.state
+        self._labels = Labeller(term.state, JointLimits(*(value[0] for value in vars(self._healthy).values())))
         self._obs, _ = env.reset()
         self.state = detector.start(env.num_envs, env.device)
         self._starts = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
@@ -145,11 +159,29 @@ class Walk:
         told = self.detected_envs[:, None]
         obs["joint_mask"] = torch.where(told, mask.float(), obs["joint_mask"])
         obs["fault_flag"] = torch.where(told, flag, obs["fault_flag"])
-        seen = Seen(obs["policy"].clone(), self._starts, before, detection, self._labels())
+        labels, limits, starts = self._labels(), self._faults.limits(self._healthy), self._starts
+        read = obs["policy"].clone()
         actions = self.policy(TensorDict(obs, batch_size=[self.env.num_envs]))
         self._obs, _, terminated, truncated, _ = self.env.step(actions)
         self._starts = terminated | truncated
+        hinders = self._hinders(limits) & (labels.joint > 0) & ~self._starts[:, None]
+        seen = Seen(read, starts, before, detection, labels, hinders, self._speed())
         if isinstance(self.policy, RecurrentPolicy):
             self.policy.reset(self._starts)
         self.state = detection.state
         return seen
+
+    def _hinders(self, limits: JointLimits) -> Tensor:
+        """Return joints that are at a limit which is lower than the healthy one, and would go beyond."""
+        data, healthy = self._robot.data, self._healthy
+        demanded = self._robot.actuators.computed_effort.torch
+        position, speed = data.joint_pos.torch, data.joint_vel.torch
+        pushes = demanded.abs() > LEAST_PUSH * healthy.effort
+        upper = (limits.upper < healthy.upper) & (position >= limits.upper - NEAR) & (demanded > 0.0)
+        lower = (limits.lower > healthy.lower) & (position <= limits.lower + NEAR) & (demanded < 0.0)
+        weak = (limits.effort < healthy.effort) & (demanded.abs() > limits.effort)
+        slow = (limits.velocity < healthy.velocity) & (speed.abs() >= NEARLY * limits.velocity)
+        return ((upper | lower | weak) & pushes) | slow
+
+    def _speed(self) -> Tensor:
+        return self._robot.data.root_lin_vel_b.torch[:, :2].norm(dim=1)

@@ -86,7 +86,7 @@ class DetectorInEnv:
             return
         first = now[0] != self._at[0]  # the last observation is of the episode before
         self._at.copy_(now)
-        obs = self._env.obs_buf.get(GROUP)
+        obs: Any = getattr(self._env, "obs_buf", {}).get(GROUP)
         if obs is None:  # before the first observation
             return
         with torch.no_grad():

@@ -1,0 +1,94 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""``umc diagnose``: measure a fault detector as a diagnosis system is measured, while a policy walks."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from umc.diagnosis.train import NUM_ENVS, prepare_walk
+from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
+from umc.utils.cli import path, run_main
+from umc.utils.console import quiet, timed
+from umc.utils.errors import UmcError
+from umc.utils.isaaclab_flags import asks_for_help, show_help
+
+DESCRIPTION = "Measure a fault detector: what it finds, how late, on which joint, and its false alarms."
+
+EXAMPLES = (
+    "--detector logs/detector/detector.pt --checkpoint pretrained:a1_mlp_stage2 physics=ovphysx",
+    "--detector logs/detector/detector.pt --checkpoint pretrained:a1_mlp_stage2 --no_push physics=newton_mjwarp",
+)
+
+MINUTES = 120.0
+"""Robot-minutes: about 1,000 faults, and an hour of healthy walking."""
+
+MOST_MINUTES = 100_000.0
+
+SECONDS_PER_MINUTE = 60.0
+
+SEED = 1000
+"""Seed of faults and starts unless one is given; trainings use 0."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``umc diagnose``."""
+    add = parser.add_argument_group("diagnosis").add_argument
+    add("--detector", type=path, help="file that umc train-detector has written")
+    add("--minutes", type=float, default=MINUTES, help=f"robot-minutes to walk ({MINUTES:g})")
+    add("--num_envs", type=int, help=f"robots simulated at once ({NUM_ENVS})")
+    add("--no_push", action="store_true", help="do not push the robots")
+    add("--oracle", action="store_true", help="let the simulator tell the policy what is broken, not the detector")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run ``umc diagnose``; return its exit status."""
+    return run_main(_run, argv)
+
+
+def _run(argv: list[str]) -> int:
+    if asks_for_help(argv):
+        return show_help(argv, "diagnose", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
+    with timed("loading packages"), quiet():
+        options, overrides = parse(argv, add_arguments)
+        from umc.detection import read_detector
+    if options.detector is None:
+        raise UmcError("--detector is missing; give a file that umc train-detector has written")
+    if not 0.0 < options.minutes <= MOST_MINUTES:
+        raise UmcError(f"--minutes is {options.minutes}; it has to be above 0 and at most {MOST_MINUTES:g}")
+    if num_policies(options) != 1:
+        raise UmcError("a detector watches one policy; give one --checkpoint, or one --policy with --task")
+    file = read_detector(options.detector)
+    with timed("reading the policy and its task"), quiet():
+        options.seed = SEED if options.seed is None else options.seed
+        session = prepare_walk(options, overrides)
+    from umc.diagnosis.recording import record
+    from umc.diagnosis.report import write_report
+    from umc.diagnosis.walk import Walk
+    from umc.evaluation.session import open_session
+    from umc.tasks.task_cfg import physics_name
+    from umc.utils.console import progress_bar
+    from umc.utils.outputs import require_writable
+
+    out: Path = options.out or options.detector.parent / "diagnosis"
+    require_writable(out, "--out")
+    with open_session(session) as (env, (policy,)):
+        file.require(session.info.robot, env.scene["robot"].joint_names)
+        steps = max(round(options.minutes * SECONDS_PER_MINUTE / (env.num_envs * env.step_dt)), 1)
+        walk = Walk(env, policy, file.detector.to(env.device))
+        walk.detected_envs |= not options.oracle
+        with progress_bar(steps, "walking") as bar:
+            recording = record(walk, steps, bar.update)
+    about = {
+        "detector": f"{options.detector.name}, {file.sha256[:12]}",
+        "policy": f"{session.checkpoints[0].path.name}, {session.checkpoints[0].sha256[:12]}",
+        "told what is broken by": "the simulator" if options.oracle else "the detector",
+        "task": session.task,
+        "engine": physics_name(session.env_cfg),
+        "pushes": "no" if options.no_push else "yes",
+        "seed": options.seed,
+    }
+    print(f"report: {write_report(recording, about, out)}", flush=True)
+    return 0

@@ -1,0 +1,227 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is said of a diagnosis system: detection rates, delays, the right joint, false alarms, confusion, ROC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from umc.detection import JOINT_KINDS, SENSOR_KINDS
+from umc.diagnosis.recording import Recording
+from umc.diagnosis.thresholds import AFTERMATH_S, CANDIDATES, SECONDS_PER_MINUTE, decide, false_alarms
+from umc.evaluation.statistics import Interval, wilson
+
+WITHIN = (0.1, 0.25, 0.5, 1.0)
+"""Times within which faults are found [s]."""
+
+HINDERS_WITHIN_S = 1.0
+"""A joint fault counts as one that changes the joint's motion if it does so within this time after its onset [s] ..."""
+
+HINDERS_STEPS = 3
+"""... in so many env steps."""
+
+CONFUSION_AFTER_S = 0.5
+"""When after the onset the likeliest kind is compared with the true one [s]."""
+
+KINDS = (SENSOR_KINDS, JOINT_KINDS)
+"""By the last axis of a recording."""
+
+
+@dataclass(frozen=True)
+class Events:
+    """N faults of single joints, and what the detector said of them; every shape is (N,)."""
+
+    fault: NDArray[np.int64]
+    """0 for a sensor fault, 1 for a joint fault."""
+    kind: NDArray[np.int64]
+    """Index into KINDS[fault]."""
+    severity: NDArray[np.float64]
+    joint: NDArray[np.int64]
+    robot: NDArray[np.int64]
+    onset: NDArray[np.int64]
+    """Env step of the recording."""
+    length: NDArray[np.int64]
+    """Env steps that it was there: to its end, or that of the episode or the recording."""
+    delay: NDArray[np.int64]
+    """Env steps from the onset to the first report of this joint; -1 if it was not reported while it was there."""
+    said: NDArray[np.int64]
+    """Likeliest kind CONFUSION_AFTER_S after the onset, -1 if it was likelier healthy; -2 if it was over by then."""
+    hinders: NDArray[np.bool_]
+    """Whether it changed the joint's motion within HINDERS_WITHIN_S; True for sensor faults."""
+    speed: NDArray[np.float64]
+    """Speed of the robot at the onset [m/s]."""
+    reach: NDArray[np.float64]
+    """Highest threshold at which it would have been reported within the last of WITHIN."""
+
+    def where(self, mask: NDArray[np.bool_]) -> Events:
+        """Return some of them."""
+        return Events(**{name: value[mask] for name, value in vars(self).items()})
+
+    def __len__(self) -> int:
+        return len(self.fault)
+
+
+def find_events(recording: Recording, steps: int = 3) -> Events:
+    """Return all faults of a recording whose onset is in it; ``steps`` in a row make a report."""
+    rows: list[dict[str, Any]] = []
+    label, total = recording.label, len(recording.label)
+    changed = np.concatenate((label[:1] != 0, label[1:] != label[:-1]))
+    # an episode that begins with a fault of the one before has a new fault
+    begins = (label != 0) & (changed | recording.starts[:, :, None, None])
+    after = round(CONFUSION_AFTER_S / recording.step_dt)
+    span, last = round(HINDERS_WITHIN_S / recording.step_dt), round(WITHIN[-1] / recording.step_dt)
+    for onset, robot, joint, fault in np.argwhere(begins):
+        if onset == 0:  # its onset may lie before the recording
+            continue
+        mine = label[onset:, robot, joint, fault]
+        over = (mine != mine[0]) | (np.arange(len(mine)) > 0) & recording.starts[onset:, robot]
+        length = int(over.argmax()) if over.any() else total - onset
+        part = slice(onset, onset + length)
+        reported = recording.reported[part, robot, joint, fault]
+        faulty = recording.faulty[part, robot, joint, fault].astype(np.float64)
+        said = -2
+        if length > after:
+            said = int(recording.kind[onset + after, robot, joint, fault]) - 1 if faulty[after] >= 0.5 else -1
+        rows.append(
+            {
+                "fault": fault,
+                "kind": int(mine[0]) - 1,
+                "severity": float(recording.severity[onset, robot, joint, fault]),
+                "joint": joint,
+                "robot": robot,
+                "onset": onset,
+                "length": length,
+                "delay": int(reported.argmax()) if reported.any() else -1,
+                "said": said,
+                "hinders": fault == 0
+                or int(recording.hinders[onset : onset + min(length, span), robot, joint].sum()) >= HINDERS_STEPS,
+                "speed": float(recording.speed[onset, robot]),
+                "reach": _reach(faulty[:last], steps),
+            }
+        )
+    types = {"severity": np.float64, "speed": np.float64, "reach": np.float64, "hinders": np.bool_}
+    names = list(Events.__dataclass_fields__)
+    return Events(**{name: np.array([row[name] for row in rows], dtype=types.get(name, np.int64)) for name in names})
+
+
+def _reach(faulty: NDArray[np.float64], steps: int) -> float:
+    """Return the highest probability that was reached in so many steps in a row."""
+    if len(faulty) < steps:
+        return 0.0
+    return float(np.lib.stride_tricks.sliding_window_view(faulty, steps).min(axis=1).max())
+
+
+def found_within(events: Events, seconds: float, step_dt: float) -> Interval | None:
+    """Return the part of the faults that was reported within a time; those that were over before do not count."""
+    limit = round(seconds / step_dt)
+    found = (events.delay >= 0) & (events.delay <= limit)
+    counts = found | (events.length > limit)
+    return wilson(float(found.sum()), float(counts.sum()))
+
+
+def delays(events: Events, step_dt: float) -> NDArray[np.float64]:
+    """Return the delay of every fault that counts [s], infinite where it was not reported while it was there."""
+    last = round(WITHIN[-1] / step_dt)
+    counted = events.where((events.delay >= 0) | (events.length > last))
+    return np.where(counted.delay >= 0, counted.delay * step_dt, np.inf)
+
+
+def right_joint(recording: Recording) -> Interval | None:
+    """Return how often the first joint that is reported after an onset has a fault, of all robots with a report."""
+    sick = (recording.label > 0).any(axis=(2, 3))
+    right = count = 0
+    for robot in range(sick.shape[1]):
+        waiting = False
+        before = np.zeros_like(recording.reported[0, robot])
+        for step in range(len(sick)):
+            if recording.starts[step, robot]:
+                before = np.zeros_like(before)
+                waiting = False
+            if sick[step, robot] and (step == 0 or not sick[step - 1, robot] or recording.starts[step, robot]):
+                waiting = True
+            waiting = waiting and bool(sick[step, robot])
+            now = recording.reported[step, robot]
+            fresh = (now & ~before).any(axis=-1)
+            if waiting and fresh.any():
+                faulty = (recording.label[step, robot] > 0).any(axis=-1)
+                right, count, waiting = right + int(faulty[fresh].any()), count + 1, False
+            before = now
+    return wilson(float(right), float(count))
+
+
+def alarms(recording: Recording) -> tuple[int, float]:
+    """Return the false alarms of robots without a fault, and the time that they walked [min]."""
+    faulty = (recording.label > 0).any(axis=(2, 3))
+    longest = round(AFTERMATH_S / recording.step_dt)
+    since = np.full(faulty.shape[1], longest)
+    before = np.zeros_like(recording.reported[0])
+    count = steps = 0
+    for report, broken, begins in zip(recording.reported, faulty, recording.starts, strict=True):
+        since = np.where(broken, 0, np.where(begins, longest, since) + 1)
+        healthy = since > longest
+        rises = report & ~(before & ~begins[:, None, None])
+        # a joint whose sensor and joint fault are reported at once is one alarm
+        count += int((rises.any(axis=-1) & healthy[:, None]).sum())
+        steps += int(healthy.sum())
+        before = report
+    return count, steps * recording.step_dt / SECONDS_PER_MINUTE
+
+
+def confusion(events: Events, fault: int) -> NDArray[np.int64]:
+    """Return how often a kind (row) was taken for a kind or, in the last column, for none."""
+    kinds = KINDS[fault]
+    table = np.zeros((len(kinds), len(kinds) + 1), dtype=np.int64)
+    mine = events.where((events.fault == fault) & (events.said > -2))
+    np.add.at(table, (mine.kind, np.where(mine.said < 0, len(kinds), mine.said)), 1)
+    return table
+
+
+def roc(recording: Recording, events: Events, fault: int, steps: int = 3) -> list[tuple[float, float, float]]:
+    """Return for thresholds: the threshold, false alarms [1/min] and the part found within the last of WITHIN.
+
+    Empty without faults.
+    """
+    faulty = torch.from_numpy((recording.label > 0).any(axis=(2, 3)))
+    starts = torch.from_numpy(recording.starts)
+    said = torch.from_numpy(recording.faulty[..., fault].astype(np.float32))
+    on = torch.tensor(CANDIDATES)
+    rates = false_alarms(decide(said, starts, on, steps), faulty, starts, recording.step_dt)
+    mine = events.where(events.fault == fault)
+    last = round(WITHIN[-1] / recording.step_dt)
+    mine = mine.where((mine.length > last) | (mine.reach >= CANDIDATES[0]))
+    if not len(mine):
+        return []
+    return [
+        (threshold, float(rate), float((mine.reach >= threshold).mean()))
+        for threshold, rate in zip(CANDIDATES, rates, strict=True)
+    ]
+
+
+def groups(events: Events, joint_names: Sequence[str]) -> Iterable[tuple[str, str, Events]]:
+    """Yield the faults by kind, severity, joint and speed, with a name of the grouping and one of the group."""
+    for fault, kinds in enumerate(KINDS):
+        for number, kind in enumerate(kinds):
+            yield "kind", kind, events.where((events.fault == fault) & (events.kind == number))
+    for fault, kinds in enumerate(KINDS):
+        for number, kind in enumerate(kinds):
+            mine = events.where((events.fault == fault) & (events.kind == number))
+            size = np.abs(mine.severity)
+            if not len(mine) or size.min() == size.max():
+                continue
+            low, high = np.quantile(size, (1 / 3, 2 / 3))
+            for name, mask in (
+                (f"{kind} up to {low:.2g}", size <= low),
+                (f"{kind} {low:.2g} to {high:.2g}", (size > low) & (size <= high)),
+                (f"{kind} above {high:.2g}", size > high),
+            ):
+                yield "severity", name, mine.where(mask)
+    for number, name in enumerate(joint_names):
+        yield "joint", name, events.where(events.joint == number)
+    for low, high in ((0.0, 0.2), (0.2, 0.4), (0.4, 0.8), (0.8, np.inf)):
+        yield "speed", f"{low} to {high} m/s", events.where((events.speed >= low) & (events.speed < high))

@@ -1,0 +1,189 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report of a diagnosis: numbers as JSON, tables as Markdown, pictures."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from umc.diagnosis import figures
+from umc.diagnosis.figures import KINDS, WITHIN, Events
+from umc.diagnosis.recording import Recording
+from umc.evaluation.report.plots import COLORS, FAINT, STYLE, image
+from umc.evaluation.report.renderers import percent
+from umc.evaluation.statistics import Interval
+from umc.utils.io import atomic_write
+
+NAMES = ("sensor faults", "joint faults")
+ALARM_LEVEL = 1.96
+"""Standard deviations of the interval of false alarms."""
+
+
+def content(recording: Recording, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all figures of a diagnosis in plain values."""
+    events, dt = figures.find_events(recording), recording.step_dt
+    count, minutes = figures.alarms(recording)
+    return {
+        "about": dict(about),
+        "robot_minutes": recording.starts.size * dt / 60.0,
+        "false_alarms": {"count": count, "healthy_minutes": minutes, "per_minute": count / max(minutes, 1e-9)},
+        "right_joint": _interval(figures.right_joint(recording)),
+        "found": {
+            "sensor faults": _rates(events.where(events.fault == 0), dt),
+            "joint faults that change the joint's motion": _rates(
+                events.where((events.fault == 1) & events.hinders), dt
+            ),
+            "other joint faults": _rates(events.where((events.fault == 1) & ~events.hinders), dt),
+        },
+        "groups": [
+            {
+                "by": by,
+                "group": name,
+                **_rates(some.where(some.hinders), dt),
+                "without_effect": int((~some.hinders).sum()),
+            }
+            for by, name, some in figures.groups(events, recording.joint_names)
+        ],
+        "confusion": {name: figures.confusion(events, fault).tolist() for fault, name in enumerate(NAMES)},
+        "roc": {name: figures.roc(recording, events, fault) for fault, name in enumerate(NAMES)},
+    }
+
+
+def _rates(events: Events, step_dt: float) -> dict[str, Any]:
+    waits = figures.delays(events, step_dt)
+    middle = float(np.median(waits)) if len(waits) else math.inf
+    return {
+        "count": len(events),
+        "found_within_s": {f"{t:g}": _interval(figures.found_within(events, t, step_dt)) for t in WITHIN},
+        "median_delay_s": middle if math.isfinite(middle) else None,
+    }
+
+
+def _interval(found: Interval | None) -> list[float] | None:
+    return None if found is None else [found.value, found.low, found.high]
+
+
+def write_report(recording: Recording, about: Mapping[str, Any], out: Path) -> Path:
+    """Write ``diagnosis.json``, ``diagnosis.md`` and pictures; return the Markdown file."""
+    found = content(recording, about)
+    events = figures.find_events(recording)
+    files = {
+        "diagnosis.json": f"{json.dumps(found, indent=1, allow_nan=False)}\n".encode(),
+        "delays.png": image(_delays(events, recording.step_dt), "png"),
+        "roc.png": image(_roc(found["roc"]), "png"),
+        "confusion.png": image(_confusion(found["confusion"]), "png"),
+        "diagnosis.md": markdown(found).encode(),
+    }
+    for name, data in files.items():
+        with atomic_write(out / name) as file:
+            file.write(data)
+    return out / "diagnosis.md"
+
+
+def markdown(found: Mapping[str, Any]) -> str:
+    """Return the tables of a diagnosis."""
+    about, alarms = found["about"], found["false_alarms"]
+    lines = ["# Diagnosis", "", *(f"- {name}: {value}" for name, value in about.items()), ""]
+    low, high = _poisson(alarms["count"], alarms["healthy_minutes"])
+    lines += [
+        f"{found['robot_minutes']:.0f} robot-minutes. False alarms of healthy robots: {alarms['count']} in "
+        f"{alarms['healthy_minutes']:.0f} minutes, one in {_minutes(alarms['per_minute'])} "
+        f"[{_minutes(high)}, {_minutes(low)}]. The first joint reported after an onset is a faulty one in "
+        f"{_percent(found['right_joint'])}.",
+        "",
+        "Found within a time after the onset, of faults that lasted so long or were found before:",
+        "",
+        *_table("", [(name, rates) for name, rates in found["found"].items()]),
+    ]
+    for by in ("kind", "severity", "joint", "speed"):
+        rows = [(one["group"], one) for one in found["groups"] if one["by"] == by and one["count"]]
+        if rows:
+            effect = "; joint faults that change the joint's motion within a second, and sensor faults"
+            lines += ["", f"By {by}{effect}:", "", *_table(by, rows)]
+    lines += ["", "![Delays](delays.png)", "", "![ROC](roc.png)", "", "![Confusion](confusion.png)", ""]
+    return "\n".join(lines)
+
+
+def _table(head: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    heads = [head, "faults", *(f"{t:g} s" for t in WITHIN), "median delay [s]"]
+    lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
+    for name, rates in rows:
+        middle = rates["median_delay_s"]
+        cells = [name, str(rates["count"]), *(_percent(one) for one in rates["found_within_s"].values())]
+        lines.append("| " + " | ".join([*cells, "never" if middle is None else f"{middle:.2f}"]) + " |")
+    return lines
+
+
+def _percent(found: Sequence[float] | None) -> str:
+    return "" if found is None else percent(Interval(*found))
+
+
+def _minutes(rate: float) -> str:
+    return "never" if rate <= 0.0 else f"{1.0 / rate:.1f} min"
+
+
+def _poisson(count: int, minutes: float) -> tuple[float, float]:
+    """Return an interval of a rate from a count, by the square root's normal approximation."""
+    root = math.sqrt(count + 0.375)
+    low, high = max(root - ALARM_LEVEL / 2.0, 0.0) ** 2 - 0.375, (root + ALARM_LEVEL / 2.0) ** 2 - 0.375
+    return max(low, 0.0) / max(minutes, 1e-9), high / max(minutes, 1e-9)
+
+
+@matplotlib.rc_context(STYLE)
+def _delays(events: Events, step_dt: float) -> Figure:
+    """Draw which part of the faults of each kind is found by a time."""
+    figure = Figure(figsize=(8.0, 3.2), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for fault, (axis, kinds) in enumerate(zip(axes, KINDS, strict=True)):
+        for number, kind in enumerate(kinds):
+            mine = events.where((events.fault == fault) & (events.kind == number) & events.hinders)
+            waits = np.sort(figures.delays(mine, step_dt))
+            if len(waits):
+                part = 100.0 * np.arange(1, len(waits) + 1) / len(waits)
+                axis.step(waits, part, where="post", color=COLORS[number], label=f"{kind} ({len(waits)})")
+        axis.set(xlim=(0.0, 2.0 * WITHIN[-1]), ylim=(0, 104), title=NAMES[fault], xlabel="time since onset [s]")
+        axis.grid(True)
+        axis.legend(loc="lower right", fontsize=7)
+    axes[0].set_ylabel("found [%]")
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
+def _roc(rates: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
+    """Draw what is found against false alarms, threshold by threshold."""
+    figure = Figure(figsize=(4.6, 3.2), layout="constrained")
+    axis = figure.subplots()
+    for color, (name, points) in zip(COLORS, rates.items(), strict=False):
+        axis.plot([one[1] for one in points], [100 * one[2] for one in points], "o-", color=color, ms=3, label=name)
+    axis.axvline(0.1, color=FAINT, linestyle=":", linewidth=1)
+    axis.set(xscale="symlog", ylim=(0, 104), xlabel="false alarms of a healthy robot [1/min]")
+    axis.set_xscale("symlog", linthresh=0.01)
+    axis.set_ylabel(f"found within {WITHIN[-1]:g} s [%]")
+    axis.grid(True)
+    axis.legend(loc="lower right")
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
+def _confusion(tables: Mapping[str, Sequence[Sequence[int]]]) -> Figure:
+    """Draw which kind is taken for which."""
+    figure = Figure(figsize=(8.0, 3.4), layout="constrained")
+    axes = figure.subplots(1, 2)
+    for axis, (name, table), kinds in zip(axes, tables.items(), KINDS, strict=True):
+        rows = np.array(table, dtype=float)
+        part = 100.0 * rows / np.maximum(rows.sum(axis=1, keepdims=True), 1.0)
+        axis.imshow(part, cmap="Blues", vmin=0.0, vmax=100.0, aspect="auto")
+        for (row, column), value in np.ndenumerate(part):
+            axis.text(column, row, f"{value:.0f}", ha="center", va="center", color="white" if value > 50 else "black")
+        axis.set_xticks(range(len(kinds) + 1), [*kinds, "none"], rotation=30, ha="right")
+        axis.set_yticks(range(len(kinds)), kinds)
+        axis.set(title=f"{name}, {figures.CONFUSION_AFTER_S:g} s after the onset [%]", xlabel="said", ylabel="true")
+    return figure

@@ -1,0 +1,50 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""umc train-detector and umc diagnose, and a policy that is told by their detector."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+from umc.detection import read_detector
+
+POLICY = ("--checkpoint", "pretrained:a1_mlp_stage2", "--num_envs", 16)
+TASK = ("physics=ovphysx", "env.scene.terrain=flat")
+
+
+def umc(*arguments):
+    command = [sys.executable, "-m", "umc", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.engine
+def test_a_detector_is_trained_and_resumed_and_measured_and_tells_a_policy_what_is_broken(tmp_path):
+    path = tmp_path / "detector.pt"
+    words = ["-m", "umc", "train-detector", *POLICY, "--iterations", 1000, "--out", tmp_path, *TASK]
+    with subprocess.Popen([sys.executable, *map(str, words)], stdout=subprocess.PIPE, text=True) as training:
+        assert any("iteration 1/1000:" in line for line in training.stdout)
+        training.send_signal(signal.SIGTERM)
+        assert "--resume" in training.stdout.read()
+    assert training.returncode == 128 + signal.SIGTERM
+    done = read_detector(path).resume["done"]
+    assert done >= 1
+    shown = umc("train-detector", *POLICY, "--iterations", done + 1, "--out", tmp_path, "--resume", *TASK)
+    assert f"iteration {done + 1}/{done + 1}:" in shown
+    finished = read_detector(path)
+    assert finished.resume is None
+    assert finished.about["figures"]["sensor"]["on"] > 0.0
+
+    shown = umc("diagnose", "--detector", path, *POLICY, "--minutes", 1, "--out", tmp_path / "report", *TASK)
+    assert str(tmp_path / "report" / "diagnosis.md") in shown
+    found = json.loads((tmp_path / "report" / "diagnosis.json").read_text())
+    assert found["robot_minutes"] == pytest.approx(1.0, rel=0.05)
+    assert found["about"]["told what is broken by"] == "the detector"
+
+    told = ("env.detection.source=detector", f"env.detection.file={path}")
+    out = tmp_path / "evaluation"
+    umc("evaluate", "--checkpoint", "pretrained:a1_mlp_stage2", "--quick", *TASK, *told, "--out", out)
+    assert str(path) in (out / "report.json").read_text()

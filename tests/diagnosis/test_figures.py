@@ -1,0 +1,146 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Figures of a diagnosis, from recordings whose answers are known."""
+
+import json
+
+import numpy as np
+import pytest
+from umc.detection import JOINT_KINDS, SENSOR_KINDS
+from umc.diagnosis import figures
+from umc.diagnosis.recording import Recording
+from umc.diagnosis.report import content, markdown, write_report
+
+DT = 0.02
+STEPS, ROBOTS, JOINTS = 300, 4, ("a", "b", "c")
+DEAD, BIAS = SENSOR_KINDS.index("dead"), SENSOR_KINDS.index("bias")
+WEAK = JOINT_KINDS.index("effort")
+
+
+def blank():
+    shape = (STEPS, ROBOTS, len(JOINTS), 2)
+    return Recording(
+        step_dt=DT,
+        joint_names=JOINTS,
+        starts=np.zeros((STEPS, ROBOTS), dtype=bool),
+        label=np.zeros(shape, dtype=np.int8),
+        severity=np.zeros(shape, dtype=np.float16),
+        faulty=np.zeros(shape, dtype=np.float16),
+        kind=np.ones(shape, dtype=np.int8),
+        reported=np.zeros(shape, dtype=bool),
+        hinders=np.zeros(shape[:3], dtype=bool),
+        speed=np.full((STEPS, ROBOTS), 0.5, dtype=np.float16),
+    )
+
+
+def fail(recording, robot, joint, fault, kind, onset, end, found=None, said=None, severity=0.0):
+    """Let a joint fail, and be reported from a step on, as a kind."""
+    recording.label[onset:end, robot, joint, fault] = kind + 1
+    recording.severity[onset:end, robot, joint, fault] = severity
+    if fault == 1:
+        recording.hinders[onset:end, robot, joint] = True
+    if found is not None:
+        recording.reported[found:end, robot, joint, fault] = True
+        recording.faulty[found - 2 : end, robot, joint, fault] = 0.95
+        recording.kind[onset:end, robot, joint, fault] = (kind if said is None else said) + 1
+
+
+@pytest.fixture
+def walk():
+    recording = blank()
+    fail(recording, 0, 0, 0, DEAD, 50, 300, found=55)
+    fail(recording, 1, 1, 0, BIAS, 50, 300, found=90, said=DEAD, severity=-0.3)
+    fail(recording, 2, 2, 1, WEAK, 100, 300, severity=0.2)
+    fail(recording, 2, 0, 1, WEAK, 100, 110, severity=0.2)  # over before it could be found
+    return recording
+
+
+def test_faults_and_their_delays_are_found(walk):
+    events = figures.find_events(walk)
+    assert sorted(
+        zip(events.fault, events.kind, events.joint, events.onset, events.length, events.delay, strict=True)
+    ) == [
+        (0, DEAD, 0, 50, 250, 5),
+        (0, BIAS, 1, 50, 250, 40),
+        (1, WEAK, 0, 100, 10, -1),
+        (1, WEAK, 2, 100, 200, -1),
+    ]
+    assert events.hinders.all()
+
+
+def test_rates_count_what_lasted_or_was_found(walk):
+    events = figures.find_events(walk)
+    sensors, joints = events.where(events.fault == 0), events.where(events.fault == 1)
+    assert [figures.found_within(sensors, t, DT).value for t in (0.1, 0.25, 0.5, 1.0)] == [0.5, 0.5, 0.5, 1.0]
+    assert figures.found_within(joints, 0.1, DT).value == 0.0
+    assert sorted(figures.delays(sensors, DT)) == pytest.approx([0.1, 0.8])
+    assert figures.delays(joints, DT).tolist() == [np.inf]  # the one that lasted
+
+
+def test_a_fault_that_hinders_nothing_is_told_apart():
+    recording = blank()
+    fail(recording, 0, 0, 1, WEAK, 50, 200)
+    recording.hinders[:] = False
+    recording.hinders[60:62, 0, 0] = True
+    assert not figures.find_events(recording).hinders.any()
+    recording.hinders[62, 0, 0] = True
+    assert figures.find_events(recording).hinders.all()
+
+
+def test_an_episode_that_begins_sick_after_a_sick_one_has_a_new_fault():
+    recording = blank()
+    recording.label[20:100, 0, 0, 0] = DEAD + 1
+    recording.starts[60, 0] = True
+    events = figures.find_events(recording)
+    assert (events.onset.tolist(), events.length.tolist()) == ([20, 60], [40, 40])
+
+
+def test_the_first_joint_that_is_reported_counts(walk):
+    walk.reported[52:60, 1, 2, 0] = True  # another joint of robot 1, before its own
+    found = figures.right_joint(walk)
+    assert found.value == 0.5
+
+
+def test_false_alarms_are_those_of_healthy_robots(walk):
+    walk.reported[10:20, 3, 1] = True  # sensor and joint at once: one alarm
+    walk.reported[200:205, 3, 0, 1] = True
+    walk.reported[120:130, 2, 1, 0] = True  # another joint of a robot with a fault
+    count, minutes = figures.alarms(walk)
+    assert count == 2
+    assert minutes == pytest.approx((49 + 49 + 99 + 300) * DT / 60, rel=0.02)
+
+
+def test_kinds_are_confused_where_they_are(walk):
+    table = figures.confusion(figures.find_events(walk), 0)
+    assert table[DEAD].tolist() == [1, 0, 0, 0, 0, 0]
+    assert table[BIAS].tolist() == [0, 0, 0, 0, 0, 1]  # half a second after the onset nothing had been seen
+
+
+def test_lower_thresholds_find_more(walk):
+    walk.faulty[60:70, 3, 0, 0] = 0.6
+    points = figures.roc(walk, figures.find_events(walk), 0)
+    rates, found = [point[1] for point in points], [point[2] for point in points]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] > 0.0
+    assert (found[0], found[-1]) == (1.0, 0.0)
+
+
+def test_groups_hold_every_fault_once(walk):
+    events = figures.find_events(walk)
+    sizes = {}
+    for by, _, some in figures.groups(events, JOINTS):
+        sizes[by] = sizes.get(by, 0) + len(some)
+    assert (sizes["kind"], sizes["joint"], sizes["speed"]) == (4, 4, 4)
+
+
+def test_the_report_says_what_was_found(walk, tmp_path):
+    page = write_report(walk, {"engine": "none"}, tmp_path)
+    text = page.read_text()
+    assert "| sensor faults | 2 | 50% [9, 91] |" in text
+    assert json.loads((tmp_path / "diagnosis.json").read_text())["found"]["sensor faults"]["count"] == 2
+    assert {path.name for path in tmp_path.iterdir()} >= {"delays.png", "roc.png", "confusion.png"}
+
+
+def test_a_walk_without_faults_has_a_report():
+    text = markdown(content(blank(), {}))
+    assert "one in never" in text
