@@ -162,7 +162,7 @@ assert heavy.isdisjoint(sys.modules), heavy & set(sys.modules)
         ({"dead": [0]}, UmcError, r"dead is \[0\]; give a list of joint names"),
         ({"dead": [0, "a"]}, UmcError, "dead is .* give a list of joint names"),
         ({"dead": [["x"]]}, UmcError, "dead is .* give a list of joint names"),
-        ({"dead": None}, UmcError, "dead is None; give a list of joint names"),
+        ({"dead": 3}, UmcError, "dead is 3; give a list of joint names"),
         ({"detected": np.array([0, 0])}, UmcError, "detected is .*; give True or False"),
         ({"detected": "False"}, UmcError, "detected is False; give True or False"),
         ({"detected": math.nan}, UmcError, "detected is nan; give True or False"),

@@ -30,7 +30,7 @@ def stretch(detector, seed):
         with torch.no_grad():
             said = detector(obs, state)
         label = Labels(dead * DEAD, weak * WEAK, torch.stack((torch.zeros(ENVS, 2), 0.25 * weak), dim=-1))
-        steps.append(Seen(obs, starts, state, said, label))
+        steps.append(Seen(obs, starts, state, said, label, weak, torch.zeros(ENVS)))
         state, starts = said.state, torch.zeros(ENVS, dtype=torch.bool)
     return Stretch.of(steps)
 

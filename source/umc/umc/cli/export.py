@@ -22,6 +22,7 @@ EXAMPLES = (
     "--checkpoint pretrained:a1_mlp_stage2 --out exported",
     "--checkpoint pretrained --robot g1",
     "--checkpoint logs/rsl_rl/umc_a1_mlp_stage2/RUN",
+    "--checkpoint pretrained:a1_mlp_stage2 --detector logs/a1_detector/detector.pt --out exported",
 )
 
 
@@ -32,6 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--task", help="gym id that 'pretrained' is looked up for")
     add("--robot", help="robot that 'pretrained' is looked up for")
     add("--agent", help="agent that 'pretrained' is looked up for")
+    add("--detector", type=path, help="detector of umc train-detector to export with it (docs/detection.md)")
+    add("--any_fault", action="store_true", help="the detector raises the flag for every joint fault")
     add("--out", type=path, help="folder to write to; 'exported' beside the checkpoint without it")
 
 
@@ -62,6 +65,8 @@ def _run(argv: list[str]) -> int:
                 raise UmcError(f"--{flag} needs --checkpoint pretrained; a checkpoint has them inside")
         checkpoint = checked_checkpoint(options.checkpoint)
     assert checkpoint is not None
+    if options.any_fault and options.detector is None:
+        raise UmcError("--any_fault needs --detector")
     out = options.out or results_folder(checkpoint) / "exported"
     require_writable(out, "--out")
     with timed("reading the checkpoint"):
@@ -75,14 +80,18 @@ def _run(argv: list[str]) -> int:
         quiet(),
     ):
         task = checked_task(info.task)
-        from umc.deploy.export import export_checkpoint
+        from umc.deploy.export import DETECTOR, export_checkpoint
+        from umc.detection import read_detector
         from umc.tasks.task_cfg import resolve_cfgs
 
+        detector = None if options.detector is None else read_detector(options.detector)
         env_cfg, _ = resolve_cfgs(task, None, merged_overrides(trained_overrides(checkpoint, info, typed), typed))
         finish_phase("task")
-        files = export_checkpoint(checkpoint, out, env_cfg)
+        files = export_checkpoint(checkpoint, out, env_cfg, detector, options.any_fault)
         finish_phase("conversion and checks")
     print(f"policy: {files.onnx}")
     print(f"the same as TorchScript: {files.torchscript}")
     print(f"description: {files.description}")
+    if detector is not None:
+        print(f"detector: {files.onnx.with_name(DETECTOR)}")
     return 0

@@ -293,7 +293,9 @@ _FILE = _table(
         ),
         "onnx": _NETWORK,
         "torchscript": _NETWORK,
-    }
+        "detector": _NETWORK,
+    },
+    optional=("detector",),
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,10 @@ import onnxruntime
 import torch
 
 from umc.deploy.description import DIGEST_KEY, FORMAT, digest
+from umc.deploy.detector_export import write_detector_onnx
 from umc.deploy.io_descriptor import group_widths, observation_terms, task_figures
+from umc.deploy.onnx_files import CHECK_BATCHES, OPSET, TOLERANCE, add_metadata, ignore_deprecation
+from umc.detection import DetectorFile
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.models import EXPORT_INPUTS, MEMORY_INPUT, MEMORY_OUTPUT, MaskedModel
 from umc.rl.policy import LoadedPolicy, load_policy
@@ -28,8 +31,8 @@ from umc.utils.io import atomic_path, sha256
 OUTPUT = "actions"
 """Name of the exported policy's output."""
 
-OPSET = 18
-"""ONNX operator set: the lowest that torch's exporter writes without conversion."""
+DETECTOR = "detector.onnx"
+"""File of a detector that is exported with the policy."""
 
 OBSERVATION_NAMES = {
     "generated_commands": "command",
@@ -45,12 +48,6 @@ ExportedFunction = Callable[..., np.ndarray]
 MEMORY = "h_out of the step before; zeros at the start of an episode"
 """What a policy with memory takes as :data:`MEMORY_INPUT`."""
 
-TOLERANCE = 1.0e-4
-"""Largest accepted difference between an export and torch [action]; measured: 1e-6."""
-
-CHECK_BATCHES = (1, 7)
-"""Batch sizes of the check: one robot's, and one that no exporter has as a constant."""
-
 CHECK_STEPS = 3
 """Steps of an episode in the check: what a network remembers shows from the second on."""
 
@@ -64,8 +61,17 @@ class Exported(NamedTuple):
     """``policy.json``."""
 
 
-def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> Exported:
+def export_checkpoint(
+    checkpoint: Path | str,
+    out: Path | str,
+    env_cfg: Any,
+    detector: DetectorFile | None = None,
+    any_fault: bool = False,
+) -> Exported:
     """Write ``policy.onnx``, ``policy.pt`` and ``policy.json`` to the folder ``out``.
+
+    A detector is written beside them as ``detector.onnx``; ``any_fault`` says whether it raises the flag for every
+    joint fault.
 
     Raises:
         UmcError: If the checkpoint does not fit the task, the export does not agree with torch, or the folder cannot
@@ -79,6 +85,15 @@ def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> 
     with contextlib.ExitStack() as stack:
         parts = Exported(*(stack.enter_context(atomic_path(file)) for file in files))
         content = describe(policy, env_cfg)  # first: takes no time and can fail
+        if detector is not None:
+            _check_detector(detector, policy)
+            part = stack.enter_context(atomic_path(folder / DETECTOR))
+            difference = write_detector_onnx(detector.detector, part, any_fault)
+            content["detector"] = {
+                "file": DETECTOR,
+                "sha256": sha256(part),
+                "largest_difference_to_torch": difference,
+            }
         write_onnx(policy.actor, parts.onnx)
         add_metadata(parts.onnx, {**onnx_metadata(content, env_cfg), DIGEST_KEY: digest(content)})
         write_torchscript(policy.actor, parts.torchscript)
@@ -92,11 +107,19 @@ def export_checkpoint(checkpoint: Path | str, out: Path | str, env_cfg: Any) -> 
     return files
 
 
+def _check_detector(detector: DetectorFile, policy: LoadedPolicy) -> None:
+    """Refuse a detector that reads other columns than the policy."""
+    detector.require(policy.info.robot, policy.info.joint_names)
+    mine, theirs = detector.detector.layout, policy.actor.layout
+    if (mine.obs_dim, mine.joint_columns) != (theirs.obs_dim, theirs.joint_columns):
+        raise UmcError(f"{detector.path} reads other columns than {policy.path}; train it beside this policy")
+
+
 def write_onnx(actor: MaskedModel, path: Path) -> None:
     """Export an actor with a dynamic batch and named inputs."""
     module: Any = actor.as_onnx().eval()
     inputs, outputs = module.input_names, module.output_names
-    with _ignore_deprecation():
+    with ignore_deprecation():
         # checks of shapes are not traced
         warnings.simplefilter("ignore", category=torch.jit.TracerWarning)  # pyright: ignore[reportPrivateImportUsage]
         # not torch.export: for these networks it writes the same operators, and takes 3.5 s of imports and tracing
@@ -153,16 +176,9 @@ def onnx_metadata(content: Mapping[str, Any], env_cfg: Any) -> dict[str, str]:
     return {"run_path": run, **{key: ",".join(map(str, values)) for key, values in lists.items()}}
 
 
-def add_metadata(path: Path, metadata: Mapping[str, str]) -> None:
-    """Add entries to an ONNX file."""
-    model = onnx.load(str(path))
-    onnx.helper.set_model_props(model, dict(metadata))
-    onnx.save(model, str(path))
-
-
 def write_torchscript(actor: MaskedModel, path: Path) -> None:
     """Export an actor as TorchScript."""
-    with _ignore_deprecation():
+    with ignore_deprecation():
         torch.jit.script(actor.as_jit().eval()).save(str(path))  # pyright: ignore[reportPrivateImportUsage]
 
 
@@ -192,7 +208,7 @@ def onnx_function(path: Path) -> Callable[[], ExportedFunction]:
 
 def script_function(path: Path) -> Callable[[], ExportedFunction]:
     """Load a TorchScript file; each call of what it returns begins an episode."""
-    with _ignore_deprecation():
+    with ignore_deprecation():
         module = torch.jit.load(str(path))  # pyright: ignore[reportPrivateImportUsage]
 
     def run(*inputs: torch.Tensor) -> np.ndarray:
@@ -260,11 +276,3 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
         "normalizer": "inside the network" if policy.actor.obs_normalization else None,
         **figures,
     }
-
-
-@contextlib.contextmanager
-def _ignore_deprecation() -> Iterator[None]:
-    """Hide torch's advice to use torch.export, whose files C++ programs cannot load without a compiler."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", category=DeprecationWarning)
-        yield

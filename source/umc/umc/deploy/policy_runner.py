@@ -25,6 +25,7 @@ from umc.deploy.description import (
     digest,
     read_description,
 )
+from umc.deploy.detector_runner import DetectorRunner
 from umc.utils.errors import UmcError, shown
 
 Vector = NDArray[np.float64]
@@ -63,6 +64,10 @@ MAX_ACTION = 1.0e4
 
 GRAVITY_NORM = (0.9, 1.1)
 """Accepted lengths of the direction of gravity [-]."""
+
+
+JOINT_SIGNALS = ("joint_pos_rel", "joint_vel_rel", "last_action")
+"""What a dead sensor hides."""
 
 
 class RunnerError(UmcError):
@@ -104,6 +109,8 @@ class PolicyRunner:
         kd: Damping [N*m*s/rad]. Shape is (J,).
         lower_limit: Lower joint limits [rad], -inf where there is none. Shape is (J,).
         upper_limit: Upper joint limits [rad], inf where there is none. Shape is (J,).
+        detector: Detector that was exported with the policy; None without one. It decides which sensors are dead and
+            whether a fault has been detected wherever a call does not say so, and has its ``suspicion`` of each joint.
 
     Args:
         description: The folder of an exported policy, its ``policy.json`` or its ONNX file.
@@ -120,6 +127,7 @@ class PolicyRunner:
     """
 
     _start: Memory = None
+    detector: DetectorRunner | None = None
 
     def __init__(
         self,
@@ -134,6 +142,9 @@ class PolicyRunner:
         self._configure(content, joint_names, clamp, max_rate, simulated)
         self._session = _load_network(path.with_name(content["onnx"]["file"]), content)
         self._start = _empty_memory(self._session)
+        known = content.get("detector")
+        if known is not None:
+            self.detector = DetectorRunner(path.with_name(known["file"]), self._names, known["sha256"])
         self.reset()
 
     def _configure(
@@ -185,6 +196,8 @@ class PolicyRunner:
         self._target: Vector = self.default_position.copy()
         self._steps = 0
         self._memory = self._start
+        if self.detector is not None:
+            self.detector.reset()
 
     def __call__(  # noqa: PLR0913  (what a robot measures, one value each)
         self,
@@ -193,8 +206,8 @@ class PolicyRunner:
         angular_velocity: ArrayLike,
         gravity: ArrayLike,
         command: ArrayLike,
-        dead: Collection[str] = (),
-        detected: bool = False,
+        dead: Collection[str] | None = None,
+        detected: bool | None = None,
     ) -> Vector:
         """Return the next joint targets.
 
@@ -210,8 +223,9 @@ class PolicyRunner:
                 nose points down, (0, 1, 0) when it lies on its left side. An accelerometer at rest reads the opposite,
                 times 9.81 m/s^2. Shape is (3,).
             command: Forward and sideward velocity [m/s] and yaw rate [rad/s] to walk with. Shape is (3,).
-            dead: Names of the joints whose sensors are dead.
-            detected: Whether a fault of a joint, not only of its sensor, has been detected.
+            dead: Names of the joints whose sensors are dead; if not given, those that the detector reports, or none.
+            detected: Whether a fault of a joint, not only of its sensor, has been detected; if not given, as the
+                detector says, or not.
 
         Returns:
             Joint targets [rad]. Shape is (J,).
@@ -225,24 +239,34 @@ class PolicyRunner:
             WrongOutput: If the network gives another number of actions than there are joints.
             UmcError: If a value has another shape or type, or a dead joint is not one of the robot's.
         """
-        dead = _names("dead", dead)
-        unknown = sorted(set(dead) - set(self._names))
+        finder = self.detector
+        given = _names("dead", () if dead is None else dead)
+        unknown = sorted(set(given) - set(self._names))
         if unknown:
             raise UmcError(f"the robot has no joint {', '.join(unknown)}; name some of {', '.join(self._names)}")
+        # in the policy's order, as all below
+        unread = np.isin(self._names, given)
+        if finder is not None:
+            unread |= self._unreadable({"joint_position": joint_position, "joint_velocity": joint_velocity})
+        mask = unread | finder.mask if finder is not None and dead is None else unread
+        if detected is None:
+            detected = finder is not None and finder.flag
         detected = _flag("detected", detected)
-        mask = np.isin(self._names, dead)
         angle, speed = (
-            self._checked(name, value, ~mask[self._outward])
+            self._checked(name, value, ~(mask if finder is None else unread)[self._outward])
             for name, value in (("joint_position", joint_position), ("joint_velocity", joint_velocity))
         )
         every = np.ones(3, dtype=bool)
-        signals: dict[str, Vector] = {
-            "joint_pos_rel": np.where(mask, 0.0, angle[self._inward] - self._pose),
-            "joint_vel_rel": np.where(mask, 0.0, speed[self._inward]),
-            "last_action": np.where(mask, 0.0, self._action),
+        measured: dict[str, Vector] = {
+            "joint_pos_rel": np.where(unread, 0.0, angle[self._inward] - self._pose),
+            "joint_vel_rel": np.where(unread, 0.0, speed[self._inward]),
+            "last_action": np.where(unread, 0.0, self._action),
             "base_ang_vel": self._checked("angular_velocity", angular_velocity, every),
             "projected_gravity": self._checked("gravity", gravity, every),
             "generated_commands": self._checked("command", command, every),
+        }
+        signals = {
+            name: np.where(mask, 0.0, value) if name in JOINT_SIGNALS else value for name, value in measured.items()
         }
         length = float(np.linalg.norm(signals["projected_gravity"]))
         if not GRAVITY_NORM[0] <= length <= GRAVITY_NORM[1]:
@@ -254,6 +278,8 @@ class PolicyRunner:
             target = np.clip(target, self.lower_limit, self.upper_limit)
         target = np.clip(target, self._target - self._stride, self._target + self._stride)
         # the policy's own action is fed back, as in the training, not the clamped target
+        if finder is not None:
+            finder(self._columns(measured))  # what it finds counts from the next step on, as in the training
         self._action, self._target = action, target
         self._steps += 1
         return target.copy()
@@ -277,14 +303,19 @@ class PolicyRunner:
             **{name: (-most, most, unit) for name, (most, unit) in bounds.items()},
         }
 
-    def _checked(self, name: str, given: ArrayLike, alive: NDArray[np.bool_]) -> Vector:
-        """Return an input as a vector; refuse another shape, and values that no living sensor measures."""
+    def _vector(self, name: str, given: ArrayLike, length: int) -> Vector:
+        """Return an input as a vector; refuse another shape."""
         try:
             value = np.asarray(given, dtype=float)
         except (TypeError, ValueError, OverflowError) as error:
             raise UmcError(f"{name} is {shown(given)}; give numbers") from error
-        if value.shape != alive.shape:
-            raise UmcError(f"{name} has shape {value.shape}; the policy needs {alive.shape}")
+        if value.shape != (length,):
+            raise UmcError(f"{name} has shape {value.shape}; the policy needs {(length,)}")
+        return value
+
+    def _checked(self, name: str, given: ArrayLike, alive: NDArray[np.bool_]) -> Vector:
+        """Return an input as a vector; refuse another shape, and values that no living sensor measures."""
+        value = self._vector(name, given, len(alive))
         of_joints = name.startswith("joint")
         if not np.abs(value[alive]).max(initial=0.0) <= np.finfo(np.float32).max:
             fix = "name joints whose sensors are dead in dead" if of_joints else "read it again, or damp"
@@ -301,11 +332,24 @@ class PolicyRunner:
             )
         return value
 
+    def _unreadable(self, readings: Mapping[str, ArrayLike]) -> NDArray[np.bool_]:
+        """Return joints with a reading that no living sensor gives; they read 0, as dead sensors do in the training."""
+        found = np.zeros(len(self._names), dtype=bool)
+        every = np.full(len(self._names), MAX_INPUT)
+        for name, given in readings.items():
+            value = self._vector(name, given, len(self._names))
+            low, high, _ = self._bounds.get(name, (-every, every, ""))
+            found |= ~((value >= low) & (value <= high))[self._inward]
+        return found
+
+    def _columns(self, signals: Mapping[str, Vector]) -> Vector:
+        """Return the observation."""
+        return np.concatenate([self._signal(term, signals) * np.asarray(term["scale"]) for term in self._terms])
+
     def _infer(self, signals: Mapping[str, Vector]) -> Vector:
         """Return the network's action; raise RunnerError unless it is finite and one per joint."""
-        columns = [self._signal(term, signals) * np.asarray(term["scale"]) for term in self._terms]
         others = {name: signals[name] for name in ("joint_mask", "fault_flag")}
-        inputs = {"policy": np.concatenate(columns), **others}
+        inputs = {"policy": self._columns(signals), **others}
         action, self._memory = _actions(self._session, inputs, self._memory)
         return action
 

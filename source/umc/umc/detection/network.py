@@ -120,7 +120,8 @@ class Detector(nn.Module):
         known, before = state[..., :rows], state[..., rows : rows + _READINGS]
         started, decided = state[..., rows + _READINGS : rows + _READINGS + 1], state[..., rows + _READINGS + 1 :]
         readings = joints[..., :_READINGS]
-        change = torch.asinh(STEP_GAIN * (readings - before)) * started
+        step = STEP_GAIN * (readings - before)
+        change = step.sign() * torch.log(1.0 + step.abs()) * started
         shared = base.unsqueeze(1).expand(-1, joints.shape[1], -1)
         own = self.embedding.unsqueeze(0).expand(joints.shape[0], -1, -1)
         seen = self.encoder(torch.cat((joints, change, shared, own), dim=-1))

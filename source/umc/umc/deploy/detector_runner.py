@@ -1,0 +1,118 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""An exported detector on a robot, step by step, with NumPy and ONNX Runtime only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from umc.deploy.description import AGAIN
+from umc.utils.errors import UmcError, shown
+from umc.utils.io import sha256
+
+METADATA_KEY = "umc_detector"
+"""Entry of the ONNX file's metadata with what describes the detector, as JSON."""
+
+INPUTS = ("obs", "state")
+"""Input names of the exported network."""
+
+OUTPUTS = ("sensor", "joint", "severity", "reported", "next_state")
+"""Output names."""
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """What a detector says of a joint."""
+
+    sensor: float
+    """Probability of a sensor fault [-]."""
+    sensor_kind: str
+    """Likeliest kind of it."""
+    joint: float
+    """Probability of a joint fault [-]."""
+    joint_kind: str
+    """Likeliest kind of it."""
+    reported: tuple[bool, bool]
+    """Whether a sensor fault and a joint fault are reported."""
+
+
+class DetectorRunner:
+    """An exported detector, called with the observation of every policy step.
+
+    Args:
+        path: ONNX file of ``umc export --detector``.
+        joint_names: Joints in the order of the observation.
+        wanted: SHA-256 that the file has to have; any if None.
+
+    Raises:
+        UmcError: If the file is missing, another one, or of other joints.
+    """
+
+    def __init__(self, path: Path, joint_names: Sequence[str], wanted: str | None = None) -> None:
+        where = shown(str(path))
+        if not path.is_file():
+            raise UmcError(f"{where} is missing; copy it beside policy.json, or {AGAIN}")
+        if wanted is not None and sha256(path) != wanted:
+            raise UmcError(f"{where} is not the file that policy.json describes; copy both from one export, or {AGAIN}")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 4
+        try:
+            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            about = json.loads(self._session.get_modelmeta().custom_metadata_map[METADATA_KEY])
+        except Exception as error:  # ONNX Runtime's own
+            raise UmcError(f"{where} is no exported detector ({type(error).__name__}); {AGAIN}") from error
+        if about["joint_names"] != list(joint_names):
+            raise UmcError(f"{where} detects faults of other joints than the policy's; {AGAIN} with its own detector")
+        self._about: Mapping[str, Any] = about
+        self._empty = np.zeros((1, len(joint_names), about["state_dim"]), dtype=np.float32)
+        self.reset()
+
+    def reset(self) -> None:
+        """Start an episode: nothing is remembered, nothing is reported."""
+        self._state = self._empty
+        joints = len(self._about["joint_names"])
+        self.reported: NDArray[np.bool_] = np.zeros((joints, 2), dtype=bool)
+        """Whether a sensor fault and a joint fault of each joint are reported. Shape is (J, 2)."""
+        self._said = tuple(np.eye(1, 1 + len(self._about[kinds]))[[0] * joints] for kinds in ("sensors", "joints"))
+
+    def __call__(self, obs: NDArray[Any]) -> None:
+        """Take in an observation (D,), as the policy gets it but with no joint masked."""
+        feed = {"obs": obs[None].astype(np.float32), "state": self._state}
+        sensor, joint, _, reported, self._state = self._session.run(list(OUTPUTS), feed)
+        self._said = np.asarray(sensor)[0], np.asarray(joint)[0]
+        self.reported = np.asarray(reported)[0] > 0.5
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Joints that the policy has to mask. Shape is (J,)."""
+        return self.reported[:, 0]
+
+    @property
+    def flag(self) -> bool:
+        """Whether the fault flag is up."""
+        joint = self.reported[:, 1]
+        return bool((joint if self._about["any_fault"] else joint & self.reported[:, 0]).any())
+
+    @property
+    def suspicion(self) -> dict[str, Suspicion]:
+        """What it says of each joint, by name."""
+        sensors, joints = self._said
+        return {
+            name: Suspicion(
+                sensor=1.0 - float(sensors[number, 0]),
+                sensor_kind=self._about["sensors"][int(sensors[number, 1:].argmax())],
+                joint=1.0 - float(joints[number, 0]),
+                joint_kind=self._about["joints"][int(joints[number, 1:].argmax())],
+                reported=(bool(self.reported[number, 0]), bool(self.reported[number, 1])),
+            )
+            for number, name in enumerate(self._about["joint_names"])
+        }

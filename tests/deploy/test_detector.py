@@ -1,0 +1,145 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""A detector that is exported with a policy finds on a robot what it finds in torch."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from fresh_policy import write_fresh
+from isaaclab_tasks.utils import load_cfg_from_registry
+from umc.deploy.export import export_checkpoint
+from umc.deploy.policy_runner import NonFiniteInput, PolicyRunner
+from umc.detection import Detector, DetectorCfg, DetectorFile
+from umc.models import JointLayout
+from umc.robots import A1_JOINTS
+from umc.utils.errors import UmcError
+
+LAYOUT = JointLayout.term_major(A1_JOINTS, 48, 12)
+LEVEL = {"angular_velocity": np.zeros(3), "gravity": np.array([0.0, 0.0, -1.0]), "command": np.array([0.5, 0.0, 0.0])}
+
+
+def make(network="gru", robot="a1", layout=LAYOUT):
+    torch.manual_seed(1)
+    detector = Detector(layout, DetectorCfg(network=network)).eval()
+    detector.thresholds[:] = torch.tensor([0.7, 0.5, 2.0])
+    return DetectorFile(detector, robot, path="detector.pt")
+
+
+@pytest.fixture(scope="module", params=["gru", "tcn"])
+def exported(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported")
+    checkpoint = write_fresh(folder)
+    env_cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+    file = make(request.param)
+    files = export_checkpoint(checkpoint, folder, env_cfg, file)
+    return files, file.detector
+
+
+def walk(runner, steps=12):
+    """Random readings, and what the runner was about to mask and to flag at each step."""
+    generator = np.random.default_rng(0)
+    for _ in range(steps):
+        position = runner.default_position + 0.1 * generator.standard_normal(12)
+        before = runner.detector.mask.copy(), runner.detector.flag
+        runner(position, generator.standard_normal(12), **LEVEL)
+        yield before, position
+
+
+def test_it_says_on_a_robot_what_it_says_in_torch(exported):
+    files, detector = exported
+    runner, state, seen = PolicyRunner(files.description), detector.start(1), []
+    call = type(runner.detector).__call__
+
+    def look(self, obs):
+        seen.append(obs.copy())
+        call(self, obs)
+
+    type(runner.detector).__call__, kept = look, call
+    try:
+        for _ in walk(runner):
+            with torch.no_grad():
+                found = detector(torch.tensor(seen[-1][None], dtype=torch.float32), state)
+            state = found.state
+            said = runner.detector.suspicion
+            for number, name in enumerate(A1_JOINTS):
+                assert said[name].sensor == pytest.approx(1.0 - float(found.sensor[0, number, 0]), abs=1e-4)
+                assert said[name].joint == pytest.approx(1.0 - float(found.joint[0, number, 0]), abs=1e-4)
+            assert np.array_equal(runner.detector.reported, found.reported[0].numpy())
+    finally:
+        type(runner.detector).__call__ = kept
+    assert runner.detector.reported.any()  # else nothing was compared
+    runner.reset()
+    assert not runner.detector.reported.any()
+
+
+def test_what_it_reports_is_masked_in_the_next_step(exported):
+    files, _ = exported
+    runner, reported = PolicyRunner(files.description), []
+    inputs = []
+    infer = type(runner)._infer
+
+    def look(self, signals):
+        inputs.append(signals)
+        return infer(self, signals)
+
+    type(runner)._infer = look
+    try:
+        for (mask, flag), _ in walk(runner):
+            assert np.array_equal(inputs[-1]["joint_mask"] > 0.5, mask)
+            assert (inputs[-1]["fault_flag"] == (1.0 if flag else -1.0)).all()
+            assert not inputs[-1]["joint_pos_rel"][mask].any()
+            reported.append(int(mask.sum()))
+    finally:
+        type(runner)._infer = infer
+    assert reported[0] == 0 < max(reported)
+
+
+def test_a_reading_that_no_sensor_gives_reads_zero(exported):
+    files, _ = exported
+    runner = PolicyRunner(files.description)
+    position = runner.default_position.copy()
+    position[3] = np.nan
+    target = runner(position, np.zeros(12), **LEVEL)
+    assert np.isfinite(target).all()
+    other = PolicyRunner(files.description)
+    assert np.array_equal(target, other(runner.default_position, np.zeros(12), dead=[A1_JOINTS[3]], **LEVEL))
+
+
+def test_without_a_detector_it_is_refused_as_before(tmp_path):
+    checkpoint = write_fresh(tmp_path)
+    env_cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+    runner = PolicyRunner(export_checkpoint(checkpoint, tmp_path, env_cfg).description)
+    assert runner.detector is None
+    with pytest.raises(NonFiniteInput):
+        runner(np.full(12, np.nan), np.zeros(12), **LEVEL)
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        (make(robot="g1"), "detects faults of g1, not of a1"),
+        (make(layout=JointLayout.term_major(A1_JOINTS, 47, 11)), "reads other columns"),
+    ],
+)
+def test_a_detector_of_another_policy_is_refused(tmp_path, file, words):
+    checkpoint = write_fresh(tmp_path)
+    env_cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+    with pytest.raises(UmcError, match=words):
+        export_checkpoint(checkpoint, tmp_path / "out", env_cfg, file)
+    assert not (tmp_path / "out" / "policy.json").exists()
+
+
+def test_another_file_is_refused(exported, tmp_path):
+    files, _ = exported
+    for path in files.description.parent.glob("*.*"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    content = json.loads((tmp_path / "policy.json").read_text())
+    assert content["detector"]["largest_difference_to_torch"] < 1e-4
+    (tmp_path / "detector.onnx").unlink()
+    with pytest.raises(UmcError, match=r"detector\.onnx is missing; copy it beside policy\.json"):
+        PolicyRunner(tmp_path)
+    (tmp_path / "detector.onnx").write_bytes((tmp_path / "policy.onnx").read_bytes())
+    with pytest.raises(UmcError, match=r"not the file that policy\.json describes"):
+        PolicyRunner(tmp_path)
