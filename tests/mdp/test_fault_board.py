@@ -135,8 +135,16 @@ def test_rows_show_the_faults_of_each_joint(run):
         "detected": False,
         "since": since,
         "link": "FL_calf",
+        "suspected": None,
     }
-    hip = {"kinds": ["locked", "dead"], "severities": [0.0, 0.0], "detected": True, "since": since, "link": "FR_hip"}
+    hip = {
+        "kinds": ["locked", "dead"],
+        "severities": [0.0, 0.0],
+        "detected": True,
+        "since": since,
+        "link": "FR_hip",
+        "suspected": None,
+    }
     assert rows[HIP] | {"severity": ""} == hip | {"severity": ""}
     assert sum(not row["kinds"] for row in rows.values()) == 9
     assert [link + "_joint" for link in seen["links"]] == list(rows)

@@ -42,6 +42,19 @@ def test_the_table_shows_faults_in_the_colors_of_the_links():
     assert ["font-weight:bold" in row for row in (healthy, broken, misread)] == [False, False, True]
 
 
+def test_the_table_shows_what_a_detector_suspects():
+    rows = [
+        JointRow(JOINTS[0], (), (), "", False, None, "FL_hip", (0.02, 0.4)),
+        JointRow(JOINTS[1], ("dead",), (0.0,), "", True, 1.5, "FL_calf", (0.99, 0.0)),
+    ]
+    html = table(rows, selected=JOINTS[0])
+    assert "<th>P(sensor)</th><th>P(joint)</th>" in html
+    assert "<td>2%</td><td>40%</td>" in html
+    assert "<td>99%</td><td>0%</td>" in html
+    unwatched = table([JointRow(JOINTS[0], (), (), "", False, None, "FL_hip")], selected=JOINTS[0])
+    assert "P(sensor)" not in unwatched
+
+
 def test_a_history_keeps_the_last_seconds_of_all_joints():
     history = History(step_dt=0.02, num_joints=3)
     length = round(SECONDS / 0.02)

@@ -30,7 +30,7 @@ from umc.faults.cfg import EVENT_FIELDS, faults_cfg
 from umc.faults.severity import FRACTION
 from umc.mdp.actions import check_command_faults
 from umc.mdp.curricula import has_fault_curriculum
-from umc.mdp.detection import make_detection
+from umc.mdp.detection import DetectorInEnv, make_detection
 from umc.mdp.fault_log import FaultLog
 from umc.mdp.fault_terms import fault_term
 from umc.mdp.physics import JointLimitWriter
@@ -99,6 +99,11 @@ class joint_faults(ManagerTermBase):
         if not isinstance(self.source, FaultSchedule):
             raise UmcError("the faults of this environment are cases or a replay; leave the fault curriculum out")
         return self.source
+
+    @property
+    def detector(self) -> DetectorInEnv | None:
+        """The detector that reports faults to the policy; None for another source."""
+        return self._detection if isinstance(self._detection, DetectorInEnv) else None
 
     def prepare_limits(self) -> None:
         """Allow manual joint faults in a task without joint faults; raises UmcError if its joints cannot be limited."""

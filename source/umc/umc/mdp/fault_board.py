@@ -56,6 +56,8 @@ class JointRow:
     """Onset of the oldest of them since the episode's start [s]; None if it is healthy."""
     link: str
     """Name of the body that the joint moves."""
+    suspected: tuple[float, float] | None = None
+    """Probabilities of a sensor fault and of a joint fault as the detector says; None where none watches."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,8 @@ class FaultBoard:
                 if fault.on[env_id, joint]:
                     since[joint] = min(since[joint], step * self._env.step_dt)
         rows = []
+        watching = self._term.detector
+        suspected = None if watching is None else watching.faulty[env_id].tolist()
         for joint, name in enumerate(self.joint_names):
             on = [number for number in range(len(state.kinds)) if live[number][joint]]
             texts = [severity_text(state.kinds[number], severity[number][joint]) for number in on]
@@ -133,6 +137,7 @@ class FaultBoard:
                     detected=detected[joint],
                     since=since[joint] if on else None,
                     link=self.links[joint],
+                    suspected=None if suspected is None else tuple(suspected[joint]),
                 )
             )
         return rows

@@ -41,6 +41,9 @@ ROUNDING = 1e-6
 TABLE_ID, HEADS = "umc-faults", ("joint", "fault", "severity", "detected", "since")
 """Id of the table in the page, and its columns."""
 
+DETECTOR_HEADS = ("P(sensor)", "P(joint)")
+"""Columns of a detector: its probabilities of a sensor fault and of a joint fault."""
+
 FIRST = -10.0
 """Order of the first of these controls: before Isaac Lab's own."""
 
@@ -248,8 +251,11 @@ def slider_range(span: SeveritySpan) -> tuple[float, float, float, float]:
 
 
 def table(rows: Sequence[JointRow], selected: str) -> str:
-    """Return the faults of all joints as HTML, with the row of the selected joint in bold."""
-    lines = []
+    """Return the faults of all joints as HTML, with the row of the selected joint in bold.
+
+    Where a detector watches, each row also has its probabilities of a sensor fault and of a joint fault.
+    """
+    lines, watched = [], any(row.suspected is not None for row in rows)
     for row in rows:
         broken = any(isinstance(find_kind(kind), JointKind) for kind in row.kinds)
         color = "rgb({}, {}, {})".format(*rgb(FAULT_COLOR if broken else SENSOR_COLOR)) if row.kinds else "inherit"
@@ -260,6 +266,7 @@ def table(rows: Sequence[JointRow], selected: str) -> str:
             row.severity,
             ("yes" if row.detected else "no") if row.kinds else "",
             "" if row.since is None else f"{row.since:.2f} s",
+            *(() if row.suspected is None else (f"{one:.0%}" for one in row.suspected)),
         )
         lines.append((f'data-joint="{escape(row.joint)}" style="color:{color};font-weight:{weight}"', cells))
-    return html_table(TABLE_ID, "left", HEADS, lines)
+    return html_table(TABLE_ID, "left", (*HEADS, *DETECTOR_HEADS) if watched else HEADS, lines)
