@@ -101,7 +101,7 @@ class joint_faults(ManagerTermBase):
         return self.source
 
     @property
-    def detector(self) -> DetectorInEnv | None:
+    def detector(self) -> Any:
         """The detector that reports faults to the policy; None for another source."""
         return self._detection if isinstance(self._detection, DetectorInEnv) else None
 
