@@ -143,6 +143,8 @@ class Walk:
         assert term.writer is not None
         self._healthy, self._robot, self._faults = term.writer.healthy, term.asset, term.state
         self._labels = Labeller(term.state, JointLimits(*(value[0] for value in vars(self._healthy).values())))
+        if isinstance(policy, RecurrentPolicy):
+            policy.reset(None)
         self._obs, _ = env.reset()
         self.state = detector.start(env.num_envs, env.device)
         self._starts = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
