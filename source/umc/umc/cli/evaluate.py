@@ -12,6 +12,7 @@ from umc.evaluation.arguments import OWN_SECTIONS, add_policy_arguments, overrid
 from umc.utils.cli import path, run_main
 from umc.utils.config import read_overrides
 from umc.utils.console import quiet, timed
+from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 from umc.utils.naming import TASK_NAME
 
@@ -36,6 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--num_envs", type=int, help="envs simulated at once")
     add("--radii", type=float, nargs="+", help="radii of reached@k [m]; the protocol's without it")
     add("--sweep", help="file in config/sweeps, or path of one: a grid of conditions, or the policies of an ablation")
+    add(
+        "--detection",
+        nargs="+",
+        help="what reports faults to the policies, side by side: oracle, none, detector:file=PATH, "
+        "corrupted_oracle:delay=10,missed=0.1 (docs/detection.md); without it env.detection",
+    )
     add("--healthy", action="store_true", help="measure the gait of the healthy robot instead, for 10 s (umc gait)")
     add("--quick", action="store_true", help="a few envs and steps: proves that everything works, no figures")
     add = parser.add_argument_group("reports").add_argument
@@ -60,6 +67,7 @@ def _run(argv: list[str]) -> int:
     with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_arguments, OWN_SECTIONS)
         _check_envs(options, overrides)
+        _check_detection(options, overrides)
         from umc.evaluation.evaluate import evaluate, report_again
 
     if options.report_only is not None:
@@ -85,6 +93,16 @@ def _check_envs(options: argparse.Namespace, overrides: Sequence[str]) -> None:
     protocol_for(task[1].lower(), options.scenarios, options.radii, options.seed, name, changes).check_envs(
         options.num_envs
     )
+
+
+def _check_detection(options: argparse.Namespace, overrides: Sequence[str]) -> None:
+    """Refuse what does not go together with ``--detection``."""
+    if options.detection is None:
+        return
+    if any(token.startswith("env.detection.") for token in overrides):
+        raise UmcError("--detection and env.detection name two sources; leave one of them out")
+    if options.ray is not None or options.healthy:
+        raise UmcError("--detection is for evaluations in this process; leave out --ray and --healthy")
 
 
 def launcher_arguments(argv: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,8 @@ class Checkpoint:
     info: CheckpointInfo
     sha256: str
     """Of the file."""
+    detection: str = field(default="", kw_only=True)
+    """What reports faults to it, as :func:`umc.mdp.detection.read_detection` reads it; as the env has it if empty."""
 
     @property
     def stem(self) -> str:
@@ -58,20 +60,38 @@ class Checkpoint:
     @property
     def about(self) -> dict[str, Any]:
         """Return what reports say about it, in plain values."""
-        return {"path": str(self.path), "sha256": self.sha256, **asdict(self.info)}
+        own = {"detection": self.detection} if self.detection else {}
+        return {"path": str(self.path), "sha256": self.sha256, **asdict(self.info), **own}
 
     @property
     def identity(self) -> list[Any]:
         """Return what decides its actions, in plain values; UmcError for a network that cannot be made."""
         from umc.rl.policy import stored_agent
 
-        return [self.sha256, stored_agent(self.path, self.info)]
+        return [self.sha256, stored_agent(self.path, self.info), *self._watched_by()]
 
     def load(self, env: ManagerBasedRLEnv) -> Policy:
         """Make the policy for a running environment; UmcError if it does not fit."""
         from umc.rl.policy import load_policy_for
 
         return load_policy_for(self.path, env, self.info.robot)
+
+    def report_faults(self, env: ManagerBasedRLEnv) -> None:
+        """Let an env report its faults to this policy as :attr:`detection` says, from the next reset on."""
+        if self.detection:
+            from umc.mdp.detection import read_detection
+            from umc.mdp.fault_terms import fault_term
+
+            fault_term(env).set_detection(read_detection(self.detection))
+
+    def _watched_by(self) -> list[str]:
+        """Return what of :attr:`detection` decides results."""
+        from umc.mdp.detection import read_detection
+
+        if not self.detection:
+            return []
+        file = read_detection(self.detection).file
+        return [self.detection, *([] if file is None else [sha256(Path(file))])]
 
 
 @dataclass(frozen=True)
@@ -93,7 +113,7 @@ class External(Checkpoint):
     @property
     def identity(self) -> list[Any]:
         """Return what decides its actions, in plain values."""
-        return [self.sha256, self.external.description.model_dump(mode="json")]
+        return [self.sha256, self.external.description.model_dump(mode="json"), *self._watched_by()]
 
     def described(self, file: str) -> bytes:
         """Return the content of a YAML file that describes it, with its network in ``file``."""
@@ -175,6 +195,28 @@ def read_externals(texts: Sequence[str], task: str, env_cfg: Any, trust: bool) -
         )
         found.append(External(external.path, info, external.sha256, external))
     return tuple(found)
+
+
+def with_detections(checkpoints: Sequence[Checkpoint], texts: Sequence[str], env_cfg: Any) -> tuple[Checkpoint, ...]:
+    """Return every policy once for each source of what is reported to it; UmcError for one that cannot be.
+
+    ``env_cfg`` is checked with each of them, and stays as it is.
+    """
+    from umc.detection import read_detector
+    from umc.mdp.detection import check_detection, read_detection
+    from umc.tasks.limits import check_values
+
+    if len(set(texts)) < len(texts):
+        raise UmcError(f"--detection {' '.join(texts)} names a source twice; give each once")
+    kept = env_cfg.detection
+    for text in texts:
+        cfg = env_cfg.detection = read_detection(text)
+        check_detection(cfg)
+        check_values(env_cfg, None)
+        if cfg.file is not None:
+            read_detector(Path(cfg.file))
+    env_cfg.detection = kept
+    return tuple(replace(one, detection=text) for one in checkpoints for text in texts)
 
 
 def common_value(checkpoints: Sequence[Checkpoint], values: Sequence[str | None], what: str, key: str) -> str | None:

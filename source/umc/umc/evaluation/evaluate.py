@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import NonNegativeInt, PositiveInt, Strict
 
 from umc.evaluation.arguments import MOST_EPISODES, OWN_SECTIONS, num_policies
-from umc.evaluation.checkpoints import External
+from umc.evaluation.checkpoints import External, with_detections
 from umc.evaluation.estimates import too_few_robots
 from umc.evaluation.evaluator import Evaluator, code_fingerprint, fingerprint, read_share
 from umc.evaluation.gait import GAIT
@@ -70,6 +70,8 @@ def evaluate(
             raise UmcError("--healthy measures one policy; give one --checkpoint or --policy")
         of_env = [token for token in overrides if token.split(".")[0] not in OWN_SECTIONS]
         session = prepare(options, of_env, stage=1 if options.healthy else 2)
+        if options.detection:
+            session.checkpoints = with_detections(session.checkpoints, options.detection, session.env_cfg)
     if options.plan is not None:
         simulate_plan(session, read_json(options.plan))
         return None

@@ -148,6 +148,10 @@ class Evaluator:
         self.folder = out / PARTS
         checkpoints = [(one.path, one.info) for one in session.checkpoints]
         self.labels, self.groups = labels_of(checkpoints, session.options.labels), groups_of(checkpoints)
+        watched = [f", {one.detection}" if one.detection else "" for one in session.checkpoints]
+        self.groups = [name + words for name, words in zip(self.groups, watched, strict=True)]
+        if session.options.labels is None:
+            self.labels = [name + words for name, words in zip(self.labels, watched, strict=True)]
         conditions = self._conditions()
         policies = [fingerprint(one.identity) for one in session.checkpoints]
         self.parts = [
@@ -192,6 +196,7 @@ class Evaluator:
                 for part in parts:
                     bar.set_description(f"{self.labels[part.policy]}, batch {part.batch + 1}/{self.batches.count}")
                     assignment = self.batches.assignment(part.batch)
+                    self.session.checkpoints[part.policy].report_faults(env)
                     run = run_faults(env, policies[part.policy], self.protocol, assignment, feet, bar)
                     part.save(run.select(slice(self.batches.size(part.batch))), joints, names)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+import yaml
 from isaaclab.utils import configclass
 
 from umc.detection import Detector, read_detector
@@ -53,6 +54,22 @@ class DetectionCfg:
     any_fault: bool = False
     """Whether a detector raises the flag for every joint fault; else only where the joint's sensor is faulty, too, as
     the paper's flag is."""
+
+
+def read_detection(text: str) -> DetectionCfg:
+    """Read ``detector:file=logs/detector.pt`` or ``corrupted_oracle:delay=10,missed=0.1``: a source and its fields."""
+    source, _, rest = text.partition(":")
+    cfg = DetectionCfg(source=source)
+    for part in rest.split(",") if rest else ():
+        name, equals, value = part.partition("=")
+        if not equals or name == "source" or name not in vars(cfg):
+            raise UmcError(f"{text}: {part!r} is no field of a detection, such as delay=10; see docs/detection.md")
+        typed = value if name == "file" else yaml.safe_load(value)
+        expected = type(getattr(cfg, name))
+        if name != "file" and type(typed) not in ((int, float) if expected is float else (expected,)):
+            raise UmcError(f"{text}: {name} is {value}, which is no {expected.__name__}")
+        setattr(cfg, name, typed)
+    return cfg
 
 
 class DetectorInEnv:
@@ -101,21 +118,31 @@ class DetectorInEnv:
         self.fault_flag = torch.where(looked[..., 0], flag, self.fault_flag).masked_fill(forgotten[..., 0], -1.0)
 
 
-def make_detection(env: Any, state: FaultState) -> CorruptedOracle | NoDetection | DetectorInEnv | None:
-    """Return what reports faults to the policy; None for the oracle, which is the state itself."""
-    cfg: DetectionCfg = getattr(env.cfg, "detection", None) or DetectionCfg()
+def check_detection(cfg: DetectionCfg) -> None:
+    """Raise UmcError for an unknown source, and for fields that it does not have."""
     if cfg.source not in SOURCES:
         raise UmcError(f"env.detection.source is {cfg.source!r}; choose one of {', '.join(SOURCES)}")
     for source, names in (("corrupted_oracle", ERRORS), ("detector", ("file", "any_fault"))):
         changed = [name for name in names if getattr(cfg, name) != getattr(DetectionCfg(), name)]
         if changed and cfg.source != source:
             raise UmcError(f"env.detection.{changed[0]} needs env.detection.source={source}")
-    if cfg.source == "corrupted_oracle":
-        return CorruptedOracle(state, env.step_dt, **{name: getattr(cfg, name) for name in ERRORS})
-    if cfg.source == "detector":
-        if cfg.file is None:
-            raise UmcError("env.detection.source=detector needs env.detection.file, which umc train-detector writes")
-        file = read_detector(Path(cfg.file), env.device)
+    if cfg.source == "detector" and cfg.file is None:
+        raise UmcError("env.detection.source=detector needs env.detection.file, which umc train-detector writes")
+
+
+def make_detection(
+    env: Any, state: FaultState, cfg: DetectionCfg | None = None
+) -> CorruptedOracle | NoDetection | DetectorInEnv | None:
+    """Return what reports faults to the policy, as a cfg says, by default the env's; None for the oracle.
+
+    The oracle is the state itself.
+    """
+    chosen: DetectionCfg = cfg or getattr(env.cfg, "detection", None) or DetectionCfg()
+    check_detection(chosen)
+    if chosen.source == "corrupted_oracle":
+        return CorruptedOracle(state, env.step_dt, **{name: getattr(chosen, name) for name in ERRORS})
+    if chosen.source == "detector":
+        file = read_detector(Path(str(chosen.file)), env.device)
         file.require(None, state.joint_names)
-        return DetectorInEnv(env, state, file.detector, cfg.any_fault)
-    return NoDetection(state) if cfg.source == "none" else None
+        return DetectorInEnv(env, state, file.detector, chosen.any_fault)
+    return NoDetection(state) if chosen.source == "none" else None

@@ -30,7 +30,7 @@ from umc.faults.cfg import EVENT_FIELDS, faults_cfg
 from umc.faults.severity import FRACTION
 from umc.mdp.actions import check_command_faults
 from umc.mdp.curricula import has_fault_curriculum
-from umc.mdp.detection import DetectorInEnv, make_detection
+from umc.mdp.detection import DetectionCfg, DetectorInEnv, make_detection
 from umc.mdp.fault_log import FaultLog
 from umc.mdp.fault_terms import fault_term
 from umc.mdp.physics import JointLimitWriter
@@ -104,6 +104,10 @@ class joint_faults(ManagerTermBase):
     def detector(self) -> Any:
         """The detector that reports faults to the policy; None for another source."""
         return self._detection if isinstance(self._detection, DetectorInEnv) else None
+
+    def set_detection(self, cfg: DetectionCfg) -> None:
+        """Change what reports faults to the policy from the next reset of all envs on."""
+        self._detection = make_detection(self._env, self.state, cfg)
 
     def prepare_limits(self) -> None:
         """Allow manual joint faults in a task without joint faults; raises UmcError if its joints cannot be limited."""
