@@ -51,6 +51,8 @@ class FakeCuda(TorchDispatchMode):
         super().__init__()
         self._may_wait = may_wait
         self._watches = False
+        self.truth = False
+        """What a mask says that is read where it may be."""
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
@@ -65,28 +67,39 @@ class FakeCuda(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if not self._watches:
-            return func(*args, **kwargs)
-        ours, place = _caller()
+        ours, place = _caller() if self._watches else (False, "")
         if place.partition(":")[0] in self._may_wait:
             ours = False
         if ours and (reason := _waits(func, args)):
             raise OffDevice(f"{place}: {func} {reason}")
         try:
-            result = _made_up(func, args) if func in READS else func(*args, **kwargs)
+            result = self._made_up(func, args) if func in READS else func(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             raise OffDevice(f"{place}: {func} reads the device") from error
         if ours:
             _check_result(func, args, result, place)
         return result
 
+    def _made_up(self, func: Any, args: tuple[Any, ...]) -> Any:
+        """Answer for the device."""
+        if func is ATEN._local_scalar_dense.default:
+            return {torch.bool: self.truth, torch.float32: 1.0, torch.float64: 1.0}.get(args[0].dtype, 0)
+        if func is ATEN.nonzero.default:
+            return args[0].new_zeros(len(args[0]), args[0].dim(), dtype=torch.long)
+        return True if func is ATEN.equal.default else None
+
 
 @contextlib.contextmanager
 def fake_cuda(may_wait: Collection[str] = ()) -> Iterator[FakeCuda]:
     """Make tensors fake, and modules able to move to the fake GPU."""
-    with FakeTensorMode(), FakeCuda(may_wait) as gpu, _patched(nn.Module, "_apply", _apply):
-        with _patched(torch.Tensor, "backward", _backward):
-            yield gpu
+    fuses = torch._C._jit_texpr_fuser_enabled()
+    torch._C._jit_set_texpr_fuser_enabled(False)  # TorchScript would compile for the device
+    try:
+        with _patched(nn.Module, "_apply", _apply), _patched(torch.Tensor, "backward", _backward):
+            with FakeTensorMode(), FakeCuda(may_wait) as gpu:
+                yield gpu
+    finally:
+        torch._C._jit_set_texpr_fuser_enabled(fuses)
 
 
 @contextlib.contextmanager
@@ -159,15 +172,6 @@ def _waits(func: Any, args: tuple[Any, ...]) -> str | None:
         if scalar and indices[0].dtype != torch.bool:
             return "uploads a number; use index_fill_"
     return None
-
-
-def _made_up(func: Any, args: tuple[Any, ...]) -> Any:
-    """Answer for the device."""
-    if func is ATEN._local_scalar_dense.default:
-        return {torch.bool: False}.get(args[0].dtype, 1.0 if args[0].dtype.is_floating_point else 0)
-    if func is ATEN.nonzero.default:
-        return args[0].new_zeros(len(args[0]), args[0].dim(), dtype=torch.long)
-    return True if func is ATEN.equal.default else None
 
 
 def _check_result(func: Any, args: tuple[Any, ...], result: Any, place: str) -> None:
