@@ -54,8 +54,14 @@ FREE = {
 }
 
 
-def attempt(action):
-    with fake_cuda() as gpu:
+@pytest.fixture(params=[torch.no_grad, torch.inference_mode])
+def attempt(request):
+    """Run an action on tensors of the fake GPU."""
+    return lambda action: attempt_in(request.param(), action)
+
+
+def attempt_in(mode, action):
+    with fake_cuda() as gpu, mode:
         x, mask = torch.zeros(ENVS, JOINTS, device=CUDA), torch.zeros(ENVS, dtype=torch.bool, device=CUDA)
         ids = torch.zeros(2, dtype=torch.long, device=CUDA)
         with gpu.watched():
@@ -63,19 +69,19 @@ def attempt(action):
 
 
 @pytest.mark.parametrize("action", WAITS)
-def test_what_makes_the_host_wait_is_refused(action):
+def test_what_makes_the_host_wait_is_refused(action, attempt):
     with pytest.raises(OffDevice, match="test_fake_cuda.py"):
         attempt(WAITS[action])
 
 
 @pytest.mark.parametrize("action", ELSEWHERE)
-def test_a_tensor_that_is_made_on_the_cpu_is_refused(action):
+def test_a_tensor_that_is_made_on_the_cpu_is_refused(action, attempt):
     with pytest.raises(OffDevice, match="makes a tensor on the CPU"):
         attempt(ELSEWHERE[action])
 
 
 @pytest.mark.parametrize("action", FREE)
-def test_what_leaves_the_host_free_is_not_refused(action):
+def test_what_leaves_the_host_free_is_not_refused(action, attempt):
     attempt(FREE[action])
 
 

@@ -1,0 +1,57 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rollouts and updates of both libraries leave the host free and their tensors on the GPU, as far as they are ours."""
+
+from __future__ import annotations
+
+import dummy_skrl
+import pytest
+import torch
+from dummy_robot import WIDTHS, DummyRobotEnv, build_runner, with_terms
+from fake_cuda import CUDA, fake_cuda
+from umc.rl.distillation import LABELS, DistillationRunner
+
+MAY_WAIT = {"rl/logger.py RunLogger.log": "one number in an iteration"}
+
+
+def plain(cfg):
+    """Keep the run short: the operators are the same."""
+    cfg.num_steps_per_env, cfg.algorithm.num_mini_batches = 2, 2
+    for model in (cfg.actor, cfg.critic):
+        if hasattr(model, "num_layers"):
+            model.num_layers = 2
+
+
+def mirrored(cfg):
+    plain(cfg)
+    cfg.mirror, cfg.mirror_loss = True, 0.5
+
+
+def privileged(cfg):
+    mirrored(cfg)
+    cfg.critic_sees_faults = True
+    cfg.obs_groups = {**cfg.obs_groups, "critic": [*cfg.obs_groups["critic"], "live_faults"]}
+
+
+def make_env(cls=DummyRobotEnv):
+    env = with_terms(cls("A1", str(CUDA)), "A1")
+    env.groups["live_faults"] = torch.zeros(env.num_envs, 3 * env.num_actions, device=CUDA)
+    return env
+
+
+@pytest.mark.parametrize(
+    ("agent", "change"),
+    [
+        *((agent, plain) for agent in ("mlp", "transformer", "gru", "body_transformer", "nm_mlp")),
+        *((agent, mirrored) for agent in ("mlp", "transformer", "gru")),
+        ("mlp", privileged),
+    ],
+)
+def test_iterations_of_rsl_rl(agent, change):
+    with fake_cuda(MAY_WAIT) as gpu:
+        runner = build_runner(None, agent, env=make_env(), change=change, device=str(CUDA))
+        runner.learn(1)  # what is allocated once
+        with gpu.watched():
+            runner.learn(1)
+        kept = [*runner.alg.actor.state_dict().values(), *runner.alg.critic.state_dict().values()]
+        assert {tensor.device for tensor in kept} == {CUDA}
