@@ -11,7 +11,10 @@ from dummy_robot import WIDTHS, DummyRobotEnv, build_runner, with_terms
 from fake_cuda import CUDA, fake_cuda
 from umc.rl.distillation import LABELS, DistillationRunner
 
-MAY_WAIT = {"rl/logger.py RunLogger.log": "one number in an iteration"}
+MAY_WAIT = {
+    "rl/logger.py RunLogger.log": "one number in an iteration",
+    "rl/distillation.py Distillation.update": "the losses of an update, all at its end",
+}
 
 
 def plain(cfg):
@@ -55,3 +58,35 @@ def test_iterations_of_rsl_rl(agent, change):
             runner.learn(1)
         kept = [*runner.alg.actor.state_dict().values(), *runner.alg.critic.state_dict().values()]
         assert {tensor.device for tensor in kept} == {CUDA}
+
+
+@pytest.mark.parametrize("network", ["MaskedMlpModel", "MaskedTransformerModel"])
+def test_iterations_of_skrl(network):
+    with fake_cuda(MAY_WAIT) as gpu:
+        cfg = dummy_skrl.skrl_agent(dummy_skrl.rsl_rl_ppo(schedule="fixed"), network=network)
+        runner = dummy_skrl.build(None, dummy_skrl.LabEnv(device=str(CUDA)), cfg)
+        runner._learn(1, False)
+        with gpu.watched():
+            runner._learn(1, True)
+
+
+class TaughtEnv(DummyRobotEnv):
+    """A robot whose teacher stands still."""
+
+    def __init__(self, robot, device):
+        super().__init__(robot, device)
+        self.groups[LABELS] = torch.zeros(self.num_envs, self.num_actions, device=device)
+
+
+@pytest.mark.parametrize("agent", ["mlp", "gru"])
+def test_iterations_of_an_imitation(agent, monkeypatch):
+    def change(cfg):
+        plain(cfg)
+        cfg.distillation.samples, cfg.distillation.batch_size, cfg.distillation.updates = 32, 16, 2
+
+    monkeypatch.setattr("dummy_training.UmcRunner", DistillationRunner)
+    with fake_cuda(MAY_WAIT) as gpu:
+        runner = build_runner(None, agent, env=make_env(TaughtEnv), change=change, device=str(CUDA))
+        runner._learn(1, False)
+        with gpu.watched():
+            runner._learn(1, False)

@@ -31,7 +31,7 @@ TESTS = f"{Path(__file__).parents[1]}/"
 STAND_INS = f"{Path(__file__).parent}/"
 """Where our code is, and what stands in for that of others."""
 
-TOOLS = ("/torch/", "/tensordict/")
+TOOLS = ("/site-packages/torch/", "/site-packages/tensordict/")
 """Packages whose operators are their caller's."""
 
 READS = (ATEN._local_scalar_dense.default, ATEN.equal.default, ATEN.nonzero.default, ATEN._linalg_check_errors.default)
@@ -167,7 +167,7 @@ def _tensors(values: Any) -> Iterator[torch.Tensor]:
 
 def _waits(func: Any, args: tuple[Any, ...]) -> str | None:
     """Return why the host would wait for the device; None if it would not."""
-    if func in READS:
+    if func in READS and args[0].device.type != "cpu":
         return "reads the device"
     if func in INDEXING:
         indices = [index for index in args[1] if index is not None]
