@@ -4,16 +4,22 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from fake_cuda import CUDA, fake_cuda
-from fake_scene import FakeEnv, patch_newton, task_cfg
+from fake_scene import BASE_DOFS, task_cfg
+from isaaclab.managers import CurriculumTermCfg
 from umc import mdp
-from umc.mdp.observations import _columns_on
+from umc.mdp.curricula import failure_sampling, fault_curriculum
+from umc.mdp.fault_log import LOG_EVERY
 
 ROBOTS = ("A1", "H1", "G1", "Solo8")
-ENVS = 4
-MAY_WAIT = {"mdp/fault_log.py FaultLog.entry": "one read in LOG_EVERY env steps"}
+MAY_WAIT = {
+    "mdp/fault_log.py FaultLog.entry": "one read in LOG_EVERY env steps",
+    "faults/schedule.py FaultSchedule._set_odds": "where a curriculum changes the odds",
+}
 KINDS = ("rom", "effort", "velocity", "locked", "power_loss", "dead", "frozen", "bias", "drift", "noise", "dropped")
 KINDS += ("delayed",)
 SEVERITY = {
@@ -47,30 +53,41 @@ def unsure(cfg):
 
 
 def unseen(cfg):
+    """No detector."""
     cfg.detection = mdp.DetectionCfg(source="none")
 
 
+def curriculum(cfg):
+    """Odds and severity change with every step."""
+    stages = [(LOG_EVERY + step, (1.0, 1.0, 1.0, step)) for step in range(10)]
+    params = {"stages": stages, "level_ramp": (0, 100)}
+    cfg.curriculum = SimpleNamespace(faults=CurriculumTermCfg(func=fault_curriculum, params=params))
+
+
+def sampled(cfg):
+    """Odds follow the falls in every step."""
+    term = CurriculumTermCfg(func=failure_sampling, params={"interval": 1})
+    cfg.curriculum = SimpleNamespace(faults=term)
+
+
 @pytest.fixture
-def walk(monkeypatch):
+def walk(make_env):
+    """Take steps in which episodes end, and return env and what stands in for Warp."""
+
     def walk(cfg, steps=3):
-        _columns_on.cache_clear()
         with fake_cuda(MAY_WAIT) as gpu:
-            env = FakeEnv(cfg, ENVS, str(CUDA))
-            warp = patch_newton(monkeypatch, env.scene["robot"])
-            gpu.truth = True  # limits are finite, and some joints have the engine's drives
-            env.load_managers()
-            gpu.truth = False
-            actions = torch.zeros(ENVS, env.action_manager.total_action_dim, device=CUDA)
-            env.reset(slice(None))
+            env, warp = make_env(gpu, cfg)
+            actions = torch.zeros(env.num_envs, env.action_manager.total_action_dim, device=CUDA)
             env.step(actions)  # what is allocated once
+            env.common_step_counter += LOG_EVERY
             warp.launches.clear()
             ids = torch.zeros(2, dtype=torch.int32, device=CUDA)
             with gpu.watched():
                 for _ in range(steps):
                     env.step(actions)
                     env.reset(ids)
-        _columns_on.cache_clear()
         return env, warp
+
     return walk
 
 
@@ -79,6 +96,27 @@ def test_terms_of_a_task(robot, walk):
     walk(task_cfg(robot))
 
 
-@pytest.mark.parametrize("change", [all_faults, unsure, unseen])
+@pytest.mark.parametrize("change", [all_faults, unsure, unseen, curriculum, sampled])
 def test_terms_of_faults(change, walk):
     walk(task_cfg("A1", change))
+
+
+def test_launches_have_the_types_and_shapes_of_the_kernels(walk):
+    env, warp = walk(task_cfg("A1", all_faults))
+    envs, joints = env.num_envs, env.scene["robot"].num_joints
+    dofs, solver = (envs * (BASE_DOFS + joints),), (envs, joints + 1)
+    common = {"dim": solver, "slot": dofs, "newton_dof": solver, "envs": (envs,)}
+    assert dict(warp.launches) == {
+        "write_positions": {
+            **common,
+            **dict.fromkeys(("faulty", "lower", "upper"), (envs, joints)),
+            **dict.fromkeys(("model_lower", "model_upper", "bound_lower", "bound_upper"), dofs),
+            "joint_range": (*solver, 2),
+        },
+        "write_efforts": {
+            **common,
+            "effort": (envs, joints),
+            "model_effort": dofs,
+            "joint_force_range": (*solver, 2),
+        },
+    }

@@ -7,14 +7,18 @@ from __future__ import annotations
 import dummy_skrl
 import pytest
 import torch
-from dummy_robot import WIDTHS, DummyRobotEnv, build_runner, with_terms
+from dummy_robot import DummyRobotEnv, build_runner, with_terms
 from fake_cuda import CUDA, fake_cuda
+from umc.rl import transfer
 from umc.rl.distillation import LABELS, DistillationRunner
 
 MAY_WAIT = {
     "rl/logger.py RunLogger.log": "one number in an iteration",
     "rl/distillation.py Distillation.update": "the losses of an update, all at its end",
 }
+
+
+NETWORKS = ("actor_state_dict", "critic_state_dict")
 
 
 def plain(cfg):
@@ -90,3 +94,19 @@ def test_iterations_of_an_imitation(agent, monkeypatch):
         runner._learn(1, False)
         with gpu.watched():
             runner._learn(1, False)
+
+
+def test_stage_2_takes_the_weights_of_stage_1(monkeypatch, tmp_path):
+    """The checkpoint is on the CPU, the critic gets wider, and learning goes on."""
+    with fake_cuda(MAY_WAIT) as gpu:
+        first = build_runner(None, "mlp", env=make_env(), change=plain, device=str(CUDA))
+        saved = first.alg.save()
+        data = {name: {key: value.cpu() for key, value in saved[name].items()} for name in NETWORKS}
+        data |= {"iter": 0, "infos": {"umc": vars(first.info) | {"stage": 1}}}
+        monkeypatch.setattr(transfer, "read_checkpoint", lambda path: data)
+        runner = build_runner(None, "mlp", env=make_env(), change=privileged, device=str(CUDA))
+        runner.cfg["stage1_transfer"]["neutral_flag"] = True
+        transfer.load_stage1_weights(runner, tmp_path, "a1", "mlp")
+        runner.learn(1)
+        with gpu.watched():
+            runner.learn(1)

@@ -152,10 +152,11 @@ class FakeEnv:
         self.action_manager.apply_action()
         self.episode_length_buf += 1
         self.common_step_counter += 1
-        self.termination_manager.compute()
-        self.reward_manager.compute(dt=self.step_dt)
+        ends = self.termination_manager
+        ends.compute()
+        rewards = self.reward_manager.compute(dt=self.step_dt)
         self.event_manager.apply(mode="interval", dt=self.step_dt)
-        return self.observation_manager.compute()
+        return self.observation_manager.compute(), rewards, ends.terminated, ends.time_outs, self.extras
 
     def reset(self, env_ids):
         """What Isaac Lab does where episodes end."""
@@ -198,9 +199,8 @@ class FakeWarp:
         return array
 
     def launch(self, kernel, dim, inputs, outputs=(), device=None):
-        """Check what Warp checks, and the shapes, of which it knows the number of dimensions alone."""
-        self.launches.append(kernel.key)
-        arguments = [*inputs, *outputs]
+        """Check what Warp checks, and keep the shapes, of which it knows the number of dimensions alone."""
+        arguments, shapes = [*inputs, *outputs], {"dim": tuple(dim)}
         assert len(arguments) == len(kernel.adj.args)
         for declared, given in zip(kernel.adj.args, arguments, strict=True):
             if isinstance(given, int):
@@ -210,7 +210,8 @@ class FakeWarp:
             assert given.device == torch.device(self.device), declared.label
             assert given.dtype == TYPES[wanted.dtype], declared.label
             assert given.dim() == wanted.ndim + (wanted.dtype is wp.vec2f), declared.label
-        return kernel, dim, arguments
+            shapes[declared.label] = tuple(given.shape)
+        self.launches.append((kernel.key, shapes))
 
 
 class FakeNewton:
