@@ -4,16 +4,21 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from fake_cuda import CUDA, fake_cuda
 from fake_scene import BASE_DOFS, task_cfg
-from isaaclab.managers import CurriculumTermCfg
+from isaaclab.managers import CurriculumTermCfg, ManagerTermBaseCfg
 from umc import mdp
+from umc.mdp import observations, rewards, terminations
 from umc.mdp.curricula import failure_sampling, fault_curriculum
 from umc.mdp.fault_log import LOG_EVERY
+from umc.terrains.track_importer import TrackImporter
 
 ROBOTS = ("A1", "H1", "G1", "Solo8")
 MAY_WAIT = {
@@ -120,3 +125,31 @@ def test_launches_have_the_types_and_shapes_of_the_kernels(walk):
             "joint_force_range": (*solver, 2),
         },
     }
+
+
+def terms_in(cfg: Any) -> Iterator[str]:
+    """Names of the functions and classes of a cfg's terms."""
+    for value in vars(cfg).values():
+        if isinstance(value, ManagerTermBaseCfg):
+            yield value.func.__name__
+        elif hasattr(value, "__dict__") and not isinstance(value, type):
+            yield from terms_in(value)
+
+
+def test_the_tasks_have_every_term_of_ours():
+    walked = {"live_faults", "gait_phase", "foot_contact", "height_above_ground"}  # all_faults; called by others
+    for robot in ROBOTS:
+        cfg = task_cfg(robot)
+        walked.update(*(terms_in(getattr(cfg, part)) for part in ("observations", "rewards", "terminations")))
+    for module in (observations, rewards, terminations):
+        ours = {name for name, value in inspect.getmembers(module) if getattr(value, "__module__", "") == module.__name__}
+        assert {name for name in ours if not name.startswith("_")} <= walked
+
+
+def test_height_of_tracks():
+    with fake_cuda() as gpu:
+        tracks = object.__new__(TrackImporter)
+        tracks._ground, tracks._corner, tracks._step = torch.zeros(30, 40, device=CUDA), (-1.0, -2.0), 0.1
+        position = torch.zeros(4, 3, device=CUDA)
+        with gpu.watched():
+            tracks.height_at(position)

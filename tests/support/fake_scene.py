@@ -53,11 +53,9 @@ def proxies(device, **shapes):
 
 
 class Actuators(dict):
-    """Groups of DC motors, and their parameters as Isaac Lab reads and writes them."""
+    """Groups of explicit motors, and their parameters as Isaac Lab reads and writes them."""
 
     def read(self, group, component, name):
-        if name == "max_effort":
-            raise ValueError("a DC motor has a max_motor_effort")
         return self[group].setdefault((component, name), torch.zeros_like(self[group]["joints"]))
 
     def write(self, group, component, name, values):
@@ -170,9 +168,12 @@ class FakeEnv:
 
 def task_cfg(robot, change=lambda cfg: None):
     """The cfg of a robot's Stage 2 on flat ground."""
-    cfg: Any = resolve_presets(load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point"), ["newton_mjwarp", "flat"])
+    registered = load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point")
+    cfg: Any = resolve_presets(registered, ["newton_mjwarp", "flat"])
     change(cfg)
     cfg.validate_config()
+    for term in vars(cfg.rewards).values():
+        term.weight = term.weight or 1.0  # else it is not computed
     return cfg
 
 
