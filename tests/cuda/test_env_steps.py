@@ -142,7 +142,9 @@ def test_the_tasks_have_every_term_of_ours():
         cfg = task_cfg(robot)
         walked.update(*(terms_in(getattr(cfg, part)) for part in ("observations", "rewards", "terminations")))
     for module in (observations, rewards, terminations):
-        ours = {name for name, value in inspect.getmembers(module) if getattr(value, "__module__", "") == module.__name__}
+        ours = {
+            name for name, value in inspect.getmembers(module) if getattr(value, "__module__", "") == module.__name__
+        }
         assert {name for name in ours if not name.startswith("_")} <= walked
 
 

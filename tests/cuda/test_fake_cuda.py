@@ -70,7 +70,7 @@ def attempt_in(mode, action):
 
 @pytest.mark.parametrize("action", WAITS)
 def test_what_makes_the_host_wait_is_refused(action, attempt):
-    with pytest.raises(OffDevice, match="test_fake_cuda.py"):
+    with pytest.raises(OffDevice, match=r"test_fake_cuda\.py"):
         attempt(WAITS[action])
 
 
@@ -116,5 +116,5 @@ def test_a_mutation_of_a_step_of_ours_is_refused(mutation, monkeypatch):
 
     advance()
     monkeypatch.setattr(FaultState, "advance", names["advance"])
-    with pytest.raises(OffDevice, match="faults/state.py advance"):
+    with pytest.raises(OffDevice, match=r"faults/state\.py advance"):
         advance()

@@ -25,6 +25,7 @@ def plain(cfg):
     """Keep the run short: the operators are the same."""
     cfg.num_steps_per_env, cfg.algorithm.num_mini_batches = 2, 2
     for model in (cfg.actor, cfg.critic):
+        model.obs_normalization = True
         if hasattr(model, "num_layers"):
             model.num_layers = 2
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A GPU of shapes and devices alone (torch's fake tensors): what a real one would wait for or refuse raises here.
 
-Tensors with ``device="cuda:0"`` exist inside :func:`fake_cuda`; no driver is needed and nothing is computed. An operator
-on tensors of two devices raises at any time. Inside :meth:`FakeCuda.watched`, our code may neither make the host wait for
-the device nor make a tensor elsewhere (:class:`OffDevice`). Other packages may: their answers are made up.
+Tensors with ``device="cuda:0"`` exist inside :func:`fake_cuda`; no driver is needed and nothing is computed. An
+operator on tensors of two devices raises at any time. Inside :meth:`FakeCuda.watched`, our code may neither make the
+host wait for the device nor make a tensor elsewhere (:class:`OffDevice`). Other packages may: their answers are made
+up.
 """
 
 from __future__ import annotations
@@ -100,9 +101,9 @@ def fake_cuda(may_wait: Collection[str] = ()) -> Iterator[FakeCuda]:
     fuses = torch._C._jit_texpr_fuser_enabled()
     torch._C._jit_set_texpr_fuser_enabled(False)  # TorchScript would compile for the device
     try:
-        with _patched(nn.Module, "_apply", _apply), _patched(torch.Tensor, "backward", _backward):
-            with FakeTensorMode(), FakeCuda(may_wait) as gpu:
-                yield gpu
+        modules, losses = _patched(nn.Module, "_apply", _apply), _patched(torch.Tensor, "backward", _backward)
+        with modules, losses, FakeTensorMode(), FakeCuda(may_wait) as gpu:
+            yield gpu
     finally:
         torch._C._jit_set_texpr_fuser_enabled(fuses)
 
