@@ -79,7 +79,7 @@ def sampled(cfg):
 def walk(make_env):
     """Take steps in which episodes end, and return env and what stands in for Warp."""
 
-    def walk(cfg, steps=3):
+    def walk(cfg, steps=2):
         with fake_cuda(MAY_WAIT) as gpu:
             env, warp = make_env(gpu, cfg)
             actions = torch.zeros(env.num_envs, env.action_manager.total_action_dim, device=CUDA)
@@ -101,12 +101,13 @@ def test_terms_of_a_task(robot, walk):
     walk(task_cfg(robot))
 
 
-@pytest.mark.parametrize("change", [all_faults, unsure, unseen, curriculum, sampled])
+@pytest.mark.parametrize("change", [unsure, unseen, curriculum, sampled])
 def test_terms_of_faults(change, walk):
     walk(task_cfg("A1", change))
 
 
-def test_launches_have_the_types_and_shapes_of_the_kernels(walk):
+def test_terms_of_all_faults_and_their_launches_of_kernels(walk):
+    """Types and shapes of the launches are those of the kernels."""
     env, warp = walk(task_cfg("A1", all_faults))
     envs, joints = env.num_envs, env.scene["robot"].num_joints
     dofs, solver = (envs * (BASE_DOFS + joints),), (envs, joints + 1)

@@ -33,7 +33,7 @@ def policy_of(agent):
     return kind(actor, None, None, "", 10.0)
 
 
-@pytest.mark.parametrize("agent", ["mlp", "transformer", "gru"])
+@pytest.mark.parametrize("agent", ["mlp", "gru"])
 def test_steps_of_an_evaluation(agent, make_env, monkeypatch):
     monkeypatch.setattr(metrics, "LOOK_EVERY", 3)
     with fake_cuda(MAY_WAIT) as gpu:

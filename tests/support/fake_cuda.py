@@ -81,7 +81,7 @@ class FakeCuda(TorchDispatchMode):
         try:
             result = self._made_up(func, args) if func in READS else func(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
-            raise OffDevice(f"{place}: {func} reads the device") from error
+            raise OffDevice(f"{place or _caller()[1]}: {func} reads the device") from error
         if ours:
             _check_result(func, args, result, place)
         return result
