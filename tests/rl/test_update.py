@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Updates give the weights of rsl_rl's own PPO, and its checkpoints."""
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 import torch
-from dummy_robot import WIDTHS, DummyRobotEnv, build_runner, term_groups
+from dummy_robot import WIDTHS, DummyRobotEnv, build_runner, term_groups, with_terms
 from rsl_rl.extensions import Symmetry
 from rsl_rl.storage import RolloutStorage
 from umc.rl.symmetry import OnePassSymmetry
@@ -27,13 +24,8 @@ def updated(folder, monkeypatch, agent, mirror, symmetry=None, per_batch=False):
     """An agent after one rollout and one update of three epochs; with ``symmetry`` by rsl_rl's own PPO and that."""
     terms = term_groups(len(A1_JOINTS))
     del terms["live_faults"]
-    env: Any = DummyRobotEnv("A1")
-    env.unwrapped, env.scene = env, {"robot": SimpleNamespace(joint_names=A1_JOINTS)}
-    env.observation_manager = SimpleNamespace(
-        active_terms={group: [name for name, _ in names] for group, names in terms.items()},
-        group_obs_term_dim={group: [(width,) for _, width in names] for group, names in terms.items()},
-    )
     assert {name: sum(width for _, width in names) for name, names in terms.items()} == WIDTHS["A1"]
+    env = with_terms(DummyRobotEnv("A1"), "A1")
 
     def change(cfg):
         cfg.mirror, cfg.mirror_loss, cfg.algorithm.num_learning_epochs = mirror, 1.0, 3

@@ -43,17 +43,18 @@ def term_groups(joints: int) -> dict[str, list[tuple[str, int]]]:
 class DummyRobotEnv(VecEnv):
     """The observation groups of a robot's task; a third of the joints is masked; rewards actions near 0.5."""
 
-    num_envs, max_episode_length, device, cfg = 4, 4, "cpu", {}
+    num_envs, max_episode_length, cfg = 4, 4, {}
 
-    def __init__(self, robot):
+    def __init__(self, robot, device="cpu"):
+        self.device = device
         self.num_actions = len(ROBOTS[robot])
         self.action_manager = SimpleNamespace(total_action_dim=self.num_actions)
-        self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.long)
+        self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.long, device=device)
         generator = torch.Generator().manual_seed(0)
         groups = {name: torch.randn(self.num_envs, width, generator=generator) for name, width in WIDTHS[robot].items()}
         groups["joint_mask"] = (groups["joint_mask"] > 0.4).float()
         groups["fault_flag"] = torch.ones_like(groups["fault_flag"])
-        self.groups = TensorDict(groups, batch_size=[self.num_envs])
+        self.groups = TensorDict(groups, batch_size=[self.num_envs]).to(device)
 
     def get_observations(self):
         return self.groups
@@ -63,6 +64,17 @@ class DummyRobotEnv(VecEnv):
         done = self.episode_length_buf >= self.max_episode_length
         self.episode_length_buf[done] = 0
         return self.groups, -(actions - 0.5).square().sum(1), done.long(), {"time_outs": done}
+
+
+def with_terms(env, robot) -> Any:
+    """Tell what a mirror has to know of a quadruped's env."""
+    terms = term_groups(len(ROBOTS[robot]))
+    env.unwrapped, env.scene = env, {"robot": SimpleNamespace(joint_names=ROBOTS[robot])}
+    env.observation_manager = SimpleNamespace(
+        active_terms={group: [name for name, _ in names] for group, names in terms.items()},
+        group_obs_term_dim={group: [(width,) for _, width in names] for group, names in terms.items()},
+    )
+    return env
 
 
 def agent_cfg(robot, agent, stage) -> Any:
@@ -77,7 +89,7 @@ def mean_action(runner, **groups):
         return policy(obs)
 
 
-def build_runner(folder, agent, robot="A1", env=None, change=lambda _cfg: None, torch_seed=7):
+def build_runner(folder, agent, robot="A1", env=None, change=lambda _cfg: None, torch_seed=7, device="cpu"):
     """A runner of an agent's last stage on the dummy env; ``change`` may alter the agent cfg."""
     spec = AGENTS[agent]
     cfg = agent_cfg(robot, agent, spec.stages[-1])
@@ -85,6 +97,7 @@ def build_runner(folder, agent, robot="A1", env=None, change=lambda _cfg: None, 
     change(cfg)
     learns = to_dict(handle_deprecated_rsl_rl_cfg(cfg, "5.5.1"))
     says = {"robot": robot.lower(), "model": spec.network, "joint_names": list(ROBOTS[robot])}
-    runner = dummy.build(folder, env or DummyRobotEnv(robot), learns, torch_seed=torch_seed, **says)
+    env = env or DummyRobotEnv(robot, device)
+    runner = dummy.build(folder, env, learns, torch_seed=torch_seed, device=device, **says)
     del runner.env_counters["fault_episode"]
     return runner

@@ -21,9 +21,9 @@ from umc.rl.skrl.runner import SkrlRunner
 JOINTS = dummy.JOINTS
 ENVS, STEPS, BASE = 8, 4, 5
 GROUPS = {"actor": ["policy", "joint_mask", "fault_flag"], "critic": ["critic"]}
-LENGTHS = torch.tensor([2, 2, 4, 4]).repeat(2)
+LENGTHS = [2, 2, 4, 4] * 2
 """Episode length of each env [env steps]: all end with an iteration, some also in its middle."""
-FALLS = torch.tensor([False, True]).repeat(4)
+FALLS = [False, True] * 4
 """Which envs' episodes end with a fall, the others' by time."""
 
 
@@ -33,16 +33,19 @@ class LabEnv:
     Env 0 has no dead joint, env 7 nothing but dead joints.
     """
 
-    num_envs, device, max_episode_length = ENVS, "cpu", STEPS
+    num_envs, max_episode_length = ENVS, STEPS
     single_action_space = gym.spaces.Box(-math.inf, math.inf, (len(JOINTS),))
 
-    def __init__(self, on_step=None, finite=False):
+    def __init__(self, on_step=None, finite=False, device="cpu"):
+        self.device = device
+        self.lengths, self.falls = (torch.tensor(values, device=device) for values in (LENGTHS, FALLS))
         self.on_step, self.steps, self.resets = on_step, 0, 0
         self.cfg = SimpleNamespace(is_finite_horizon=finite)
-        self.episode_length_buf = torch.zeros(ENVS, dtype=torch.long)
+        self.episode_length_buf = torch.zeros(ENVS, dtype=torch.long, device=device)
         chance = torch.Generator().manual_seed(0)
-        self.table = torch.randn(STEPS, ENVS, BASE + 3 * len(JOINTS), generator=chance)
-        self.dead = torch.rand(STEPS, ENVS, len(JOINTS), generator=chance) < torch.linspace(0, 1, ENVS).unsqueeze(1)
+        self.table = torch.randn(STEPS, ENVS, BASE + 3 * len(JOINTS), generator=chance).to(device)
+        dead = torch.rand(STEPS, ENVS, len(JOINTS), generator=chance) < torch.linspace(0, 1, ENVS).unsqueeze(1)
+        self.dead = dead.to(device)
         self.actions = self.rewards = torch.empty(0)
 
     @property
@@ -50,7 +53,7 @@ class LabEnv:
         return self
 
     def observe(self):
-        now = (self.episode_length_buf, torch.arange(ENVS))
+        now = (self.episode_length_buf, torch.arange(ENVS, device=self.device))
         policy, dead = self.table[now], self.dead[now]
         flag = torch.where(dead.any(1, keepdim=True), 1.0, -1.0).expand(-1, 3)
         # not in the order of the agents' obs_groups
@@ -67,10 +70,10 @@ class LabEnv:
             self.on_step(self.steps)
         self.actions = actions.clone()
         self.episode_length_buf += 1
-        done = self.episode_length_buf >= LENGTHS
+        done = self.episode_length_buf >= self.lengths
         self.episode_length_buf[done] = 0
         self.rewards = -(actions - 0.5).square().sum(1)
-        return self.observe(), self.rewards, done & FALLS, done & ~FALLS, {}
+        return self.observe(), self.rewards, done & self.falls, done & ~self.falls, {}
 
 
 class RslRlView(VecEnv):
@@ -128,10 +131,10 @@ def skrl_agent(ppo=None, **options):
 
 def build(folder, env=None, cfg=None, save_every_s=1000.0, torch_seed=7, **info):
     torch.manual_seed(torch_seed)
-    cfg = cfg or skrl_agent()
-    packed = PackedEnv(env or LabEnv(), cfg["obs_groups"])
+    cfg, env = cfg or skrl_agent(), env or LabEnv()
+    packed = PackedEnv(env, cfg["obs_groups"])
     says = dummy.info(**{"agent": "skrl_mlp_cfg_entry_point", **info})
-    runner = SkrlRunner(packed, cfg, str(folder), "cpu", says, save_every_s)
+    runner = SkrlRunner(packed, cfg, folder and str(folder), env.device, says, save_every_s)
     runner.env_counters["fault_episode"] = torch.zeros(ENVS, dtype=torch.long)
     return runner
 

@@ -77,9 +77,10 @@ def info(**changes):
     return CheckpointInfo(**{**fields, **changes})
 
 
-def build(folder, env=None, cfg=None, save_every_s=1000.0, torch_seed=7, **changes):
+def build(folder, env=None, cfg=None, save_every_s=1000.0, torch_seed=7, device="cpu", **changes):
     torch.manual_seed(torch_seed)
-    runner = UmcRunner(env or DummyEnv(), cfg or agent(), str(folder), "cpu", info(**changes), save_every_s)
+    folder = folder and str(folder)
+    runner = UmcRunner(env or DummyEnv(), cfg or agent(), folder, device, info(**changes), save_every_s)
     runner.env_counters["fault_episode"] = torch.zeros(DummyEnv.num_envs, dtype=torch.long)
     return runner
 

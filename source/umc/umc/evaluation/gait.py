@@ -129,19 +129,19 @@ class LoadRecorder:
 
     def __init__(self, joints: Sequence[str]) -> None:
         self._joints = tuple(joints)
-        self._effort: list[torch.Tensor] = []
-        self._velocity: list[torch.Tensor] = []
+        self._samples: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
 
     def record(self, effort: torch.Tensor, velocity: torch.Tensor, up: torch.Tensor) -> None:
         """Add one more step; ``effort`` [N*m] and ``velocity`` [rad/s] have the shape (num_envs, num_joints)."""
-        self._effort.append(effort[up].abs().cpu())
-        self._velocity.append(velocity[up].abs().cpu())
+        # of all robots: how many are up, a GPU is asked once, at the end
+        self._samples.append((effort.abs(), velocity.abs(), up.clone()))
 
     def report(self, severity: Mapping[str, Any]) -> tuple[JointLoad, ...]:
         """Summarise each joint against a protocol's severities by kind of fault; empty if no robot was ever up."""
-        efforts, velocities = (torch.cat(samples or [torch.empty(0, 0)]) for samples in (self._effort, self._velocity))
-        if not len(efforts):
+        if not any(bool(up.any()) for *_, up in self._samples):
             return ()
+        efforts = torch.cat([effort[up] for effort, _, up in self._samples]).cpu()
+        velocities = torch.cat([velocity[up] for _, velocity, up in self._samples]).cpu()
         caps = {kind: severity.get(kind) for kind in ("effort", "velocity")}
 
         def beyond(samples: torch.Tensor, kind: str) -> float | None:

@@ -31,6 +31,9 @@ RECOVERED = 0.8
 RECOVERY_WINDOW = 25
 """Env steps over which the speed is averaged (exponentially) for it: 0.5 s, about a gait cycle, at 50 Hz."""
 
+LOOK_EVERY = 25
+"""Env steps between two looks at a GPU for whether all episodes have ended: the host waits for the answer."""
+
 NOT_RECOVERED = -1
 """Recovery step of a robot that never recovered."""
 
@@ -330,6 +333,13 @@ class EpisodeRecorder:
         self._steps_before = torch.zeros_like(onset)
         self._steps_after = torch.zeros_like(onset)
         self._last_slow = torch.zeros_like(onset)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all episodes have ended; on a GPU up to :data:`LOOK_EVERY` steps late, which record nothing."""
+        if self.open.device.type != "cpu" and self._step % LOOK_EVERY:
+            return False
+        return not bool(self.open.any())
 
     def record(self, step: Step) -> None:
         """Add one more step; an env that ends in it has been reset already, so its state is not read."""

@@ -98,14 +98,14 @@ def run_faults(
     joints, severity = state.joints.cpu(), severities(state)
     onset = assignment.onset.to(env.device)
     recorder = EpisodeRecorder(onset)
-    bodies = [] if feet is None else cast(list[int], feet.body_ids)
-    stance = torch.zeros(env.num_envs, len(bodies), dtype=torch.bool, device=env.device)
+    num_feet = 0 if feet is None else len(cast(torch.Tensor, feet.body_ids))
+    stance = torch.zeros(env.num_envs, num_feet, dtype=torch.bool, device=env.device)
     onsets = set(assignment.onset.tolist())
     for step in step_policy(env, policy, obs, protocol.steps, bar):
         if feet is not None and step.number in onsets:
             stance = torch.where((onset == step.number)[:, None], foot_contact(env, feet), stance)
         recorder.record(step)
-        if not recorder.open.any():
+        if recorder.has_ended:
             if bar is not None:
                 bar.update(protocol.steps - step.number)
             break
@@ -126,7 +126,9 @@ def feet_sensor(env: ManagerBasedRLEnv, feet: Sequence[str]) -> tuple[SceneEntit
     sensor_cfg = SceneEntityCfg(sensor, body_names=list(feet), preserve_order=True)
     sensor_cfg.resolve(env.scene)
     bodies: Any = env.scene[sensor]
-    return sensor_cfg, tuple(bodies.body_names[index] for index in cast(list[int], sensor_cfg.body_ids))
+    names = tuple(bodies.body_names[index] for index in cast(list[int], sensor_cfg.body_ids))
+    sensor_cfg.finalize(env.device)  # a list would be uploaded in every step
+    return sensor_cfg, names
 
 
 def run_healthy(

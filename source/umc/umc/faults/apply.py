@@ -87,8 +87,12 @@ class CommandChannel:
 
     def reset(self, env_ids: Index | Sequence[int] = _ALL) -> None:
         """Forget what was sent to some envs."""
-        if self._num_sent is not None:
+        if self._num_sent is None:
+            return
+        if isinstance(env_ids, slice):
             self._num_sent[env_ids] = 0
+        else:  # a number at an index would be uploaded, and a GPU makes the host wait for it
+            self._num_sent.index_fill_(0, torch.as_tensor(env_ids, device=self._num_sent.device).long(), 0)
 
     def send(self, targets: torch.Tensor, last: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
         """Send position, velocity and effort targets, shape (3, E, J); ``last`` are those that arrived a step before.

@@ -88,12 +88,9 @@ class Severities:
                         kind.check(number * joint)
             self._groups.append((columns, distribution))
         self._reference = reference
-        self._healthy = _per_joint(kind.healthy(nominal), len(joint_names), device)
-
-    @property
-    def can_be_mild(self) -> bool:
+        self._healthy = healthy = _per_joint(kind.healthy(nominal), len(joint_names), device)
+        self.can_be_mild = healthy is not None and bool(healthy.isfinite().all())
         """Whether there is a way from a healthy joint to a faulty one."""
-        return self._healthy is not None and bool(self._healthy.isfinite().all())
 
     def sample(self, share: torch.Tensor, level: float) -> torch.Tensor:
         """Turn uniform numbers in [0, 1) into severities, shapes (N, J); 0 for joints that cannot fail.

@@ -162,9 +162,9 @@ class FaultState:
                 self.num_manual[env] = 0
         for field in fields(FaultPlan):
             getattr(self.plan, field.name)[env_ids] = getattr(plan, field.name)
-        for live in (self.live, self.detected, self.faults_on):
-            live[env_ids] = False
-        self.step[env_ids] = 0
+        # not live[env_ids] = False: that uploads the number, and a GPU makes the host wait for it
+        for live in (self.live, self.detected, self.faults_on, self.step):
+            live.index_fill_(0, env_ids, 0)
         self._is_reset = True
 
     def make_room(self, num_faults: int, kinds: Iterable[FaultKind] = ()) -> None:

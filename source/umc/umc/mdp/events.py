@@ -135,9 +135,9 @@ class joint_faults(ManagerTermBase):
         ids = torch.arange(self.num_envs, device=self.device)[env_ids if isinstance(env_ids, slice) else env_ids.long()]
         if self.writer is not None:
             envs = torch.zeros_like(self._pending)
-            envs[ids] = True
+            envs.index_fill_(0, ids, True)  # envs[ids] = True would upload the number, and wait for the GPU
             self.writer.restore(envs)
-        self._pending[ids] = False
+        self._pending.index_fill_(0, ids, False)
         if self.log is not None:
             self.log.episodes_end(ids)
         self.state.reset(ids)

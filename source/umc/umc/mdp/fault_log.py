@@ -43,7 +43,7 @@ class FaultLog:
         now, plan = self._env.common_step_counter, self._state.plan
         # not episode_length_buf: rsl_rl starts a training in the middle of episodes
         steps = now - self._began[env_ids]
-        self._began[env_ids] = now
+        self._began.index_fill_(0, env_ids, now)
         planned = plan.kinds[env_ids].any(dim=2)
         planned[:, 0] = True  # of a healthy scenario, too
         has = ((plan.scenario[env_ids, :, None] == self._numbers) & planned[:, :, None]).any(dim=1)

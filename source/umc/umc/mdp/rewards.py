@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 from isaaclab.managers import ManagerTermBase, RewardTermCfg, SceneEntityCfg
+from isaaclab.utils.array import index_fill_
 
 from umc.mdp.fault_terms import fault_state
 from umc.terrains.tracks import tracks_in
@@ -168,7 +169,7 @@ class uneven_duty(ManagerTermBase):
 
     def reset(self, env_ids: torch.Tensor | slice | None = None) -> None:
         """Forget the last episode of some envs, by default of all."""
-        self._started[slice(None) if env_ids is None else env_ids] = False
+        index_fill_(self._started, env_ids, False)
 
     def __call__(
         self, env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, time_constant: float, healthy_only: bool = False
@@ -199,7 +200,7 @@ class yaw_drift(ManagerTermBase):
 
     def reset(self, env_ids: torch.Tensor | slice | None = None) -> None:
         """Forget the last episode of some envs, by default of all."""
-        self._drift[slice(None) if env_ids is None else env_ids] = 0.0
+        index_fill_(self._drift, env_ids, 0.0)
 
     def __call__(
         self,

@@ -186,7 +186,9 @@ class Distillation(PPO):
         self.critic.update_normalization(obs)
         self.storage.clear()
         self.done += 1
-        return {"imitation": sum(imitation) / len(imitation), "value": sum(value) / len(value)}
+        losses = torch.stack([*imitation, *value]).tolist()  # one read of the device
+        parts = {"imitation": losses[: len(imitation)], "value": losses[len(imitation) :]}
+        return {name: sum(part) / len(part) for name, part in parts.items()}
 
     def _remember(self) -> None:
         """Replace the oldest rollout by the new one."""
@@ -207,7 +209,7 @@ class Distillation(PPO):
         self._filled = max(self._filled, self._next + 1)
         self._next = (self._next + 1) % len(seen)
 
-    def _learn_labels(self) -> float:
+    def _learn_labels(self) -> torch.Tensor:
         """Learn from random samples, or from random rollouts of envs if the actor has a memory."""
         assert self._seen is not None
         seen, size = self._seen[: self._filled], self.options.batch_size
@@ -217,21 +219,22 @@ class Distillation(PPO):
             return self._step((self.actor(batch) - batch[LABELS]).square().mean(), self.actor)
         rollouts, steps, envs = seen.batch_size
         count = max(size // steps, 1)
-        picked = torch.randint(rollouts, (count,)), slice(None), torch.randint(envs, (count,))
+        picked_rollouts = torch.randint(rollouts, (count,), device=seen.device)
+        picked = picked_rollouts, slice(None), torch.randint(envs, (count,), device=seen.device)
         # an index beside a slice comes first: (count, steps)
         batch = seen[picked].transpose(0, 1).flatten()
         memory = self._memories[picked[0], picked[2]].unsqueeze(0)
         actions = self.actor(batch, masks=self._starts[picked].T, hidden_state=memory)
         return self._step((actions - batch[LABELS]).square().mean(), self.actor)
 
-    def _step(self, loss: torch.Tensor, network: torch.nn.Module) -> float:
+    def _step(self, loss: torch.Tensor, network: torch.nn.Module) -> torch.Tensor:
         self.optimizer.zero_grad()
         loss.backward()
         if self.is_multi_gpu:
             self.reduce_parameters()
         torch.nn.utils.clip_grad_norm_(network.parameters(), self.max_grad_norm)
         self.optimizer.step()
-        return loss.item()
+        return loss.detach()
 
 
 class DistillationRunner(UmcRunner):

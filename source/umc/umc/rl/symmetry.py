@@ -98,8 +98,9 @@ class Mirror:
         if device == self._device:
             return
         self._device = device
-        self._maps = {name: (columns.to(device), signs.to(device)) for name, (columns, signs) in self._maps.items()}
-        self._actions = (self._actions[0].to(device), self._actions[1].to(device))
+        with torch.inference_mode(False):  # a rollout may ask first, and an update needs gradients through them
+            self._maps = {name: (columns.to(device), signs.to(device)) for name, (columns, signs) in self._maps.items()}
+            self._actions = (self._actions[0].to(device), self._actions[1].to(device))
 
     def _group(self, terms: list[tuple[str, int]]) -> tuple[Tensor, Tensor]:
         columns: list[int] = []
