@@ -140,7 +140,9 @@ def test_a_mirrored_robot_remembers_what_it_would_have_seen(tmp_path):
             policy.reset()
             alone = [policy(view(obs)) for obs in seen]
             torch.testing.assert_close(memory[copy], policy.get_hidden_state()[0])
-            assert all(map(torch.equal, both, alone)) == (copy == 0)
+            # not to the bit: some CPUs round a batch of another size otherwise
+            same = [torch.allclose(mine, theirs, atol=1e-5) for mine, theirs in zip(both, alone, strict=True)]
+            assert all(same) == (copy == 0)
 
 
 def test_mirror_images_are_learnt_from_with_their_own_memory(tmp_path, monkeypatch):
