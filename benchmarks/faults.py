@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ENGINES = ("newton_mjwarp", "ovphysx")
 
 KINDS = (
-    *("rom", "effort", "velocity", "locked", "power_loss"),
+    *("rom", "effort", "velocity", "locked", "power_loss", "braking", "friction"),
     *("dead", "frozen", "bias", "drift", "noise"),
     *("dropped", "delayed"),
 )
@@ -44,6 +44,8 @@ SEVERITY = {
     "rom": 0.3,
     "effort": 8.0,
     "velocity": 5.0,
+    "braking": 3.0,
+    "friction": 3.0,
     "bias": 0.1,
     "drift": 0.1,
     "noise": {"log_uniform": [0.01, 0.1]},

@@ -45,14 +45,17 @@ EPISODE = 40
 """Longest episode [env steps]."""
 
 SCENARIOS = (
-    *("normal", "rom", "effort", "velocity", "locked", "power_loss"),
+    *("normal", "rom", "effort", "velocity", "locked", "power_loss", "braking", "friction"),
     *("dead", "frozen", "bias", "drift", "noise", "dropped", "delayed"),
     *("dead+rom+effort+velocity", "locked+power_loss", "rom+locked+delayed", "frozen+noise+dropped", "drift+velocity"),
+    *("braking+rom", "friction+velocity"),
 )
 """Drawn with equal odds: every kind alone, and some together."""
 
 SEVERITY = {
     "rom": {"uniform": [0.05, 0.6]},
+    "braking": {"log_uniform": [0.1, 50.0]},
+    "friction": {"log_uniform": [0.1, 20.0]},
     "bias": {"uniform": [-0.3, 0.3]},
     "drift": {"uniform": [-0.5, 0.5]},
     "noise": {"log_uniform": [0.01, 0.3]},

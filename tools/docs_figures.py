@@ -63,6 +63,8 @@ EXAMPLES: dict[str, tuple[float, str]] = {
     "velocity": (3.0, "at most 3 rad/s"),
     "locked": (0.0, "held where it is"),
     "power_loss": (0.0, "no torque at all"),
+    "braking": (3.0, "windings shorted, 3 N m s/rad"),
+    "friction": (5.0, "5 N m of dry friction"),
     "dead": (0.0, "reads 0, the default pose"),
     "frozen": (0.0, "repeats its last reading"),
     "bias": (0.3, "reads 0.3 rad too much"),

@@ -147,6 +147,28 @@ def test_the_ledger_says_what_happened(path):
             assert [fault.onset or NEVER for fault in episode.faults] == plan.onset[env].tolist()
 
 
+def test_damping_and_friction_are_in_the_ledger_where_a_fault_adds_some(path):
+    settings = {"severity": {"braking": {"uniform": [1.0, 5.0]}, "friction": 0.1}, "onset_range": (1, 9), "seed": 1}
+    record(path, FaultSchedule(JOINTS, ratios={"braking": 1.0, "friction": 1.0, "locked": 1.0}, **settings))
+    found = set()
+    for episode in read_ledger(path).episodes.values():
+        fault, limits = episode.faults[0], episode.limits_at(LENGTH)
+        for kind, severity in fault.severity.items():
+            found.add(kind)
+            for joint, value in severity.items():
+                damping = value if kind == "braking" else 0.0
+                friction = value if kind == "friction" else 0.0
+                assert (limits[joint].damping, limits[joint].friction) == (damping, friction)
+                assert limits[joint].effort == (0.0 if kind == "braking" else 20.0)
+    assert found == {"braking", "friction", "locked"}
+    lines = path.read_text().splitlines()[1:]
+    assert not any('"damping":0.0' in line or '"friction":0.0' in line for line in lines)
+    switch = next(number for number, line in enumerate(lines, start=1) if '"friction":[' in line)
+    edit(path, switch, lambda content: content["friction"].append(1.0))
+    with pytest.raises(UmcError, match="damping and friction have a number for each joint"):
+        read_ledger(path)
+
+
 def test_rows_are_a_table(path):
     record(path, schedule_of())
     ledger = read_ledger(path)

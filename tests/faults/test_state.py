@@ -8,7 +8,7 @@ from umc.faults import FaultSchedule, FaultState, JointLimits
 from umc.faults.random import philox, philox_pair
 
 JOINTS = [f"joint_{index}" for index in range(6)]
-SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
+SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0, "braking": 2.0, "friction": 5.0}
 
 
 def state_of(num_envs: int, severity=None, **kwargs) -> FaultState:
@@ -100,8 +100,10 @@ def limits_with(kind: str, position: float = 0.2, **severity) -> tuple[JointLimi
 
 
 def test_joint_kinds_lower_what_they_say_and_nothing_else():
-    names = ("lower", "upper", "effort", "velocity")
+    names = ("lower", "upper", "effort", "velocity", "damping", "friction")
     changed = {
+        "braking": ("effort", "damping"),
+        "friction": ("friction",),
         "rom": ("lower", "upper"),
         "locked": ("lower", "upper"),
         "effort": ("effort",),
@@ -124,6 +126,11 @@ def test_joint_kinds_lower_what_they_say_and_nothing_else():
     assert (limits_with("effort")[0].effort.min(), limits_with("velocity")[0].velocity.min()) == (5.0, 3.0)
     assert limits_with("effort", effort=30.0)[0].effort.max() == 20.0  # a fault never strengthens a joint
     assert limits_with("power_loss")[0].effort.min() == 0.0
+    brakes, joints = limits_with("braking")
+    assert (brakes.effort[joints] == 0.0).all()
+    assert (brakes.damping[joints] == 2.0).all()
+    worn = limits_with("friction+braking")[0]
+    assert (worn.friction.max(), worn.damping.max()) == (5.0, 2.0)
     locked, joints = limits_with("locked")
     assert torch.equal(locked.lower[joints], torch.full_like(locked.lower[joints], 0.2))
     assert torch.equal(locked.upper[joints], locked.lower[joints])

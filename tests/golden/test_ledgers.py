@@ -13,11 +13,13 @@ from umc.faults import FaultSchedule
 GOLDEN = json.loads(Path(__file__).with_name("ledgers.json").read_text())
 SEVERITY = {
     "bias": {"uniform": [-0.1, 0.1]},
+    "braking": {"uniform": [0.5, 5.0]},
     "dead": None,
     "delayed": {"choice": [1, 3]},
     "drift": 0.2,
     "dropped": {"uniform": [0.1, 0.9]},
     "effort": {"uniform": [1.0, 9.0]},
+    "friction": {"fraction": 0.25},
     "frozen": None,
     "locked": None,
     "noise": {"log_uniform": [0.01, 0.1]},

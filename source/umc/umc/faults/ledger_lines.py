@@ -85,6 +85,8 @@ class SwitchLine(Line):
     upper: list[float | None] | None = None
     effort: list[float | None] | None = None
     velocity: list[float | None] | None = None
+    damping: list[float] | None = None
+    friction: list[float] | None = None
 
     @model_validator(mode="after")
     def _same_length(self) -> Self:
@@ -92,6 +94,9 @@ class SwitchLine(Line):
         given = [len(column) for column in columns if column is not None]
         if given and given != [len(self.joints)] * len(columns):
             raise ValueError("lower, upper, effort and velocity have a number for each joint, or are all left out")
+        for column in (self.damping, self.friction):
+            if column is not None and (not given or len(column) != len(self.joints)):
+                raise ValueError("damping and friction have a number for each joint, beside the limits")
         return self
 
 

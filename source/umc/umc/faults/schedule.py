@@ -153,7 +153,9 @@ class FaultSchedule:
             "scenario": assigned,
             "episode_length": episode_length,
             "kinds": list(kinds),
-            "nominal": None if nominal is None else {key: _plain(v.tolist()) for key, v in vars(nominal).items()},
+            "nominal": None
+            if nominal is None
+            else {name: _plain(getattr(nominal, name).tolist()) for name in NO_LIMIT},
         }
         if cfg.stratified:
             self.settings["stratified"] = True

@@ -125,6 +125,8 @@ def add_faults(
     ``velocity``    largest speed [rad/s]
     ``locked``      none; the joint stays where it is
     ``power_loss``  none; the motor gives no torque
+    ``braking``     damping of the shorted motor [N*m*s/rad]
+    ``friction``    dry friction that is added [N*m]
     ``dead``        what the sensors of the joint read; 0 without it
     ``frozen``      none; the last reading is repeated
     ``bias``        error of the position [rad]

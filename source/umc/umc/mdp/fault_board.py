@@ -29,6 +29,7 @@ LEAST_PART = 0.01
 """Smallest part of the healthy value that a panel offers [-]; 0 would be another kind of fault."""
 
 _SPANS: dict[str, tuple[float, float, float]] = {
+    "braking": (0.1, 10.0, 3.0),
     "dead": (-1.0, 1.0, 0.0),
     "bias": (-0.5, 0.5, 0.3),
     "drift": (-1.0, 1.0, 0.4),

@@ -4,6 +4,7 @@
 
 from umc.faults.kinds.base import (
     ACTION,
+    ADDED,
     KINDS,
     NO_LIMIT,
     POSITION,
@@ -21,5 +22,5 @@ from umc.faults.kinds.base import (
     register_kind,
 )
 from umc.faults.kinds.command import LONGEST_DELAY, Delayed, Dropped
-from umc.faults.kinds.joint import Effort, Locked, PowerLoss, RangeOfMotion, Velocity, rom_window
+from umc.faults.kinds.joint import Braking, Effort, Friction, Locked, PowerLoss, RangeOfMotion, Velocity, rom_window
 from umc.faults.kinds.sensor import NOISE_RATE, Bias, Dead, Drift, Frozen, Noise, SensorError

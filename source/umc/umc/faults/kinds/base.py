@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -18,9 +18,13 @@ POSITION, VELOCITY, ACTION = "position", "velocity", "action"
 """What a sensor of a joint can report; its last action is reported by the motor's controller."""
 
 
+def _nothing() -> torch.Tensor:
+    return torch.zeros(())
+
+
 @dataclass
 class JointLimits:
-    """What the joints of E envs can do: joint faults lower it, engines hold it. Shapes are (E, J)."""
+    """What the joints of E envs can do: joint faults change it, engines hold it. Shapes are (E, J)."""
 
     lower: torch.Tensor
     """Lowest position [rad]."""
@@ -30,7 +34,20 @@ class JointLimits:
     """Largest torque of the motor [N*m]."""
     velocity: torch.Tensor
     """Largest speed [rad/s]."""
+    damping: torch.Tensor = field(default_factory=_nothing)
+    """Viscous damping that faults add to the joint's own [N*m*s/rad]; 0 unless given."""
+    friction: torch.Tensor = field(default_factory=_nothing)
+    """Dry friction that faults add to the joint's own [N*m]; 0 unless given."""
 
+    def __post_init__(self) -> None:
+        """Give added damping and friction the shape of the limits."""
+        for name in ADDED:
+            if getattr(self, name).dim() == 0:
+                setattr(self, name, torch.zeros_like(self.effort))
+
+
+ADDED = ("damping", "friction")
+"""Fields of :class:`JointLimits` that faults add to what the joint has itself."""
 
 NO_LIMIT = {"lower": -math.inf, "upper": math.inf, "effort": math.inf, "velocity": math.inf}
 """Values of :class:`JointLimits` that limit nothing; ledgers leave them out."""
@@ -85,7 +102,7 @@ class Onset:
 
 
 class JointKind(FaultKind):
-    """A joint that can do less."""
+    """A joint that can do less, or that moves less easily."""
 
     @abstractmethod
     def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:

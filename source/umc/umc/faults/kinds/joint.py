@@ -64,6 +64,50 @@ class PowerLoss(JointKind):
 
 
 @register_kind
+class Braking(JointKind):
+    """The driver's protection shorts the windings: no torque but -k*qd, where k is the severity.
+
+    A shorted motor is a generator on its own resistance: k = N^2 * Kt * Kb / R at the joint, with the gear ratio N, the
+    torque constant Kt [N*m/A], the back-EMF constant Kb [V*s/rad] and the resistance R [Ohm] of the motor.
+    """
+
+    name = "braking"
+    unit = "[N*m*s/rad]"
+    default = None
+    smallest, largest = 0.0, 1.0e4
+
+    @override
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+        return replace(
+            limits,
+            effort=limits.effort.masked_fill(on, 0.0),
+            damping=limits.damping + torch.where(on, severity, 0.0),
+        )
+
+
+@register_kind
+class Friction(JointKind):
+    """The gearbox or a bearing is worn: dry friction resists with a torque, the severity, which may be a fraction."""
+
+    name = "friction"
+    unit = "[N*m]"
+    default = None
+    smallest, largest = 0.0, 1.0e4
+
+    @override
+    def healthy(self, nominal: JointLimits | None) -> float:
+        return 0.0
+
+    @override
+    def reference(self, nominal: JointLimits | None) -> torch.Tensor | None:
+        return None if nominal is None else nominal.effort
+
+    @override
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+        return replace(limits, friction=limits.friction + torch.where(on, severity, 0.0))
+
+
+@register_kind
 class Locked(JointKind):
     """A gearbox or a brake holds the joint at its position at onset."""
 
