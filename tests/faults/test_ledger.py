@@ -147,6 +147,19 @@ def test_the_ledger_says_what_happened(path):
             assert [fault.onset or NEVER for fault in episode.faults] == plan.onset[env].tolist()
 
 
+def test_a_replay_repeats_groups_and_draws_further_episodes_of_them(path):
+    groups = {"left": [".L_.*"], "right": [".R_.*"]}
+    settings = {"scenario": "power_loss", "joint_groups": groups, "num_joints": (1, 1), "onset_range": (1, 9)}
+    schedule = FaultSchedule(JOINTS, **settings)
+    plans = record(path, schedule)
+    replay = FaultReplay(path, JOINTS)
+    for number in (*range(len(plans)), 77):
+        expected = canonical_plan(episode_of(schedule, number))
+        assert differing(canonical_plan(episode_of(replay, number)), expected) == []
+        assert set(expected.joints.sum(2).flatten().tolist()) == {6}
+    assert "joint_groups" not in FaultSchedule(JOINTS, severity={"rom": 0.3, "effort": 1.0, "velocity": 1.0}).settings
+
+
 def test_damping_and_friction_are_in_the_ledger_where_a_fault_adds_some(path):
     settings = {"severity": {"braking": {"uniform": [1.0, 5.0]}, "friction": 0.1}, "onset_range": (1, 9), "seed": 1}
     record(path, FaultSchedule(JOINTS, ratios={"braking": 1.0, "friction": 1.0, "locked": 1.0}, **settings))

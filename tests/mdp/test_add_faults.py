@@ -318,6 +318,15 @@ def test_a_pattern_that_matches_no_joint_is_refused_when_the_robot_is_known():
         mdp.joint_faults(cfg.events.faults, env)
 
 
+def test_groups_are_checked_where_the_names_of_joints_are_unknown_and_known():
+    many = {str(number): [".*"] for number in range(300)}  # more than the robot has joints
+    assert add(go2(), joint_groups=many, num_joints=(1, 300)).events.faults.params["joint_groups"] == many
+    with pytest.raises(UmcError, match="max is 3, but there are 2 joint groups"):
+        add(go2(), joint_groups={"a": [".*"], "b": [".*"]}, num_joints=(1, 3))
+    with pytest.raises(UmcError, match="joint_groups 3 must be a mapping"):
+        add(go2(), joint_groups=3)
+
+
 def test_terms_without_a_quantity_stay_true():
     cfg = with_policy(effort=sees(lab.joint_effort), heat=sees(joint_heat))
     policy = add(cfg, quantities={lab.joint_effort: None, lab.last_action: None}).observations.policy

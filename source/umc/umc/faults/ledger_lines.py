@@ -152,6 +152,7 @@ class ScheduleSettings(Line):
     scenarios: dict[str, Any] | None
     num_joints: tuple[int, int]
     stratified: bool = False
+    joint_groups: dict[str, list[str]] | None = None
     num_faults: tuple[int, int]
     onset_range: tuple[int, int]
     onset: list[int] | None

@@ -306,7 +306,7 @@ def validate_faults(env_cfg: Any, faults: FaultsCfg, joints: int = PLACEHOLDER_J
     }
     kinds: tuple[FaultKind, ...] = ()
     for severity in _without_patterns(check_mapping("severity", faults.severity)):
-        cfg = replace(faults, severity=severity, joint_names=None)
+        cfg = replace(faults, severity=severity, joint_names=None, joint_groups=_without_names(faults, names))
         try:
             if cfg.cases is None:
                 source = FaultSchedule(names, cfg, **robot)
@@ -327,6 +327,14 @@ def _without_patterns(severity: Mapping[str, Any]) -> list[dict[str, Any]]:
     }
     first = {kind: listed[0] for kind, listed in values.items()}
     return [first, *({**first, kind: value} for kind, listed in values.items() for value in listed[1:])]
+
+
+def _without_names(faults: FaultsCfg, names: Sequence[str]) -> Any:
+    """Joint groups of a robot whose joints have other names: as many, of one joint each."""
+    groups = faults.joint_groups
+    if not isinstance(groups, Mapping):
+        return groups
+    return {group: [names[number % len(names)]] for number, group in enumerate(groups)}
 
 
 def _episode_length(env_cfg: Any) -> int | None:
