@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ENGINES = ("newton_mjwarp", "ovphysx")
 
 KINDS = (
-    *("rom", "effort", "velocity", "locked", "power_loss", "braking", "friction"),
+    *("rom", "effort", "velocity", "locked", "power_loss", "braking", "derating", "friction"),
     *("dead", "frozen", "bias", "drift", "noise"),
     *("dropped", "delayed"),
 )
@@ -45,6 +45,7 @@ SEVERITY = {
     "effort": 8.0,
     "velocity": 5.0,
     "braking": 3.0,
+    "derating": 3.0,
     "friction": 3.0,
     "bias": 0.1,
     "drift": 0.1,

@@ -64,6 +64,7 @@ EXAMPLES: dict[str, tuple[float, str]] = {
     "locked": (0.0, "held where it is"),
     "power_loss": (0.0, "no torque at all"),
     "braking": (3.0, "windings shorted, 3 N m s/rad"),
+    "derating": (1.0, "overheats above 1 N m"),
     "friction": (5.0, "5 N m of dry friction"),
     "dead": (0.0, "reads 0, the default pose"),
     "frozen": (0.0, "repeats its last reading"),

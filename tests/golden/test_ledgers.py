@@ -15,6 +15,7 @@ SEVERITY = {
     "bias": {"uniform": [-0.1, 0.1]},
     "braking": {"uniform": [0.5, 5.0]},
     "dead": None,
+    "derating": {"fraction": {"uniform": [0.1, 0.5]}},
     "delayed": {"choice": [1, 3]},
     "drift": 0.2,
     "dropped": {"uniform": [0.1, 0.9]},

@@ -96,6 +96,19 @@ def test_limits_follow_and_healthy_figures_stay_to_the_bit():
     assert not faults.advance(2, ANGLES)
 
 
+def test_a_motor_that_overheats_is_derated_by_the_torques_it_gave():
+    faults = faults_of("derating", onset=1, derating=10.0, step_dt=1.0)
+    torque, efforts = np.array([[24.0, 24.0, 24.0]]), []
+    for step in range(60):
+        faults.advance(step, ANGLES)
+        assert faults.load(np.minimum(torque, faults.bounds()[0].effort)) == (step >= 1)
+        efforts.append(faults.bounds()[0].effort)
+    assert {row[0] for row in efforts} == {row[2] for row in efforts} == {25.0}
+    assert efforts[1][1] == 25.0
+    assert efforts[-1][1] == pytest.approx(10.0, rel=0.05)
+    assert not faults_of("effort", effort=5.0).load(torque)
+
+
 def sent_and_arrived(faults, steps):
     """Targets that arrive when those sent are the number of the step."""
     arrived = []

@@ -93,6 +93,9 @@ class FaultSchedule:
         UmcError: If a field is invalid.
     """
 
+    scenarios: tuple[Scenario, ...]
+    """All scenarios that may be drawn."""
+
     def __init__(
         self,
         joint_names: Sequence[str],
@@ -139,8 +142,6 @@ class FaultSchedule:
         self._spread = _Spread(cfg.seed, cfg.num_joints, *spread) if cfg.stratified else None
         self.seed = cfg.seed
 
-        self.scenarios: tuple[Scenario, ...] = ()
-        """All scenarios that may be drawn."""
         self._assigned: torch.Tensor | None = None
         self._cumulative: torch.Tensor | None = None
         self._odds: dict[str, float] | None = None

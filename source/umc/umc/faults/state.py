@@ -105,6 +105,7 @@ class FaultState:
         self._onset_step = self._full((envs, kinds, joints), 0)
         self._onset_position = self._full((envs, kinds, joints), 0.0)
         self._placement = self._full((envs, kinds, joints), 0.0)
+        self._memory = self._full((envs, kinds, joints), 0.0)
 
     @property
     def active(self) -> torch.Tensor:
@@ -182,7 +183,7 @@ class FaultState:
         faults_on = self._full((rows, num_faults), False)
         faults_on[:, : self.faults_on.shape[1]] = self.faults_on
         self.faults_on = faults_on
-        for name in ("live", "severity", "_onset_step", "_onset_position", "_placement"):
+        for name in ("live", "severity", "_onset_step", "_onset_position", "_placement", "_memory"):
             old: torch.Tensor = getattr(self, name)
             new = torch.zeros((rows, len(self.kinds), old.shape[2]), dtype=old.dtype, device=self.device)
             new[:, places] = old
@@ -222,17 +223,33 @@ class FaultState:
         placed = fresh | (live & (severity != self.severity))
         self._onset_position.copy_(torch.where(placed, position[:, None, :], self._onset_position))
         self._placement.copy_(torch.where(placed, placement, self._placement))
+        self._memory.masked_fill_(fresh | ~live, 0.0)
         self.severity.copy_(severity)
         self.live.copy_(live)
         self.detected.copy_(detected)
         return changed
+
+    @property
+    def follows_load(self) -> bool:
+        """Whether limits of joints depend on torques: :meth:`load` has to be called in every env step."""
+        return any(isinstance(kind, JointKind) and kind.follows_load for kind in self.kinds)
+
+    def load(self, effort: torch.Tensor, step_dt: float) -> torch.Tensor:
+        """Take the torques of an env step [N*m], shape (E, J), of ``step_dt`` [s]; return whose limits move, (E,)."""
+        moving = torch.zeros_like(self.step, dtype=torch.bool)
+        for index, kind in enumerate(self.kinds):
+            if isinstance(kind, JointKind) and kind.follows_load:
+                on, memory = self.live[:, index], self._memory[:, index]
+                memory.copy_(torch.where(on, kind.remember(memory, effort, self.severity[:, index], step_dt), memory))
+                moving |= on.any(dim=1)
+        return moving
 
     def limits(self, healthy: JointLimits) -> JointLimits:
         """Return the limits of the joints now, given those without faults."""
         limits = healthy
         for index, kind in enumerate(self.kinds):
             if isinstance(kind, JointKind):
-                onset = Onset(self._onset_position[:, index], self._placement[:, index])
+                onset = Onset(self._onset_position[:, index], self._placement[:, index], self._memory[:, index])
                 limits = kind.limit(limits, self.live[:, index], self.severity[:, index], onset)
         return limits
 

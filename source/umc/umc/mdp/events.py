@@ -162,12 +162,15 @@ class joint_faults(ManagerTermBase):
     def __call__(self, env: ManagerBasedRLEnv, env_ids: torch.Tensor | None, **params: Any) -> None:
         """Switch due faults on and ended ones off."""
         self.advance()
-        if self._pending.device.type == "cpu" and not self._pending.any():
+        changed = self._pending
+        if self.writer is not None and self.state.follows_load:
+            changed = changed | self.state.load(self.asset.actuators.applied_effort.torch, self._env.step_dt)
+        if changed.device.type == "cpu" and not changed.any():
             return
         limits = None
         if self.writer is not None:
             limits = self.state.limits(self.writer.healthy)
-            self.writer.write(limits, self._pending)
+            self.writer.write(limits, changed)
         if self.ledger is not None:
             self.ledger.record_switches(self._pending, limits)
         self._pending.fill_(False)

@@ -58,7 +58,7 @@ class Faults:
         """Number of robots."""
         self._state = FaultState(source, num_envs)
         self._envs = torch.as_tensor(envs)
-        self._pose, self._bounds = pose, healthy
+        self._pose, self._bounds, self._step_dt = pose, healthy, step_dt
         self._healthy = joint_limits(healthy)
         self._position = SensorChannel(POSITION, step_dt, self._envs)
         self._velocity = SensorChannel(VELOCITY, step_dt, self._envs)
@@ -90,6 +90,15 @@ class Faults:
         everywhere = torch.zeros(state.num_envs, position.shape[1])
         everywhere[self._envs] = torch.as_tensor(position, dtype=torch.float32)
         return bool(state.advance(torch.full((state.num_envs,), step), everywhere).any())
+
+    def load(self, effort: Vector) -> bool:
+        """Take the motors' torques [N*m], shape (R, J), in every env step; return whether limits move with them."""
+        state = self._state
+        if not state.follows_load:
+            return False
+        everywhere = torch.zeros(state.num_envs, effort.shape[1])
+        everywhere[self._envs] = torch.as_tensor(effort, dtype=torch.float32)
+        return bool(state.load(everywhere, self._step_dt).any())
 
     def bounds(self) -> list[JointBounds]:
         """Limits of each robot's joints now; those that no fault lowers are the healthy ones, to the bit."""

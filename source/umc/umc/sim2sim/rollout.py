@@ -194,9 +194,11 @@ class Simulation:
         return np.nan_to_num(position), np.nan_to_num(velocity)
 
     def _switch(self, faults: Faults, step: int) -> None:
+        robots = self.robots[: faults.count]
         position, _ = self._joints(faults.count)
-        if faults.advance(step, position):
-            for robot, bounds in zip(self.robots[: faults.count], faults.bounds(), strict=True):
+        switched = faults.advance(step, position)
+        if faults.load(np.nan_to_num(np.stack([robot.torque for robot in robots]))) or switched:
+            for robot, bounds in zip(robots, faults.bounds(), strict=True):
                 robot.limit(bounds)
 
     def _record(self, trace: Trace, step: int, index: int) -> bool:

@@ -22,5 +22,15 @@ from umc.faults.kinds.base import (
     register_kind,
 )
 from umc.faults.kinds.command import LONGEST_DELAY, Delayed, Dropped
-from umc.faults.kinds.joint import Braking, Effort, Friction, Locked, PowerLoss, RangeOfMotion, Velocity, rom_window
+from umc.faults.kinds.joint import (
+    Braking,
+    Derating,
+    Effort,
+    Friction,
+    Locked,
+    PowerLoss,
+    RangeOfMotion,
+    Velocity,
+    rom_window,
+)
 from umc.faults.kinds.sensor import NOISE_RATE, Bias, Dead, Drift, Frozen, Noise, SensorError

@@ -93,16 +93,30 @@ class FaultKind(ABC):
 
 @dataclass
 class Onset:
-    """State of the joints when faults set in. Shapes are (E, J)."""
+    """State of the joints when faults set in, and since. Shapes are (E, J)."""
 
     position: torch.Tensor
     """Joint position at onset [rad]."""
     placement: torch.Tensor
     """A random number of the plan, in [0, 1)."""
+    memory: torch.Tensor
+    """What :meth:`JointKind.remember` has returned last; 0 at onset."""
 
 
 class JointKind(FaultKind):
     """A joint that can do less, or that moves less easily."""
+
+    follows_load: ClassVar[bool] = False
+    """Whether the limits change with the torques since the onset, in every env step."""
+
+    def remember(
+        self, memory: torch.Tensor, effort: torch.Tensor, severity: torch.Tensor, step_dt: float
+    ) -> torch.Tensor:
+        """Return what to remember after an env step of ``step_dt`` [s] with these torques [N*m]. Shapes are (E, J).
+
+        Called for kinds that follow the load.
+        """
+        return memory
 
     @abstractmethod
     def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
