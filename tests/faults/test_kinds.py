@@ -43,7 +43,7 @@ def test_sensor_kinds(kind, severity, position, velocity, action):
     assert read(kind, "action", severity) == action
 
 
-def deliver(kind: str, severity: float, luck: float = 0.5, age: int = 5) -> list[float]:
+def deliver(kind: str, severity: float, luck: float = 0.5, age: int = 5, seen: list | None = None) -> list[float]:
     history = torch.stack([SIGNAL, SIGNAL + 10.0, SIGNAL + 20.0])
     delivery = Delivery(
         on=ON,
@@ -51,7 +51,7 @@ def deliver(kind: str, severity: float, luck: float = 0.5, age: int = 5) -> list
         age=torch.full((1, 3), age),
         sent=lambda ago: history.gather(0, ago.unsqueeze(0)).squeeze(0),
         last=torch.full((1, 3), 9.0),
-        uniform=lambda stream: torch.full((1, 3), luck),
+        uniform=lambda stream, **of: (seen if seen is not None else []).append(of) or torch.full((1, 3), luck),
     )
     return find_kind(kind).deliver(SIGNAL, delivery)[0].tolist()
 
@@ -63,6 +63,25 @@ def test_command_kinds():
     assert deliver("delayed", 2.0) == [21, 2, 23]
     assert deliver("delayed", 0.0) == [1, 2, 3]
     assert deliver("delayed", 2.0, age=0) == [11, 2, 13]  # what was in time does not come again
+
+
+def test_bursts_lie_in_windows_of_which_they_take_their_share():
+    for luck, place in ((0.0, 0), (0.5, 4), (0.999, 7)):  # 3 of 10 steps
+        lost = [deliver("burst_loss", 3.0, luck, age)[0] == 9.0 for age in range(20)]
+        assert lost == 2 * [place <= step < place + 3 for step in range(10)]
+    of: list = []
+    deliver("burst_loss", 3.0, 0.5, age=17, seen=of)
+    assert of[0]["ago"].tolist() == [[7, 7, 7]]  # the number of the window's first step
+    assert of[0]["shared"]
+    assert deliver("burst_loss", 0.4, 0.0, age=0) == [1, 2, 3]  # a curriculum's mildest
+    assert sum(deliver("burst_loss", 1.0, 0.5, age)[0] == 9.0 for age in range(300)) == 100
+
+
+def test_a_delay_grows_step_by_step_to_the_longest():
+    ages = [deliver("growing_delay", 0.5, age=age)[0] for age in range(4)]
+    assert ages == [1, 11, 11, 21]
+    assert deliver("growing_delay", 1.0, age=1) == [21, 2, 23]
+    assert deliver("growing_delay", 0.0) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("position", [-2.0, -1.0, -0.3, 0.0, 0.9, 1.0, 1.7])

@@ -14,6 +14,7 @@ GOLDEN = json.loads(Path(__file__).with_name("ledgers.json").read_text())
 SEVERITY = {
     "bias": {"uniform": [-0.1, 0.1]},
     "braking": {"uniform": [0.5, 5.0]},
+    "burst_loss": {"choice": [3, 10]},
     "dead": None,
     "derating": {"fraction": {"uniform": [0.1, 0.5]}},
     "delayed": {"choice": [1, 3]},
@@ -22,6 +23,7 @@ SEVERITY = {
     "effort": {"uniform": [1.0, 9.0]},
     "friction": {"fraction": 0.25},
     "frozen": None,
+    "growing_delay": {"uniform": [0.01, 1.0]},
     "locked": None,
     "noise": {"log_uniform": [0.01, 0.1]},
     "power_loss": None,

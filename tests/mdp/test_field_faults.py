@@ -14,10 +14,12 @@ ENGINES = ("newton_mjwarp", "ovphysx")
 ONSET, EPISODE = 10, 150
 """Env steps to the faults, and of the episode."""
 
-SCENARIOS = ("normal", "braking", "friction", "derating")
-HEALTHY, BRAKING, RUBBING, HOT = range(4)
+SCENARIOS = ("normal", "braking", "friction", "derating", "burst_loss", "growing_delay")
+HEALTHY, BRAKING, RUBBING, HOT, BURSTS, LATER = range(6)
 BRAKE, RUB, CONTINUOUS = 2.0, 3.0, 0.5
 """[N*m*s/rad], [N*m], [N*m]."""
+BURST, GROWTH = 6, 0.25
+"""[env steps], [-]."""
 LEGS = {leg: [f"{leg}_.*"] for leg in ("FL", "FR", "RL", "RR")}
 
 
@@ -31,7 +33,13 @@ def faults_from_the_field(physics: str, out: str) -> None:
 
     faults = {
         "scenario": SCENARIOS,
-        "severity": {"braking": BRAKE, "friction": RUB, "derating": CONTINUOUS},
+        "severity": {
+            "braking": BRAKE,
+            "friction": RUB,
+            "derating": CONTINUOUS,
+            "burst_loss": BURST,
+            "growing_delay": GROWTH,
+        },
         "joint_groups": LEGS,
         "num_joints": (1, 1),
         "onset": ONSET,
@@ -44,6 +52,7 @@ def faults_from_the_field(physics: str, out: str) -> None:
         "faults": cfg.events.faults,
     }
     cfg.actions.joint_pos.scale = 1.0
+    cfg.actions.command_faults = mdp.CommandFaultsCfg()
     env = ManagerBasedRLEnv(cfg)
     env.reset()
     robot, state, log = env.scene["robot"], mdp.fault_state(env), fault_env.Log()
@@ -60,6 +69,8 @@ def faults_from_the_field(physics: str, out: str) -> None:
             v=robot.data.joint_vel.torch,
             torque=robot.actuators.applied_effort.torch,
             effort=limits.effort,
+            sent=env.action_manager.get_term("joint_pos").processed_actions,
+            arrived=robot.actuators.target_command.position.torch,
         )
     log.once["joints"] = state.joints.clone()
     env.step(torch.zeros(len(SCENARIOS), 12))  # the reset
@@ -94,7 +105,7 @@ def reach(log, env: int, joints: torch.Tensor) -> torch.Tensor:
 def test_a_whole_leg_fails_the_same_one_on_both_engines(logs):
     newton, physx = (logs[physics] for physics in ENGINES)
     assert torch.equal(newton.joints, physx.joints)
-    assert newton.joints.unflatten(1, (4, 3)).all(2).sum(1).tolist() == [0, 1, 1, 1]
+    assert newton.joints.unflatten(1, (4, 3)).all(2).sum(1).tolist() == [0, 1, 1, 1, 1, 1]
 
 
 def test_a_braked_leg_gives_no_torque_and_comes_to_rest(log):
@@ -129,6 +140,28 @@ def test_a_motor_that_works_hard_is_derated_while_it_does(log):
         heat = kept * heat + (1.0 - kept) * (torque[row] / CONTINUOUS).square()
         expected = 25.0 + (CONTINUOUS - 25.0) * ((heat - 0.5) / 0.5).clamp(0.0, 1.0)
         assert effort[row].tolist() == pytest.approx(expected.tolist(), rel=1e-3)
+
+
+def test_commands_are_lost_in_bursts_that_all_joints_share(log):
+    joints = leg(log, BURSTS)
+    late = log.sent[:, BURSTS] != log.arrived[:, BURSTS]
+    assert not late[:, ~joints].any()
+    lost = late[:, joints]
+    assert torch.equal(lost.any(1), lost.all(1))
+    assert not lost[:ONSET].any()
+    # 7 windows of 20 steps
+    assert int(lost[ONSET : ONSET + 139, 0].sum()) == 7 * BURST
+    stays = log.arrived[1:, BURSTS][:, joints] == log.arrived[:-1, BURSTS][:, joints]
+    assert stays[lost[1:]].all()
+
+
+def test_commands_arrive_later_and_later(log):
+    joints = leg(log, LATER)
+    for step in range(ONSET, 139):
+        delay = min(int(GROWTH * (step - ONSET + 1)), 10)
+        assert torch.equal(log.arrived[step, LATER, joints], log.sent[step - delay, LATER, joints]), step
+    assert torch.equal(log.arrived[:, LATER, ~joints], log.sent[:, LATER, ~joints])
+    assert (log.q[-40:, LATER] - log.q[-40:, HEALTHY])[:, joints].abs().max() > 0.1
 
 
 def test_a_reset_restores_to_the_bit(log):

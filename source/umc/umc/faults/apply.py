@@ -115,11 +115,18 @@ class CommandChannel:
                     age=fault.age[self._envs],
                     sent=self._sent_before,
                     last=last,
-                    uniform=lambda stream: self._state.uniform(stream)[self._envs],
+                    uniform=self._uniform,
                 )
                 arriving = kind.deliver(arriving, delivery)
         self._num_sent += 1
         return None if arriving is None else (on, arriving)
+
+    def _uniform(self, stream: str, ago: torch.Tensor | int = 0, shared: bool = False) -> torch.Tensor:
+        if isinstance(ago, torch.Tensor):
+            every = torch.zeros_like(self._state.detected, dtype=torch.long)
+            every[self._envs] = ago
+            ago = every
+        return self._state.uniform(stream, ago=ago, shared=shared)[self._envs]
 
     def _sent_before(self, steps: torch.Tensor) -> torch.Tensor:
         """Targets sent a number of env steps ago, or the episode's first if there were fewer."""

@@ -253,13 +253,16 @@ class FaultState:
                 limits = kind.limit(limits, self.live[:, index], self.severity[:, index], onset)
         return limits
 
-    def uniform(self, stream: str, every_step: bool = True) -> torch.Tensor:
+    def uniform(
+        self, stream: str, every_step: bool = True, ago: torch.Tensor | int = 0, shared: bool = False
+    ) -> torch.Tensor:
         """Uniform numbers in [0, 1), from (seed, env, episode, step, joint) by the name of a stream.
 
-        They are the same in all steps of an episode unless ``every_step``. Shape is (E, J). For :class:`FaultCases`,
+        They are the same in all steps of an episode unless ``every_step``, those of ``ago`` env steps before, int64 of
+        shape (E, J), and the same for all joints of an env if ``shared``. Shape is (E, J). For :class:`FaultCases`,
         seed and env are the case's seed and the member.
         """
-        return uniform(philox(*self._key(stream, every_step)))
+        return uniform(philox(*self._key(stream, every_step, ago, shared)))
 
     def normal(self, stream: str) -> torch.Tensor:
         """Standard normal numbers of this step (Box and Muller's), as :meth:`uniform`. Shape is (E, J)."""
@@ -268,13 +271,14 @@ class FaultState:
         return (-2.0 * (1.0 - distance).log()).sqrt() * (2.0 * math.pi * angle).cos()
 
     def _key(
-        self, stream: str, every_step: bool = True
+        self, stream: str, every_step: bool = True, ago: torch.Tensor | int = 0, shared: bool = False
     ) -> tuple[Word, tuple[torch.Tensor, torch.Tensor, int, torch.Tensor]]:
         """Seed and counter of Philox."""
         env = torch.arange(self.num_envs, device=self.device) + self.first_env
         seed, env, episode = self.source.identity(env, self.episode)
         step = self.step if every_step else torch.zeros_like(self.step)
-        moment = step[:, None] * len(self.joint_names) + self.source.joint_ids
+        joints = torch.zeros_like(self.source.joint_ids) if shared else self.source.joint_ids
+        moment = (step[:, None] - ago).clamp(min=0) * len(self.joint_names) + joints
         column = seed if isinstance(seed, int) else seed[:, None]
         return column, (env[:, None], episode[:, None], named_stream(stream), moment)
 

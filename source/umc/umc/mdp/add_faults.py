@@ -135,6 +135,8 @@ def add_faults(
     ``noise``       standard deviation of the position [rad]
     ``dropped``     probability that a command is lost [-]; 1 without it
     ``delayed``     how late a command arrives [env steps]
+    ``burst_loss``  length of the bursts that lose 30 % of the commands [env steps]
+    ``growing_delay``  by how much the delay grows in an env step [-]
     ==============  ========================================================
 
     A severity is a number, a distribution, a ``{"fraction": ...}`` of the healthy value, or a mapping from joint

@@ -36,6 +36,8 @@ _SPANS: dict[str, tuple[float, float, float]] = {
     "noise": (0.005, 0.3, 0.1),
     "dropped": (0.05, 1.0, 0.8),
     "delayed": (1.0, 10.0, 5.0),
+    "burst_loss": (1.0, 50.0, 10.0),
+    "growing_delay": (0.01, 1.0, 0.1),
 }
 """Least, most and initial severity of kinds that have no healthy value, in the kind's unit. The initial one is that of
 the pictures in docs/faults.md; the ends are what is just visible, and what no robot walks with."""

@@ -21,7 +21,7 @@ from umc.faults.kinds.base import (
     is_detected,
     register_kind,
 )
-from umc.faults.kinds.command import LONGEST_DELAY, Delayed, Dropped
+from umc.faults.kinds.command import LONGEST_DELAY, BurstLoss, Delayed, Dropped, GrowingDelay
 from umc.faults.kinds.joint import (
     Braking,
     Derating,

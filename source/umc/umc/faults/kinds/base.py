@@ -170,8 +170,9 @@ class Delivery:
     """The targets sent some env steps ago; takes how many, dtype int64."""
     last: torch.Tensor
     """The targets that arrived in the last env step."""
-    uniform: Callable[[str], torch.Tensor]
-    """Uniform numbers in [0, 1) of this step by the name of a stream, drawn from (seed, env, episode, joint, step)."""
+    uniform: Callable[..., torch.Tensor]
+    """Uniform numbers in [0, 1) of this step by the name of a stream, drawn from (seed, env, episode, joint, step);
+    see :meth:`umc.faults.FaultState.uniform` for those of an earlier step, and of all joints of an env."""
 
 
 class CommandKind(FaultKind):
