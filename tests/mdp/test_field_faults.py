@@ -122,8 +122,13 @@ def test_a_braked_leg_gives_no_torque_and_comes_to_rest(log):
 
 def test_friction_takes_its_torque_from_the_motor(log):
     joints = leg(log, RUBBING)
-    assert (reach(log, RUBBING, joints) < 0.8 * reach(log, HEALTHY, joints)).all()
-    assert (log.torque[ONSET:, RUBBING, joints].abs().amax(0) > log.torque[ONSET:, HEALTHY, joints].abs().amax(0)).all()
+    work = []
+    for env in (RUBBING, HEALTHY):
+        torque, speed = log.torque[ONSET + 10 :, env][:, joints], log.v[ONSET + 10 :, env][:, joints]
+        work.append((torque * speed).sum(0) / speed.abs().sum(0))
+    # per angle, more than without friction: readings at the end of an env step are not those of its middle
+    assert (work[0] - work[1]).tolist() == pytest.approx([RUB] * 3, rel=0.05)
+    assert (reach(log, RUBBING, joints) < 0.95 * reach(log, HEALTHY, joints)).all()
 
 
 def test_a_motor_that_works_hard_is_derated_while_it_does(log):
@@ -149,8 +154,8 @@ def test_commands_are_lost_in_bursts_that_all_joints_share(log):
     lost = late[:, joints]
     assert torch.equal(lost.any(1), lost.all(1))
     assert not lost[:ONSET].any()
-    # 7 windows of 20 steps
-    assert int(lost[ONSET : ONSET + 139, 0].sum()) == 7 * BURST
+    # 7 windows of 20 steps; a swing may come back to the target that was held
+    assert 7 * BURST - 2 <= int(lost[ONSET : ONSET + 139, 0].sum()) <= 7 * BURST
     stays = log.arrived[1:, BURSTS][:, joints] == log.arrived[:-1, BURSTS][:, joints]
     assert stays[lost[1:]].all()
 
