@@ -4,7 +4,8 @@
 
 import pytest
 import torch
-from umc.faults import FaultSchedule, JointKind, find_kind, register_kind
+from umc.faults import FaultSchedule, FaultState, JointKind, find_kind, register_kind
+from umc.faults.apply import ImuChannel
 from umc.faults.kinds import Delivery, Reading, rom_window
 from umc.utils.errors import UmcError
 
@@ -82,6 +83,49 @@ def test_a_delay_grows_step_by_step_to_the_longest():
     assert ages == [1, 11, 11, 21]
     assert deliver("growing_delay", 1.0, age=1) == [21, 2, 23]
     assert deliver("growing_delay", 0.0) == [1, 2, 3]
+
+
+DOWN, TURN = torch.tensor([0.0, 0.0, -1.0]), torch.tensor([0.1, 0.2, 0.3])
+
+
+def imu_readings(kind: str, steps: int = 60, **severity) -> tuple[torch.Tensor, ...]:
+    """Angular velocities and directions of gravity of 8 bases at rest, one of which is healthy, step by step."""
+    settings = {"severity": {kind: severity["severity"]} if severity else {}, "onset": 10, "num_joints": (1, 1)}
+    state = FaultState(FaultSchedule(["a", "b"], scenario=[kind] * 7 + ["normal"], **settings), 8)
+    state.reset(torch.arange(8))
+    channels, rows = [ImuChannel(quantity, 0.02) for quantity in ("angular_velocity", "gravity")], []
+    for step in range(1, steps + 1):
+        state.advance(torch.full((8,), step), torch.zeros(8, 2))
+        signals = (TURN + 0.001 * step, DOWN)
+        rows.append([one.read(state, true.expand(8, 3)) for one, true in zip(channels, signals, strict=True)])
+    return tuple(torch.stack(column) for column in zip(*rows, strict=True))
+
+
+def test_imu_kinds():
+    true = TURN + 0.001 * torch.arange(1, 61)[:, None, None]
+    rate, gravity = imu_readings("imu_bias", severity=0.5)
+    error = rate - true
+    assert error[:9].abs().max() < 1e-6
+    assert error[:, 7].abs().max() < 1e-6  # the healthy env
+    assert error[9:, :7].norm(dim=-1).flatten().tolist() == pytest.approx([0.5] * 51 * 7, rel=1e-3)
+    assert (error[9:] - error[9]).abs().max() < 1e-5  # one axis for all the episode,
+    assert len({tuple(row) for row in error[20, :7].mul(100).round().tolist()}) == 7  # and one of its own for each
+    assert (gravity == DOWN).all()
+
+    rate, gravity = imu_readings("imu_drift", severity=0.5)
+    error = (rate - true)[9:, :7]
+    assert error[..., 2].abs().max() < 1e-6
+    tilt = torch.acos((gravity[:, :7] * DOWN).sum(-1).clamp(-1.0, 1.0))
+    assert tilt[9 + 50].tolist() == pytest.approx([0.5] * 7, abs=1e-3)
+    # what the gyroscope reads in error turns gravity as a turn of the base would: dg/dt = -w x g
+    change = (gravity[11, :7] - gravity[10, :7]) / 0.02
+    assert torch.allclose(change, -torch.linalg.cross(error[1], gravity[10, :7]), atol=0.01)
+
+    rate, gravity = imu_readings("imu_frozen")
+    assert torch.allclose(rate[9:, :7], true[8].expand(51, 7, 3))
+    rate, gravity = imu_readings("imu_dead")
+    assert (rate[9:, :7].abs().max(), gravity[9:, :7].abs().max()) == (0.0, 0.0)
+    assert torch.allclose(rate[:, 7], true[:, 0])
 
 
 @pytest.mark.parametrize("position", [-2.0, -1.0, -0.3, 0.0, 0.9, 1.0, 1.7])

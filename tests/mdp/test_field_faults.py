@@ -14,12 +14,12 @@ ENGINES = ("newton_mjwarp", "ovphysx")
 ONSET, EPISODE = 10, 150
 """Env steps to the faults, and of the episode."""
 
-SCENARIOS = ("normal", "braking", "friction", "derating", "burst_loss", "growing_delay")
-HEALTHY, BRAKING, RUBBING, HOT, BURSTS, LATER = range(6)
+SCENARIOS = ("normal", "braking", "friction", "derating", "burst_loss", "growing_delay", "imu_drift", "imu_frozen")
+HEALTHY, BRAKING, RUBBING, HOT, BURSTS, LATER, TILTING, FROZEN = range(8)
 BRAKE, RUB, CONTINUOUS = 2.0, 3.0, 0.5
 """[N*m*s/rad], [N*m], [N*m]."""
-BURST, GROWTH = 6, 0.25
-"""[env steps], [-]."""
+BURST, GROWTH, TILT = 6, 0.25, 0.2
+"""[env steps], [-], [rad/s]."""
 LEGS = {leg: [f"{leg}_.*"] for leg in ("FL", "FR", "RL", "RR")}
 
 
@@ -39,6 +39,7 @@ def faults_from_the_field(physics: str, out: str) -> None:
             "derating": CONTINUOUS,
             "burst_loss": BURST,
             "growing_delay": GROWTH,
+            "imu_drift": TILT,
         },
         "joint_groups": LEGS,
         "num_joints": (1, 1),
@@ -53,6 +54,8 @@ def faults_from_the_field(physics: str, out: str) -> None:
     }
     cfg.actions.joint_pos.scale = 1.0
     cfg.actions.command_faults = mdp.CommandFaultsCfg()
+    mdp.add_imu_sensors(cfg)
+    cfg.observations.policy.enable_corruption = False
     env = ManagerBasedRLEnv(cfg)
     env.reset()
     robot, state, log = env.scene["robot"], mdp.fault_state(env), fault_env.Log()
@@ -62,13 +65,15 @@ def faults_from_the_field(physics: str, out: str) -> None:
         if step == EPISODE // 2:  # what stops once the motor pushes no more
             log.once["whole"] = writer._passive.read()
         swing = 0.5 * math.sin(2.0 * math.pi * 1.5 * step * env.step_dt)
-        env.step(torch.full((len(SCENARIOS), 12), swing))
+        observed = env.step(torch.full((len(SCENARIOS), 12), swing))[0]["policy"]
         limits = state.limits(writer.healthy)
         log.add(
             q=robot.data.joint_pos.torch,
             v=robot.data.joint_vel.torch,
             torque=robot.actuators.applied_effort.torch,
             effort=limits.effort,
+            turning=torch.stack((observed[:, 3:6] / 0.25, robot.data.root_ang_vel_b.torch)),
+            gravity=torch.stack((observed[:, 6:9], robot.data.projected_gravity_b.torch)),
             sent=env.action_manager.get_term("joint_pos").processed_actions,
             arrived=robot.actuators.target_command.position.torch,
         )
@@ -105,7 +110,7 @@ def reach(log, env: int, joints: torch.Tensor) -> torch.Tensor:
 def test_a_whole_leg_fails_the_same_one_on_both_engines(logs):
     newton, physx = (logs[physics] for physics in ENGINES)
     assert torch.equal(newton.joints, physx.joints)
-    assert newton.joints.unflatten(1, (4, 3)).all(2).sum(1).tolist() == [0, 1, 1, 1, 1, 1]
+    assert newton.joints.unflatten(1, (4, 3)).all(2).sum(1).tolist() == [0, 1, 1, 1, 1, 1, 1, 1]
 
 
 def test_a_braked_leg_gives_no_torque_and_comes_to_rest(log):
@@ -167,6 +172,23 @@ def test_commands_arrive_later_and_later(log):
         assert torch.equal(log.arrived[step, LATER, joints], log.sent[step - delay, LATER, joints]), step
     assert torch.equal(log.arrived[:, LATER, ~joints], log.sent[:, LATER, ~joints])
     assert (log.q[-40:, LATER] - log.q[-40:, HEALTHY])[:, joints].abs().max() > 0.1
+
+
+def test_the_imu_reads_wrong_from_the_onset_on(log):
+    """Readings and true values; joints have no fault."""
+    others = [env for env in range(len(SCENARIOS)) if env not in (TILTING, FROZEN)]
+    for signal in (log.turning, log.gravity):
+        assert (signal[:, 0, others] - signal[:, 1, others]).abs().max() < 1e-5
+        assert (signal[: ONSET - 1, 0] - signal[: ONSET - 1, 1]).abs().max() < 1e-5
+        held = signal[ONSET - 2, 0, FROZEN]
+        assert (signal[ONSET - 1 :, 0, FROZEN] - held).abs().max() < 1e-5
+    error = (log.turning[ONSET - 1 :, 0, TILTING] - log.turning[ONSET - 1 :, 1, TILTING]).norm(dim=-1)
+    assert error.tolist() == pytest.approx([TILT] * len(error), abs=1e-4)
+    read, true = log.gravity[ONSET - 1 :, :, TILTING].unbind(1)
+    angle = torch.acos((read * true).sum(-1).clamp(-1.0, 1.0))
+    assert angle[100].item() == pytest.approx(TILT * 100 * 0.02, rel=0.05)
+    assert read.norm(dim=-1).tolist() == pytest.approx([1.0] * len(read), abs=1e-4)
+    assert (log.effort[:, [TILTING, FROZEN]] == 25.0).all()
 
 
 def test_a_reset_restores_to_the_bit(log):

@@ -62,6 +62,22 @@ def test_bias_drift_and_frozen_sensors_change_readings():
     np.testing.assert_allclose(moving[4].position, [[4.4, 1.5, 4.6]])  # b keeps what it read at step 1
 
 
+def test_the_imu_of_a_robot_drifts_and_dies():
+    turning, down = np.array([[0.1, 0.2, 0.3]]), np.array([[0.0, 0.0, -1.0]])
+    for kind, severity in (("imu_bias", {"imu_bias": 0.4}), ("imu_dead", {})):
+        faults = faults_of(kind, **severity)
+        seen = []
+        for step in range(4):
+            faults.advance(step, ANGLES)
+            seen.append(faults.sense_base(turning, down))
+        np.testing.assert_array_equal(seen[1], [turning, down])
+        if kind == "imu_dead":
+            np.testing.assert_array_equal(seen[2], np.zeros((2, 1, 3)))
+        else:
+            assert np.linalg.norm(seen[2][0] - turning) == pytest.approx(0.4, rel=1e-5)
+            np.testing.assert_array_equal(seen[3], [seen[2][0], down])
+
+
 def test_noise_of_a_member_is_the_same_beside_any_others_and_in_isaac_lab():
     speeds = np.tile(SPEEDS, (4, 1))
     four = faults_of("noise", envs=(0, 1, 2, 3), num_envs=4, noise=0.1)

@@ -266,9 +266,13 @@ class FaultState:
 
     def normal(self, stream: str) -> torch.Tensor:
         """Standard normal numbers of this step (Box and Muller's), as :meth:`uniform`. Shape is (E, J)."""
-        words = philox_pair(*self._key(stream))
-        distance, angle = uniform(words[0]), uniform(words[1])
-        return (-2.0 * (1.0 - distance).log()).sqrt() * (2.0 * math.pi * angle).cos()
+        return _normal(*philox_pair(*self._key(stream)))
+
+    def direction(self, stream: str) -> torch.Tensor:
+        """Random unit vectors, the same in all steps of an episode, as :meth:`uniform`. Shape is (E, 3)."""
+        seed, (env, episode, number, _) = self._key(stream, every_step=False)
+        words = philox_pair(seed, (env, episode, number, torch.arange(3, device=self.device)[None, :]))
+        return torch.nn.functional.normalize(_normal(*words), dim=1)
 
     def _key(
         self, stream: str, every_step: bool = True, ago: torch.Tensor | int = 0, shared: bool = False
@@ -299,3 +303,9 @@ class FaultState:
 
     def _full(self, shape: tuple[int, ...], value: float) -> torch.Tensor:
         return torch.full(shape, value, device=self.device)
+
+
+def _normal(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Turn two random words each into a standard normal number."""
+    distance, angle = uniform(first), uniform(second)
+    return (-2.0 * (1.0 - distance).log()).sqrt() * (2.0 * math.pi * angle).cos()

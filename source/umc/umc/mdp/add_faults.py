@@ -19,13 +19,14 @@ from isaaclab_tasks.utils import PresetCfg
 
 from umc.faults import FaultCases, FaultsCfg, FaultSchedule, read_ledger
 from umc.faults.cfg import check_mapping, check_path, check_patterns, faults_cfg
-from umc.faults.kinds import CommandKind, FaultKind, JointKind, JointLimits
+from umc.faults.kinds import CommandKind, FaultKind, ImuKind, JointKind, JointLimits
 from umc.faults.replay import ledger_kinds
 from umc.faults.severity import FRACTION, SHAPES
 from umc.mdp.actions import CommandFaultsCfg
 from umc.mdp.detection import DetectionCfg
 from umc.mdp.events import joint_faults, reset_faults
 from umc.mdp.fault_terms import FAULTS_TERM
+from umc.mdp.imu import add_imu_sensors
 from umc.mdp.observations import fault_flag, joint_mask, live_faults
 from umc.mdp.physics import prepare_robot
 from umc.mdp.sensor_cfg import SensorWrapper, action_terms, entries, variants
@@ -137,6 +138,10 @@ def add_faults(
     ``delayed``     how late a command arrives [env steps]
     ``burst_loss``  length of the bursts that lose 30 % of the commands [env steps]
     ``growing_delay``  by how much the delay grows in an env step [-]
+    ``imu_bias``    error of the angular velocity [rad/s]
+    ``imu_drift``   the same, and rate at which gravity tilts [rad/s]
+    ``imu_frozen``  none; the last reading of the IMU is repeated
+    ``imu_dead``    none; the IMU reads 0
     ==============  ========================================================
 
     A severity is a number, a distribution, a ``{"fraction": ...}`` of the healthy value, or a mapping from joint
@@ -154,6 +159,8 @@ def add_faults(
       -1) for policies that may see faults. A network reads them if the agent's ``obs_groups`` says so, and
       ``env.detection`` (:class:`~umc.mdp.DetectionCfg`) how well faults are detected.
     * Actions: ``command_faults``, if commands can fail.
+    * Observations of ``groups`` that show base_ang_vel and projected_gravity become :class:`~umc.mdp.imu_sensor` terms,
+      if the IMU can fail (:func:`~umc.mdp.add_imu_sensors`).
     * Robot: a copy whose PhysX solver has the iterations that hold joints to limits
       (:func:`umc.mdp.physics.prepare_robot`). Newton reads none of them.
 
@@ -195,11 +202,17 @@ def add_faults(
     for added in (RESET_TERM, FAULTS_TERM):
         _refuse_taken(events, added, "event")
 
+    has_imu_faults = any(isinstance(kind, ImuKind) for kind in kinds)
+    if has_imu_faults:
+        add_imu_sensors(copy.deepcopy(env_cfg), asset_name, groups)
+
     # from here on nothing fails
     if not hasattr(env_cfg, "detection"):
         env_cfg.detection = DetectionCfg()
     for holder, key, value in edits:
         holder[key] = value
+    if has_imu_faults:
+        add_imu_sensors(env_cfg, asset_name, groups)
     for terms in {id(terms): terms for terms in events}.values():
         added = fault_events(copy.deepcopy(asset_cfg), copy.deepcopy(params))
         others = dict(terms)

@@ -33,6 +33,7 @@ from umc.mdp.curricula import has_fault_curriculum
 from umc.mdp.detection import make_detection
 from umc.mdp.fault_log import FaultLog
 from umc.mdp.fault_terms import fault_term
+from umc.mdp.imu import check_imu_sensors
 from umc.mdp.physics import JointLimitWriter
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
@@ -64,6 +65,7 @@ class joint_faults(ManagerTermBase):
         nominal = None if writer is None else JointLimits(*(limit[0] for limit in vars(writer.healthy).values()))
         self.source = _plan_source(faults, env, self.asset, nominal)
         check_command_faults(env.cfg, self.source.kinds, asset_cfg.name)
+        check_imu_sensors(env.cfg, self.source.kinds)
         ranks = ranks_from_env()
         if ranks.several and faults.ledger is not None:
             raise UmcError("a ledger is written by one process; leave it out where several train together")
@@ -109,6 +111,7 @@ class joint_faults(ManagerTermBase):
         """Let a joint fail from the next step on, until the episode ends; see :func:`umc.faults.inject_fault`."""
         found = find_kind(kind)
         check_command_faults(self._env.cfg, [found], self.asset_name)
+        check_imu_sensors(self._env.cfg, [found])
         if isinstance(found, JointKind):
             self.prepare_limits()
         self._record_changes(env_id, inject_fault(self.state, env_id, joint, found, severity, detected))

@@ -156,6 +156,44 @@ class SensorKind(FaultKind):
         """Return what the sensors report, given what working ones would. Shapes are (E, J)."""
 
 
+ANGULAR_VELOCITY, GRAVITY = "angular_velocity", "gravity"
+"""What the inertial sensor of the base reports, in its frame."""
+
+
+@dataclass
+class ImuReading:
+    """What an IMU fault may depend on. Shapes are (E, 1) unless another is given."""
+
+    quantity: str
+    """What is reported: ``angular_velocity`` [rad/s] or the direction of ``gravity`` [-]."""
+    on: torch.Tensor
+    """Envs whose sensor has the fault."""
+    severity: torch.Tensor
+    """Severity."""
+    age: torch.Tensor
+    """Time since onset [s]."""
+    held: torch.Tensor
+    """The reading at the step before the onset; the current one if the kind does not remember. Shape is (E, 3)."""
+    direction: Callable[[str], torch.Tensor]
+    """Random unit vectors of the episode by the name of a stream, drawn from (seed, env, episode), shape (E, 3)."""
+
+
+class ImuKind(FaultKind):
+    """The inertial sensor of the base reports wrong values.
+
+    It has no joint: it has the fault while any joint of the env has it, with the largest of their severities.
+    """
+
+    quantities: ClassVar[tuple[str, ...]] = (ANGULAR_VELOCITY, GRAVITY)
+    """Quantities that are reported wrong."""
+    remembers: ClassVar[bool] = False
+    """Whether the kind uses :attr:`ImuReading.held`."""
+
+    @abstractmethod
+    def read(self, signal: torch.Tensor, reading: ImuReading) -> torch.Tensor:
+        """Return what the sensor reports, given what a working one would. Shapes are (E, 3)."""
+
+
 @dataclass
 class Delivery:
     """What a command fault may depend on. Shapes are (E, J), those of targets (3, E, J)."""
