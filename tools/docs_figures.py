@@ -98,7 +98,7 @@ LAYERS: dict[str, tuple[type[FaultKind], str]] = {
 """Pictures: file ``fault_<name>.png``, the kinds on it (:func:`kinds_of`), and a headline."""
 
 CURVES_OF = {
-    "imu": (("position", "speed", "rate", "down"), ("roll rate\n[rad/s]", "gravity along x [-]")),
+    "imu": (("position", "speed", "rate", "down"), ("pitch rate\n[rad/s]", "gravity along x [-]")),
     None: (("position", "speed", "torque", "read"), ("torque [N m]", "as the policy\nreads it [rad]")),
 }
 """Rows of a picture, and labels of the last two, by layer."""
@@ -246,8 +246,8 @@ class Rollout:
     """The kind of fault of each env; the last one is the healthy twin."""
     arrays: Mapping[str, NDArray[np.floating[Any]]]
     """``position`` [rad], ``speed`` [rad/s], ``torque`` [N*m], ``read`` (position as the policy reads it [rad]),
-    ``sent``, ``arrived`` (targets [rad]), ``rate``, ``down`` (roll rate [rad/s] and gravity along x as the policy reads
-    them; ``true rate``, ``true down``), ``lower``, ``upper``, ``effort``, ``velocity`` (limits). Shape is (T, E)."""
+    ``sent``, ``arrived`` (targets [rad]), ``rate``, ``down`` (pitch rate [rad/s] and gravity along x as the policy
+    reads them; ``true rate``, ``true down``), ``lower``, ``upper``, ``effort``, ``velocity`` (limits); shape (T, E)."""
 
     def of(self, name: str, kind: str | None = None) -> NDArray[np.floating[Any]]:
         """Return one quantity in the env of a kind, or of the healthy twin. Shape is (T,)."""
@@ -303,8 +303,8 @@ def roll_out(checkpoint: Path, physics: str) -> Rollout:
             "speed": robot.data.joint_vel.torch[:, joint],
             "torque": robot.actuators.applied_effort.torch[:, joint],
             "read": observed["policy"][:, column] + rest,
-            "rate": observed["policy"][:, base] / env_cfg.observations.policy.base_ang_vel.scale,
-            "true rate": robot.data.root_ang_vel_b.torch[:, 0],
+            "rate": observed["policy"][:, base + 1] / env_cfg.observations.policy.base_ang_vel.scale,
+            "true rate": robot.data.root_ang_vel_b.torch[:, 1],
             "down": observed["policy"][:, base + 3],
             "true down": robot.data.projected_gravity_b.torch[:, 0],
             "sent": term.processed_actions[:, joint],

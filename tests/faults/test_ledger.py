@@ -175,7 +175,7 @@ def test_damping_and_friction_are_in_the_ledger_where_a_fault_adds_some(path):
                 assert limits[joint].effort == (0.0 if kind == "braking" else 20.0)
     assert found == {"braking", "friction", "locked"}
     lines = path.read_text().splitlines()[1:]
-    assert not any('"damping":0.0' in line or '"friction":0.0' in line for line in lines)
+    assert not any('"damping":[0.0' in line or '"friction":[0.0' in line for line in lines)
     switch = next(number for number, line in enumerate(lines, start=1) if '"friction":[' in line)
     edit(path, switch, lambda content: content["friction"].append(1.0))
     with pytest.raises(UmcError, match="damping and friction have a number for each joint"):
