@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 ENGINES = ("newton_mjwarp", "ovphysx")
 
 KINDS = (
-    *("rom", "effort", "velocity", "locked", "power_loss"),
+    *("rom", "effort", "velocity", "locked", "power_loss", "braking", "derating", "friction"),
     *("dead", "frozen", "bias", "drift", "noise"),
-    *("dropped", "delayed"),
+    *("dropped", "delayed", "burst_loss", "growing_delay"),
 )
 SCENARIOS = (*KINDS, "dead+rom+effort+velocity", "noise+drift+delayed", "frozen+locked+dropped")
 """Assigned to the envs in turn: every kind alone, and some together."""
@@ -44,11 +44,16 @@ SEVERITY = {
     "rom": 0.3,
     "effort": 8.0,
     "velocity": 5.0,
+    "braking": 3.0,
+    "derating": 3.0,
+    "friction": 3.0,
     "bias": 0.1,
     "drift": 0.1,
     "noise": {"log_uniform": [0.01, 0.1]},
     "dropped": 0.5,
     "delayed": {"choice": [1, 2, 5]},
+    "burst_loss": 5,
+    "growing_delay": 0.1,
 }
 
 ONSET = 3

@@ -45,19 +45,25 @@ EPISODE = 40
 """Longest episode [env steps]."""
 
 SCENARIOS = (
-    *("normal", "rom", "effort", "velocity", "locked", "power_loss"),
+    *("normal", "rom", "effort", "velocity", "locked", "power_loss", "braking", "friction"),
     *("dead", "frozen", "bias", "drift", "noise", "dropped", "delayed"),
+    *("burst_loss", "growing_delay"),
     *("dead+rom+effort+velocity", "locked+power_loss", "rom+locked+delayed", "frozen+noise+dropped", "drift+velocity"),
+    *("braking+rom", "friction+velocity"),
 )
 """Drawn with equal odds: every kind alone, and some together."""
 
 SEVERITY = {
     "rom": {"uniform": [0.05, 0.6]},
+    "braking": {"log_uniform": [0.1, 50.0]},
+    "friction": {"log_uniform": [0.1, 20.0]},
     "bias": {"uniform": [-0.3, 0.3]},
     "drift": {"uniform": [-0.5, 0.5]},
     "noise": {"log_uniform": [0.01, 0.3]},
     "dropped": {"uniform": [0.1, 0.9]},
     "delayed": {"choice": [1, 3, 10]},
+    "burst_loss": {"uniform": [1, 20]},
+    "growing_delay": {"uniform": [0.05, 1.0]},
 }
 EFFORT_SPREAD, VELOCITY_SPREAD = (0.1, 4.0), (1.0 / 6.0, 5.0)
 """Least and greatest torque and speed that is left, in shares of what the paper's training leaves the robot [-]."""

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from umc.evaluation.arguments import add_policy_arguments, parse
 from umc.evaluation.report.plots import STYLE
-from umc.faults.kinds import KINDS, CommandKind, FaultKind, JointKind, SensorKind
+from umc.faults.kinds import KINDS, CommandKind, FaultKind, ImuKind, JointKind, SensorKind
 from umc.rendering.layout import Heading, storyboard
 from umc.rendering.writers import write_png
 from umc.rl.pretrained import pretrained_folder
@@ -63,25 +63,45 @@ EXAMPLES: dict[str, tuple[float, str]] = {
     "velocity": (3.0, "at most 3 rad/s"),
     "locked": (0.0, "held where it is"),
     "power_loss": (0.0, "no torque at all"),
+    "braking": (3.0, "windings shorted, 3 N m s/rad"),
+    "derating": (1.0, "overheats above 1 N m"),
+    "friction": (5.0, "5 N m of dry friction"),
     "dead": (0.0, "reads 0, the default pose"),
     "frozen": (0.0, "repeats its last reading"),
     "bias": (0.3, "reads 0.3 rad too much"),
     "drift": (0.4, "slips by 0.4 rad/s"),
     "noise": (0.1, "0.1 rad standard deviation"),
+    "imu_bias": (0.5, "0.5 rad/s too much"),
+    "imu_drift": (0.3, "drifts at 0.3 rad/s"),
+    "imu_frozen": (0.0, "repeats its last reading"),
+    "imu_dead": (0.0, "reads 0"),
     "dropped": (0.8, "80 % do not arrive"),
     "delayed": (5.0, "5 steps (0.1 s) late"),
+    "burst_loss": (10.0, "bursts of 10 steps (0.2 s)"),
+    "growing_delay": (0.1, "1 step later every 10"),
 }
 """Severity of each kind, in its unit and in words: the paper's for A1 where it has one (effort: that of training)."""
 
 ONSET, BEFORE, AFTER = 100, 30, 60
 """Env step of the fault, when A1 walks steadily, and env steps that are shown before and after it."""
 
+FIELD = ("braking", "derating", "friction")
+"""Joint faults that have a picture of their own."""
+
 LAYERS: dict[str, tuple[type[FaultKind], str]] = {
     "joint": (JointKind, "the joint can do less"),
+    "motor": (JointKind, "motor or gearbox fail"),
     "sensor": (SensorKind, "the sensor reads wrong"),
+    "imu": (ImuKind, "the IMU reads wrong"),
     "command": (CommandKind, "the command is lost or late"),
 }
-"""Pictures: file ``fault_<name>.png``, the kinds on it, and a headline."""
+"""Pictures: file ``fault_<name>.png``, the kinds on it (:func:`kinds_of`), and a headline."""
+
+CURVES_OF = {
+    "imu": (("position", "speed", "rate", "down"), ("pitch rate\n[rad/s]", "gravity along x [-]")),
+    None: (("position", "speed", "torque", "read"), ("torque [N m]", "as the policy\nreads it [rad]")),
+}
+"""Rows of a picture, and labels of the last two, by layer."""
 
 FAULTY, HEALTHY, LIMIT, SHADE = "#c8401a", "#3b78b0", "#6f6f6f", "#f8eee8"
 """Colors of the faulty robot, its healthy twin, limits, and the time with the fault."""
@@ -226,11 +246,18 @@ class Rollout:
     """The kind of fault of each env; the last one is the healthy twin."""
     arrays: Mapping[str, NDArray[np.floating[Any]]]
     """``position`` [rad], ``speed`` [rad/s], ``torque`` [N*m], ``read`` (position as the policy reads it [rad]),
-    ``sent``, ``arrived`` (targets [rad]), ``lower``, ``upper``, ``effort``, ``velocity`` (limits). Shape is (T, E)."""
+    ``sent``, ``arrived`` (targets [rad]), ``rate``, ``down`` (pitch rate [rad/s] and gravity along x as the policy
+    reads them; ``true rate``, ``true down``), ``lower``, ``upper``, ``effort``, ``velocity`` (limits); shape (T, E)."""
 
     def of(self, name: str, kind: str | None = None) -> NDArray[np.floating[Any]]:
         """Return one quantity in the env of a kind, or of the healthy twin. Shape is (T,)."""
         return self.arrays[name][:, -1 if kind is None else self.envs.index(kind)]
+
+
+def kinds_of(layer: str) -> list[str]:
+    """Return the kinds of a picture."""
+    found = [kind for kind in EXAMPLES if isinstance(KINDS.get(kind), LAYERS[layer][0])]
+    return [kind for kind in found if layer not in ("joint", "motor") or (kind in FIELD) == (layer == "motor")]
 
 
 def roll_out(checkpoint: Path, physics: str) -> Rollout:
@@ -245,6 +272,7 @@ def roll_out(checkpoint: Path, physics: str) -> Rollout:
     overrides = [f"physics={physics}", "env.scene.terrain=flat"]
     env_cfg = exact_cfg("UMC-A1-Stage2", overrides, len(kinds) + 1, ONSET + AFTER)
     env_cfg.actions.command_faults = mdp.CommandFaultsCfg()
+    mdp.add_imu_sensors(env_cfg)
     env_cfg.events.faults.params = {
         "asset_cfg": SceneEntityCfg("robot", joint_names=[JOINT]),
         "severity": {kind: severity for kind, (severity, _) in EXAMPLES.items()},
@@ -261,6 +289,7 @@ def roll_out(checkpoint: Path, physics: str) -> Rollout:
     assert writer is not None  # joints break here
     joint = robot.joint_names.index(JOINT)
     column = widths["policy"] - 3 * len(robot.joint_names) + joint
+    base = column - joint - 9  # angular velocity, gravity and command come before the joints
     rest = robot.data.default_joint_pos.torch[:, joint].clone()
     log: dict[str, list[Any]] = {}
     observed = env.reset()[0]
@@ -274,6 +303,10 @@ def roll_out(checkpoint: Path, physics: str) -> Rollout:
             "speed": robot.data.joint_vel.torch[:, joint],
             "torque": robot.actuators.applied_effort.torch[:, joint],
             "read": observed["policy"][:, column] + rest,
+            "rate": observed["policy"][:, base + 1] / env_cfg.observations.policy.base_ang_vel.scale,
+            "true rate": robot.data.root_ang_vel_b.torch[:, 1],
+            "down": observed["policy"][:, base + 3],
+            "true down": robot.data.projected_gravity_b.torch[:, 0],
             "sent": term.processed_actions[:, joint],
             "arrived": robot.actuators.target_command.position.torch[:, joint],
             **{name: getattr(limits, name)[:, joint] for name in ("lower", "upper", "effort", "velocity")},
@@ -288,9 +321,9 @@ def draw_faults(rollout: Rollout, layer: str) -> Any:
     """Draw the kinds of one layer side by side, each from position to what is read or sent."""
     import matplotlib.pyplot as plt
 
-    kinds = [kind for kind in rollout.envs if isinstance(KINDS.get(kind), LAYERS[layer][0])]
-    last = "target [rad]" if layer == "command" else "as the policy\nreads it [rad]"
-    rows = ("position [rad]", "speed [rad/s]", "torque [N m]", last)
+    kinds = kinds_of(layer)
+    third, last = CURVES_OF.get(layer, CURVES_OF[None])[1]
+    rows = ("position [rad]", "speed [rad/s]", third, "target [rad]" if layer == "command" else last)
     with plt.rc_context(FAULT_STYLE):
         size = (3.0 * max(len(kinds), 3), 8.0)
         figure, axes = plt.subplots(4, len(kinds), figsize=size, sharex=True, sharey="row", layout="constrained")
@@ -317,9 +350,16 @@ def _draw_kind(rollout: Rollout, layer: str, kind: str, axes: Sequence[Axes]) ->
     axes[0].set_title(f"{kind}\n", fontsize=1.1 * FONT, fontweight="bold")
     axes[0].text(0.5, 1.05, EXAMPLES[kind][1], transform=axes[0].transAxes, ha="center")
     limit: dict[str, Any] = {"color": LIMIT, "linewidth": 1.2}
-    for axis, name in zip(axes[:3], ("position", "speed", "torque"), strict=True):
+    shown = CURVES_OF.get(layer, CURVES_OF[None])[0]
+    if layer == "imu":
+        for axis, name in zip(axes[2:], shown[2:], strict=True):
+            axis.plot(time, rollout.of(f"true {name}", kind), **limit, label="true value")
+            axis.plot(time, rollout.of(name, kind), color=FAULTY, linewidth=1.8, label="with the fault")
+    for axis, name in zip(axes[: 2 if layer == "imu" else 3], shown, strict=False):
         axis.plot(time, rollout.of(name), color=HEALTHY, linewidth=1.4, label="healthy twin")
         axis.plot(time, rollout.of(name, kind), color=FAULTY, linewidth=1.8, label="with the fault")
+    if layer == "imu":
+        return
     if layer == "command":
         bottom.step(time, rollout.of("sent", kind), where="post", **limit, label="target sent")
         bottom.step(time, rollout.of("arrived", kind), where="post", color=FAULTY, linewidth=1.8)
@@ -327,7 +367,7 @@ def _draw_kind(rollout: Rollout, layer: str, kind: str, axes: Sequence[Axes]) ->
     if layer == "sensor":
         bottom.plot(time, rollout.of("position", kind), **limit, label="true position")
     bottom.plot(time, rollout.of("read", kind), color=FAULTY, linewidth=1.8, label="with the fault")
-    if layer == "joint":
+    if layer in ("joint", "motor"):
         for axis, low, high in zip(
             axes, ("lower", "velocity", "effort"), ("upper", "velocity", "effort"), strict=False
         ):

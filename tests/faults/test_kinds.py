@@ -4,7 +4,8 @@
 
 import pytest
 import torch
-from umc.faults import FaultSchedule, JointKind, find_kind, register_kind
+from umc.faults import FaultSchedule, FaultState, JointKind, find_kind, register_kind
+from umc.faults.apply import ImuChannel
 from umc.faults.kinds import Delivery, Reading, rom_window
 from umc.utils.errors import UmcError
 
@@ -43,7 +44,7 @@ def test_sensor_kinds(kind, severity, position, velocity, action):
     assert read(kind, "action", severity) == action
 
 
-def deliver(kind: str, severity: float, luck: float = 0.5, age: int = 5) -> list[float]:
+def deliver(kind: str, severity: float, luck: float = 0.5, age: int = 5, seen: list | None = None) -> list[float]:
     history = torch.stack([SIGNAL, SIGNAL + 10.0, SIGNAL + 20.0])
     delivery = Delivery(
         on=ON,
@@ -51,7 +52,7 @@ def deliver(kind: str, severity: float, luck: float = 0.5, age: int = 5) -> list
         age=torch.full((1, 3), age),
         sent=lambda ago: history.gather(0, ago.unsqueeze(0)).squeeze(0),
         last=torch.full((1, 3), 9.0),
-        uniform=lambda stream: torch.full((1, 3), luck),
+        uniform=lambda stream, **of: (seen if seen is not None else []).append(of) or torch.full((1, 3), luck),
     )
     return find_kind(kind).deliver(SIGNAL, delivery)[0].tolist()
 
@@ -63,6 +64,68 @@ def test_command_kinds():
     assert deliver("delayed", 2.0) == [21, 2, 23]
     assert deliver("delayed", 0.0) == [1, 2, 3]
     assert deliver("delayed", 2.0, age=0) == [11, 2, 13]  # what was in time does not come again
+
+
+def test_bursts_lie_in_windows_of_which_they_take_their_share():
+    for luck, place in ((0.0, 0), (0.5, 4), (0.999, 7)):  # 3 of 10 steps
+        lost = [deliver("burst_loss", 3.0, luck, age)[0] == 9.0 for age in range(20)]
+        assert lost == 2 * [place <= step < place + 3 for step in range(10)]
+    of: list = []
+    deliver("burst_loss", 3.0, 0.5, age=17, seen=of)
+    assert of[0]["ago"].tolist() == [[7, 7, 7]]  # the number of the window's first step
+    assert of[0]["shared"]
+    assert deliver("burst_loss", 0.4, 0.0, age=0) == [1, 2, 3]  # a curriculum's mildest
+    assert sum(deliver("burst_loss", 1.0, 0.5, age)[0] == 9.0 for age in range(300)) == 100
+
+
+def test_a_delay_grows_step_by_step_to_the_longest():
+    ages = [deliver("growing_delay", 0.5, age=age)[0] for age in range(4)]
+    assert ages == [1, 11, 11, 21]
+    assert deliver("growing_delay", 1.0, age=1) == [21, 2, 23]
+    assert deliver("growing_delay", 0.0) == [1, 2, 3]
+
+
+DOWN, TURN = torch.tensor([0.0, 0.0, -1.0]), torch.tensor([0.1, 0.2, 0.3])
+
+
+def imu_readings(kind: str, steps: int = 60, **severity) -> tuple[torch.Tensor, ...]:
+    """Angular velocities and directions of gravity of 8 bases at rest, one of which is healthy, step by step."""
+    settings = {"severity": {kind: severity["severity"]} if severity else {}, "onset": 10, "num_joints": (1, 1)}
+    state = FaultState(FaultSchedule(["a", "b"], scenario=[kind] * 7 + ["normal"], **settings), 8)
+    state.reset(torch.arange(8))
+    channels, rows = [ImuChannel(quantity, 0.02) for quantity in ("angular_velocity", "gravity")], []
+    for step in range(1, steps + 1):
+        state.advance(torch.full((8,), step), torch.zeros(8, 2))
+        signals = (TURN + 0.001 * step, DOWN)
+        rows.append([one.read(state, true.expand(8, 3)) for one, true in zip(channels, signals, strict=True)])
+    return tuple(torch.stack(column) for column in zip(*rows, strict=True))
+
+
+def test_imu_kinds():
+    true = TURN + 0.001 * torch.arange(1, 61)[:, None, None]
+    rate, gravity = imu_readings("imu_bias", severity=0.5)
+    error = rate - true
+    assert error[:9].abs().max() < 1e-6
+    assert error[:, 7].abs().max() < 1e-6  # the healthy env
+    assert error[9:, :7].norm(dim=-1).flatten().tolist() == pytest.approx([0.5] * 51 * 7, rel=1e-3)
+    assert (error[9:] - error[9]).abs().max() < 1e-5  # one axis for all the episode,
+    assert len({tuple(row) for row in error[20, :7].mul(100).round().tolist()}) == 7  # and one of its own for each
+    assert (gravity == DOWN).all()
+
+    rate, gravity = imu_readings("imu_drift", severity=0.5)
+    error = (rate - true)[9:, :7]
+    assert error[..., 2].abs().max() < 1e-6
+    tilt = torch.acos((gravity[:, :7] * DOWN).sum(-1).clamp(-1.0, 1.0))
+    assert tilt[9 + 50].tolist() == pytest.approx([0.5] * 7, abs=1e-3)
+    # what the gyroscope reads in error turns gravity as a turn of the base would: dg/dt = -w x g
+    change = (gravity[11, :7] - gravity[10, :7]) / 0.02
+    assert torch.allclose(change, -torch.linalg.cross(error[1], gravity[10, :7]), atol=0.01)
+
+    rate, gravity = imu_readings("imu_frozen")
+    assert torch.allclose(rate[9:, :7], true[8].expand(51, 7, 3))
+    rate, gravity = imu_readings("imu_dead")
+    assert (rate[9:, :7].abs().max(), gravity[9:, :7].abs().max()) == (0.0, 0.0)
+    assert torch.allclose(rate[:, 7], true[:, 0])
 
 
 @pytest.mark.parametrize("position", [-2.0, -1.0, -0.3, 0.0, 0.9, 1.0, 1.7])

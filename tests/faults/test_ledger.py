@@ -147,6 +147,41 @@ def test_the_ledger_says_what_happened(path):
             assert [fault.onset or NEVER for fault in episode.faults] == plan.onset[env].tolist()
 
 
+def test_a_replay_repeats_groups_and_draws_further_episodes_of_them(path):
+    groups = {"left": [".L_.*"], "right": [".R_.*"]}
+    settings = {"scenario": "power_loss", "joint_groups": groups, "num_joints": (1, 1), "onset_range": (1, 9)}
+    schedule = FaultSchedule(JOINTS, **settings)
+    plans = record(path, schedule)
+    replay = FaultReplay(path, JOINTS)
+    for number in (*range(len(plans)), 77):
+        expected = canonical_plan(episode_of(schedule, number))
+        assert differing(canonical_plan(episode_of(replay, number)), expected) == []
+        assert set(expected.joints.sum(2).flatten().tolist()) == {6}
+    assert "joint_groups" not in FaultSchedule(JOINTS, severity={"rom": 0.3, "effort": 1.0, "velocity": 1.0}).settings
+
+
+def test_damping_and_friction_are_in_the_ledger_where_a_fault_adds_some(path):
+    settings = {"severity": {"braking": {"uniform": [1.0, 5.0]}, "friction": 0.1}, "onset_range": (1, 9), "seed": 1}
+    record(path, FaultSchedule(JOINTS, ratios={"braking": 1.0, "friction": 1.0, "locked": 1.0}, **settings))
+    found = set()
+    for episode in read_ledger(path).episodes.values():
+        fault, limits = episode.faults[0], episode.limits_at(LENGTH)
+        for kind, severity in fault.severity.items():
+            found.add(kind)
+            for joint, value in severity.items():
+                damping = value if kind == "braking" else 0.0
+                friction = value if kind == "friction" else 0.0
+                assert (limits[joint].damping, limits[joint].friction) == (damping, friction)
+                assert limits[joint].effort == (0.0 if kind == "braking" else 20.0)
+    assert found == {"braking", "friction", "locked"}
+    lines = path.read_text().splitlines()[1:]
+    assert not any('"damping":[0.0' in line or '"friction":[0.0' in line for line in lines)
+    switch = next(number for number, line in enumerate(lines, start=1) if '"friction":[' in line)
+    edit(path, switch, lambda content: content["friction"].append(1.0))
+    with pytest.raises(UmcError, match="damping and friction have a number for each joint"):
+        read_ledger(path)
+
+
 def test_rows_are_a_table(path):
     record(path, schedule_of())
     ledger = read_ledger(path)

@@ -143,6 +143,45 @@ def severity_of(kind: str, **kwargs) -> torch.Tensor:
     return drawn.draw(torch.arange(5000), torch.zeros(5000, dtype=torch.long)).severity[:, 0, 0]
 
 
+LEGS = {leg: [f"{leg}_.*"] for leg in ("FL", "FR", "RL", "RR")}
+
+
+def test_joints_of_a_group_fail_together():
+    whole = {"scenario": "power_loss", "joint_groups": LEGS, "num_joints": (1, 2)}
+    plan = draw(range(4000), **whole)
+    legs = plan.joints[:, 0].unflatten(1, (4, 3))
+    assert torch.equal(legs.any(dim=2), legs.all(dim=2))
+    count = legs.all(dim=2).sum(dim=1)
+    assert set(count.tolist()) == {1, 2}
+    assert float((count == 1).float().mean()) == pytest.approx(0.5, abs=0.03)
+    assert legs.all(dim=2).float().mean(0).tolist() == pytest.approx([1.5 / 4] * 4, abs=0.03)
+    # any batch, and any order of the groups, which are drawn by name
+    assert same(plan.map(lambda column: column[17:18]), draw([17], **whole))
+    turned = {**whole, "joint_groups": dict(reversed(LEGS.items()))}
+    assert same(plan, draw(range(4000), **turned))
+    assert not same(plan, draw(range(4000), seed=1, **whole))
+
+
+def test_groups_leave_everything_else_of_a_plan_as_it_was_and_may_overlap():
+    alone, grouped = (draw(range(200), **MIXED, **more) for more in ({}, {"joint_groups": LEGS, "num_joints": (1, 2)}))
+    for name in ("scenario", "kinds", "onset", "end", "severity", "placement"):
+        assert torch.equal(getattr(alone, name), getattr(grouped, name)), name
+    boards = {"front": ["F._.*"], "left": [".L_.*"], "hips": [".*_hip_.*"]}
+    plan = draw(range(300), scenario="dead", joint_groups=boards, num_joints=(1, 1), joint_names=[".*_(hip|thigh)_.*"])
+    assert set(plan.joints.sum(2).flatten().tolist()) == {4}
+    assert not plan.joints[:, 0, 2::3].any()  # joints that cannot fail
+    assert {tuple(row.nonzero().flatten().tolist()) for row in plan.joints[:, 0]} == {
+        (0, 1, 3, 4),
+        (0, 1, 6, 7),
+        (0, 3, 6, 9),
+    }
+
+
+def test_stratified_groups_are_spread_evenly():
+    plan = draw(range(40), scenario="power_loss", joint_groups=LEGS, num_joints=(1, 1), stratified=True)
+    assert plan.joints[:, 0].unflatten(1, (4, 3)).all(dim=2).sum(0).tolist() == [10] * 4
+
+
 def test_severities_are_resolved_by_pattern():
     value = {".*_hip_.*": 8.0, ".*_thigh_.*": {"choice": [1.0, 2.0]}, ".*_calf_.*": {"uniform": [3.0, 4.0]}}
     drawn = severity_of("effort", severity={"effort": value})
@@ -235,6 +274,11 @@ def test_a_fault_that_would_have_no_effect_for_want_of_a_limit_is_refused(kind, 
         ({"period": (9, 3)}, "period"),
         ({"duty": 0.0}, "duty"),
         ({"joint_names": ["FL_hip_joint", "tail"]}, "tail"),
+        ({"joint_groups": {}}, "joint_groups {} must be a mapping of names to joints"),
+        ({"joint_groups": ["FL_.*"]}, "must be a mapping of names to joints"),
+        ({"joint_groups": {"FL": "FL_.*"}}, "joint_groups: 'FL' must list names or patterns"),
+        ({"joint_groups": {"FL": ["tail"]}}, "joint_groups: 'FL': no joint is named tail"),
+        ({"joint_groups": {"FL": ["FL_.*"]}, "num_joints": (1, 2)}, "max is 2, but there are 1 joint groups"),
         # values of the wrong kind
         ({"severity": 3}, "severity 3 must be a mapping"),
         ({"joint_names": "FL_hip_joint"}, "joint_names must list names or patterns"),

@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Faults are on from onset to end, and mask and flag show what the scenario detects."""
 
+import math
+
 import pytest
 import torch
 from umc.faults import FaultSchedule, FaultState, JointLimits
+from umc.faults.kinds import Derating
 from umc.faults.random import philox, philox_pair
 
 JOINTS = [f"joint_{index}" for index in range(6)]
-SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
+SEVERITY = {"rom": 0.3, "effort": 5.0, "velocity": 3.0, "braking": 2.0, "friction": 5.0}
 
 
 def state_of(num_envs: int, severity=None, **kwargs) -> FaultState:
@@ -100,8 +103,10 @@ def limits_with(kind: str, position: float = 0.2, **severity) -> tuple[JointLimi
 
 
 def test_joint_kinds_lower_what_they_say_and_nothing_else():
-    names = ("lower", "upper", "effort", "velocity")
+    names = ("lower", "upper", "effort", "velocity", "damping", "friction")
     changed = {
+        "braking": ("effort", "damping"),
+        "friction": ("friction",),
         "rom": ("lower", "upper"),
         "locked": ("lower", "upper"),
         "effort": ("effort",),
@@ -124,9 +129,60 @@ def test_joint_kinds_lower_what_they_say_and_nothing_else():
     assert (limits_with("effort")[0].effort.min(), limits_with("velocity")[0].velocity.min()) == (5.0, 3.0)
     assert limits_with("effort", effort=30.0)[0].effort.max() == 20.0  # a fault never strengthens a joint
     assert limits_with("power_loss")[0].effort.min() == 0.0
+    brakes, joints = limits_with("braking")
+    assert (brakes.effort[joints] == 0.0).all()
+    assert (brakes.damping[joints] == 2.0).all()
+    worn = limits_with("friction+braking")[0]
+    assert (worn.friction.max(), worn.damping.max()) == (5.0, 2.0)
     locked, joints = limits_with("locked")
     assert torch.equal(locked.lower[joints], torch.full_like(locked.lower[joints], 0.2))
     assert torch.equal(locked.upper[joints], locked.lower[joints])
+
+
+def overloaded(wanted: float, seconds: float, state: FaultState, step: int = 2) -> torch.Tensor:
+    """Limits [N*m] of a motor that is to give a torque, step by step; shape is (steps, E, J)."""
+    found = []
+    for number in range(step, step + round(seconds / 0.02)):
+        go_to(state, number)
+        allowed = state.limits(HEALTHY).effort
+        found.append(allowed)
+        assert torch.equal(state.load(allowed.clamp(max=wanted), 0.02), state.active)
+    return torch.stack(found)
+
+
+def test_an_overloaded_motor_falls_to_its_continuous_torque_and_recovers():
+    state = state_of(4, scenario="derating", severity={"derating": 5.0}, onset=1)
+    go_to(state, 1)
+    assert state.follows_load
+    limit, on = overloaded(20.0, 120.0, state), state.of("derating").on
+    assert (limit[:, ~on] == 20.0).all()
+    faulty = limit[:, on]
+    # it heats up by 16 / T until half of the heat is reached, and nothing is lost before
+    begins = (faulty[:, 0] < 20.0).int().argmax() * 0.02
+    assert float(begins) == pytest.approx(-Derating.time_constant * math.log(1.0 - 0.5 / 16.0), abs=0.05)
+    assert (faulty[1:] <= faulty[:-1]).all()
+    assert faulty[-1].tolist() == pytest.approx([5.0] * int(on.sum()), rel=0.01)
+    cool = overloaded(0.0, 60.0, state, step=6002)[:, on]
+    assert (cool[1:] >= cool[:-1]).all()
+    # from a heat of 1 it takes T ln 2 to half of it
+    again = (cool[:, 0] == 20.0).int().argmax() * 0.02
+    assert float(again) == pytest.approx(Derating.time_constant * math.log(2.0), abs=0.3)
+
+
+def test_a_motor_below_its_continuous_torque_stays_whole_and_each_fault_starts_cold():
+    state = state_of(4, scenario="derating", severity={"derating": 5.0}, onset=1)
+    go_to(state, 1)
+    assert overloaded(3.5, 58.0, state).min() == 20.0  # 0.49 of the heat
+    assert overloaded(20.0, 1.9, state, step=2902).min() < 20.0
+    assert state.load(torch.zeros(4, 6), 0.02).all()
+    state.reset(torch.arange(4))
+    go_to(state, 1)
+    assert state.limits(HEALTHY).effort.min() == 20.0
+    assert not state_of(1, scenario="effort").follows_load
+    # a weak motor's continuous torque is never more than what it has
+    weak = state_of(4, scenario="derating+effort", severity={"derating": 9.0}, onset=1)
+    go_to(weak, 1)
+    assert overloaded(20.0, 60.0, weak).min() == 5.0
 
 
 # Random123's kat_vectors, philox4x32 10 rounds: counter, key, first two words of the answer

@@ -318,6 +318,34 @@ def test_a_pattern_that_matches_no_joint_is_refused_when_the_robot_is_known():
         mdp.joint_faults(cfg.events.faults, env)
 
 
+def test_the_imu_of_a_stock_task_can_fail_if_that_is_planned():
+    stock, cfg = go2(), add(go2(), scenario="imu_bias+imu_drift", severity={"imu_bias": 0.2, "imu_drift": 0.1})
+    before, after = stock.observations.policy, cfg.observations.policy
+    for name, quantity in (("base_ang_vel", "angular_velocity"), ("projected_gravity", "gravity")):
+        old, new = getattr(before, name), getattr(after, name)
+        assert new.func is mdp.imu_sensor
+        assert new.noise is None
+        assert new.params["quantity"] == quantity
+        assert (new.params["func"], repr(new.params["noise"])) == (old.func, repr(old.noise))
+    assert list(vars(after)) == list(vars(before))
+    assert after.base_lin_vel.func is before.base_lin_vel.func
+    assert add(go2()).observations.policy.base_ang_vel.func is before.base_ang_vel.func
+    blind = go2()
+    blind.observations.policy.base_ang_vel = blind.observations.policy.projected_gravity = None
+    with pytest.raises(UmcError, match="show no base_ang_vel, projected_gravity of 'robot'; leave IMU faults out"):
+        add(blind, scenario="imu_dead")
+    assert not hasattr(blind.observations, "joint_mask")  # unchanged
+
+
+def test_groups_are_checked_where_the_names_of_joints_are_unknown_and_known():
+    many = {str(number): [".*"] for number in range(300)}  # more than the robot has joints
+    assert add(go2(), joint_groups=many, num_joints=(1, 300)).events.faults.params["joint_groups"] == many
+    with pytest.raises(UmcError, match="max is 3, but there are 2 joint groups"):
+        add(go2(), joint_groups={"a": [".*"], "b": [".*"]}, num_joints=(1, 3))
+    with pytest.raises(UmcError, match="joint_groups 3 must be a mapping"):
+        add(go2(), joint_groups=3)
+
+
 def test_terms_without_a_quantity_stay_true():
     cfg = with_policy(effort=sees(lab.joint_effort), heat=sees(joint_heat))
     policy = add(cfg, quantities={lab.joint_effort: None, lab.last_action: None}).observations.policy

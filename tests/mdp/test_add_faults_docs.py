@@ -40,6 +40,8 @@ def test_the_blocks_make_tasks():
     cfg = run('scenarios={"stiff"')["cfg"]  # all parameters
     assert cfg.events.faults.params["asset_cfg"].joint_names == [".*_calf_joint", ".*_thigh_joint"]
     assert list(vars(cfg.actions))[-1] == "command_faults"
+    groups = run("joint_groups")["cfg"].events.faults.params["joint_groups"]
+    assert groups == {leg: [f"{leg}_.*"] for leg in ("FL", "FR", "RL", "RR")}
     mdp.fault_curriculum(run("fault_curriculum")["cfg"].curriculum.faults, None)
 
 

@@ -143,6 +143,22 @@ def test_command_faults_need_their_action_term_as_the_last_of_their_robot():
     assert [kind.name for kind in start(actions, scenario="dropped").state.kinds] == ["dropped"]
 
 
+def test_imu_faults_need_an_observation_that_shows_them():
+    import umc.tasks  # noqa: F401
+    from isaaclab_tasks.utils import load_cfg_from_registry
+
+    cfg: Any = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+    cfg.actions = SimpleNamespace()
+    params = SimpleNamespace(params={"num_joints": (1, 2), "scenario": "imu_dead"})
+    with pytest.raises(UmcError, match=r"the IMU can fail \(imu_dead\).*call umc.mdp.add_imu_sensors"):
+        mdp.joint_faults(params, UnstartedEnv(cfg))
+    critic = repr(cfg.observations.critic)
+    mdp.add_imu_sensors(cfg)
+    assert [kind.name for kind in mdp.joint_faults(params, UnstartedEnv(cfg)).state.kinds] == ["imu_dead"]
+    assert cfg.observations.policy.base_ang_vel.func is mdp.imu_sensor
+    assert repr(cfg.observations.critic) == critic
+
+
 def test_tasks_have_the_joint_targets_that_are_quick_on_physx():
     import umc.tasks  # noqa: F401
     from isaaclab_tasks.utils import load_cfg_from_registry

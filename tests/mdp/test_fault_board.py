@@ -37,6 +37,7 @@ def walk(physics: str, ledger: str) -> dict:
     drawn_faults = {"scenario": ["normal", "normal", DRAWN], "num_joints": (2, 2), "onset": DRAWN_ONSET, "seed": 4}
     cfg = fault_env.a1_cfg(physics, ENVS, 1000, drawn_faults | {"ledger": ledger})
     cfg.actions.command_faults = mdp.CommandFaultsCfg()
+    mdp.add_imu_sensors(cfg)
     before = mdp.running_board() is not None
     env = ManagerBasedRLEnv(cfg)
     env.reset()
@@ -154,7 +155,8 @@ def test_spans_hold_what_makes_sense_for_the_joint(run):
     seen, _ = run
     spans = seen["spans"]
     assert set(spans) == set(KINDS)
-    assert {kind for kind, span in spans.items() if span is None} == {"locked", "power_loss", "frozen"}
+    without = {kind for kind, span in spans.items() if span is None}
+    assert without == {"locked", "power_loss", "frozen", "imu_frozen", "imu_dead"}
     assert (spans["effort"]["high"], spans["effort"]["first"]) == (25.0, 5.0)  # A1's motor, the paper's severity
     assert spans["rom"] == {"low": 0.01, "high": 1.0, "first": pytest.approx(0.3), "unit": "-"}
     for kind, span in spans.items():

@@ -62,6 +62,22 @@ def test_bias_drift_and_frozen_sensors_change_readings():
     np.testing.assert_allclose(moving[4].position, [[4.4, 1.5, 4.6]])  # b keeps what it read at step 1
 
 
+def test_the_imu_of_a_robot_drifts_and_dies():
+    turning, down = np.array([[0.1, 0.2, 0.3]]), np.array([[0.0, 0.0, -1.0]])
+    for kind, severity in (("imu_bias", {"imu_bias": 0.4}), ("imu_dead", {})):
+        faults = faults_of(kind, **severity)
+        seen = []
+        for step in range(4):
+            faults.advance(step, ANGLES)
+            seen.append(faults.sense_base(turning, down))
+        np.testing.assert_array_equal(seen[1], [turning, down])
+        if kind == "imu_dead":
+            np.testing.assert_array_equal(seen[2], np.zeros((2, 1, 3)))
+        else:
+            assert np.linalg.norm(seen[2][0] - turning) == pytest.approx(0.4, rel=1e-5)
+            np.testing.assert_array_equal(seen[3], [seen[2][0], down])
+
+
 def test_noise_of_a_member_is_the_same_beside_any_others_and_in_isaac_lab():
     speeds = np.tile(SPEEDS, (4, 1))
     four = faults_of("noise", envs=(0, 1, 2, 3), num_envs=4, noise=0.1)
@@ -96,6 +112,19 @@ def test_limits_follow_and_healthy_figures_stay_to_the_bit():
     assert not faults.advance(2, ANGLES)
 
 
+def test_a_motor_that_overheats_is_derated_by_the_torques_it_gave():
+    faults = faults_of("derating", onset=1, derating=10.0, step_dt=1.0)
+    torque, efforts = np.array([[24.0, 24.0, 24.0]]), []
+    for step in range(60):
+        faults.advance(step, ANGLES)
+        assert faults.load(np.minimum(torque, faults.bounds()[0].effort)) == (step >= 1)
+        efforts.append(faults.bounds()[0].effort)
+    assert {row[0] for row in efforts} == {row[2] for row in efforts} == {25.0}
+    assert efforts[1][1] == 25.0
+    assert efforts[-1][1] == pytest.approx(10.0, rel=0.05)
+    assert not faults_of("effort", effort=5.0).load(torque)
+
+
 def sent_and_arrived(faults, steps):
     """Targets that arrive when those sent are the number of the step."""
     arrived = []
@@ -114,6 +143,21 @@ def test_delayed_and_lost_commands_leave_the_last_that_arrived():
     some = np.array([row[1] for row in sent_and_arrived(faults_of("dropped", dropped=0.5), 60)])
     assert 15 < (some != np.arange(60)).sum() < 45
     assert (some <= np.arange(60)).all()
+
+
+def test_bursts_and_growing_delays_keep_the_last_that_arrived():
+    later = sent_and_arrived(faults_of("growing_delay", growing_delay=0.5), 9)
+    assert [row[1] for row in later] == [0, 1, 2, 2, 3, 3, 4, 4, 5]
+    assert [row[1] for row in sent_and_arrived(faults_of("growing_delay", growing_delay=1.0), 18)][-2:] == [6, 7]
+    bursts = np.array([row[1] for row in sent_and_arrived(faults_of("burst_loss", burst_loss=3.0), 303)])
+    lost = bursts != np.arange(303)
+    assert lost.sum() == 90
+    starts = np.flatnonzero(lost & ~np.roll(lost, 1))
+    assert len(starts) >= 28  # of 30 windows; neighbours may touch
+    assert len(set((starts - 3) % 10)) > 4  # anywhere in their window
+    assert (np.diff(bursts) >= 0).all()
+    again = np.array([row[1] for row in sent_and_arrived(faults_of("burst_loss", burst_loss=3.0), 303)])
+    assert (bursts == again).all()
 
 
 def test_a_new_episode_forgets_the_last():

@@ -117,6 +117,49 @@ def test_a_speed_cap_keeps_the_momentum_in_the_air_and_spares_other_joints_on_th
     assert np.abs(speed[:, 1::3]).max() > 5.0
 
 
+def coast(kind, joint, **added):
+    """Speeds of a joint that starts at 4 rad/s without power; (steps of physics,)."""
+    robot = hanging(kind)
+    robot.kind = a1(replace(MOTORS, decimation=1))
+    row = {name: np.where(np.arange(12) == joint, value, 0.0) for name, value in added.items()}
+    robot.limit(replace(kind.bounds, effort=0.0 * ONES, **row))
+    robot.data.qvel[kind.qvel[joint]] = 4.0
+    speeds = [4.0]
+    for _ in range(40):
+        robot.step(POSE)
+        speeds.append(robot.joint_velocity[joint])
+    return np.array(speeds)
+
+
+def test_a_shorted_motor_brakes_and_dry_friction_slows_a_joint_to_rest(kind):
+    calf = NAMES.index("FL_calf_joint")
+    free, braked = coast(kind, calf), coast(kind, calf, damping=0.2)
+    inertia = 0.226 * 0.132**2 + 0.0034 + 0.01  # of the calf about the knee; the robot gives way a little
+    decay = np.log(free[10] / free[0] * braked[0] / braked[10]) / 0.05
+    assert decay == pytest.approx(0.2 / inertia, rel=0.2)
+    strong = coast(kind, calf, damping=20.0)  # a torque that is held for a step would be 3 times too much
+    assert (strong > -1e-3).all()
+    assert strong[-1] < 0.05
+    rubbed = coast(kind, calf, friction=0.5)
+    assert (rubbed[0] - rubbed[10]) / 0.05 == pytest.approx(0.5 / inertia, rel=0.2)
+    assert np.abs(rubbed[-3:]).max() < 0.05  # it moves with the robot
+
+
+def test_friction_holds_a_joint_against_a_motor_that_is_weaker(kind):
+    moved = []
+    for friction in (0.0, 3.0):
+        robot = hanging(kind)
+        robot.limit(replace(kind.bounds, effort=2.0 * ONES, friction=np.full(12, friction)))
+        position, _, torque = swing(robot)
+        assert np.abs(torque).max() == 2.0
+        moved.append(np.abs(position - POSE).max())
+    assert moved[0] > 0.3
+    assert moved[1] < 0.001
+    robot.limit(kind.bounds)
+    for name in ("dof_damping", "dof_frictionloss", "dof_solref", "dof_solimp"):
+        assert (getattr(robot.model, name) == getattr(kind.model, name)).all()
+
+
 @pytest.mark.parametrize("width", [0.05, 0.0])
 def test_a_window_holds_a_joint_and_a_locked_one_stays(kind, width):
     robot = Robot(kind)

@@ -20,7 +20,7 @@ from umc.faults import FaultSchedule, FaultState, LedgerWriter, find_scenario, r
 from umc.rl.pretrained import pretrained_folder
 from umc.sim2sim.agreement import agreement, agreement_table, ledger_agreement, pair_up
 from umc.sim2sim.robot import SolverCfg
-from umc.sim2sim.rollout import run_rollout
+from umc.sim2sim.rollout import RolloutCfg, Simulation, run_rollout
 from umc.sim2sim.study import episode_batch, evaluate, ledger_rollout, protocol_rollout
 from umc.utils.errors import UmcError
 from umc.utils.naming import load_tasks
@@ -94,6 +94,23 @@ def test_every_robot_has_the_faulty_joints_of_the_isaac_lab_run(policy):
     has_window = torch.tensor(["rom" in find_scenario(scenario).kinds for scenario in protocol.scenarios])[run.cell]
     assert has_window.any()
     assert torch.equal(run.severity["rom"].isfinite(), has_window)
+
+
+def test_a_simulation_derates_and_brakes_the_motors_of_its_robots(policy):
+    names = load_names(policy)
+    severity = {"derating": 1.0, "braking": 3.0}
+    case = {"scenario": "derating", "severity": severity, "onset": 1, "num_joints": (12, 12), "seed": 1}
+    zero = np.zeros(2, dtype=np.int64)
+    one = np.array([0, 1])
+    cases = [case, {**case, "scenario": "braking"}]
+    cfg = RolloutCfg(policy, (0.5, 0.0, 0.0), 50, one, zero, zero, zero, one, cases)
+    simulation = Simulation(cfg)
+    simulation.run(one)
+    hot, braked = simulation.robots
+    assert hot._effort.min() < 2.0 < hot._effort.max()  # motors that held much lose most
+    assert (braked._effort == 0.0).all()
+    added = braked.model.dof_damping[simulation.kind.qvel] - simulation.kind.model.dof_damping[simulation.kind.qvel]
+    np.testing.assert_allclose(added, np.full(len(names), 3.0))
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from umc.faults.kinds import KINDS, find_kind
 from umc.rendering.layout import Moment, Take
 
 from tools import docs_figures
-from tools.docs_figures import AFTER, BEFORE, EXAMPLES, KEPT, LAYERS, Rollout, draw_faults, latest, main
+from tools.docs_figures import AFTER, BEFORE, EXAMPLES, KEPT, LAYERS, Rollout, draw_faults, kinds_of, latest, main
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-LARGEST = 600_000
+LARGEST = 900_000
 """Most bytes of all pictures of faults together."""
 
 GREEN, VIOLET = (10, 200, 30), (120, 20, 220)
@@ -29,7 +29,8 @@ def rollout():
     time = np.linspace(-0.6, 1.2, BEFORE + AFTER + 1)
     kinds = [*EXAMPLES, "healthy"]
     arrays = {}
-    for number, name in enumerate(("position", "speed", "torque", "read", "sent", "arrived")):
+    names = ("position", "speed", "torque", "read", "sent", "arrived", "rate", "down", "true rate", "true down")
+    for number, name in enumerate(names):
         arrays[name] = np.sin(9.0 * time)[:, None] + 0.01 * np.arange(len(kinds)) + number
     for name, sign in (("lower", -1.0), ("upper", 1.0), ("velocity", 1.0), ("effort", 1.0)):
         arrays[name] = np.where(time < 0.0, 9.0, 2.0)[:, None] * sign * np.ones(len(kinds))
@@ -44,28 +45,35 @@ def curves(axis):
 @pytest.mark.parametrize("layer", LAYERS)
 def test_each_kind_has_its_column_and_its_own_curves(rollout, layer):
     figure = draw_faults(rollout, layer)
-    kinds = [kind for kind in EXAMPLES if isinstance(find_kind(kind), LAYERS[layer][0])]
+    kinds = kinds_of(layer)
+    assert all(isinstance(find_kind(kind), LAYERS[layer][0]) for kind in kinds)
     axes = np.array(figure.axes).reshape(4, len(kinds))
     assert [axis.get_title().strip() for axis in axes[0]] == kinds
     for column, kind in zip(axes.T, kinds, strict=True):
-        for axis, name in zip(column[:3], ("position", "speed", "torque"), strict=True):
+        common = ("position", "speed") if layer == "imu" else ("position", "speed", "torque")
+        for axis, name in zip(column, common, strict=False):
             shown = curves(axis)
             assert np.array_equal(shown["with the fault"], rollout.of(name, kind))
             assert np.array_equal(shown["healthy twin"], rollout.of(name))
         last = curves(column[3])
-        if layer == "command":
+        if layer == "imu":
+            for axis, name in zip(column[2:], ("rate", "down"), strict=True):
+                assert np.array_equal(curves(axis)["with the fault"], rollout.of(name, kind))
+                assert np.array_equal(curves(axis)["true value"], rollout.of(f"true {name}", kind))
+        elif layer == "command":
             assert np.array_equal(last["target sent"], rollout.of("sent", kind))
         else:
             assert np.array_equal(last["with the fault"], rollout.of("read", kind))
         for axis, upper in zip(column, ("upper", "velocity", "effort"), strict=False):
             limits = curves(axis).get("limit")
-            assert (limits is not None) == (layer == "joint")
+            assert (limits is not None) == (layer in ("joint", "motor"))
             if limits is not None:  # drawn from the onset on, where the fault has changed it
                 assert np.array_equal(np.isnan(limits), rollout.time < 0.0)
                 assert np.array_equal(limits[rollout.time >= 0.0], rollout.of(upper, kind)[rollout.time >= 0.0])
 
 
 def test_every_kind_is_shown_and_the_page_has_the_pictures():
+    assert sorted(kind for layer in LAYERS for kind in kinds_of(layer)) == sorted(EXAMPLES)
     assert set(EXAMPLES) == {name for name, kind in KINDS.items() if type(kind).__module__.startswith("umc.")}
     shown = re.findall(r"images/(fault_\w+\.png)", (DOCS / "faults.md").read_text())
     assert sorted(set(shown)) == sorted(f"fault_{layer}.png" for layer in LAYERS)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Applies live sensor and command faults to signals, in Isaac Lab as in plain MuJoCo."""
+"""Applies live faults of sensors, IMU and commands to signals, in Isaac Lab as in plain MuJoCo."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from umc.faults.kinds import LONGEST_DELAY, CommandKind, Delivery, FaultKind, Reading, SensorKind
+from umc.faults.kinds import LONGEST_DELAY, CommandKind, Delivery, FaultKind, ImuKind, ImuReading, Reading, SensorKind
 from umc.faults.state import FaultState
 
 Index = torch.Tensor | slice
@@ -58,6 +58,42 @@ class SensorChannel:
 
     def _mine(self, values: torch.Tensor) -> torch.Tensor:
         return values[self._envs][:, self._joints]
+
+
+class ImuChannel:
+    """One quantity of the base as its inertial sensor reports it; as :class:`SensorChannel`."""
+
+    def __init__(self, quantity: str, step_dt: float, envs: Index = _ALL) -> None:
+        self._quantity, self._step_dt, self._envs = quantity, step_dt, envs
+        self._held: dict[str, torch.Tensor] = {}
+
+    def reset(self) -> None:
+        """Forget what was held."""
+        self._held.clear()
+
+    def read(self, state: FaultState, signal: torch.Tensor) -> torch.Tensor:
+        """Return what the sensor reports, given what a working one would. Shapes are (E, 3)."""
+        for kind in state.kinds:
+            if not isinstance(kind, ImuKind) or self._quantity not in kind.quantities:
+                continue
+            live = state.of(kind.name)
+            on = live.on[self._envs].any(dim=1, keepdim=True)
+            held = self._held.get(kind.name, signal)
+            if kind.remembers:
+                self._held[kind.name] = torch.where(on, held, signal)
+            if on.device.type == "cpu" and not on.any():
+                continue
+            severity = torch.where(live.on, live.severity, 0.0)[self._envs].amax(dim=1, keepdim=True)
+            reading = ImuReading(
+                quantity=self._quantity,
+                on=on,
+                severity=severity.to(signal.dtype),
+                age=live.age[self._envs].amax(dim=1, keepdim=True) * self._step_dt,
+                held=held,
+                direction=lambda stream: state.direction(stream)[self._envs],
+            )
+            signal = kind.read(signal, reading)
+        return signal
 
 
 class CommandChannel:
@@ -119,11 +155,18 @@ class CommandChannel:
                     age=fault.age[self._envs],
                     sent=self._sent_before,
                     last=last,
-                    uniform=lambda stream: self._state.uniform(stream)[self._envs],
+                    uniform=self._uniform,
                 )
                 arriving = kind.deliver(arriving, delivery)
         self._num_sent += 1
         return None if arriving is None else (on, arriving)
+
+    def _uniform(self, stream: str, ago: torch.Tensor | int = 0, shared: bool = False) -> torch.Tensor:
+        if isinstance(ago, torch.Tensor):
+            every = torch.zeros_like(self._state.detected, dtype=torch.long)
+            every[self._envs] = ago
+            ago = every
+        return self._state.uniform(stream, ago=ago, shared=shared)[self._envs]
 
     def _sent_before(self, steps: torch.Tensor) -> torch.Tensor:
         """Targets sent a number of env steps ago, or the episode's first if there were fewer."""

@@ -51,7 +51,10 @@ class FaultsCfg:
     """Which scenarios there are beside the paper's: your own by name, as lists of kinds or
     ``{"kinds": [...], "detected": True}``. They happen where ``scenario``, ``ratios`` or ``cases`` name them."""
     num_joints: tuple[int, int] = (2, 4)
-    """Fewest and most faulty joints of a fault."""
+    """Fewest and most faulty joints of a fault; of groups, where there are :attr:`joint_groups`."""
+    joint_groups: Mapping[str, Sequence[str]] | None = None
+    """Joints that fail together, such as a leg's or those of a bus or a board: lists of names or patterns (full match)
+    by the group's name. A fault then draws groups, by their names, and hits all joints of these. Groups may overlap."""
     stratified: bool = False
     """Whether number and choice of faulty joints are spread evenly over the envs of an episode, or the members of a
     case, instead of being drawn for each alone: of any first n, each number and each joint is as frequent as another,
@@ -190,6 +193,24 @@ def check_joints(joint_names: Sequence[str], patterns: Any) -> list[int]:
     if unknown:
         raise UmcError(f"no joint is named {', '.join(unknown)}; the joints are {', '.join(joint_names)}")
     return sorted({index for ids in fitting.values() for index in ids})
+
+
+def check_groups(joint_names: Sequence[str], candidates: Sequence[int], groups: Any) -> dict[str, list[int]] | None:
+    """Return the indices of each group's joints among those that can fail; None for None."""
+    if groups is None:
+        return None
+    if not isinstance(groups, Mapping) or not groups:
+        raise UmcError(f"joint_groups {groups} must be a mapping of names to joints, such as {{left: ['L_.*']}}")
+    able = [joint_names[index] for index in candidates]
+    found = {}
+    for name, patterns in groups.items():
+        if not is_list_of(lambda one: isinstance(one, str), patterns):
+            raise UmcError(f"joint_groups: '{name}' must list names or patterns of joints, such as ['L_.*']")
+        try:
+            found[str(name)] = [candidates[number] for number in check_joints(able, patterns)]
+        except UmcError as error:
+            raise UmcError(f"joint_groups: '{name}': {error}") from error
+    return found
 
 
 def check_count(name: str, count: Any, most: int, what: str) -> tuple[int, int]:

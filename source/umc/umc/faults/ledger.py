@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 import umc
 from umc.faults.cfg import check_path
-from umc.faults.kinds import KINDS, NO_LIMIT, FaultKind, JointLimits
+from umc.faults.kinds import ADDED, KINDS, NO_LIMIT, FaultKind, JointLimits
 from umc.faults.ledger_lines import (
     LINES,
     MOST_FAULTS,
@@ -113,6 +113,10 @@ class JointRange:
     """Largest torque [N*m]."""
     velocity: float
     """Largest speed [rad/s]; infinite where the engine has none."""
+    damping: float = 0.0
+    """Viscous damping that faults add [N*m*s/rad]."""
+    friction: float = 0.0
+    """Dry friction that faults add [N*m]."""
 
 
 @dataclass(frozen=True)
@@ -286,9 +290,9 @@ def _switch(ledger: Ledger, line: SwitchLine) -> LedgerSwitch:
     limits = {}
     if line.lower is not None:
         columns = [
-            [NO_LIMIT[name] if value is None else _float32(value) for value in getattr(line, name)]
-            for name in ("lower", "upper", "effort", "velocity")
+            [NO_LIMIT[name] if value is None else _float32(value) for value in getattr(line, name)] for name in NO_LIMIT
         ]
+        columns += [[_float32(value) for value in getattr(line, name) or [0.0] * len(line.joints)] for name in ADDED]
         names = _joint_names(ledger, line.joints)
         limits = {name: JointRange(*row) for name, row in zip(names, zip(*columns, strict=True), strict=True)}
     return LedgerSwitch(line.switch[2], tuple(line.on), limits)
@@ -473,7 +477,8 @@ class LedgerWriter:
             if any(broken):
                 columns = _where(broken)
                 line["joints"] = [self._joint[column] for column in columns]
-                line |= {name: [_number(limit[row][column]) for column in columns] for name, limit in values.items()}
+                written = {name: [_number(limit[row][column]) for column in columns] for name, limit in values.items()}
+                line |= {name: limit for name, limit in written.items() if name not in ADDED or any(limit)}
             lines.append(line)
         self._write(lines)
 

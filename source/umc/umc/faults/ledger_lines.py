@@ -85,6 +85,8 @@ class SwitchLine(Line):
     upper: list[float | None] | None = None
     effort: list[float | None] | None = None
     velocity: list[float | None] | None = None
+    damping: list[float] | None = None
+    friction: list[float] | None = None
 
     @model_validator(mode="after")
     def _same_length(self) -> Self:
@@ -92,6 +94,9 @@ class SwitchLine(Line):
         given = [len(column) for column in columns if column is not None]
         if given and given != [len(self.joints)] * len(columns):
             raise ValueError("lower, upper, effort and velocity have a number for each joint, or are all left out")
+        for column in (self.damping, self.friction):
+            if column is not None and (not given or len(column) != len(self.joints)):
+                raise ValueError("damping and friction have a number for each joint, beside the limits")
         return self
 
 
@@ -147,6 +152,7 @@ class ScheduleSettings(Line):
     scenarios: dict[str, Any] | None
     num_joints: tuple[int, int]
     stratified: bool = False
+    joint_groups: dict[str, list[str]] | None = None
     num_faults: tuple[int, int]
     onset_range: tuple[int, int]
     onset: list[int] | None

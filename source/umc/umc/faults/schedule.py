@@ -18,6 +18,7 @@ from umc.faults.cfg import (
     check_count,
     check_duty,
     check_flag,
+    check_groups,
     check_joints,
     check_mapping,
     check_onset,
@@ -66,7 +67,10 @@ _MOST_TABLES = 64
 _NAMED = 1 << 31
 """Streams with a name lie above those with a number."""
 
-_SETTINGS = [f.name for f in fields(FaultsCfg) if f.name not in ("cases", "ledger", "replay", "stratified")]
+_OPTIONAL = ("stratified", "joint_groups")
+"""Fields of :class:`FaultsCfg` that ledgers hold only where they are set."""
+
+_SETTINGS = [f.name for f in fields(FaultsCfg) if f.name not in ("cases", "ledger", "replay", *_OPTIONAL)]
 """Fields of :class:`FaultsCfg` in ledgers, which call the joint names candidates."""
 
 
@@ -88,6 +92,9 @@ class FaultSchedule:
     Raises:
         UmcError: If a field is invalid.
     """
+
+    scenarios: tuple[Scenario, ...]
+    """All scenarios that may be drawn."""
 
     def __init__(
         self,
@@ -112,6 +119,9 @@ class FaultSchedule:
         ids = check_joints(self.joint_names, cfg.joint_names)
         self._candidates = torch.zeros(len(self.joint_names), dtype=torch.bool, device=self.device)
         self._candidates[ids] = True
+        groups = check_groups(self.joint_names, ids, cfg.joint_groups)
+        self._groups = None if groups is None else _Groups(groups, len(self.joint_names), self.device)
+        units = (len(ids), "joints that can fail") if groups is None else (len(groups), "joint groups")
         onset, onset_range = check_onset(cfg.onset, cfg.onset_range, episode_length)
         self._onsets = None if onset is None else torch.tensor(onset, device=self.device)
         self._cfg = cfg = replace(
@@ -119,7 +129,7 @@ class FaultSchedule:
             seed=check_seed(cfg.seed),
             severity=check_mapping("severity", cfg.severity),
             scenarios=check_mapping("scenarios", cfg.scenarios),
-            num_joints=check_count("num_joints", cfg.num_joints, len(ids), "joints that can fail"),
+            num_joints=check_count("num_joints", cfg.num_joints, *units),
             num_faults=check_count("num_faults", cfg.num_faults, _STREAMS_OF_A_FAULT, "faults of an episode at most"),
             onset=onset,
             onset_range=onset_range,
@@ -128,35 +138,25 @@ class FaultSchedule:
             duty=check_duty(cfg.duty),
             stratified=check_flag("stratified", cfg.stratified),
         )
-        self._spread = _Spread(cfg.seed, cfg.num_joints, ids, len(self.joint_names)) if cfg.stratified else None
+        spread = (ids, len(self.joint_names)) if groups is None else (range(len(groups)), len(groups))
+        self._spread = _Spread(cfg.seed, cfg.num_joints, *spread) if cfg.stratified else None
         self.seed = cfg.seed
 
-        self.scenarios: tuple[Scenario, ...] = ()
-        """All scenarios that may be drawn."""
         self._assigned: torch.Tensor | None = None
         self._cumulative: torch.Tensor | None = None
         self._odds: dict[str, float] | None = None
-        assigned: list[str] | None = None
-        if cfg.scenario is None:
-            odds = check_ratios(cfg.ratios)
-            # a scenario of no odds may get some later, but only with a severity
-            self.scenarios = tuple(find_scenario(name, cfg.scenarios) for name in odds)
-            self._set_odds(odds)
-        else:
-            in_turn = [find_scenario(name, cfg.scenarios) for name in check_scenario(cfg.scenario)]
-            self.scenarios = tuple(dict.fromkeys(in_turn))
-            self._assigned = torch.tensor([self.scenarios.index(one) for one in in_turn], device=self.device)
-            assigned = [scenario.name for scenario in in_turn]
+        assigned = self._find_scenarios(cfg)
         self.settings: dict[str, Any] = {
             **{"candidates" if name == "joint_names" else name: _plain(getattr(cfg, name)) for name in _SETTINGS},
             "ratios": self.ratios,
             "scenario": assigned,
             "episode_length": episode_length,
             "kinds": list(kinds),
-            "nominal": None if nominal is None else {key: _plain(v.tolist()) for key, v in vars(nominal).items()},
+            "nominal": None
+            if nominal is None
+            else {name: _plain(getattr(nominal, name).tolist()) for name in NO_LIMIT},
         }
-        if cfg.stratified:
-            self.settings["stratified"] = True
+        self.settings |= {name: _plain(value) for name in _OPTIONAL if (value := getattr(cfg, name))}
         """The arguments in plain numbers, strings, lists and mappings, as ledgers hold them (:meth:`from_settings`)."""
 
         severity = cfg.severity or {}
@@ -243,6 +243,19 @@ class FaultSchedule:
         self.changes += level != self.level
         self.level = level
 
+    def _find_scenarios(self, cfg: FaultsCfg) -> list[str] | None:
+        """Find the scenarios that are drawn, or those that are assigned; return the names of the latter."""
+        if cfg.scenario is None:
+            odds = check_ratios(cfg.ratios)
+            # a scenario of no odds may get some later, but only with a severity
+            self.scenarios = tuple(find_scenario(name, cfg.scenarios) for name in odds)
+            self._set_odds(odds)
+            return None
+        in_turn = [find_scenario(name, cfg.scenarios) for name in check_scenario(cfg.scenario)]
+        self.scenarios = tuple(dict.fromkeys(in_turn))
+        self._assigned = torch.tensor([self.scenarios.index(one) for one in in_turn], device=self.device)
+        return [scenario.name for scenario in in_turn]
+
     def _set_odds(self, odds: Mapping[str, float]) -> None:
         by_name = {find_scenario(name, self._cfg.scenarios).name: number for name, number in odds.items()}
         self._odds = {scenario.name: float(by_name.get(scenario.name, 0.0)) for scenario in self.scenarios}
@@ -257,6 +270,7 @@ class FaultSchedule:
         if self._spread is not None:
             for number, fault in enumerate(faults):
                 joints = self._spread.joints(_STREAMS_OF_A_FAULT * number, env_ids, episode)
+                joints = joints if self._groups is None else self._groups.joints(joints)
                 fault["joints"] = joints & fault["kinds"].any(dim=1, keepdim=True)
         return FaultPlan(**{name: torch.stack([fault[name] for fault in faults], dim=1) for name in faults[0]})
 
@@ -270,6 +284,7 @@ class FaultSchedule:
         for number in range(self.num_faults):
             first = _STREAMS_OF_A_FAULT * number
             ones += [first + stream for stream in _PER_FAULT]
+            ones += [] if self._groups is None else self._groups.streams(number)
             many += [first + stream for stream in _PER_JOINT]
             many += [named_stream(f"{number}/{kind.name}") for kind in self.kinds]
         joints = len(self.joint_names)
@@ -299,10 +314,14 @@ class FaultSchedule:
         has_fault = kinds.any(dim=1)
 
         num_joints = integers(words[first + _Stream.NUM_JOINTS], *cfg.num_joints)
-        # distinct keys, so that a rank is the same whatever the sorting algorithm; joints that cannot fail come last
-        keys = words[first + _Stream.JOINTS] * len(self.joint_names) + self.joint_ids
-        keys = torch.where(self._candidates, keys, keys + NEVER)
-        rank = keys.argsort(dim=1).argsort(dim=1)
+        if self._groups is None:
+            # joints that cannot fail come last
+            keys = words[first + _Stream.JOINTS] * len(self.joint_names) + self.joint_ids
+            joints = _ranks(torch.where(self._candidates, keys, keys + NEVER)) < num_joints[:, None]
+        else:
+            keys = torch.stack([words[stream] for stream in self._groups.streams(number)], dim=1) * len(self._groups)
+            keys = keys + torch.arange(len(self._groups), device=self.device)
+            joints = self._groups.joints(_ranks(keys) < num_joints[:, None])
 
         if self._onsets is None:
             onset = integers(words[first + _Stream.ONSET], *cfg.onset_range)
@@ -317,7 +336,7 @@ class FaultSchedule:
             severity[:, index] = self._severities[kind.name].sample(share, self.level)
         return {
             "scenario": scenario,
-            "joints": (rank < num_joints[:, None]) & has_fault[:, None],
+            "joints": joints & has_fault[:, None],
             "kinds": kinds,
             "detected": self._detected[scenario] & has_fault,
             "onset": torch.where(has_fault, onset, NEVER),
@@ -333,6 +352,32 @@ class FaultSchedule:
             return self._assigned[env_ids % len(self._assigned)]
         assert self._cumulative is not None
         return torch.bucketize(uniform(words).double(), self._cumulative[:-1], right=True)
+
+
+def _ranks(keys: torch.Tensor) -> torch.Tensor:
+    """Ranks in each row; of distinct keys they are the same whatever the sorting algorithm."""
+    return keys.argsort(dim=1).argsort(dim=1)
+
+
+class _Groups:
+    """Joints that fail together; a group's random words depend on its name alone."""
+
+    def __init__(self, groups: Mapping[str, Sequence[int]], joints: int, device: torch.device) -> None:
+        self._names = list(groups)
+        self._members = torch.zeros(len(groups), joints, dtype=torch.bool, device=device)
+        for row, ids in enumerate(groups.values()):
+            self._members[row, list(ids)] = True
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def streams(self, number: int) -> list[int]:
+        """Return the streams of the groups' words for a fault of an episode."""
+        return [named_stream(f"{number}/group {name}") for name in self._names]
+
+    def joints(self, chosen: torch.Tensor) -> torch.Tensor:
+        """Turn the groups of each row, shape (N, groups), into their joints, (N, J)."""
+        return (chosen[:, :, None] & self._members).any(dim=1)
 
 
 class _Spread:

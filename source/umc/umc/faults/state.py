@@ -105,6 +105,7 @@ class FaultState:
         self._onset_step = self._full((envs, kinds, joints), 0)
         self._onset_position = self._full((envs, kinds, joints), 0.0)
         self._placement = self._full((envs, kinds, joints), 0.0)
+        self._memory = self._full((envs, kinds, joints), 0.0)
 
     @property
     def active(self) -> torch.Tensor:
@@ -182,7 +183,7 @@ class FaultState:
         faults_on = self._full((rows, num_faults), False)
         faults_on[:, : self.faults_on.shape[1]] = self.faults_on
         self.faults_on = faults_on
-        for name in ("live", "severity", "_onset_step", "_onset_position", "_placement"):
+        for name in ("live", "severity", "_onset_step", "_onset_position", "_placement", "_memory"):
             old: torch.Tensor = getattr(self, name)
             new = torch.zeros((rows, len(self.kinds), old.shape[2]), dtype=old.dtype, device=self.device)
             new[:, places] = old
@@ -222,42 +223,66 @@ class FaultState:
         placed = fresh | (live & (severity != self.severity))
         self._onset_position.copy_(torch.where(placed, position[:, None, :], self._onset_position))
         self._placement.copy_(torch.where(placed, placement, self._placement))
+        self._memory.masked_fill_(fresh | ~live, 0.0)
         self.severity.copy_(severity)
         self.live.copy_(live)
         self.detected.copy_(detected)
         return changed
+
+    @property
+    def follows_load(self) -> bool:
+        """Whether limits of joints depend on torques: :meth:`load` has to be called in every env step."""
+        return any(isinstance(kind, JointKind) and kind.follows_load for kind in self.kinds)
+
+    def load(self, effort: torch.Tensor, step_dt: float) -> torch.Tensor:
+        """Take the torques of an env step [N*m], shape (E, J), of ``step_dt`` [s]; return whose limits move, (E,)."""
+        moving = torch.zeros_like(self.step, dtype=torch.bool)
+        for index, kind in enumerate(self.kinds):
+            if isinstance(kind, JointKind) and kind.follows_load:
+                on, memory = self.live[:, index], self._memory[:, index]
+                memory.copy_(torch.where(on, kind.remember(memory, effort, self.severity[:, index], step_dt), memory))
+                moving |= on.any(dim=1)
+        return moving
 
     def limits(self, healthy: JointLimits) -> JointLimits:
         """Return the limits of the joints now, given those without faults."""
         limits = healthy
         for index, kind in enumerate(self.kinds):
             if isinstance(kind, JointKind):
-                onset = Onset(self._onset_position[:, index], self._placement[:, index])
+                onset = Onset(self._onset_position[:, index], self._placement[:, index], self._memory[:, index])
                 limits = kind.limit(limits, self.live[:, index], self.severity[:, index], onset)
         return limits
 
-    def uniform(self, stream: str, every_step: bool = True) -> torch.Tensor:
+    def uniform(
+        self, stream: str, every_step: bool = True, ago: torch.Tensor | int = 0, shared: bool = False
+    ) -> torch.Tensor:
         """Uniform numbers in [0, 1), from (seed, env, episode, step, joint) by the name of a stream.
 
-        They are the same in all steps of an episode unless ``every_step``. Shape is (E, J). For :class:`FaultCases`,
+        They are the same in all steps of an episode unless ``every_step``, those of ``ago`` env steps before, int64 of
+        shape (E, J), and the same for all joints of an env if ``shared``. Shape is (E, J). For :class:`FaultCases`,
         seed and env are the case's seed and the member.
         """
-        return uniform(philox(*self._key(stream, every_step)))
+        return uniform(philox(*self._key(stream, every_step, ago, shared)))
 
     def normal(self, stream: str) -> torch.Tensor:
         """Standard normal numbers of this step (Box and Muller's), as :meth:`uniform`. Shape is (E, J)."""
-        words = philox_pair(*self._key(stream))
-        distance, angle = uniform(words[0]), uniform(words[1])
-        return (-2.0 * (1.0 - distance).log()).sqrt() * (2.0 * math.pi * angle).cos()
+        return _normal(*philox_pair(*self._key(stream)))
+
+    def direction(self, stream: str) -> torch.Tensor:
+        """Random unit vectors, the same in all steps of an episode, as :meth:`uniform`. Shape is (E, 3)."""
+        seed, (env, episode, number, _) = self._key(stream, every_step=False)
+        words = philox_pair(seed, (env, episode, number, torch.arange(3, device=self.device)[None, :]))
+        return torch.nn.functional.normalize(_normal(*words), dim=1)
 
     def _key(
-        self, stream: str, every_step: bool = True
+        self, stream: str, every_step: bool = True, ago: torch.Tensor | int = 0, shared: bool = False
     ) -> tuple[Word, tuple[torch.Tensor, torch.Tensor, int, torch.Tensor]]:
         """Seed and counter of Philox."""
         env = torch.arange(self.num_envs, device=self.device) + self.first_env
         seed, env, episode = self.source.identity(env, self.episode)
         step = self.step if every_step else torch.zeros_like(self.step)
-        moment = step[:, None] * len(self.joint_names) + self.source.joint_ids
+        joints = torch.zeros_like(self.source.joint_ids) if shared else self.source.joint_ids
+        moment = (step[:, None] - ago).clamp(min=0) * len(self.joint_names) + joints
         column = seed if isinstance(seed, int) else seed[:, None]
         return column, (env[:, None], episode[:, None], named_stream(stream), moment)
 
@@ -278,3 +303,9 @@ class FaultState:
 
     def _full(self, shape: tuple[int, ...], value: float) -> torch.Tensor:
         return torch.full(shape, value, device=self.device)
+
+
+def _normal(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Turn two random words each into a standard normal number."""
+    distance, angle = uniform(first), uniform(second)
+    return (-2.0 * (1.0 - distance).log()).sqrt() * (2.0 * math.pi * angle).cos()

@@ -9,8 +9,10 @@ from umc.mdp.detection import DetectionCfg
 from umc.mdp.events import joint_faults, reset_faults
 from umc.mdp.fault_board import FaultBoard, JointRow, SeveritySpan, running_board
 from umc.mdp.fault_terms import fault_state
+from umc.mdp.imu import add_imu_sensors
 from umc.mdp.observations import (
     fault_flag,
+    imu_sensor,
     joint_mask,
     joint_sensor,
     live_faults,

@@ -91,7 +91,7 @@ class CommandFaults(ActionTerm):
 
 @configclass
 class CommandFaultsCfg(ActionTermCfg):
-    """Cfg of the term for command faults (``dropped``, ``delayed``); has to be the last of a robot's action terms."""
+    """Cfg of the term for command faults; has to be the last of a robot's action terms."""
 
     class_type: type[ActionTerm] = CommandFaults
     asset_name: str = "robot"

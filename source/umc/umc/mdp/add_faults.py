@@ -19,13 +19,14 @@ from isaaclab_tasks.utils import PresetCfg
 
 from umc.faults import FaultCases, FaultsCfg, FaultSchedule, read_ledger
 from umc.faults.cfg import check_mapping, check_path, check_patterns, faults_cfg
-from umc.faults.kinds import CommandKind, FaultKind, JointKind, JointLimits
+from umc.faults.kinds import CommandKind, FaultKind, ImuKind, JointKind, JointLimits
 from umc.faults.replay import ledger_kinds
 from umc.faults.severity import FRACTION, SHAPES
 from umc.mdp.actions import CommandFaultsCfg
 from umc.mdp.detection import DetectionCfg
 from umc.mdp.events import joint_faults, reset_faults
 from umc.mdp.fault_terms import FAULTS_TERM
+from umc.mdp.imu import add_imu_sensors
 from umc.mdp.observations import fault_flag, joint_mask, live_faults
 from umc.mdp.physics import prepare_robot
 from umc.mdp.sensor_cfg import SensorWrapper, action_terms, entries, variants
@@ -125,6 +126,9 @@ def add_faults(
     ``velocity``    largest speed [rad/s]
     ``locked``      none; the joint stays where it is
     ``power_loss``  none; the motor gives no torque
+    ``braking``     damping of the shorted motor [N*m*s/rad]
+    ``derating``    torque that the overheated motor gives forever [N*m]
+    ``friction``    dry friction that is added [N*m]
     ``dead``        what the sensors of the joint read; 0 without it
     ``frozen``      none; the last reading is repeated
     ``bias``        error of the position [rad]
@@ -132,6 +136,12 @@ def add_faults(
     ``noise``       standard deviation of the position [rad]
     ``dropped``     probability that a command is lost [-]; 1 without it
     ``delayed``     how late a command arrives [env steps]
+    ``burst_loss``  length of the bursts that lose 30 % of the commands [env steps]
+    ``growing_delay``  by how much the delay grows in an env step [-]
+    ``imu_bias``    error of the angular velocity [rad/s]
+    ``imu_drift``   the same, and rate at which gravity tilts [rad/s]
+    ``imu_frozen``  none; the last reading of the IMU is repeated
+    ``imu_dead``    none; the IMU reads 0
     ==============  ========================================================
 
     A severity is a number, a distribution, a ``{"fraction": ...}`` of the healthy value, or a mapping from joint
@@ -149,6 +159,8 @@ def add_faults(
       -1) for policies that may see faults. A network reads them if the agent's ``obs_groups`` says so, and
       ``env.detection`` (:class:`~umc.mdp.DetectionCfg`) how well faults are detected.
     * Actions: ``command_faults``, if commands can fail.
+    * Observations of ``groups`` that show base_ang_vel and projected_gravity become :class:`~umc.mdp.imu_sensor` terms,
+      if the IMU can fail (:func:`~umc.mdp.add_imu_sensors`).
     * Robot: a copy whose PhysX solver has the iterations that hold joints to limits
       (:func:`umc.mdp.physics.prepare_robot`). Newton reads none of them.
 
@@ -190,11 +202,17 @@ def add_faults(
     for added in (RESET_TERM, FAULTS_TERM):
         _refuse_taken(events, added, "event")
 
+    has_imu_faults = any(isinstance(kind, ImuKind) for kind in kinds)
+    if has_imu_faults:
+        add_imu_sensors(copy.deepcopy(env_cfg), asset_name, groups)
+
     # from here on nothing fails
     if not hasattr(env_cfg, "detection"):
         env_cfg.detection = DetectionCfg()
     for holder, key, value in edits:
         holder[key] = value
+    if has_imu_faults:
+        add_imu_sensors(env_cfg, asset_name, groups)
     for terms in {id(terms): terms for terms in events}.values():
         added = fault_events(copy.deepcopy(asset_cfg), copy.deepcopy(params))
         others = dict(terms)
@@ -304,7 +322,7 @@ def validate_faults(env_cfg: Any, faults: FaultsCfg, joints: int = PLACEHOLDER_J
     }
     kinds: tuple[FaultKind, ...] = ()
     for severity in _without_patterns(check_mapping("severity", faults.severity)):
-        cfg = replace(faults, severity=severity, joint_names=None)
+        cfg = replace(faults, severity=severity, joint_names=None, joint_groups=_without_names(faults, names))
         try:
             if cfg.cases is None:
                 source = FaultSchedule(names, cfg, **robot)
@@ -325,6 +343,14 @@ def _without_patterns(severity: Mapping[str, Any]) -> list[dict[str, Any]]:
     }
     first = {kind: listed[0] for kind, listed in values.items()}
     return [first, *({**first, kind: value} for kind, listed in values.items() for value in listed[1:])]
+
+
+def _without_names(faults: FaultsCfg, names: Sequence[str]) -> Any:
+    """Joint groups of a robot whose joints have other names: as many, of one joint each."""
+    groups = faults.joint_groups
+    if not isinstance(groups, Mapping):
+        return groups
+    return {group: [names[number % len(names)]] for number, group in enumerate(groups)}
 
 
 def _episode_length(env_cfg: Any) -> int | None:

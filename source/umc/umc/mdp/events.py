@@ -33,6 +33,7 @@ from umc.mdp.curricula import has_fault_curriculum
 from umc.mdp.detection import DetectionCfg, DetectorInEnv, make_detection
 from umc.mdp.fault_log import FaultLog
 from umc.mdp.fault_terms import fault_term
+from umc.mdp.imu import check_imu_sensors
 from umc.mdp.physics import JointLimitWriter
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
@@ -64,6 +65,7 @@ class joint_faults(ManagerTermBase):
         nominal = None if writer is None else JointLimits(*(limit[0] for limit in vars(writer.healthy).values()))
         self.source = _plan_source(faults, env, self.asset, nominal)
         check_command_faults(env.cfg, self.source.kinds, asset_cfg.name)
+        check_imu_sensors(env.cfg, self.source.kinds)
         ranks = ranks_from_env()
         if ranks.several and faults.ledger is not None:
             raise UmcError("a ledger is written by one process; leave it out where several train together")
@@ -118,6 +120,7 @@ class joint_faults(ManagerTermBase):
         """Let a joint fail from the next step on, until the episode ends; see :func:`umc.faults.inject_fault`."""
         found = find_kind(kind)
         check_command_faults(self._env.cfg, [found], self.asset_name)
+        check_imu_sensors(self._env.cfg, [found])
         if isinstance(found, JointKind):
             self.prepare_limits()
         self._record_changes(env_id, inject_fault(self.state, env_id, joint, found, severity, detected))
@@ -171,12 +174,15 @@ class joint_faults(ManagerTermBase):
     def __call__(self, env: ManagerBasedRLEnv, env_ids: torch.Tensor | None, **params: Any) -> None:
         """Switch due faults on and ended ones off."""
         self.advance()
-        if self._pending.device.type == "cpu" and not self._pending.any():
+        changed = self._pending
+        if self.writer is not None and self.state.follows_load:
+            changed = changed | self.state.load(self.asset.actuators.applied_effort.torch, self._env.step_dt)
+        if changed.device.type == "cpu" and not changed.any():
             return
         limits = None
         if self.writer is not None:
             limits = self.state.limits(self.writer.healthy)
-            self.writer.write(limits, self._pending)
+            self.writer.write(limits, changed)
         if self.ledger is not None:
             self.ledger.record_switches(self._pending, limits)
         self._pending.fill_(False)

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from umc.faults import CommandKind, FaultKind, find_kind
-from umc.faults.kinds import KINDS
+from umc.faults.kinds import KINDS, ImuKind
 from umc.faults.manual import check_env
 from umc.mdp.actions import CommandFaultsCfg
 from umc.mdp.events import newest_env
 from umc.mdp.fault_terms import fault_term
+from umc.mdp.imu import has_imu_sensor
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -29,12 +30,17 @@ LEAST_PART = 0.01
 """Smallest part of the healthy value that a panel offers [-]; 0 would be another kind of fault."""
 
 _SPANS: dict[str, tuple[float, float, float]] = {
+    "braking": (0.1, 10.0, 3.0),
     "dead": (-1.0, 1.0, 0.0),
     "bias": (-0.5, 0.5, 0.3),
     "drift": (-1.0, 1.0, 0.4),
     "noise": (0.005, 0.3, 0.1),
+    "imu_bias": (0.05, 3.0, 0.5),
+    "imu_drift": (0.01, 1.0, 0.2),
     "dropped": (0.05, 1.0, 0.8),
     "delayed": (1.0, 10.0, 5.0),
+    "burst_loss": (1.0, 50.0, 10.0),
+    "growing_delay": (0.01, 1.0, 0.1),
 }
 """Least, most and initial severity of kinds that have no healthy value, in the kind's unit. The initial one is that of
 the pictures in docs/faults.md; the ends are what is just visible, and what no robot walks with."""
@@ -99,9 +105,13 @@ class FaultBoard:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of faults that :meth:`inject` takes; those of commands only if the task applies them."""
-        has_commands = any(isinstance(term, CommandFaultsCfg) for term in vars(self._env.cfg.actions).values())
-        return tuple(name for name, kind in sorted(KINDS.items()) if has_commands or not isinstance(kind, CommandKind))
+        """Kinds of faults that :meth:`inject` takes; those of commands and the IMU only if the task applies them."""
+        left_out: list[type[FaultKind]] = []
+        if not any(isinstance(term, CommandFaultsCfg) for term in vars(self._env.cfg.actions).values()):
+            left_out.append(CommandKind)
+        if not has_imu_sensor(self._env.cfg):
+            left_out.append(ImuKind)
+        return tuple(name for name, kind in sorted(KINDS.items()) if not isinstance(kind, tuple(left_out)))
 
     @property
     def links(self) -> tuple[str, ...]:

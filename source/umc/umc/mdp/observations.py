@@ -17,8 +17,8 @@ from isaaclab.managers import ManagerTermBase, ObservationTermCfg, SceneEntityCf
 from isaaclab.utils.noise import NoiseCfg
 from isaaclab.utils.string import string_to_callable
 
-from umc.faults.apply import SensorChannel
-from umc.faults.kinds import ACTION, POSITION, VELOCITY
+from umc.faults.apply import ImuChannel, SensorChannel
+from umc.faults.kinds import ACTION, ANGULAR_VELOCITY, GRAVITY, POSITION, VELOCITY
 from umc.mdp.fault_terms import fault_term
 from umc.mdp.rewards import gait_phase
 from umc.models.layout import JointLayout
@@ -37,11 +37,14 @@ QUANTITIES = {
 }
 """What Isaac Lab's own terms report."""
 
+IMU_QUANTITIES = {lab.base_ang_vel: ANGULAR_VELOCITY, lab.projected_gravity: GRAVITY}
+"""What those of the base report."""
 
-class joint_sensor(ManagerTermBase):
-    """A signal with one column per joint, as the joint's sensor reports it: noisy, and wrong where it is faulty.
 
-    Isaac Lab adds a term's noise after the term, to dead joints, too. This term therefore applies the noise itself, if
+class _Sensor(ManagerTermBase):
+    """A signal that is noisy and can be wrong.
+
+    Isaac Lab adds a term's noise after the term, to dead sensors, too. This term therefore applies the noise itself, if
     its group has ``enable_corruption``, and the faults afterwards; scale, clip and history keep a 0.
     """
 
@@ -51,45 +54,15 @@ class joint_sensor(ManagerTermBase):
         func = params["func"]
         # a cfg that went through Hydra names its functions
         self._func: Callable[..., torch.Tensor] = string_to_callable(func) if isinstance(func, str) else func
-        quantity = params.get("quantity") or QUANTITIES.get(self._func)
-        if quantity not in (POSITION, VELOCITY, ACTION):
-            raise UmcError(
-                f"joint_sensor does not know what {self._func.__name__} reports; set quantity to '{POSITION}' [rad],"
-                f" '{VELOCITY}' [rad/s] or '{ACTION}'"
-            )
-        asset_cfg = params.get("asset_cfg")
         self._kwargs: dict[str, Any] = {**(params.get("func_params") or {})}
-        if asset_cfg is not None and "asset_cfg" in inspect.signature(self._func).parameters:
-            self._kwargs["asset_cfg"] = asset_cfg
-        joint_ids: Sequence[int] | slice = slice(None) if asset_cfg is None else asset_cfg.joint_ids
-        self.reports_all = joint_ids == slice(None)
-        """Whether it reports all joints of the robot in its order."""
-        self._channel = SensorChannel(quantity, env.step_dt, joints=_columns(joint_ids, env.device))
         self._corrupts: bool | None = None
 
-    def __call__(
-        self,
-        env: ManagerBasedEnv,
-        func: Callable[..., torch.Tensor],
-        noise: NoiseCfg | None = None,
-        asset_cfg: SceneEntityCfg | None = None,
-        quantity: str | None = None,
-        func_params: Mapping[str, Any] | None = None,
-    ) -> torch.Tensor:
-        """Return the signal, shape (num_envs, num_joints), whose true values are those of the term ``func``.
-
-        ``asset_cfg`` names the joints that it reports, in its order, by default all; ``quantity`` what it reports:
-        ``position`` [rad], ``velocity`` [rad/s] or ``action``, known for Isaac Lab's own terms.
-        """
+    def _signal(self, env: ManagerBasedEnv, noise: NoiseCfg | None) -> torch.Tensor:
+        """Return what working sensors report."""
         signal = self._func(env, **self._kwargs)
         if noise is not None and self._is_corrupted(env):
             signal = noise.func(signal, noise)
-        return self._channel.read(fault_term(env).advance(), signal)
-
-    @property
-    def quantity(self) -> str:
-        """What it reports: ``position`` [rad], ``velocity`` [rad/s] or ``action``."""
-        return self._channel.quantity
+        return signal
 
     def _is_corrupted(self, env: ManagerBasedEnv) -> bool:
         """Return whether the group that this term belongs to wants noise."""
@@ -105,6 +78,77 @@ class joint_sensor(ManagerTermBase):
                 if group is not None and any(getattr(term, "func", None) is self for term in vars(group).values())
             )
         return self._corrupts
+
+
+class joint_sensor(_Sensor):
+    """A signal with one column per joint, as the joint's sensor reports it: noisy, and wrong where it is faulty."""
+
+    def __init__(self, cfg: ObservationTermCfg, env: ManagerBasedEnv) -> None:
+        super().__init__(cfg, env)
+        params: dict[str, Any] = cfg.params
+        quantity = params.get("quantity") or QUANTITIES.get(self._func)
+        if quantity not in (POSITION, VELOCITY, ACTION):
+            raise UmcError(
+                f"joint_sensor does not know what {self._func.__name__} reports; set quantity to '{POSITION}' [rad],"
+                f" '{VELOCITY}' [rad/s] or '{ACTION}'"
+            )
+        asset_cfg = params.get("asset_cfg")
+        if asset_cfg is not None and "asset_cfg" in inspect.signature(self._func).parameters:
+            self._kwargs["asset_cfg"] = asset_cfg
+        joint_ids: Sequence[int] | slice = slice(None) if asset_cfg is None else asset_cfg.joint_ids
+        self.reports_all = joint_ids == slice(None)
+        """Whether it reports all joints of the robot in its order."""
+        self._channel = SensorChannel(quantity, env.step_dt, joints=_columns(joint_ids, env.device))
+
+    @property
+    def quantity(self) -> str:
+        """What it reports: ``position`` [rad], ``velocity`` [rad/s] or ``action``."""
+        return self._channel.quantity
+
+    def __call__(
+        self,
+        env: ManagerBasedEnv,
+        func: Callable[..., torch.Tensor],
+        noise: NoiseCfg | None = None,
+        asset_cfg: SceneEntityCfg | None = None,
+        quantity: str | None = None,
+        func_params: Mapping[str, Any] | None = None,
+    ) -> torch.Tensor:
+        """Return the signal, shape (num_envs, num_joints), whose true values are those of the term ``func``.
+
+        ``asset_cfg`` names the joints that it reports, in its order, by default all; ``quantity`` what it reports:
+        ``position`` [rad], ``velocity`` [rad/s] or ``action``, known for Isaac Lab's own terms.
+        """
+        return self._channel.read(fault_term(env).advance(), self._signal(env, noise))
+
+
+class imu_sensor(_Sensor):
+    """Angular velocity or direction of gravity of the base, as its inertial sensor reports it: noisy, or wrong."""
+
+    def __init__(self, cfg: ObservationTermCfg, env: ManagerBasedEnv) -> None:
+        super().__init__(cfg, env)
+        params: dict[str, Any] = cfg.params
+        quantity = params.get("quantity") or IMU_QUANTITIES.get(self._func)
+        if quantity not in (ANGULAR_VELOCITY, GRAVITY):
+            raise UmcError(
+                f"imu_sensor does not know what {self._func.__name__} reports; set quantity to '{ANGULAR_VELOCITY}'"
+                f" [rad/s] or '{GRAVITY}'"
+            )
+        self._channel = ImuChannel(quantity, env.step_dt)
+
+    def __call__(
+        self,
+        env: ManagerBasedEnv,
+        func: Callable[..., torch.Tensor],
+        noise: NoiseCfg | None = None,
+        quantity: str | None = None,
+        func_params: Mapping[str, Any] | None = None,
+    ) -> torch.Tensor:
+        """Return the signal, shape (num_envs, 3), whose true values are those of the term ``func``.
+
+        ``quantity`` is what it reports: ``angular_velocity`` [rad/s] or ``gravity``, known for Isaac Lab's own terms.
+        """
+        return self._channel.read(fault_term(env).advance(), self._signal(env, noise))
 
 
 def joint_layout(env: ManagerBasedEnv, group: str = "policy") -> JointLayout:

@@ -90,7 +90,7 @@ class SensorWrapper:
             raise UmcError(f"observation '{where}' is a joint_sensor already; faults have been added to this task")
         quantity = {**dict.fromkeys(UNSUPPORTED_TERMS, UNKNOWN), **QUANTITIES, **self.own}.get(func)
         params: dict[str, Any] = dict(term.params)
-        selection = params.pop("asset_cfg", None) or _default_asset(func)
+        selection = params.pop("asset_cfg", None) or default_asset(func)
         if quantity is None or (selection is not None and selection.name != self.asset_name):
             return None
         if func is lab.last_action:
@@ -174,6 +174,7 @@ def _joints(name: str, term: ActionTermCfg) -> tuple[Any, ...]:
     return name, term.asset_name, kind, getattr(term, "joint_names", None), getattr(term, "preserve_order", None)
 
 
-def _default_asset(func: Callable[..., Any]) -> SceneEntityCfg | None:
+def default_asset(func: Callable[..., Any]) -> SceneEntityCfg | None:
+    """Return the asset that an observation function shows unless a parameter names another."""
     parameter = inspect.signature(func).parameters.get("asset_cfg")
     return parameter.default if parameter is not None and isinstance(parameter.default, SceneEntityCfg) else None

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 from umc.faults import FaultState, JointLimits, SensorKind
-from umc.faults.apply import CommandChannel, SensorChannel
-from umc.faults.kinds import ACTION, POSITION, VELOCITY
+from umc.faults.apply import CommandChannel, ImuChannel, SensorChannel
+from umc.faults.kinds import ACTION, ANGULAR_VELOCITY, GRAVITY, POSITION, VELOCITY
 from umc.faults.state import PlanSource
 from umc.sim2sim.robot import JointBounds
 from umc.utils.errors import UmcError
@@ -58,10 +58,11 @@ class Faults:
         """Number of robots."""
         self._state = FaultState(source, num_envs)
         self._envs = torch.as_tensor(envs)
-        self._pose, self._bounds = pose, healthy
+        self._pose, self._bounds, self._step_dt = pose, healthy, step_dt
         self._healthy = joint_limits(healthy)
         self._position = SensorChannel(POSITION, step_dt, self._envs)
         self._velocity = SensorChannel(VELOCITY, step_dt, self._envs)
+        self._imu = [ImuChannel(name, step_dt, self._envs) for name in (ANGULAR_VELOCITY, GRAVITY)]
         self._commands = CommandChannel(self._state, self._envs)
         self._arrived = torch.zeros(3, len(envs), len(pose))
 
@@ -81,7 +82,7 @@ class Faults:
                 raise UmcError(
                     f"'{kind.name}' changes last actions, which the exported policy keeps to itself; leave it out"
                 )
-        for channel in (self._position, self._velocity, self._commands):
+        for channel in (self._position, self._velocity, self._commands, *self._imu):
             channel.reset()
 
     def advance(self, step: int, position: Vector) -> bool:
@@ -90,6 +91,15 @@ class Faults:
         everywhere = torch.zeros(state.num_envs, position.shape[1])
         everywhere[self._envs] = torch.as_tensor(position, dtype=torch.float32)
         return bool(state.advance(torch.full((state.num_envs,), step), everywhere).any())
+
+    def load(self, effort: Vector) -> bool:
+        """Take the motors' torques [N*m], shape (R, J), in every env step; return whether limits move with them."""
+        state = self._state
+        if not state.follows_load:
+            return False
+        everywhere = torch.zeros(state.num_envs, effort.shape[1])
+        everywhere[self._envs] = torch.as_tensor(effort, dtype=torch.float32)
+        return bool(state.load(everywhere, self._step_dt).any())
 
     def bounds(self) -> list[JointBounds]:
         """Limits of each robot's joints now; those that no fault lowers are the healthy ones, to the bit."""
@@ -109,6 +119,14 @@ class Faults:
             state.joint_mask[self._envs].numpy(),
             (state.fault_flag[self._envs, 0] > 0.0).numpy(),
         )
+
+    def sense_base(self, angular_velocity: Vector, gravity: Vector) -> list[Vector]:
+        """Measure angular velocity [rad/s] and direction of gravity of the bases in their frames. Shapes are (R, 3)."""
+        signals = (angular_velocity, gravity)
+        return [
+            channel.read(self._state, torch.as_tensor(signal)).numpy()
+            for channel, signal in zip(self._imu, signals, strict=True)
+        ]
 
     def deliver(self, targets: Vector) -> Vector:
         """Return the joint targets [rad] that arrive of those that the policy sends. Shapes are (R, J)."""

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One robot in plain MuJoCo: motors as in the exported policy's JSON, joint limits that faults change, state, falls.
 
-Torque faults clamp the motor. Position windows and speed limits act in MuJoCo's own constraint rows of joint limits:
-the rows of a faulty joint are always active, and between the two halves of a step each gets a target acceleration, so
-that at the end of the step the joint's speed is within its limit and the joint within its window. The solver satisfies
-them together with the contacts: momentum is conserved, and an impact on the ground does not violate them.
+Torque faults clamp the motor. Damping and dry friction are MuJoCo's own, in the robot's copy of the model. Position
+windows and speed limits act in MuJoCo's own constraint rows of joint limits: the rows of a faulty joint are always
+active, and between the two halves of a step each gets a target acceleration, so that at the end of the step the
+joint's speed is within its limit and the joint within its window. The solver satisfies them together with the
+contacts: momentum is conserved, and an impact on the ground does not violate them.
 """
 
 # mujoco's stubs lack most of its functions:
@@ -17,7 +18,7 @@ import copy
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,10 @@ class JointBounds:
     upper: Vector
     effort: Vector
     velocity: Vector
+    damping: Vector = field(default_factory=lambda: np.zeros(()))
+    """What faults add [N*m*s/rad]; 0 unless given."""
+    friction: Vector = field(default_factory=lambda: np.zeros(()))
+    """What faults add [N*m]; 0 unless given."""
 
 
 def robot_mjcf(robot: str) -> Path:
@@ -223,6 +228,15 @@ class Robot:
         slow = bounds.velocity != healthy.velocity
         bounded |= slow
         self.model.jnt_margin[kind.joints] = np.where(bounded, ALWAYS, kind.model.jnt_margin[kind.joints])
+        model, dofs = self.model, kind.qvel
+        model.dof_damping[dofs] = kind.model.dof_damping[dofs] + bounds.damping
+        model.dof_frictionloss[dofs] = kind.model.dof_frictionloss[dofs] + bounds.friction
+        rubs = np.broadcast_to(bounds.friction > 0.0, dofs.shape)[:, None]
+        # MuJoCo's dry friction creeps by default: faulty joints stop within a step instead
+        stiff = np.array([2.0 * model.opt.timestep, 1.0])
+        model.dof_solref[dofs] = np.where(rubs, stiff, kind.model.dof_solref[dofs])
+        hard = np.array([IMPEDANCE, IMPEDANCE, *model.dof_solimp[0, 2:]])
+        model.dof_solimp[dofs] = np.where(rubs, hard, kind.model.dof_solimp[dofs])
         self.model.jnt_range[kind.joints, 0], self.model.jnt_range[kind.joints, 1] = bounds.lower, bounds.upper
         self._bounded = at = np.flatnonzero(bounded)
         self._lower, self._upper = bounds.lower[at], bounds.upper[at]

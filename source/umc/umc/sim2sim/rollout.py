@@ -160,6 +160,7 @@ class Simulation:
         self._switch(faults, 0)
         for step in range(cfg.steps):
             senses = faults.sense(*self._joints(count))
+            turning, gravity = faults.sense_base(*self._bases(count))
             targets = np.tile(kind.motors.pose, (count, 1))
             for index in np.flatnonzero(up):
                 robot, runner, dead = robots[index], runners[index], senses.dead[index]
@@ -169,8 +170,8 @@ class Simulation:
                     targets[index] = runner(
                         senses.position[index],
                         senses.velocity[index],
-                        robot.angular_velocity,
-                        robot.gravity,
+                        turning[index],
+                        gravity[index],
                         cfg.command,
                         dead=[name for name, is_dead in zip(names, dead, strict=True) if is_dead],
                         detected=bool(senses.detected[index]),
@@ -193,10 +194,17 @@ class Simulation:
         velocity = np.stack([robot.joint_velocity for robot in robots])
         return np.nan_to_num(position), np.nan_to_num(velocity)
 
+    def _bases(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Angular velocities and directions of gravity of all bases."""
+        robots = self.robots[:count]
+        return np.stack([robot.angular_velocity for robot in robots]), np.stack([robot.gravity for robot in robots])
+
     def _switch(self, faults: Faults, step: int) -> None:
+        robots = self.robots[: faults.count]
         position, _ = self._joints(faults.count)
-        if faults.advance(step, position):
-            for robot, bounds in zip(self.robots[: faults.count], faults.bounds(), strict=True):
+        switched = faults.advance(step, position)
+        if faults.load(np.nan_to_num(np.stack([robot.torque for robot in robots]))) or switched:
+            for robot, bounds in zip(robots, faults.bounds(), strict=True):
                 robot.limit(bounds)
 
     def _record(self, trace: Trace, step: int, index: int) -> bool:

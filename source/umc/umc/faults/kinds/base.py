@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -18,9 +18,13 @@ POSITION, VELOCITY, ACTION = "position", "velocity", "action"
 """What a sensor of a joint can report; its last action is reported by the motor's controller."""
 
 
+def _nothing() -> torch.Tensor:
+    return torch.zeros(())
+
+
 @dataclass
 class JointLimits:
-    """What the joints of E envs can do: joint faults lower it, engines hold it. Shapes are (E, J)."""
+    """What the joints of E envs can do: joint faults change it, engines hold it. Shapes are (E, J)."""
 
     lower: torch.Tensor
     """Lowest position [rad]."""
@@ -30,7 +34,20 @@ class JointLimits:
     """Largest torque of the motor [N*m]."""
     velocity: torch.Tensor
     """Largest speed [rad/s]."""
+    damping: torch.Tensor = field(default_factory=_nothing)
+    """Viscous damping that faults add to the joint's own [N*m*s/rad]; 0 unless given."""
+    friction: torch.Tensor = field(default_factory=_nothing)
+    """Dry friction that faults add to the joint's own [N*m]; 0 unless given."""
 
+    def __post_init__(self) -> None:
+        """Give added damping and friction the shape of the limits."""
+        for name in ADDED:
+            if getattr(self, name).dim() == 0:
+                setattr(self, name, torch.zeros_like(self.effort))
+
+
+ADDED = ("damping", "friction")
+"""Fields of :class:`JointLimits` that faults add to what the joint has itself."""
 
 NO_LIMIT = {"lower": -math.inf, "upper": math.inf, "effort": math.inf, "velocity": math.inf}
 """Values of :class:`JointLimits` that limit nothing; ledgers leave them out."""
@@ -76,16 +93,30 @@ class FaultKind(ABC):
 
 @dataclass
 class Onset:
-    """State of the joints when faults set in. Shapes are (E, J)."""
+    """State of the joints when faults set in, and since. Shapes are (E, J)."""
 
     position: torch.Tensor
     """Joint position at onset [rad]."""
     placement: torch.Tensor
     """A random number of the plan, in [0, 1)."""
+    memory: torch.Tensor
+    """What :meth:`JointKind.remember` has returned last; 0 at onset."""
 
 
 class JointKind(FaultKind):
-    """A joint that can do less."""
+    """A joint that can do less, or that moves less easily."""
+
+    follows_load: ClassVar[bool] = False
+    """Whether the limits change with the torques since the onset, in every env step."""
+
+    def remember(
+        self, memory: torch.Tensor, effort: torch.Tensor, severity: torch.Tensor, step_dt: float
+    ) -> torch.Tensor:
+        """Return what to remember after an env step of ``step_dt`` [s] with these torques [N*m]. Shapes are (E, J).
+
+        Called for kinds that follow the load.
+        """
+        return memory
 
     @abstractmethod
     def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
@@ -125,6 +156,44 @@ class SensorKind(FaultKind):
         """Return what the sensors report, given what working ones would. Shapes are (E, J)."""
 
 
+ANGULAR_VELOCITY, GRAVITY = "angular_velocity", "gravity"
+"""What the inertial sensor of the base reports, in its frame."""
+
+
+@dataclass
+class ImuReading:
+    """What an IMU fault may depend on. Shapes are (E, 1) unless another is given."""
+
+    quantity: str
+    """What is reported: ``angular_velocity`` [rad/s] or the direction of ``gravity`` [-]."""
+    on: torch.Tensor
+    """Envs whose sensor has the fault."""
+    severity: torch.Tensor
+    """Severity."""
+    age: torch.Tensor
+    """Time since onset [s]."""
+    held: torch.Tensor
+    """The reading at the step before the onset; the current one if the kind does not remember. Shape is (E, 3)."""
+    direction: Callable[[str], torch.Tensor]
+    """Random unit vectors of the episode by the name of a stream, drawn from (seed, env, episode), shape (E, 3)."""
+
+
+class ImuKind(FaultKind):
+    """The inertial sensor of the base reports wrong values.
+
+    It has no joint: it has the fault while any joint of the env has it, with the largest of their severities.
+    """
+
+    quantities: ClassVar[tuple[str, ...]] = (ANGULAR_VELOCITY, GRAVITY)
+    """Quantities that are reported wrong."""
+    remembers: ClassVar[bool] = False
+    """Whether the kind uses :attr:`ImuReading.held`."""
+
+    @abstractmethod
+    def read(self, signal: torch.Tensor, reading: ImuReading) -> torch.Tensor:
+        """Return what the sensor reports, given what a working one would. Shapes are (E, 3)."""
+
+
 @dataclass
 class Delivery:
     """What a command fault may depend on. Shapes are (E, J), those of targets (3, E, J)."""
@@ -139,8 +208,9 @@ class Delivery:
     """The targets sent some env steps ago; takes how many, dtype int64."""
     last: torch.Tensor
     """The targets that arrived in the last env step."""
-    uniform: Callable[[str], torch.Tensor]
-    """Uniform numbers in [0, 1) of this step by the name of a stream, drawn from (seed, env, episode, joint, step)."""
+    uniform: Callable[..., torch.Tensor]
+    """Uniform numbers in [0, 1) of this step by the name of a stream, drawn from (seed, env, episode, joint, step);
+    see :meth:`umc.faults.FaultState.uniform` for those of an earlier step, and of all joints of an env."""
 
 
 class CommandKind(FaultKind):

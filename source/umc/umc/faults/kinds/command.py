@@ -13,6 +13,12 @@ from umc.faults.kinds.base import CommandKind, Delivery, JointLimits, register_k
 LONGEST_DELAY = 10
 """Longest delay [env steps]: 0.2 s at 50 Hz."""
 
+LOST_IN_BURSTS = 0.3
+"""Share of the commands that bursts take, however long they are [-]."""
+
+LONGEST_BURST = 50
+"""Longest burst [env steps]: 1 s at 50 Hz."""
+
 
 @register_kind
 class Delayed(CommandKind):
@@ -55,3 +61,54 @@ class Dropped(CommandKind):
     def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
         lost = delivery.on & (delivery.uniform("dropped") < delivery.severity)
         return torch.where(lost, delivery.last, target)
+
+
+@register_kind
+class BurstLoss(CommandKind):
+    """Targets are lost in bursts of a number of env steps, the severity, rounded; the motor keeps the last one.
+
+    From onset on, time is divided into windows of which a burst takes the share :data:`LOST_IN_BURSTS`; where in its
+    window it lies is random. All joints of a fault lose the same messages, as on one bus.
+    """
+
+    name = "burst_loss"
+    unit = "[env steps]"
+    default = None
+    smallest, largest = 0.0, float(LONGEST_BURST)
+    rank = 1  # a late target can be lost, too
+
+    @override
+    def healthy(self, nominal: JointLimits | None) -> float:
+        return 0.0
+
+    @override
+    def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
+        length = delivery.severity.round().long()
+        window = (length / LOST_IN_BURSTS).round().long().clamp(min=1)
+        since = delivery.age % window
+        place = delivery.uniform("burst_loss", ago=since, shared=True)  # of the window's first step
+        first = (place * (window - length + 1)).long()
+        lost = delivery.on & (since >= first) & (since < first + length)
+        return torch.where(lost, delivery.last, target)
+
+
+@register_kind
+class GrowingDelay(CommandKind):
+    """Targets arrive later and later: a queue fills, since it delivers a part less than is sent, the severity.
+
+    The delay grows by the severity in each env step and is rounded down, up to :data:`LONGEST_DELAY`.
+    """
+
+    name = "growing_delay"
+    unit = "[-]"
+    default = None
+    smallest, largest = 0.0, 1.0
+
+    @override
+    def healthy(self, nominal: JointLimits | None) -> float:
+        return 0.0
+
+    @override
+    def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
+        delay = (delivery.severity * (delivery.age + 1)).long().clamp(0, LONGEST_DELAY)
+        return torch.where(delivery.on, delivery.sent(delay), target)

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import override
+from typing import ClassVar, override
 
 import torch
 
@@ -30,6 +31,47 @@ class Effort(JointKind):
     @override
     def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
         return replace(limits, effort=torch.where(on, torch.minimum(limits.effort, severity), limits.effort))
+
+
+@register_kind
+class Derating(JointKind):
+    """The motor overheats: the driver lowers its torque as it warms up, down to one that it can give forever.
+
+    The severity is this continuous torque tau_c, which may be a fraction of the healthy limit. Copper losses go with
+    the square of the torque: T dh/dt = (tau / tau_c)^2 - h, where h is the heat, 0 at onset and 1 when the motor is as
+    hot as it may be. The limit is the healthy one up to a heat of :attr:`begins` and falls linearly to tau_c at 1,
+    where losses and cooling balance. Under less load the motor cools, and the limit rises.
+    """
+
+    name = "derating"
+    unit = "[N*m]"
+    default = None
+    smallest = 0.0
+    rank = 1  # acts after effort
+    follows_load = True
+    time_constant: ClassVar[float] = 20.0
+    """Thermal time constant T of the winding [s], an assumption; a subclass with a name of its own has another."""
+    begins: ClassVar[float] = 0.5
+    """Heat from which on the limit falls [-]."""
+
+    @override
+    def healthy(self, nominal: JointLimits | None) -> torch.Tensor | None:
+        return None if nominal is None else nominal.effort
+
+    reference = needed = healthy
+
+    @override
+    def remember(
+        self, memory: torch.Tensor, effort: torch.Tensor, severity: torch.Tensor, step_dt: float
+    ) -> torch.Tensor:
+        kept = math.exp(-step_dt / self.time_constant)  # exact for a torque that is held
+        return kept * memory + (1.0 - kept) * (effort / severity).square()
+
+    @override
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+        hot = ((onset.memory - self.begins) / (1.0 - self.begins)).clamp(0.0, 1.0)
+        falling = torch.lerp(limits.effort.expand_as(hot), torch.minimum(limits.effort, severity), hot)
+        return replace(limits, effort=torch.where(on, falling, limits.effort))
 
 
 @register_kind
@@ -61,6 +103,50 @@ class PowerLoss(JointKind):
     @override
     def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
         return replace(limits, effort=limits.effort.masked_fill(on, 0.0))
+
+
+@register_kind
+class Braking(JointKind):
+    """The driver's protection shorts the windings: no torque but -k*qd, where k is the severity.
+
+    A shorted motor is a generator on its own resistance: k = N^2 * Kt * Kb / R at the joint, with the gear ratio N, the
+    torque constant Kt [N*m/A], the back-EMF constant Kb [V*s/rad] and the resistance R [Ohm] of the motor.
+    """
+
+    name = "braking"
+    unit = "[N*m*s/rad]"
+    default = None
+    smallest, largest = 0.0, 1.0e4
+
+    @override
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+        return replace(
+            limits,
+            effort=limits.effort.masked_fill(on, 0.0),
+            damping=limits.damping + torch.where(on, severity, 0.0),
+        )
+
+
+@register_kind
+class Friction(JointKind):
+    """The gearbox or a bearing is worn: dry friction resists with a torque, the severity, which may be a fraction."""
+
+    name = "friction"
+    unit = "[N*m]"
+    default = None
+    smallest, largest = 0.0, 1.0e4
+
+    @override
+    def healthy(self, nominal: JointLimits | None) -> float:
+        return 0.0
+
+    @override
+    def reference(self, nominal: JointLimits | None) -> torch.Tensor | None:
+        return None if nominal is None else nominal.effort
+
+    @override
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+        return replace(limits, friction=limits.friction + torch.where(on, severity, 0.0))
 
 
 @register_kind

@@ -30,5 +30,13 @@ class EngineJoints(ABC):
         """Write speed limits [rad/s], shape (E, J), of the masked envs, (E,); those of faulty joints are a fault's."""
 
     @abstractmethod
+    def read_passive(self) -> torch.Tensor:
+        """Return viscous damping [N*m*s/rad], static and dynamic friction [N*m] of the joints, shape (E, J, 3)."""
+
+    @abstractmethod
+    def write_passive(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
+        """Write what :meth:`read_passive` returns of the masked envs, (E,); that of faulty joints is a fault's."""
+
+    @abstractmethod
     def write_drive_efforts(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
         """Write torque limits [N*m], shape (E, J), of the engine's own drives, which implicit actuators use."""

@@ -24,7 +24,7 @@ from isaaclab_newton.physics import MJWarpSolverCfg, NewtonManager
 from newton.solvers import SolverMuJoCo
 
 from umc.mdp.physics.engine import EngineJoints
-from umc.mdp.physics.newton_kernels import Rows, bound_speeds, write_efforts, write_positions
+from umc.mdp.physics.newton_kernels import Rows, bound_speeds, write_efforts, write_passive, write_positions
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class NewtonJoints(EngineJoints):
             wp.full(model.joint_dof_count, value, dtype=float, device=model.device)
             for value in (np.inf, -np.inf, np.inf)
         )
+        self._dry: tuple[Any, Any, Any] | None = None
+        """The solver's model, and how hard its dry friction holds healthy joints."""
         self._hooked: Any = None
         self._bounding: tuple[Any, Any, wp.Launch] | None = None
         NewtonManager.register_state_force_callback(self._hook)
@@ -90,6 +92,40 @@ class NewtonJoints(EngineJoints):
         bounds = wp.to_torch(self._speed)
         limited = torch.where(faulty, speed, torch.inf)
         bounds[self._dofs] = torch.where(envs.unsqueeze(1), limited, bounds[self._dofs])
+
+    @override
+    def read_passive(self) -> torch.Tensor:
+        model = cast(Any, self._model)
+        damping, friction = (wp.to_torch(values)[self._dofs] for values in (model.joint_damping, model.joint_friction))
+        return torch.stack((damping, friction, friction), dim=-1)
+
+    @override
+    def write_passive(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
+        solver = _solver()
+        model, newton_dof = solver.mjw_model, cast(Any, solver.mjc_dof_to_newton_dof)
+        if self._dry is None or self._dry[0] is not model:
+            self._dry = model, wp.clone(model.dof_solref), wp.clone(model.dof_solimp)
+        wp.launch(
+            write_passive,
+            dim=newton_dof.shape,
+            inputs=[
+                self.asset.num_joints,
+                self._slots,
+                newton_dof,
+                *(wp.from_torch(tensor.contiguous()) for tensor in (envs, faulty, values)),
+                model.opt.timestep,
+                *self._dry[1:],
+            ],
+            outputs=[
+                self._model.joint_damping,
+                self._model.joint_friction,
+                model.dof_damping,
+                model.dof_frictionloss,
+                model.dof_solref,
+                model.dof_solimp,
+            ],
+            device=self._model.device,
+        )
 
     @override
     def write_drive_efforts(self, effort: torch.Tensor, envs: torch.Tensor) -> None:

@@ -188,3 +188,48 @@ def write_efforts(
     value = effort[env, slot[dof] % joints]
     model_effort[dof] = value
     joint_force_range[world % joint_force_range.shape[0], joint] = wp.vec2(-value, value)
+
+
+@wp.kernel(enable_backward=False)
+def write_passive(
+    joints: int,
+    slot: wp.array[int],
+    newton_dof: wp.array2d[int],
+    envs: wp.array[wp.bool],
+    faulty: wp.array2d[wp.bool],
+    values: wp.array3d[float],
+    timestep: wp.array[float],
+    healthy_reference: wp.array2d[wp.vec2],
+    healthy_impedance: wp.array2d[wp.types.vector(5, float)],
+    model_damping: wp.array[float],
+    model_friction: wp.array[float],
+    damping: wp.array2d[float],
+    friction: wp.array2d[float],
+    reference: wp.array2d[wp.vec2],
+    impedance: wp.array2d[wp.types.vector(5, float)],
+) -> None:
+    """Write damping and dry friction into Newton's model and the solver's. One thread per world and degree of freedom.
+
+    MuJoCo's dry friction creeps by default: faulty joints stop within a step instead.
+    """
+    world, at = wp.tid()
+    dof = newton_dof[world, at]
+    if dof < 0 or slot[dof] < 0:
+        return
+    env = slot[dof] // joints
+    column = slot[dof] % joints
+    if not envs[env]:
+        return
+    model_damping[dof] = values[env, column, 0]
+    damping[world, at] = values[env, column, 0]
+    model_friction[dof] = values[env, column, 2]
+    friction[world, at] = values[env, column, 2]
+    if faulty[env, column]:
+        reference[world, at] = wp.vec2(2.0 * timestep[world % timestep.shape[0]], 1.0)
+        stiff = healthy_impedance[world, at]
+        stiff[0] = IMPEDANCE
+        stiff[1] = IMPEDANCE
+        impedance[world, at] = stiff
+    else:
+        reference[world, at] = healthy_reference[world, at]
+        impedance[world, at] = healthy_impedance[world, at]

@@ -50,6 +50,26 @@ class PhysxJoints(EngineJoints):
             self.asset.write_joint_velocity_limit_to_sim_index(limits=speed[ids], env_ids=ids.int())
 
     @override
+    def read_passive(self) -> torch.Tensor:
+        data = cast(Any, self.asset.data)
+        parts = (data.joint_viscous_friction_coeff, data.joint_friction_coeff, data.joint_dynamic_friction_coeff)
+        return torch.stack([part.torch for part in parts], dim=-1)
+
+    @override
+    def write_passive(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
+        ids = envs.nonzero().squeeze(1)
+        if not len(ids):
+            return
+        viscous, static, dynamic = values[ids].unbind(-1)
+        # "coefficients" in Isaac Lab, torques in PhysX: tests/mdp/test_fault_physics.py
+        self.asset.write_joint_friction_coefficient_to_sim_index(
+            joint_friction_coeff=static.contiguous(),
+            joint_dynamic_friction_coeff=dynamic.contiguous(),
+            joint_viscous_friction_coeff=viscous.contiguous(),
+            env_ids=ids.int(),
+        )
+
+    @override
     def write_drive_efforts(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
         ids = envs.nonzero().squeeze(1)
         if len(ids):

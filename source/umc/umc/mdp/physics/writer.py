@@ -23,7 +23,7 @@ _EFFORT_PARAMETERS = ("max_effort", "max_motor_effort")
 
 
 class JointLimitWriter:
-    """Position, torque and speed limits of one robot's joints.
+    """Position, torque and speed limits of one robot's joints, and the damping and friction that faults add.
 
     Healthy limits are read when an env is limited, not once at the start: limits that other events randomise are
     restored. Only PhysX's own writers wait for a CUDA device. Raises UmcError if the robot's engine or its actuators
@@ -35,7 +35,8 @@ class JointLimitWriter:
         self._position = _PositionChannel(asset, engine)
         self._effort = _EffortChannel(asset, engine)
         self._velocity = _VelocityChannel(asset, engine)
-        self._channels = (self._position, self._effort, self._velocity)
+        self._passive = _PassiveChannel(asset, engine)
+        self._channels = (self._position, self._effort, self._velocity, self._passive)
 
     @property
     def healthy(self) -> JointLimits:
@@ -50,6 +51,7 @@ class JointLimitWriter:
         self._position.write(torch.stack((limits.lower, limits.upper), dim=-1), changed)
         self._effort.write(limits.effort, changed)
         self._velocity.write(limits.velocity, changed)
+        self._passive.add(limits.damping, limits.friction, changed)
 
     def restore(self, envs: torch.Tensor) -> None:
         """Restore the limits of the masked envs, limited or not. Shape is (E,)."""
@@ -165,6 +167,23 @@ class _VelocityChannel(_Channel):
 
     def apply(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
         self.engine.write_speeds(values, faulty, envs)
+
+
+class _PassiveChannel(_Channel):
+    """Viscous damping, static and dynamic friction."""
+
+    def add(self, damping: torch.Tensor, friction: torch.Tensor, changed: torch.Tensor) -> None:
+        """Add to the healthy values of the masked envs."""
+        added = torch.stack((damping, friction, friction), dim=-1)
+        # an engine that keeps them in host memory is not asked without need
+        if not _none(changed & (self.limited | (added != 0.0).flatten(1).any(dim=1))):
+            self.write(self.healthy() + added, changed)
+
+    def read(self) -> torch.Tensor:
+        return self.engine.read_passive()
+
+    def apply(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
+        self.engine.write_passive(values, faulty, envs)
 
 
 def _clamp_parameter(asset: Articulation, group: str) -> str:

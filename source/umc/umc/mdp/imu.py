@@ -1,0 +1,109 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Turns observations of the base into terms whose inertial sensor can fail."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+
+from isaaclab.managers import ObservationTermCfg
+from isaaclab.utils.noise import NoiseCfg
+from isaaclab.utils.string import string_to_callable
+from isaaclab_tasks.utils import PresetCfg
+
+from umc.faults.kinds import FaultKind, ImuKind
+from umc.mdp.observations import IMU_QUANTITIES, imu_sensor
+from umc.mdp.sensor_cfg import default_asset, entries, variants
+from umc.utils.errors import UmcError
+
+
+def add_imu_sensors(env_cfg: Any, asset_name: str = "robot", groups: Sequence[str] = ("policy",)) -> None:
+    """Let the inertial sensor fail that groups of observations show, in place: base_ang_vel and projected_gravity.
+
+    :func:`umc.mdp.add_faults` does so if IMU faults are planned; a task that has fault terms already needs this call.
+    Terms keep their place, noise, scale, clip and history. Raises UmcError if no group has such a term, or one has
+    modifiers or a noise model with a state.
+    """
+    edits = _edits(env_cfg, asset_name, groups)
+    if not edits and not has_imu_sensor(env_cfg):
+        known = ", ".join(func.__name__ for func in IMU_QUANTITIES)
+        raise UmcError(
+            f"observation groups {', '.join(groups)} show no {known} of '{asset_name}'; leave IMU faults out"
+        )
+    for holder, key, value in edits:
+        holder[key] = value
+
+
+def shows_imu(env_cfg: Any, asset_name: str = "robot", groups: Sequence[str] = ("policy",)) -> bool:
+    """Return whether groups of observations show an inertial sensor that cannot fail yet."""
+    return bool(_edits(env_cfg, asset_name, groups))
+
+
+def _edits(env_cfg: Any, asset_name: str, groups: Sequence[str]) -> list[tuple[dict[str, Any], str, Any]]:
+    """Copies of groups, which others may share, with terms that can fail: holder, key and new value."""
+    edits: list[tuple[dict[str, Any], str, Any]] = []
+    for holder, name in variants(env_cfg, "observations"):
+        present = entries(holder[name])
+        for group in (group for group in groups if present.get(group) is not None):
+            for inside, key in variants(present, group):
+                changed = copy.deepcopy(inside[key])
+                wrapped = [
+                    (at, of, term)
+                    for one in list(entries(changed))
+                    for at, of in variants(changed, one)
+                    if (term := _wrap(at[of], asset_name, f"{group}/{one}")) is not None
+                ]
+                for at, of, term in wrapped:
+                    at[of] = term
+                edits += [(inside, key, changed)] if wrapped else []
+    return edits
+
+
+def _wrap(term: Any, asset_name: str, where: str) -> ObservationTermCfg | None:
+    """Return a new term whose sensor can fail; None for a term that shows no inertial sensor."""
+    if not isinstance(term, ObservationTermCfg):
+        return None
+    func: Any = string_to_callable(term.func) if isinstance(term.func, str) else term.func
+    if func not in IMU_QUANTITIES:
+        return None
+    selection = term.params.get("asset_cfg") or default_asset(func)
+    if selection is not None and selection.name != asset_name:
+        return None
+    if term.modifiers or (term.noise is not None and not isinstance(term.noise, NoiseCfg | PresetCfg)):
+        raise UmcError(
+            f"observation '{where}' has modifiers or a noise model with a state; give it a NoiseCfg, and put modifiers"
+            " into its func"
+        )
+    wrapped = copy.copy(term)
+    wrapped.func, wrapped.noise = cast(Any, imu_sensor), None
+    wrapped.params = {"func": func, "noise": term.noise, "quantity": IMU_QUANTITIES[func]}
+    if term.params:
+        wrapped.params["func_params"] = dict(term.params)
+    return wrapped
+
+
+def has_imu_sensor(env_cfg: Any) -> bool:
+    """Return whether any observation shows an inertial sensor that can fail."""
+    return any(_is_sensor(term) for term in _terms(env_cfg))
+
+
+def _terms(env_cfg: Any) -> Iterator[Any]:
+    for group in entries(env_cfg.observations).values():
+        yield from entries(group).values() if hasattr(group, "__dict__") or isinstance(group, dict) else ()
+
+
+def _is_sensor(term: Any) -> bool:
+    func = getattr(term, "func", None)
+    return func is imu_sensor or isinstance(func, imu_sensor) or str(func).endswith(":imu_sensor")
+
+
+def check_imu_sensors(env_cfg: Any, kinds: Iterable[FaultKind]) -> None:
+    """Raise UmcError if IMU faults are planned and no observation shows them."""
+    broken = [kind.name for kind in kinds if isinstance(kind, ImuKind)]
+    if broken and not has_imu_sensor(env_cfg):
+        raise UmcError(
+            f"the IMU can fail ({', '.join(broken)}), but no observation shows that; call"
+            " umc.mdp.add_imu_sensors(env_cfg) before the environment is made"
+        )
