@@ -46,7 +46,8 @@ class Distribution:
             return chosen
         low, high = self.numbers[0], self.numbers[-1]
         if self.shape == "log_uniform":
-            return (math.log(low) + share * (math.log(high) - math.log(low))).exp()
+            # in 64 bits: the last bit of a float32 exponential differs between CPUs
+            return (math.log(low) + share.double() * (math.log(high) - math.log(low))).exp().to(share.dtype)
         return low + share * (high - low)
 
 
