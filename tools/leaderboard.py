@@ -22,10 +22,13 @@ from umc.utils.naming import display_name
 ROOT = Path(__file__).resolve().parents[1]
 CARDS, PAGE = ROOT / "docs" / "cards", ROOT / "docs" / "leaderboard.md"
 
-FAULTS = {"g1": "f105cb22e9d8e503202e59e5f877ac0cb15ced8f616ab558b259a6d53158fa52"}
+FAULTS = {
+    "g1": "f105cb22e9d8e503202e59e5f877ac0cb15ced8f616ab558b259a6d53158fa52",
+    "h1": "cd2fc2ea25332b9fc211d221a66544adc1b78e953a89f9536a6692073e8d4e6f",
+}
 """SHA-256 of who has which faulty joints from when on, for the robots that have a card."""
 
-RERUN = ("g1_umc_mlp", "g1_unitree_lstm")
+RERUN = ("g1_umc_mlp", "g1_unitree_lstm", "h1_umc_mlp", "h1_unitree_lstm")
 """Cards that a maintainer has made; all others are marked as self-reported."""
 
 ALLOWED = ("policy", "joint_mask", "fault_flag")
