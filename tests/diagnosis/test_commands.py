@@ -42,7 +42,7 @@ def test_a_detector_is_trained_and_resumed_and_measured_and_tells_a_policy_what_
     assert str(tmp_path / "report" / "diagnosis.md") in shown
     found = json.loads((tmp_path / "report" / "diagnosis.json").read_text())
     assert found["robot_minutes"] == pytest.approx(1.0, rel=0.05)
-    assert found["about"]["told what is broken by"] == "the detector"
+    assert found["about"]["mask and flag from"] == "the detector"
 
     told = ("env.detection.source=detector", f"env.detection.file={path}")
     out = tmp_path / "evaluation"

@@ -7,7 +7,7 @@ import torch
 from umc.detection import JOINT_KINDS, SENSOR_KINDS, Detector
 from umc.detection.labels import Labels
 from umc.diagnosis.learn import Learner, Stretch, calibrate
-from umc.diagnosis.train import settle, told
+from umc.diagnosis.train import detected_share, settle
 from umc.diagnosis.walk import Seen
 from umc.models import JointLayout
 
@@ -113,4 +113,4 @@ def test_the_end_sets_thresholds(taught):
 
 
 def test_the_simulator_tells_at_first_and_the_detector_later():
-    assert [told(done) for done in (0.0, 0.25, 0.375, 0.5, 1.0)] == [0.0, 0.0, 0.5, 1.0, 1.0]
+    assert [detected_share(done) for done in (0.0, 0.25, 0.375, 0.5, 1.0)] == [0.0, 0.0, 0.5, 1.0, 1.0]

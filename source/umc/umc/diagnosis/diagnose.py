@@ -20,6 +20,7 @@ DESCRIPTION = "Measure a fault detector: what it finds, how late, on which joint
 EXAMPLES = (
     "--detector logs/detector/detector.pt --checkpoint pretrained:a1_mlp_stage2 physics=ovphysx",
     "--detector logs/detector/detector.pt --checkpoint pretrained:a1_mlp_stage2 --no_push physics=newton_mjwarp",
+    "--detector logs/detector/detector.pt --task UMC-G1-Stage2 --policy motion.pt --trust --minutes 600",
 )
 
 MINUTES = 120.0
@@ -84,7 +85,7 @@ def _run(argv: list[str]) -> int:
     about = {
         "detector": f"{options.detector.name}, {file.sha256[:12]}",
         "policy": f"{session.checkpoints[0].path.name}, {session.checkpoints[0].sha256[:12]}",
-        "told what is broken by": "the simulator" if options.oracle else "the detector",
+        "mask and flag from": "the simulator" if options.oracle else "the detector",
         "task": session.task,
         "engine": physics_name(session.env_cfg),
         "pushes": "no" if options.no_push else "yes",

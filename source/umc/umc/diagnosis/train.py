@@ -203,7 +203,7 @@ def train(run: DetectorRun) -> Path:
         try:
             while done < total:
                 begin = time.monotonic()
-                walk.detected_envs = robots < env.num_envs * told(done / total)
+                walk.detected_envs = robots < env.num_envs * detected_share(done / total)
                 stretch = Stretch.of([walk.step() for _ in range(STEPS)])
                 judged.append(stretch)
                 losses = learner.learn(stretch, done / total)
@@ -229,7 +229,7 @@ def train(run: DetectorRun) -> Path:
     return run.folder / FILE
 
 
-def told(done: float) -> float:
+def detected_share(done: float) -> float:
     """Return the share of robots whose policy the detector tells what is broken, from the part that is done [-]."""
     return min(max((done - ORACLE_SHARE) / ORACLE_SHARE, 0.0), 1.0)
 
