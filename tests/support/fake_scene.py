@@ -199,6 +199,9 @@ class FakeWarp:
     def to_torch(self, array):
         return array
 
+    def clone(self, array):
+        return array.clone()
+
     def launch(self, kernel, dim, inputs, outputs=(), device=None):
         """Check what Warp checks, and keep the shapes, of which it knows the number of dimensions alone."""
         arguments, shapes = [*inputs, *outputs], {"dim": tuple(dim)}
@@ -231,11 +234,20 @@ class FakeNewton:
             joint_world=wp.array(np.repeat(np.arange(envs), len(names)), dtype=int, device="cpu"),
             joint_qd_start=wp.array(dofs[:, [0, *range(BASE_DOFS, dofs.shape[1])]].flatten(), dtype=int, device="cpu"),
         )
-        for name in ("joint_limit_lower", "joint_limit_upper", "joint_effort_limit"):
+        per_dof = ("joint_limit_lower", "joint_limit_upper", "joint_effort_limit", "joint_damping", "joint_friction")
+        for name in per_dof:
             setattr(self.model, name, torch.zeros(dofs.size, device=device))
         ranges = {name: torch.zeros(envs, len(names), 2, device=device) for name in ("jnt_range", "jnt_actfrcrange")}
         newton_dof = torch.zeros(envs, len(names), dtype=torch.int32, device=device)
-        self._solver = SimpleNamespace(mjc_jnt_to_newton_dof=newton_dof, mjw_model=SimpleNamespace(**ranges))
+        per_world = (envs, BASE_DOFS + joints)
+        passive = {name: torch.zeros(per_world, device=device) for name in ("dof_damping", "dof_frictionloss")}
+        solved = {name: torch.zeros(*per_world, n, device=device) for name, n in (("dof_solref", 2), ("dof_solimp", 5))}
+        step = SimpleNamespace(timestep=torch.zeros(envs, device=device))
+        self._solver = SimpleNamespace(
+            mjc_jnt_to_newton_dof=newton_dof,
+            mjc_dof_to_newton_dof=torch.zeros(per_world, dtype=torch.int32, device=device),
+            mjw_model=SimpleNamespace(**ranges, **passive, **solved, opt=step),
+        )
         self.callbacks = []
 
     def get_model(self):

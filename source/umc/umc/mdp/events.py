@@ -182,7 +182,9 @@ class joint_faults(ManagerTermBase):
         limits = None
         if self.writer is not None:
             limits = self.state.limits(self.writer.healthy)
-            self.writer.write(limits, changed)
+            self.writer.write(
+                limits, changed, any(kind.adds for kind in self.state.kinds if isinstance(kind, JointKind))
+            )
         if self.ledger is not None:
             self.ledger.record_switches(self._pending, limits)
         self._pending.fill_(False)

@@ -44,14 +44,18 @@ class JointLimitWriter:
         lower, upper = self._position.healthy().unbind(-1)
         return JointLimits(lower, upper, self._effort.healthy(), self._velocity.healthy())
 
-    def write(self, limits: JointLimits, changed: torch.Tensor) -> None:
-        """Write the limits of the masked envs, shape (E,); limits that equal the healthy ones are restored."""
+    def write(self, limits: JointLimits, changed: torch.Tensor, passive: bool = True) -> None:
+        """Write the limits of the masked envs, shape (E,); limits that equal the healthy ones are restored.
+
+        Without ``passive`` no fault adds damping or friction, and the engine is not asked for them.
+        """
         if _none(changed):
             return
         self._position.write(torch.stack((limits.lower, limits.upper), dim=-1), changed)
         self._effort.write(limits.effort, changed)
         self._velocity.write(limits.velocity, changed)
-        self._passive.add(limits.damping, limits.friction, changed)
+        if passive:
+            self._passive.add(limits.damping, limits.friction, changed)
 
     def restore(self, envs: torch.Tensor) -> None:
         """Restore the limits of the masked envs, limited or not. Shape is (E,)."""
@@ -172,8 +176,15 @@ class _VelocityChannel(_Channel):
 class _PassiveChannel(_Channel):
     """Viscous damping, static and dynamic friction."""
 
+    _used = False
+
+    def restore(self, envs: torch.Tensor) -> None:
+        if self._used:  # a GPU does not tell whether an env is limited
+            super().restore(envs)
+
     def add(self, damping: torch.Tensor, friction: torch.Tensor, changed: torch.Tensor) -> None:
         """Add to the healthy values of the masked envs."""
+        self._used = True
         added = torch.stack((damping, friction, friction), dim=-1)
         # an engine that keeps them in host memory is not asked without need
         if not _none(changed & (self.limited | (added != 0.0).flatten(1).any(dim=1))):
