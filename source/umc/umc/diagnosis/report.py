@@ -164,8 +164,8 @@ def _roc(rates: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     for color, (name, points) in zip(COLORS, rates.items(), strict=False):
         axis.plot([one[1] for one in points], [100 * one[2] for one in points], "o-", color=color, ms=3, label=name)
     axis.axvline(0.1, color=FAINT, linestyle=":", linewidth=1)
-    axis.set(xscale="symlog", ylim=(0, 104), xlabel="false alarms of a healthy robot [1/min]")
     axis.set_xscale("symlog", linthresh=0.01)
+    axis.set(xlim=(0.0, None), ylim=(0, 104), xlabel="false alarms of a healthy robot [1/min]")
     axis.set_ylabel(f"found within {WITHIN[-1]:g} s [%]")
     axis.grid(True)
     axis.legend(loc="lower right")
