@@ -182,9 +182,8 @@ class joint_faults(ManagerTermBase):
         limits = None
         if self.writer is not None:
             limits = self.state.limits(self.writer.healthy)
-            self.writer.write(
-                limits, changed, any(kind.adds for kind in self.state.kinds if isinstance(kind, JointKind))
-            )
+            passive = any(isinstance(kind, JointKind) and kind.adds_passive for kind in self.state.kinds)
+            self.writer.write(limits, changed, passive)
         if self.ledger is not None:
             self.ledger.record_switches(self._pending, limits)
         self._pending.fill_(False)

@@ -106,6 +106,8 @@ class Onset:
 class JointKind(FaultKind):
     """A joint that can do less, or that moves less easily."""
 
+    adds_passive: ClassVar[bool] = False
+    """Whether it adds damping or friction, which are not written into physics otherwise."""
     follows_load: ClassVar[bool] = False
     """Whether the limits change with the torques since the onset, in every env step."""
 

@@ -114,7 +114,7 @@ class Braking(JointKind):
     """
 
     name = "braking"
-    adds = True
+    adds_passive = True
     unit = "[N*m*s/rad]"
     default = None
     smallest, largest = 0.0, 1.0e4
@@ -133,7 +133,7 @@ class Friction(JointKind):
     """The gearbox or a bearing is worn: dry friction resists with a torque, the severity, which may be a fraction."""
 
     name = "friction"
-    adds = True
+    adds_passive = True
     unit = "[N*m]"
     default = None
     smallest, largest = 0.0, 1.0e4
