@@ -32,8 +32,9 @@ add_module_names = False
 toc_object_entries_show_parents = "hide"
 
 nitpicky = True
-nitpick_ignore_regex = [(r"py:.*", r"(?!umc\b).*")]
-"""A reference to anything of umc has to lead somewhere; those of other packages are names only (no network)."""
+nitpick_ignore_regex = [(r"py:.*", r"(?!umc\b).*"), (r"py:class", r"umc\..*\._\w+")]
+"""A reference to anything of umc has to lead somewhere; those of other packages are names only (no network), and so are
+private base classes."""
 
 # ---------------------------------------------------------------- looks
 html_theme = "sphinx_book_theme"

@@ -118,31 +118,31 @@ def add_faults(
     (seed, env, episode) and the order of the joints alone, so that another policy or number of envs gets the same
     faults; another engine does, if the robot's cfg has a ``joint_ordering``.
 
-    ==============  ========================================================
-    Kind of fault   Severity
-    ==============  ========================================================
-    ``rom``         part of the range of motion that is left [-]
-    ``effort``      largest torque [N*m]
-    ``velocity``    largest speed [rad/s]
-    ``locked``      none; the joint stays where it is
-    ``power_loss``  none; the motor gives no torque
-    ``braking``     damping of the shorted motor [N*m*s/rad]
-    ``derating``    torque that the overheated motor gives forever [N*m]
-    ``friction``    dry friction that is added [N*m]
-    ``dead``        what the sensors of the joint read; 0 without it
-    ``frozen``      none; the last reading is repeated
-    ``bias``        error of the position [rad]
-    ``drift``       rate at which that error grows [rad/s]
-    ``noise``       standard deviation of the position [rad]
-    ``dropped``     probability that a command is lost [-]; 1 without it
-    ``delayed``     how late a command arrives [env steps]
-    ``burst_loss``  length of the bursts that lose 30 % of the commands [env steps]
+    =================  ==============================================================
+    Kind of fault      Severity
+    =================  ==============================================================
+    ``rom``            part of the range of motion that is left [-]
+    ``effort``         largest torque [N*m]
+    ``velocity``       largest speed [rad/s]
+    ``locked``         none; the joint stays where it is
+    ``power_loss``     none; the motor gives no torque
+    ``braking``        damping of the shorted motor [N*m*s/rad]
+    ``derating``       torque that the overheated motor gives forever [N*m]
+    ``friction``       dry friction that is added [N*m]
+    ``dead``           what the sensors of the joint read; 0 without it
+    ``frozen``         none; the last reading is repeated
+    ``bias``           error of the position [rad]
+    ``drift``          rate at which that error grows [rad/s]
+    ``noise``          standard deviation of the position [rad]
+    ``dropped``        probability that a command is lost [-]; 1 without it
+    ``delayed``        how late a command arrives [env steps]
+    ``burst_loss``     length of the bursts that lose 30 % of the commands [env steps]
     ``growing_delay``  by how much the delay grows in an env step [-]
-    ``imu_bias``    error of the angular velocity [rad/s]
-    ``imu_drift``   the same, and rate at which gravity tilts [rad/s]
-    ``imu_frozen``  none; the last reading of the IMU is repeated
-    ``imu_dead``    none; the IMU reads 0
-    ==============  ========================================================
+    ``imu_bias``       error of the angular velocity [rad/s]
+    ``imu_drift``      the same, and rate at which gravity tilts [rad/s]
+    ``imu_frozen``     none; the last reading of the IMU is repeated
+    ``imu_dead``       none; the IMU reads 0
+    =================  ==============================================================
 
     A severity is a number, a distribution, a ``{"fraction": ...}`` of the healthy value, or a mapping from joint
     patterns to either. ``ratios``, ``scenario`` and ``scenarios`` choose which kinds come together; without them the
