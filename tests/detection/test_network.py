@@ -61,6 +61,15 @@ def test_a_walk_in_two_parts_is_the_whole(network):
     assert torch.equal(end, last)
 
 
+def test_the_first_readings_of_an_episode_are_no_change():
+    detector, seen = make(), []
+    detector.encoder.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0][..., 3:5]))
+    run(detector, torch.ones(3, 2, 14))
+    assert [bool(change.any()) for change in seen] == [False, False, False]
+    run(detector, torch.arange(3.0)[:, None, None].expand(3, 2, 14))
+    assert [bool(change.all()) for change in seen[3:]] == [False, True, True]
+
+
 def test_the_tcn_sees_a_window():
     detector = Detector(LAYOUT, DetectorCfg(network="tcn", dilations=(1, 2))).eval()
     obs = torch.randn(9, 1, 14)

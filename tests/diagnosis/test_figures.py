@@ -101,6 +101,14 @@ def test_the_first_joint_that_is_reported_counts(walk):
     assert found.value == 0.5
 
 
+def test_a_report_of_the_episode_before_does_not_hide_a_new_one():
+    recording = blank()
+    recording.reported[40:, 0, 1, 0] = True
+    recording.starts[60, 0] = True
+    recording.label[60:, 0, 1, 0] = DEAD + 1  # the next episode begins with a fault of this joint
+    assert figures.right_joint(recording).value == 1.0
+
+
 def test_false_alarms_are_those_of_healthy_robots(walk):
     walk.reported[10:20, 3, 1] = True  # sensor and joint at once: one alarm
     walk.reported[200:205, 3, 0, 1] = True

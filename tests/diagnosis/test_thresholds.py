@@ -34,7 +34,8 @@ def alarms(reports, faulty, starts=None):
     reports = torch.tensor(reports, dtype=torch.bool).view(-1, 1, 1, 1)
     faulty = torch.tensor(faulty, dtype=torch.bool).view(-1, 1)
     starts = torch.zeros_like(faulty) if starts is None else torch.tensor(starts, dtype=torch.bool).view(-1, 1)
-    return float(false_alarms(reports, faulty, starts, DT))
+    count, minutes = false_alarms(reports, faulty, starts, DT)
+    return float(count) / minutes
 
 
 def test_a_report_of_a_healthy_robot_is_one_alarm_however_long_it_lasts():

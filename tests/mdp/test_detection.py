@@ -108,6 +108,11 @@ def test_an_episode_starts_without_a_report(detector):
     assert not found.joint_mask[0].any()
     assert found.fault_flag[0].tolist() == [-1.0] * 3
     assert found.faulty[1].any()
+    state.advance(torch.tensor([1, 4]), torch.zeros(2, 2))
+    found.update()
+    alone = read_detector(Path(detector)).detector
+    said = alone(env.obs_buf["policy"][:1], alone.start(1))  # of an episode's first observation
+    assert torch.equal(found.faulty[0, :, 0], 1.0 - said.sensor[0, :, 0])
 
 
 def test_a_detector_of_other_joints_is_refused(detector):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from umc.detection import JOINT_KINDS, SENSOR_KINDS
 from umc.diagnosis.recording import Recording
-from umc.diagnosis.thresholds import AFTERMATH_S, CANDIDATES, SECONDS_PER_MINUTE, decide, false_alarms
+from umc.diagnosis.thresholds import CANDIDATES, ON_STEPS, false_alarm_rates, false_alarms
 from umc.evaluation.statistics import Interval, wilson
 
 WITHIN = (0.1, 0.25, 0.5, 1.0)
@@ -67,8 +67,8 @@ class Events:
         return len(self.fault)
 
 
-def find_events(recording: Recording, steps: int = 3) -> Events:
-    """Return all faults of a recording whose onset is in it; ``steps`` in a row make a report."""
+def find_events(recording: Recording) -> Events:
+    """Return all faults of a recording whose onset is in it."""
     rows: list[dict[str, Any]] = []
     label, total = recording.label, len(recording.label)
     changed = np.concatenate((label[:1] != 0, label[1:] != label[:-1]))
@@ -102,7 +102,7 @@ def find_events(recording: Recording, steps: int = 3) -> Events:
                 "hinders": fault == 0
                 or int(recording.hinders[onset : onset + min(length, span), robot, joint].sum()) >= HINDERS_STEPS,
                 "speed": float(recording.speed[onset, robot]),
-                "reach": _reach(faulty[:last], steps),
+                "reach": _reach(faulty[:last]),
             }
         )
     types = {"severity": np.float64, "speed": np.float64, "reach": np.float64, "hinders": np.bool_}
@@ -110,11 +110,11 @@ def find_events(recording: Recording, steps: int = 3) -> Events:
     return Events(**{name: np.array([row[name] for row in rows], dtype=types.get(name, np.int64)) for name in names})
 
 
-def _reach(faulty: NDArray[np.float64], steps: int) -> float:
-    """Return the highest probability that was reached in so many steps in a row."""
-    if len(faulty) < steps:
+def _reach(faulty: NDArray[np.float64]) -> float:
+    """Return the highest probability that was reached in enough steps in a row for a report."""
+    if len(faulty) < ON_STEPS:
         return 0.0
-    return float(np.lib.stride_tricks.sliding_window_view(faulty, steps).min(axis=1).max())
+    return float(np.lib.stride_tricks.sliding_window_view(faulty, ON_STEPS).min(axis=1).max())
 
 
 def found_within(events: Events, seconds: float, step_dt: float) -> Interval | None:
@@ -134,43 +134,31 @@ def delays(events: Events, step_dt: float) -> NDArray[np.float64]:
 
 def right_joint(recording: Recording) -> Interval | None:
     """Return how often the first joint that is reported after an onset has a fault, of all robots with a report."""
-    sick = (recording.label > 0).any(axis=(2, 3))
+    broken = (recording.label > 0).any(axis=3)
+    sick, reported = broken.any(axis=2), recording.reported.any(axis=3)
+    waiting, before = np.zeros_like(sick[0]), np.zeros_like(reported[0])
+    was_sick = np.zeros_like(sick[0])
     right = count = 0
-    for robot in range(sick.shape[1]):
-        waiting = False
-        before = np.zeros_like(recording.reported[0, robot])
-        for step in range(len(sick)):
-            if recording.starts[step, robot]:
-                before = np.zeros_like(before)
-                waiting = False
-            if sick[step, robot] and (step == 0 or not sick[step - 1, robot] or recording.starts[step, robot]):
-                waiting = True
-            waiting = waiting and bool(sick[step, robot])
-            now = recording.reported[step, robot]
-            fresh = (now & ~before).any(axis=-1)
-            if waiting and fresh.any():
-                faulty = (recording.label[step, robot] > 0).any(axis=-1)
-                right, count, waiting = right + int(faulty[fresh].any()), count + 1, False
-            before = now
+    for begins, ill, faulty, now in zip(recording.starts, sick, broken, reported, strict=True):
+        before &= ~begins[:, None]
+        waiting = ill & ((waiting & ~begins) | begins | ~was_sick)
+        fresh = now & ~before
+        first = waiting & fresh.any(axis=1)
+        count += int(first.sum())
+        right += int((first & (fresh & faulty).any(axis=1)).sum())
+        waiting, before, was_sick = waiting & ~first, now.copy(), ill
     return wilson(float(right), float(count))
 
 
 def alarms(recording: Recording) -> tuple[int, float]:
-    """Return the false alarms of robots without a fault, and the time that they walked [min]."""
-    faulty = (recording.label > 0).any(axis=(2, 3))
-    longest = round(AFTERMATH_S / recording.step_dt)
-    since = np.full(faulty.shape[1], longest)
-    before = np.zeros_like(recording.reported[0])
-    count = steps = 0
-    for report, broken, begins in zip(recording.reported, faulty, recording.starts, strict=True):
-        since = np.where(broken, 0, np.where(begins, longest, since) + 1)
-        healthy = since > longest
-        rises = report & ~(before & ~begins[:, None, None])
-        # a joint whose sensor and joint fault are reported at once is one alarm
-        count += int((rises.any(axis=-1) & healthy[:, None]).sum())
-        steps += int(healthy.sum())
-        before = report
-    return count, steps * recording.step_dt / SECONDS_PER_MINUTE
+    """Return the false alarms of robots without a fault, and the time that they walked [min].
+
+    A joint whose sensor and joint fault are reported is one alarm.
+    """
+    faulty = torch.from_numpy((recording.label > 0).any(axis=(2, 3)))
+    reports = torch.from_numpy(recording.reported.any(axis=3))[:, None]
+    count, minutes = false_alarms(reports, faulty, torch.from_numpy(recording.starts), recording.step_dt)
+    return int(count), minutes
 
 
 def confusion(events: Events, fault: int) -> NDArray[np.int64]:
@@ -182,23 +170,21 @@ def confusion(events: Events, fault: int) -> NDArray[np.int64]:
     return table
 
 
-def roc(recording: Recording, events: Events, fault: int, steps: int = 3) -> list[tuple[float, float, float]]:
+def roc(recording: Recording, events: Events, fault: int) -> list[tuple[float, float, float]]:
     """Return for thresholds: the threshold, false alarms [1/min] and the part found within the last of WITHIN.
 
     Empty without faults.
     """
     faulty = torch.from_numpy((recording.label > 0).any(axis=(2, 3)))
-    starts = torch.from_numpy(recording.starts)
     said = torch.from_numpy(recording.faulty[..., fault].astype(np.float32))
-    on = torch.tensor(CANDIDATES)
-    rates = false_alarms(decide(said, starts, on, steps), faulty, starts, recording.step_dt)
+    rates = false_alarm_rates(said, faulty, torch.from_numpy(recording.starts), recording.step_dt)
     mine = events.where(events.fault == fault)
     last = round(WITHIN[-1] / recording.step_dt)
     mine = mine.where((mine.length > last) | (mine.reach >= CANDIDATES[0]))
     if not len(mine):
         return []
     return [
-        (threshold, float(rate), float((mine.reach >= threshold).mean()))
+        (threshold, rate, float((mine.reach >= threshold).mean()))
         for threshold, rate in zip(CANDIDATES, rates, strict=True)
     ]
 

@@ -18,7 +18,13 @@ RELEASE = 0.5
 AFTERMATH_S = 1.0
 """How long after a fault has ended a report of it is no false alarm [s]."""
 
+ON_STEPS = 3
+"""Env steps in a row that a fault has to be seen for before it is reported."""
+
 SECONDS_PER_MINUTE = 60.0
+
+LEAST_MINUTES = 1e-9
+"""Time that takes the place of none [min]."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +66,19 @@ def decide(faulty: Tensor, starts: Tensor, on: Tensor, steps: int) -> Tensor:
     return torch.stack(reports)
 
 
-def false_alarms(reports: Tensor, faulty: Tensor, starts: Tensor, step_dt: float) -> Tensor:
-    """Return how often something is reported of robots without a fault [1/min], for reports (T, C, E, J).
+def false_alarms(reports: Tensor, faulty: Tensor, starts: Tensor, step_dt: float) -> tuple[Tensor, float]:
+    """Count how often something is reported of robots without a fault.
 
-    ``faulty`` says which robots have a fault, bool of shape (T, E); ``starts`` where episodes begin, (T, E). A robot
-    counts again :data:`AFTERMATH_S` after its fault has ended.
+    A robot counts again :data:`AFTERMATH_S` after its fault has ended.
+
+    Args:
+        reports: What is reported, for several thresholds, bool. Shape is (T, C, E, J).
+        faulty: Robots that have a fault, bool. Shape is (T, E).
+        starts: Where episodes begin, bool. Shape is (T, E).
+        step_dt: Length of an env step [s].
+
+    Returns:
+        False alarms for each threshold, shape (C,), and the time that the robots walked without a fault [min].
     """
     longest = round(AFTERMATH_S / step_dt)
     since = torch.full(faulty.shape[1:], longest, device=faulty.device)
@@ -76,7 +90,16 @@ def false_alarms(reports: Tensor, faulty: Tensor, starts: Tensor, step_dt: float
         rises = report & ~(before & ~begins[None, :, None])
         alarms += (rises & healthy[None, :, None]).sum(dim=(1, 2))
         before, steps = report, steps + int(healthy.sum())
-    return alarms / max(steps * step_dt / SECONDS_PER_MINUTE, 1e-9)
+    return alarms, steps * step_dt / SECONDS_PER_MINUTE
+
+
+def false_alarm_rates(
+    said: Tensor, faulty: Tensor, starts: Tensor, step_dt: float, steps: int = ON_STEPS
+) -> list[float]:
+    """Return false alarms of a robot [1/min] for each of :data:`CANDIDATES`, of probabilities (T, E, J)."""
+    reports = decide(said, starts, torch.tensor(CANDIDATES, device=said.device), steps)
+    alarms, minutes = false_alarms(reports, faulty, starts, step_dt)
+    return (alarms / max(minutes, LEAST_MINUTES)).tolist()
 
 
 def choose(probability: Tensor, faulty: Tensor, starts: Tensor, step_dt: float, most: float, steps: int) -> Threshold:
@@ -84,8 +107,6 @@ def choose(probability: Tensor, faulty: Tensor, starts: Tensor, step_dt: float, 
 
     ``probability`` is what was said, (T, E, J); ``faulty`` and ``starts`` are as in :func:`false_alarms`.
     """
-    on = torch.tensor(CANDIDATES, device=probability.device)
-    rates = false_alarms(decide(probability, starts, on, steps), faulty, starts, step_dt)
-    fits = (rates <= most).nonzero().flatten().tolist()
-    best = fits[0] if fits else len(CANDIDATES) - 1
-    return Threshold(CANDIDATES[best], RELEASE * CANDIDATES[best], steps, float(rates[best]))
+    rates = false_alarm_rates(probability, faulty, starts, step_dt, steps)
+    best = next((number for number, rate in enumerate(rates) if rate <= most), len(rates) - 1)
+    return Threshold(CANDIDATES[best], RELEASE * CANDIDATES[best], steps, rates[best])

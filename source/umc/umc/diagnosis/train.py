@@ -50,9 +50,6 @@ JUDGED = 15
 """Newest iterations that temperature and thresholds are chosen by. The detector said of them what it said before it
 learned from them."""
 
-ON_STEPS = 3
-"""Env steps in a row that a fault has to be seen for before it is reported."""
-
 MOST_ALARMS = 60.0
 """Most false alarms that can be accepted [1/min]."""
 
@@ -243,7 +240,7 @@ def settle(detector: Detector, judged: Sequence[Stretch], step_dt: float, most: 
 
     from umc.detection.network import JOINT, SENSOR
     from umc.diagnosis.learn import calibrate
-    from umc.diagnosis.thresholds import choose
+    from umc.diagnosis.thresholds import ON_STEPS, choose
 
     starts = torch.cat([one.starts for one in judged])
     labels = torch.cat([one.labels for one in judged])

@@ -108,8 +108,7 @@ class DetectorInEnv:
             return
         with torch.no_grad():
             found = self._detector(obs, self._memory)
-        looked = (new & ~first)[:, None, None]
-        forgotten = first[:, None, None]
+        looked, forgotten = new[:, None, None], first[:, None, None]
         self._memory = torch.where(looked, found.state, self._memory).masked_fill(forgotten, 0.0)
         faulty = 1.0 - torch.stack((found.sensor[..., 0], found.joint[..., 0]), dim=-1)
         self.faulty = torch.where(looked, faulty, self.faulty).masked_fill(forgotten, 0.0)
