@@ -15,9 +15,11 @@ from fake_cuda import CUDA, fake_cuda
 from fake_scene import BASE_DOFS, task_cfg
 from isaaclab.managers import CurriculumTermCfg, ManagerTermBaseCfg
 from umc import mdp
+from umc.detection import Detector, DetectorCfg, DetectorFile, write_detector
 from umc.mdp import observations, rewards, terminations
 from umc.mdp.curricula import failure_sampling, fault_curriculum
 from umc.mdp.fault_log import LOG_EVERY
+from umc.models import JointLayout
 from umc.terrains.track_importer import TrackImporter
 
 ROBOTS = ("A1", "H1", "G1", "Solo8")
@@ -26,7 +28,7 @@ MAY_WAIT = {
     "faults/schedule.py FaultSchedule._set_odds": "where a curriculum changes the odds",
 }
 KINDS = ("rom", "effort", "velocity", "locked", "power_loss", "dead", "frozen", "bias", "drift", "noise", "dropped")
-KINDS += ("delayed",)
+KINDS += ("delayed", "braking", "friction", "derating", "burst_loss", "growing_delay")
 SEVERITY = {
     "rom": {"uniform": [0.2, 0.4]},
     "effort": {"fraction": {"choice": [0.2, 0.4]}},
@@ -34,6 +36,11 @@ SEVERITY = {
     **dict.fromkeys(("bias", "drift", "noise"), 0.1),
     "dropped": 0.5,
     "delayed": {"choice": [1, 3, 10]},
+    "braking": 0.5,
+    "friction": 1.0,
+    "derating": {"fraction": 0.5},
+    "burst_loss": 5.0,
+    "growing_delay": 0.1,
 }
 
 
@@ -60,6 +67,15 @@ def unsure(cfg):
 def unseen(cfg):
     """No detector."""
     cfg.detection = mdp.DetectionCfg(source="none")
+
+
+def watched_by(path):
+    """A detector in the loop."""
+
+    def change(cfg):
+        cfg.detection = mdp.DetectionCfg(source="detector", file=str(path))
+
+    return change
 
 
 def curriculum(cfg):
@@ -106,6 +122,16 @@ def test_terms_of_faults(change, walk):
     walk(task_cfg("A1", change))
 
 
+def test_a_detector_in_the_loop(walk, tmp_path):
+    cfg = task_cfg("A1")
+    names = list(cfg.scene.robot.joint_ordering)
+    # torch's fused cell of a GRU has no fake form
+    detector = Detector(JointLayout.term_major(names, 12 + 3 * len(names), 12), DetectorCfg(network="tcn"))
+    write_detector(tmp_path / "detector.pt", DetectorFile(detector, "a1"))
+    env, _ = walk(task_cfg("A1", watched_by(tmp_path / "detector.pt")))
+    assert mdp.joint_mask(env).device.type == "cuda"
+
+
 def test_terms_of_all_faults_and_their_launches_of_kernels(walk):
     """Types and shapes of the launches are those of the kernels."""
     env, warp = walk(task_cfg("A1", all_faults))
@@ -124,6 +150,16 @@ def test_terms_of_all_faults_and_their_launches_of_kernels(walk):
             "effort": (envs, joints),
             "model_effort": dofs,
             "joint_force_range": (*solver, 2),
+        },
+        "write_passive": {
+            **common,
+            **dict.fromkeys(("dim", "newton_dof", "damping", "friction"), (envs, BASE_DOFS + joints)),
+            "faulty": (envs, joints),
+            "values": (envs, joints, 3),
+            "timestep": (envs,),
+            **dict.fromkeys(("healthy_reference", "reference"), (envs, BASE_DOFS + joints, 2)),
+            **dict.fromkeys(("healthy_impedance", "impedance"), (envs, BASE_DOFS + joints, 5)),
+            **dict.fromkeys(("model_damping", "model_friction"), dofs),
         },
     }
 
