@@ -20,8 +20,16 @@ LONGEST_BURST = 50
 """Longest burst [env steps]: 1 s at 50 Hz."""
 
 
+class CommandError(CommandKind):
+    """A command that arrives wrong; none without severity."""
+
+    @override
+    def healthy(self, nominal: JointLimits | None) -> float:
+        return 0.0
+
+
 @register_kind
-class Delayed(CommandKind):
+class Delayed(CommandError):
     """Targets arrive a number of env steps late, the severity, rounded.
 
     From onset on the motor keeps the last target that arrived in time, until the first late one arrives.
@@ -33,10 +41,6 @@ class Delayed(CommandKind):
     smallest, largest = 0.0, float(LONGEST_DELAY)
 
     @override
-    def healthy(self, nominal: JointLimits | None) -> float:
-        return 0.0
-
-    @override
     def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
         delay = delivery.severity.round().long().clamp(0, LONGEST_DELAY)
         # nothing older than the target before the onset, which arrived in time
@@ -44,7 +48,7 @@ class Delayed(CommandKind):
 
 
 @register_kind
-class Dropped(CommandKind):
+class Dropped(CommandError):
     """Each env step's target is lost with a probability, the severity; the motor keeps the last that arrived."""
 
     name = "dropped"
@@ -54,17 +58,13 @@ class Dropped(CommandKind):
     rank = 1  # a late target can be lost, too
 
     @override
-    def healthy(self, nominal: JointLimits | None) -> float:
-        return 0.0
-
-    @override
     def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
         lost = delivery.on & (delivery.uniform("dropped") < delivery.severity)
         return torch.where(lost, delivery.last, target)
 
 
 @register_kind
-class BurstLoss(CommandKind):
+class BurstLoss(CommandError):
     """Targets are lost in bursts of a number of env steps, the severity, rounded; the motor keeps the last one.
 
     From onset on, time is divided into windows of which a burst takes the share :data:`LOST_IN_BURSTS`; where in its
@@ -78,10 +78,6 @@ class BurstLoss(CommandKind):
     rank = 1  # a late target can be lost, too
 
     @override
-    def healthy(self, nominal: JointLimits | None) -> float:
-        return 0.0
-
-    @override
     def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
         length = delivery.severity.round().long()
         window = (length / LOST_IN_BURSTS).round().long().clamp(min=1)
@@ -93,7 +89,7 @@ class BurstLoss(CommandKind):
 
 
 @register_kind
-class GrowingDelay(CommandKind):
+class GrowingDelay(CommandError):
     """Targets arrive later and later: a queue fills, since it delivers a part less than is sent, the severity.
 
     The delay grows by the severity in each env step and is rounded down, up to :data:`LONGEST_DELAY`.
@@ -103,10 +99,6 @@ class GrowingDelay(CommandKind):
     unit = "[-]"
     default = None
     smallest, largest = 0.0, 1.0
-
-    @override
-    def healthy(self, nominal: JointLimits | None) -> float:
-        return 0.0
 
     @override
     def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
