@@ -3,6 +3,7 @@
 """Conditions of an evaluation: no noise, one command, the assigned scenario, and ground that depends on the robot."""
 
 from dataclasses import fields, replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,45 @@ def test_commands_observations_and_faults_of_an_evaluation(run_engine, tmp_path)
     assert seen["joints moved"]
     assert seen["spread"] > 1e-3
     assert max(seen["moved"].values()) < 1e-4
+
+
+def break_commands_and_imu(physics, folder):
+    """What A1 reads of its IMU, and the targets that arrive, under faults that its task does not have."""
+    from fresh_policy import write_fresh
+    from umc.evaluation.arguments import parse
+    from umc.evaluation.conditions import disable_training_randomization, set_faults
+    from umc.evaluation.rollout import reset_batch, step_policy
+    from umc.evaluation.session import open_session, prepare
+    from umc.evaluation.study import assign_envs
+
+    checkpoint = write_fresh(Path(folder), task="UMC-A1-Stage2", model="mlp")
+    options, overrides = parse(["--checkpoint", str(checkpoint), f"physics={physics}"], lambda _: None)
+    session = prepare(options, overrides)
+    scenarios = ("imu_dead", "dropped", 8)
+    protocol = replace(protocol_for("a1", scenarios), settings=(Setting(3, ONSETS[0]),), steps=STEPS, track={})
+    disable_training_randomization(session.env_cfg, (0.5, 0.0, 0.0), len(scenarios), STEPS, 3)
+    set_faults(session.env_cfg, protocol)
+    rates, targets = [], []
+    with open_session(session) as (env, (policy,)):
+        obs = reset_batch(env, protocol, assign_envs(protocol, len(scenarios)))
+        for _ in step_policy(env, policy, obs, STEPS):
+            rates.append(env.obs_buf["policy"][:, :3].abs().amax(1).tolist())
+            arrived = env.scene["robot"].actuators.target_command.position.torch
+            targets.append(arrived.clone())
+    changed = [(now - before).abs().amax(1).tolist() for before, now in pairwise(targets)]
+    return {"rates": rates, "changed": changed}
+
+
+@pytest.mark.engine
+def test_an_evaluation_breaks_the_imu_and_commands_of_a_task_without_such_faults(run_engine, tmp_path):
+    seen = run_engine(break_commands_and_imu, folder=str(tmp_path))
+    after = ONSETS[0] + 1
+    for rates in seen["rates"][after:]:
+        assert rates[0] == 0.0
+        assert min(rates[1:]) > 1e-4
+    for changed in seen["changed"][after:]:
+        assert changed[1] == 0.0
+        assert min(changed[0], changed[2]) > 1e-4
 
 
 def test_the_ground_under_a_robot_depends_on_its_setting_and_member_only():

@@ -10,10 +10,16 @@ import pytest
 import torch
 import yaml
 from umc.evaluation.protocol import protocol_for
-from umc.evaluation.study import assign_envs, assignment_of
-from umc.faults import paper_settings
+from umc.evaluation.study import assign_envs, assignment_of, json_values, protocol_of
+from umc.faults import FaultCases, JointLimits, paper_settings
+from umc.robots.a1 import A1_JOINTS
+from umc.robots.g1 import G1_JOINTS
+from umc.robots.h1 import H1_JOINTS
+from umc.robots.solo8 import SOLO8_JOINTS
 from umc.utils.config import read_config_file, read_overrides
 from umc.utils.errors import UmcError
+
+JOINTS = {"a1": A1_JOINTS, "g1": G1_JOINTS, "h1": H1_JOINTS, "solo8": SOLO8_JOINTS}
 
 
 @pytest.mark.parametrize("robot", ["a1", "h1", "g1", "solo8"])
@@ -70,6 +76,49 @@ def test_a_user_can_write_a_file(tmp_path):
         protocol_for("a1", name=name)
 
 
+@pytest.mark.parametrize("robot", ["a1", "g1", "h1", "solo8", "another"])
+def test_faults_of_the_real_world_strike_one_joint_one_leg_or_all(robot):
+    protocol = protocol_for(robot, name="real_world")
+    names = JOINTS.get(robot, JOINTS["a1"])
+    protocol.check_faults(names)
+    num_envs = 4 * len(protocol.cells)
+    ones = torch.ones(len(names))
+    faults = FaultCases(names, protocol.cases(), num_envs, nominal=JointLimits(-ones, ones, ones, ones))
+    plan = faults.draw(torch.arange(num_envs), torch.zeros(num_envs, dtype=torch.int64))
+    struck = {}
+    for env, joints in enumerate(plan.joints.reshape(num_envs, -1, len(names))[:, 0]):
+        scenario = protocol.cells[env % len(protocol.cells)][1]
+        struck.setdefault(scenario, set()).add(tuple(joints.nonzero().flatten().tolist()))
+    for scenario, found in struck.items():
+        if str(scenario).startswith("leg_"):
+            legs = {re.split("_", names[one])[0] for joints in found for one in joints}
+            assert len(legs) == len({name.split("_")[0] for name in names})
+            assert all(len({names[one].split("_")[0] for one in joints}) == 1 for joints in found)
+            assert {len(joints) for joints in found} == {len(names) // len(legs)}
+        elif scenario in ("derating", "growing_delay"):
+            assert found == {tuple(range(len(names)))}
+        elif scenario != 8:
+            assert {len(joints) for joints in found} == {1}
+    assert ("leg_dead" in struck) == (robot in JOINTS)
+
+
+def test_a_protocol_can_name_scenarios_of_its_own(tmp_path):
+    content = read_config_file("protocol", "umc_paper")
+    entry = {
+        **content["robots"]["g1"],
+        "conditions": {"knees": {"scenario": "dead+locked", "joint_names": [".*_knee.*"]}},
+    }
+    name = write(tmp_path / "mine.yaml", {"name": "mine", "scenarios": ["knees", 8], "robots": {"g1": entry}})
+    protocol = protocol_for("g1", name=name)
+    assert protocol.scenario("knees").kinds == ("dead", "locked")
+    assert [case["scenario"] for case in protocol.cases()[:2]] == ["dead+locked", 8]
+    assert protocol_of(json_values(protocol.describe())) == protocol  # as a study keeps it
+    with pytest.raises(UmcError, match=r"max is 4, but there are 2 joints"):
+        protocol.check_faults(JOINTS["g1"])
+    with pytest.raises(UmcError, match="unknown scenario 'ankles'"):
+        protocol_for("g1", ["ankles"], name=name)
+
+
 @pytest.mark.parametrize("robot", ["a1", "g1", "h1", "solo8"])
 def test_the_paper_can_be_read_with_torque_limits_without_effect(robot):
     paper, inert = protocol_for(robot), protocol_for(robot, name="umc_paper_inert_effort")
@@ -108,7 +157,7 @@ def test_a_wrong_extension_is_refused(tmp_path, content, words):
         ("settings={seed: [1, 1], onset: [75, 75]}", "the protocol's settings hold one twice"),
         ("settings.onset=[750,75,75]", "onset 750 must lie between step 1 and the episode's end at 750"),
         ("scenarios=[[1]]", "scenarios.0: [1] is not a scenario; give a number or a name"),
-        ("scenarios=[9]", "scenarios.0: unknown scenario 9"),
+        ("scenarios=[9]", "robot a1: unknown scenario 9; the paper's"),
         ("scenarios=[]", "the protocol has no scenario; the paper's are 1 to 8"),
         ("scenarios=[1,1]", "scenarios [1, 1] hold one twice"),
         ("command=[0.5,0,left]", "command.2 is 'left'; input should be a valid number"),

@@ -15,7 +15,8 @@ from umc.evaluation.metrics import Score
 from umc.evaluation.protocol import ScenarioId
 from umc.evaluation.statistics import Interval
 from umc.evaluation.study import PolicyResult, Study
-from umc.faults import find_scenario
+from umc.faults import find_kind, find_scenario, is_scenario
+from umc.faults.kinds import ImuKind
 
 SEVERITY_BINS = 6
 """Most parts that a severity which varies is cut into; each holds as many robots as the next."""
@@ -53,10 +54,17 @@ class SliceScore:
 
 
 def scenario_name(scenario: ScenarioId) -> str:
-    """Name a scenario by its kinds of faults, such as ``range + blind``; ``healthy`` if it has none."""
+    """Name a scenario by its kinds of faults, such as ``range + blind``; ``healthy`` if it has none.
+
+    One of a protocol's own is named by its name.
+    """
+    if not is_scenario(scenario):
+        return str(scenario).replace("_", " ")
     kinds = list(find_scenario(scenario).kinds)
     blind = "dead" in kinds
-    words = [{"rom": "range", "effort": "torque", "velocity": "speed"}.get(kind, kind) for kind in kinds]
+    words = [
+        {"rom": "range", "effort": "torque", "velocity": "speed"}.get(kind, kind).replace("_", " ") for kind in kinds
+    ]
     others = [word for word in words if word != "dead"]
     return " + ".join(others + (["blind"] if others else ["dead sensor"]) * blind) or "healthy"
 
@@ -95,8 +103,9 @@ def break_down(study: Study, result: PolicyResult) -> list[SliceScore]:
 
 
 def _broken(study: Study, result: PolicyResult) -> torch.Tensor:
-    """Return the robots whose scenario has faults: a healthy one may have joints assigned that never fail."""
-    faulty = torch.tensor([bool(find_scenario(scenario).kinds) for scenario in study.protocol.scenarios])
+    """Return the robots of scenarios that break joints: others have joints assigned, too, which never fail."""
+    kinds = [study.protocol.scenario(scenario).kinds for scenario in study.protocol.scenarios]
+    faulty = torch.tensor([any(not isinstance(find_kind(kind), ImuKind) for kind in each) for each in kinds])
     return faulty[result.run.cell % len(study.protocol.scenarios)]
 
 

@@ -11,6 +11,8 @@ import torch
 from umc.evaluation.arguments import HEALTHY
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.starts import seed_starts
+from umc.faults import CommandKind, find_kind
+from umc.faults.kinds import ImuKind
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.tasks.parts import parts_of
 from umc.utils.errors import UmcError
@@ -70,8 +72,25 @@ def set_faults(env_cfg: Any, protocol: Protocol) -> None:
         **{name: value for name, value in term.params.items() if name == "asset_cfg"},
         "cases": protocol.cases(),
     }
+    _let_fail(env_cfg, protocol)
     seed_starts(env_cfg.events)
     set_track(env_cfg, protocol)
+
+
+def _let_fail(env_cfg: Any, protocol: Protocol) -> None:
+    """Let commands and the inertial sensor of a task fail where a protocol breaks them."""
+    from umc.mdp import CommandFaultsCfg, add_imu_sensors
+    from umc.mdp.imu import shows_imu
+
+    kinds = [find_kind(name) for scenario in protocol.scenarios for name in protocol.scenario(scenario).kinds]
+    if any(isinstance(kind, CommandKind) for kind in kinds) and not any(
+        isinstance(term, CommandFaultsCfg) for term in vars(env_cfg.actions).values()
+    ):
+        env_cfg.actions.command_faults = CommandFaultsCfg()
+    # a critic sees the truth, and is not asked here
+    groups = [name for name in vars(env_cfg.observations) if name != "critic"]
+    if any(isinstance(kind, ImuKind) for kind in kinds) and shows_imu(env_cfg, groups=groups):
+        add_imu_sensors(env_cfg, groups=groups)
 
 
 def on_tracks(env_cfg: Any) -> bool:

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_
 
 from umc.evaluation.arguments import MOST_STEPS
 from umc.evaluation.metrics import check_radii
-from umc.faults import FaultCases, JointLimits, find_scenario
+from umc.faults import FaultCases, JointLimits, Scenario, find_scenario
 from umc.utils.config import FileModel, FolderName, Seed, merged, read_config_file, validated
 from umc.utils.distributed import LARGEST_SEED
 from umc.utils.errors import UmcError
@@ -88,6 +88,9 @@ class Protocol:
     cell, so that few robots have the shares of many. Studies without this entry drew independently."""
     track: Mapping[str, float] = field(default_factory=dict)
     """Width, block length and border of the terrain's tracks [m]; empty on flat ground."""
+    conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Scenarios of the protocol's own by name: fields of :class:`umc.faults.FaultsCfg`, such as ``joint_groups``, in
+    place of those above; ``scenario`` is the name if it is left out."""
 
     def __post_init__(self) -> None:
         """Raise UmcError for an unknown or repeated scenario, an onset outside the episode, or invalid radii."""
@@ -97,7 +100,7 @@ class Protocol:
         if not self.scenarios:
             raise UmcError("the protocol has no scenario; the paper's are 1 to 8")
         for scenario in self.scenarios:
-            find_scenario(scenario)
+            self.scenario(scenario)
         if len(set(self.scenarios)) != len(self.scenarios):
             raise UmcError(f"scenarios {list(self.scenarios)} hold one twice; name each once")
         if not self.settings:
@@ -110,6 +113,10 @@ class Protocol:
         if len(set(self.settings)) != len(self.settings):
             raise UmcError("the protocol's settings hold one twice; change its seed or its onset")
         check_radii(self.radii)
+
+    def scenario(self, name: ScenarioId) -> Scenario:
+        """Return a scenario by its number or name; raise UmcError if there is none."""
+        return find_scenario(self.conditions.get(str(name), {}).get("scenario", name))
 
     @property
     def seed(self) -> int:
@@ -136,10 +143,12 @@ class Protocol:
                 "onset": setting.onset,
                 "severity": {**self.severity, **setting.severity},
                 **({"stratified": True} if self.draws == "stratified" else {}),
+                "num_joints": self.num_joints,
+                **self.conditions.get(str(scenario), {}),
                 **(
-                    {"num_joints": self.num_joints}
-                    if setting.joints is None
-                    else {"joint_names": setting.joints, "num_joints": (len(setting.joints),) * 2}
+                    {"joint_names": setting.joints, "num_joints": (len(setting.joints),) * 2}
+                    if setting.joints is not None
+                    else {}
                 ),
             }
             for setting, scenario in self.cells
@@ -172,7 +181,10 @@ class Protocol:
 
     def describe(self) -> dict[str, Any]:
         """Return the protocol in plain values, as reports print it."""
-        return asdict(self)
+        described = asdict(self)
+        if not self.conditions:  # digests of cards are older than this field
+            del described["conditions"]
+        return described
 
 
 def protocol_for(
@@ -224,8 +236,7 @@ def _read(name: str) -> _ProtocolFile:
 
 def _scenario(name: Any) -> ScenarioId:
     if isinstance(name, int | str):
-        find_scenario(name)
-        return name
+        return name  # whether there is one, the protocol checks
     raise UmcError(f"{name} is not a scenario; give a number or a name")
 
 
@@ -288,6 +299,7 @@ class _RobotEntry(FileModel):
     radii: Annotated[list[float], Field(max_length=_MOST)] = list(Protocol.radii)
     draws: Literal["independent", "stratified"] = "stratified"
     track: _Track | None = None
+    conditions: dict[str, dict[str, Any]] = {}
 
     @field_validator("track", mode="before")
     @classmethod
@@ -316,4 +328,5 @@ class _RobotEntry(FileModel):
             radii=check_radii(self.radii),
             draws=self.draws,
             track={} if self.track is None else self.track.model_dump(),
+            conditions=self.conditions,
         )

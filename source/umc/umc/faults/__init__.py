@@ -25,6 +25,7 @@ from umc.faults.scenarios import (
     SUBCATEGORIES,
     Scenario,
     find_scenario,
+    is_scenario,
     paper_settings,
     training_faults,
 )

@@ -84,6 +84,15 @@ def find_scenario(name: int | str, own: Mapping[str, Description] | None = None)
     )
 
 
+def is_scenario(name: int | str) -> bool:
+    """Return whether :func:`find_scenario` finds one without own names."""
+    try:
+        find_scenario(name)
+    except UmcError:
+        return False
+    return True
+
+
 def paper_settings(robot: str, table: str) -> dict[str, Any]:
     """Return a robot's ``training``, ``inference`` or ``ablation`` table; raises UmcError if there is none."""
     tables = PAPER["robots"].get(robot)

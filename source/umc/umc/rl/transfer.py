@@ -1,10 +1,11 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Start a stage from Stage 1 weights, or turn them into a baseline: ``python -m umc.rl.transfer CHECKPOINT``.
+"""Start a stage from Stage 1 weights, or turn them into a baseline and back: ``python -m umc.rl.transfer CHECKPOINT``.
 
 In Stage 1 no joint is masked and the fault flag is always -1, so the flag's weights act as a constant. Folded into the
 bias they leave the network of normal training, with the same outputs: UMC and its baseline can share a Stage 1, and the
 baseline continues with ``train.py --agent nm_<network> --checkpoint <file>`` for as many iterations as UMC's Stage 2.
+A checkpoint of the baseline becomes a Stage 1 of UMC: its network gets a flag without effect.
 """
 
 from __future__ import annotations
@@ -104,19 +105,38 @@ def fold_flag_into_bias(data: Mapping[str, Any], path: Path | str) -> dict[str, 
     if name not in AGENTS:
         raise UmcError(f"{path} holds the {info.model} model, which has no baseline {name}; give one of UMC's Stage 1")
     actor = dict(data["actor_state_dict"])
-    layer = _flag_reader(key.removesuffix(".weight") for key in actor)
-    if layer is None:
-        raise UmcError(f"{path} has none of the layers {', '.join(FLAG_READERS)}: train it again with this version")
+    layer = _required_flag_reader(actor, path)
     sensors, bias = _fold(actor[f"{layer}.weight"].double(), actor[f"{layer}.bias"].double())
     actor |= {f"{layer}.weight": sensors.float(), f"{layer}.bias": bias.float()}
-    folded = dataclasses.replace(
-        info, model=name, agent=entry_point(name), experiment=experiment_name(info.robot, name, 1)
-    )
+    return _as_stage1(data, info, name, actor)
+
+
+def add_neutral_flag(data: Mapping[str, Any], path: Path | str) -> dict[str, Any]:
+    """Turn a baseline's checkpoint into a Stage 1 of UMC: with mask and flag, same outputs on healthy robots."""
+    import torch
+
+    from umc.faults import FAULT_FLAG_WIDTH
+
+    info = checkpoint_info(data, path)
+    name = info.model.removeprefix(BASELINE_PREFIX)
+    if name == info.model or name not in AGENTS:
+        raise UmcError(f"{path} holds the {info.model} model, which is no baseline; give one of a nm_<network>")
+    actor = dict(data["actor_state_dict"])
+    layer = _required_flag_reader(actor, path)
+    weight = actor[f"{layer}.weight"]
+    actor[f"{layer}.weight"] = torch.cat((weight, weight.new_zeros(len(weight), FAULT_FLAG_WIDTH)), dim=1)
+    return _as_stage1(data, info, name, actor)
+
+
+def _as_stage1(data: Mapping[str, Any], info: CheckpointInfo, model: str, actor: dict[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint with another actor, as Stage 1 of that model."""
+    experiment = experiment_name(info.robot, model, 1)
+    changed = dataclasses.replace(info, model=model, agent=entry_point(model), experiment=experiment)
     return {
         "actor_state_dict": actor,
         "critic_state_dict": data["critic_state_dict"],
         "iter": data["iter"],
-        "infos": {**data["infos"], "umc": dataclasses.asdict(folded)},
+        "infos": {**data["infos"], "umc": dataclasses.asdict(changed)},
     }
 
 
@@ -126,6 +146,13 @@ def _fold(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
 
     sensors, flag = weight[:, :-FAULT_FLAG_WIDTH], weight[:, -FAULT_FLAG_WIDTH:]
     return sensors, bias + HEALTHY_FLAG * flag.sum(1)
+
+
+def _required_flag_reader(actor: Mapping[str, Any], path: Path | str) -> str:
+    layer = _flag_reader(key.removesuffix(".weight") for key in actor)
+    if layer is None:
+        raise UmcError(f"{path} has none of the layers {', '.join(FLAG_READERS)}: train it again with this version")
+    return layer
 
 
 def _flag_reader(layers: Iterable[str]) -> str | None:
@@ -172,20 +199,24 @@ def _reset_noise(runner: TrainingRun) -> None:
 def main(argv: list[str]) -> int:
     """Run ``python -m umc.rl.transfer`` and return its exit status: 0 done, 2 wrong use."""
     parser = argparse.ArgumentParser(prog="python -m umc.rl.transfer", description=__doc__)
-    parser.add_argument("checkpoint", type=Path, help="model_*.pt of a UMC agent's Stage 1")
+    parser.add_argument("checkpoint", type=Path, help="model_*.pt of a UMC agent's Stage 1, or of a baseline")
     parser.add_argument("--out", type=Path, help="file to write; beside the checkpoint, in a folder of its own")
     options = parser.parse_args(argv)
     # in the run's own folder it would be taken for a policy of that run, whose sizes are recorded there
-    out = options.out or options.checkpoint.parent / "folded" / (BASELINE_PREFIX + options.checkpoint.name)
+    path: Path = options.checkpoint
     try:
-        folded = fold_flag_into_bias(read_checkpoint(options.checkpoint), options.checkpoint)
+        data = read_checkpoint(path)
+        baseline = checkpoint_info(data, path).model.startswith(BASELINE_PREFIX)
+        changed = add_neutral_flag(data, path) if baseline else fold_flag_into_bias(data, path)
+        info = changed["infos"]["umc"]
+        out = options.out or path.parent / "folded" / f"{info['model']}_{path.name}"
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_checkpoint(out, folded)
+        write_checkpoint(out, changed)
     except (UmcError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    info = folded["infos"]["umc"]
-    print(f"{out}: {info['robot']}, {info['model']}; continue with --task {info['task']} --agent {info['model']}")
+    task = info["task"].replace("Stage1", "Stage2") if baseline else info["task"]
+    print(f"{out}: {info['robot']}, {info['model']}; continue with --task {task} --agent {info['model']}")
     return 0
 
 
