@@ -45,17 +45,18 @@ EPISODE = 40
 """Longest episode [env steps]."""
 
 SCENARIOS = (
-    *("normal", "rom", "effort", "velocity", "locked", "power_loss", "braking", "friction"),
+    *("normal", "rom", "effort", "velocity", "locked", "power_loss", "braking", "derating", "friction"),
     *("dead", "frozen", "bias", "drift", "noise", "dropped", "delayed"),
-    *("burst_loss", "growing_delay"),
+    *("burst_loss", "growing_delay", "imu_bias", "imu_drift", "imu_frozen", "imu_dead"),
     *("dead+rom+effort+velocity", "locked+power_loss", "rom+locked+delayed", "frozen+noise+dropped", "drift+velocity"),
-    *("braking+rom", "friction+velocity"),
+    *("braking+rom", "friction+velocity", "derating+effort"),
 )
 """Drawn with equal odds: every kind alone, and some together."""
 
 SEVERITY = {
     "rom": {"uniform": [0.05, 0.6]},
     "braking": {"log_uniform": [0.1, 50.0]},
+    "derating": {"fraction": {"uniform": [0.05, 0.3]}},
     "friction": {"log_uniform": [0.1, 20.0]},
     "bias": {"uniform": [-0.3, 0.3]},
     "drift": {"uniform": [-0.5, 0.5]},
@@ -64,6 +65,8 @@ SEVERITY = {
     "delayed": {"choice": [1, 3, 10]},
     "burst_loss": {"uniform": [1, 20]},
     "growing_delay": {"uniform": [0.05, 1.0]},
+    "imu_bias": {"log_uniform": [0.01, 2.0]},
+    "imu_drift": {"log_uniform": [0.01, 1.0]},
 }
 EFFORT_SPREAD, VELOCITY_SPREAD = (0.1, 4.0), (1.0 / 6.0, 5.0)
 """Least and greatest torque and speed that is left, in shares of what the paper's training leaves the robot [-]."""
@@ -167,8 +170,11 @@ def engine_limits(env: ManagerBasedRLEnv) -> dict[str, torch.Tensor]:
     writer: Any = fault_term(env).writer
     if robot.__backend_name__ == "newton":  # speed and position rows of UMC's own
         engine = writer._velocity.engine
-        for name in ("_speed", "_lower", "_upper"):
+        for name in ("_speed", "_lower", "_upper", "_damping"):
             values[f"row{name}"] = wp.to_torch(getattr(engine, name))[engine._dofs]
+        values["friction"] = wp.to_torch(engine._model.joint_friction)[engine._dofs]
+    else:
+        values["passive"] = writer._passive.engine.read_passive()
     return {name: value.clone() for name, value in values.items()}
 
 
@@ -198,6 +204,7 @@ def make_env(args: argparse.Namespace, ledger: Path) -> ManagerBasedRLEnv:
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = args.num_envs, "cpu", args.seed
     cfg.episode_length_s = EPISODE * cfg.sim.dt * cfg.decimation
     cfg.actions.command_faults = mdp.CommandFaultsCfg()
+    mdp.add_imu_sensors(cfg)
     cfg.events.faults.params = {
         "ratios": dict.fromkeys(SCENARIOS, 1.0),
         "severity": severities(args.robot),

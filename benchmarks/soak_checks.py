@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from umc.faults import JointRange, Ledger, LedgerEpisode
@@ -87,14 +87,20 @@ def compare(ledger: Ledger, segments: list[Segment], findings: Findings) -> None
             findings.violations.append(f"env {key[0]}, episode {key[1]} is not in the ledger")
             continue
         seen.setdefault(key, []).extend([segment.step] if segment.step > 0 else [])
-        limits = ledger.episodes[key].limits_at(segment.step)
+        limits, heated = ledger.episodes[key].limits_at(segment.step), _heated(ledger.episodes[key], segment.step)
         for joint, name in enumerate(ledger.header.joint_names):
             where = f"env {key[0]}, episode {key[1]}, from step {segment.step} on, {name}"
             healthy_range = JointRange(
                 *(float(healthy[part][joint]) for part in ("lower", "upper", "effort", "velocity"))
             )
             findings.counts["joints held to limits"] += name in limits
-            _compare_joint(limits.get(name, healthy_range), healthy_range, segment, joint, where, findings)
+            own = limits.get(name, healthy_range)
+            if name in heated:  # its torque limit has moved since
+                own = replace(own, effort=min(float(segment.engine["effort"][joint]), healthy_range.effort))
+            cap = healthy_range.effort if name in heated else own.effort
+            torque = float(segment.torque[joint]) - cap * (1.0 + TORQUE_TOLERANCE)
+            findings.bound("torque above the cap [N*m]", torque, ROUNDING, where)
+            _compare_joint(own, healthy_range, segment, joint, where, findings)
     for key, episode in ledger.episodes.items():
         _count(episode, findings.counts)
         switches = [switch.step for switch in episode.switches]
@@ -116,9 +122,7 @@ def _compare_joint(
     where: str,
     findings: Findings,
 ) -> None:
-    """Compare one joint between two switches."""
-    torque = float(segment.torque[joint]) - limits.effort * (1.0 + TORQUE_TOLERANCE)
-    findings.bound("torque above the cap [N*m]", torque, ROUNDING, where)
+    """Compare one joint between two switches, but for its torque."""
     outside = max(limits.lower - float(segment.lowest[joint]), float(segment.highest[joint]) - limits.upper)
     if (limits.lower, limits.upper) == (healthy_range.lower, healthy_range.upper):
         findings.worst["healthy joint beyond its limits [rad]"] = max(
@@ -142,6 +146,13 @@ def _compare_joint(
         findings.counts["samples too fast"] += int(segment.too_fast[joint])
         ratio = float(segment.fastest[joint]) / limits.velocity
         findings.worst["speed over the cap [-]"] = max(findings.worst.get("speed over the cap [-]", 0.0), ratio)
+
+
+def _heated(episode: LedgerEpisode, step: int) -> set[str]:
+    """Return the joints whose torque limit moves with their motor's heat; the ledger has the limit of one moment."""
+    past = [switch for switch in episode.switches if switch.step <= step]
+    numbers = past[-1].on if past else ()
+    return {joint for number in numbers for joint in episode.faults[number].severity.get("derating", ())}
 
 
 def _count(episode: LedgerEpisode, counts: Counter[str]) -> None:

@@ -153,13 +153,13 @@ def test_terms_of_all_faults_and_their_launches_of_kernels(walk):
         },
         "write_passive": {
             **common,
-            **dict.fromkeys(("dim", "newton_dof", "damping", "friction"), (envs, BASE_DOFS + joints)),
+            **dict.fromkeys(("dim", "newton_dof", "friction"), (envs, BASE_DOFS + joints)),
             "faulty": (envs, joints),
             "values": (envs, joints, 3),
             "timestep": (envs,),
             **dict.fromkeys(("healthy_reference", "reference"), (envs, BASE_DOFS + joints, 2)),
             **dict.fromkeys(("healthy_impedance", "impedance"), (envs, BASE_DOFS + joints, 5)),
-            **dict.fromkeys(("model_damping", "model_friction"), dofs),
+            **dict.fromkeys(("healthy_damping", "damping", "model_friction"), dofs),
         },
     }
 

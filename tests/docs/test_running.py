@@ -137,6 +137,8 @@ def program(words: list[str]) -> list[str]:
     """Return what ./isaaclab.sh starts (tests/test_launcher.py), with the Python of the tests."""
     if words[:2] == ["./isaaclab.sh", "-p"]:
         return [sys.executable, *words[2:]]
+    if words[0] == "umc":
+        return [sys.executable, "-m", *words]
     if words[0] == "python":
         return [sys.executable, *words[1:]]
     if words[0] == "./isaaclab.sh":
@@ -169,7 +171,7 @@ def installed(folder: Path) -> None:
 def scratch(folder: Path, page: Path) -> dict[str, str]:
     """Prepare a folder in which the commands of a page write, and return their environment."""
     for place in REPOSITORY.iterdir():
-        if place.name in ("scripts", "benchmarks", "tools", "source", "config", "exts"):
+        if place.name in ("scripts", "benchmarks", "tools", "source", "config", "exts", "checkpoints"):
             (folder / place.name).symlink_to(place)
     shutil.copytree(REPOSITORY / "examples", folder / "examples")  # a recipe writes there
     (folder / "docs/images").mkdir(parents=True)

@@ -34,7 +34,8 @@ def made(**fields):
 def test_the_cfg_chooses_the_source():
     assert made() is None
     assert make_detection(SimpleNamespace(cfg=SimpleNamespace()), None) is None  # a cfg of before there was a choice
-    assert isinstance(made(source="none"), NoDetection)
+    for none in ("none", None):  # the override env.detection.source=none is read as None
+        assert isinstance(made(source=none), NoDetection)
     assert isinstance(made(source="corrupted_oracle", delay=3), CorruptedOracle)
 
 

@@ -13,13 +13,16 @@ ENGINES = ("newton_mjwarp", "ovphysx")
 CHAINS = ("chain", "drive")
 """Explicit motors, and the engine's own drives."""
 
-FREE, BRAKED, SHORTED, ONE, RUBBED, WORN = range(6)
-"""Healthy; damping of all joints; more than an explicit torque could have; of the first joint alone; dry friction."""
-DAMPING = {BRAKED: (0.5, 0.5, 0.5), SHORTED: (5.0, 5.0, 5.0), ONE: (50.0, 0.0, 0.0)}
+FREE, BRAKED, SHORTED, ONE, RUBBED, WORN, HELD = range(7)
+"""Healthy; damping of all joints; more than an explicit torque could have; of the first joint alone; dry friction;
+damping and a narrow window."""
+DAMPING = {BRAKED: (0.5, 0.5, 0.5), SHORTED: (5.0, 5.0, 5.0), ONE: (50.0, 0.0, 0.0), HELD: (0.5, 0.5, 0.5)}
 """[N*m*s/rad]. A torque that is held for a step is unstable above 2 I / dt = 4.6 for the last link."""
 FRICTION = {RUBBED: 0.3, WORN: 1.0}
 """[N*m]."""
-ENVS, STEP = 6, 0.005
+WINDOW = 0.05
+"""[rad]."""
+ENVS, STEP = 7, 0.005
 SPEED = (3.0, -2.0, 1.0)
 """Speeds when the fault sets in [rad/s]; the chain is straight then, and nothing but the fault acts on it."""
 PUSH = 0.25
@@ -80,7 +83,8 @@ def turning_chains(physics: str, chain: str, out: str) -> None:
             from isaaclab_newton.physics import NewtonManager
 
             model = NewtonManager._solver.mjw_model
-            arrays = (model.dof_damping, model.dof_frictionloss, model.dof_solref, model.dof_solimp)
+            braked = writers[name]._passive.engine._damping
+            arrays = (braked, model.dof_frictionloss, model.dof_solref, model.dof_solimp)
             shown += [torch.from_numpy(array.numpy().copy()) for array in arrays]
         return shown
 
@@ -97,6 +101,7 @@ def turning_chains(physics: str, chain: str, out: str) -> None:
             limits.damping[env] = torch.tensor(row)
         for env, torque in FRICTION.items():
             limits.friction[env] = torque
+        limits.lower[HELD], limits.upper[HELD] = -WINDOW, WINDOW
         writers[name].write(limits, everywhere)
         inertia = robot.data.mass_matrix.torch[:, -3:, -3:] + torch.diag_embed(robot.data.joint_armature.torch)
         log[name] = {"v": [robot.data.joint_vel.torch.clone()], "q": [], "inertia": inertia.clone()}
@@ -161,6 +166,12 @@ def test_braking_takes_energy_however_strong_it_is(log):
     assert (coasting[1:100, ONE, 0] > -0.01).all()
     assert coasting[COAST, SHORTED].abs().max() < 0.05
     assert coasting[COAST, FREE].abs().max() > 1.0
+
+
+def test_a_braked_joint_keeps_its_window(log):
+    beyond = log.q[:, HELD].abs().max() - WINDOW
+    assert beyond < (1e-3 if log.newton else 0.02)
+    assert log.q[:COAST, BRAKED].abs().max() > 2 * WINDOW
 
 
 def test_dry_friction_resists_with_its_torque_and_then_holds(log):

@@ -244,7 +244,7 @@ class FakeNewton:
         ranges = {name: torch.zeros(envs, len(names), 2, device=device) for name in ("jnt_range", "jnt_actfrcrange")}
         newton_dof = torch.zeros(envs, len(names), dtype=torch.int32, device=device)
         per_world = (envs, BASE_DOFS + joints)
-        passive = {name: torch.zeros(per_world, device=device) for name in ("dof_damping", "dof_frictionloss")}
+        passive = {name: torch.zeros(per_world, device=device) for name in ("dof_frictionloss",)}
         solved = {name: torch.zeros(*per_world, n, device=device) for name, n in (("dof_solref", 2), ("dof_solimp", 5))}
         step = SimpleNamespace(timestep=torch.zeros(envs, device=device))
         self._solver = SimpleNamespace(

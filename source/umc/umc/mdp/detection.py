@@ -32,9 +32,9 @@ ERRORS = ("delay", "missed", "false_alarms", "alarm_steps")
 class DetectionCfg:
     """Where the observation terms ``joint_mask`` and ``fault_flag`` get their faults from."""
 
-    source: str = "oracle"
+    source: str | None = "oracle"
     """``oracle``: the simulator. ``corrupted_oracle``: the simulator, with the errors below. ``detector``: the detector
-    in ``file``. ``none``: no fault is ever reported."""
+    in ``file``. ``none``, which Isaac Lab's overrides make None: no fault is ever reported."""
 
     delay: int = 0
     """How long after its onset a fault is found [env steps]."""
@@ -119,14 +119,19 @@ class DetectorInEnv:
 
 def check_detection(cfg: DetectionCfg) -> None:
     """Raise UmcError for an unknown source, and for fields that it does not have."""
-    if cfg.source not in SOURCES:
-        raise UmcError(f"env.detection.source is {cfg.source!r}; choose one of {', '.join(SOURCES)}")
+    chosen = _source(cfg)
+    if chosen not in SOURCES:
+        raise UmcError(f"env.detection.source is {chosen!r}; choose one of {', '.join(SOURCES)}")
     for source, names in (("corrupted_oracle", ERRORS), ("detector", ("file", "any_fault"))):
         changed = [name for name in names if getattr(cfg, name) != getattr(DetectionCfg(), name)]
-        if changed and cfg.source != source:
+        if changed and chosen != source:
             raise UmcError(f"env.detection.{changed[0]} needs env.detection.source={source}")
-    if cfg.source == "detector" and cfg.file is None:
+    if chosen == "detector" and cfg.file is None:
         raise UmcError("env.detection.source=detector needs env.detection.file, which umc train-detector writes")
+
+
+def _source(cfg: DetectionCfg) -> str:
+    return "none" if cfg.source is None else cfg.source
 
 
 def make_detection(
@@ -144,4 +149,4 @@ def make_detection(
         file = read_detector(Path(str(chosen.file)), env.device)
         file.require(None, state.joint_names)
         return DetectorInEnv(env, state, file.detector, chosen.any_fault)
-    return NoDetection(state) if chosen.source == "none" else None
+    return NoDetection(state) if _source(chosen) == "none" else None

@@ -5,7 +5,8 @@
 In every solver substep, between the making of constraints and the solve, each limited joint gets two constraint rows:
 its speed at the end of the substep must not exceed its limit, nor take it out of its window. The solver fulfils these
 inequalities together with contacts and all other joints, so that an impact cannot break them. Such a row acts between
-two links: momentum is conserved, and a joint within its bounds feels no force.
+two links: momentum is conserved, and a joint within its bounds feels no force. The damping that a fault adds is a pair
+of such rows, too, since MuJoCo damps after the solve.
 
 Limits are written into the solver's arrays of the masked envs: Isaac Lab's own writers make Newton rebuild its
 constants in all worlds at the next step.
@@ -48,9 +49,9 @@ class NewtonJoints(EngineJoints):
         dofs, slots = _joint_addresses(asset, model)
         self._dofs = torch.as_tensor(dofs, device=asset.device)
         self._slots = wp.array(slots, dtype=int, device=model.device)
-        self._speed, self._lower, self._upper = (
+        self._speed, self._lower, self._upper, self._damping = (
             wp.full(model.joint_dof_count, value, dtype=float, device=model.device)
-            for value in (np.inf, -np.inf, np.inf)
+            for value in (np.inf, -np.inf, np.inf, 0.0)
         )
         self._dry: tuple[Any, Any, Any] | None = None
         """The solver's model, and how hard its dry friction holds healthy joints."""
@@ -115,11 +116,11 @@ class NewtonJoints(EngineJoints):
                 *(wp.from_torch(tensor.contiguous()) for tensor in (envs, faulty, values)),
                 model.opt.timestep,
                 *self._dry[1:],
+                self._model.joint_damping,
             ],
             outputs=[
-                self._model.joint_damping,
+                self._damping,
                 self._model.joint_friction,
-                model.dof_damping,
                 model.dof_frictionloss,
                 model.dof_solref,
                 model.dof_solimp,
@@ -179,6 +180,7 @@ class NewtonJoints(EngineJoints):
                     self._speed,
                     self._lower,
                     self._upper,
+                    self._damping,
                     rows,
                 ],
                 device=self._model.device,

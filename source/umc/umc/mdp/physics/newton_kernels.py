@@ -91,6 +91,27 @@ def _add_row(
     rows.friction[world, row] = 0.0
 
 
+@wp.func
+def _bound(
+    rows: Rows,
+    world: int,
+    dofs: int,
+    dof: int,
+    joint: int,
+    velocity: float,
+    lowest: float,
+    highest: float,
+    stiffness: float,
+    dt: float,
+    entry: int,
+) -> int:
+    """Keep a joint's speed at the end of the step between two bounds; return the next free ``entry``."""
+    _add_row(rows, world, dofs, dof, joint, -1.0, velocity, (velocity - highest) / dt, stiffness, entry)
+    step = wp.where(entry < 0, 0, 1)
+    _add_row(rows, world, dofs, dof, joint, 1.0, velocity, (lowest - velocity) / dt, stiffness, entry + step)
+    return entry + 2 * step
+
+
 @wp.kernel(enable_backward=False)
 def bound_speeds(
     dofs: int,
@@ -105,9 +126,15 @@ def bound_speeds(
     speed: wp.array[float],
     lower: wp.array[float],
     upper: wp.array[float],
+    damping: wp.array[float],
     rows: Rows,
 ) -> None:
-    """Add two rows for each limited joint: its speed at the end of the step keeps its bounds. One thread per world."""
+    """Add two rows for each limited joint, and two for each braked one. One thread per world.
+
+    The speed of a limited joint at the end of the step keeps its bounds. The torque of a braked one is -damping times
+    that speed: a bound at speed 0 that is as soft as the damping. MuJoCo's own damping acts after the solve, and would
+    take a joint out of its window.
+    """
     world = wp.tid()
     dt = timestep[world % timestep.shape[0]]
     entry = wp.int32(-1)
@@ -115,23 +142,22 @@ def bound_speeds(
         at = newton_dof[world, dof]
         if at < 0:
             continue
-        if wp.isinf(speed[at]) and wp.isinf(lower[at]) and wp.isinf(upper[at]):
+        limited = not (wp.isinf(speed[at]) and wp.isinf(lower[at]) and wp.isinf(upper[at]))
+        if not limited and damping[at] == 0.0:
             continue
-        joint = dof_joint[dof]
-        q = qpos[world, joint_coordinate[joint]]
-        v = qvel[world, dof]
-        # a joint outside its window must not go further out; the engine's own limit brings it back
-        highest = wp.min(speed[at], wp.max((upper[at] - q) / dt, 0.0))
-        lowest = wp.max(-speed[at], wp.min((lower[at] - q) / dt, 0.0))
-        stiffness = IMPEDANCE / ((1.0 - IMPEDANCE) * inverse_inertia[world % inverse_inertia.shape[0], dof])
         if sparse and entry < 0:
             entry = _entries_in_use(rows, world)
-        _add_row(rows, world, dofs, dof, joint, -1.0, v, (v - highest) / dt, stiffness, entry)
-        if sparse:
-            entry += 1
-        _add_row(rows, world, dofs, dof, joint, 1.0, v, (lowest - v) / dt, stiffness, entry)
-        if sparse:
-            entry += 1
+        joint = dof_joint[dof]
+        v = qvel[world, dof]
+        if damping[at] != 0.0:
+            entry = _bound(rows, world, dofs, dof, joint, v, 0.0, 0.0, damping[at] * dt, dt, entry)
+        if limited:
+            q = qpos[world, joint_coordinate[joint]]
+            # a joint outside its window must not go further out; the engine's own limit brings it back
+            highest = wp.min(speed[at], wp.max((upper[at] - q) / dt, 0.0))
+            lowest = wp.max(-speed[at], wp.min((lower[at] - q) / dt, 0.0))
+            stiffness = IMPEDANCE / ((1.0 - IMPEDANCE) * inverse_inertia[world % inverse_inertia.shape[0], dof])
+            entry = _bound(rows, world, dofs, dof, joint, v, lowest, highest, stiffness, dt, entry)
 
 
 @wp.kernel(enable_backward=False)
@@ -201,14 +227,14 @@ def write_passive(
     timestep: wp.array[float],
     healthy_reference: wp.array2d[wp.vec2],
     healthy_impedance: wp.array2d[wp.types.vector(5, float)],
-    model_damping: wp.array[float],
+    healthy_damping: wp.array[float],
+    damping: wp.array[float],
     model_friction: wp.array[float],
-    damping: wp.array2d[float],
     friction: wp.array2d[float],
     reference: wp.array2d[wp.vec2],
     impedance: wp.array2d[wp.types.vector(5, float)],
 ) -> None:
-    """Write damping and dry friction into Newton's model and the solver's. One thread per world and degree of freedom.
+    """Write dry friction into Newton's model and the solver's, and the damping that faults add. One thread per joint.
 
     MuJoCo's dry friction creeps by default: faulty joints stop within a step instead.
     """
@@ -220,8 +246,7 @@ def write_passive(
     column = slot[dof] % joints
     if not envs[env]:
         return
-    model_damping[dof] = values[env, column, 0]
-    damping[world, at] = values[env, column, 0]
+    damping[dof] = values[env, column, 0] - healthy_damping[dof]
     model_friction[dof] = values[env, column, 2]
     friction[world, at] = values[env, column, 2]
     if faulty[env, column]:
