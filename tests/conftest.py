@@ -108,6 +108,7 @@ def run_engine(tmp_path_factory) -> Callable[..., Any]:
         file, name = inspect.getfile(scenario), scenario.__name__
         out, log = folder / "result.json", folder / "output.txt"
         arguments = json.dumps({"physics": physics, **kwargs})
+        paths = [SUPPORT, str(HERE.parent), os.environ.get("PYTHONPATH", "")]  # tools are no installed package
         with log.open("w") as stream:
             child = subprocess.Popen(
                 [sys.executable, "-c", _CHILD, file, name, str(out), arguments],
@@ -115,7 +116,7 @@ def run_engine(tmp_path_factory) -> Callable[..., Any]:
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join([SUPPORT, os.environ.get("PYTHONPATH", "")])},
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
                 start_new_session=True,
             )
             try:
