@@ -23,7 +23,8 @@ VELOCITY_LIMIT = {".*_(hip|thigh)_joint": 30.1, ".*_calf_joint": 15.7}
 """Speed of a joint [rad/s] (the same)."""
 
 ARMATURE = 0.01
-"""Reflected rotor inertia of every joint [kg*m^2] (MuJoCo Menagerie); without it Newton diverges under violent actions."""
+"""Reflected rotor inertia of every joint [kg*m^2] (MuJoCo Menagerie); without it Newton diverges under violent
+actions."""
 
 GO2_CFG = robot_cfg(
     DATA / "go2.usda",
@@ -48,4 +49,4 @@ GO2_CFG = robot_cfg(
         armature=ARMATURE,
     ),
 )
-"""Go2 with the gains of Isaac Lab's velocity task, whose default pose is that of unitree_rl_gym, and the URDF's limits."""
+"""Go2 with the gains and default pose of Isaac Lab's velocity task and the limits of the URDF."""
