@@ -23,8 +23,8 @@ FAULTS = {
     "num_joints": (2, 4),
     "seed": 42,
 }
-"""What breaks in Stage 2: the paper's training table of A1, scaled by what a joint has to do. Weight times length of the
-thigh is 1.25 of A1's, and so is the torque; joints turn as fast at the same speed (docs/robots.md)."""
+"""What breaks in Stage 2: the paper's training table of A1, scaled by what a joint has to do. Weight times length of
+the thigh is 1.25 of A1's, and so is the torque; joints turn as fast at the same speed (docs/robots.md)."""
 
 
 @configclass
