@@ -35,7 +35,7 @@ from umc.utils.errors import UmcError
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
 
-ROBOTS = ("A1", "H1", "G1", "Solo8")
+ROBOTS = ("A1", "Go2", "H1", "G1", "Solo8")
 """Robots as they stand in the task ids."""
 
 TARGET_SIZE = 1.5

@@ -26,7 +26,7 @@ from typing import Any
 
 from ratios import add_json_flag, save, spread
 
-ROBOTS = ("A1", "H1", "G1", "Solo8")
+ROBOTS = ("A1", "Go2", "H1", "G1", "Solo8")
 ENGINES = ("newton_mjwarp", "ovphysx")
 TARGET = 1.25
 """Highest ratio that UMC allows itself [-]."""

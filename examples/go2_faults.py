@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Faults for a robot and a task that are not UMC's: Isaac Lab's own Go2 velocity task.
+"""Faults for a task that is not UMC's: Isaac Lab's own Go2 velocity task.
 
 ``./isaaclab.sh -p examples/go2_faults.py`` lets four robots act at random and prints which joint of which robot breaks,
 and what the fault does to it. ``go2_train.py`` beside it trains on the same task.

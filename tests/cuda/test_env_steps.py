@@ -22,7 +22,7 @@ from umc.mdp.fault_log import LOG_EVERY
 from umc.models import JointLayout
 from umc.terrains.track_importer import TrackImporter
 
-ROBOTS = ("A1", "H1", "G1", "Solo8")
+ROBOTS = ("A1", "Go2", "H1", "G1", "Solo8")
 MAY_WAIT = {
     "mdp/fault_log.py FaultLog.entry": "one read in LOG_EVERY env steps",
     "faults/schedule.py FaultSchedule._set_odds": "where a curriculum changes the odds",

@@ -26,6 +26,7 @@ from umc.rl.policy import load_policy, registered_agent
 from umc.robots import A1_JOINTS
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
+from umc.utils.naming import task_parts
 
 
 def normalized(agent):
@@ -51,13 +52,14 @@ def env_cfg_of(task):
     [
         ("UMC-A1-Stage2", "mlp", normalized),
         ("UMC-G1-Stage1", "transformer", None),
+        ("UMC-Go2-Stage2", "transformer", None),
         ("UMC-A1-Stage1", "nm_mlp", None),  # reads neither mask nor flag, but takes them
         ("UMC-G1-Stage1", "body_transformer", None),
     ],
 )
 def test_exports_agree_with_torch_for_any_batch_and_mask(tmp_path, task, model, change):
     checkpoint, path, script, sheet = export_fresh(tmp_path, task, model, change)
-    widths = WIDTHS["a1" if "A1" in task else "g1"]
+    widths = WIDTHS[task_parts(task)[0]]
     policy = load_policy(checkpoint, widths)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     module = torch.jit.load(str(script))
@@ -188,7 +190,10 @@ G1 = {
 }
 
 
-@pytest.mark.parametrize(("robot", "changes"), [("A1", {}), ("G1", G1)])
+GO2 = {"base_height_m": 0.42, "added_base_mass_kg": [1.2, 3.5], "contact_bodies": ["base"]}
+
+
+@pytest.mark.parametrize(("robot", "changes"), [("A1", {}), ("G1", G1), ("Go2", GO2)])
 def test_starts_and_falls_are_those_of_the_task(robot, changes):
     cfg = env_cfg_of(f"UMC-{robot}-Stage2")
     found = {"feet": feet(cfg), **start(cfg), **fall(cfg)}

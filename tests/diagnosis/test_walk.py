@@ -16,7 +16,7 @@ def test_every_kind_that_is_told_apart_happens():
     assert happens == {*SENSOR_KINDS, *JOINT_KINDS}
 
 
-@pytest.mark.parametrize("robot", ["A1", "G1", "H1", "Solo8"])
+@pytest.mark.parametrize("robot", ["A1", "Go2", "G1", "H1", "Solo8"])
 def test_every_robot_takes_the_faults(robot):
     import torch
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from umc.tasks.a1 import A1Stage1EnvCfg
 from umc.tasks.g1 import G1Stage1EnvCfg
+from umc.tasks.go2 import Go2Stage1EnvCfg
 from umc.tasks.h1 import H1Stage1EnvCfg
 from umc.tasks.solo8 import Solo8Stage1EnvCfg
 
@@ -20,8 +21,9 @@ ROW = re.compile(r"^\| `(\w+)`(?: \((\w+)\))? \| (\S+) \| .* \| `(\w+)` \|$", re
 @pytest.mark.parametrize(
     ("robot", "cfg", "section"),
     [
-        ("A1", A1Stage1EnvCfg, "A1 and Solo8"),
-        ("Solo8", Solo8Stage1EnvCfg, "A1 and Solo8"),
+        ("A1", A1Stage1EnvCfg, "A1, Go2 and Solo8"),
+        ("Go2", Go2Stage1EnvCfg, "A1, Go2 and Solo8"),
+        ("Solo8", Solo8Stage1EnvCfg, "A1, Go2 and Solo8"),
         ("H1", H1Stage1EnvCfg, "H1 and G1"),
         ("G1", G1Stage1EnvCfg, "H1 and G1"),
     ],

@@ -119,6 +119,13 @@ def test_a_protocol_can_name_scenarios_of_its_own(tmp_path):
         protocol_for("g1", ["ankles"], name=name)
 
 
+def test_a_robot_that_the_paper_does_not_have_has_an_entry_of_its_own_or_that_of_any_robot():
+    go2, other = protocol_for("go2"), protocol_for("solo12")
+    assert (go2.name, other.name) == ("any_robot", "any_robot")
+    assert (go2.num_joints, go2.severity["effort"]) == ((4, 5), 10.0)
+    assert (other.num_joints, other.severity["effort"]) == ((2, 4), {"fraction": 0.25})
+
+
 @pytest.mark.parametrize("robot", ["a1", "g1", "h1", "solo8"])
 def test_the_paper_can_be_read_with_torque_limits_without_effect(robot):
     paper, inert = protocol_for(robot), protocol_for(robot, name="umc_paper_inert_effort")

@@ -163,6 +163,6 @@ def test_tasks_have_the_joint_targets_that_are_quick_on_physx():
     import umc.tasks  # noqa: F401
     from isaaclab_tasks.utils import load_cfg_from_registry
 
-    for robot in ("A1", "H1", "G1", "Solo8"):
+    for robot in ("A1", "Go2", "H1", "G1", "Solo8"):
         cfg: Any = load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point")
         assert cfg.actions.joint_pos.class_type is JointTargets

@@ -14,9 +14,9 @@ TIMEOUT_S = 900.0
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(3 * TIMEOUT_S)]
 
 ENGINES = ("newton_mjwarp", "ovphysx")
-ROBOTS = ("a1", "g1", "chain", "drive")
-"""A quadruped, a humanoid, a chain of three links on a fixed base, and the same chain driven by the engine itself."""
-LEGGED = ("a1", "g1")
+ROBOTS = ("a1", "g1", "go2", "chain", "drive")
+"""Two quadrupeds, a humanoid, a chain of three links on a fixed base, and the same driven by the engine itself."""
+LEGGED = ("a1", "g1", "go2")
 CHAINS = ("chain", "drive")
 
 ONSET, STIR, END = 50, 70, 650
@@ -24,7 +24,7 @@ ONSET, STIR, END = 50, 70, 650
 
 SPEED = 3.0
 """Speed limit [rad/s]."""
-EFFORT = {"a1": 1.0, "g1": 8.0, "chain": 0.6, "drive": 0.6}
+EFFORT = {"a1": 1.0, "g1": 8.0, "go2": 1.0, "chain": 0.6, "drive": 0.6}
 """Torque limit [N*m]; healthy joints reach at least twice that."""
 WINDOW = 0.3
 """Part of the range that a window leaves [-]."""
@@ -94,7 +94,7 @@ def scene_cfg(chain: str, names: list):
     from isaaclab.assets import ArticulationCfg
     from isaaclab.scene import InteractiveSceneCfg
     from isaaclab.sim import UsdFileCfg
-    from umc.robots import A1_CFG, G1_CFG
+    from umc.robots import A1_CFG, G1_CFG, GO2_CFG
     from umc.terrains import FLAT_GROUND_CFG
 
     push = {"joint_names_expr": [".*"], "stiffness": 20.0, "damping": 0.5, "armature": 0.01}
@@ -109,6 +109,8 @@ def scene_cfg(chain: str, names: list):
     if "g1" in names:
         cfg.g1 = G1_CFG.replace(prim_path="{ENV_REGEX_NS}/G1")
         cfg.g1.init_state.pos = (0.0, 3.0, 0.8)
+    if "go2" in names:
+        cfg.go2 = GO2_CFG.replace(prim_path="{ENV_REGEX_NS}/Go2")
     for number, (name, motor) in enumerate(motors.items()):
         if name in names:
             robot = ArticulationCfg(
@@ -245,23 +247,31 @@ class LimitedRobot:
 
 @pytest.fixture(scope="module")
 def measured(run_engine, chain_usd, tmp_path_factory):
-    """Logs by engine and robot."""
+    """The log of a robot on an engine; robots of a run get theirs at once."""
     out, found = tmp_path_factory.mktemp("limits") / "log.pt", {}
     # on Newton 36 degrees of freedom make the solver's Jacobians sparse, 6 dense
-    for engine, groups in {"newton_mjwarp": (LEGGED, CHAINS), "ovphysx": (ROBOTS,)}.items():
-        for names in groups:
+    runs = {
+        "newton_mjwarp": (("a1", "g1"), ("go2",), CHAINS),
+        "ovphysx": (("a1", "g1", *CHAINS), ("go2",)),
+    }
+
+    def log(engine, robot):
+        if (engine, robot) not in found:
+            (names,) = (names for names in runs[engine] if robot in names)
             about = {"chain": chain_usd, "names": names, "out": str(out)}
             run_engine(limited_robots, physics=engine, timeout=TIMEOUT_S, **about)
-            for robot, log in torch.load(out, weights_only=True).items():
-                found[engine, robot] = SimpleNamespace(newton=engine == "newton_mjwarp", robot=robot, **log)
-    return found
+            for name, logged in torch.load(out, weights_only=True).items():
+                found[engine, name] = SimpleNamespace(newton=engine == "newton_mjwarp", robot=name, **logged)
+        return found[engine, robot]
+
+    return log
 
 
 def on_engines(robots):
     """A fixture: the log of each of some robots on each engine."""
 
     def log(request, measured):
-        return measured[request.param]
+        return measured(*request.param)
 
     return pytest.fixture(params=[(engine, robot) for engine in ENGINES for robot in robots], ids="-".join)(log)
 
@@ -366,4 +376,4 @@ def test_the_end_of_limits_restores_to_the_bit(log):
 
 @pytest.mark.parametrize("robot", ["g1", "drive"])
 def test_newton_gets_what_the_official_writers_write(measured, robot):
-    assert getattr(measured["newton_mjwarp", robot], "as official")
+    assert getattr(measured("newton_mjwarp", robot), "as official")

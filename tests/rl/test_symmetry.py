@@ -16,7 +16,7 @@ from umc.robots import A1_JOINTS, G1_JOINTS
 from umc.robots.mirror import mirrored_joints
 from umc.utils.errors import UmcError
 
-TURNED = {"A1": 4, "G1": 6, "H1": 4, "Solo8": 0}
+TURNED = {"A1": 4, "Go2": 4, "G1": 6, "H1": 4, "Solo8": 0}
 """Joints about the forward or vertical axis."""
 
 

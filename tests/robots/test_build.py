@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from pxr import Gf, Usd, UsdGeom, UsdPhysics
-from umc.robots import A1_CFG, G1_CFG, H1_CFG, SOLO8_CFG
+from umc.robots import A1_CFG, G1_CFG, GO2_CFG, H1_CFG, SOLO8_CFG
 from umc.robots.builder import BUILD_CFGS, build, build_visuals, source
 from umc.robots.builder.__main__ import main
 from umc.robots.solo8 import RESET_SCALE
@@ -20,11 +20,12 @@ from umc.robots.spawn import DATA
 from umc.sim2sim.robot import load_robot
 from usd_comparison import TOLERANCE, compare, reduced_model
 
-CONFIGURATIONS = {"a1": A1_CFG, "g1": G1_CFG, "h1": H1_CFG, "solo8": SOLO8_CFG}
+CONFIGURATIONS = {"a1": A1_CFG, "g1": G1_CFG, "go2": GO2_CFG, "h1": H1_CFG, "solo8": SOLO8_CFG}
 ROBOTS = sorted(CONFIGURATIONS)
 PHYSICS = {
     "a1": "5a92796420398deab8745033f54e5f0cf205465f1e8c333e63512c8913863e71",
     "g1": "1a3889f887f36e1922debaaf87dc44cda587001c8d375f1ce9c7f8e2fde8faa2",
+    "go2": "ed449cd487b21187747361384b41d3c3f9b7dda20e60cf8acb3aae00f30e4a06",
     "h1": "cdfbf9fc36c4123cbe9f9478cfd4525ae2d0c6015869b958d5dd32e8b19d52fb",
     "solo8": "ac6aca188fc56c999515a993b627235582d092e04978b94195ffa4683f348703",
 }
@@ -184,12 +185,13 @@ def test_actuators_and_both_engines_have_the_limits_of_the_file(robot, stage):
         effort = UsdPhysics.DriveAPI(prim, "angular").GetMaxForceAttr().Get()
         assert value(legs.actuator_velocity_limit, name) == pytest.approx(speed, rel=1e-6)
         assert value(legs.armature, name) == pytest.approx(prim.GetAttribute("newton:armature").Get(), rel=1e-6)
-        assert value(legs.actuator_effort_limit, name) == (25.0 if robot == "a1" else effort)
+        assert value(legs.actuator_effort_limit, name) == pytest.approx(25.0 if robot == "a1" else effort, rel=1e-6)
 
 
 FEET = {
     "a1": (".*_calf", UsdGeom.Sphere, 4),
     "g1": (".*_ankle_roll_link", UsdGeom.Sphere, 8),
+    "go2": (".*_calf", UsdGeom.Sphere, 4),
     "h1": (".*_ankle_link", UsdGeom.Cube, 2),
     "solo8": (".*_LOWER_LEG", UsdGeom.Sphere, 4),
 }
@@ -202,7 +204,13 @@ def test_the_feet_have_colliders(robot, stage):
     assert sum(re.fullmatch(bodies, prim.GetParent().GetName()) is not None for prim in colliders) == count
 
 
-HEIGHTS = {"a1": (-0.42, 0.06), "g1": (-0.79, 0.53), "h1": (-1.04, 0.75), "solo8": (-0.34, 0.03)}
+HEIGHTS = {
+    "a1": (-0.42, 0.06),
+    "g1": (-0.79, 0.53),
+    "go2": (-0.45, 0.09),
+    "h1": (-1.04, 0.75),
+    "solo8": (-0.34, 0.03),
+}
 """Lowest and highest point of each robot in the frame of its base, all joints at 0 [m]: feet and head are there."""
 
 
@@ -241,12 +249,15 @@ def test_meshes_that_no_package_has_need_a_folder(monkeypatch, capsys, tmp_path)
     )
 
 
-@pytest.mark.parametrize(("robot", "low", "high"), [("a1", 0.5, 1.5), ("h1", 0.5, 1.5), ("solo8", *RESET_SCALE)])
+@pytest.mark.parametrize(
+    ("robot", "low", "high"), [("a1", 0.5, 1.5), ("go2", 0.5, 1.5), ("h1", 0.5, 1.5), ("solo8", *RESET_SCALE)]
+)
 def test_no_foot_starts_in_the_ground(robot, low, high):
     """Resets scale the joints of the default pose."""
     state = CONFIGURATIONS[robot].init_state
     model = load_robot(DATA / f"{robot}.xml", 0.005)
     model.geom_margin[:] = 1.0  # contacts tell distances, too
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_MIDPHASE  # which keeps the margins of the file
     data = mujoco.MjData(model)
     random, lowest = np.random.default_rng(0), math.inf
     for _ in range(300):
@@ -264,6 +275,7 @@ def test_no_foot_starts_in_the_ground(robot, low, high):
     [
         ("a1", "MPL-2.0", "MPL-2.0"),
         ("g1", "BSD-3-Clause", "BSD-3-Clause-Unitree"),
+        ("go2", "MPL-2.0", "MPL-2.0"),
         ("h1", "BSD-3-Clause", "BSD-3-Clause-Unitree-RL"),
         ("solo8", "BSD-3-Clause", "BSD-3-Clause-ODRI"),
     ],

@@ -17,7 +17,7 @@ from pxr import Usd, UsdPhysics
 from umc.robots.mirror import mirrored_joints
 
 ENGINES = ("newton_mjwarp", "ovphysx")
-ROBOTS = ("a1", "g1", "h1", "solo8")
+ROBOTS = ("a1", "g1", "go2", "h1", "solo8")
 DATA = files("umc.robots") / "data"
 GRAVITY = 9.81
 DT, DECIMATION = 0.005, 4
@@ -59,7 +59,7 @@ def step(sim: Any, scene: Any, targets: dict[str, torch.Tensor]) -> None:
     scene.update(DT)
 
 
-STANDING = {"a1": (0.26, 0.30, 0.02), "h1": (0.97, 1.05, 0.05), "solo8": (0.18, 0.24, 0.05)}
+STANDING = {"a1": (0.26, 0.30, 0.02), "go2": (0.24, 0.28, 0.02), "h1": (0.97, 1.05, 0.05), "solo8": (0.18, 0.24, 0.05)}
 """Robots that stand without a policy: least and greatest height [m], and how exactly the ground carries their weight.
 
 H1 and Solo8 still sway after a second; H1 has fallen after 1.9 s, since its ankles are too soft to hold it; G1 after
@@ -73,12 +73,12 @@ def scene_of_all_robots(physics: str, ghost: str) -> dict:
     """The robots stand side by side, and a G1 without colliders falls while its knees are driven past their limits."""
     from isaaclab.scene import InteractiveSceneCfg
     from isaaclab.sensors import ContactSensorCfg
-    from umc.robots import A1_CFG, G1_CFG, H1_CFG, SOLO8_CFG
+    from umc.robots import A1_CFG, G1_CFG, GO2_CFG, H1_CFG, SOLO8_CFG
     from umc.terrains import FLAT_GROUND_CFG
 
     cfg: Any = InteractiveSceneCfg(num_envs=1, env_spacing=4.0)
     cfg.terrain = FLAT_GROUND_CFG.copy()
-    for place, (name, robot_cfg) in enumerate(zip(ROBOTS, (A1_CFG, G1_CFG, H1_CFG, SOLO8_CFG), strict=True)):
+    for place, (name, robot_cfg) in enumerate(zip(ROBOTS, (A1_CFG, G1_CFG, GO2_CFG, H1_CFG, SOLO8_CFG), strict=True)):
         robot = robot_cfg.replace(prim_path=f"{{ENV_REGEX_NS}}/{name.upper()}")
         robot.init_state.pos = (0.0, 1.5 * place, robot_cfg.init_state.pos[2])
         setattr(cfg, name, robot)

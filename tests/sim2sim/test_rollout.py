@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from fresh_policy import write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.cli.sim2sim import main
 from umc.deploy.export import export_checkpoint
@@ -19,7 +20,7 @@ from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs,
 from umc.faults import FaultSchedule, FaultState, LedgerWriter, find_scenario, read_ledger
 from umc.rl.pretrained import pretrained_folder
 from umc.sim2sim.agreement import agreement, agreement_table, ledger_agreement, pair_up
-from umc.sim2sim.robot import SolverCfg
+from umc.sim2sim.robot import Robot, SolverCfg
 from umc.sim2sim.rollout import RolloutCfg, Simulation, run_rollout
 from umc.sim2sim.study import episode_batch, evaluate, ledger_rollout, protocol_rollout
 from umc.utils.errors import UmcError
@@ -111,6 +112,27 @@ def test_a_simulation_derates_and_brakes_the_motors_of_its_robots(policy):
     assert (braked._effort == 0.0).all()
     added = braked.model.dof_damping[simulation.kind.qvel] - simulation.kind.model.dof_damping[simulation.kind.qvel]
     np.testing.assert_allclose(added, np.full(len(names), 3.0))
+
+
+def test_go2_stands_for_5_s_and_its_faults_are_those_of_its_own_protocol(tmp_path):
+    """An export of a policy that has learnt nothing holds all figures of robot and task."""
+    checkpoint = write_fresh(tmp_path, "UMC-Go2-Stage2")
+    env_cfg = load_cfg_from_registry("UMC-Go2-Stage2", "env_cfg_entry_point")
+    path = export_checkpoint(checkpoint, tmp_path / "out", env_cfg).description
+    protocol = replace(protocol_for("go2", [6, 8]), steps=8, settings=(Setting(seed=1, onset=4),))
+    simulation = Simulation(protocol_rollout(protocol, path, 1, SolverCfg()))
+    simulation.run(np.array([0, 1]))
+    weak, healthy = (robot._effort for robot in simulation.robots)
+    np.testing.assert_allclose(healthy, [23.7, 23.7, 45.43] * 4)
+    assert (weak == 10.0).sum() in (4, 5)
+    assert (weak[weak != 10.0] == healthy[weak != 10.0]).all()
+    robot = Robot(simulation.kind)
+    for _ in range(250):
+        robot.step(simulation.kind.motors.pose)
+    assert robot.data.qpos[2] == pytest.approx(0.26, abs=0.01)  # as on Newton and PhysX (docs/robots.md)
+    assert robot.stance.all()
+    assert not robot.fallen
+    assert robot._forces().sum() == pytest.approx(16.085 * 9.81, rel=0.01)
 
 
 @pytest.fixture

@@ -14,12 +14,13 @@ from isaaclab_tasks.utils import load_cfg_from_registry
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 from umc.rl.agents import AGENTS
-from umc.robots import A1_JOINTS, G1_JOINTS, H1_JOINTS, SOLO8_JOINTS
+from umc.robots import A1_JOINTS, G1_JOINTS, GO2_JOINTS, H1_JOINTS, SOLO8_JOINTS
 from umc.utils.naming import entry_point
 
-ROBOTS = {"A1": A1_JOINTS, "G1": G1_JOINTS, "H1": H1_JOINTS, "Solo8": SOLO8_JOINTS}
+ROBOTS = {"A1": A1_JOINTS, "Go2": GO2_JOINTS, "G1": G1_JOINTS, "H1": H1_JOINTS, "Solo8": SOLO8_JOINTS}
 WIDTHS = {
     "A1": {"policy": 48, "joint_mask": 12, "fault_flag": 3, "critic": 64},
+    "Go2": {"policy": 48, "joint_mask": 12, "fault_flag": 3, "critic": 64},
     "G1": {"policy": 47, "joint_mask": 12, "fault_flag": 3, "critic": 50},
     "H1": {"policy": 41, "joint_mask": 10, "fault_flag": 3, "critic": 44},
     "Solo8": {"policy": 36, "joint_mask": 8, "fault_flag": 3, "critic": 48},

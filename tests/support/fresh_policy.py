@@ -12,6 +12,7 @@ from umc.utils.naming import load_tasks, task_parts
 
 WIDTHS = {
     "a1": {"policy": 48, "joint_mask": 12, "fault_flag": 3},
+    "go2": {"policy": 48, "joint_mask": 12, "fault_flag": 3},
     "g1": {"policy": 47, "joint_mask": 12, "fault_flag": 3},
 }
 """Observation columns of the tasks (facts of the public tasks; mask and flag of the paper)."""

@@ -13,7 +13,7 @@ from umc.tasks.registry import checked_agent
 from umc.utils.errors import UmcError
 from umc.utils.naming import entry_point
 
-JOINT_COLUMNS = {"A1": 12, "G1": 9, "H1": 9, "Solo8": 12}
+JOINT_COLUMNS = {"A1": 12, "Go2": 12, "G1": 9, "H1": 9, "Solo8": 12}
 """Column of the first joint position that the actor reads."""
 
 CHANGES_ONLY_THE_ENV = {name for name in AGENTS if "_ratio_" in name or name.endswith(("_one_stage", "_curriculum"))}
@@ -83,7 +83,7 @@ def test_sizes(tmp_path, agent, parameters):
     ("robot", "agent"),
     [
         *(("A1", name) for name in AGENTS if name not in CHANGES_ONLY_THE_ENV),
-        *((robot, name) for robot in ("G1", "H1", "Solo8") for name in ("mlp", "nm_mlp", "body_transformer")),
+        *((robot, name) for robot in ("Go2", "G1", "H1", "Solo8") for name in ("mlp", "nm_mlp", "body_transformer")),
     ],
 )
 def test_every_network_learns(tmp_path, robot, agent):

@@ -8,6 +8,7 @@ import gymnasium as gym
 import pytest
 from dummy_robot import ROBOTS
 from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
+from umc.evaluation.protocol import protocol_for
 from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.parts import feet_of
 from umc.tasks.task_cfg import resolve_cfgs
@@ -75,6 +76,20 @@ def test_solo8_is_rewarded_as_a1_with_its_own_figures():
     assert speeds == [(0.5, 0.5), (0.0, 1.0)]
 
 
+def test_go2_is_rewarded_as_a1_and_its_faults_are_a1s_scaled_by_weight_and_leg():
+    for stage in (1, 2):
+        assert weights("Go2", stage) == weights("A1", stage)
+    a1, go2 = env_cfg("A1", 2), env_cfg("Go2", 2)
+    assert a1.terminations.to_dict().keys() == go2.terminations.to_dict().keys()
+    assert a1.commands.to_dict() == go2.commands.to_dict()
+    assert go2.rewards.torque_limits.params["limit"] == 23.7
+    trained, evaluated = go2.events.faults.params["severity"], protocol_for("go2").severity
+    scale = (16.085 * 0.213) / (13.741 * 0.2)  # weight times thigh
+    for severity, other in ((trained, a1.events.faults.params["severity"]), (evaluated, protocol_for("a1").severity)):
+        assert severity == {**other, "effort": pytest.approx(scale * other["effort"], rel=0.04)}
+    assert go2.events.faults.params["num_joints"] == a1.events.faults.params["num_joints"]
+
+
 def test_a1_walks_on_the_papers_tracks_unless_flat_ground_is_chosen():
     default, perlin, flat = (
         resolve_presets(env_cfg("A1", 2), names).scene.terrain for names in ([], ["perlin"], ["flat"])
@@ -85,7 +100,7 @@ def test_a1_walks_on_the_papers_tracks_unless_flat_ground_is_chosen():
     # paper, A1 training parameters: track block length, track width, border size, Perlin noise seed
     assert (grid.size, grid.border_width, grid.seed) == ((2.0, 1.6), 8.0, 1)
     assert (grid.num_rows, grid.num_cols) == (20, 50)
-    for robot in ("G1", "H1", "Solo8"):  # by the same word, though they have no other
+    for robot in ("Go2", "G1", "H1", "Solo8"):  # by the same word, though they have no other
         for names in ([], ["flat"]):
             terrain = resolve_presets(env_cfg(robot, 2), names).scene.terrain
             assert terrain.to_dict() == FLAT_GROUND_CFG.to_dict()

@@ -87,7 +87,7 @@ def shown(run_engine):
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize(("robot", "actor_start"), [("A1", 12), ("G1", 9), ("H1", 9), ("Solo8", 12)])
+@pytest.mark.parametrize(("robot", "actor_start"), [("A1", 12), ("Go2", 12), ("G1", 9), ("H1", 9), ("Solo8", 12)])
 def test_each_joint_stands_in_its_own_column(shown, robot, actor_start):
     from dummy_robot import ROBOTS, WIDTHS  # not above: an engine's process imports this file, and lacks it
 

@@ -114,6 +114,17 @@ def test_a_stage_2_that_imitates_needs_no_stage_1(tmp_path):
     assert ppo[ppo.index("--checkpoint") + 1] == "<phase 1>"
 
 
+def test_a_teacher_can_be_a_stage_of_another_recipe(tmp_path):
+    other = written(tmp_path, "other")
+    imitate = [{"iterations": 5, "teacher": {"recipe": other, "stage": 2}}]
+    argv = ["--recipe", written(tmp_path, stages={1: [], 2: imitate})]
+    with pytest.raises(UmcError, match=r"Stage 2 of recipe other, which is not done .*--recipe other"):
+        run_recipe(argv)
+    run_recipe(["--recipe", other])
+    run_recipe(argv)
+    assert flag(calls(tmp_path)[-1], "teacher").endswith("other_seed3_phase3/model_3.pt")
+
+
 def test_states_from_before_there_were_teachers_stay_valid(tmp_path):
     assert read_recipe(written(tmp_path)).fingerprint(PHASES) == "2b299454b523e7c3"
 

@@ -27,7 +27,7 @@ def test_gpu_recipes_have_the_papers_sizes():
     assert len(gpu) >= 20
     for name in gpu:
         recipe = read_recipe(name)
-        rows = paper_settings(recipe.robot, "training")
+        rows = paper_settings({"go2": "a1"}.get(recipe.robot, recipe.robot), "training")  # the paper has no Go2
         assert {phase.num_envs for phase in recipe.phases} == {rows["num_envs"]}
         assert recipe.seed == rows["seed"]
         stages = AGENTS[recipe.agent].stages
@@ -92,6 +92,7 @@ def test_a_file_of_ones_own_extends_a_recipe(tmp_path):
         ({"stages": {1: [{"iterations": 5, "from": "gone.pt"}], 2: []}}, "no checkpoint at gone.pt; correct 'from'"),
         ({"stages": {1: [{"iterations": 5, "from": "before"}], 2: []}}, "'from: before' needs a phase before it"),
         ({"stages": {1: [{"iterations": 5, "teacher": "gone.pt"}], 2: []}}, "no policy at gone.pt; correct 'teacher'"),
+        ({"stages": {1: [{"iterations": 5, "teacher": {"stage": 2}}], 2: []}}, "'teacher' has to be a policy"),
         ({"stages": {1: [{"iterations": 5, "from": {"stage": 1}}], 2: []}}, "'from' has to be a path"),
         ({"stages": {1: 5, 2: []}}, "stages.1 is 5; input should be a valid list"),
         ({"agent": "nm_mlp"}, "agent nm_mlp is not trained in Stage 2; leave out stages.2"),

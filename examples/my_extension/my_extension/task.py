@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Solo12 walks straight ahead, healthy (Stage 1) and with faults (Stage 2); its agents are all that UMC has."""
 
-from isaaclab.managers import SceneEntityCfg
 from isaaclab.utils import configclass
 from umc.robots.solo8 import EFFORT_LIMIT, RESET_SCALE
-from umc.tasks.base import HEALTHY_RATIOS, friction_event, payload_event
+from umc.tasks.base import friction_event, payload_event
 from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.ppo import RobotAgents
 from umc.tasks.quadruped import (
@@ -54,8 +53,7 @@ class Solo12Stage1EnvCfg(QuadrupedEnvCfg):
     def __post_init__(self) -> None:
         """Put Solo12 in the scene."""
         super().__post_init__()
-        self.scene.robot = SOLO12_CFG
-        self.events.faults.params = {"asset_cfg": SceneEntityCfg("robot"), **FAULTS, "ratios": HEALTHY_RATIOS}
+        self.set_robot("solo12", SOLO12_CFG, FAULTS)
         self.events.reset_joints.params["position_range"] = RESET_SCALE
         self.rewards.torque_limits.params["limit"] = EFFORT_LIMIT
         self.rewards.base_height.params["target_height"] = STANDING_HEIGHT

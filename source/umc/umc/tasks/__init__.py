@@ -7,5 +7,5 @@ from umc.utils import patches
 
 patches.apply()
 
-for _robot in ("A1", "G1", "H1", "Solo8"):
+for _robot in ("A1", "Go2", "G1", "H1", "Solo8"):
     register_robot(_robot, f"umc.tasks.{_robot.lower()}")

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scene, engine presets, observation, event and fault terms that every UMC task shares."""
 
+from collections.abc import Mapping
 from dataclasses import MISSING
+from typing import Any
 
 from isaaclab.assets import ArticulationCfg, AssetBaseCfg
 from isaaclab.envs import ManagerBasedRLEnvCfg
@@ -201,18 +203,16 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
         name_bodies(self)
         check_robot(self)
 
-    def set_robot(self, name: str, robot: ArticulationCfg) -> None:
-        """Put a robot in the scene, with the paper's number of envs and the faults of its training table, all healthy.
+    def set_robot(self, name: str, robot: ArticulationCfg, faults: Mapping[str, Any] | None = None) -> None:
+        """Put a robot in the scene, all healthy: with fields of ``faults``, or the paper's training table where None.
 
         Both stages keep the fault terms, so that they share one layout; Stage 2 changes their odds.
         """
         self.scene.robot = robot
-        self.scene.num_envs = paper_settings(name, "training")["num_envs"]
-        self.events.faults.params = {
-            "asset_cfg": SceneEntityCfg("robot"),
-            **training_faults(name),
-            "ratios": HEALTHY_RATIOS,
-        }
+        if faults is None:
+            self.scene.num_envs = paper_settings(name, "training")["num_envs"]
+            faults = training_faults(name)
+        self.events.faults.params = {"asset_cfg": SceneEntityCfg("robot"), **faults, "ratios": HEALTHY_RATIOS}
 
     def enable_faults(self) -> None:
         """Draw the four subcategories of faults equally often (Stage 2)."""

@@ -82,6 +82,26 @@ class Source(Section):
         return self
 
 
+class Teacher(Section):
+    """Policy that a phase imitates."""
+
+    path: str | None = None
+    """As ``--teacher`` takes it."""
+    recipe: str | None = None
+    """Recipe whose stage it is, trained before."""
+    stage: PositiveInt = 2
+    """Stage of that recipe."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if (self.path is None) == (self.recipe is None):
+            raise ValueError("'teacher' has to be a policy, or a mapping such as {recipe: a1_mlp_cpu}")
+        text = self.path
+        if text is not None and not is_pretrained(text) and ":" not in Path(text).name and not Path(text).exists():
+            raise ValueError(f"no policy at {text}; correct 'teacher', or put the file there")
+        return self
+
+
 class PhaseSection(Section):
     """A phase as the file has it."""
 
@@ -92,12 +112,12 @@ class PhaseSection(Section):
     physics: str | None = None
     overrides: Overrides = []
     source: Source | None = Field(None, alias="from")
-    teacher: str | None = None
+    teacher: Teacher | None = None
 
-    @field_validator("source", mode="before")
+    @field_validator("source", "teacher", mode="before")
     @classmethod
-    def _path(cls, source: Any) -> Any:
-        return {"path": source} if isinstance(source, str) else source
+    def _path(cls, place: Any) -> Any:
+        return {"path": place} if isinstance(place, str) else place
 
 
 class Evaluation(Section):
@@ -131,8 +151,8 @@ class Phase:
     """Whether it resumes the run of the phase before it, optimizer and iterations included."""
     iterations_before: int = 0
     """Iterations of the resumed run before it."""
-    teacher: str | None = None
-    """Policy that it imitates, as ``--teacher`` takes it; None: it learns by PPO."""
+    teacher: str | Teacher | None = None
+    """Policy that it imitates, as ``--teacher`` takes it, or a stage of a recipe; None: it learns by PPO."""
 
     @property
     def title(self) -> str:
@@ -204,7 +224,8 @@ class Recipe(Section):
         if weights_of_before and before is None:
             raise ValueError(f"'from: {BEFORE}' needs a phase before it in the same stage; leave it out")
         source = None if weights_of_before else section.source
-        resumes = before is not None and section.source is None and section.teacher == before.teacher
+        teacher = section.teacher.path or section.teacher if section.teacher else None
+        resumes = before is not None and section.source is None and teacher == before.teacher
         inherited = before.overrides if before is not None and source is None else _tokens(self)
         number = 1 if before is None else before.number + 1
         return Phase(
@@ -220,7 +241,7 @@ class Recipe(Section):
             source=source,
             resumes=resumes,
             iterations_before=before.last_iteration if before is not None and resumes else 0,
-            teacher=_existing_teacher(section.teacher),
+            teacher=teacher,
         )
 
     def fingerprint(self, upto: int) -> str:
@@ -235,12 +256,6 @@ class Recipe(Section):
 
 def _tokens(section: Recipe | PhaseSection) -> list[str]:
     return [*([f"physics={section.physics}"] if section.physics else []), *section.overrides]
-
-
-def _existing_teacher(text: str | None) -> str | None:
-    if text is None or is_pretrained(text) or ":" in Path(text).name or Path(text).exists():
-        return text
-    raise ValueError(f"no policy at {text}; correct 'teacher', or put the file there")
 
 
 def recipe_names() -> list[str]:

@@ -20,7 +20,7 @@ from umc.rl.checkpoint import checkpoints_in, iterations_of, read_checkpoint, wr
 from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.watchdog import HUNG
 from umc.tasks.registry import checked_agent, checked_checkpoint
-from umc.training.recipe import Phase, Recipe, Source, read_recipe
+from umc.training.recipe import Phase, Recipe, Source, Teacher, read_recipe
 from umc.utils.cli import Parser, as_flags, check_seed, path
 from umc.utils.config import FileModel, validated
 from umc.utils.console import duration, quiet, timed
@@ -261,7 +261,7 @@ class RecipeRun:
             resume=resumes,
             run_dir=None if resumes else self._run_dir(number),
             checkpoint=resumed or self._start(number),
-            teacher=phase.teacher,
+            teacher=self._teacher(phase),
             trust=self.trust and phase.teacher is not None,
         )
         return [*flags, *phase.overrides]
@@ -304,12 +304,18 @@ class RecipeRun:
         assert path is not None
         return self._folded(path) if source.fold else path
 
+    def _teacher(self, phase: Phase) -> Path | str | None:
+        """Return the policy that a phase imitates, as --teacher takes it."""
+        if isinstance(phase.teacher, Teacher):
+            return self._from_recipe(phase, str(phase.teacher.recipe), phase.teacher.stage)
+        return phase.teacher
+
     def _from_recipe(self, phase: Phase, name: str, stage: int) -> Path:
         other = RecipeRun(read_recipe(name, self.recipe.seed), self.logs, "")
         numbers = [number for number, one in enumerate(other.recipe.phases) if one.stage == stage]
         if not numbers or not all(other._done(number) for number in numbers):
             raise UmcError(
-                f"{phase.title} starts from Stage {stage} of recipe {other.recipe.name}, which is not done under "
+                f"{phase.title} needs Stage {stage} of recipe {other.recipe.name}, which is not done under "
                 f"{self.logs}; run it first: {command_line('train', ['--recipe', other.recipe.name])}"
             )
         return Path(other.state["phases"][numbers[-1]]["checkpoint"])
