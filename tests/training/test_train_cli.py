@@ -212,7 +212,8 @@ def test_an_unfinished_stage_1_is_named_with_the_command_that_finishes_it(tmp_pa
 def test_a_missing_stage_1_is_trained_first_with_the_same_settings(monkeypatch, capsys, library, code, line):
     calls = []
 
-    def run_umc(command, arguments):
+    def run_umc(command, arguments, log):
+        assert log is None  # its output goes to the terminal
         calls.append((command, arguments))
         raise ChildFailed(command, code)
 
@@ -273,7 +274,8 @@ def test_two_runs_never_share_a_folder(tmp_path):
 def test_quick_trains_both_stages_evaluates_and_films(tmp_path, monkeypatch, capsys):
     calls = []
 
-    def run_umc(command, arguments):
+    def run_umc(command, arguments, log):
+        assert log is None  # its output goes to the terminal
         calls.append((command, arguments))
         options = dict(zip(arguments[::2], arguments[1::2], strict=False))
         if command == "train":
