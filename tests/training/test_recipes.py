@@ -45,10 +45,10 @@ def settings(phase, *without):
 def test_gpu_recipes_are_those_of_a_cpu_at_16_times_the_envs():
     """4 times the mini-batches, a quarter of the iterations, and all other settings."""
     gpu = [name for name in recipe_names() if name.endswith("_gpu")]
-    assert {f"{robot}_{agent}_gpu" for robot in ("a1", "g1", "h1", "solo8") for agent in ("mlp", "transformer")} < {
-        *gpu
-    }
+    robots, agents = ("a1", "g1", "h1", "solo8"), ("mlp", "transformer")
+    assert {f"{robot}_{agent}_gpu" for robot in robots for agent in agents} < {*gpu}
     known = {*recipe_names()}
+    assert UmcPpoRunnerCfg().algorithm.num_mini_batches == DEFAULT_MINI_BATCHES
     scaled = ("agent.algorithm.num_mini_batches", "agent.curriculum_iterations")
     for name in gpu:
         recipe, agent = read_recipe(name), "mlp" if "transformer" in name and not name.startswith("a1") else None
