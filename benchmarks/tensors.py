@@ -27,6 +27,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 from umc.faults import FaultSchedule, FaultState, JointLimits, LedgerWriter, training_faults
+from umc.models import blocks, transformer
 from umc.rl.runner import UmcRunner
 from umc.robots import A1_JOINTS
 
@@ -163,6 +164,8 @@ def main() -> None:
     if len(sizes) < 2 or sizes[0] < 1:
         parser.error("--num_envs takes two numbers or more, each at least 1")
     torch.set_num_threads(1)
+    for module in (blocks, transformer):  # the encoder as on a GPU
+        module.is_eager_cpu = lambda x: False
     faults = [taken_by(lambda size=size: make_faults(size))[1] for size in sizes]
     each_fault, _ = line(sizes, faults)
     print(f"A1; ledger: {ledger_bytes():,.0f} bytes on the disk for an episode of an env\n")

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import dummy_training as dummy
 import pytest
@@ -165,6 +166,23 @@ def test_a_gpu_keeps_the_papers_sizes(monkeypatch):
     assert (chosen.env_cfg.scene.num_envs, chosen.agent_cfg.max_iterations) == (7400, 2500)
     assert chosen.physics == "newton_mjwarp"
     assert chosen.env_cfg.sim.device == chosen.agent_cfg.device == "cuda:0"
+
+
+def test_a_gpu_that_is_too_small_for_a_mini_batch_is_told_before_anything_starts(monkeypatch):
+    """The paper's A1 transformer, 7,400 envs: a quarter of the rollout at once."""
+    monkeypatch.setattr("umc.training.plan.pick_device", lambda _: "cuda:0")
+    gpu = SimpleNamespace(total_memory=8e9)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda _: gpu)
+    argv = [*STAGE1[:2], "--agent", "transformer"]
+    with pytest.raises(
+        UmcError, match=r"7400 envs .* 8.0 GB are free; give --num_envs \d+ or fewer, or more agent\.alg"
+    ):
+        planned(*argv)
+    planned(*argv, "agent.algorithm.num_mini_batches=48")
+    with pytest.raises(UmcError, match="or more agent"):  # twice the samples
+        planned(*argv, "agent.algorithm.num_mini_batches=48", "agent.mirror=true", "--num_envs", "14800")
+    gpu.total_memory = 80e9
+    planned(*argv)
 
 
 def test_overrides_and_seed_reach_the_cfgs():
