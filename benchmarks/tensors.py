@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bytes of tensors for each env, and floating-point operations of the networks, of A1 without an engine; Markdown.
 
-Counts what a GPU would hold, on a CPU: *faults* are the schedule's and the state's tensors, *rollout* is rsl_rl's
-storage, *update* what a PPO update takes beyond both at its peak (one epoch, with mirror images: activations,
-gradients, copies of a mini-batch), *networks* weights, gradients and Adam's state. What the engine holds, CUDA's own
-memory, and what torch's allocator keeps are not counted. Usage:
+Counted on a CPU, whose encoder keeps about as much for its backward pass as torch's own, which a GPU takes. *Faults* are
+the schedule's and the state's tensors, *rollout* is rsl_rl's storage, *update* what a PPO update takes beyond both at its
+peak (one epoch, with mirror images: activations, gradients, copies of a mini-batch), *networks* weights, gradients and
+Adam's state. What the engine holds, CUDA's own memory, and what torch's allocator keeps are not counted. Usage:
 
     ./isaaclab.sh -p benchmarks/tensors.py [--agents mlp transformer] [--num_envs 256 1024] [--extrapolate 4096 10000]
 """
@@ -27,7 +27,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 from umc.faults import FaultSchedule, FaultState, JointLimits, LedgerWriter, training_faults
-from umc.models import blocks, transformer
 from umc.rl.runner import UmcRunner
 from umc.robots import A1_JOINTS
 
@@ -36,6 +35,9 @@ MINI_BATCHES = (4, 16)
 
 ENTRIES = 64
 """Envs whose ledger is written."""
+
+COUNTED_ENVS = 16
+"""Envs whose operations are counted."""
 
 
 def live_bytes() -> int:
@@ -129,8 +131,8 @@ def measure(agent: str, num_envs: int, mini_batches: int) -> tuple[int, int, int
 
 def operations(agent: str) -> tuple[float, float]:
     """Return the operations of an action, and of learning from a sample once, with its mirror image [FLOP]."""
-    runner = make_runner(agent, mirror=True)
-    count = runner.env.num_envs
+    count = COUNTED_ENVS
+    runner = make_runner(agent, mirror=True, num_envs=count)
     obs = runner.env.get_observations()
     with FlopCounterMode(display=False) as acting, torch.inference_mode():
         runner.alg.act(obs)
@@ -164,8 +166,6 @@ def main() -> None:
     if len(sizes) < 2 or sizes[0] < 1:
         parser.error("--num_envs takes two numbers or more, each at least 1")
     torch.set_num_threads(1)
-    for module in (blocks, transformer):  # the encoder as on a GPU
-        module.is_eager_cpu = lambda x: False
     faults = [taken_by(lambda size=size: make_faults(size))[1] for size in sizes]
     each_fault, _ = line(sizes, faults)
     print(f"A1; ledger: {ledger_bytes():,.0f} bytes on the disk for an episode of an env\n")

@@ -180,7 +180,7 @@ def test_a_gpu_that_is_too_small_for_a_mini_batch_is_told_before_anything_starts
         planned(*argv)
     planned(*argv, "agent.algorithm.num_mini_batches=48")
     with pytest.raises(UmcError, match="or more agent"):  # twice the samples
-        planned(*argv, "agent.algorithm.num_mini_batches=48", "agent.mirror=true", "--num_envs", "14800")
+        planned(*argv, "agent.algorithm.num_mini_batches=48", "agent.mirror=true", "--num_envs", "20000")
     gpu.total_memory = 80e9
     planned(*argv)
 

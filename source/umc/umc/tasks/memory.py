@@ -40,9 +40,9 @@ LEAST_ON_GPU = 0.1e6
 """What an env takes of a GPU at least, without learning [byte]. Nothing was measured there: it is what is left of the
 smallest above without its update."""
 
-SAMPLE_ON_GPU = {False: 16e3, True: 0.0}
+SAMPLE_ON_GPU = {False: 16e3, True: 480e3}
 """What a sample of a mini-batch takes at the peak of an update [byte], of a small and of a large network: A1's MLP and
-transformer, actor and critic (``benchmarks/tensors.py``)."""
+transformer, actor and critic, counted on a CPU (``benchmarks/tensors.py``)."""
 
 ROLLOUT = 24
 """Env steps of an iteration in that table; samples, and so the memory of learning, are proportional to them."""
