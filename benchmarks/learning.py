@@ -68,33 +68,36 @@ PROFILE_ROWS = 25
 class MadeUpEnv(VecEnv):
     """Random observations of A1's task."""
 
-    num_envs, num_actions, max_episode_length, device, cfg = NUM_ENVS, len(A1_JOINTS), 1000, "cpu", {}
+    num_actions, max_episode_length, device, cfg = len(A1_JOINTS), 1000, "cpu", {}
 
-    def __init__(self) -> None:
+    def __init__(self, num_envs: int = NUM_ENVS) -> None:
+        self.num_envs = num_envs
         self.unwrapped: Any = self
         self.scene = {"robot": SimpleNamespace(joint_names=A1_JOINTS)}
         self.observation_manager = SimpleNamespace(
             active_terms={group: [name for name, _ in terms] for group, terms in TERMS.items()},
             group_obs_term_dim={group: [(width,) for _, width in terms] for group, terms in TERMS.items()},
         )
-        self.episode_length_buf = torch.zeros(NUM_ENVS, dtype=torch.long)
+        self.episode_length_buf = torch.zeros(num_envs, dtype=torch.long)
 
     def get_observations(self) -> TensorDict:
         """Draw observations: a third of the joints is masked."""
         groups: dict[str, Any] = {
-            group: torch.randn(NUM_ENVS, sum(width for _, width in terms)) for group, terms in TERMS.items()
+            group: torch.randn(self.num_envs, sum(width for _, width in terms)) for group, terms in TERMS.items()
         }
         groups["joint_mask"] = (groups["joint_mask"] > 0.43).float()  # a third of the normal distribution
         groups["fault_flag"] = groups["fault_flag"].sign()
-        return TensorDict(groups, batch_size=[NUM_ENVS])
+        return TensorDict(groups, batch_size=[self.num_envs])
 
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict]:
         """Draw the next ones, and a reward."""
-        never = torch.zeros(NUM_ENVS)
+        never = torch.zeros(self.num_envs)
         return self.get_observations(), -actions.square().sum(1), never.long(), {"time_outs": never}
 
 
-def make_runner(agent: str, mirror: bool = False, own: bool = False, mlp_critic: bool = False) -> UmcRunner:
+def make_runner(
+    agent: str, mirror: bool = False, own: bool = False, mlp_critic: bool = False, num_envs: int = NUM_ENVS
+) -> UmcRunner:
     """Make the runner of an agent of A1's Stage 2; `own` takes rsl_rl's own mirror loss."""
     with contextlib.redirect_stdout(io.StringIO()):
         cfg: Any = load_cfg_from_registry("UMC-A1-Stage2", entry_point(agent))
@@ -103,7 +106,7 @@ def make_runner(agent: str, mirror: bool = False, own: bool = False, mlp_critic:
     use_mlp_critic(cfg)
     cfg = handle_deprecated_rsl_rl_cfg(cfg, check_rsl_rl_version())
     with contextlib.redirect_stdout(io.StringIO()):
-        runner = UmcRunner(MadeUpEnv(), to_dict(cfg))
+        runner = UmcRunner(MadeUpEnv(num_envs), to_dict(cfg))
     if own:
         ours = runner.alg.symmetry
         runner.alg.symmetry = Symmetry(ours.env, ours.data_augmentation_func, True, True, ours.mirror_loss_coeff)

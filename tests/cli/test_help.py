@@ -79,6 +79,7 @@ def test_umc_itself(argv, status, words, capsys):
         ("agents", "mlp "),
         ("pretrained", "pretrained:a1_mlp_stage2 ("),
         ("recipes", "a1_mlp_gpu"),
+        ("recipes", "a1_mlp_paper"),
     ],
 )
 def test_list(kind, line, capsys):

@@ -10,7 +10,8 @@ import pytest
 from tiny_recipe import TINY, written
 from umc.faults import paper_settings
 from umc.rl.agents import AGENTS, STAGE_ITERATIONS
-from umc.training.recipe import Source, read_recipe, recipe_names
+from umc.tasks.ppo import UmcPpoRunnerCfg
+from umc.training.recipe import DEFAULT_MINI_BATCHES, Source, read_recipe, recipe_names
 from umc.training.recipe_runner import check_recipe
 from umc.utils.errors import UmcError
 
@@ -22,10 +23,10 @@ def test_every_recipe_names_tasks_agents_and_fields_that_exist(monkeypatch):
         check_recipe(read_recipe(name))
 
 
-def test_gpu_recipes_have_the_papers_sizes():
-    gpu = [name for name in recipe_names() if name.endswith("_gpu")]
-    assert len(gpu) >= 20
-    for name in gpu:
+def test_paper_recipes_have_the_papers_sizes():
+    paper = [name for name in recipe_names() if name.endswith("_paper")]
+    assert len(paper) >= 20
+    for name in paper:
         recipe = read_recipe(name)
         rows = paper_settings({"go2": "a1"}.get(recipe.robot, recipe.robot), "training")  # the paper has no Go2
         assert {phase.num_envs for phase in recipe.phases} == {rows["num_envs"]}
@@ -33,6 +34,81 @@ def test_gpu_recipes_have_the_papers_sizes():
         stages = AGENTS[recipe.agent].stages
         assert sum(phase.iterations for phase in recipe.phases) == 2 * STAGE_ITERATIONS
         assert {phase.stage for phase in recipe.phases} == set(stages)
+
+
+def settings(phase, *without):
+    """Overrides of a phase by key, without its engine."""
+    tokens = dict(token.split("=", 1) for token in phase.overrides)
+    return {key: value for key, value in tokens.items() if key not in ("physics", *without)}
+
+
+def test_gpu_recipes_are_those_of_a_cpu_at_16_times_the_envs():
+    """4 times the mini-batches, a quarter of the iterations, and all other settings."""
+    gpu = [name for name in recipe_names() if name.endswith("_gpu")]
+    robots, agents = ("a1", "g1", "h1", "solo8"), ("mlp", "transformer")
+    assert {f"{robot}_{agent}_gpu" for robot in robots for agent in agents} < {*gpu}
+    known = {*recipe_names()}
+    assert UmcPpoRunnerCfg().algorithm.num_mini_batches == DEFAULT_MINI_BATCHES
+    scaled = ("agent.algorithm.num_mini_batches", "agent.curriculum_iterations")
+    for name in gpu:
+        recipe, agent = read_recipe(name), "mlp" if "transformer" in name and not name.startswith("a1") else None
+        proven = read_recipe(name.replace("transformer", agent or "transformer").replace("_gpu", "_cpu"))
+        assert (recipe.device, recipe.physics, recipe.seed) == ("cuda", "newton_mjwarp", proven.seed)
+        assert len(recipe.phases) == len(proven.phases)
+        for phase, small in zip(recipe.phases, proven.phases, strict=True):
+            assert phase.num_envs == 16 * small.num_envs
+            assert phase.iterations == pytest.approx(small.iterations / 4, abs=0.5)
+            assert (phase.name, phase.task, phase.resumes) == (small.name, small.task, small.resumes)
+            assert settings(phase, *scaled) == settings(small, *scaled)
+            assert settings(phase)["agent.algorithm.num_mini_batches"] == "16"
+            if "agent.curriculum_iterations" in settings(small):
+                assert settings(phase)["agent.curriculum_iterations"] == "136"
+            if small.source is not None:
+                assert phase.source == small.source.model_copy(update={"recipe": phase.source.recipe})
+                assert phase.source.recipe == small.source.recipe.replace("_cpu", "_gpu")
+                assert phase.source.recipe in known
+        if recipe.ablations is not None:
+            assert recipe.ablations == proven.ablations.replace("_cpu", "_gpu")
+    # neither what imitates nor another engine has one
+    assert not {"a1_transformer_distilled_gpu", "a1_mlp_newton_gpu", "cpu_gpu"} & {*gpu}
+    assert read_recipe("a1_mlp_ratio_1110_gpu").phases[0].source.recipe == "a1_mlp_no_privileged_critic_gpu"
+
+
+def test_the_scale_of_a_recipe_of_ones_own(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("extends: a1_nm_mlp_cpu\nscale: 0.25\n")
+    (small,) = read_recipe("a1_nm_mlp_cpu").phases
+    (phase,) = read_recipe(str(path)).phases
+    assert (phase.num_envs, phase.iterations, phase.source) == (64, 2 * small.iterations, small.source)
+    assert settings(phase) == settings(small) | {"agent.algorithm.num_mini_batches": "2"}
+    # what it says itself is not scaled
+    path.write_text("extends: cpu\nrobot: g1\nagent: mlp\nscale: 9\nnum_envs: 100\n")
+    assert {phase.num_envs for phase in read_recipe(str(path)).phases} == {100}
+    assert {phase.iterations for phase in read_recipe(str(path)).phases} == {333}
+    (tmp_path / "next.yaml").write_text(f"extends: {path}\nscale: 4\n")
+    (first, _) = read_recipe(str(tmp_path / "next.yaml")).phases
+    assert (first.num_envs, first.iterations) == (400, 166)
+    assert settings(first)["agent.algorithm.num_mini_batches"] == "24"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("extends: a1_mlp_cpu\nscale: many\n", "scale is many; it has to be a number between 1/256 and 256"),
+        ("extends: a1_mlp_cpu\nscale: true\n", "scale is True; it has to be a number"),
+        ("extends: a1_mlp_cpu\nscale: 0\n", "scale is 0; it has to be a number"),
+        ("scale: 4\nrobot: a1\n", "scale is that of the recipe that it extends; add extends"),
+        ("extends: cpu\nscale: 4\n", "robot is missing"),
+        ("extends: OTHER\nscale: 4\n", "there is no num_envs to scale"),
+    ],
+)
+def test_a_wrong_scale_is_one_line(tmp_path, content, words):
+    other = written(tmp_path, num_envs=None)
+    (tmp_path / "mine.yaml").write_text(content.replace("OTHER", other))
+    with pytest.raises(UmcError, match="recipe mine: ") as error:
+        read_recipe(str(tmp_path / "mine.yaml"))
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_recipe_lies_over_its_family():
@@ -132,8 +208,9 @@ def test_an_unknown_recipe_says_which_was_meant_and_how_to_list_them():
         read_recipe("a1_mlp_cup")
     assert "did you mean a1_mlp_cpu?" in str(error.value)
     assert f"one of the {len(recipe_names())} that umc list recipes shows" in str(error.value)
-    with pytest.raises(UmcError, match="cpu holds the recipes of all robots"):
-        read_recipe("cpu")
+    for family in ("cpu", "gpu", "paper"):
+        with pytest.raises(UmcError, match=f"{family} holds the recipes of all robots"):
+            read_recipe(family)
 
 
 def test_a_field_that_does_not_exist_is_told_before_anything_runs(tmp_path):

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import dummy_training as dummy
 import pytest
@@ -167,6 +168,23 @@ def test_a_gpu_keeps_the_papers_sizes(monkeypatch):
     assert chosen.env_cfg.sim.device == chosen.agent_cfg.device == "cuda:0"
 
 
+def test_a_gpu_that_is_too_small_for_a_mini_batch_is_told_before_anything_starts(monkeypatch):
+    """The paper's A1 transformer, 7,400 envs: a quarter of the rollout at once."""
+    monkeypatch.setattr("umc.training.plan.pick_device", lambda _: "cuda:0")
+    gpu = SimpleNamespace(total_memory=8e9)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda _: gpu)
+    argv = [*STAGE1[:2], "--agent", "transformer"]
+    with pytest.raises(
+        UmcError, match=r"7400 envs .* 8.0 GB are free; give --num_envs \d+ or fewer, or more agent\.alg"
+    ):
+        planned(*argv)
+    planned(*argv, "agent.algorithm.num_mini_batches=48")
+    with pytest.raises(UmcError, match="or more agent"):  # twice the samples
+        planned(*argv, "agent.algorithm.num_mini_batches=48", "agent.mirror=true", "--num_envs", "20000")
+    gpu.total_memory = 80e9
+    planned(*argv)
+
+
 def test_overrides_and_seed_reach_the_cfgs():
     default = "env.events.faults.params.onset_range=(5,9)"  # a parameter that the cfg does not set
     chosen = planned(*STAGE1, "--seed", "9", "physics=ovphysx", "agent.algorithm.gamma=0.5", default)
@@ -212,7 +230,8 @@ def test_an_unfinished_stage_1_is_named_with_the_command_that_finishes_it(tmp_pa
 def test_a_missing_stage_1_is_trained_first_with_the_same_settings(monkeypatch, capsys, library, code, line):
     calls = []
 
-    def run_umc(command, arguments):
+    def run_umc(command, arguments, log):
+        assert log is None  # its output goes to the terminal
         calls.append((command, arguments))
         raise ChildFailed(command, code)
 
@@ -273,7 +292,8 @@ def test_two_runs_never_share_a_folder(tmp_path):
 def test_quick_trains_both_stages_evaluates_and_films(tmp_path, monkeypatch, capsys):
     calls = []
 
-    def run_umc(command, arguments):
+    def run_umc(command, arguments, log):
+        assert log is None  # its output goes to the terminal
         calls.append((command, arguments))
         options = dict(zip(arguments[::2], arguments[1::2], strict=False))
         if command == "train":

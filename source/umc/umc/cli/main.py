@@ -17,7 +17,7 @@ COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "train": ("umc.training.train", [], "train a policy"),
     "recipe": ("umc.training.train", ["--recipe"], "train all phases of a recipe: umc recipe NAME"),
     "sweep": ("umc.training.train", ["--sweep"], "train all runs of a sweep: umc sweep NAME --task TASK"),
-    "smoke-test": ("umc.training.train", ["--quick"], "both stages, evaluation and video in minutes, small"),
+    "smoke-test": ("umc.cli.smoke_test", [], "everything once, small; a GPU compared with the CPU: a report"),
     "evaluate": ("umc.cli.evaluate", [], "evaluate policies under faults, side by side"),
     "gait": ("umc.cli.evaluate", ["--healthy"], "measure the gait of the healthy robot"),
     "report": ("umc.cli.evaluate", ["--report_only"], "write the reports of an evaluation anew: umc report DIR"),

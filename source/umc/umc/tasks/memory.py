@@ -37,16 +37,24 @@ CERTAIN = 0.8
 """Share of that table's figures per env that is certain [-]: from 128 to 1,024 envs A1 takes 2.9 MB on ovphysx."""
 
 LEAST_ON_GPU = 0.1e6
-"""What an env takes of a GPU at least [byte]. Nothing was measured there: it is half of the smallest above."""
+"""What an env takes of a GPU at least, without learning [byte]. Nothing was measured there: it is what is left of the
+smallest above without its update."""
+
+SAMPLE_ON_GPU = {False: 16e3, True: 480e3}
+"""What a sample of a mini-batch takes at the peak of an update [byte], of a small and of a large network: A1's MLP and
+transformer, actor and critic, counted on a CPU (``benchmarks/tensors.py``)."""
 
 ROLLOUT = 24
 """Env steps of an iteration in that table; samples, and so the memory of learning, are proportional to them."""
 
 
-def check_memory(env_cfg: Any, robot: str, device: str, rollout: int = 0, large: bool = False) -> None:
+def check_memory(
+    env_cfg: Any, robot: str, device: str, rollout: int = 0, large: bool = False, samples: float = 0.0
+) -> None:
     """Raise UmcError if the envs of a cfg need more memory than there is; ``rollout`` is 0 without learning.
 
-    ``large`` says that the network is a large one. On a GPU only what cannot fit by far is refused.
+    ``large`` says that the network is a large one, ``samples`` how many samples of each env a mini-batch has. On a GPU
+    only what cannot fit by far is refused.
     """
     from umc.tasks.task_cfg import physics_name
 
@@ -62,12 +70,13 @@ def check_memory(env_cfg: Any, robot: str, device: str, rollout: int = 0, large:
         import torch
 
         there = torch.cuda.get_device_properties(device).total_memory
-        each, start = LEAST_ON_GPU, 0.0
+        each, start = LEAST_ON_GPU + CERTAIN * SAMPLE_ON_GPU[large] * samples, 0.0
     count = env_cfg.scene.num_envs
     if there is None or start + count * each <= there:
         return
     fits = max(int((there - start) / each), 0)
     fix = f"give --num_envs {fits} or fewer" if fits else "end other programs"
+    fix += ", or more agent.algorithm.num_mini_batches" if device != "cpu" and samples else ""
     needed = (start + count * each) / 1e9
     raise UmcError(f"{count} envs need about {needed:,.0f} GB of memory, {there / 1e9:,.1f} GB are free; {fix}")
 

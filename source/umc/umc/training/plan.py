@@ -45,7 +45,7 @@ from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 from umc.utils.isaaclab_flags import parse_all
-from umc.utils.naming import experiment_folder, experiment_name, library_of
+from umc.utils.naming import LIBRARIES, experiment_folder, experiment_name, library_of
 from umc.utils.outputs import require_folder_name, require_writable
 from umc.utils.process import lock_folder
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, read_record
@@ -178,7 +178,10 @@ def make_plan(request: TrainRequest) -> Plan:
     check_groups(env_cfg, agent_cfg)
     check_launch(env_cfg, options)
     require_writable(plan.folder, "the run folder")
-    check_memory(env_cfg, request.robot, device, agent_cfg.num_steps_per_env, network_size(request.spec) == LARGE)
+    large = network_size(request.spec) == LARGE
+    check_memory(
+        env_cfg, request.robot, device, agent_cfg.num_steps_per_env, large, samples_at_once(request, agent_cfg)
+    )
     check_networks(agent_cfg, device)
     from umc.training.curriculum import add_curriculum
 
@@ -405,6 +408,15 @@ def _require_same_teacher(request: TrainRequest, record: RunRecord) -> None:
     if given != teacher.get("sha256"):
         fix = f"give --teacher {teacher['name']}, the same file" if teacher else "leave out --teacher"
         raise UmcError(f"{record.path.parent} {'imitates a policy' if teacher else 'has no teacher'}; {fix}")
+
+
+def samples_at_once(request: TrainRequest, agent_cfg: Any) -> float:
+    """Return how many samples of an env a mini-batch of PPO has, mirror images included; 0 where that is not known."""
+    if request.imitates or request.library != LIBRARIES[0]:
+        return 0.0
+    samples = agent_cfg.num_steps_per_env / agent_cfg.algorithm.num_mini_batches
+    # with an MLP as critic a large network is one of two
+    return samples * (2.0 if agent_cfg.mirror else 1.0) * (0.5 if agent_cfg.mlp_critic else 1.0)
 
 
 def cpu_sizes(spec: AgentSpec) -> dict[str, int]:

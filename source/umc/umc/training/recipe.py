@@ -9,6 +9,7 @@ import functools
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -32,8 +33,20 @@ from umc.utils.config import (
 from umc.utils.errors import UmcError, shown
 from umc.utils.naming import LIBRARIES, task_parts
 
-FAMILIES = ("cpu", "gpu")
+FAMILIES = ("cpu", "paper")
 """Files with the recipes of all robots and agents: ``cpu.yaml`` holds every ``<robot>_<agent>_cpu``."""
+
+SIBLING, SCALED = "_cpu", "gpu"
+"""End of the names of recipes that have a sibling for a GPU, and the file with what the siblings change."""
+
+LARGEST_SCALE = 256
+"""A recipe has at most so many times the envs of the one that it scales, and at least one in so many."""
+
+MINI_BATCHES, DEFAULT_MINI_BATCHES = "agent.algorithm.num_mini_batches", 4
+"""Field with the mini-batches of an iteration, and its value in the tasks' cfgs."""
+
+ITERATION_KEYS = ("agent.curriculum_iterations", "agent.severity_iterations")
+"""Overrides that count iterations."""
 
 BEFORE = "before"
 """``from`` of a phase that loads only the weights of the previous one."""
@@ -260,7 +273,7 @@ def _tokens(section: Recipe | PhaseSection) -> list[str]:
 
 def recipe_names() -> list[str]:
     """Return the names of all recipes of the package, without those of ablations."""
-    return sorted({*config_names("recipe"), *_family_members()} - set(FAMILIES))
+    return sorted({*config_names("recipe"), *_family_members(), *_siblings()} - {*FAMILIES, SCALED})
 
 
 def read_recipe(text: str, seed: int | None = None, device: str | None = None) -> Recipe:
@@ -283,16 +296,20 @@ def _inherited(text: str, inside: tuple[str, ...] = ()) -> tuple[str, dict[str, 
         own = read_config_file("recipe", text)
     else:
         own = _packaged_recipe(name, text, inside)
-    below = own.pop("extends", None)
+    below, scale = own.pop("extends", None), own.pop("scale", None)
     if below is None:
+        if scale is not None:
+            raise UmcError(f"recipe {name}: scale is that of the recipe that it extends; add extends, or take it out")
         return name, own
     base = _of_family(below, own, name) if below in FAMILIES else _inherited(str(below), inside)[1]
+    if scale is not None:  # what extends a family itself says for which robot and agent
+        base = _scaled({**base, **{key: own[key] for key in ("robot", "agent") if key in own}}, scale, name)
     return name, _merged(base, own)
 
 
 def _packaged_recipe(name: str, text: str, inside: tuple[str, ...]) -> dict[str, Any]:
     """Return what a recipe of the package says itself: its file, a family's member, or an ablation."""
-    if name in FAMILIES:
+    if name in (*FAMILIES, SCALED):
         raise UmcError(f"{name} holds the recipes of all robots; give one that umc list recipes shows")
     if name in config_names("recipe"):
         return read_config_file("recipe", name)
@@ -300,10 +317,12 @@ def _packaged_recipe(name: str, text: str, inside: tuple[str, ...]) -> dict[str,
     if name in members:
         robot, agent, family = members[name]
         return {"extends": family, "robot": robot, "agent": agent}
+    if name in (siblings := _siblings()):
+        return _sibling(name, siblings, inside)
     rest, _, family = name.rpartition("_")
     robot, _, agent = rest.partition("_")
     spec = AGENTS.get(agent)
-    if spec is not None and 1 not in spec.stages and f"{robot}_{spec.stage1}_{family}" in members:
+    if spec is not None and 1 not in spec.stages and f"{robot}_{spec.stage1}_{family}" in {*members, *siblings}:
         return _ablation(agent, f"{robot}_{spec.stage1}_{family}", inside)
     known = recipe_names()
     raise UmcError(
@@ -319,6 +338,66 @@ def _family_members() -> dict[str, tuple[str, str, str]]:
         for family, content in ((family, read_config_file("recipe", family)) for family in FAMILIES)
         for robot, agent in itertools.product(content["robots"], content["agents"])
     }
+
+
+def _siblings() -> dict[str, str]:
+    """Return the recipes for a GPU that need no file, and those for a CPU that they scale: files that learn by PPO."""
+    found = {}
+    for name in config_names("recipe"):
+        if not name.endswith(SIBLING):
+            continue
+        content = read_config_file("recipe", name)
+        phases = [phase for phases in content.get("stages", {}).values() for phase in phases]
+        # on a GPU all learn on Newton
+        if "physics" not in content and not any("teacher" in phase for phase in phases):
+            found[f"{name.removesuffix(SIBLING)}_{SCALED}"] = name
+    return found
+
+
+def _sibling(name: str, siblings: Mapping[str, str], inside: tuple[str, ...]) -> dict[str, Any]:
+    """Return a recipe for a GPU; what it starts from, and what its ablations vary, are such recipes, too."""
+    own = read_config_file("recipe", SCALED)
+    content = _scaled(_inherited(siblings[name], inside)[1], own.pop("scale"), name)
+    renamed = {old: new for new, old in siblings.items()}
+    if (ablations := content.get("ablations")) is not None:
+        content["ablations"] = renamed[ablations]
+    for phase in itertools.chain(*content["stages"].values()):
+        if isinstance(source := phase.get("from"), Mapping):
+            phase["from"] = {**source, "recipe": renamed[source["recipe"]]}
+    return _merged(content, own)
+
+
+def _scaled(content: Mapping[str, Any], scale: Any, name: str) -> dict[str, Any]:
+    """Return a recipe with ``scale`` times the envs and, by its root, more mini-batches and fewer iterations."""
+    known = isinstance(scale, int | float) and not isinstance(scale, bool)
+    if not known or not 1 / LARGEST_SCALE <= scale <= LARGEST_SCALE:
+        limits = f"between 1/{LARGEST_SCALE} and {LARGEST_SCALE}"
+        raise UmcError(f"recipe {name}: scale is {shown(scale)}; it has to be a number {limits}")
+    validated(Recipe, {**content, "name": name}, f"recipe {name}")
+    if content.get("num_envs") is None:
+        raise UmcError(f"recipe {name}: there is no num_envs to scale; add it to the recipe that this one extends")
+    overrides = merged_overrides([f"{MINI_BATCHES}={DEFAULT_MINI_BATCHES}"], content.get("overrides") or [])
+    stages = {stage: [_sized(phase, scale) for phase in phases] for stage, phases in content["stages"].items()}
+    return {**_sized({**content, "overrides": overrides}, scale), "stages": stages}
+
+
+def _sized(section: Mapping[str, Any], scale: float) -> dict[str, Any]:
+    """Scale what a recipe or a phase says itself."""
+    root = math.sqrt(scale)
+    result = dict(section)
+    for key, factor in (("num_envs", scale), ("iterations", 1.0 / root)):
+        if section.get(key) is not None:
+            result[key] = _times(section[key], factor)
+    factors = {MINI_BATCHES: root, **dict.fromkeys(ITERATION_KEYS, 1.0 / root)}
+    tokens = []
+    for token in section.get("overrides") or ():
+        key, _, value = token.partition("=")
+        tokens.append(f"{key}={_times(float(value), factors[key])}" if key in factors else token)
+    return {**result, "overrides": tokens}
+
+
+def _times(count: float, factor: float) -> int:
+    return max(round(count * factor), 1)
 
 
 def _of_family(family: str, own: Mapping[str, Any], name: str) -> dict[str, Any]:

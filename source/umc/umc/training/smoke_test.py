@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from umc.rl.checkpoint import TERRAIN_KEY, newest_checkpoint
@@ -15,39 +17,88 @@ from umc.utils.config import override_key
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.naming import experiment_folder, experiment_name
-from umc.utils.process import run_umc
+from umc.utils.process import ChildFailed, run_umc
 
 NUM_ENVS = 16
 ITERATIONS = 3
 """Sizes of each stage: enough to pass through every part, far too little to learn."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """A command that has run."""
+
+    name: str
+    seconds: float
+    """How long it took [s]."""
+    code: int
+    """Its exit status."""
+    log: Path | None
+    """Its output; None where it went to the terminal."""
+
+
+class Phases:
+    """Commands of ``umc`` that run one after another; with a folder ``logs`` their output is kept there, too."""
+
+    def __init__(self, total: int, logs: Path | None = None) -> None:
+        self.done: list[Phase] = []
+        self._total, self._logs = total, logs
+
+    def run(self, name: str, command: str, arguments: Sequence[str]) -> None:
+        """Run a command; raise ChildFailed if it does not end with 0."""
+        number = len(self.done) + 1
+        print(f"[{number}/{self._total}] {name}", flush=True)
+        log = None if self._logs is None else self._logs / f"{number}_{name.replace(' ', '_')}.log"
+        start, code = time.monotonic(), 0
+        try:
+            run_umc(command, arguments, log=log)
+        except ChildFailed as failure:
+            code = failure.code
+            raise
+        finally:
+            self.done.append(Phase(name, time.monotonic() - start, code, log))
+
+
 def run_quick(request: TrainRequest) -> int:
     """Train, evaluate and film with few envs and iterations; sizes of the command line win."""
-    options = request.options
+    folder, phases = quick_folder(request), Phases(number_of_phases(request))
+    checkpoint = run_pipeline(request, folder, phases)
+    print(f"times: {', '.join(f'{phase.name} {phase.seconds:.0f} s' for phase in phases.done)}")
+    print("--quick is done: every part works.")
+    print(f"checkpoint: {checkpoint}")
+    print(f"report: {one_of(folder / 'evaluation', 'report.json')}")
+    print(f"video: {one_of(folder / 'video', '*.mp4')}", flush=True)
+    return 0
+
+
+def quick_folder(request: TrainRequest) -> Path:
+    """Return a new folder for everything that a quick run writes."""
     name = f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}_{request.task}_{request.spec.name}"
-    folder = (options.logs / "quick" / name).resolve()
+    return (request.options.logs / "quick" / name).resolve()
+
+
+def number_of_phases(request: TrainRequest) -> int:
+    """Return how many commands :func:`run_pipeline` runs."""
+    return 3 if request.stage1_agent is None else 4
+
+
+def run_pipeline(
+    request: TrainRequest, folder: Path, phases: Phases, num_envs: int = NUM_ENVS, iterations: int = ITERATIONS
+) -> Path:
+    """Train, evaluate and film in a folder, with these sizes unless the request has others; return the checkpoint."""
+    options = request.options
     options.logs = folder / "logs"
-    options.num_envs = options.num_envs or NUM_ENVS
-    options.max_iterations = options.max_iterations or ITERATIONS
+    options.num_envs = options.num_envs or num_envs
+    options.max_iterations = options.max_iterations or iterations
     print(
-        "--quick checks that every part works; "
+        "This checks that every part works; "
         f"{options.max_iterations} iterations of {options.num_envs} envs are too few to learn to walk."
     )
     request.overrides = [*request.overrides, *quick_ground(request)]
-    total = 3 if request.stage1_agent is None else 4
-    times: list[str] = []
-
-    def run(phase: str, command: str, arguments: list[str]) -> None:
-        print(f"[{len(times) + 1}/{total}] {phase}", flush=True)
-        start = time.monotonic()
-        run_umc(command, arguments)
-        times.append(f"{phase} {time.monotonic() - start:.0f} s")
-
     if request.stage1_agent is not None:
-        run("Stage 1", "train", request.stage1_arguments())
+        phases.run("Stage 1", "train", request.stage1_arguments())
     this = ["--task", request.task, *request.flags(request.agent), *request.overrides]
-    run(f"Stage {request.stage}", "train", this)
+    phases.run(f"Stage {request.stage}", "train", this)
     runs = experiment_name(request.robot, request.spec.name, request.stage)
     experiment = experiment_folder(options.logs, runs, request.library)
     checkpoint = newest_checkpoint(experiment)
@@ -56,14 +107,10 @@ def run_quick(request: TrainRequest) -> int:
     shown = ["--quick", *(token for token in request.overrides if override_key(token) in SELECTORS)]
     shown += ["--device", options.device] if options.device else []
     policy = ["--checkpoint", str(checkpoint)]
-    run("evaluation", "evaluate", [*policy, "--task", request.task, "--out", str(folder / "evaluation"), *shown])
-    run("video", "film", [*policy, "--out", str(folder / "video"), *shown])
-    print(f"times: {', '.join(times)}")
-    print("--quick is done: every part works.")
-    print(f"checkpoint: {checkpoint}")
-    print(f"report: {one_of(folder / 'evaluation', 'report.json')}")
-    print(f"video: {one_of(folder / 'video', '*.mp4')}", flush=True)
-    return 0
+    out = folder / "evaluation"
+    phases.run("evaluation", "evaluate", [*policy, "--task", request.task, "--out", str(out), *shown])
+    phases.run("video", "film", [*policy, "--out", str(folder / "video"), *shown])
+    return checkpoint
 
 
 def quick_ground(request: TrainRequest) -> list[str]:

@@ -1,0 +1,275 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""``umc smoke-test``: does everything work on this machine, does its GPU compute what its CPU does, how fast is it?"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from umc.utils.cli import FAILED, as_flags, path, run_main
+from umc.utils.config import override_key
+from umc.utils.console import escape_markdown, quiet, timed
+from umc.utils.errors import UmcError
+from umc.utils.isaaclab_flags import asks_for_help, check_flags, parse_all, show_help
+from umc.utils.naming import LIBRARIES
+from umc.utils.process import STOPPED, ChildFailed, command_line, end_with_parent
+
+if TYPE_CHECKING:
+    from umc.evaluation.devices import Comparison, Speed
+    from umc.training.arguments import TrainRequest
+    from umc.training.smoke_test import Phases
+
+DESCRIPTION = (
+    "Train both stages a little, evaluate and film; compare faults and observations with those of the CPU, and measure "
+    "env steps per second and where the host waits for the GPU. One report says it all: please send it back."
+)
+
+EXAMPLES = ("--device cuda", "--task UMC-G1-Stage2 --device cuda --num_envs 8192", "--device cpu")
+
+DEFAULT_TASK, DEFAULT_AGENT = "UMC-A1-Stage2", "mlp"
+
+GPU_ENVS, GPU_ITERATIONS = 4096, 25
+"""Sizes on a GPU; on a CPU they are those of ``--quick``."""
+
+REPORT = "smoke_test.md"
+"""File of the report, in the folder of the test."""
+
+SHOWN_LINES = 40
+"""Lines of a failed command's output in the report."""
+
+MOST_WAITS = 20
+"""Places where the host waits that the report lists."""
+
+MORE_PHASES = 3
+"""Commands after the pipeline: two recordings, and the speed."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``umc smoke-test``."""
+    add = parser.add_argument
+    add("--task", default=DEFAULT_TASK, help=f"gym id ({DEFAULT_TASK})")
+    add("--agent", default=DEFAULT_AGENT, help=f"agent that is trained ({DEFAULT_AGENT})")
+    add("--rl_library", choices=LIBRARIES, help="library that trains: rsl_rl (default) or skrl")
+    add("--num_envs", type=int, help=f"envs simulated at once ({GPU_ENVS} on a GPU)")
+    add("--max_iterations", type=int, help=f"iterations of each stage ({GPU_ITERATIONS} on a GPU)")
+    add("--seed", type=int, help="seed of envs and networks")
+    add("--device", help="cpu, cuda, cuda:N; the first GPU where there is one, else the CPU")
+    add("--logs", type=path, default=Path("logs"), help="folder of all runs (logs)")
+    # what a child of the test does
+    add("--record", type=Path, help=argparse.SUPPRESS)
+    add("--measure", type=Path, help=argparse.SUPPRESS)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run ``umc smoke-test``; return its exit status."""
+    return run_main(_run, argv)
+
+
+def _run(argv: list[str]) -> int:
+    end_with_parent()
+    if asks_for_help(argv):
+        return show_help(argv, "smoke-test", DESCRIPTION, EXAMPLES, [add_arguments])
+    check_flags(argv, [add_arguments])
+    if any(token.split("=")[0] in ("--record", "--measure") for token in argv):
+        return _simulate(argv)
+    from umc.training.arguments import parse
+
+    defaults = ["--task", DEFAULT_TASK, "--agent", DEFAULT_AGENT]
+    given = [*defaults, *argv, "--quick"]
+    request = parse(given)
+    with timed("loading packages"), quiet():
+        from umc.tasks.task_cfg import pick_device, resolve_cfgs
+        from umc.training.plan import add_launcher_options
+
+        device = request.options.device = pick_device(request.options.device)
+        add_launcher_options(request, [*given, "--device", device])
+        if not any(override_key(token).startswith(("env.scene.terrain", "presets")) for token in request.overrides):
+            request.overrides.append("env.scene.terrain=flat")
+        resolve_cfgs(request.task, request.agent, request.overrides)
+    return _SmokeTest(request, device, argv).run()
+
+
+class _SmokeTest:
+    """Phases of the test, what they found, and the report."""
+
+    def __init__(self, request: TrainRequest, device: str, argv: Sequence[str]) -> None:
+        from umc.training import smoke_test
+
+        self._request, self._device, self._argv = request, device, argv
+        self._folder = smoke_test.quick_folder(request)
+        total = smoke_test.number_of_phases(request) + MORE_PHASES
+        self._phases: Phases = smoke_test.Phases(total, self._folder / "output")
+        self._sizes = (smoke_test.NUM_ENVS, smoke_test.ITERATIONS) if device == "cpu" else (GPU_ENVS, GPU_ITERATIONS)
+        self._failures: list[str] = []
+        self._training: dict[str, Any] | None = None
+        self._comparison: Comparison | None = None
+        self._speed: Speed | None = None
+
+    def run(self) -> int:
+        """Run all phases, those after a failed one, too; write the report; return the exit status."""
+        from umc.utils.io import atomic_write
+
+        overrides = list(self._request.overrides)  # the pipeline adds its own
+        self._attempt(self._train)
+        self._attempt(lambda: self._compare(overrides))
+        self._attempt(lambda: self._measure(overrides))
+        text, out = "\n".join(self._report()) + "\n", self._folder / REPORT
+        with atomic_write(out) as file:
+            file.write(text.encode())
+        print(f"\n{text}", flush=True)
+        print(f"smoke test {'failed' if self._failures else 'passed'}; please send back: {out}", flush=True)
+        return FAILED if self._failures else 0
+
+    def _attempt(self, part: Callable[[], None]) -> None:
+        try:
+            part()
+        except ChildFailed as failure:
+            if failure.code in STOPPED:
+                raise
+            self._failures.append(f"{self._phases.done[-1].name}: {failure}")
+        except UmcError as error:
+            self._failures.append(str(error))
+
+    def _train(self) -> None:
+        from umc.training.smoke_test import run_pipeline
+        from umc.utils.provenance import read_progress
+
+        checkpoint = run_pipeline(self._request, self._folder, self._phases, *self._sizes)
+        self._training = read_progress(checkpoint.parent)
+
+    def _compare(self, overrides: Sequence[str]) -> None:
+        from umc.evaluation.devices import compare, read_recording
+
+        paths = [self._folder / "comparison" / name for name in ("cpu.pt", "device.pt")]
+        for device, out in zip(("cpu", self._device), paths, strict=True):
+            self._phases.run(f"recording on {device}", "smoke-test", self._flags(overrides, record=out, device=device))
+        self._comparison = compare(*map(read_recording, paths))
+        self._failures += self._comparison.failures
+
+    def _measure(self, overrides: Sequence[str]) -> None:
+        from umc.evaluation.devices import read_speed
+
+        out = self._folder / "speed.json"
+        num_envs = self._request.options.num_envs or self._sizes[0]
+        flags = self._flags(overrides, measure=out, device=self._device, num_envs=num_envs)
+        self._phases.run(f"speed on {self._device}", "smoke-test", flags)
+        self._speed = read_speed(out)
+
+    def _flags(self, overrides: Sequence[str], **values: Any) -> list[str]:
+        task = f"{self._request.task.rpartition('Stage')[0]}Stage2"  # Stage 1 has no faults
+        own = [token for token in overrides if not token.startswith("agent.")]
+        return [*as_flags(task=task, **values), *own]
+
+    def _report(self) -> list[str]:
+        phases = [[phase.name, f"{phase.seconds:.0f}", phase.code or "passed"] for phase in self._phases.done]
+        lines = ["# umc smoke-test", "", *_table(["", ""], [*self._about()])]
+        lines += ["", "## Phases", "", *_table(["phase", "[s]", "exit status"], phases)]
+        if self._comparison is not None:
+            lines += ["", "## Comparison with the CPU", "", *_about_comparison(self._comparison)]
+        lines += ["", "## Speed", "", *self._about_speed()]
+        if self._failures:
+            lines += ["", "## Failures", "", *(f"- {escape_markdown(line)}" for line in self._failures)]
+        for phase in self._phases.done:
+            if phase.code != 0 and phase.log is not None and phase.log.is_file():
+                shown = phase.log.read_text(errors="replace").splitlines()[-SHOWN_LINES:]
+                lines += ["", f"End of the output of {phase.name}:", "", "````text", *shown, "````"]
+        return lines
+
+    def _about(self) -> list[list[Any]]:
+        from umc.utils.provenance import git_state, now, versions
+        from umc.utils.threads import cores
+
+        found = {
+            "result": "failed" if self._failures else "passed",
+            "command": command_line("smoke-test", self._argv),
+            "time": now(),
+            "device": self._device,
+            "GPUs": _gpus(),
+            "CPU cores": cores(),
+            "overrides": shlex.join(self._request.overrides),
+            "commit": git_state(),
+            "versions": ", ".join(f"{name} {version}" for name, version in versions().items()),
+        }
+        return [[name, escape_markdown(str(value))] for name, value in found.items()]
+
+    def _about_speed(self) -> list[str]:
+        rows: list[list[Any]] = []
+        if self._training is not None:
+            envs, rate = self._request.options.num_envs, self._training["env_steps_per_s"]
+            rows.append([f"training of Stage {self._request.stage}", f"{envs:,}", f"{rate:,.0f}", ""])
+        speed = self._speed
+        if speed is not None:
+            used = "" if speed.gpu_bytes is None else f"{speed.gpu_bytes / 1e9:.2f}"
+            rows.append(["env steps alone, Stage 2", f"{speed.num_envs:,}", f"{speed.rate:,.0f}", used])
+        lines = _table(["", "envs", "env-steps/s", "GPU memory in use [GB]"], rows)
+        if speed is None or speed.waits is None:
+            return [*lines, "", "Waits of the host for the device: not measured."]
+        total = sum(speed.waits.values())
+        lines += ["", f"Waits of the host for the device that torch sees: {total} in {speed.steps} env steps.", ""]
+        waits = [[escape_markdown(place), count] for place, count in list(speed.waits.items())[:MOST_WAITS]]
+        return lines + (_table(["place", "waits"], waits) if waits else [])
+
+
+def _simulate(argv: list[str]) -> int:
+    """Record or measure in this process."""
+    with timed("loading packages"), quiet():
+        options, overrides = parse_all(argv, [add_arguments])
+        from umc.evaluation.devices import RECORDED_ENVS, make_repeatable, measure, record
+        from umc.evaluation.session import Session, open_session
+        from umc.tasks.registry import checked_task
+        from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
+
+        task = checked_task(options.task)
+        options.device = pick_device(options.device)
+        env_cfg, _ = resolve_cfgs(task, None, overrides)
+        ledger = None
+        if options.record is not None:
+            ledger = options.record.with_suffix(".jsonl")
+            options.num_envs = RECORDED_ENVS
+            make_repeatable(env_cfg, ledger)
+        check_launch(env_cfg, options)
+        env_cfg.sim.device = options.device
+    with open_session(Session(options, (), task, env_cfg, options.device)) as (env, _):
+        if ledger is None:
+            measure(env, options.measure)
+        else:
+            record(env, ledger, options.record)
+    return 0
+
+
+def _about_comparison(found: Comparison) -> list[str]:
+    from umc.evaluation.devices import EPISODE, EPISODES, EXACT, FIRST_TOLERANCE, RECORDED_ENVS, SHARE, TOLERANCE
+
+    rows = [
+        [name, f"{found.first[name]:.2g}", f"{largest:.2g}", f"{found.within[name]:.2%}"]
+        for name, largest in found.largest.items()
+    ]
+    return [
+        f"{RECORDED_ENVS} robots, {EPISODES} episodes of {EPISODE} env steps, the same actions. The ledger of "
+        f"faults ({found.ledger_lines} lines, {found.switches} of them switches) has to be equal to the bit but for "
+        f"windows, which follow joint positions. So have {' and '.join(EXACT)}. Other observations may differ by "
+        f"{FIRST_TOLERANCE} in the first env step of an episode, and in {SHARE:.0%} of all values by {TOLERANCE}.",
+        "",
+        *_table(["observations", "first env step", "largest difference", f"within {TOLERANCE}"], rows),
+    ]
+
+
+def _gpus() -> str:
+    """Return name, driver and memory of the GPUs, as the driver says."""
+    if shutil.which("nvidia-smi") is None:
+        return "none (no nvidia-smi)"
+    query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
+    shown = subprocess.run(query, capture_output=True, text=True, check=False)
+    return "; ".join((shown.stdout or shown.stderr).strip().splitlines())
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines]

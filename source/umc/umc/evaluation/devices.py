@@ -1,0 +1,297 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether two devices compute the same, how fast a device steps a task, and where the host waits for it.
+
+:func:`record` keeps the ledger and the observations of a task under fixed actions, from starts and faults that no
+device draws by itself; :func:`compare` compares two of these files. :func:`measure` steps the task as it is trained.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from pydantic import ConfigDict
+
+from umc.utils.config import FileModel, validated
+from umc.utils.errors import UmcError
+from umc.utils.io import read_json, read_torch, write_json, write_torch
+
+if TYPE_CHECKING:
+    from isaaclab.envs import ManagerBasedRLEnv
+
+RECORDED_ENVS, EPISODE, EPISODES = 64, 24, 3
+"""Envs of a recording, env steps of an episode, and episodes: all robots start again before small differences grow."""
+
+SEED, SCALE = 1, 0.3
+"""Seed of faults and actions, and standard deviation of the actions [-]."""
+
+COMMAND = (0.5, 0.0, 0.0)
+"""Velocity x [m/s], y [m/s], yaw [rad/s]."""
+
+FAULTS: dict[str, Any] = {
+    "ratios": {
+        "rom+effort+velocity": 2.0,
+        "locked": 1.0,
+        "power_loss": 1.0,
+        "braking+friction": 1.0,
+        "dead": 1.0,
+        "frozen": 1.0,
+        "bias+drift+noise": 1.0,
+        "dropped": 1.0,
+        "delayed": 1.0,
+        "normal": 1.0,
+    },
+    "severity": {
+        "rom": 0.3,
+        "effort": {"fraction": {"uniform": [0.2, 0.6]}},
+        "velocity": {"log_uniform": [2.0, 6.0]},
+        "braking": 0.5,
+        "friction": 1.0,
+        "bias": {"uniform": [-0.1, 0.1]},
+        "drift": 0.1,
+        "noise": 0.05,
+        "dropped": 0.5,
+        "delayed": {"choice": [1, 3]},
+    },
+    "num_joints": (1, 3),
+    "onset_range": (1, EPISODE // 2),
+    "duration": (4, EPISODE // 2),
+    "seed": SEED,
+}
+"""Faults of a recording: they come and go in every episode."""
+
+WINDOW = ("lower", "upper")
+"""Limits in a ledger that depend on where a joint is at onset; everything else in it has to be equal to the bit."""
+
+EXACT = ("joint_mask", "fault_flag")
+"""Observation groups that follow from the faults alone."""
+
+TOLERANCE, SHARE = 0.05, 0.99
+"""Largest difference of an observation, in its own unit, and the share of the values that has to keep it [-]."""
+
+FIRST_TOLERANCE = 0.005
+"""The same of all values in the first env step of each episode."""
+
+WARM_UP, MEASURED = 25, 48
+"""Env steps before the measurement, and of it."""
+
+SYNC = "called a synchronizing CUDA operation"
+"""Part of torch's warning."""
+
+
+def make_repeatable(env_cfg: Any, ledger: Path) -> None:
+    """Take out of a Stage 2 cfg, in place, what a device draws with a generator of its own, and falls; log its faults.
+
+    Robots start in their default state, all episodes have the same length, and :data:`FAULTS` take the place of the
+    task's faults.
+    """
+    from isaaclab.envs import mdp as lab
+    from isaaclab.managers import EventTermCfg
+
+    from umc import mdp
+    from umc.evaluation.conditions import disable_training_randomization
+    from umc.mdp.fault_terms import FAULTS_TERM
+
+    disable_training_randomization(env_cfg, COMMAND, RECORDED_ENVS, EPISODE, SEED)
+    env_cfg.episode_length_s = EPISODE * env_cfg.sim.dt * env_cfg.decimation
+    for name, term in vars(env_cfg.events).items():
+        if getattr(term, "mode", None) in ("startup", "reset") and name != "reset_faults":
+            setattr(env_cfg.events, name, None)
+    env_cfg.events.default_state = EventTermCfg(func=lab.reset_scene_to_default, mode="reset")
+    for name, term in vars(env_cfg.terminations).items():
+        if term is not None and not term.time_out:
+            setattr(env_cfg.terminations, name, None)
+    env_cfg.actions.command_faults = mdp.CommandFaultsCfg()
+    faults = getattr(env_cfg.events, FAULTS_TERM)
+    robot = {name: value for name, value in faults.params.items() if name == "asset_cfg"}
+    faults.params = {**robot, **FAULTS, "ledger": str(ledger)}
+
+
+def record(env: ManagerBasedRLEnv, ledger: Path, out: Path) -> None:
+    """Write the observations under fixed actions, (env steps, envs, columns) by group, and the ledger of the faults."""
+    generator = torch.Generator().manual_seed(SEED)  # on the CPU: generators of devices differ
+    width = env.action_manager.total_action_dim
+    rows: list[dict[str, torch.Tensor]] = []
+    env.reset()
+    for _ in range(EPISODE * EPISODES):
+        actions = SCALE * torch.randn(env.num_envs, width, generator=generator)
+        observations: dict[str, Any] = env.step(actions.to(env.device))[0]
+        rows.append({name: values.float().cpu() for name, values in observations.items()})
+    content = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+    write_torch(out, {"observations": content, "ledger": ledger.read_text()})
+
+
+class Recording(FileModel):
+    """What :func:`record` wrote."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    observations: dict[str, torch.Tensor]
+    ledger: str
+
+
+def read_recording(path: Path) -> Recording:
+    """Read a file of :func:`record`; raise UmcError if it is damaged."""
+    return validated(Recording, read_torch(path), str(path))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How far two recordings are apart."""
+
+    ledger_lines: int
+    switches: int
+    """Lines of the ledger that say which faults went on or off."""
+    largest: dict[str, float]
+    """Largest difference of each observation group, in its own unit."""
+    within: dict[str, float]
+    """Share of its values that keep the tolerance [-]."""
+    first: dict[str, float]
+    """Largest difference in the first env steps of all episodes."""
+    failures: tuple[str, ...]
+    """What is beyond the tolerances; empty where the devices agree."""
+
+
+def compare(one: Recording, other: Recording) -> Comparison:
+    """Compare two recordings: ledgers to the bit but for windows, observations within the tolerances."""
+    failures = ledger_differences(one.ledger, other.ledger)
+    largest, within, first = {}, {}, {}
+    shapes = [{name: tuple(values.shape) for name, values in each.observations.items()} for each in (one, other)]
+    if shapes[0] != shapes[1]:
+        raise UmcError(f"the recordings have other observations ({shapes[0]}, {shapes[1]}); record both again")
+    for name, values in one.observations.items():
+        # NaN in both would agree with itself; it must not
+        apart = (values.double() - other.observations[name].double()).abs().nan_to_num(nan=math.inf)
+        largest[name] = apart.max().item()
+        within[name] = (apart <= TOLERANCE).double().mean().item()
+        first[name] = apart[::EPISODE].max().item()
+        if name in EXACT and largest[name] > 0.0:
+            step, env = (int(place) for place in apart.amax(2).nonzero()[0])
+            failures.append(f"{name} is not equal, first in env step {step + 1} of env {env}")
+        elif name not in EXACT and first[name] > FIRST_TOLERANCE:
+            failures.append(f"{name} is {first[name]:.2g} apart in the first env step of an episode")
+        elif name not in EXACT and within[name] < SHARE:
+            failures.append(f"{name} keeps the tolerance in {within[name]:.1%} of its values")
+    lines = one.ledger.splitlines()
+    switches = sum(line.startswith('{"switch"') for line in lines)
+    return Comparison(len(lines), switches, largest, within, first, tuple(failures))
+
+
+def ledger_differences(one: str, other: str) -> list[str]:
+    """Return the first line in which two ledgers differ, in words; windows may differ by the tolerance."""
+    lines, others = one.splitlines(), other.splitlines()
+    for number, (line, second) in enumerate(zip(lines, others, strict=False), 1):
+        if line == second:
+            continue
+        left, right = json.loads(line), json.loads(second)
+        windows = [[content.pop(name, None) for name in WINDOW] for content in (left, right)]
+        if left != right or not all(_close(*pair) for pair in zip(*windows, strict=True)):
+            return [f"the ledgers differ in line {number}: {line[:200]} and {second[:200]}"]
+    return [] if len(lines) == len(others) else [f"the ledgers have {len(lines)} and {len(others)} lines"]
+
+
+def _close(left: Sequence[float | None] | None, right: Sequence[float | None] | None) -> bool:
+    """Return whether two lists of limits are the same but for the tolerance."""
+    if left is None or right is None or len(left) != len(right):
+        return left is right
+    pairs = zip(left, right, strict=True)
+    return all(a is b if a is None or b is None else abs(a - b) <= TOLERANCE for a, b in pairs)
+
+
+class Speed(FileModel):
+    """What :func:`measure` wrote."""
+
+    num_envs: int
+    steps: int
+    """Env steps that were measured."""
+    seconds: float
+    """Time that they took [s]."""
+    waits: dict[str, int] | None
+    """How often the host waited for the GPU in as many env steps, by place; None on a CPU."""
+    gpu_bytes: int | None
+    """GPU memory in use at the end, by all programs [byte]; None on a CPU."""
+
+    @property
+    def rate(self) -> float:
+        """Env steps of all envs per second."""
+        return self.num_envs * self.steps / self.seconds
+
+
+def measure(env: ManagerBasedRLEnv, out: Path) -> None:
+    """Step an environment under random actions, and write its :class:`Speed`."""
+    is_cuda = torch.device(env.device).type == "cuda"
+    shape = (env.num_envs, env.action_manager.total_action_dim)
+
+    def steps(count: int) -> None:
+        for _ in range(count):
+            env.step(SCALE * torch.randn(shape, device=env.device))
+        if is_cuda:
+            torch.cuda.synchronize()
+
+    env.reset()
+    steps(WARM_UP)
+    start = time.perf_counter()
+    steps(MEASURED)
+    seconds = time.perf_counter() - start
+    waits, used = None, None
+    if is_cuda:
+        with counted_waits() as found:
+            steps(MEASURED)
+        waits = dict(found.most_common())
+        free, total = torch.cuda.mem_get_info()
+        used = total - free
+    speed = Speed(num_envs=env.num_envs, steps=MEASURED, seconds=seconds, waits=waits, gpu_bytes=used)
+    write_json(out, speed.model_dump())
+
+
+def read_speed(path: Path) -> Speed:
+    """Read a file of :func:`measure`; raise UmcError if it is damaged."""
+    return validated(Speed, read_json(path, "delete it and start again"), str(path))
+
+
+@contextlib.contextmanager
+def counted_waits() -> Iterator[Counter[str]]:
+    """Count by place where torch makes the host wait for a GPU; waits of Warp and of the engines are not seen."""
+    found: Counter[str] = Counter()
+
+    def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if SYNC in str(message):
+            found[_caller()] += 1
+        else:
+            show(message, category, *place, **more)
+
+    before = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", message=f".*{SYNC}")
+        show = warnings.showwarning
+        warnings.showwarning = note
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            yield found
+        finally:
+            torch.cuda.set_sync_debug_mode(before)
+
+
+def _caller() -> str:
+    """Return file, function and line of the innermost call that is neither torch's nor of the warning itself."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        file = Path(frame.f_code.co_filename)
+        if "torch" not in file.parts and str(file) not in (__file__, warnings.__file__):
+            parts = file.parts
+            root = max((parts.index(name) for name in ("site-packages", "source") if name in parts), default=-1)
+            return f"{Path(*parts[root + 1 :])} {frame.f_code.co_qualname}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "?"

@@ -1,0 +1,154 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""``umc smoke-test``: what it starts, what it reports, and that a GPU that differs from the CPU fails it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from dummy_training import put_checkpoint
+from recorded_device import recording
+from umc.cli.main import main
+from umc.cli.smoke_test import GPU_ENVS, GPU_ITERATIONS, REPORT
+from umc.evaluation.devices import Speed
+from umc.training import smoke_test
+from umc.utils.io import write_json, write_torch
+from umc.utils.naming import load_tasks
+from umc.utils.process import ChildFailed
+from umc.utils.provenance import write_progress
+
+
+class Machine:
+    """Stands in for the commands that the test starts; a device may compute something else, and a command fail."""
+
+    def __init__(self, folder: Path):
+        self.calls: list[tuple[str, dict[str, str], list[str]]] = []
+        self.folder = folder
+        self.change = lambda recording: recording
+        self.fails: dict[str, int] = {}
+
+    def run_umc(self, command, arguments, log):
+        options = dict(zip(arguments[::2], arguments[1::2], strict=False))
+        self.calls.append((command, options, list(arguments)))
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(f"first line\nlast line of {command}\n")
+        if command in self.fails:
+            raise ChildFailed(command, self.fails[command])
+        if command == "train":
+            experiment = options["--task"].lower().replace("-", "_").replace("stage", "mlp_stage")
+            path = put_checkpoint(Path(options["--logs"]) / "rsl_rl" / experiment / "run")
+            write_progress(path.parent, {"iteration": 25, "iterations": 25, "env_steps_per_s": 54321.0, "eta_s": 0.0})
+        elif "--record" in options:
+            content = recording(self.folder)
+            content = content if options["--device"] == "cpu" else self.change(content)
+            write_torch(Path(options["--record"]), dict(content))
+        elif "--measure" in options:
+            speed = Speed(num_envs=4096, steps=48, seconds=2.0, waits={"umc/a.py f:1": 48}, gpu_bytes=3 * 10**9)
+            write_json(Path(options["--measure"]), speed.model_dump())
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """A machine whose GPU is made up."""
+    load_tasks()
+    found = Machine(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(smoke_test, "run_umc", found.run_umc)
+    monkeypatch.setattr("umc.tasks.task_cfg.pick_device", lambda device: "cpu" if device == "cpu" else "cuda:0")
+    monkeypatch.setattr(smoke_test, "pick_device", lambda device: "cpu" if device == "cpu" else "cuda:0")
+    return found
+
+
+def report() -> str:
+    (path,) = Path("logs/quick").glob(f"*/{REPORT}")
+    return path.read_text()
+
+
+def test_it_trains_evaluates_films_compares_and_measures(machine, capsys):
+    assert main(["smoke-test", "--device", "cuda"]) == 0
+    commands = [command for command, _, _ in machine.calls]
+    assert commands == ["train", "train", "evaluate", "film", *["smoke-test"] * 3]
+    train, recorded, measured = machine.calls[1], machine.calls[4:6], machine.calls[6]
+    assert (train[1]["--num_envs"], train[1]["--max_iterations"]) == (str(GPU_ENVS), str(GPU_ITERATIONS))
+    assert [options["--device"] for _, options, _ in recorded] == ["cpu", "cuda:0"]
+    assert measured[1]["--num_envs"] == str(GPU_ENVS)
+    for _, options, words in (*recorded, measured):
+        assert options["--task"] == "UMC-A1-Stage2"
+        # the same engine on both devices
+        assert {"physics=newton_mjwarp", "env.scene.terrain=flat"} <= set(words)
+    shown = capsys.readouterr().out
+    assert report() in shown
+    assert "smoke test passed; please send back: " in shown
+    for words in ("| result | passed |", "54,321", "98,304", "3.00", "48 in 48 env steps", "umc/a.py f:1"):
+        assert words in report()
+    assert "Failures" not in report()
+
+
+def one_entry(content):
+    lines = content.ledger.splitlines()
+    line = json.loads(lines[1])
+    line["faults"][0]["scenario"] += 1
+    lines[1] = json.dumps(line, separators=(",", ":"))
+    return content.model_copy(update={"ledger": "\n".join([*lines, ""])})
+
+
+def one_mask(content):
+    content.observations["joint_mask"][7, 3, 1] += 1.0
+    return content
+
+
+def one_number(content):
+    content.observations["policy"][0, 3, 1] += 0.01
+    return content
+
+
+def not_a_number(content):
+    content.observations["policy"][0, 3, 1] = torch.nan
+    return content
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (one_entry, "the ledgers differ in line 2"),
+        (one_mask, "joint_mask is not equal"),
+        (one_number, "policy is 0.01 apart"),
+        (not_a_number, "policy is inf apart"),
+    ],
+)
+def test_a_gpu_that_differs_fails_it(machine, capsys, change, words):
+    machine.change = change
+    assert main(["smoke-test", "--device", "cuda"]) == 1
+    assert "smoke test failed" in capsys.readouterr().out
+    assert "| result | failed |" in report()
+    assert words in report()
+
+
+def test_a_cpu_is_compared_with_itself(machine):
+    assert main(["smoke-test", "--device", "cpu", "--task", "UMC-A1-Stage1"]) == 0
+    commands = [command for command, _, _ in machine.calls]
+    assert commands == ["train", "evaluate", "film", *["smoke-test"] * 3]
+    assert machine.calls[0][1]["--num_envs"] == str(smoke_test.NUM_ENVS)
+    # there are faults in Stage 2 only
+    assert {options["--task"] for _, options, _ in machine.calls[3:]} == {"UMC-A1-Stage2"}
+    assert {options["--device"] for _, options, _ in machine.calls} == {"cpu"}
+
+
+def test_what_follows_a_failed_command_runs_and_the_report_has_the_end_of_its_output(machine):
+    machine.fails = {"train": 1}
+    assert main(["smoke-test", "--device", "cuda"]) == 1
+    assert [command for command, _, _ in machine.calls] == ["train", *["smoke-test"] * 3]
+    assert "- Stage 1: umc train ended with 1" in report()
+    assert "last line of train" in report()
+    assert "last line of smoke-test" not in report()
+    assert "98,304" in report()
+
+
+def test_a_stopped_command_ends_it(machine, capsys):
+    machine.fails = {"evaluate": 130}
+    assert main(["smoke-test", "--device", "cuda"]) == 130
+    assert [command for command, _, _ in machine.calls] == ["train", "train", "evaluate"]
+    assert "umc evaluate was stopped" in capsys.readouterr().err

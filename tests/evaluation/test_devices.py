@@ -1,0 +1,253 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two devices agree where their ledgers and observations do; a CPU stands in for the GPU."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fake_scene import task_cfg
+from recorded_device import recording
+from umc.evaluation import devices
+from umc.evaluation.devices import (
+    EPISODE,
+    EPISODES,
+    FAULTS,
+    FIRST_TOLERANCE,
+    RECORDED_ENVS,
+    SHARE,
+    TOLERANCE,
+    Recording,
+    compare,
+    counted_waits,
+    ledger_differences,
+    make_repeatable,
+    measure,
+    read_recording,
+    read_speed,
+)
+from umc.utils.io import write_torch
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """Two recordings of the same, of which the second may be changed."""
+    return recording(tmp_path), recording(tmp_path)
+
+
+def leaves(content, place=()):
+    """Places of all numbers, words and truth values in a line of a ledger."""
+    if isinstance(content, dict | list):
+        items = content.items() if isinstance(content, dict) else enumerate(content)
+        for key, value in items:
+            yield from leaves(value, (*place, key))
+    elif content is not None:
+        yield place
+
+
+def changed(line, place, by=1):
+    """A line of a ledger with another number at a place."""
+    content = json.loads(line)
+    at = content
+    for key in place[:-1]:
+        at = at[key]
+    value = at[place[-1]]
+    at[place[-1]] = f"{value}x" if isinstance(value, str) else not value if isinstance(value, bool) else value + by
+    return json.dumps(content, separators=(",", ":"))
+
+
+def test_equal_recordings_agree(pair):
+    found = compare(*pair)
+    assert found.failures == ()
+    assert found.largest == {"policy": 0.0, "joint_mask": 0.0}
+    assert found.switches == pair[0].ledger.count('{"switch"') > 50
+    assert found.ledger_lines == pair[0].ledger.count("\n")
+
+
+def test_every_entry_of_a_ledger_counts(pair):
+    """One of each sort: a key and its depth, in lines of every sort."""
+    lines = pair[0].ledger.splitlines()
+    seen = set()
+    for number, line in enumerate(lines):
+        for place in leaves(json.loads(line)):
+            sort = tuple(key if isinstance(key, str) else "[]" for key in place)
+            if sort in seen:
+                continue
+            seen.add(sort)
+            other = "\n".join([*lines[:number], changed(line, place), *lines[number + 1 :]])
+            (failure,) = ledger_differences(pair[0].ledger, other)
+            assert failure.startswith(f"the ledgers differ in line {number + 1}: ")
+    assert {"plan", "switch", "end", "lower", "effort"} <= {sort[0] for sort in seen}
+
+
+def test_windows_follow_positions_and_may_differ_by_the_tolerance(pair):
+    lines = pair[0].ledger.splitlines()
+    number = next(number for number, line in enumerate(lines) if number and '"lower":[' in line)
+    for by, count in ((0.9 * TOLERANCE, 0), (1.1 * TOLERANCE, 1)):
+        other = [*lines[:number], changed(lines[number], ("lower", 0), by), *lines[number + 1 :]]
+        assert len(ledger_differences(pair[0].ledger, "\n".join(other))) == count
+    content = json.loads(lines[number])
+    del content["upper"]
+    other = [*lines[:number], json.dumps(content), *lines[number + 1 :]]
+    assert len(ledger_differences(pair[0].ledger, "\n".join(other))) == 1
+
+
+def test_a_ledger_that_ends_early_differs(pair):
+    shorter = pair[0].ledger.rsplit("\n", 2)[0]
+    assert len(ledger_differences(pair[0].ledger, shorter)) == 1
+    assert len(ledger_differences(shorter, pair[0].ledger)) == 1
+
+
+@pytest.mark.parametrize(
+    ("group", "place", "value", "words"),
+    [
+        ("joint_mask", (5, 3, 2), 0.5, "joint_mask is not equal, first in env step 6 of env 3"),
+        ("policy", (EPISODE, 3, 2), 1.1 * FIRST_TOLERANCE, "apart in the first env step"),
+        ("policy", (EPISODE, 3, 2), torch.nan, "policy is inf apart in the first env step"),
+        ("policy", (slice(1, 2 * EPISODE), slice(None), 2), 1.1 * TOLERANCE, "apart in the first env step"),
+        ("policy", (slice(1, EPISODE), slice(None), slice(4)), 1.1 * TOLERANCE, "keeps the tolerance in 97"),
+        ("policy", (slice(1, EPISODE), slice(None), slice(4)), torch.nan, "keeps the tolerance in 97"),
+    ],
+)
+def test_an_observation_beyond_its_tolerance_fails(pair, group, place, value, words):
+    pair[1].observations[group][place] += value
+    (failure,) = compare(*pair).failures
+    assert words in failure
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ((EPISODE, 3, 2), 0.9 * FIRST_TOLERANCE),
+        ((slice(1, EPISODE), slice(None), slice(4)), 0.9 * TOLERANCE),
+        ((5, 3, 2), 10.0),  # one robot that took another step
+    ],
+)
+def test_an_observation_within_its_tolerance_passes(pair, place, value):
+    pair[1].observations["policy"][place] += value
+    found = compare(*pair)
+    assert found.failures == ()
+    assert found.largest["policy"] == pytest.approx(value, rel=1e-3)
+    assert found.within["policy"] > SHARE
+
+
+@pytest.mark.parametrize("robot", ["A1", "G1", "H1", "Solo8"])
+def test_a_recording_leaves_nothing_to_a_devices_own_draws(robot, tmp_path):
+    cfg = task_cfg(robot)
+    make_repeatable(cfg, tmp_path / "ledger.jsonl")
+    cfg.validate_config()
+    events = {name: term for name, term in vars(cfg.events).items() if term is not None}
+    assert list(events) == ["reset_faults", "faults", "default_state"]
+    assert events["faults"].params.keys() == FAULTS.keys() | {"asset_cfg", "ledger"}
+    assert not any(getattr(group, "enable_corruption", False) for group in vars(cfg.observations).values())
+    assert [name for name, term in vars(cfg.terminations).items() if term is not None] == ["time_out"]
+    assert cfg.curriculum is None
+    assert cfg.episode_length_s / (cfg.sim.dt * cfg.decimation) == pytest.approx(EPISODE)
+    assert all(low == high for low, high in list(vars(cfg.commands.base_velocity.ranges).values())[:3])
+
+
+class SteppedEnv(SimpleNamespace):
+    """An env that counts its steps."""
+
+    def __init__(self, device="cpu"):
+        super().__init__(device=device, num_envs=8, action_manager=SimpleNamespace(total_action_dim=12), steps=0)
+
+    def reset(self):
+        self.steps = 0
+
+    def step(self, actions):
+        assert actions.shape == (8, 12)
+        self.steps += 1
+
+
+def test_the_speed_of_a_cpu_has_no_waits(tmp_path):
+    env = SteppedEnv()
+    measure(env, tmp_path / "speed.json")
+    speed = read_speed(tmp_path / "speed.json")
+    assert env.steps == devices.WARM_UP + devices.MEASURED
+    assert (speed.num_envs, speed.steps, speed.waits, speed.gpu_bytes) == (8, devices.MEASURED, None, None)
+    assert speed.rate == pytest.approx(8 * devices.MEASURED / speed.seconds)
+
+
+@pytest.fixture
+def sync_warnings(monkeypatch):
+    """torch's switch for warnings at waits, and a function that waits."""
+    modes = []
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+
+    def wait():
+        if modes[-1:] == ["warn"]:
+            warnings.warn(devices.SYNC, UserWarning, stacklevel=1)
+
+    return modes, wait
+
+
+def test_waits_are_counted_by_the_line_that_waits(sync_warnings):
+    modes, wait = sync_warnings
+    wait()
+    with counted_waits() as found:
+        for _ in range(3):
+            wait()
+        with pytest.warns(UserWarning, match="something else"):
+            warnings.warn("something else", UserWarning, stacklevel=1)
+    wait()
+    assert modes == ["warn", 0]
+    ((place, count),) = found.items()
+    assert count == 3
+    assert f"{Path(__file__).name} sync_warnings.<locals>.wait:" in place
+
+
+def repeated(physics: str, out: str, seed: int) -> dict[str, Any]:
+    """Record A1 in this process; ``seed`` is that of the actions."""
+    import umc.tasks  # noqa: F401 - registers the ids
+    from isaaclab.envs import ManagerBasedRLEnv
+    from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
+
+    torch.set_num_threads(1)
+    registered = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
+    cfg: Any = resolve_presets(registered, [physics, "flat"])
+    cfg.sim.device = "cpu"
+    ledger = Path(out).with_suffix(".jsonl")
+    make_repeatable(cfg, ledger)
+    cfg.scene.num_envs = 16
+    devices.SEED = seed
+    devices.record(ManagerBasedRLEnv(cfg), ledger, Path(out))
+    return {}
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("physics", ["newton_mjwarp", "ovphysx"])
+def test_two_processes_record_the_same_and_other_actions_differ(physics, run_engine, tmp_path):
+    found = []
+    for number, seed in enumerate((devices.SEED, devices.SEED, devices.SEED + 1)):
+        run_engine(repeated, physics=physics, out=str(tmp_path / f"{number}.pt"), seed=seed)
+        found.append(read_recording(tmp_path / f"{number}.pt"))
+    same, other = compare(*found[:2]), compare(found[0], found[2])
+    assert same.failures == ()
+    assert max(same.largest.values()) == 0.0
+    assert found[0].ledger.count('{"plan"') == 16 * (EPISODES + 1)
+    assert same.switches > 16 * EPISODES
+    assert found[0].observations["policy"].shape[:2] == (EPISODE * EPISODES, 16)
+    assert other.failures
+    # robots of an episode start alike
+    starts = found[0].observations["critic"][EPISODE - 1 :: EPISODE]
+    assert starts.std(0).max() == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_damaged_recording_is_refused(pair, tmp_path):
+    write_torch(tmp_path / "cpu.pt", {"observations": pair[0].observations})
+    with pytest.raises(devices.UmcError, match="ledger is missing"):
+        read_recording(tmp_path / "cpu.pt")
+    write_torch(tmp_path / "cpu.pt", dict(pair[0]))
+    assert compare(read_recording(tmp_path / "cpu.pt"), pair[0]).failures == ()
+    fewer = Recording(observations={"policy": pair[0].observations["policy"]}, ledger=pair[0].ledger)
+    with pytest.raises(devices.UmcError, match="other observations"):
+        compare(pair[0], fewer)
+    assert RECORDED_ENVS > 1
