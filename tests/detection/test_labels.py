@@ -39,7 +39,9 @@ def test_kinds_that_no_detector_knows_have_labels_of_their_own():
     assert found.joint.tolist() == [[1 + len(JOINT_KINDS)] * 2]
     torch.testing.assert_close(found.severity, torch.tensor([[[0.1, 2.0], [0.1, 2.0]]]))
     assert labels("friction+locked", friction=0.5).joint.tolist() == [[1 + JOINT_KINDS.index("locked")] * 2]
-    schedule = FaultSchedule(JOINTS, scenario="delayed+friction", severity={"delayed": 2.0, "friction": 1.0})
+    schedule = FaultSchedule(
+        JOINTS, scenario="delayed+friction", severity={"delayed": 2.0, "friction": 1.0}, num_joints=(1, 1)
+    )
     labeller = Labeller(FaultState(schedule, 1), LIMITS)
     assert labeller.kinds == (SENSOR_KINDS, (*JOINT_KINDS, "friction", "delayed"))
     assert labeller.kinds[1][: labeller.limiting][-1] == "friction"  # the command lowers no limit

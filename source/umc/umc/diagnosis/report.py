@@ -20,7 +20,7 @@ from umc.diagnosis.figures import KNOWN, WITHIN, Events
 from umc.diagnosis.recording import Recording
 from umc.evaluation.report.plots import COLORS, FAINT, STYLE, image
 from umc.evaluation.report.renderers import percent
-from umc.evaluation.statistics import Interval
+from umc.evaluation.statistics import Interval, poisson_rate
 from umc.utils.io import atomic_write
 
 NAMES = ("sensor faults", "joint faults")
@@ -29,8 +29,6 @@ ANY_REPORT = (
     "kinds and severities that were not in the training. The joint is reported, whatever is said of it; of joints that "
     "have no other fault, and joint faults that change the joint's motion within a second."
 )
-ALARM_LEVEL = 1.96
-"""Standard deviations of the interval of false alarms."""
 
 
 def content(recording: Recording, about: Mapping[str, Any], held_out: Sequence[Choice] = ()) -> dict[str, Any]:
@@ -121,11 +119,11 @@ def markdown(found: Mapping[str, Any]) -> str:
     """Return the tables of a diagnosis."""
     about, alarms = found["about"], found["false_alarms"]
     lines = ["# Diagnosis", "", *(f"- {name}: {value}" for name, value in about.items()), ""]
-    low, high = _poisson(alarms["count"], alarms["healthy_minutes"])
+    rate = poisson_rate(alarms["count"], alarms["healthy_minutes"]) or Interval(0.0, 0.0, math.inf)
     lines += [
         f"{found['robot_minutes']:.0f} robot-minutes. False alarms of healthy robots: {alarms['count']} in "
-        f"{alarms['healthy_minutes']:.0f} minutes, one in {_minutes(alarms['per_minute'])} "
-        f"[{_minutes(high)}, {_minutes(low)}]. The first joint reported after an onset is a faulty one in "
+        f"{alarms['healthy_minutes']:.0f} minutes, one in {_minutes(rate.value)} "
+        f"[{_minutes(rate.high)}, {_minutes(rate.low)}]. The first joint reported after an onset is a faulty one in "
         f"{_percent(found['right_joint'])}.",
         "",
         "Found within a time after the onset, of faults that lasted so long or were found before:",
@@ -165,13 +163,6 @@ def _percent(found: Sequence[float] | None) -> str:
 
 def _minutes(rate: float) -> str:
     return "never" if rate <= 0.0 else f"{1.0 / rate:.1f} min"
-
-
-def _poisson(count: int, minutes: float) -> tuple[float, float]:
-    """Return an interval of a rate from a count, by the square root's normal approximation."""
-    root = math.sqrt(count + 0.375)
-    low, high = max(root - ALARM_LEVEL / 2.0, 0.0) ** 2 - 0.375, (root + ALARM_LEVEL / 2.0) ** 2 - 0.375
-    return max(low, 0.0) / max(minutes, 1e-9), high / max(minutes, 1e-9)
 
 
 @matplotlib.rc_context(STYLE)
