@@ -58,7 +58,7 @@ def with_detections(study: Study, delay: int = 10) -> Study:
     first, second, *rest = study.policies
     run = second.run
     count = len(run.cell)
-    even = torch.arange(count) % 2 == 0
+    even = run.member % 2 == 0
     sick = run.joints.any(dim=1)
     found = Detections(
         torch.where(even & sick, delay, NOT_FOUND),

@@ -108,7 +108,7 @@ def run_faults(
         if feet is not None and step.number in onsets:
             stance = torch.where((onset == step.number)[:, None], foot_contact(env, feet), stance)
         recorder.record(step)
-        if reports is not None:
+        if reports is not None and detector is not None:
             reports.record(step.number, detector.reported.any(dim=2), recorder.open)
         if recorder.has_ended:
             if bar is not None:
