@@ -86,9 +86,9 @@ def _run(argv: list[str]) -> int:
         raise UmcError("a detector watches one policy; give one --checkpoint, or one --policy with --task")
     from umc.diagnosis.faults import LEARNED, Choice, only
 
+    faults = LEARNED if options.kinds is None else only([Choice.read(text) for text in options.kinds])
     file = read_detector(options.detector)
     held_out = _held_out(file)
-    faults = LEARNED if options.kinds is None else only([Choice.read(text) for text in options.kinds])
     with timed("reading the policy and its task"), quiet():
         options.seed = SEED if options.seed is None else options.seed
         session = prepare_walk(options, overrides, faults)
