@@ -150,6 +150,11 @@ def test_joint_faults_of_joints_with_dead_sensors_are_apart():
     fail(recording, 1, 0, 1, WEAK, 50, 300, found=60)
     found = content(recording, {})["found"]
     assert [found[name]["count"] for name in found] == [1, 2, 1, 1, 0]
+    assert content(recording, {})["joint_fault_of_sensor_fault"] is None  # no sensor failed alone
+    fail(recording, 2, 1, 0, DEAD, 50, 300, found=55)
+    fail(recording, 3, 1, 0, DEAD, 50, 300, found=55)
+    recording.reported[70:, 2, 1, 1] = True
+    assert content(recording, {})["joint_fault_of_sensor_fault"][0] == 0.5
     assert found[f"{MOTION}, sensor works"]["found_within_s"]["1"][0] == 1.0
     assert found[f"{MOTION}, sensor faulty"]["found_within_s"]["1"][0] == 0.0
     names = [(name, len(some)) for by, name, some in figures.groups(figures.find_events(recording), JOINTS)]

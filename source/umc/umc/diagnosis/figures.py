@@ -55,6 +55,8 @@ class Events:
     """The same to the first report of this joint, as a sensor fault or a joint fault."""
     robot_delay: NDArray[np.int64]
     """The same to the first report of any joint of the robot."""
+    other_delay: NDArray[np.int64]
+    """The same to the first report of a fault of the other sort: of a joint fault, where this is a sensor fault."""
     alone: NDArray[np.bool_]
     """Whether the joint had no fault of the other sort when it set in: a sensor that works, or a joint that does."""
     said: NDArray[np.int64]
@@ -107,6 +109,7 @@ def find_events(recording: Recording) -> Events:
                 "length": length,
                 "delay": _first(reported),
                 "joint_delay": _first(at_joint),
+                "other_delay": _first(recording.reported[part, robot, joint, 1 - fault]),
                 "robot_delay": _first(recording.reported[part, robot].any(axis=(1, 2))),
                 "alone": label[onset, robot, joint, 1 - fault] == 0,
                 "said": said,

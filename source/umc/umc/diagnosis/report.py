@@ -43,6 +43,9 @@ def content(recording: Recording, about: Mapping[str, Any], held_out: Sequence[C
         "robot_minutes": recording.starts.size * dt / 60.0,
         "false_alarms": {"count": count, "healthy_minutes": minutes, "per_minute": count / max(minutes, 1e-9)},
         "right_joint": _interval(figures.right_joint(recording)),
+        "joint_fault_of_sensor_fault": _interval(
+            figures.found_within(events.where((events.fault == 0) & events.alone), WITHIN[-1], dt, "other_delay")
+        ),
         "found": {
             "sensor faults": _rates(events.where(events.fault == 0), dt),
             MOTION: _rates(felt, dt),
@@ -125,6 +128,9 @@ def markdown(found: Mapping[str, Any]) -> str:
         f"{alarms['healthy_minutes']:.0f} minutes, one in {_minutes(rate.value)} "
         f"[{_minutes(rate.high)}, {_minutes(rate.low)}]. The first joint reported after an onset is a faulty one in "
         f"{_percent(found['right_joint'])}.",
+        "",
+        f"Joints whose sensor alone is faulty and of which a joint fault is reported, too, within {WITHIN[-1]:g} s: "
+        f"{_percent(found['joint_fault_of_sensor_fault']) or 'there were none'}.",
         "",
         "Found within a time after the onset, of faults that lasted so long or were found before:",
         "",
