@@ -33,6 +33,20 @@ def test_kinds_have_numbers():
     assert found.joint.tolist() == [[1 + JOINT_KINDS.index("locked")] * 2]
 
 
+def test_kinds_that_no_detector_knows_have_labels_of_their_own():
+    found = labels("braking+bias", braking=2.0, bias=0.1)
+    assert found.sensor.tolist() == [[1 + SENSOR_KINDS.index("bias")] * 2]
+    assert found.joint.tolist() == [[1 + len(JOINT_KINDS)] * 2]
+    torch.testing.assert_close(found.severity, torch.tensor([[[0.1, 2.0], [0.1, 2.0]]]))
+    assert labels("friction+locked", friction=0.5).joint.tolist() == [[1 + JOINT_KINDS.index("locked")] * 2]
+    schedule = FaultSchedule(
+        JOINTS, scenario="delayed+friction", severity={"delayed": 2.0, "friction": 1.0}, num_joints=(1, 1)
+    )
+    labeller = Labeller(FaultState(schedule, 1), LIMITS)
+    assert labeller.kinds == (SENSOR_KINDS, (*JOINT_KINDS, "friction", "delayed"))
+    assert labeller.kinds[1][: labeller.limiting][-1] == "friction"  # the command lowers no limit
+
+
 def test_of_several_joint_faults_the_first_is_the_label():
     found = labels("effort+rom+power_loss", effort=5.0, rom=0.3)
     assert found.sensor.tolist() == [[0, 0]]

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from umc.detection import read_detector
+from umc.detection import JOINT_KINDS, read_detector
 
 POLICY = ("--checkpoint", "pretrained:a1_mlp_stage2", "--num_envs", 16)
 TASK = ("physics=ovphysx", "env.scene.terrain=flat")
@@ -24,7 +24,8 @@ def umc(*arguments):
 @pytest.mark.engine
 def test_a_detector_is_trained_and_resumed_and_measured_and_tells_a_policy_what_is_broken(tmp_path):
     path = tmp_path / "detector.pt"
-    words = ["-m", "umc", "train-detector", *POLICY, "--iterations", 1000, "--out", tmp_path, *TASK]
+    held_out = ("--hold_out", "bias", "effort:0.05,0.2")
+    words = ["-m", "umc", "train-detector", *POLICY, *held_out, "--iterations", 1000, "--out", tmp_path, *TASK]
     with subprocess.Popen([sys.executable, *map(str, words)], stdout=subprocess.PIPE, text=True) as training:
         assert any("iteration 1/1000:" in line for line in training.stdout)
         training.send_signal(signal.SIGTERM)
@@ -32,19 +33,28 @@ def test_a_detector_is_trained_and_resumed_and_measured_and_tells_a_policy_what_
     assert training.returncode == 128 + signal.SIGTERM
     done = read_detector(path).resume["done"]
     assert done >= 1
-    shown = umc("train-detector", *POLICY, "--iterations", done + 1, "--out", tmp_path, "--resume", *TASK)
+    again = ("train-detector", *POLICY, *held_out, "--iterations", done + 1, "--out", tmp_path, "--resume", *TASK)
+    shown = umc(*again)
     assert f"iteration {done + 1}/{done + 1}:" in shown
+    assert "choosing thresholds" in shown
     finished = read_detector(path)
     assert finished.resume is None
     assert finished.about["figures"]["sensor"]["on"] > 0.0
 
-    shown = umc("diagnose", "--detector", path, *POLICY, "--minutes", 1, "--out", tmp_path / "report", *TASK)
+    kinds = ("--kinds", "bias", "dead", "friction:0.05,0.2", "delayed")
+    report = ("--minutes", 1, "--out", tmp_path / "report")
+    shown = umc("diagnose", "--detector", path, *POLICY, *kinds, *report, *TASK)
     assert str(tmp_path / "report" / "diagnosis.md") in shown
     found = json.loads((tmp_path / "report" / "diagnosis.json").read_text())
     assert found["robot_minutes"] == pytest.approx(1.0, rel=0.05)
     assert found["about"]["mask and flag from"] == "the detector"
+    assert found["about"]["held out of the training"] == "bias, effort:0.05,0.2"
+    assert found["kinds"]["joint faults"] == [*JOINT_KINDS, "friction", "delayed"]
 
     told = ("env.detection.source=detector", f"env.detection.file={path}")
     out = tmp_path / "evaluation"
     umc("evaluate", "--checkpoint", "pretrained:a1_mlp_stage2", "--quick", *TASK, *told, "--out", out)
-    assert str(path) in (out / "report.json").read_text()
+    report = json.loads((out / "report.json").read_text())
+    assert str(path) in json.dumps(report)
+    walked = [one["healthy_minutes"] for one in report["policies"][0]["detector"].values()]
+    assert all(minutes > 0.0 for minutes in walked)

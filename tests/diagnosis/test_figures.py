@@ -3,13 +3,15 @@
 """Figures of a diagnosis, from recordings whose answers are known."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from umc.detection import JOINT_KINDS, SENSOR_KINDS
 from umc.diagnosis import figures
+from umc.diagnosis.faults import Choice
 from umc.diagnosis.recording import Recording
-from umc.diagnosis.report import content, markdown, write_report
+from umc.diagnosis.report import MOTION, content, markdown, write_report
 
 DT = 0.02
 STEPS, ROBOTS, JOINTS = 300, 4, ("a", "b", "c")
@@ -139,6 +141,49 @@ def test_groups_hold_every_fault_once(walk):
     for by, _, some in figures.groups(events, JOINTS):
         sizes[by] = sizes.get(by, 0) + len(some)
     assert (sizes["kind"], sizes["joint"], sizes["speed"]) == (4, 4, 4)
+
+
+def test_joint_faults_of_joints_with_dead_sensors_are_apart():
+    recording = blank()
+    fail(recording, 0, 0, 0, DEAD, 50, 300, found=55)
+    fail(recording, 0, 0, 1, WEAK, 50, 300)
+    fail(recording, 1, 0, 1, WEAK, 50, 300, found=60)
+    found = content(recording, {})["found"]
+    assert [found[name]["count"] for name in found] == [1, 2, 1, 1, 0]
+    assert content(recording, {})["joint_fault_of_sensor_fault"] is None  # no sensor failed alone
+    fail(recording, 2, 1, 0, DEAD, 50, 300, found=55)
+    fail(recording, 3, 1, 0, DEAD, 50, 300, found=55)
+    recording.reported[70:, 2, 1, 1] = True
+    assert content(recording, {})["joint_fault_of_sensor_fault"][0] == 0.5
+    assert found[f"{MOTION}, sensor works"]["found_within_s"]["1"][0] == 1.0
+    assert found[f"{MOTION}, sensor faulty"]["found_within_s"]["1"][0] == 0.0
+    names = [(name, len(some)) for by, name, some in figures.groups(figures.find_events(recording), JOINTS)]
+    assert ("effort", 1) in names
+    assert ("effort, sensor faulty", 1) in names
+
+
+def test_what_was_not_learned_has_a_table_of_its_own(tmp_path):
+    recording = replace(blank(), kinds=(SENSOR_KINDS, (*JOINT_KINDS, "braking")))
+    braking = len(JOINT_KINDS)
+    fail(recording, 0, 0, 1, braking, 50, 300, found=60, said=WEAK)
+    fail(recording, 1, 0, 1, braking, 50, 300)
+    recording.reported[70:, 1, 0, 0] = True  # as a sensor fault
+    fail(recording, 2, 0, 1, braking, 50, 300)
+    recording.reported[60:, 2, 2, 0] = True  # of another joint
+    fail(recording, 3, 1, 0, BIAS, 50, 300, severity=0.3)
+    found = content(recording, {}, [Choice.read("bias:0.25,0.5")])
+    assert found["found"]["sensor faults"]["count"] == 0
+    rows = {one["kind"]: one for one in found["not_learned"]}
+    assert rows.keys() == {"bias", "braking"}
+    assert rows["braking"]["found_within_s"]["1"][0] == pytest.approx(2 / 3)
+    assert rows["braking"]["any_joint_within_1_s"][0] == 1.0
+    assert rows["braking"]["median_delay_s"] == pytest.approx(0.4)
+    assert rows["bias"]["found_within_s"]["1"][0] == 0.0
+    assert content(recording, {}, [Choice.read("bias:0.4,0.5")])["found"]["sensor faults"]["count"] == 1
+    text = write_report(recording, {}, tmp_path).read_text()
+    assert "| braking | 3 |" in text
+    assert "any joint, 1 s |" in text
+    assert "| sensor faults | 1 |" in text
 
 
 def test_the_report_says_what_was_found(walk, tmp_path):

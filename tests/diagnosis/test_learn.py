@@ -6,7 +6,7 @@ import pytest
 import torch
 from umc.detection import JOINT_KINDS, SENSOR_KINDS, Detector
 from umc.detection.labels import Labels
-from umc.diagnosis.learn import Learner, Stretch, calibrate
+from umc.diagnosis.learn import IGNORED, LEAST_SIZE, Learner, Stretch, calibrate
 from umc.diagnosis.train import detected_share, settle
 from umc.diagnosis.walk import Seen
 from umc.models import JointLayout
@@ -17,7 +17,7 @@ ENVS, STEPS = 16, 20
 DEAD, WEAK = 1 + SENSOR_KINDS.index("dead"), 1 + JOINT_KINDS.index("effort")
 
 
-def stretch(detector, seed):
+def stretch(detector, seed, shown=True):
     """Robots whose dead sensors read 0, and whose weak joints do not follow their last action."""
     torch.manual_seed(seed)
     dead, weak = torch.rand(ENVS, 2) < 0.3, torch.rand(ENVS, 2) < 0.3
@@ -30,7 +30,7 @@ def stretch(detector, seed):
         with torch.no_grad():
             said = detector(obs, state)
         label = Labels(dead * DEAD, weak * WEAK, torch.stack((torch.zeros(ENVS, 2), 0.25 * weak), dim=-1))
-        steps.append(Seen(obs, starts, state, said, label, weak, torch.zeros(ENVS)))
+        steps.append(Seen(obs, starts, state, said, label, weak & shown, weak, torch.zeros(ENVS)))
         state, starts = said.state, torch.zeros(ENVS, dtype=torch.bool)
     return Stretch.of(steps)
 
@@ -90,6 +90,40 @@ def vars_of(one, first):
     return one.labels[first:], one.severity[first:], tuple(said[first:] for said in one.said)
 
 
+def test_a_joint_fault_teaches_nothing_before_it_changes_the_motion():
+    detector = Detector(LAYOUT)
+    hidden, seen = stretch(detector, 5, shown=False), stretch(detector, 5)
+    weak = seen.labels[..., 1] == WEAK
+    assert weak.any()
+    assert torch.equal(hidden.labels[..., 1] == IGNORED, weak)
+    assert torch.equal(hidden.labels[..., 0], seen.labels[..., 0])  # sensor faults count at once
+    assert float(seen.severity.abs().max()) > 0.0
+    assert not hidden.severity.any()
+    learner, envs = Learner(detector), torch.arange(ENVS)
+    with torch.no_grad():  # whatever is said of those joints, the loss is that of the others
+        losses = learner.losses(hidden, envs)
+        logits = detector.step(hidden.obs[0], hidden.state)[0][1]
+        detector.head[-1].bias[6 + WEAK] += 3.0
+        assert float(learner.losses(hidden, envs)["joint"]) > float(losses["joint"])
+    healthy = hidden.labels[0, ..., 1] == 0
+    one = Stretch(*(vars(hidden)[name][:1] for name in ("obs", "starts")), hidden.state, *first_of(hidden))
+    expected = -logits.log_softmax(dim=-1)[..., 0][healthy].mean()
+    detector.head[-1].bias.data[6 + WEAK] -= 3.0
+    torch.testing.assert_close(learner.losses(one, envs)["joint"], expected)
+
+
+def first_of(one):
+    return one.labels[:1], one.severity[:1], tuple(said[:1] for said in one.said)
+
+
+def test_a_column_that_hardly_changes_is_not_blown_up():
+    detector = Detector(LAYOUT)
+    one = stretch(detector, 6)
+    one.obs[..., 0] = 0.0  # a command that was always 0
+    Learner(detector, updates=1).learn(one, 0.0)
+    assert float(detector.scale[0]) == pytest.approx(1.0 / LEAST_SIZE)
+
+
 def test_what_is_said_too_boldly_is_calibrated():
     torch.manual_seed(0)
     detector = Detector(LAYOUT)
@@ -97,13 +131,15 @@ def test_what_is_said_too_boldly_is_calibrated():
     label = (torch.rand(4000, 2) < truth).long()
     logits = torch.full((4000, 2, 6), -30.0)
     logits[..., 0], logits[..., 1] = 0.0, 2.0 * (truth / (1.0 - truth)).log()
+    label = torch.cat((label, torch.full_like(label, IGNORED)))  # of these nothing is known
+    logits = torch.cat((logits, logits))
     assert calibrate(detector, logits.log_softmax(dim=-1), label, 1) == pytest.approx(2.0, rel=0.1)
     assert detector.temperature.tolist() == [1.0, pytest.approx(2.0, rel=0.1)]
 
 
 def test_the_end_sets_thresholds(taught):
     detector, _ = taught
-    judged = [stretch(detector, 2000 + number) for number in range(3)]
+    judged = [stretch(detector, 2000 + number, shown=number > 0).judged() for number in range(3)]
     figures = settle(detector, judged, 0.02, most=0.0)
     assert figures["minutes"] == pytest.approx(3 * STEPS * ENVS * 0.02 / 60)
     for number, name in enumerate(("sensor", "joint")):

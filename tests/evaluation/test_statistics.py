@@ -15,6 +15,7 @@ from umc.evaluation.statistics import (
     over_seeds,
     paired_bootstrap,
     percentiles,
+    poisson_rate,
     resampled,
     wilson,
     wilson_of_mean,
@@ -161,3 +162,11 @@ def test_the_band_of_a_survival_curve_closes_where_all_stand_or_none_does(fell):
     time, share, low, high = kaplan_meier([5, 5], [fell, fell], 0.5)
     assert time.tolist() == [0.0, 2.5]
     assert share.tolist() == low.tolist() == high.tolist() == [1.0, 0.0 if fell else 1.0]
+
+
+def test_the_interval_of_a_rate_of_events_is_poissons():
+    found = poisson_rate(10, 5.0)
+    assert (found.value, found.low, found.high) == pytest.approx((2.0, 4.795 / 5, 18.39 / 5), rel=1e-3)  # of tables
+    none = poisson_rate(0, 2.0)
+    assert (none.value, none.low, none.high) == pytest.approx((0.0, 0.0, 3.689 / 2), rel=1e-3)
+    assert poisson_rate(0, 0.0) is None

@@ -15,6 +15,7 @@ from umc.mdp import DetectionCfg, add_faults
 from umc.mdp.detection import make_detection
 from umc.models import JointLayout
 from umc.tasks.task_cfg import resolve_cfgs
+from umc.training.recipe import read_recipe
 from umc.utils.errors import UmcError
 
 JOINTS = ("a", "b")
@@ -161,3 +162,39 @@ def test_a_policy_is_told_of_a_fault_as_late_as_the_cfg_says(run_engine):
     dead, told = ([one[column] for one in seen].index(True) for column in (0, 1))
     assert told - dead == 5
     assert [flag for *_, flag in seen] == [-1.0] * told + [1.0] * (len(seen) - told)
+
+
+def train_with(overrides):
+    """Return how often a sensor is dead, and what the actor and a privileged critic are told of it in a rollout."""
+    from isaaclab.envs import ManagerBasedRLEnv
+    from umc.rl.critics import LIVE_GROUP, add_privileged_faults
+
+    cfg, agent = resolve_cfgs("UMC-A1-Stage2", "mlp", overrides)
+    add_privileged_faults(cfg, agent)
+    cfg.scene.num_envs, cfg.sim.device = 4, "cpu"
+    cfg.events.faults.params |= {"ratios": None, "scenario": "dead+rom", "onset": 3}
+    env = ManagerBasedRLEnv(cfg)
+    obs, _ = env.reset()
+    assert {"joint_mask", "fault_flag"} <= set(agent.obs_groups["actor"])
+    assert LIVE_GROUP in agent.obs_groups["critic"]
+    seen = []
+    for _ in range(12):
+        obs, *_ = env.step(torch.zeros(4, 12))
+        true = bool(obs[LIVE_GROUP].any())
+        seen.append([true, float(obs["joint_mask"].mean()), float(obs["fault_flag"].max())])
+    return seen
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("threshold", "mask", "flag"), [(2.0, 0.0, -1.0), (0.0, 1.0, 1.0)])
+def test_the_third_stage_learns_from_what_the_detector_reports(run_engine, tmp_path, threshold, mask, flag):
+    """A detector that never reports, and one that always does: the oracle would report dead sensors only."""
+    (phase,) = read_recipe("a1_mlp_detector_cpu").phases
+    names = resolve_cfgs(phase.task, None, ["physics=ovphysx"])[0].scene.robot.joint_ordering
+    one = Detector(JointLayout.term_major(tuple(names), 12 + 3 * len(names), 12)).eval()
+    one.thresholds[:] = torch.tensor([threshold, threshold, 1.0])
+    write_detector(tmp_path / "detector.pt", DetectorFile(one, "a1"))
+    seen = run_engine(train_with, overrides=[*phase.overrides, f"env.detection.file={tmp_path / 'detector.pt'}"])
+    assert not seen[0][0]
+    assert seen[-1][0]  # the critic knows
+    assert [one[1:] for one in seen[1:]] == [[mask, flag]] * 11

@@ -169,6 +169,12 @@ def test_a_recorded_override_names_a_file_only_if_the_user_does(tmp_path, overri
     assert trained_terrain(path, info) == ""
 
 
+def test_what_reported_faults_in_the_training_is_not_repeated(tmp_path):
+    tokens = ["env.detection.source=detector", "env.detection.file=checkpoints/a1_detector.pt", "env.decimation=4"]
+    path = write_fresh(tmp_path, env_overrides=tokens)
+    assert trained_overrides(path, checkpoint_info(read_checkpoint(path), path)) == ["env.decimation=4"]
+
+
 def test_recorded_overrides_are_those_of_the_environment(tmp_path):
     path = write_fresh(tmp_path, env_overrides=["hydra.run.dir=x"])
     with pytest.raises(UmcError, match=r"no env\.\* override"):

@@ -15,11 +15,13 @@ import torch
 from fresh_policy import write_fresh
 from made_up_results import SHA, changed, entry, made_up, publish_made_up, simulate_made_up
 from umc.evaluation.metrics import Outcome
+from umc.evaluation.study import load_study, save_study
 from umc.rl.pretrained import MODELS
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 
 from tools.results_page import __main__ as results
+from tools.results_page import without_oracle
 from tools.results_page.acceptance import criteria_of, ends, inert_reading, main_rates, paper_rates, rate
 from tools.results_page.page import RobotResults, results_page
 from tools.results_page.pictures import overview, section_bars
@@ -322,3 +324,62 @@ def test_a_mistake_is_one_line(package, arguments, words):
         results.main(arguments)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def diagnosed(folder):
+    """A diagnosis as umc diagnose writes it."""
+    rates = {"0.1": [0.5, 0.4, 0.6], "1": None}
+    found = {"count": 12, "found_within_s": rates, "median_delay_s": 0.12}
+    content = {
+        "about": {"engine": "ovphysx", "pushes": "yes"},
+        "robot_minutes": 120.0,
+        "false_alarms": {"count": 3, "healthy_minutes": 60.0, "per_minute": 0.05},
+        "right_joint": [0.99, 0.97, 1.0],
+        "found": {"sensor faults": found, "other joint faults": {**found, "count": 0}},
+    }
+    (folder / "diagnosis.json").write_text(json.dumps(content))
+    return folder / "diagnosis.json"
+
+
+def told_in_two_ways(folder):
+    study = made_up(members=12)
+    sources = zip(study.policies, ("oracle", "detector:file=a.pt"), strict=True)
+    told = [replace(one, about={**one.about, "detection": text, "path": f"{folder}/x.pt"}) for one, text in sources]
+    about = {**study.about, "command_line": "umc evaluate"}
+    save_study(folder / "study.pt", replace(study, about=about, policies=tuple(told)))
+    return folder / "study.pt"
+
+
+def test_the_page_says_what_a_detector_finds_and_costs_where_it_is_kept(tmp_path):
+    kept = tmp_path / "kept"
+    assert without_oracle.section(kept / "a1", "A1") is None
+    plain = RobotResults("a1", "ovphysx", {"ovphysx": made_up()})
+    assert "Without an oracle" not in results_page([plain], ABOUT, {})
+    files = ["--diagnosis", str(diagnosed(tmp_path)), "--study", str(told_in_two_ways(tmp_path))]
+    assert without_oracle.main(["--robot", "a1", *files, "--out", str(kept)]) == 0
+    assert str(tmp_path) not in str(load_study(kept / "a1/detector/sources.study"))
+    assert "command_line" not in load_study(kept / "a1/detector/sources.study").about
+    found = without_oracle.section(kept / "a1", "A1")
+    page = results_page([replace(plain, without_oracle=found)], ABOUT, {})
+    assert "### A1, without an oracle" in page
+    assert "| sensor faults | 12 | 50% [40, 60] | - | 0.12 |" in page
+    assert "other joint faults" not in page  # there were none
+    assert "3 false alarms in 60 minutes of healthy walking, 0.05 a minute [0.01, 0.15]" in page
+    (row,) = re.findall(r"^\| `detector:file=a.pt` \| .*$", page, re.MULTILINE)
+    assert re.fullmatch(r"\| \S+ \| \d+% \[\d+, \d+\] \| [+-]\S+ \[\S+, \S+\] \| \d+% .* \|", row)
+    assert re.search(r"^\| `oracle` \| \d+% \[.*\] \| - \|", page, re.MULTILINE)
+    (kept / "a1/detector/diagnosis.json").unlink()  # each of them alone has its part
+    assert "sensor faults" not in results_page(
+        [replace(plain, without_oracle=without_oracle.section(kept / "a1", "A1"))], ABOUT, {}
+    )
+
+
+def test_what_is_no_diagnosis_is_not_kept(tmp_path):
+    (tmp_path / "diagnosis.json").write_text("{}")
+    with pytest.raises(UmcError, match=r"is no diagnosis .*; run umc diagnose again"):
+        without_oracle.keep(tmp_path / "kept", tmp_path / "diagnosis.json", None)
+    save_study(tmp_path / "study.pt", made_up())
+    with pytest.raises(UmcError, match="has policies without a source; evaluate them with --detection"):
+        without_oracle.keep(tmp_path / "kept", None, tmp_path / "study.pt")
+    with pytest.raises(UmcError, match="nothing to keep; give --diagnosis, --study or both"):
+        without_oracle.main(["--robot", "a1"])

@@ -8,7 +8,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from umc.evaluation.card import EFFORT
@@ -31,6 +31,7 @@ from umc.utils.provenance import git_state, now
 from tools.results_page.kept import NAME_LENGTH, keep, kept_path, kept_study, prune
 from tools.results_page.page import IMAGES, RobotResults, results_page, section_name
 from tools.results_page.pictures import overview, section_bars
+from tools.results_page.without_oracle import section as without_oracle
 
 ENGINES = ("newton_mjwarp", "ovphysx", "mujoco")
 """Engines without ``--engines``."""
@@ -255,7 +256,8 @@ def collect(section: Section) -> RobotResults:
     entries = {entry[key]: entry for key in ("sha256", "source_sha256") for entry in models if entry.get(key)}
     # of the folder alone: where nothing is kept, the page has one reading only
     inert = kept_study(section.kept, section.inert, policies) if (section.kept / section.inert).is_dir() else None
-    return RobotResults(section.robot, section.engine, studies, mujoco, entries, section.ground, inert)
+    found = RobotResults(section.robot, section.engine, studies, mujoco, entries, section.ground, inert)
+    return replace(found, without_oracle=without_oracle(section.kept, found.title))
 
 
 def draw(results: Sequence[RobotResults], folder: Path) -> None:

@@ -79,6 +79,8 @@ class RobotResults:
     """Ground of this section, where a robot's policies were trained on several."""
     inert: Study | None = None
     """The scenarios with torque limits, simulated with limits without effect; None where it was not measured."""
+    without_oracle: Mapping[str, Any] | None = None
+    """What tools.results_page.without_oracle says of it."""
 
     @property
     def title(self) -> str:
@@ -126,6 +128,7 @@ def results_page(results: Sequence[RobotResults], about: Mapping[str, str], note
         ends=ENDS,
         gaps=_gaps(results),
         readings=[row for one in results for row in _readings(one)],
+        without_oracle=[one.without_oracle for one in results if one.without_oracle is not None],
     )
 
 

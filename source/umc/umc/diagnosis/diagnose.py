@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from umc.diagnosis.train import NUM_ENVS, prepare_walk
 from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
@@ -15,11 +16,16 @@ from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 
+if TYPE_CHECKING:
+    from umc.detection import DetectorFile
+    from umc.diagnosis.faults import Choice
+
 DESCRIPTION = "Measure a fault detector: what it finds, how late, on which joint, and its false alarms."
 
 EXAMPLES = (
     "--detector logs/detector/detector.pt --checkpoint pretrained:a1_mlp_stage2 physics=ovphysx",
     "--detector logs/detector/detector.pt --checkpoint pretrained:a1_mlp_stage2 --no_push physics=newton_mjwarp",
+    "--detector logs/detector/detector.pt --checkpoint pretrained:a1_mlp_stage2 --kinds braking friction:0.05,0.2",
     "--detector logs/detector/detector.pt --task UMC-G1-Stage2 --policy motion.pt --trust --minutes 600",
 )
 
@@ -41,12 +47,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--minutes", type=float, default=MINUTES, help=f"robot-minutes to walk ({MINUTES:g})")
     add("--num_envs", type=int, help=f"robots simulated at once ({NUM_ENVS})")
     add("--no_push", action="store_true", help="do not push the robots")
+    add(
+        "--kinds",
+        nargs="+",
+        metavar="KIND",
+        help="faults that happen, of any kind of joints, sensors and commands, with severities (friction:0.05,0.2); "
+        "without it those that detectors learn",
+    )
     add("--oracle", action="store_true", help="let the simulator tell the policy what is broken, not the detector")
 
 
 def main(argv: Sequence[str]) -> int:
     """Run ``umc diagnose``; return its exit status."""
     return run_main(_run, argv)
+
+
+def _held_out(file: DetectorFile) -> list[Choice]:
+    """Return what the training of a detector left out."""
+    from umc.diagnosis.faults import Choice
+
+    texts = file.about.get("hold_out", [])
+    if not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):
+        raise UmcError(f"{file.path}: hold_out is no list of kinds; train it again")
+    return [Choice.read(text) for text in texts]
 
 
 def _run(argv: list[str]) -> int:
@@ -61,10 +84,14 @@ def _run(argv: list[str]) -> int:
         raise UmcError(f"--minutes is {options.minutes}; it has to be above 0 and at most {MOST_MINUTES:g}")
     if num_policies(options) != 1:
         raise UmcError("a detector watches one policy; give one --checkpoint, or one --policy with --task")
+    from umc.diagnosis.faults import LEARNED, Choice, only
+
+    faults = LEARNED if options.kinds is None else only([Choice.read(text) for text in options.kinds])
     file = read_detector(options.detector)
+    held_out = _held_out(file)
     with timed("reading the policy and its task"), quiet():
         options.seed = SEED if options.seed is None else options.seed
-        session = prepare_walk(options, overrides)
+        session = prepare_walk(options, overrides, faults)
     from umc.diagnosis.recording import record
     from umc.diagnosis.report import write_report
     from umc.diagnosis.walk import Walk
@@ -91,5 +118,7 @@ def _run(argv: list[str]) -> int:
         "pushes": "no" if options.no_push else "yes",
         "seed": options.seed,
     }
-    print(f"report: {write_report(recording, about, out)}", flush=True)
+    if held_out:
+        about["held out of the training"] = ", ".join(file.about["hold_out"])
+    print(f"report: {write_report(recording, about, out, held_out)}", flush=True)
     return 0

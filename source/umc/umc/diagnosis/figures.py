@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from umc.detection import JOINT_KINDS, SENSOR_KINDS
+from umc.diagnosis.faults import Choice
 from umc.diagnosis.recording import Recording
 from umc.diagnosis.thresholds import CANDIDATES, ON_STEPS, false_alarm_rates, false_alarms
 from umc.evaluation.statistics import Interval, wilson
@@ -29,8 +30,8 @@ HINDERS_STEPS = 3
 CONFUSION_AFTER_S = 0.5
 """When after the onset the likeliest kind is compared with the true one [s]."""
 
-KINDS = (SENSOR_KINDS, JOINT_KINDS)
-"""By the last axis of a recording."""
+KNOWN = (SENSOR_KINDS, JOINT_KINDS)
+"""Kinds that a detector tells apart, by the last axis of a recording; a recording's kinds begin with them."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Events:
     fault: NDArray[np.int64]
     """0 for a sensor fault, 1 for a joint fault."""
     kind: NDArray[np.int64]
-    """Index into KINDS[fault]."""
+    """Index into the recording's kinds[fault]."""
     severity: NDArray[np.float64]
     joint: NDArray[np.int64]
     robot: NDArray[np.int64]
@@ -49,7 +50,15 @@ class Events:
     length: NDArray[np.int64]
     """Env steps that it was there: to its end, or that of the episode or the recording."""
     delay: NDArray[np.int64]
-    """Env steps from the onset to the first report of this joint; -1 if it was not reported while it was there."""
+    """Env steps from the onset to the first report of this fault; -1 if it was not reported while it was there."""
+    joint_delay: NDArray[np.int64]
+    """The same to the first report of this joint, as a sensor fault or a joint fault."""
+    robot_delay: NDArray[np.int64]
+    """The same to the first report of any joint of the robot."""
+    other_delay: NDArray[np.int64]
+    """The same to the first report of a fault of the other sort: of a joint fault, where this is a sensor fault."""
+    alone: NDArray[np.bool_]
+    """Whether the joint had no fault of the other sort when it set in: a sensor that works, or a joint that does."""
     said: NDArray[np.int64]
     """Likeliest kind CONFUSION_AFTER_S after the onset, -1 if it was likelier healthy; -2 if it was over by then."""
     hinders: NDArray[np.bool_]
@@ -85,6 +94,7 @@ def find_events(recording: Recording) -> Events:
         part = slice(onset, onset + length)
         reported = recording.reported[part, robot, joint, fault]
         faulty = recording.faulty[part, robot, joint, fault].astype(np.float64)
+        at_joint = recording.reported[part, robot, joint].any(axis=1)
         said = -2
         if length > after:
             said = int(recording.kind[onset + after, robot, joint, fault]) - 1 if faulty[after] >= 0.5 else -1
@@ -97,7 +107,11 @@ def find_events(recording: Recording) -> Events:
                 "robot": robot,
                 "onset": onset,
                 "length": length,
-                "delay": int(reported.argmax()) if reported.any() else -1,
+                "delay": _first(reported),
+                "joint_delay": _first(at_joint),
+                "other_delay": _first(recording.reported[part, robot, joint, 1 - fault]),
+                "robot_delay": _first(recording.reported[part, robot].any(axis=(1, 2))),
+                "alone": label[onset, robot, joint, 1 - fault] == 0,
                 "said": said,
                 "hinders": fault == 0
                 or int(recording.hinders[onset : onset + min(length, span), robot, joint].sum()) >= HINDERS_STEPS,
@@ -105,9 +119,24 @@ def find_events(recording: Recording) -> Events:
                 "reach": _reach(faulty[:last]),
             }
         )
-    types = {"severity": np.float64, "speed": np.float64, "reach": np.float64, "hinders": np.bool_}
+    types = {"severity": np.float64, "speed": np.float64, "reach": np.float64, "hinders": np.bool_, "alone": np.bool_}
     names = list(Events.__dataclass_fields__)
     return Events(**{name: np.array([row[name] for row in rows], dtype=types.get(name, np.int64)) for name in names})
+
+
+def _first(reported: NDArray[np.bool_]) -> int:
+    return int(reported.argmax()) if reported.any() else -1
+
+
+def learned(events: Events, recording: Recording, held_out: Sequence[Choice]) -> NDArray[np.bool_]:
+    """Return which faults are of a kind and a severity that the detector has learned."""
+    names = [recording.kinds[fault][kind] for fault, kind in zip(events.fault, events.kind, strict=True)]
+    known = np.array([name in KNOWN[fault] for name, fault in zip(names, events.fault, strict=True)], dtype=np.bool_)
+    left_out = [
+        any(choice.holds(name, severity) for choice in held_out)
+        for name, severity in zip(names, events.severity, strict=True)
+    ]
+    return known & ~np.array(left_out, dtype=np.bool_)
 
 
 def _reach(faulty: NDArray[np.float64]) -> float:
@@ -117,19 +146,22 @@ def _reach(faulty: NDArray[np.float64]) -> float:
     return float(np.lib.stride_tricks.sliding_window_view(faulty, ON_STEPS).min(axis=1).max())
 
 
-def found_within(events: Events, seconds: float, step_dt: float) -> Interval | None:
-    """Return the part of the faults that was reported within a time; those that were over before do not count."""
-    limit = round(seconds / step_dt)
-    found = (events.delay >= 0) & (events.delay <= limit)
+def found_within(events: Events, seconds: float, step_dt: float, report: str = "delay") -> Interval | None:
+    """Return the part of the faults that was reported within a time; those that were over before do not count.
+
+    ``report`` is the field with the delay of what counts as their report.
+    """
+    limit, delay = round(seconds / step_dt), getattr(events, report)
+    found = (delay >= 0) & (delay <= limit)
     counts = found | (events.length > limit)
     return wilson(float(found.sum()), float(counts.sum()))
 
 
-def delays(events: Events, step_dt: float) -> NDArray[np.float64]:
+def delays(events: Events, step_dt: float, report: str = "delay") -> NDArray[np.float64]:
     """Return the delay of every fault that counts [s], infinite where it was not reported while it was there."""
-    last = round(WITHIN[-1] / step_dt)
-    counted = events.where((events.delay >= 0) | (events.length > last))
-    return np.where(counted.delay >= 0, counted.delay * step_dt, np.inf)
+    last, delay = round(WITHIN[-1] / step_dt), getattr(events, report)
+    counted = delay[(delay >= 0) | (events.length > last)]
+    return np.where(counted >= 0, counted * step_dt, np.inf)
 
 
 def right_joint(recording: Recording) -> Interval | None:
@@ -161,12 +193,15 @@ def alarms(recording: Recording) -> tuple[int, float]:
     return int(count), minutes
 
 
-def confusion(events: Events, fault: int) -> NDArray[np.int64]:
-    """Return how often a kind (row) was taken for a kind or, in the last column, for none."""
-    kinds = KINDS[fault]
-    table = np.zeros((len(kinds), len(kinds) + 1), dtype=np.int64)
+def confusion(events: Events, fault: int, rows: int = 0) -> NDArray[np.int64]:
+    """Return how often a kind (row) was taken for a kind or, in the last column, for none.
+
+    There are ``rows`` kinds, of which the detector may know the first ones only.
+    """
+    known = len(KNOWN[fault])
+    table = np.zeros((rows or known, known + 1), dtype=np.int64)
     mine = events.where((events.fault == fault) & (events.said > -2))
-    np.add.at(table, (mine.kind, np.where(mine.said < 0, len(kinds), mine.said)), 1)
+    np.add.at(table, (mine.kind, np.where(mine.said < 0, known, mine.said)), 1)
     return table
 
 
@@ -189,24 +224,37 @@ def roc(recording: Recording, events: Events, fault: int) -> list[tuple[float, f
     ]
 
 
+def by_kind(events: Events, kinds: Sequence[Sequence[str]]) -> Iterable[tuple[int, str, Events]]:
+    """Yield the faults of each kind, with 0 for a sensor fault or 1 for a joint fault, and its name."""
+    for fault, names in enumerate(kinds):
+        for number, kind in enumerate(names):
+            yield fault, kind, events.where((events.fault == fault) & (events.kind == number))
+
+
 def groups(events: Events, joint_names: Sequence[str]) -> Iterable[tuple[str, str, Events]]:
-    """Yield the faults by kind, severity, joint and speed, with a name of the grouping and one of the group."""
-    for fault, kinds in enumerate(KINDS):
-        for number, kind in enumerate(kinds):
-            yield "kind", kind, events.where((events.fault == fault) & (events.kind == number))
-    for fault, kinds in enumerate(KINDS):
-        for number, kind in enumerate(kinds):
-            mine = events.where((events.fault == fault) & (events.kind == number))
-            size = np.abs(mine.severity)
-            if not len(mine) or size.min() == size.max():
-                continue
-            low, high = np.quantile(size, (1 / 3, 2 / 3))
-            for name, mask in (
-                (f"{kind} up to {low:.2g}", size <= low),
-                (f"{kind} {low:.2g} to {high:.2g}", (size > low) & (size <= high)),
-                (f"{kind} above {high:.2g}", size > high),
-            ):
-                yield "severity", name, mine.where(mask)
+    """Yield the faults by kind, severity, joint and speed, with a name of the grouping and one of the group.
+
+    Joint faults are apart where the joint's sensor is faulty, too, and have no severities there.
+    """
+    kinds = list(by_kind(events, KNOWN))
+    for fault, kind, mine in kinds:
+        if fault == 0:
+            yield "kind", kind, mine
+        else:
+            yield "kind", kind, mine.where(mine.alone)
+            yield "kind", f"{kind}, sensor faulty", mine.where(~mine.alone)
+    for fault, kind, some in kinds:
+        mine = some if fault == 0 else some.where(some.alone)
+        size = np.abs(mine.severity)
+        if not len(mine) or size.min() == size.max():
+            continue
+        low, high = np.quantile(size, (1 / 3, 2 / 3))
+        for name, mask in (
+            (f"{kind} up to {low:.2g}", size <= low),
+            (f"{kind} {low:.2g} to {high:.2g}", (size > low) & (size <= high)),
+            (f"{kind} above {high:.2g}", size > high),
+        ):
+            yield "severity", name, mine.where(mask)
     for number, name in enumerate(joint_names):
         yield "joint", name, events.where(events.joint == number)
     for low, high in ((0.0, 0.2), (0.2, 0.4), (0.4, 0.8), (0.8, np.inf)):

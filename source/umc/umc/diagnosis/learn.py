@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from umc.detection import Detector
 from umc.detection.labels import severity_of
+from umc.detection.network import JOINT
 from umc.diagnosis.walk import Seen
 
 BURN_IN = 10
@@ -21,6 +22,13 @@ BURN_IN = 10
 
 SEVERITY_WEIGHT = 0.1
 """Weight of the error of severities in the loss [-]."""
+
+IGNORED = -100
+"""Label of a joint fault that has not changed the joint's motion yet: nobody can see it, and it teaches nothing."""
+
+LEAST_SIZE = 0.05
+"""Size of columns that hardly change in the training [-]: a command that is always 0 there must not count for more than
+others where it is not."""
 
 LEAST_LEARNING_RATE = 0.02
 """Learning rate at the end, of that at the start [-]."""
@@ -37,9 +45,9 @@ class Stretch:
     state: Tensor
     """What was remembered before it. Shape is (E, J, S)."""
     labels: Tensor
-    """Labels of sensor and joint faults, int64. Shape is (T, E, J, 2)."""
+    """Labels of sensor and joint faults, int64, or IGNORED. Shape is (T, E, J, 2)."""
     severity: Tensor
-    """Severities of these. Shape is (T, E, J, 2)."""
+    """Severities of these, 0 where they are ignored. Shape is (T, E, J, 2)."""
     said: tuple[Tensor, Tensor]
     """Logarithms of the probabilities of sensor and joint faults as they were said, (T, E, J, 6) each."""
 
@@ -47,14 +55,22 @@ class Stretch:
     def of(cls, steps: Sequence[Seen]) -> Stretch:
         """Put steps together."""
         pairs = [(one.detection.sensor, one.detection.joint) for one in steps]
+        labels = torch.stack([torch.stack((one.labels.sensor, one.labels.joint), dim=-1) for one in steps])
+        hidden = (labels[..., JOINT] > 0) & ~torch.stack([one.shown for one in steps])
+        labels[..., JOINT].masked_fill_(hidden, IGNORED)
+        severity = torch.stack([one.labels.severity for one in steps])
         return cls(
             torch.stack([one.obs for one in steps]),
             torch.stack([one.starts for one in steps]),
             steps[0].before,
-            torch.stack([torch.stack((one.labels.sensor, one.labels.joint), dim=-1) for one in steps]),
-            torch.stack([one.labels.severity for one in steps]),
+            labels,
+            severity * (labels != IGNORED),
             (_log([pair[0] for pair in pairs]), _log([pair[1] for pair in pairs])),
         )
+
+    def judged(self) -> Stretch:
+        """Return it without what only learning needs, which is most of it."""
+        return replace(self, obs=self.obs[..., :0].clone(), state=self.state[..., :0].clone())
 
 
 def _log(said: Sequence[Tensor]) -> Tensor:
@@ -126,7 +142,8 @@ class Learner:
                 ("joint", 1, severity[..., sensors:]),
             ):
                 mine = label[..., number]
-                sums[name] = sums[name] + nn.functional.cross_entropy(logits[number].flatten(0, 1), mine.flatten())
+                loss = nn.functional.cross_entropy(logits[number].flatten(0, 1), mine.flatten(), ignore_index=IGNORED)
+                sums[name] = sums[name] + loss
                 error = nn.functional.huber_loss(severity_of(kinds, mine), true[..., number])
                 sums["severity"] = sums["severity"] + error
         return {name: total / (steps - first) for name, total in sums.items()}
@@ -136,16 +153,19 @@ class Learner:
         size = obs.square().mean(dim=(0, 1))
         for columns in zip(*self.detector.layout.joint_columns, strict=True):
             size[list(columns)] = size[list(columns)].mean()
-        self.detector.scale.copy_(1.0 / size.sqrt().clamp(min=1e-3))
+        self.detector.scale.copy_(1.0 / size.sqrt().clamp(min=LEAST_SIZE))
 
 
 def calibrate(detector: Detector, said: Tensor, label: Tensor, fault: int) -> float:
     """Set the temperature of sensor (0) or joint (1) faults by what was said, log-probabilities (..., 6), of labels.
 
+    Those that are :data:`IGNORED` do not count.
+
     Return the temperature relative to the one before.
     """
     candidates = torch.logspace(-0.5, 0.5, 41, device=said.device)
-    losses = [nn.functional.cross_entropy(said.flatten(0, -2) / candidate, label.flatten()) for candidate in candidates]
+    said, label = said.flatten(0, -2), label.flatten()
+    losses = [nn.functional.cross_entropy(said / one, label, ignore_index=IGNORED) for one in candidates]
     best = float(candidates[int(torch.stack(losses).argmin())])
     detector.temperature[fault] *= best
     return best

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from umc.detection import JOINT_KINDS, SENSOR_KINDS
 from umc.diagnosis.walk import Walk
 
 Array = NDArray[np.generic]
@@ -39,6 +40,8 @@ class Recording:
     """Joints whose motion their joint fault changed. Shape is (T, E, J)."""
     speed: NDArray[np.float16]
     """Speed over ground [m/s]. Shape is (T, E)."""
+    kinds: tuple[tuple[str, ...], tuple[str, ...]] = (SENSOR_KINDS, JOINT_KINDS)
+    """Sensor and joint kinds by their labels; those that a detector tells apart come first."""
 
 
 def record(walk: Walk, steps: int, after_step: Callable[[], object] = lambda: None) -> Recording:
@@ -65,4 +68,5 @@ def record(walk: Walk, steps: int, after_step: Callable[[], object] = lambda: No
             columns[name].append(value.cpu().numpy().copy())
         after_step()
     stacked = {name: np.stack(values) for name, values in columns.items()}
-    return Recording(walk.env.step_dt, walk.detector.layout.joint_names, **stacked)  # type: ignore[arg-type]
+    about = {"joint_names": walk.detector.layout.joint_names, "kinds": walk.labeller.kinds}
+    return Recording(walk.env.step_dt, **about, **stacked)  # type: ignore[arg-type]

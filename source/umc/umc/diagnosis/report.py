@@ -15,32 +15,42 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from umc.diagnosis import figures
-from umc.diagnosis.figures import KINDS, WITHIN, Events
+from umc.diagnosis.faults import Choice
+from umc.diagnosis.figures import KNOWN, WITHIN, Events
 from umc.diagnosis.recording import Recording
 from umc.evaluation.report.plots import COLORS, FAINT, STYLE, image
 from umc.evaluation.report.renderers import percent
-from umc.evaluation.statistics import Interval
+from umc.evaluation.statistics import Interval, poisson_rate
 from umc.utils.io import atomic_write
 
 NAMES = ("sensor faults", "joint faults")
-ALARM_LEVEL = 1.96
-"""Standard deviations of the interval of false alarms."""
+MOTION = "joint faults that change the joint's motion"
+ANY_REPORT = (
+    "kinds and severities that were not in the training. The joint is reported, whatever is said of it; of joints that "
+    "have no other fault, and joint faults that change the joint's motion within a second."
+)
 
 
-def content(recording: Recording, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all figures of a diagnosis in plain values."""
-    events, dt = figures.find_events(recording), recording.step_dt
+def content(recording: Recording, about: Mapping[str, Any], held_out: Sequence[Choice] = ()) -> dict[str, Any]:
+    """Return all figures of a diagnosis in plain values; ``held_out`` is what the detector has not learned."""
+    every, dt = figures.find_events(recording), recording.step_dt
+    known = figures.learned(every, recording, held_out)
+    events, others = every.where(known), every.where(~known)
+    felt = events.where((events.fault == 1) & events.hinders)
     count, minutes = figures.alarms(recording)
     return {
         "about": dict(about),
         "robot_minutes": recording.starts.size * dt / 60.0,
         "false_alarms": {"count": count, "healthy_minutes": minutes, "per_minute": count / max(minutes, 1e-9)},
         "right_joint": _interval(figures.right_joint(recording)),
+        "joint_fault_of_sensor_fault": _interval(
+            figures.found_within(events.where((events.fault == 0) & events.alone), WITHIN[-1], dt, "other_delay")
+        ),
         "found": {
             "sensor faults": _rates(events.where(events.fault == 0), dt),
-            "joint faults that change the joint's motion": _rates(
-                events.where((events.fault == 1) & events.hinders), dt
-            ),
+            MOTION: _rates(felt, dt),
+            f"{MOTION}, sensor works": _rates(felt.where(felt.alone), dt),
+            f"{MOTION}, sensor faulty": _rates(felt.where(~felt.alone), dt),
             "other joint faults": _rates(events.where((events.fault == 1) & ~events.hinders), dt),
         },
         "groups": [
@@ -48,38 +58,58 @@ def content(recording: Recording, about: Mapping[str, Any]) -> dict[str, Any]:
                 "by": by,
                 "group": name,
                 **_rates(some.where(some.hinders), dt),
-                "without_effect": int((~some.hinders).sum()),
+                "without_effect": _unfelt(some),
             }
             for by, name, some in figures.groups(events, recording.joint_names)
         ],
-        "confusion": {name: figures.confusion(events, fault).tolist() for fault, name in enumerate(NAMES)},
+        "not_learned": [
+            {"kind": kind, **_detected(some.where(some.hinders & some.alone), dt), "without_effect": _unfelt(some)}
+            for _, kind, some in figures.by_kind(others, recording.kinds)
+            if len(some)
+        ],
+        "kinds": {name: list(recording.kinds[fault]) for fault, name in enumerate(NAMES)},
+        "confusion": {
+            name: figures.confusion(every, fault, len(recording.kinds[fault])).tolist()
+            for fault, name in enumerate(NAMES)
+        },
         "roc": {name: figures.roc(recording, events, fault) for fault, name in enumerate(NAMES)},
     }
 
 
-def _rates(events: Events, step_dt: float) -> dict[str, Any]:
-    waits = figures.delays(events, step_dt)
+def _unfelt(events: Events) -> int:
+    return int((~events.hinders).sum())
+
+
+def _rates(events: Events, step_dt: float, report: str = "delay") -> dict[str, Any]:
+    waits = figures.delays(events, step_dt, report)
     middle = float(np.median(waits)) if len(waits) else math.inf
     return {
         "count": len(events),
-        "found_within_s": {f"{t:g}": _interval(figures.found_within(events, t, step_dt)) for t in WITHIN},
+        "found_within_s": {f"{t:g}": _interval(figures.found_within(events, t, step_dt, report)) for t in WITHIN},
         "median_delay_s": middle if math.isfinite(middle) else None,
     }
+
+
+def _detected(events: Events, step_dt: float) -> dict[str, Any]:
+    """Return how faults are found that have no name: as any fault of their joint, and of any joint of the robot."""
+    rates = _rates(events, step_dt, "joint_delay")
+    robot = figures.found_within(events, WITHIN[-1], step_dt, "robot_delay")
+    return {**rates, "any_joint_within_1_s": _interval(robot)}
 
 
 def _interval(found: Interval | None) -> list[float] | None:
     return None if found is None else [found.value, found.low, found.high]
 
 
-def write_report(recording: Recording, about: Mapping[str, Any], out: Path) -> Path:
+def write_report(recording: Recording, about: Mapping[str, Any], out: Path, held_out: Sequence[Choice] = ()) -> Path:
     """Write ``diagnosis.json``, ``diagnosis.md`` and pictures; return the Markdown file."""
-    found = content(recording, about)
+    found = content(recording, about, held_out)
     events = figures.find_events(recording)
     files = {
         "diagnosis.json": f"{json.dumps(found, indent=1, allow_nan=False)}\n".encode(),
-        "delays.png": image(_delays(events, recording.step_dt), "png"),
+        "delays.png": image(_delays(events, recording), "png"),
         "roc.png": image(_roc(found["roc"]), "png"),
-        "confusion.png": image(_confusion(found["confusion"]), "png"),
+        "confusion.png": image(_confusion(found["confusion"], found["kinds"]), "png"),
         "diagnosis.md": markdown(found).encode(),
     }
     for name, data in files.items():
@@ -92,17 +122,22 @@ def markdown(found: Mapping[str, Any]) -> str:
     """Return the tables of a diagnosis."""
     about, alarms = found["about"], found["false_alarms"]
     lines = ["# Diagnosis", "", *(f"- {name}: {value}" for name, value in about.items()), ""]
-    low, high = _poisson(alarms["count"], alarms["healthy_minutes"])
+    rate = poisson_rate(alarms["count"], alarms["healthy_minutes"]) or Interval(0.0, 0.0, math.inf)
     lines += [
         f"{found['robot_minutes']:.0f} robot-minutes. False alarms of healthy robots: {alarms['count']} in "
-        f"{alarms['healthy_minutes']:.0f} minutes, one in {_minutes(alarms['per_minute'])} "
-        f"[{_minutes(high)}, {_minutes(low)}]. The first joint reported after an onset is a faulty one in "
+        f"{alarms['healthy_minutes']:.0f} minutes, one in {_minutes(rate.value)} "
+        f"[{_minutes(rate.high)}, {_minutes(rate.low)}]. The first joint reported after an onset is a faulty one in "
         f"{_percent(found['right_joint'])}.",
+        "",
+        f"Joints whose sensor alone is faulty and of which a joint fault is reported, too, within {WITHIN[-1]:g} s: "
+        f"{_percent(found['joint_fault_of_sensor_fault']) or 'there were none'}.",
         "",
         "Found within a time after the onset, of faults that lasted so long or were found before:",
         "",
         *_table("", [(name, rates) for name, rates in found["found"].items()]),
     ]
+    if found["not_learned"]:
+        lines += ["", f"Not learned: {ANY_REPORT}", "", *_table_of_others(found["not_learned"])]
     for by in ("kind", "severity", "joint", "speed"):
         rows = [(one["group"], one) for one in found["groups"] if one["by"] == by and one["count"]]
         if rows:
@@ -122,6 +157,12 @@ def _table(head: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str
     return lines
 
 
+def _table_of_others(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    table = _table("kind", [(one["kind"], one) for one in rows])
+    cells = ["any joint, 1 s", "---:", *(_percent(one["any_joint_within_1_s"]) for one in rows)]
+    return [f"{line} {cell} |" if cell != "---:" else f"{line}{cell}|" for line, cell in zip(table, cells, strict=True)]
+
+
 def _percent(found: Sequence[float] | None) -> str:
     return "" if found is None else percent(Interval(*found))
 
@@ -130,25 +171,19 @@ def _minutes(rate: float) -> str:
     return "never" if rate <= 0.0 else f"{1.0 / rate:.1f} min"
 
 
-def _poisson(count: int, minutes: float) -> tuple[float, float]:
-    """Return an interval of a rate from a count, by the square root's normal approximation."""
-    root = math.sqrt(count + 0.375)
-    low, high = max(root - ALARM_LEVEL / 2.0, 0.0) ** 2 - 0.375, (root + ALARM_LEVEL / 2.0) ** 2 - 0.375
-    return max(low, 0.0) / max(minutes, 1e-9), high / max(minutes, 1e-9)
-
-
 @matplotlib.rc_context(STYLE)
-def _delays(events: Events, step_dt: float) -> Figure:
+def _delays(events: Events, recording: Recording) -> Figure:
     """Draw which part of the faults of each kind is found by a time."""
     figure = Figure(figsize=(8.0, 3.2), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
-    for fault, (axis, kinds) in enumerate(zip(axes, KINDS, strict=True)):
+    for fault, (axis, kinds) in enumerate(zip(axes, recording.kinds, strict=True)):
         for number, kind in enumerate(kinds):
             mine = events.where((events.fault == fault) & (events.kind == number) & events.hinders)
-            waits = np.sort(figures.delays(mine, step_dt))
+            waits = np.sort(figures.delays(mine, recording.step_dt))
             if len(waits):
                 part = 100.0 * np.arange(1, len(waits) + 1) / len(waits)
-                axis.step(waits, part, where="post", color=COLORS[number], label=f"{kind} ({len(waits)})")
+                color = COLORS[number % len(COLORS)]
+                axis.step(waits, part, where="post", color=color, label=f"{kind} ({len(waits)})")
         axis.set(xlim=(0.0, 2.0 * WITHIN[-1]), ylim=(0, 104), title=NAMES[fault], xlabel="time since onset [s]")
         axis.grid(True)
         axis.legend(loc="lower right", fontsize=7)
@@ -173,17 +208,17 @@ def _roc(rates: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
 
 
 @matplotlib.rc_context(STYLE)
-def _confusion(tables: Mapping[str, Sequence[Sequence[int]]]) -> Figure:
+def _confusion(tables: Mapping[str, Sequence[Sequence[int]]], kinds: Mapping[str, Sequence[str]]) -> Figure:
     """Draw which kind is taken for which."""
     figure = Figure(figsize=(8.0, 3.4), layout="constrained")
     axes = figure.subplots(1, 2)
-    for axis, (name, table), kinds in zip(axes, tables.items(), KINDS, strict=True):
+    for axis, (name, table), known in zip(axes, tables.items(), KNOWN, strict=True):
         rows = np.array(table, dtype=float)
         part = 100.0 * rows / np.maximum(rows.sum(axis=1, keepdims=True), 1.0)
         axis.imshow(part, cmap="Blues", vmin=0.0, vmax=100.0, aspect="auto")
         for (row, column), value in np.ndenumerate(part):
             axis.text(column, row, f"{value:.0f}", ha="center", va="center", color="white" if value > 50 else "black")
-        axis.set_xticks(range(len(kinds) + 1), [*kinds, "none"], rotation=30, ha="right")
-        axis.set_yticks(range(len(kinds)), kinds)
+        axis.set_xticks(range(len(known) + 1), [*known, "none"], rotation=30, ha="right")
+        axis.set_yticks(range(len(kinds[name])), kinds[name])
         axis.set(title=f"{name}, {figures.CONFUSION_AFTER_S:g} s after the onset [%]", xlabel="said", ylabel="true")
     return figure

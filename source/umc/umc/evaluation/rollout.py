@@ -13,6 +13,7 @@ from tensordict import TensorDict
 from tqdm import tqdm
 
 from umc.evaluation.conditions import tracks_of
+from umc.evaluation.detections import DetectionRecorder
 from umc.evaluation.gait import GaitRecorder, GaitReport, JointLoad, LoadRecorder
 from umc.evaluation.metrics import EpisodeRecorder, Step
 from umc.evaluation.protocol import Protocol
@@ -101,10 +102,14 @@ def run_faults(
     num_feet = 0 if feet is None else len(cast(torch.Tensor, feet.body_ids))
     stance = torch.zeros(env.num_envs, num_feet, dtype=torch.bool, device=env.device)
     onsets = set(assignment.onset.tolist())
+    detector = fault_term(env).detector
+    reports = None if detector is None else DetectionRecorder(onset, state.joints.clone())
     for step in step_policy(env, policy, obs, protocol.steps, bar):
         if feet is not None and step.number in onsets:
             stance = torch.where((onset == step.number)[:, None], foot_contact(env, feet), stance)
         recorder.record(step)
+        if reports is not None and detector is not None:
+            reports.record(step.number, detector.reported.any(dim=2), recorder.open)
         if recorder.has_ended:
             if bar is not None:
                 bar.update(protocol.steps - step.number)
@@ -117,6 +122,7 @@ def run_faults(
         joints,
         severity,
         None if feet is None else stance.cpu(),
+        None if reports is None else reports.detections().cpu(),
     )
 
 

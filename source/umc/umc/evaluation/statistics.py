@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
+from scipy.special import chdtri, stdtrit
 from scipy.stats import CensoredData, ecdf
 
 from umc.utils.errors import UmcError
@@ -78,6 +78,15 @@ def wilson(successes: float, count: float) -> Interval | None:
     half = z / (1.0 + weight) * math.sqrt(rate * (1.0 - rate) / count + weight / (4.0 * count))
     # rounding must not push an end past the rate that it belongs to
     return Interval(rate, max(0.0, min(centre - half, rate)), min(1.0, max(centre + half, rate)))
+
+
+def poisson_rate(count: int, duration: float) -> Interval | None:
+    """Return the rate of events in a duration, with the exact interval of a Poisson process; None without time."""
+    if duration <= 0.0:
+        return None
+    tail = 0.5 - LEVEL / 2.0
+    low = float(chdtri(2 * count, 1.0 - tail)) / 2.0 if count else 0.0
+    return Interval(count / duration, low / duration, float(chdtri(2 * count + 2, tail)) / 2.0 / duration)
 
 
 def wilson_of_mean(rate: float, variance: float, units: int) -> Interval:

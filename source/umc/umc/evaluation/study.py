@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import torch
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
+from umc.evaluation.detections import NOT_FOUND, Detections, DetectionScore, detection_score
 from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome, Score, score
 from umc.evaluation.protocol import Protocol, ScenarioId, Setting
 from umc.faults import FaultState
@@ -30,6 +31,10 @@ AGAIN = "run the evaluation again"
 
 LARGEST = 2**31
 """Greatest count in a study."""
+
+DETECTIONS = "detections."
+DETECTION_TENSORS = tuple(f"{DETECTIONS}{one.name}" for one in fields(Detections))
+"""Names of the tensors of :attr:`EpisodeBatch.detections`."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,8 @@ def _dtype_of(name: str) -> torch.dtype:
     """Return the type of one of :meth:`EpisodeBatch.tensors`."""
     if name in ("joints", "stance"):
         return torch.bool
+    if name in DETECTION_TENSORS:
+        return torch.int64
     counts = ("cell", "member", "onset", *(f"episodes.{one}" for one in ("outcome", "steps_after_onset", "recovery")))
     return torch.int64 if name in counts else torch.float32
 
@@ -82,6 +89,8 @@ class EpisodeBatch:
     no such fault. None if not recorded. Shapes are (num_envs,)."""
     stance: torch.Tensor | None = None
     """Feet on the ground at onset; None if not recorded. Shape is (num_envs, num_feet)."""
+    detections: Detections | None = None
+    """What a detector in the loop reported; None without one."""
 
     @classmethod
     def join(cls, runs: Sequence[EpisodeBatch]) -> EpisodeBatch:
@@ -99,6 +108,8 @@ class EpisodeBatch:
         found = {f"episodes.{field.name}": getattr(self.episodes, field.name) for field in fields(Episodes)}
         found |= {name: getattr(self, name) for name in ("cell", "member", "onset", "joints")}
         found |= {f"severity.{kind}": value for kind, value in (self.severity or {}).items()}
+        if self.detections is not None:
+            found |= {name: getattr(self.detections, name.removeprefix(DETECTIONS)) for name in DETECTION_TENSORS}
         return found if self.stance is None else {**found, "stance": self.stance}
 
     @classmethod
@@ -109,6 +120,7 @@ class EpisodeBatch:
         needed = [f"episodes.{field.name}" for field in fields(Episodes)]
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys([*needed, "cell", "member", "onset"], ())
         shapes |= {name: () for name in found if name.startswith("severity.")}
+        shapes |= dict.fromkeys(DETECTION_TENSORS, ()) if any(name in found for name in DETECTION_TENSORS) else {}
         shapes |= {"joints": (len(joint_names),)} | ({"stance": (len(feet),)} if "stance" in found else {})
         if found.keys() != shapes.keys():
             missing, unknown = (
@@ -130,6 +142,7 @@ class EpisodeBatch:
             ("episodes.outcome", 0, len(Outcome) - 1),
             ("episodes.steps_after_onset", 0, LARGEST),
             ("episodes.recovery", NOT_RECOVERED, LARGEST),
+            *((name, NOT_FOUND, LARGEST) for name in DETECTION_TENSORS if name in found),
         ):
             if bool(((found[name] < low) | (found[name] > high)).any()):
                 raise UmcError(f"{name} has a value that is not from {low} to {high}")
@@ -145,6 +158,9 @@ class EpisodeBatch:
             *(found[name] for name in ("cell", "member", "onset", "joints")),
             severity=severity or None,
             stance=found.get("stance"),
+            detections=Detections(**{name.removeprefix(DETECTIONS): found[name] for name in DETECTION_TENSORS})
+            if all(name in found for name in DETECTION_TENSORS)
+            else None,
         )
 
 
@@ -196,6 +212,14 @@ class Study:
     def score(self, result: PolicyResult, select: torch.Tensor | None = None) -> Score:
         """Return the metrics of a policy's robots, of all or of those selected. Shape of select is (num_robots,)."""
         return score(result.run.episodes, self.protocol.radii, self.step_dt, select)
+
+    def detection_score(self, result: PolicyResult, scenario: ScenarioId) -> DetectionScore | None:
+        """Return what a detector reported of a policy's robots in a scenario; None without one."""
+        run = result.run
+        if run.detections is None:
+            return None
+        rows = self.scenario_rows(result, scenario)
+        return detection_score(run.detections, run.episodes, run.joints, self.step_dt, rows)
 
     def scenario_scores(self, result: PolicyResult) -> Iterator[tuple[ScenarioId, Score]]:
         """Yield the metrics of each scenario."""

@@ -94,6 +94,8 @@ class DetectorInEnv:
         self.fault_flag = torch.full((state.num_envs, FAULT_FLAG_WIDTH), -1.0, device=state.device)
         self.faulty = torch.zeros(*shape, 2, device=state.device)
         """Probability of a sensor fault and of a joint fault of each joint. Shape is (E, J, 2)."""
+        self.reported = torch.zeros(*shape, 2, dtype=torch.bool, device=state.device)
+        """Whether these are reported. Shape is (E, J, 2)."""
 
     def update(self) -> None:
         """Look at the last observation; a second call in the same step changes nothing."""
@@ -112,6 +114,7 @@ class DetectorInEnv:
         self._memory = torch.where(looked, found.state, self._memory).masked_fill(forgotten, 0.0)
         faulty = 1.0 - torch.stack((found.sensor[..., 0], found.joint[..., 0]), dim=-1)
         self.faulty = torch.where(looked, faulty, self.faulty).masked_fill(forgotten, 0.0)
+        self.reported = torch.where(looked, found.reported, self.reported).masked_fill(forgotten, False)
         mask, flag = mask_and_flag(found.reported, self._any_fault)
         self.joint_mask = torch.where(looked[..., 0], mask, self.joint_mask).masked_fill(forgotten[..., 0], False)
         self.fault_flag = torch.where(looked[..., 0], flag, self.fault_flag).masked_fill(forgotten[..., 0], -1.0)

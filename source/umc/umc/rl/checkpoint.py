@@ -30,6 +30,9 @@ from umc.utils.provenance import RUN_FILE, read_record
 CHECKPOINT_NAME = re.compile(r"model_(\d+)\.pt")
 """rsl_rl's file names; the number is the iteration."""
 
+DETECTION = "env.detection"
+"""Overrides of what reports faults to the policy begin with it."""
+
 TERRAIN_KEY = "env.scene.terrain"
 """Override that chooses the ground of a task that has several."""
 
@@ -247,7 +250,8 @@ def env_overrides(tokens: list[str]) -> list[str]:
 def trained_overrides(checkpoint: Path, info: CheckpointInfo, typed: Sequence[str] = ()) -> list[str]:
     """Return the ``env.`` overrides of the checkpoint's run, which evaluation and export have to repeat.
 
-    A file of UMC 0.1 does not hold them; its run folder's record does. The list is empty where neither does.
+    A file of UMC 0.1 does not hold them; its run folder's record does. The list is empty where neither does. Those of
+    ``env.detection`` are left out: who reports faults to a policy is chosen anew each time.
 
     Args:
         checkpoint: Path of the file.
@@ -260,7 +264,7 @@ def trained_overrides(checkpoint: Path, info: CheckpointInfo, typed: Sequence[st
     recorded, keys = _recorded_overrides(checkpoint, info), {override_key(token) for token in typed}
     if other := [token for token in recorded if not token.startswith("env.")]:
         raise UmcError(f"{checkpoint} repeats {shown(other[0])}, which is no env.* override; give another checkpoint")
-    tokens = [token for token in recorded if override_key(token) not in keys]
+    tokens = [token for token in recorded if override_key(token) not in keys and not token.startswith(DETECTION)]
     require_trusted_code(tokens, str(checkpoint))
     require_no_files(tokens, str(checkpoint))
     return tokens

@@ -16,7 +16,7 @@ from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import COUNTS, EPISODE_COLUMNS, Outcome, metrics_of
 from umc.evaluation.report.paper import departures, paper_tables, read_paper
 from umc.evaluation.statistics import LEVEL, wilson
-from umc.evaluation.study import Study, drawn_faults
+from umc.evaluation.study import PolicyResult, Study, drawn_faults
 from umc.utils.provenance import versions
 
 SCHEMA = 3
@@ -44,6 +44,7 @@ def study_content(estimates: Estimates, parts: Mapping[str, Sequence[SliceScore]
             **_figures(estimates, partial(estimates.policy, number)),
             "counts": {name: estimates.counts(number, place) for name, place in places.items()},
             "breakdown": [_part(one) for one in parts[result.label]],
+            **_detections(study, result),
         }
         for number, result in enumerate(study.policies)
     ]
@@ -148,6 +149,12 @@ def _figures(estimates: Estimates, figure: Any) -> dict[str, Any]:
 
     scenarios = estimates.study.protocol.scenarios
     return {"average": at(None), "scenarios": {str(name): at(place) for place, name in enumerate(scenarios)}}
+
+
+def _detections(study: Study, result: PolicyResult) -> dict[str, Any]:
+    """Return what a detector reported by scenario; nothing without one."""
+    found = {str(name): study.detection_score(result, name) for name in study.protocol.scenarios}
+    return {"detector": {name: one.describe() for name, one in found.items() if one}} if any(found.values()) else {}
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from textwrap import fill
 from typing import Any
@@ -49,6 +50,13 @@ STYLE: Any = {
     "svg.hashsalt": "umc",
     "svg.fonttype": "path",
 }
+
+ERRORS = {
+    "delay": "a fault is found late by [env steps]",
+    "missed": "faults of a joint that are missed [-]",
+    "false_alarms": "false alarms of a robot [1/min]",
+}
+"""Errors of a corrupted oracle, and what axes call them."""
 
 SIGNIFICANT = 0.05
 """p below which a difference is drawn filled."""
@@ -290,6 +298,65 @@ def paired_differences(estimates: Estimates) -> Figure | None:
     axes[0].invert_yaxis()
     _legend(figure, {group: looks[group] for group in groups[1:]})
     return figure
+
+
+@matplotlib.rc_context(STYLE)
+def cost_curves(estimates: Estimates) -> Figure | None:
+    """Draw the two main rates over each error of a corrupted oracle that varies; None if none does."""
+    varied = varied_errors([str(one.about.get("detection", "")) for one in estimates.study.policies])
+    if not varied:
+        return None
+    policies = [str(one.about.get("sha256", "")) for one in estimates.study.policies]
+    names = dict(zip(policies, estimates.study.policies, strict=True))
+    looks = style(list(names))
+    figure = _figure(max(6.5, 2.6 * len(varied) + 1.2), 4.6)
+    axes = figure.subplots(2, len(varied), sharex="col", sharey=True, squeeze=False)
+    for column, (error, points) in enumerate(varied.items()):
+        for row, metric in enumerate(main_rates(estimates.study.protocol.radii)):
+            axis = axes[row, column]
+            for policy, look in looks.items():
+                mine = [(at, number) for number, at in points.items() if policies[number] == policy]
+                found = [(at, estimates.policy(number, metric.key)) for at, number in sorted(mine)]
+                _curve(axis, [(at, rate) for at, rate in found if rate is not None], look, 4.5)
+            axis.set_ylim(*PERCENT)
+            axis.grid()
+            axis.set_title(metric.title, loc="left")
+            if column == 0:
+                axis.set_ylabel("robots [%]")
+        axes[1, column].set_xlabel(_lines(f"{ERRORS[error.field]}{error.rest}", 30))
+    if len(looks) > 1:
+        _legend(figure, {names[policy].label.partition(",")[0]: look for policy, look in looks.items()})
+    return figure
+
+
+@dataclass(frozen=True)
+class Error:
+    """An error of a corrupted oracle, and the others that stay the same."""
+
+    field: str
+    rest: str = ""
+
+
+def varied_errors(detections: Sequence[str]) -> dict[Error, dict[int, float]]:
+    """Return which errors take two values or more among what policies are told, with the value by policy's number.
+
+    The oracle itself is the one without errors. ``detections`` are as ``--detection`` takes them.
+    """
+    found: dict[Error, dict[int, float]] = {}
+    for number, text in enumerate(detections):
+        source, _, rest = text.partition(":")
+        if source != "corrupted_oracle":
+            continue
+        fields = dict(sorted(part.split("=", 1) for part in rest.split(",") if "=" in part))
+        for name in fields.keys() & ERRORS.keys():
+            others = "".join(f", {key} {value}" for key, value in fields.items() if key != name)
+            found.setdefault(Error(name, others), {})[number] = float(fields[name])
+    oracles = [number for number, text in enumerate(detections) if text == "oracle"]
+    for error, points in found.items():
+        if not any(f", {name} " in error.rest for name in ERRORS):
+            points |= dict.fromkeys(oracles, 0.0)
+    varied = {error: points for error, points in found.items() if len(set(points.values())) > 1}
+    return dict(sorted(varied.items(), key=lambda one: (list(ERRORS).index(one[0].field), one[0].rest)))
 
 
 @matplotlib.rc_context(STYLE)

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from umc.evaluation.breakdown import SliceScore, scenario_name
+from umc.evaluation.detections import WITHIN
 from umc.evaluation.estimates import Estimates
-from umc.evaluation.metrics import Metric, main_rates
+from umc.evaluation.metrics import METRICS, Metric, main_rates
 from umc.evaluation.report.paper import PaperTable, departures, paper_tables
 from umc.evaluation.report.renderers import NOTHING, Cell, Row, Table, figure_cell, head, printed, ranks
 from umc.evaluation.statistics import MIN_ROBOTS, Interval
@@ -34,6 +35,13 @@ TOO_FEW = (
     "that are too narrow. Rates of one policy have Wilson's intervals."
 )
 """Note of tables of differences between few robots."""
+
+DETECTOR = (
+    "A robot is found when one of its faulty joints is reported, as a sensor fault or a joint fault; robots that fell "
+    "before a time do not count in its column. Nobody can find a fault that changes nothing, such as a torque limit "
+    "that is never reached. False alarms are of robots before their fault, or without one."
+)
+"""Note of the table of a detector's reports."""
 
 DRAWS = {
     "stratified": "Number and joints are spread evenly over the robots of a cell (protocol.draws=stratified).",
@@ -61,6 +69,7 @@ def all_tables(
     tables = [main_table(estimates), *ablation_tables(estimates)]
     tables += [scenario_table(estimates, group) for group in estimates.groups]
     tables += [left_out_table(estimates), drawn_table(estimates.study), more_table(estimates)]
+    tables += detection_tables(estimates.study)
     groups = list(estimates.groups)
     tables += [difference_table(estimates, groups[0], group, number) for number, group in enumerate(groups[1:], 2)]
     if len(estimates.study.policies) > len(groups):
@@ -172,6 +181,35 @@ def more_table(estimates: Estimates) -> Table:
             rows.append(Row((Cell(name), *_column(metric, groups, estimates.group))))
     title = "Further figures, averaged over scenarios"
     return Table("more", title, ("Figure", *groups), tuple(rows), (INTERVALS,))
+
+
+def detection_tables(study: Study) -> list[Table]:
+    """Return what a detector in the loop reported, for each policy that had one."""
+    header = ("Scenario", "robots", *(f"found within {t:g} s" for t in WITHIN), "found before the end")
+    header += ("median delay [s]", "faulty joints found", "false alarms [1/min]", "minutes without fault")
+    found = []
+    for number, result in enumerate(study.policies, 1):
+        rows = []
+        for scenario in study.protocol.scenarios:
+            score = study.detection_score(result, scenario)
+            if score is None:
+                continue
+            alarms = score.false_alarms
+            cells = [Cell(f"{scenario}: {scenario_name(scenario)}"), Cell(str(score.robots))]
+            cells += [figure_cell(METRICS[0], one) for one in (*score.within.values(), score.ever)]
+            cells += [
+                Cell(NOTHING if score.median_delay is None else printed(score.median_delay, 2)),
+                Cell(NOTHING if score.joints is None else f"{printed(100 * score.joints, 0)}%"),
+                Cell(NOTHING)
+                if alarms is None
+                else Cell(printed(alarms.value, 2), f"[{printed(alarms.low, 2)}, {printed(alarms.high, 2)}]"),
+                Cell(printed(score.healthy_minutes, 1)),
+            ]
+            rows.append(Row(tuple(cells)))
+        if rows:
+            title = f"{result.label}: what the detector reported, by scenario"
+            found.append(Table(f"detector_{number}", title, header, tuple(rows), (DETECTOR, INTERVALS)))
+    return found
 
 
 def difference_table(estimates: Estimates, first: str, second: str, number: int) -> Table:

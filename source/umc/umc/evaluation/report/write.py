@@ -84,6 +84,10 @@ def pictures(
         certain = "without intervals: too few robots" if estimates.too_few else "95% intervals"
         filled = "" if estimates.too_few else " Filled marks: p below 0.05."
         yield "differences", differences, f"Differences from {first} over the same robots, {certain}.{filled}"
+    cost = plots.cost_curves(estimates)
+    if cost is not None:
+        words = "What errors of a detector cost, averaged over scenarios, with 95% bands. At 0: the simulator's report."
+        yield "detector_errors", cost, words
     severities = plots.severity_sweep(study, parts, units)
     if severities is not None:
         words = f"{rates} over the severity{bands}. Each mark holds about as many robots."
@@ -110,6 +114,7 @@ def write_all(folder: Path, files: Mapping[str, bytes]) -> None:
 def _drop_old_figures(folder: Path, files: Mapping[str, bytes]) -> None:
     """Figures of an earlier report with other policies would lie beside this one's."""
     for path in (folder / "figures").glob("*.*"):
-        own = re.fullmatch(r"(scenarios|reached|survival|differences|severity|joints_\d+)\.(png|svg)", path.name)
+        names = r"scenarios|reached|survival|differences|detector_errors|severity|joints_\d+"
+        own = re.fullmatch(rf"({names})\.(png|svg)", path.name)
         if own and f"figures/{path.name}" not in files:
             path.unlink()

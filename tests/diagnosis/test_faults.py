@@ -1,0 +1,125 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""The faults that a detector learns, and those that it is measured by."""
+
+import pytest
+import torch
+from umc.detection import JOINT_KINDS, SENSOR_KINDS
+from umc.diagnosis.faults import LEARNED, ODDS, Choice, add_random_faults, only, without
+from umc.faults import KINDS, FaultSchedule, JointKind, JointLimits
+from umc.faults.cfg import faults_cfg
+from umc.tasks.task_cfg import resolve_cfgs
+from umc.utils.errors import UmcError
+
+
+def draw(faults, robot="A1", episodes=4000):
+    """Draw the faults of many episodes; joints have a range of 2 rad, 20 N*m and 10 rad/s."""
+    cfg, _ = resolve_cfgs(f"UMC-{robot}-Stage2", None, ["physics=ovphysx"])
+    add_random_faults(cfg, seed=3, faults=faults)
+    params = {name: value for name, value in cfg.events.faults.params.items() if name != "asset_cfg"}
+    joints = list(cfg.scene.robot.joint_ordering)
+    limits = JointLimits(*(torch.full((len(joints),), value) for value in (-1.0, 1.0, 20.0, 10.0)))
+    schedule = FaultSchedule(joints, faults_cfg(None, params), episode_length=1000, nominal=limits)
+    return cfg, schedule, schedule.draw(torch.arange(episodes), torch.zeros(episodes, dtype=torch.long))
+
+
+def severities(schedule, plan, kind):
+    number = [one.name for one in schedule.kinds].index(kind)
+    return plan.severity[:, 0, number][plan.joints[:, 0] & plan.kinds[:, 0, number, None]]
+
+
+def test_every_kind_that_is_told_apart_happens():
+    happens = {kind for name in ODDS for kind in name.split("+")}
+    assert happens == {*SENSOR_KINDS, *JOINT_KINDS}
+
+
+@pytest.mark.parametrize("robot", ["A1", "Go2", "G1", "H1", "Solo8"])
+def test_every_robot_takes_the_faults(robot):
+    cfg, _, plan = draw(LEARNED, robot)
+    sick = plan.joints.any(dim=2).any(dim=1)
+    assert sick.float().mean().item() == pytest.approx(0.5, abs=0.05)
+    assert plan.end[sick].max() > plan.onset[sick].max()  # and they end
+    assert cfg.events.push.mode == "interval"
+
+
+def test_a_task_without_fault_terms_is_refused():
+    cfg, _ = resolve_cfgs("UMC-A1-Stage2", None, ["physics=ovphysx"])
+    cfg.events.faults = None
+    with pytest.raises(UmcError, match="no fault terms; give another --task"):
+        add_random_faults(cfg, seed=0)
+
+
+def test_what_is_held_out_does_not_happen():
+    held_out = [Choice.read(text) for text in ("rom", "effort:0.3,0.6", "velocity:0,0.1", "bias:0.25,1")]
+    _, schedule, plan = draw(without(held_out))
+    names = [kind.name for kind in schedule.kinds]
+    assert set(names) == {*SENSOR_KINDS, *JOINT_KINDS} - {"rom"}
+    assert 0.28 * 20 < severities(schedule, plan, "effort").max() <= 0.3 * 20
+    assert 0.1 * 10 <= severities(schedule, plan, "velocity").min() < 0.12 * 10
+    bias = severities(schedule, plan, "bias")
+    assert 0.2 < bias.abs().max() <= 0.25
+    assert bias.min() < 0.0 < bias.max()
+    healthy = 1.0 - plan.joints.any(dim=2).any(dim=1).float().mean().item()
+    assert healthy == pytest.approx(0.5, abs=0.05)
+
+
+def test_what_was_held_out_is_known_again():
+    whole, part = Choice.read("rom"), Choice.read("bias:0.25,1")
+    assert whole.holds("rom", 0.3)
+    assert not whole.holds("effort", 0.3)
+    assert [part.holds("bias", size) for size in (0.2, 0.3, -0.3)] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["friction"], "no detector learns it; choose from bias, dead"),
+        (["effort:0.2,0.4"], "has to take a part of 0.05 to 0.6 at one of its ends"),
+        (["effort:0,1"], "or hold out the whole kind"),
+        (["bias:0,0.1"], "has to take a part of 0 to 0.5 at its upper end"),
+        ([*SENSOR_KINDS, *JOINT_KINDS], "leaves no fault to learn"),
+    ],
+)
+def test_what_cannot_be_held_out_is_refused(texts, message):
+    with pytest.raises(UmcError, match=message):
+        without([Choice.read(text) for text in texts])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rust", "unknown kind of fault 'rust'"),
+        ("imu_bias", "a fault of no joint"),
+        ("locked:0.1,0.2", "locked has no severity; leave 0.1,0.2 out"),
+        ("effort:0.3", "effort:0.1,0.3"),
+        ("effort:0.3,0.1", "to a larger one"),
+        ("effort:a,b", "to a larger one"),
+        ("bias:-0.1,0.1", "0 or above"),
+    ],
+)
+def test_a_choice_that_is_none_is_refused(text, message):
+    with pytest.raises(UmcError, match=message):
+        Choice.read(text)
+
+
+def test_kinds_that_no_detector_learns_can_happen():
+    texts = ("braking", "friction:0.05,0.2", "bias:0.3,0.5", "locked")
+    cfg, schedule, plan = draw(only([Choice.read(text) for text in texts]))
+    assert {kind.name for kind in schedule.kinds} == {"braking", "friction", "bias", "locked"}
+    friction = severities(schedule, plan, "friction")
+    assert 0.05 * 20 <= friction.min() < friction.max() <= 0.2 * 20
+    assert severities(schedule, plan, "bias").min() >= 0.3
+    assert not hasattr(cfg.actions, "command_faults")
+    cfg, _, _ = draw(only([Choice.read("delayed")]))
+    assert cfg.actions.command_faults is not None
+
+
+def test_a_kind_without_usual_severities_needs_some():
+    kind = type("Rust", (JointKind,), {"name": "rust_of_this_test", "unit": "[N*m]", "default": None, "limit": None})
+    KINDS["rust_of_this_test"] = type("Rust", (kind,), {"limit": lambda self, limits, *_: limits})()
+    try:
+        with pytest.raises(UmcError, match=r"--kinds rust_of_this_test needs severities, such as"):
+            only([Choice.read("rust_of_this_test")])
+        assert only([Choice.read("rust_of_this_test:1,2")]).severity() == {"rust_of_this_test": {"uniform": [1.0, 2.0]}}
+    finally:
+        del KINDS["rust_of_this_test"]
