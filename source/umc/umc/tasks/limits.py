@@ -92,7 +92,7 @@ LIMITS = {
     **{
         f"agent.{network}.{size}": COUNT
         for network in ("actor", "critic")
-        for size in ("hidden_dims", "embed_dim", "num_heads", "feedforward_dim", "num_layers", "memory_dim")
+        for size in ("hidden_dims", "embed_dim", "head_dims", "num_heads", "feedforward_dim", "num_layers", "memory_dim")
     },
     "agent.actor.distribution_cfg.init_std": Range(0.0, above=True),
 }
