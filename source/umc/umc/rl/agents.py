@@ -110,7 +110,7 @@ def agent_spec(name: str) -> AgentSpec | None:
 
 def _written(value: Any) -> str:
     """Return a value as an override token writes it: without spaces, so that it can be pasted into a shell."""
-    return repr(value).replace(" ", "")
+    return value if isinstance(value, str) else repr(value).replace(" ", "")
 
 
 def _umc(network: str, purpose: str) -> AgentSpec:
