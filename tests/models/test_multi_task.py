@@ -30,12 +30,14 @@ def network(output, **options):
     name = "actor" if output == "action" else "critic"
     places = {f"pre_{name}.": "shared.", **{f"task{head + 1}_{name}.": f"heads.{head}." for head in range(3)}}
     drawn = draw_weights(REFERENCE["shapes"], seed=0)
-    ours.load_state_dict({
-        place + weight.removeprefix(public): torch.from_numpy(value)
-        for public, place in places.items()
-        for weight, value in drawn.items()
-        if weight.startswith(public)
-    })
+    ours.load_state_dict(
+        {
+            place + weight.removeprefix(public): torch.from_numpy(value)
+            for public, place in places.items()
+            for weight, value in drawn.items()
+            if weight.startswith(public)
+        }
+    )
     return ours
 
 

@@ -93,4 +93,3 @@ def test_its_heads_learn_what_each_class_needs(tmp_path):
     assert (mean_action(runner) - env.best).abs().mean() < 0.15
     other = env.get_observations()["fault_class"].roll(1, 1)
     assert (mean_action(runner, fault_class=other) - mean_action(runner)).abs().mean() > 0.3
-

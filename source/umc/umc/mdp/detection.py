@@ -96,7 +96,7 @@ class DetectorInEnv:
         shape = (state.num_envs, len(state.joint_names))
         self.joint_mask = torch.zeros(shape, dtype=torch.bool, device=state.device)
         self.broken, self.narrowed = self.joint_mask.clone(), self.joint_mask.clone()
-        """Joints with a reported joint fault, and those whose most probable one narrows their range. Shape is (E, J)."""
+        """Joints with a reported joint fault, and those of them whose most probable one narrows the range, (E, J)."""
         self._narrowing = torch.tensor(NARROWING, device=state.device)
         self.fault_flag = torch.full((state.num_envs, FAULT_FLAG_WIDTH), -1.0, device=state.device)
         self.faulty = torch.zeros(*shape, 2, device=state.device)

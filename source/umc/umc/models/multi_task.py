@@ -35,7 +35,7 @@ class MultiTaskMlp(MaskedCore):
     """The baseline of Hou et al. 2024 (arXiv 2402.08996, "MT-FTC"): one head acts, that of the robot's fault class.
 
     In place of a fault flag it reads the fault class (B, 3): the largest of its columns chooses the head, in the order
-    of :data:`umc.faults.FAULT_CLASSES`. It masks nothing. On Solo8 (30 observations) the actor has 35,768 parameters
+    of ``umc.faults.FAULT_CLASSES``. It masks nothing. On Solo8 (30 observations) the actor has 35,768 parameters
     and the critic 35,075.
     """
 

@@ -154,7 +154,7 @@ _ALL = (
     AgentSpec(
         "mt_ftc",
         "mt_ftc",
-        "baseline: MT-FTC, one head for each class of joint faults, which it is told",
+        "baseline: MT-FTC, a head for each class of joint faults (Solo8 only)",
         stages=(2,),
         iterations=1000,
         env_overrides=MT_FTC_ENV,

@@ -81,7 +81,9 @@ def checked_agent(agent: str, task: str, library: str | None = None) -> tuple[st
     robot = task_parts(task)[0]
     if spec.robots and robot not in spec.robots:
         owners = " and ".join(display_name(name) for name in spec.robots)
-        raise UmcError(f"agent {spec.name} is trained on {owners} only, not on {display_name(robot)}; give another --agent")
+        raise UmcError(
+            f"agent {spec.name} is trained on {owners} only, not on {display_name(robot)}; give another --agent"
+        )
     if spec.name not in agents:
         stages = " and ".join(f"Stage {stage}" for stage in spec.stages)
         raise UmcError(
