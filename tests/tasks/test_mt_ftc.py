@@ -3,11 +3,16 @@
 """The baseline MT-FTC: what it changes in Solo8's task, what it reads and how it learns."""
 
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 from dummy_robot import DummyRobotEnv, build_runner, mean_action
 from tensordict import TensorDict
+from umc.evaluation.checkpoints import INTERFACE
+from umc.evaluation.study import STUDY, load_study
 from umc.faults import FAULT_CLASSES
 from umc.rl.agents import AGENTS
 from umc.robots import SOLO8_JOINTS
@@ -93,3 +98,70 @@ def test_its_heads_learn_what_each_class_needs(tmp_path):
     assert (mean_action(runner) - env.best).abs().mean() < 0.15
     other = env.get_observations()["fault_class"].roll(1, 1)
     assert (mean_action(runner, fault_class=other) - mean_action(runner)).abs().mean() > 0.3
+
+
+def walk(physics):
+    """Eight robots on whose second half of each four faults set in; what they observe and do."""
+    from isaaclab.envs import ManagerBasedRLEnv
+    from umc import mdp
+
+    tokens = [*AGENTS["mt_ftc"].tokens(2), "env.events.faults.params.onset_range=[5,20]"]
+    cfg, _ = resolve_cfgs(TASK, None, [f"physics={physics}", *tokens])
+    cfg.scene.num_envs, cfg.sim.device, cfg.terminations.trunk_contact = 8, "cpu", None
+    cfg.observations.policy.enable_corruption = False
+    env = ManagerBasedRLEnv(cfg)
+    env.reset()
+    robot, state = env.scene["robot"], mdp.fault_state(env)
+    classes, positions = [], []
+    for _ in range(60):
+        obs, *_ = env.step(torch.randn(8, 8))
+        classes.append(obs["fault_class"].argmax(dim=1).tolist())
+        positions.append(robot.data.joint_pos.torch.clone())
+    ended = torch.stack(positions[25:])
+    return {
+        "policy": obs["policy"].tolist(),
+        "command": env.command_manager.get_command("base_velocity").tolist(),
+        "classes": classes,
+        "broken": state.broken.tolist(),
+        "effort": robot.actuators.applied_effort.torch.tolist(),
+        "span": (ended.amax(0) - ended.amin(0)).tolist(),
+    }
+
+
+@pytest.mark.engine
+def test_its_faults_break_a_leg_of_half_of_the_robots_while_they_walk(run_engine):
+    seen = run_engine(walk, physics="ovphysx")
+    policy, command = torch.tensor(seen["policy"]), torch.tensor(seen["command"])
+    assert policy.shape == (8, 30)
+    torch.testing.assert_close(policy[:, :4].norm(dim=1), torch.ones(8))
+    torch.testing.assert_close(policy[:, 4:6], command[:, [0, 2]] * torch.tensor([2.0, 0.25]))
+    assert seen["classes"][0] == [0] * 8
+    assert seen["classes"][-1] == [0, 0, 1, 2] * 2
+    broken = torch.tensor(seen["broken"])
+    assert broken.sum(dim=1).tolist() == [0, 0, 2, 2] * 2
+    assert torch.equal(broken[:, 0::2], broken[:, 1::2])  # hip and knee of a leg
+    effort, span = torch.tensor(seen["effort"]), torch.tensor(seen["span"])
+    lost, locked = broken & (torch.arange(8) % 4 == 2)[:, None], broken & (torch.arange(8) % 4 == 3)[:, None]
+    assert (effort[lost] == 0.0).all()
+    assert (effort[~broken] != 0.0).all()
+    assert (span[locked] < 0.05 * math.pi + 0.01).all()
+    assert (span[lost] > 0.05 * math.pi + 0.01).any()
+
+
+@pytest.mark.engine
+def test_it_is_trained_and_evaluated_with_its_own_gains(tmp_path):
+    def run(name, *arguments):
+        script = Path(__file__).parents[2] / "scripts" / f"{name}.py"
+        command = [sys.executable, str(script), *arguments, "physics=ovphysx"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=500)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run("train", "--task", TASK, "--agent", "mt_ftc", "--num_envs", "8", "--max_iterations", "1")
+    (folder,) = (tmp_path / "logs/rsl_rl/umc_solo8_mt_ftc_stage2").iterdir()
+    said = run("evaluate", "--checkpoint", str(folder), "--quick", "--detection", "oracle", "none", "--out", "report")
+    repeated = next(line for line in said.splitlines() if line.startswith("as in the training: "))
+    wanted = [token for token in AGENTS["mt_ftc"].tokens(2) if token.startswith(INTERFACE)]
+    assert repeated == f"as in the training: {' '.join(wanted)}"
+    assert len(wanted) == 5
+    assert len(load_study(tmp_path / "report" / STUDY).policies) == 2
