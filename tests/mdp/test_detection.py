@@ -170,9 +170,10 @@ def test_the_class_is_the_one_that_is_reported(class_of):
     state.advance(torch.full((4,), 4), torch.zeros(4, 2))
     late.update()
     assert class_of(late) == ["locked"] * 4
-    alarmed = CorruptedOracle(faulty("normal"), 0.02, false_alarms=6000.0)
-    alarmed.update()
-    assert class_of(alarmed) == ["power_loss"] * 4
+    for scenario in ("normal", "locked"):  # the alarm is false, and the lock is missed
+        alarmed = CorruptedOracle(faulty(scenario), 0.02, missed=1.0, false_alarms=6000.0)
+        alarmed.update()
+        assert class_of(alarmed) == ["power_loss"] * 4
 
 
 def test_a_detector_reports_the_class_of_the_most_probable_fault(detector, class_of):

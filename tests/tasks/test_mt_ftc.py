@@ -19,6 +19,7 @@ from umc.robots import SOLO8_JOINTS
 from umc.robots.solo8 import POSITION_LIMIT
 from umc.tasks.task_cfg import check_groups, resolve_cfgs
 from umc.training.plan import SMALL, network_size
+from umc.training.recipe import read_recipe
 from umc.utils.naming import entry_point
 
 TASK = "UMC-Solo8-Stage2"
@@ -66,6 +67,12 @@ def test_its_env_and_ppo_are_those_of_the_public_code():
     assert (ppo.num_learning_epochs, ppo.num_mini_batches, ppo.learning_rate) == (5, 4, 1.0e-3)
     assert (ppo.schedule, ppo.desired_kl, ppo.entropy_coef) == ("adaptive", 0.01, 0.01)
     assert network_size(AGENTS["mt_ftc"]) == SMALL
+
+
+def test_its_recipe_of_the_papers_sizes_is_the_public_codes():
+    (phase,) = read_recipe("solo8_mt_ftc_paper").phases
+    assert (phase.task, phase.agent, phase.num_envs, phase.iterations) == (TASK, "mt_ftc", 4096, 1000)
+    assert phase.overrides == ("physics=newton_mjwarp",)
 
 
 class MtFtcEnv(DummyRobotEnv):
