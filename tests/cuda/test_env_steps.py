@@ -122,6 +122,12 @@ def test_terms_of_faults(change, walk):
     walk(task_cfg("A1", change))
 
 
+@pytest.mark.parametrize("change", [all_faults, unsure, unseen])
+def test_terms_of_mt_ftc(change, walk):
+    env, _ = walk(task_cfg("Solo8", change, "mt_ftc"))
+    assert env.obs_buf["fault_class"].device.type == "cuda"
+
+
 def test_a_detector_in_the_loop(walk, tmp_path):
     cfg = task_cfg("A1")
     names = list(cfg.scene.robot.joint_ordering)
@@ -177,8 +183,7 @@ def test_the_tasks_have_every_term_of_ours():
     walked = {"live_faults", "gait_phase", "foot_contact", "height_above_ground"}  # all_faults; called by others
     walked |= {"joint_layout"}  # once, before an env steps
     walked |= {"imu_sensor"}  # no task has it
-    for robot in ROBOTS:
-        cfg = task_cfg(robot)
+    for cfg in (*(task_cfg(robot) for robot in ROBOTS), task_cfg("Solo8", lambda _: None, "mt_ftc")):
         walked.update(*(terms_in(getattr(cfg, part)) for part in ("observations", "rewards", "terminations")))
     for module in (observations, rewards, terminations):
         ours = {

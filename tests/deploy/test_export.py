@@ -260,6 +260,16 @@ def test_what_cannot_be_exported_is_refused(tmp_path, change, out, words):
         export_checkpoint(checkpoint, tmp_path / out, env_cfg)
 
 
+def test_a_policy_that_reads_what_exports_do_not_take_is_refused(tmp_path):
+    checkpoint, agent = write_fresh(tmp_path), registered_agent("UMC-A1-Stage2", "rsl_rl_mlp_cfg_entry_point")
+    agent["obs_groups"]["actor"].append("fault_class")  # as mt_ftc does
+    (tmp_path / "params").mkdir()
+    (tmp_path / "params" / "agent.yaml").write_text(yaml.dump(agent))
+    with pytest.raises(UmcError, match="reads the observation group fault_class, which exported policies do not take"):
+        export_checkpoint(checkpoint, tmp_path / "out", env_cfg_of("UMC-A1-Stage2"))
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -9,9 +9,10 @@ import pytest
 import torch
 from isaaclab_tasks.contrib.velocity.config.a1.flat_env_cfg import UnitreeA1FlatEnvCfg
 from umc.detection import Detector, DetectorFile, read_detector, write_detector
-from umc.faults import FaultSchedule, FaultState
+from umc.detection.network import JOINT_KINDS
+from umc.faults import FAULT_CLASSES, FaultSchedule, FaultState
 from umc.faults.detection import CorruptedOracle, NoDetection
-from umc.mdp import DetectionCfg, add_faults
+from umc.mdp import DetectionCfg, add_faults, fault_class
 from umc.mdp.detection import make_detection
 from umc.models import JointLayout
 from umc.tasks.task_cfg import resolve_cfgs
@@ -121,6 +122,87 @@ def test_a_detector_of_other_joints_is_refused(detector):
     state = FaultState(FaultSchedule(("b", "a"), scenario="dead", onset=1, num_joints=(1, 1)), 4)
     with pytest.raises(UmcError, match="other joints or another joint order"):
         make_detection(env_with(source="detector", file=detector), state)
+
+
+@pytest.fixture
+def class_of(monkeypatch):
+    """What the observation term says of a source of reports: the class of each env."""
+
+    def name(found):
+        monkeypatch.setattr("umc.mdp.observations.fault_term", lambda _: SimpleNamespace(detect=lambda: found))
+        columns = fault_class(None)
+        assert columns.sum(dim=1).tolist() == [1.0] * len(columns)
+        return [FAULT_CLASSES[column] for column in columns.argmax(dim=1)]
+
+    return name
+
+
+def faulty(scenario, step=1):
+    """Robots whose faults set in at the first step."""
+    severity = {"rom": 0.3, "effort": 5.0, "velocity": 3.0, "friction": 1.0}
+    state = FaultState(FaultSchedule(JOINTS, scenario=scenario, severity=severity, onset=1, num_joints=(1, 1)), 4)
+    state.reset(torch.arange(4))
+    state.advance(torch.full((4,), step), torch.zeros(4, 2))
+    return state
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        *((number, "healthy") for number in (1, 8)),
+        *((number, "power_loss") for number in (3, 4, 6, 7)),
+        *((number, "locked") for number in (2, 5)),
+        ("power_loss", "power_loss"),
+        ("friction", "power_loss"),
+        ("locked", "locked"),
+        ("locked+power_loss", "locked"),
+        ("dropped", "healthy"),
+    ],
+)
+def test_every_joint_fault_has_a_class_for_which_mt_ftc_has_a_head(class_of, scenario, said):
+    assert class_of(faulty(scenario)) == [said] * 4
+    assert class_of(faulty(scenario, step=0)) == ["healthy"] * 4
+
+
+def test_the_class_is_the_one_that_is_reported(class_of):
+    state = faulty("locked")
+    late, silent = CorruptedOracle(state, 0.02, delay=3), NoDetection(state)
+    late.update()
+    assert class_of(late) == class_of(silent) == ["healthy"] * 4
+    state.advance(torch.full((4,), 4), torch.zeros(4, 2))
+    late.update()
+    assert class_of(late) == ["locked"] * 4
+    for scenario in ("normal", "locked"):  # the alarm is false, and the lock is missed
+        alarmed = CorruptedOracle(faulty(scenario), 0.02, missed=1.0, false_alarms=6000.0)
+        alarmed.update()
+        assert class_of(alarmed) == ["power_loss"] * 4
+
+
+def test_a_detector_reports_the_class_of_the_most_probable_fault(detector, class_of):
+    state = faulty("normal")
+    env = env_with(source="detector", file=detector)
+    found = make_detection(env, state)
+    alone = read_detector(Path(detector)).detector
+    memory, seen = alone.start(4), set()
+    for step in range(2, 40):
+        found.update()
+        if "policy" in env.obs_buf:
+            said = alone(env.obs_buf["policy"], memory)
+            memory = said.state
+            kinds = [[JOINT_KINDS[kind] for kind in row] for row in said.joint[..., 1:].argmax(dim=-1).tolist()]
+            reported = [
+                {kind for kind, on in zip(row, on_row, strict=True) if on}
+                for row, on_row in zip(kinds, said.reported[..., 1].tolist(), strict=True)
+            ]
+            expected = [
+                "locked" if {"locked", "rom"} & kinds_of else "power_loss" if kinds_of else "healthy"
+                for kinds_of in reported
+            ]
+            assert class_of(found) == expected
+            seen |= set(expected)
+        env.obs_buf = {"policy": 3.0 * torch.randn(4, 8)}
+        state.advance(torch.full((4,), step), torch.zeros(4, 2))
+    assert len(seen) >= 2, seen
 
 
 def test_every_task_takes_it_on_the_command_line():

@@ -169,10 +169,10 @@ class FakeEnv:
         self.termination_manager.reset(env_ids)
 
 
-def task_cfg(robot, change=lambda cfg: None):
+def task_cfg(robot, change=lambda cfg: None, *presets):
     """The cfg of a robot's Stage 2 on flat ground."""
     registered = load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point")
-    cfg: Any = resolve_presets(registered, ["newton_mjwarp", "flat"])
+    cfg: Any = resolve_presets(registered, ["newton_mjwarp", "flat", *presets])
     change(cfg)
     cfg.validate_config()
     for term in vars(cfg.rewards).values():

@@ -24,7 +24,7 @@ from umc.deploy.onnx_files import CHECK_BATCHES, OPSET, TOLERANCE, add_metadata,
 from umc.detection import DetectorFile
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.models import EXPORT_INPUTS, MEMORY_INPUT, MEMORY_OUTPUT, MaskedModel
-from umc.rl.policy import LoadedPolicy, load_policy
+from umc.rl.policy import ACTOR_SET, LoadedPolicy, load_policy, stored_agent
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_path, sha256
 
@@ -79,6 +79,12 @@ def export_checkpoint(
     """
     path, folder = Path(checkpoint), Path(out)
     info = checkpoint_info(read_checkpoint(path), path)
+    for group in stored_agent(path, info)["obs_groups"][ACTOR_SET]:
+        if group not in EXPORT_INPUTS:
+            raise UmcError(
+                f"{path} reads the observation group {group}, which exported policies do not take; run it with umc "
+                "evaluate, play or film"
+            )
     widths = group_widths(env_cfg.observations, EXPORT_INPUTS, len(info.joint_names))
     policy = load_policy(path, widths)
     files = Exported(folder / "policy.onnx", folder / "policy.pt", folder / "policy.json")

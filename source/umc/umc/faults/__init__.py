@@ -30,4 +30,4 @@ from umc.faults.scenarios import (
     training_faults,
 )
 from umc.faults.schedule import FaultSchedule
-from umc.faults.state import FAULT_FLAG_WIDTH, FaultState, LiveFault, PlanSource
+from umc.faults.state import FAULT_CLASSES, FAULT_FLAG_WIDTH, FaultState, LiveFault, PlanSource

@@ -20,6 +20,10 @@ from umc.faults.schedule import Identity, named_stream
 FAULT_FLAG_WIDTH = 3
 """Width of the fault flag F in {-1, 1}^(1x3): three, so that no single input decides (paper, section "Actor Model")."""
 
+FAULT_CLASSES = ("healthy", "power_loss", "locked")
+"""Classes of joint faults that MT-FTC has a policy for each: none, those that leave the joint its range, and those that
+narrow it. A robot with both is in the last."""
+
 
 class PlanSource(Protocol):
     """Source of fault plans: a schedule draws them, cases assign them, a ledger replays them."""
@@ -133,6 +137,11 @@ class FaultState:
     def broken(self) -> torch.Tensor:
         """Joints that have a joint fault now. Shape is (E, J)."""
         return self.live[:, self._breaking].any(dim=1)
+
+    @property
+    def narrowed(self) -> torch.Tensor:
+        """Joints with a joint fault that narrows their range now. Shape is (E, J)."""
+        return self.live[:, self._narrowing].any(dim=1)
 
     @property
     def joint_mask(self) -> torch.Tensor:
@@ -294,6 +303,7 @@ class FaultState:
     def _sort_kinds(self) -> None:
         self._index = {kind.name: number for number, kind in enumerate(self.kinds)}
         self._breaking = self._numbers(lambda kind: isinstance(kind, JointKind))
+        self._narrowing = self._numbers(lambda kind: isinstance(kind, JointKind) and kind.narrows)
         self._masking = self._numbers(lambda kind: isinstance(kind, SensorKind) and kind.masks_joint)
 
     def _numbers(self, belongs: Callable[[FaultKind], bool]) -> torch.Tensor:

@@ -3,7 +3,7 @@
 """Isaac Lab terms: events inject faults, observations show them, rewards and terminations evaluate the gait."""
 
 from umc.mdp.actions import CommandFaults, CommandFaultsCfg, JointTargets, JointTargetsCfg
-from umc.mdp.add_faults import FaultFlagCfg, JointMaskCfg, LiveFaultsCfg, add_faults
+from umc.mdp.add_faults import FaultClassCfg, FaultFlagCfg, JointMaskCfg, LiveFaultsCfg, add_faults
 from umc.mdp.curricula import failure_sampling, fault_curriculum
 from umc.mdp.detection import DetectionCfg
 from umc.mdp.events import joint_faults, reset_faults
@@ -11,7 +11,9 @@ from umc.mdp.fault_board import FaultBoard, JointRow, SeveritySpan, running_boar
 from umc.mdp.fault_terms import fault_state
 from umc.mdp.imu import add_imu_sensors
 from umc.mdp.observations import (
+    fault_class,
     fault_flag,
+    forward_and_turn,
     imu_sensor,
     joint_mask,
     joint_sensor,

@@ -27,7 +27,7 @@ from umc.mdp.detection import DetectionCfg
 from umc.mdp.events import joint_faults, reset_faults
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.mdp.imu import add_imu_sensors
-from umc.mdp.observations import fault_flag, joint_mask, live_faults
+from umc.mdp.observations import fault_class, fault_flag, joint_mask, live_faults
 from umc.mdp.physics import prepare_robot
 from umc.mdp.sensor_cfg import SensorWrapper, action_terms, entries, variants
 from umc.robots.names import RobotNames, robot_names
@@ -52,6 +52,13 @@ class FaultFlagCfg(ObservationGroupCfg):
     """Fault flag: whether a joint fault has been detected, three columns wide."""
 
     flag = ObservationTermCfg(func=fault_flag)
+
+
+@configclass
+class FaultClassCfg(ObservationGroupCfg):
+    """Class of the reported joint faults, for policies that have a head for each (:mod:`umc.models.multi_task`)."""
+
+    fault_class = ObservationTermCfg(func=fault_class)
 
 
 @configclass

@@ -12,8 +12,9 @@ import yaml
 from isaaclab.utils import configclass
 
 from umc.detection import Detector, read_detector
+from umc.detection.network import JOINT, JOINT_KINDS
 from umc.detection.report import mask_and_flag
-from umc.faults import FaultState
+from umc.faults import FaultState, JointKind, find_kind
 from umc.faults.detection import SOURCES, CorruptedOracle, NoDetection
 from umc.faults.state import FAULT_FLAG_WIDTH
 from umc.utils.errors import UmcError
@@ -26,6 +27,9 @@ GROUP = "policy"
 
 ERRORS = ("delay", "missed", "false_alarms", "alarm_steps")
 """Fields of the corrupted oracle."""
+
+NARROWING = [isinstance(kind, JointKind) and kind.narrows for kind in map(find_kind, JOINT_KINDS)]
+"""Which of JOINT_KINDS narrow a joint's range."""
 
 
 @configclass
@@ -91,6 +95,9 @@ class DetectorInEnv:
         """Episode and env step of the last :meth:`update`."""
         shape = (state.num_envs, len(state.joint_names))
         self.joint_mask = torch.zeros(shape, dtype=torch.bool, device=state.device)
+        self.broken, self.narrowed = self.joint_mask.clone(), self.joint_mask.clone()
+        """Joints with a reported joint fault, and those of them whose most probable one narrows the range, (E, J)."""
+        self._narrowing = torch.tensor(NARROWING, device=state.device)
         self.fault_flag = torch.full((state.num_envs, FAULT_FLAG_WIDTH), -1.0, device=state.device)
         self.faulty = torch.zeros(*shape, 2, device=state.device)
         """Probability of a sensor fault and of a joint fault of each joint. Shape is (E, J, 2)."""
@@ -116,7 +123,11 @@ class DetectorInEnv:
         self.faulty = torch.where(looked, faulty, self.faulty).masked_fill(forgotten, 0.0)
         self.reported = torch.where(looked, found.reported, self.reported).masked_fill(forgotten, False)
         mask, flag = mask_and_flag(found.reported, self._any_fault)
-        self.joint_mask = torch.where(looked[..., 0], mask, self.joint_mask).masked_fill(forgotten[..., 0], False)
+        broken = found.reported[..., JOINT]
+        narrowed = broken & self._narrowing[found.joint[..., 1:].argmax(dim=-1)]
+        for name, now in (("joint_mask", mask), ("broken", broken), ("narrowed", narrowed)):
+            kept = torch.where(looked[..., 0], now, getattr(self, name))
+            setattr(self, name, kept.masked_fill(forgotten[..., 0], False))
         self.fault_flag = torch.where(looked[..., 0], flag, self.fault_flag).masked_fill(forgotten[..., 0], -1.0)
 
 

@@ -196,6 +196,16 @@ def fault_flag(env: ManagerBasedEnv) -> torch.Tensor:
     return fault_term(env).detect().fault_flag.clone()
 
 
+def fault_class(env: ManagerBasedEnv) -> torch.Tensor:
+    """Return 1 in the column of the reported class of joint faults, in the order of FAULT_CLASSES, else 0.
+
+    Shape is (num_envs, 3).
+    """
+    found = fault_term(env).detect()
+    broken, narrowed = found.broken.any(dim=1), found.narrowed.any(dim=1)
+    return torch.stack((~broken, broken & ~narrowed, broken & narrowed), dim=1).float()
+
+
 def live_faults(env: ManagerBasedEnv) -> torch.Tensor:
     """Return 1 where a joint has a fault of a kind now, detected or not, else 0: privileged inputs of a critic.
 
@@ -207,6 +217,11 @@ def live_faults(env: ManagerBasedEnv) -> torch.Tensor:
 def zeros(env: ManagerBasedEnv, width: int) -> torch.Tensor:
     """Zeros in the columns of a signal that the policy does not get. Shape is (num_envs, width)."""
     return torch.zeros(env.num_envs, width, device=env.device)
+
+
+def forward_and_turn(env: ManagerBasedRLEnv, command_name: str) -> torch.Tensor:
+    """Return the forward speed [m/s] and yaw rate [rad/s] of a command. Shape is (num_envs, 2)."""
+    return env.command_manager.get_command(command_name)[:, ::2]
 
 
 def phase_clock(env: ManagerBasedRLEnv, period: float) -> torch.Tensor:

@@ -17,7 +17,10 @@ LAYER_BYTES, BLOCK_BYTES = 4e3, 27e3
 """What torch's objects of a layer and of an encoder block take besides weights [byte], measured at width 1
 (``benchmarks/memory.py``; at least)."""
 
-SIZES = ("hidden_dims", "embed_dim", "feedforward_dim", "num_layers", "memory_dim")
+LISTS = ("hidden_dims", "head_dims")
+"""Options that list widths of layers, one after the other."""
+
+SIZES = (*LISTS, "embed_dim", "feedforward_dim", "num_layers", "memory_dim")
 """Options that decide how large a network is."""
 
 
@@ -26,9 +29,9 @@ def network_bytes(options: Mapping[str, Any], inputs: int, copies: int = 1) -> f
 
     ``copies``: 1 for its weights, 4 with what Adam keeps of each. Options that are no valid sizes count as nothing.
     """
-    listed = options.get("hidden_dims")
-    widths = [inputs, *(_size(one) for one in (listed if isinstance(listed, list | tuple) else ()))]
-    embed, feedforward, blocks, memory = (_size(options.get(name)) for name in SIZES[1:])
+    lists = [listed for name in LISTS if isinstance(listed := options.get(name), list | tuple)]
+    widths = [inputs, *(_size(one) for listed in lists for one in listed)]
+    embed, feedforward, blocks, memory = (_size(options.get(name)) for name in SIZES[len(LISTS) :])
     weights = 3 * memory * (inputs + memory) + sum(width * following for width, following in pairwise(widths))
     weights += blocks * (4 * embed * embed + 2 * embed * feedforward)
     return copies * WEIGHT_BYTES * weights + LAYER_BYTES * (len(widths) - 1) + BLOCK_BYTES * blocks

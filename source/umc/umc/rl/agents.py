@@ -44,6 +44,27 @@ CURRICULUM: tuple[tuple[float, Ratios], ...] = (
 """From which share of the run on which odds hold: no damage, undetectable, sensor-only, detectable (paper, section
 "Paradigms"). The paper gives no lengths: each lasts a quarter."""
 
+LEGS = ("FL", "FR", "HL", "HR")
+
+MT_FTC_ENV: dict[str, Any] = {
+    "observations.policy": "mt_ftc",
+    "observations.fault_class": "mt_ftc",
+    "scene.robot.actuators.legs.stiffness": 3.0,
+    "scene.robot.actuators.legs.damping": 0.3,
+    "actions.joint_pos.scale": 0.25,
+    "episode_length_s": 8.0,
+    "commands.base_velocity.resampling_time_range": (8.0, 8.0),
+    "commands.base_velocity.ranges.ang_vel_z": (-0.5, 0.5),
+    # env by env: half are healthy, a quarter loses power and a quarter is locked
+    "events.faults.params.scenario": ("normal", "normal", "power_loss", "rom"),
+    "events.faults.params.joint_groups": {leg: (f"{leg}_.*",) for leg in LEGS},
+    "events.faults.params.num_joints": (1, 1),
+    "events.faults.params.severity.rom": 0.025,  # 0.05 pi of a range of 2 pi
+    "events.faults.params.onset_range": (1, 100),
+}
+"""What MT-FTC changes in Solo8's Stage 2, after its public code (docs/models.md): gains [N*m/rad], [N*m*s/rad], action
+scale, commands [s], [rad/s], and faults of both joints of a leg that set in while the robot walks."""
+
 
 @dataclasses.dataclass(frozen=True)
 class AgentSpec:
@@ -65,8 +86,14 @@ class AgentSpec:
     """What the actor reads of masked joints."""
     env_overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """What it changes in its Stage 2 task: value by path in the env cfg."""
+    robots: tuple[str, ...] = ()
+    """Robots (lower case) that have it; empty: all."""
     curriculum: tuple[tuple[float, Ratios], ...] = ()
     """How the odds of faults change: from which share of the run on which hold; empty: they do not."""
+
+    def trains(self, robot: str, stage: int) -> bool:
+        """Return whether it is trained on a robot (lower case) in a stage."""
+        return stage in self.stages and robot in (self.robots or (robot,))
 
     def tokens(self, stage: int) -> list[str]:
         """Its changes of a stage's env cfg as override tokens, such as a command line has."""
@@ -83,7 +110,7 @@ def agent_spec(name: str) -> AgentSpec | None:
 
 def _written(value: Any) -> str:
     """Return a value as an override token writes it: without spaces, so that it can be pasted into a shell."""
-    return repr(value).replace(" ", "")
+    return value if isinstance(value, str) else repr(value).replace(" ", "")
 
 
 def _umc(network: str, purpose: str) -> AgentSpec:
@@ -124,6 +151,15 @@ _ALL = (
     _normal("nm_transformer_small32", "baseline: the 32 wide transformer, trained without faults, mask and flag"),
     _normal("nm_transformer_small64", "baseline: the 64 wide transformer, trained without faults, mask and flag"),
     _normal("body_transformer", "baseline: BodyTransformer, trained without faults, mask and flag"),
+    AgentSpec(
+        "mt_ftc",
+        "mt_ftc",
+        "baseline: MT-FTC, a head for each class of joint faults (Solo8 only)",
+        stages=(2,),
+        iterations=1000,
+        env_overrides=MT_FTC_ENV,
+        robots=("solo8",),
+    ),
     *_ablations("transformer"),
     *_ablations("mlp"),
 )

@@ -7,7 +7,7 @@ from dataclasses import MISSING
 from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlMLPModelCfg
 
-from umc.models import BodyTransformerCfg, GruCfg, MlpCfg, TransformerCfg
+from umc.models import BodyTransformerCfg, GruCfg, MlpCfg, MultiTaskCfg, TransformerCfg
 
 
 @configclass
@@ -77,6 +77,17 @@ class UmcBodyTransformerModelCfg(UmcTransformerModelCfg):
     num_layers: int = BodyTransformerCfg.num_layers
     attention: str = BodyTransformerCfg.attention
     output_activation: str | None = BodyTransformerCfg.output_activation
+
+
+@configclass
+class UmcMultiTaskModelCfg(UmcModelCfg):
+    """The baseline MT-FTC; fields as of :class:`umc.models.MultiTaskCfg`. It masks nothing; mask_value must stay 0."""
+
+    class_name: str = "umc.rl.models:MultiTaskModel"
+    flag_group: str = "fault_class"
+    hidden_dims: list[int] = list(MultiTaskCfg.hidden_dims)
+    head_dims: list[int] = list(MultiTaskCfg.head_dims)
+    activation: str = MultiTaskCfg.activation
 
 
 @configclass

@@ -18,7 +18,15 @@ from tensordict import TensorDict
 from torch import Tensor, nn
 
 from umc.faults import FAULT_FLAG_WIDTH
-from umc.models import BodyTransformer, JointLayout, MaskedGru, MaskedMlp, MaskedNormalization, MaskedTransformer
+from umc.models import (
+    BodyTransformer,
+    JointLayout,
+    MaskedGru,
+    MaskedMlp,
+    MaskedNormalization,
+    MaskedTransformer,
+    MultiTaskMlp,
+)
 from umc.models.core import CoreCfg, MaskedCore
 from umc.rl.patches import patch_rsl_rl_load
 from umc.utils.errors import UmcError
@@ -289,6 +297,12 @@ class BodyTransformerModel(MaskedModel):
     """
 
     core_class = BodyTransformer
+
+
+class MultiTaskModel(MaskedModel):
+    """MT-FTC's network for rsl_rl; the group ``flag_group`` holds the fault class."""
+
+    core_class = MultiTaskMlp
 
 
 class ExportedPolicy(nn.Module):

@@ -15,6 +15,7 @@ import torch
 from umc.faults import FaultCases, FaultSchedule, JointLimits
 from umc.faults.cfg import faults_cfg
 from umc.mdp.fault_terms import FAULTS_TERM
+from umc.models.size import SIZES
 from umc.robots.names import robot_names
 from umc.utils.distributed import LARGEST_SEED
 from umc.utils.errors import UmcError
@@ -89,11 +90,7 @@ LIMITS = {
     "agent.algorithm.desired_kl": Range(0.0, above=True, optional=True),
     "agent.algorithm.num_learning_epochs": Range(1, 1000, whole=True),
     "agent.algorithm.num_mini_batches": COUNT,
-    **{
-        f"agent.{network}.{size}": COUNT
-        for network in ("actor", "critic")
-        for size in ("hidden_dims", "embed_dim", "num_heads", "feedforward_dim", "num_layers", "memory_dim")
-    },
+    **{f"agent.{network}.{size}": COUNT for network in ("actor", "critic") for size in (*SIZES, "num_heads")},
     "agent.actor.distribution_cfg.init_std": Range(0.0, above=True),
 }
 """What may stand in a field, or in a list in it, by its override; ``*`` is any name."""

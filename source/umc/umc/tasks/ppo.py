@@ -5,6 +5,7 @@
 import dataclasses
 import importlib
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from isaaclab.assets import ArticulationCfg
@@ -18,6 +19,7 @@ from umc.rl.model_cfg import (
     UmcGruModelCfg,
     UmcMlpModelCfg,
     UmcModelCfg,
+    UmcMultiTaskModelCfg,
     UmcTransformerModelCfg,
 )
 from umc.robots.graph import joint_neighbours
@@ -118,6 +120,12 @@ class Network:
     """Whether it needs the robot's joint graph."""
     critic: type[UmcModelCfg] | None = None
     """Model cfg class of the critic, where it is another one."""
+    groups: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    """Observation groups of ``actor`` and ``critic``, where they are others."""
+    joint_start: int | None = None
+    """Column of the first joint position in these groups."""
+    init_std: float | None = None
+    """Standard deviation of the action noise at the start [-], where it is not the robot's."""
 
 
 SMALL32 = {"embed_dim": 32, "feedforward_dim": 64, "num_layers": 2}
@@ -138,6 +146,12 @@ NETWORKS = {
     "nm_transformer_small32": Network(UmcTransformerModelCfg, SMALL32, aware=False),
     "nm_transformer_small64": Network(UmcTransformerModelCfg, SMALL64, aware=False),
     "body_transformer": Network(UmcBodyTransformerModelCfg, aware=False, graph=True),
+    "mt_ftc": Network(
+        UmcMultiTaskModelCfg,
+        groups=dict.fromkeys(("actor", "critic"), ("policy", "fault_class")),
+        joint_start=6,
+        init_std=1.0,
+    ),
 }
 """Networks by the name that :class:`umc.rl.agents.AgentSpec` gives them."""
 
@@ -179,14 +193,17 @@ class RobotAgents:
         """
         match = CFG_NAME.fullmatch(name)
         spec = AGENTS.get(match[1]) if match else None
-        if match is None or spec is None or int(match[2]) not in spec.stages:
+        if match is None or spec is None or not spec.trains(self.robot, int(match[2])):
             raise AttributeError(f"{self.robot} has no agent cfg {name}")
-        aware = network_of(spec).aware
+        network = network_of(spec)
+        groups = {"actor": AWARE_GROUPS if network.aware else UNAWARE_GROUPS, "critic": CRITIC_GROUPS, **network.groups}
         return UmcPpoRunnerCfg(
             experiment_name=experiment_name(self.robot, spec.name, int(match[2])),
             max_iterations=spec.iterations,
-            obs_groups={"actor": list(AWARE_GROUPS if aware else UNAWARE_GROUPS), "critic": list(CRITIC_GROUPS)},
-            actor=self._model(spec, self.actor_joint_start, self.init_std, mask_value=spec.mask_value),
+            obs_groups={reader: list(read) for reader, read in groups.items()},
+            actor=self._model(
+                spec, self.actor_joint_start, network.init_std or self.init_std, mask_value=spec.mask_value
+            ),
             critic=self._model(spec, self.critic_joint_start, None),
         )
 
@@ -199,7 +216,7 @@ class RobotAgents:
         cfg_class = network.critic if init_std is None and network.critic is not None else network.cfg
         return cfg_class(
             joint_names=self.joint_names,
-            joint_start=joint_start,
+            joint_start=joint_start if network.joint_start is None else network.joint_start,
             distribution_cfg=None if init_std is None else gaussian(init_std=init_std),
             **network.options,
             **fields,

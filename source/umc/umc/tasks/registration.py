@@ -21,7 +21,7 @@ def register_robot(robot: str, module: str) -> None:
     for stage in (1, 2):
         agents: dict[str, Any] = {}
         for spec in AGENTS.values():
-            agents |= _entries(spec, stage, module)
+            agents |= _entries(spec, robot.lower(), stage, module)
         gym.register(
             id=f"UMC-{robot}-Stage{stage}",
             entry_point="isaaclab.envs:ManagerBasedRLEnv",
@@ -50,12 +50,12 @@ def register_agent(spec: AgentSpec, network: str) -> None:
     for task, registered in gym.registry.items():
         if TASK_NAME.fullmatch(task):
             module = registered.kwargs["env_cfg_entry_point"].split(":")[0]
-            registered.kwargs.update(_entries(spec, task_parts(task)[1], module))
+            registered.kwargs.update(_entries(spec, *task_parts(task), module))
 
 
-def _entries(spec: AgentSpec, stage: int, module: str) -> dict[str, Any]:
-    """Return what a task registers of an agent: its rsl_rl cfg and the skrl twin, if it is trained in the stage."""
-    if stage not in spec.stages:
+def _entries(spec: AgentSpec, robot: str, stage: int, module: str) -> dict[str, Any]:
+    """Return what a task registers of an agent: its rsl_rl cfg and the skrl twin, if it is trained there."""
+    if not spec.trains(robot, stage):
         return {}
     name = f"{spec.name}_stage{stage}"
 

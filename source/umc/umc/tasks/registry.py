@@ -14,7 +14,7 @@ from umc.rl.checkpoint import checkpoints_in
 from umc.rl.pretrained import find_pretrained
 from umc.utils.cli import did_you_mean
 from umc.utils.errors import UmcError, shown
-from umc.utils.naming import ENTRY_POINT, LIBRARIES, TASK_NAME, library_of, load_tasks, task_parts
+from umc.utils.naming import ENTRY_POINT, LIBRARIES, TASK_NAME, display_name, library_of, load_tasks, task_parts
 
 
 def task_ids() -> list[str]:
@@ -78,6 +78,12 @@ def checked_agent(agent: str, task: str, library: str | None = None) -> tuple[st
     spec = AGENTS[same[0]] if same else agent_spec(agent)
     if spec is None:
         raise UmcError(f"unknown agent {agent};{did_you_mean(agent, agents)} choose one of {', '.join(agents)}")
+    robot = task_parts(task)[0]
+    if spec.robots and robot not in spec.robots:
+        owners = " and ".join(display_name(name) for name in spec.robots)
+        raise UmcError(
+            f"agent {spec.name} is trained on {owners} only, not on {display_name(robot)}; give another --agent"
+        )
     if spec.name not in agents:
         stages = " and ".join(f"Stage {stage}" for stage in spec.stages)
         raise UmcError(

@@ -2,17 +2,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Solo8 walks straight ahead: A1-Walk's terms with the figures of solo_gym (WASABI, CASSI) and of the paper."""
 
-from isaaclab.managers import SceneEntityCfg
+from isaaclab.envs import mdp as lab
+from isaaclab.managers import ObservationGroupCfg, SceneEntityCfg
+from isaaclab.managers import ObservationTermCfg as ObsTerm
 from isaaclab.utils import configclass
+from isaaclab.utils.noise import UniformNoiseCfg as Noise
+from isaaclab_tasks.utils import PresetCfg, preset
 
+from umc import mdp
 from umc.robots import SOLO8_CFG
 from umc.robots.solo8 import EFFORT_LIMIT, RESET_SCALE
-from umc.tasks.base import friction_event, payload_event
+from umc.tasks.base import ActorTermsCfg, friction_event, payload_event
 from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.ppo import RobotAgents
 from umc.tasks.quadruped import (
     QuadrupedEnvCfg,
     QuadrupedEventsCfg,
+    QuadrupedObservationsCfg,
     forward_command,
 )
 
@@ -28,6 +34,33 @@ class CommandsCfg:
     """Straight ahead at up to 1 m/s, a new speed every 5 s (solo_gym)."""
 
     base_velocity = forward_command(0.0, 1.0, seconds=5.0)
+
+
+@configclass
+class OrientationCfg(ObservationGroupCfg):
+    """Orientation of the base."""
+
+    orientation = ObsTerm(func=lab.root_quat_w, noise=Noise(n_min=-0.05, n_max=0.05))
+
+
+@configclass
+class MtFtcPolicyCfg(ActorTermsCfg, OrientationCfg):  # the columns of the last base come first
+    """What the baseline MT-FTC observes: orientation 4, command 2, then as all actors 3 columns per joint."""
+
+    command = ObsTerm(func=mdp.forward_and_turn, params={"command_name": "base_velocity"}, scale=(2.0, 0.25))
+
+    def __post_init__(self) -> None:
+        """Leave out what it does not measure."""
+        super().__post_init__()
+        self.base_ang_vel = self.projected_gravity = None
+
+
+@configclass
+class ObservationsCfg(QuadrupedObservationsCfg):
+    """What actor and critic observe; ``mt_ftc`` is what the agent of this name reads."""
+
+    policy: PresetCfg = preset(default=QuadrupedObservationsCfg.PolicyCfg(), mt_ftc=MtFtcPolicyCfg())
+    fault_class: PresetCfg = preset(default=None, mt_ftc=mdp.FaultClassCfg())
 
 
 @configclass
@@ -48,6 +81,7 @@ class Solo8Stage1EnvCfg(QuadrupedEnvCfg):
         trunk="base_link", feet=["FL_LOWER_LEG", "FR_LOWER_LEG", "HL_LOWER_LEG", "HR_LOWER_LEG"]
     )
     commands: CommandsCfg = CommandsCfg()
+    observations: ObservationsCfg = ObservationsCfg()
     events: EventsCfg = EventsCfg()
 
     def __post_init__(self) -> None:

@@ -65,7 +65,7 @@ CPU_ITERATIONS_LARGE = 300
 """The same for every other network. The transformer and its critic learn from about 1,900 samples/s on two threads
 (``benchmarks/learning.py``): 256 envs x 24 steps x 5 epochs are 16 s an iteration; A1 walked after 282."""
 
-SMALL_NETWORKS = ("mlp", "gru", "transformer_small32", "transformer_small64")
+SMALL_NETWORKS = ("mlp", "gru", "transformer_small32", "transformer_small64", "mt_ftc")
 """Small networks, and their baselines."""
 
 

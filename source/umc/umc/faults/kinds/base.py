@@ -108,6 +108,8 @@ class JointKind(FaultKind):
 
     adds_passive: ClassVar[bool] = False
     """Whether it adds damping or friction, which are not written into physics otherwise."""
+    narrows: ClassVar[bool] = False
+    """Whether the joint's range gets smaller, down to one position."""
     follows_load: ClassVar[bool] = False
     """Whether the limits change with the torques since the onset, in every env step."""
 

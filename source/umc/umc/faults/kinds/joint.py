@@ -156,6 +156,7 @@ class Locked(JointKind):
     """A gearbox or a brake holds the joint at its position at onset."""
 
     name = "locked"
+    narrows = True
     rank = 1  # acts after rom: what is left of a window is one position
 
     @override
@@ -172,6 +173,7 @@ class RangeOfMotion(JointKind):
     """The joint moves in a window around its position at onset; severity is the part of its range that is left."""
 
     name = "rom"
+    narrows = True
     unit = "[-]"
     default = None
     smallest, largest = 0.0, 1.0
