@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bytes of tensors for each env, and floating-point operations of the networks, of A1 without an engine; Markdown.
 
-Counted on a CPU, whose encoder keeps about as much for its backward pass as torch's own, which a GPU takes. *Faults* are
-the schedule's and the state's tensors, *rollout* is rsl_rl's storage, *update* what a PPO update takes beyond both at its
-peak (one epoch, with mirror images: activations, gradients, copies of a mini-batch), *networks* weights, gradients and
-Adam's state. What the engine holds, CUDA's own memory, and what torch's allocator keeps are not counted. Usage:
+Counted on a CPU, whose encoder keeps about as much for its backward pass as torch's own, which a GPU takes. *Faults*
+are the schedule's and the state's tensors, *rollout* is rsl_rl's storage, *update* what a PPO update takes beyond both
+at its peak (one epoch, with mirror images: activations, gradients, copies of a mini-batch), *networks* weights,
+gradients and Adam's state. What the engine holds, CUDA's own memory, and what torch's allocator keeps are not counted.
+Usage:
 
     ./isaaclab.sh -p benchmarks/tensors.py [--agents mlp transformer] [--num_envs 256 1024] [--extrapolate 4096 10000]
 """

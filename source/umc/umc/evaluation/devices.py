@@ -238,7 +238,7 @@ def measure(env: ManagerBasedRLEnv, out: Path) -> None:
         for _ in range(count):
             env.step(SCALE * torch.randn(shape, device=env.device))
         if is_cuda:
-            torch.cuda.synchronize()
+            torch.cuda.synchronize(env.device)
 
     env.reset()
     steps(WARM_UP)
@@ -250,7 +250,7 @@ def measure(env: ManagerBasedRLEnv, out: Path) -> None:
         with counted_waits() as found:
             steps(MEASURED)
         waits = dict(found.most_common())
-        free, total = torch.cuda.mem_get_info()
+        free, total = torch.cuda.mem_get_info(env.device)
         used = total - free
     speed = Speed(num_envs=env.num_envs, steps=MEASURED, seconds=seconds, waits=waits, gpu_bytes=used)
     write_json(out, speed.model_dump())
