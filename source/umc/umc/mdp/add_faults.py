@@ -56,7 +56,7 @@ class FaultFlagCfg(ObservationGroupCfg):
 
 @configclass
 class FaultClassCfg(ObservationGroupCfg):
-    """Class of the reported joint faults, for policies that have a head for each (:mod:`umc.models.multi_task`)."""
+    """Class of the reported joint faults, for policies that have a head for each (MT-FTC)."""
 
     fault_class = ObservationTermCfg(func=fault_class)
 
