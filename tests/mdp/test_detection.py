@@ -246,11 +246,12 @@ def test_a_policy_is_told_of_a_fault_as_late_as_the_cfg_says(run_engine):
     assert [flag for *_, flag in seen] == [-1.0] * told + [1.0] * (len(seen) - told)
 
 
-def train_with(overrides):
+def train_with(physics, overrides):
     """Return how often a sensor is dead, and what the actor and a privileged critic are told of it in a rollout."""
     from isaaclab.envs import ManagerBasedRLEnv
     from umc.rl.critics import LIVE_GROUP, add_privileged_faults
 
+    assert f"physics={physics}" in overrides
     cfg, agent = resolve_cfgs("UMC-A1-Stage2", "mlp", overrides)
     add_privileged_faults(cfg, agent)
     cfg.scene.num_envs, cfg.sim.device = 4, "cpu"
@@ -276,7 +277,8 @@ def test_the_third_stage_learns_from_what_the_detector_reports(run_engine, tmp_p
     one = Detector(JointLayout.term_major(tuple(names), 12 + 3 * len(names), 12)).eval()
     one.thresholds[:] = torch.tensor([threshold, threshold, 1.0])
     write_detector(tmp_path / "detector.pt", DetectorFile(one, "a1"))
-    seen = run_engine(train_with, overrides=[*phase.overrides, f"env.detection.file={tmp_path / 'detector.pt'}"])
+    file = f"env.detection.file={tmp_path / 'detector.pt'}"
+    seen = run_engine(train_with, physics="ovphysx", overrides=[*phase.overrides, file])
     assert not seen[0][0]
     assert seen[-1][0]  # the critic knows
     assert [one[1:] for one in seen[1:]] == [[mask, flag]] * 11
