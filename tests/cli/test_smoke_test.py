@@ -14,7 +14,8 @@ from recorded_device import recording
 from umc.cli.main import main
 from umc.cli.smoke_test import GPU_ENVS, GPU_ITERATIONS, REPORT
 from umc.evaluation.devices import Speed
-from umc.training import smoke_test
+from umc.tasks import task_cfg
+from umc.training import plan, smoke_test
 from umc.utils.io import write_json, write_torch
 from umc.utils.naming import load_tasks
 from umc.utils.process import ChildFailed
@@ -57,8 +58,8 @@ def machine(monkeypatch, tmp_path):
     found = Machine(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(smoke_test, "run_umc", found.run_umc)
-    monkeypatch.setattr("umc.tasks.task_cfg.pick_device", lambda device: "cpu" if device == "cpu" else "cuda:0")
-    monkeypatch.setattr(smoke_test, "pick_device", lambda device: "cpu" if device == "cpu" else "cuda:0")
+    for module in (task_cfg, plan, smoke_test):
+        monkeypatch.setattr(module, "pick_device", lambda device: "cpu" if device == "cpu" else "cuda:0")
     return found
 
 

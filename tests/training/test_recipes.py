@@ -24,7 +24,7 @@ def test_every_recipe_names_tasks_agents_and_fields_that_exist(monkeypatch):
 
 
 def test_paper_recipes_have_the_papers_sizes():
-    paper = [name for name in recipe_names() if name.endswith("_paper")]
+    paper = [name for name in recipe_names() if name.endswith("_paper") and "mt_ftc" not in name]  # has its own code's
     assert len(paper) >= 20
     for name in paper:
         recipe = read_recipe(name)
@@ -65,8 +65,9 @@ def test_gpu_recipes_are_those_of_a_cpu_at_16_times_the_envs():
                 assert settings(phase)["agent.curriculum_iterations"] == "136"
             if small.source is not None:
                 assert phase.source == small.source.model_copy(update={"recipe": phase.source.recipe})
-                assert phase.source.recipe == small.source.recipe.replace("_cpu", "_gpu")
-                assert phase.source.recipe in known
+                if small.source.recipe is not None:
+                    assert phase.source.recipe == small.source.recipe.replace("_cpu", "_gpu")
+                    assert phase.source.recipe in known
         if recipe.ablations is not None:
             assert recipe.ablations == proven.ablations.replace("_cpu", "_gpu")
     # neither what imitates nor another engine has one

@@ -48,7 +48,7 @@ KEY_LENGTH = 24
 
 NOT_SIMULATED = (
     *("cli", "viewer", "kit", "sim2sim", "rendering", "deploy", "diagnosis", "config"),
-    *(f"evaluation/{name}" for name in ("report", "breakdown.py", "estimates.py", "labels.py", "statistics.py")),
+    *(f"evaluation/{name}" for name in ("report", "breakdown.py", "estimates.py", "labels.py")),
 )
 """Rooms and files of this package that no simulation reads; a change of anything else makes other results. Protocols
 are in ``config``, but a part's name holds their content."""
