@@ -252,7 +252,7 @@ def train_with(physics, overrides):
     from umc.rl.critics import LIVE_GROUP, add_privileged_faults
 
     assert f"physics={physics}" in overrides
-    cfg, agent = resolve_cfgs("UMC-A1-Stage2", "mlp", overrides)
+    cfg, agent = resolve_cfgs("UMC-A1-Stage2", "rsl_rl_mlp_cfg_entry_point", overrides)
     add_privileged_faults(cfg, agent)
     cfg.scene.num_envs, cfg.sim.device = 4, "cpu"
     cfg.events.faults.params |= {"ratios": None, "scenario": "dead+rom", "onset": 3}
