@@ -57,8 +57,9 @@ def machine(monkeypatch, tmp_path):
     found = Machine(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(smoke_test, "run_umc", found.run_umc)
-    monkeypatch.setattr("umc.tasks.task_cfg.pick_device", lambda device: "cpu" if device == "cpu" else "cuda:0")
-    monkeypatch.setattr(smoke_test, "pick_device", lambda device: "cpu" if device == "cpu" else "cuda:0")
+    # where it is used first: a module that is imported now would keep what stands in for it
+    for module in ("umc.training.plan", "umc.training.smoke_test", "umc.tasks.task_cfg"):
+        monkeypatch.setattr(f"{module}.pick_device", lambda device: "cpu" if device == "cpu" else "cuda:0")
     return found
 
 
