@@ -228,18 +228,19 @@ def _simulate(argv: list[str]) -> int:
         task = checked_task(options.task)
         options.device = pick_device(options.device)
         env_cfg, _ = resolve_cfgs(task, None, overrides)
+        recording: Path | None = options.record
         ledger = None
-        if options.record is not None:
-            ledger = options.record.with_suffix(".jsonl")
+        if recording is not None:
+            ledger = recording.with_suffix(".jsonl")
             options.num_envs = RECORDED_ENVS
             make_repeatable(env_cfg, ledger)
         check_launch(env_cfg, options)
         env_cfg.sim.device = options.device
     with open_session(Session(options, (), task, env_cfg, options.device)) as (env, _):
-        if ledger is None:
+        if recording is None or ledger is None:
             measure(env, options.measure)
         else:
-            record(env, ledger, options.record)
+            record(env, ledger, recording)
     return 0
 
 
