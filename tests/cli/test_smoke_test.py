@@ -153,3 +153,15 @@ def test_a_stopped_command_ends_it(machine, capsys):
     assert main(["smoke-test", "--device", "cuda"]) == 130
     assert [command for command, _, _ in machine.calls] == ["train", "train", "evaluate"]
     assert "umc evaluate was stopped" in capsys.readouterr().err
+
+
+def test_the_speed_is_that_of_the_envs_that_are_asked_for(monkeypatch, tmp_path):
+    class Started(Exception):
+        """The simulation would start."""
+
+    def open_session(session):
+        raise Started(session.env_cfg.scene.num_envs)
+
+    monkeypatch.setattr("umc.evaluation.session.open_session", open_session)
+    with pytest.raises(Started, match=r"^8$"):
+        main(["smoke-test", "--task", "UMC-A1-Stage2", "--measure", str(tmp_path / "speed.json"), "--num_envs", "8"])

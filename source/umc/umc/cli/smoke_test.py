@@ -236,6 +236,7 @@ def _simulate(argv: list[str]) -> int:
             make_repeatable(env_cfg, ledger)
         check_launch(env_cfg, options)
         env_cfg.sim.device = options.device
+        env_cfg.scene.num_envs = options.num_envs or env_cfg.scene.num_envs
     with open_session(Session(options, (), task, env_cfg, options.device)) as (env, _):
         if recording is None or ledger is None:
             measure(env, options.measure)
