@@ -8,7 +8,7 @@ import pytest
 import torch
 from made_up_results import changed
 from made_up_study import made_up_study
-from umc.evaluation.breakdown import break_down, slices
+from umc.evaluation.breakdown import break_down, scenario_name, slices
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.statistics import wilson
 
@@ -43,6 +43,24 @@ def test_a_joint_counts_the_robots_in_which_it_is_faulty():
     assert (names[1], 8) not in parts
     found, expected = parts[names[1], 3].rates["failed"], wilson(3, 6)
     assert (found.value, found.low, found.high) == pytest.approx((0.5, expected.low, expected.high))
+
+
+def test_a_fault_of_the_imu_is_a_fault_of_no_joint():
+    study, result = made_up()
+    imu = replace(study, protocol=replace(study.protocol, scenarios=(*study.protocol.scenarios[:7], "imu_dead")))
+    alone = replace(imu, protocol=replace(imu.protocol, conditions={"imu_dead": {"scenario": "dead+imu_dead"}}))
+    name = study.joint_names[1]
+    assert (name, "imu_dead") not in found_parts(imu, result, "joint")
+    assert (name, "imu_dead") in found_parts(alone, result, "joint")
+
+
+def test_scenarios_are_named_by_their_kinds_and_own_ones_by_their_name():
+    assert [scenario_name(one) for one in (3, 8, "power_loss", "leg_power_loss")] == [
+        "torque + blind",
+        "healthy",
+        "power loss",
+        "leg power loss",
+    ]
 
 
 def test_settings_and_onsets_hold_all_scenarios():

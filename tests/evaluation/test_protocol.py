@@ -117,6 +117,13 @@ def test_a_protocol_can_name_scenarios_of_its_own(tmp_path):
         protocol.check_faults(JOINTS["g1"])
     with pytest.raises(UmcError, match="unknown scenario 'ankles'"):
         protocol_for("g1", ["ankles"], name=name)
+    for wrong, words in (
+        ({"onset": 3}, "conditions.knees: unknown key onset"),
+        ({"scenario": ["dead"]}, "conditions.knees.scenario"),
+        ({"num_joints": [1]}, "conditions.knees.num_joints"),
+    ):
+        with pytest.raises(UmcError, match=re.escape(words)):
+            protocol_for("g1", name=name, overrides={"conditions.knees": wrong})
 
 
 def test_a_robot_that_the_paper_does_not_have_has_an_entry_of_its_own_or_that_of_any_robot():

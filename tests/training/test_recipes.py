@@ -90,6 +90,9 @@ def test_the_scale_of_a_recipe_of_ones_own(tmp_path):
     (first, _) = read_recipe(str(tmp_path / "next.yaml")).phases
     assert (first.num_envs, first.iterations) == (400, 166)
     assert settings(first)["agent.algorithm.num_mini_batches"] == "24"
+    path.write_text("extends: a1_nm_mlp_cpu\noverrides: [agent.algorithm.num_mini_batches=few]\n")
+    with pytest.raises(UmcError, match="num_mini_batches=few: scale needs a whole number there"):
+        read_recipe(str(tmp_path / "next.yaml"))
 
 
 @pytest.mark.parametrize(

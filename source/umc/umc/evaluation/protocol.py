@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 import torch
 from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_validator
 
-from umc.evaluation.arguments import MOST_STEPS
+from umc.evaluation.arguments import HEALTHY, MOST_STEPS
 from umc.evaluation.metrics import check_radii
 from umc.faults import FaultCases, JointLimits, Scenario, find_scenario
 from umc.utils.config import FileModel, FolderName, Seed, merged, read_config_file, validated
@@ -245,6 +245,7 @@ _MOST = 1000
 
 _Scenarios = Annotated[list[Annotated[Any, AfterValidator(_scenario)]], Field(max_length=_MOST)]
 _Speed = Annotated[float, Field(ge=-100.0, le=100.0)]
+_NumJoints = Annotated[list[PositiveInt], Field(min_length=2, max_length=2)]
 _Length = Annotated[float, Field(gt=0.0, le=10_000.0)]
 
 
@@ -286,12 +287,24 @@ class _Track(FileModel):
     border: Annotated[float, Field(ge=0.0, le=10_000.0)]
 
 
+class _Condition(FileModel):
+    """A scenario of a protocol's own; the fields are those of :class:`umc.faults.FaultsCfg`."""
+
+    scenario: ScenarioId = HEALTHY
+    joint_names: list[str] | None = None
+    joint_groups: dict[str, list[str]] | None = None
+    num_joints: _NumJoints = [1, 1]
+    duration: int | list[int] | None = None
+    period: int | list[int] | None = None
+    duty: float = 0.5
+
+
 class _RobotEntry(FileModel):
     """A robot's entry of a protocol file; the fields are those of :class:`Protocol`."""
 
     num_envs: Annotated[int, Field(gt=0, le=2**20)]
     steps: Annotated[int, Field(gt=0, le=MOST_STEPS)]
-    num_joints: Annotated[list[PositiveInt], Field(min_length=2, max_length=2)]
+    num_joints: _NumJoints
     severity: dict[str, Any]
     settings: _Columns
     scenarios: _Scenarios
@@ -299,7 +312,7 @@ class _RobotEntry(FileModel):
     radii: Annotated[list[float], Field(max_length=_MOST)] = list(Protocol.radii)
     draws: Literal["independent", "stratified"] = "stratified"
     track: _Track | None = None
-    conditions: dict[str, dict[str, Any]] = {}
+    conditions: dict[str, _Condition] = {}
 
     @field_validator("track", mode="before")
     @classmethod
@@ -328,5 +341,5 @@ class _RobotEntry(FileModel):
             radii=check_radii(self.radii),
             draws=self.draws,
             track={} if self.track is None else self.track.model_dump(),
-            conditions=self.conditions,
+            conditions={name: one.model_dump(exclude_unset=True) for name, one in self.conditions.items()},
         )

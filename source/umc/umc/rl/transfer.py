@@ -202,13 +202,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("checkpoint", type=Path, help="model_*.pt of a UMC agent's Stage 1, or of a baseline")
     parser.add_argument("--out", type=Path, help="file to write; beside the checkpoint, in a folder of its own")
     options = parser.parse_args(argv)
-    # in the run's own folder it would be taken for a policy of that run, whose sizes are recorded there
     path: Path = options.checkpoint
     try:
         data = read_checkpoint(path)
         baseline = checkpoint_info(data, path).model.startswith(BASELINE_PREFIX)
         changed = add_neutral_flag(data, path) if baseline else fold_flag_into_bias(data, path)
         info = changed["infos"]["umc"]
+        # in the run's own folder it would be taken for a policy of that run, whose sizes are recorded there
         out = options.out or path.parent / "folded" / f"{info['model']}_{path.name}"
         out.parent.mkdir(parents=True, exist_ok=True)
         write_checkpoint(out, changed)

@@ -362,7 +362,7 @@ def _sibling(name: str, siblings: Mapping[str, str], inside: tuple[str, ...]) ->
     if (ablations := content.get("ablations")) is not None:
         content["ablations"] = renamed[ablations]
     for phase in itertools.chain(*content["stages"].values()):
-        if isinstance(source := phase.get("from"), Mapping):
+        if isinstance(source := phase.get("from"), Mapping) and "recipe" in source:
             phase["from"] = {**source, "recipe": renamed[source["recipe"]]}
     return _merged(content, own)
 
@@ -392,7 +392,9 @@ def _sized(section: Mapping[str, Any], scale: float) -> dict[str, Any]:
     tokens = []
     for token in section.get("overrides") or ():
         key, _, value = token.partition("=")
-        tokens.append(f"{key}={_times(float(value), factors[key])}" if key in factors else token)
+        if key in factors and not value.isdecimal():
+            raise UmcError(f"{shown(token)}: scale needs a whole number there")
+        tokens.append(f"{key}={_times(int(value), factors[key])}" if key in factors else token)
     return {**result, "overrides": tokens}
 
 
