@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a detector learns from stretches of walks."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from umc.detection import JOINT_KINDS, SENSOR_KINDS, Detector
@@ -146,6 +148,15 @@ def test_the_end_sets_thresholds(taught):
         assert figures[name]["false_alarms"] == 0.0
         expected = [figures[name][field] for field in ("on", "off", "steps")]
         torch.testing.assert_close(detector.thresholds[number], torch.tensor(expected))
+
+
+def test_a_robot_whose_fault_has_not_shown_itself_gives_no_false_alarm():
+    detector = Detector(LAYOUT)
+    one = stretch(detector, 3).judged()
+    sure, unsure = (torch.tensor([p, *[(1.0 - p) / 5] * 5]).log().expand_as(one.said[1]) for p in (0.99, 0.05))
+    healthy = replace(one, labels=torch.zeros_like(one.labels), said=(sure, sure))
+    hidden = replace(one, labels=torch.full_like(one.labels, IGNORED), said=(sure, unsure))
+    assert settle(detector, [healthy, hidden], 0.02, most=0.0)["joint"]["on"] < 0.5
 
 
 def test_the_simulator_tells_at_first_and_the_detector_later():

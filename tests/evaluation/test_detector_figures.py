@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from made_up_results import changed
 from made_up_study import made_up_study
 from umc.evaluation.detections import NOT_FOUND, DetectionRecorder, Detections, detection_score
 from umc.evaluation.metrics import Outcome
@@ -90,6 +91,17 @@ def test_figures_are_those_of_evaluated_robots_that_lasted():
     healthy = detection_score(run.detections, run.episodes, run.joints, DT, study.scenario_rows(result, 8))
     assert (healthy.robots, healthy.ever, healthy.median_delay) == (0, None, None)
     assert healthy.false_alarms.value > 0.0
+
+
+def test_a_robot_that_falls_before_a_time_does_not_count_for_it():
+    study = made_up_study(members=20)
+    result = with_detections(study).policies[1]
+    unreported = result.run.member % 2 == 1
+    steps = torch.where(unreported, 2, result.run.episodes.steps_after_onset)
+    outcome = torch.where(unreported, int(Outcome.FAILED), int(Outcome.UP))
+    run = changed(result, steps_after_onset=steps, outcome=outcome).run
+    found = detection_score(run.detections, run.episodes, run.joints, DT, study.scenario_rows(result, 2))
+    assert (found.within[0.25].value, found.ever.value) == (1.0, 0.5)
 
 
 def test_the_report_has_a_table_of_the_detector_and_a_study_keeps_it(tmp_path):

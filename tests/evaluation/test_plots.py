@@ -40,6 +40,36 @@ def test_bars_are_as_high_as_the_figures(estimates):
         assert [bar.get_height() for bar in bars] == pytest.approx(wanted)
 
 
+def told(study, sources):
+    """The first policy of a study, told of faults by one source after another."""
+    first = study.policies[0]
+    named = [
+        replace(first, label=f"a, {text}", group=f"a, {text}", about={**first.about, "sha256": "a", "detection": text})
+        for text in sources
+    ]
+    return replace(study, policies=tuple(named))
+
+
+def test_each_error_of_an_oracle_has_a_curve_from_the_oracle_without_errors_on(study):
+    sources = (
+        "oracle",
+        "corrupted_oracle:delay=25",
+        "corrupted_oracle:delay=10",
+        "corrupted_oracle:missed=0.5",
+        "none",
+    )
+    figure = plots.cost_curves(Estimates(told(study, sources), resamples=50))
+    delay, missed = figure.axes[:2]
+    assert [list(axis.lines[0].get_xdata()) for axis in (delay, missed)] == [[0.0, 10.0, 25.0], [0.0, 0.5]]
+    assert plots.cost_curves(Estimates(told(study, ("oracle", "none")), resamples=50)) is None
+
+
+def test_an_error_beside_another_one_has_no_point_of_the_oracle():
+    both = [f"corrupted_oracle:missed=0.2,delay={steps}" for steps in (5, 10)]
+    (found,) = plots.varied_errors(["oracle", *both]).items()
+    assert found == (plots.Error("delay", ", missed 0.2"), {1: 5.0, 2: 10.0})
+
+
 def test_curves_stand_beside_the_papers(estimates):
     (axis,) = plots.reached_curves(estimates, {"Trf-UMC": (97, 95, 91, 84, 72, 2)}).axes
     dashed = [line for line in axis.lines if line.get_linestyle() == "--"]

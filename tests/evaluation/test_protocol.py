@@ -14,12 +14,13 @@ from umc.evaluation.study import assign_envs, assignment_of, json_values, protoc
 from umc.faults import FaultCases, JointLimits, paper_settings
 from umc.robots.a1 import A1_JOINTS
 from umc.robots.g1 import G1_JOINTS
+from umc.robots.go2 import GO2_JOINTS
 from umc.robots.h1 import H1_JOINTS
 from umc.robots.solo8 import SOLO8_JOINTS
 from umc.utils.config import read_config_file, read_overrides
 from umc.utils.errors import UmcError
 
-JOINTS = {"a1": A1_JOINTS, "g1": G1_JOINTS, "h1": H1_JOINTS, "solo8": SOLO8_JOINTS}
+JOINTS = {"a1": A1_JOINTS, "go2": GO2_JOINTS, "g1": G1_JOINTS, "h1": H1_JOINTS, "solo8": SOLO8_JOINTS}
 
 
 @pytest.mark.parametrize("robot", ["a1", "h1", "g1", "solo8"])
@@ -76,7 +77,7 @@ def test_a_user_can_write_a_file(tmp_path):
         protocol_for("a1", name=name)
 
 
-@pytest.mark.parametrize("robot", ["a1", "g1", "h1", "solo8", "another"])
+@pytest.mark.parametrize("robot", ["a1", "go2", "g1", "h1", "solo8", "another"])
 def test_faults_of_the_real_world_strike_one_joint_one_leg_or_all(robot):
     protocol = protocol_for(robot, name="real_world")
     names = JOINTS.get(robot, JOINTS["a1"])

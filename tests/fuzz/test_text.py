@@ -38,7 +38,7 @@ def packaged(kind, name):
     return yaml.safe_load(text), text.encode()
 
 
-@given(content=bad_files(*packaged("protocols", "umc_paper")))
+@given(content=st.one_of(*(bad_files(*packaged("protocols", name)) for name in ("umc_paper", "real_world"))))
 def test_protocol(folder, content):
     path = folder / "protocol.yaml"
     path.write_bytes(content)

@@ -69,6 +69,12 @@ def scenario_name(scenario: ScenarioId) -> str:
     return " + ".join(others + (["blind"] if others else ["dead sensor"]) * blind) or "healthy"
 
 
+def scenario_title(scenario: ScenarioId) -> str:
+    """Return number and name of a scenario, ``3: torque + blind``; the name alone of one that is called so."""
+    name = scenario_name(scenario)
+    return name if name == str(scenario).replace("_", " ") else f"{scenario}: {name}"
+
+
 def slices(study: Study, result: PolicyResult) -> Iterator[Slice]:
     """Yield settings, onsets, joints, and severities and stances where they were recorded and vary."""
     run, settings = result.run, study.protocol.settings

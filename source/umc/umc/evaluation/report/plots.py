@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from umc.evaluation.breakdown import SliceScore, scenario_name
+from umc.evaluation.breakdown import SliceScore, scenario_name, scenario_title
 from umc.evaluation.estimates import Estimates, group_names
 from umc.evaluation.metrics import Episodes, Metric, main_rates, reached_key
 from umc.evaluation.statistics import Interval, kaplan_meier
@@ -83,7 +83,8 @@ def scenario_bars(estimates: Estimates) -> Figure:
     looks = style(groups)
     figure = _figure(max(6.5, 1.2 + 0.95 * (len(scenarios) + 1)), 5.0)
     axes = figure.subplots(2, 1, sharex=True)
-    names = [f"{number}\n{_lines(scenario_name(number), 9)}" for number in scenarios] + ["average"]
+    titles = [scenario_title(one).split(": ", 1) for one in scenarios]
+    names = ["\n".join(_lines(part, 9) for part in parts) for parts in titles] + ["average"]
     centres = np.array([*range(len(scenarios)), len(scenarios) + 0.25])
     width = 0.8 / len(groups)
     for axis, metric in zip(axes, main_rates(estimates.study.protocol.radii), strict=True):
@@ -188,7 +189,7 @@ def survival_curves(study: Study) -> Figure:
             axis.step(time, 100 * share, where="post", color=color, linewidth=1.3 if bands else 0.9)
             if bands:
                 axis.fill_between(time, 100 * low, 100 * high, step="post", color=color, alpha=0.15, linewidth=0)
-        axis.set_title(_lines(f"{scenario}: {scenario_name(scenario)}", 26), loc="left", fontsize=8.5)
+        axis.set_title(_lines(scenario_title(scenario), 26), loc="left", fontsize=8.5)
         axis.set_ylim(*PERCENT)
         axis.set_xlim(left=0)
         axis.grid()
@@ -275,7 +276,7 @@ def paired_differences(estimates: Estimates) -> Figure | None:
     figure = _figure(7.4, 1.4 + (0.2 + 0.16 * (len(groups) - 1)) * (len(scenarios) + 1))
     axes = figure.subplots(1, 2, sharey=True)
     rows = [*range(len(scenarios)), None]
-    names = [f"{number}: {scenario_name(number)}" for number in scenarios] + ["average"]
+    names = [scenario_title(number) for number in scenarios] + ["average"]
     step = 0.7 / (len(groups) - 1)
     for axis, metric in zip(axes, main_rates(estimates.study.protocol.radii), strict=True):
         axis.axvline(0.0, color=INK, linewidth=0.8)

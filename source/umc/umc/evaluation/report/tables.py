@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from umc.evaluation.breakdown import SliceScore, scenario_name
+from umc.evaluation.breakdown import SliceScore, scenario_title
 from umc.evaluation.detections import WITHIN
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import METRICS, Metric, main_rates
@@ -131,7 +131,7 @@ def scenario_table(estimates: Estimates, group: str) -> Table:
     rows = []
     for place in [*range(len(scenarios)), None]:
         last = place is None
-        name = "average" if last else f"{scenarios[place]}: {scenario_name(scenarios[place])}"
+        name = "average" if last else scenario_title(scenarios[place])
         figures = [figure_cell(metric, estimates.group(group, metric.key, place)) for metric in metrics]
         count = sum(estimates.counts(number, place)["evaluated"] for number in estimates.groups[group])
         rows.append(Row((Cell(name), Cell(str(count)), *figures), "average" if last else "", rule=last))
@@ -164,7 +164,7 @@ def drawn_table(study: Study) -> Table:
         total = sum(robots.values())
         cells = [f"{robots.get(number, 0)} ({robots.get(number, 0) / total:.0%})" for number in numbers]
         failing = [count for count in joints if count] or [0]
-        name = f"{scenario}: {scenario_name(scenario)}"
+        name = scenario_title(scenario)
         rows.append(Row(tuple(map(Cell, (name, *cells, f"{min(failing)} to {max(failing)}")))))
     note = DRAWS[study.protocol.draws]
     header = ("Scenario", *(f"{number} faulty joints" for number in numbers), "robots of a joint that fails")
@@ -195,7 +195,7 @@ def detection_tables(study: Study) -> list[Table]:
             if score is None:
                 continue
             alarms = score.false_alarms
-            cells = [Cell(f"{scenario}: {scenario_name(scenario)}"), Cell(str(score.robots))]
+            cells = [Cell(scenario_title(scenario)), Cell(str(score.robots))]
             cells += [figure_cell(METRICS[0], one) for one in (*score.within.values(), score.ever)]
             cells += [
                 Cell(NOTHING if score.median_delay is None else printed(score.median_delay, 2)),
