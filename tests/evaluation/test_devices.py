@@ -189,18 +189,20 @@ def sync_warnings(monkeypatch):
     return modes, wait
 
 
-def test_waits_are_counted_by_the_line_that_waits(sync_warnings):
+def test_waits_are_counted_by_the_line_that_waits(sync_warnings, recwarn):
     modes, wait = sync_warnings
     wait()
     with counted_waits() as found:
         for _ in range(3):
             wait()
-        with pytest.warns(UserWarning, match="something else"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
             warnings.warn("something else", UserWarning, stacklevel=1)
     wait()
     assert modes == ["warn", 0]
     ((place, count),) = found.items()
     assert count == 3
+    assert [str(one.message) for one in recwarn] == ["something else"]  # other warnings are shown
     assert f"{Path(__file__).name} sync_warnings.<locals>.wait:" in place
 
 
