@@ -121,6 +121,12 @@ def test_any_agent_can_let_severities_grow_and_sample_failures():
         planned(*command("mlp_curriculum"), "agent.sample_failures=true")
 
 
+def test_bfloat16_is_refused_before_anything_starts(monkeypatch):
+    monkeypatch.setattr("umc.utils.matmul.onednn_is_exact", lambda: True)
+    with pytest.raises(UmcError, match=r"no instructions for bfloat16 .* leave agent.bfloat16 out"):
+        planned(*command("mlp"), "agent.bfloat16=true")
+
+
 def test_a_resumed_run_knows_how_far_its_curriculum_is():
     record = planned(*command("mlp_curriculum"), "--max_iterations", "8").record.fields
     put("umc_a1_mlp_curriculum_stage2", "model_5.pt", record, task="UMC-A1-Stage2", stage=2)

@@ -1,13 +1,14 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training's matrix products are float32's, whichever library computes them."""
+"""Training's matrix products are float32's, whichever library computes them, unless it asks for bfloat16."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 from umc.utils import matmul
-from umc.utils.matmul import matmul_backend, onednn_matmul
+from umc.utils.errors import UmcError
+from umc.utils.matmul import check_bfloat16, matmul_backend, onednn_matmul
 
 
 @pytest.fixture
@@ -61,3 +62,28 @@ def test_onednn_multiplies_where_it_helps(device, mode, maker, onednn, tmp_path,
         assert (torch.backends.mkldnn.matmul.fp32_precision == matmul.ONEDNN) is onednn
         if not onednn:
             assert torch.get_float32_matmul_precision() == before  # raises where torch's switches are mixed
+
+
+def test_a_training_may_round_its_products(tmp_path, monkeypatch):
+    monkeypatch.setattr(matmul, "CPU_INFO", tmp_path / "cpuinfo")
+    (tmp_path / "cpuinfo").write_text("vendor_id\t: GenuineIntel\n")
+    before = torch.backends.mkldnn.matmul.fp32_precision
+    with matmul_backend("cpu", None, bfloat16=True):
+        assert torch.backends.mkldnn.matmul.fp32_precision == matmul.ONEDNN
+    assert torch.backends.mkldnn.matmul.fp32_precision == before
+
+
+@pytest.mark.parametrize(
+    ("device", "mode", "exact", "reason"),
+    [
+        ("cuda:0", None, False, "is for a CPU, not for cuda:0"),
+        ("cpu", "default", False, "exclude each other"),
+        ("cpu", None, True, "has no instructions for bfloat16"),
+    ],
+)
+def test_products_are_not_rounded_where_that_does_nothing(device, mode, exact, reason, monkeypatch):
+    monkeypatch.setattr(matmul, "onednn_is_exact", lambda: exact)
+    with pytest.raises(UmcError, match=reason):
+        check_bfloat16(device, mode)
+    monkeypatch.setattr(matmul, "onednn_is_exact", lambda: False)
+    check_bfloat16("cpu", None)

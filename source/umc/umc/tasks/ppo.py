@@ -93,6 +93,10 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     sample_failures: bool = False
     """Whether subcategories are drawn the more often, the more robots fall in them."""
 
+    bfloat16: bool = False
+    """Whether factors of the networks' matrix products are rounded to bfloat16 while a CPU trains; sums and everything
+    else stay float32 (:mod:`umc.utils.matmul`)."""
+
     mirror: bool = False
     """Whether mirrored samples are added to every mini-batch (:mod:`umc.rl.symmetry`); the paper does not say so."""
 

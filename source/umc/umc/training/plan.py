@@ -183,6 +183,10 @@ def make_plan(request: TrainRequest) -> Plan:
         env_cfg, request.robot, device, agent_cfg.num_steps_per_env, large, samples_at_once(request, agent_cfg)
     )
     check_networks(agent_cfg, device)
+    if getattr(agent_cfg, "bfloat16", False):
+        from umc.utils.matmul import check_bfloat16
+
+        check_bfloat16(device, getattr(agent_cfg, "torch_compile_mode", None))
     from umc.training.curriculum import add_curriculum
 
     curriculum = add_curriculum(env_cfg, agent_cfg, request.spec)

@@ -362,7 +362,8 @@ def _learn(plan: Plan, runner: TrainingRun) -> Path:
     from umc.utils.matmul import matmul_backend
 
     compile_mode = getattr(plan.agent_cfg, "torch_compile_mode", None)
-    with catch_lost_ranks(), matmul_backend(plan.device, compile_mode):
+    bfloat16 = getattr(plan.agent_cfg, "bfloat16", False)  # skrl has no such field
+    with catch_lost_ranks(), matmul_backend(plan.device, compile_mode, bfloat16):
         checkpoint = runner.train(plan.agent_cfg.max_iterations, plan.agent_cfg.init_at_random_ep_len)
     results = {"reward": runner.logger.mean_return(), "episode_steps": runner.logger.mean_length()}
     plan.record.fields["result"] = results
