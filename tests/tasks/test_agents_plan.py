@@ -124,7 +124,7 @@ def test_any_agent_can_let_severities_grow_and_sample_failures():
 def test_bfloat16_is_refused_before_anything_starts(monkeypatch):
     monkeypatch.setattr("umc.utils.matmul.onednn_is_exact", lambda: True)
     with pytest.raises(UmcError, match=r"no instructions for bfloat16 .* leave agent.bfloat16 out"):
-        planned(*command("mlp"), "agent.bfloat16=true")
+        planned(*command("mlp_one_stage"), "agent.bfloat16=true")
 
 
 def test_a_resumed_run_knows_how_far_its_curriculum_is():

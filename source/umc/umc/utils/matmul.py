@@ -6,8 +6,9 @@ Learning is most of a training on a CPU, and nearly all of it is matrix products
 MKL, which does not use the AVX-512 of AMD's CPUs (``MKL_VERBOSE=1`` names a generic processor there); oneDNN does
 (``ONEDNN_VERBOSE=1``: ``brg_matmul:avx512_core`` of f32) and is up to twice as fast (``benchmarks/models.py``). On
 Intel's CPUs MKL is the faster one for the transformer, so they keep it. The only switch that brings products to oneDNN
-also allows it to round factors to bfloat16. So it is tried first, and left off where the result is not float32's, unless
-a training asks for bfloat16 (``agent.bfloat16``): CPUs with AMX then learn up to 1.8 times as fast.
+also allows it to round factors to bfloat16. So it is tried first, and left off where the result is not float32's.
+
+A training may ask for bfloat16 (``agent.bfloat16``): CPUs with AMX then learn up to 1.8 times as fast.
 """
 
 from __future__ import annotations
