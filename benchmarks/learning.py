@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a PPO update costs A1's agents on a CPU: with the mirror, by rsl_rl's own mirror loss, with an MLP as critic.
+"""What a PPO update costs A1's agents on a CPU: with the mirror, by rsl_rl's own loss, with an MLP critic, in bfloat16.
 
 The observations are made up and nothing is simulated; networks, mini-batches and optimizer are those of a training.
 Bare products are all matrix products of the update's layers, forward and backward, and nothing else. Usage:
@@ -35,7 +35,7 @@ from umc.models import MaskedTransformer
 from umc.rl.critics import use_mlp_critic
 from umc.rl.runner import UmcRunner
 from umc.robots import A1_JOINTS
-from umc.utils.matmul import matmul_backend
+from umc.utils.matmul import matmul_backend, onednn_matmul
 from umc.utils.naming import entry_point
 
 NUM_ENVS = 256
@@ -57,8 +57,9 @@ VARIANTS = {
     "mirror": {"mirror": True},
     "mirror, rsl_rl's loss": {"mirror": True, "own": True},
     "mirror, MLP critic": {"mirror": True, "mlp_critic": True},
+    "mirror, bfloat16": {"mirror": True},
 }
-"""What is compared, each with the first."""
+"""What is compared, each with the first. Bare products are float32's for all."""
 
 
 PROFILE_ROWS = 25
@@ -205,7 +206,9 @@ def print_rows(agent: str, runners: dict[str, UmcRunner], rounds: int) -> dict[s
         for name, runner in runners.items():
             steps = EPOCHS * runner.alg.num_mini_batches
             before = sum(elapsed(bare[name]) for _ in range(steps))
-            seconds = update_time(runner)
+            rounded = onednn_matmul(rounded=True) if "bfloat16" in name else contextlib.nullcontext()
+            with rounded:
+                seconds = update_time(runner)
             after = sum(elapsed(bare[name]) for _ in range(steps))
             if turn:  # the first one warms up
                 times[name].append(seconds)
