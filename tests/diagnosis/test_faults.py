@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The faults that a detector learns, and those that it is measured by."""
 
+import copy
+
 import pytest
 import torch
 from umc.detection import JOINT_KINDS, SENSOR_KINDS
@@ -40,6 +42,16 @@ def test_every_robot_takes_the_faults(robot):
     assert sick.float().mean().item() == pytest.approx(0.5, abs=0.05)
     assert plan.end[sick].max() > plan.onset[sick].max()  # and they end
     assert cfg.events.push.mode == "interval"
+
+
+@pytest.mark.parametrize("push", [False, True])
+def test_the_pushes_of_a_task_are_left_out(push):
+    cfg, _ = resolve_cfgs("UMC-G1-Stage2", None, ["physics=ovphysx"])
+    own, cfg.events.shove = cfg.events.push, copy.deepcopy(cfg.events.push)
+    add_random_faults(cfg, seed=3, push=push)
+    interval = {name for name, term in vars(cfg.events).items() if getattr(term, "mode", None) == "interval"}
+    assert interval == ({"faults", "push"} if push else {"faults"})
+    assert cfg.events.push is not own
 
 
 def test_a_task_without_fault_terms_is_refused():

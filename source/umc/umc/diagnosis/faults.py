@@ -176,7 +176,7 @@ def _distribution(kind: str, low: float, high: float) -> dict[str, Any]:
 
 
 def add_random_faults(env_cfg: Any, seed: int, push: bool = True, faults: RandomFaults = LEARNED) -> None:
-    """Let half of the robots of a task fail in random ways, and push them, in place."""
+    """Let half of the robots of a task fail in random ways, and push them in place of the task's own pushes."""
     term = getattr(env_cfg.events, FAULTS_TERM, None)
     if term is None:
         raise UmcError(f"{type(env_cfg).__name__} has no fault terms; give another --task")
@@ -193,6 +193,9 @@ def add_random_faults(env_cfg: Any, seed: int, push: bool = True, faults: Random
     if any(isinstance(find_kind(kind), CommandKind) for name in faults.odds for kind in name.split("+")):
         env_cfg.actions.command_faults = CommandFaultsCfg()
     env_cfg.curriculum = None
+    for name, event in vars(env_cfg.events).items():
+        if getattr(event, "mode", None) == "interval" and name != FAULTS_TERM:  # the task's own pushes
+            setattr(env_cfg.events, name, None)
     if push:
         speed = {"x": (-PUSH, PUSH), "y": (-PUSH, PUSH)}
         env_cfg.events.push = EventTermCfg(
