@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from umc.faults.cfg import FaultsCfg, check_mapping, faults_cfg, is_list_of
-from umc.faults.kinds import FaultKind
+from umc.faults.kinds import FaultKind, JointLimits
 from umc.faults.plan import FaultPlan, widen_plan
 from umc.faults.random import seed_word
 from umc.faults.scenarios import Scenario
@@ -73,6 +73,11 @@ class FaultCases:
     def has_faults(self) -> bool:
         """Whether any env can get a fault."""
         return any(schedule.has_faults for schedule in self.schedules)
+
+    def require_limits(self, nominal: JointLimits) -> None:
+        """As :meth:`FaultSchedule.require_limits`, of all cases."""
+        for schedule in self.schedules:
+            schedule.require_limits(nominal)
 
     def typical_severity(self, kind: str, joint: int) -> float | None:
         """As :meth:`FaultSchedule.typical_severity`, of the first case that draws the kind."""

@@ -208,6 +208,11 @@ class FaultSchedule:
         odds = self._odds or {}
         return any(odds.get(scenario.name, 1.0) > 0.0 and scenario.kinds for scenario in self.scenarios)
 
+    def require_limits(self, nominal: JointLimits) -> None:
+        """Raise UmcError if a kind would have no effect on a joint, whose healthy limits, shape (J,), are none."""
+        for kind in {kind for scenario in self.scenarios for kind in scenario.kinds}:
+            self._severities[kind].require_limits(nominal)
+
     def typical_severity(self, kind: str, joint: int) -> float | None:
         """Middle of the severities of a kind and joint, in the kind's unit; None if they are never drawn."""
         if kind not in self._severities or not self._candidates[joint]:
