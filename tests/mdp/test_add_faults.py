@@ -321,6 +321,22 @@ def test_a_pattern_that_matches_no_joint_is_refused_when_the_robot_is_known():
         mdp.joint_faults(cfg.events.faults, env)
 
 
+def test_cases_may_name_joints():
+    cases = [
+        {"scenario": "effort", "joint_names": [HIPS]},
+        {"scenario": "rom", "severity": {"rom": {HIPS: 0.2, ".*": 0.4}}},
+        {"scenario": "dead", "joint_groups": {"left": ["[FR]L_.*"], "right": ["[FR]R_.*"]}, "num_joints": (1, 1)},
+    ]
+    assert add(go2(), cases=cases).events.faults.params["cases"] == cases
+    for wrong, message in (
+        ({"severity": {"rom": {HIPS: 0.2, ".*": 4.0}}}, "severity 4 of 'rom'"),
+        ({"joint_names": "hip"}, "joint_names must list names"),
+        ({"joint_groups": {"a": [".*"]}, "num_joints": (1, 2)}, "there are 1 joint groups"),
+    ):
+        with pytest.raises(UmcError, match=message):
+            add(go2(), cases=[{"scenario": "rom"}, wrong])
+
+
 @pytest.mark.parametrize(
     ("faults", "message"),
     [
