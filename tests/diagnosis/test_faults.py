@@ -61,6 +61,13 @@ def test_a_task_without_fault_terms_is_refused():
         add_random_faults(cfg, seed=0)
 
 
+def test_a_task_that_leaves_the_number_of_joints_to_the_default_takes_the_faults():
+    cfg, _ = resolve_cfgs("UMC-A1-Stage2", None, ["physics=ovphysx"])
+    del cfg.events.faults.params["num_joints"]
+    add_random_faults(cfg, seed=0)
+    assert cfg.events.faults.params["num_joints"] == (1, 4)
+
+
 def test_what_is_held_out_does_not_happen():
     held_out = [Choice.read(text) for text in ("rom", "effort:0.3,0.6", "velocity:0,0.1", "bias:0.25,1")]
     _, schedule, plan = draw(without(held_out))

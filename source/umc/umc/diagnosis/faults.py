@@ -13,7 +13,7 @@ import torch
 from isaaclab.envs import mdp as lab
 from isaaclab.managers import EventTermCfg
 
-from umc.faults import CommandKind, JointLimits, find_kind
+from umc.faults import CommandKind, FaultsCfg, JointLimits, find_kind
 from umc.faults.kinds import ImuKind
 from umc.mdp import CommandFaultsCfg
 from umc.mdp.fault_terms import FAULTS_TERM
@@ -189,7 +189,8 @@ def add_random_faults(env_cfg: Any, seed: int, push: bool = True, faults: Random
         "duration": (max(int(SHORTEST_FAULT * steps), 1), steps),
         "seed": seed,
     }
-    term.params["num_joints"] = (1, min(MOST_JOINTS, term.params["num_joints"][1]))
+    # a cfg of add_faults leaves out what is the default
+    term.params["num_joints"] = (1, min(MOST_JOINTS, term.params.get("num_joints", FaultsCfg().num_joints)[1]))
     if any(isinstance(find_kind(kind), CommandKind) for name in faults.odds for kind in name.split("+")):
         env_cfg.actions.command_faults = CommandFaultsCfg()
     env_cfg.curriculum = None
