@@ -11,12 +11,13 @@ import torch
 import yaml
 from isaaclab.utils import configclass
 
-from umc.detection import Detector, read_detector
+from umc.detection import DetectorFile, read_detector
 from umc.detection.network import JOINT, JOINT_KINDS
 from umc.detection.report import mask_and_flag
 from umc.faults import FaultState, JointKind, find_kind
 from umc.faults.detection import SOURCES, CorruptedOracle, NoDetection
 from umc.faults.state import FAULT_FLAG_WIDTH
+from umc.mdp.observations import joint_layout
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -84,13 +85,14 @@ class DetectorInEnv:
     Args:
         env: The environment.
         state: Its faults, for the numbers of episode and step.
-        detector: The detector.
+        file: The detector; UmcError at the first observation that has other columns than it reads.
         any_fault: Whether the flag goes up for every joint fault.
     """
 
-    def __init__(self, env: ManagerBasedEnv, state: FaultState, detector: Detector, any_fault: bool) -> None:
-        self._env, self._state, self._detector, self._any_fault = env, state, detector, any_fault
-        self._memory = detector.start(state.num_envs, state.device)
+    def __init__(self, env: ManagerBasedEnv, state: FaultState, file: DetectorFile, any_fault: bool) -> None:
+        self._env, self._state, self._detector, self._any_fault = env, state, file.detector, any_fault
+        self._unchecked: DetectorFile | None = file
+        self._memory = file.detector.start(state.num_envs, state.device)
         self._at = torch.full((2, state.num_envs), -1, dtype=torch.long, device=state.device)
         """Episode and env step of the last :meth:`update`."""
         shape = (state.num_envs, len(state.joint_names))
@@ -115,6 +117,9 @@ class DetectorInEnv:
         obs: Any = getattr(self._env, "obs_buf", {}).get(GROUP)
         if obs is None:  # before the first observation
             return
+        if self._unchecked is not None:  # there are no columns before the first observation
+            self._unchecked.require_layout(joint_layout(self._env, GROUP))
+            self._unchecked = None
         with torch.no_grad():
             found = self._detector(obs, self._memory)
         looked, forgotten = new[:, None, None], first[:, None, None]
@@ -162,5 +167,5 @@ def make_detection(
     if chosen.source == "detector":
         file = read_detector(Path(str(chosen.file)), env.device)
         file.require(None, state.joint_names)
-        return DetectorInEnv(env, state, file.detector, chosen.any_fault)
+        return DetectorInEnv(env, state, file, chosen.any_fault)
     return NoDetection(state) if _source(chosen) == "none" else None
