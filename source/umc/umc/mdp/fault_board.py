@@ -17,6 +17,7 @@ from umc.mdp.actions import CommandFaultsCfg
 from umc.mdp.events import newest_env
 from umc.mdp.fault_terms import fault_term
 from umc.mdp.imu import has_imu_sensor
+from umc.mdp.sensor_cfg import entries
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class FaultBoard:
     def kinds(self) -> tuple[str, ...]:
         """Kinds of faults that :meth:`inject` takes; those of commands and the IMU only if the task applies them."""
         left_out: list[type[FaultKind]] = []
-        if not any(isinstance(term, CommandFaultsCfg) for term in vars(self._env.cfg.actions).values()):
+        if not any(isinstance(term, CommandFaultsCfg) for term in entries(self._env.cfg.actions).values()):
             left_out.append(CommandKind)
         if not has_imu_sensor(self._env.cfg):
             left_out.append(ImuKind)
