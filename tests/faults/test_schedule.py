@@ -194,6 +194,17 @@ def test_severities_are_resolved_by_pattern():
     assert float((decades < 0.01).float().mean()) == pytest.approx(0.5, abs=0.02)
 
 
+@pytest.mark.parametrize(("kind", "most"), [("imu_bias", 1.0), ("burst_loss", 50.0)])
+def test_joints_that_share_a_sensor_or_a_bus_share_the_draw_of_their_severity(kind, most):
+    """The number of joints does not make the fault of the base's sensor worse."""
+    severity = {kind: {"uniform": [0.6, most]}}
+    plan = draw(range(2000), scenario=kind, severity=severity, num_joints=(12, 12))
+    drawn = plan.severity[:, 0, 0]
+    assert (drawn == drawn[:, :1]).all()
+    assert drawn[:, 0].mean().item() == pytest.approx(0.5 * (0.6 + most), rel=0.03)
+    assert len(drawn[:, 0].unique()) == 2000
+
+
 def test_fractions_are_of_the_healthy_joint():
     assert (severity_of("effort", severity={"effort": {"fraction": 0.25}}, nominal=NOMINAL) == 5.0).all()
     drawn = severity_of("velocity", severity={"velocity": {"fraction": {"uniform": [0.1, 0.2]}}}, nominal=NOMINAL)

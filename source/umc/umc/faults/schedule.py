@@ -342,6 +342,7 @@ class FaultSchedule:
         for index, kind in enumerate(self.kinds):
             if kind.name in self._severities:
                 share = uniform(words[named_stream(f"{number}/{kind.name}")])
+                share = share[:, :1].expand_as(share) if kind.one_draw else share
                 severity[:, index] = self._severities[kind.name].sample(share, self.level)
         return {
             "scenario": scenario,

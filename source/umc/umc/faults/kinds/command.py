@@ -76,6 +76,7 @@ class BurstLoss(CommandError):
     default = None
     smallest, largest = 0.0, float(LONGEST_BURST)
     rank = 1  # a late target can be lost, too
+    one_draw = True
 
     @override
     def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
