@@ -67,9 +67,13 @@ def read_detection(text: str) -> DetectionCfg:
     cfg = DetectionCfg(source=source)
     for part in rest.split(",") if rest else ():
         name, equals, value = part.partition("=")
+        no_field = f"{text}: {part!r} is no field of a detection, such as delay=10; see docs/detection.md"
         if not equals or name == "source" or name not in vars(cfg):
-            raise UmcError(f"{text}: {part!r} is no field of a detection, such as delay=10; see docs/detection.md")
-        typed = value if name == "file" else yaml.safe_load(value)
+            raise UmcError(no_field)
+        try:
+            typed = value if name == "file" else yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise UmcError(no_field) from error
         expected = type(getattr(cfg, name))
         if name != "file" and type(typed) not in ((int, float) if expected is float else (expected,)):
             raise UmcError(f"{text}: {name} is {value}, which is no {expected.__name__}")
