@@ -133,6 +133,11 @@ def test_kinds_that_no_detector_learns_can_happen():
     assert cfg.actions.command_faults is not None
 
 
+def test_a_kind_that_is_named_twice_is_refused():
+    with pytest.raises(UmcError, match="--kinds names effort twice; give it one range of severities"):
+        only([Choice.read(text) for text in ("effort:0.05,0.2", "locked", "effort:0.4,0.6")])
+
+
 def test_a_kind_without_usual_severities_needs_some():
     kind = type("Rust", (JointKind,), {"name": "rust_of_this_test", "unit": "[N*m]", "default": None, "limit": None})
     KINDS["rust_of_this_test"] = type("Rust", (kind,), {"limit": lambda self, limits, *_: limits})()

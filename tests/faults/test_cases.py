@@ -89,6 +89,8 @@ def test_random_numbers_depend_on_the_member_alone():
     ("cases", "message"),
     [
         ([{"num_joint": (1, 2)}], "a case has no parameter 'num_joint'"),
+        ([{"scenario": 1}, {"ledger": "x.jsonl"}], "a case has no 'ledger' of its own; give it beside cases"),
+        ([{"cases": CASES}], "a case has no 'cases' of its own"),
         ([], "one or several"),
         (3, "one or several"),
         (["dead"], "one or several"),

@@ -145,7 +145,9 @@ def without(held_out: Sequence[Choice]) -> RandomFaults:
 
 def only(chosen: Sequence[Choice]) -> RandomFaults:
     """Return some kinds with equal odds."""
-    sizes = dict(SIZES)
+    sizes, names = dict(SIZES), [one.kind for one in chosen]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise UmcError(f"--kinds names {repeated[0]} twice; give it one range of severities")
     for one in chosen:
         if one.sizes is not None:
             sizes[one.kind] = one.sizes

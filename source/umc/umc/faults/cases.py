@@ -111,6 +111,11 @@ class FaultCases:
 _FIELDS = tuple(field.name for field in fields(FaultsCfg))
 
 
+_OF_ALL_CASES = ("cases", "ledger", "replay")
+
+
 def _case_cfg(shared: FaultsCfg, case: Mapping[str, Any]) -> FaultsCfg:
+    if ignored := [name for name in _OF_ALL_CASES if case.get(name) is not None]:
+        raise UmcError(f"a case has no '{ignored[0]}' of its own; give it beside cases")
     severity = check_mapping("severity", shared.severity) | check_mapping("severity", case.get("severity"))
     return faults_cfg(shared, {**case, "severity": severity}, "a case has")

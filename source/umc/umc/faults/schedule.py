@@ -170,6 +170,8 @@ class FaultSchedule:
             value = severity.get(kind.name, kind.default)
             if value is None and kind.name not in {**named, **own}:
                 continue  # never drawn: it is in the plans of other cases
+            if kind.name in named and not kind.unit:
+                raise UmcError(f"kind '{kind.name}' has no severity; leave it out of severity")
             if value is None:
                 raise UmcError(f"kind '{kind.name}' needs a severity {kind.unit}: severity={{'{kind.name}': ...}}")
             self._severities[kind.name] = Severities(kind, value, self.joint_names, ids, nominal, self.device)
