@@ -42,7 +42,7 @@ class DetectionCfg:
     in ``file``. ``none``, which Isaac Lab's overrides make None: no fault is ever reported."""
 
     delay: int = 0
-    """How long after its onset a fault is found [env steps]."""
+    """How long after its onset a fault is found [env steps]; a further fault of the joint is found at once."""
 
     missed: float = 0.0
     """Probability that a fault of a joint is not found in an episode [-]."""
