@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The faults that a detector learns, and those that it is measured by."""
 
+import copy
+
 import pytest
 import torch
 from umc.detection import JOINT_KINDS, SENSOR_KINDS
@@ -42,11 +44,28 @@ def test_every_robot_takes_the_faults(robot):
     assert cfg.events.push.mode == "interval"
 
 
+@pytest.mark.parametrize("push", [False, True])
+def test_the_pushes_of_a_task_are_left_out(push):
+    cfg, _ = resolve_cfgs("UMC-G1-Stage2", None, ["physics=ovphysx"])
+    own, cfg.events.shove = cfg.events.push, copy.deepcopy(cfg.events.push)
+    add_random_faults(cfg, seed=3, push=push)
+    interval = {name for name, term in vars(cfg.events).items() if getattr(term, "mode", None) == "interval"}
+    assert interval == ({"faults", "push"} if push else {"faults"})
+    assert cfg.events.push is not own
+
+
 def test_a_task_without_fault_terms_is_refused():
     cfg, _ = resolve_cfgs("UMC-A1-Stage2", None, ["physics=ovphysx"])
     cfg.events.faults = None
     with pytest.raises(UmcError, match="no fault terms; give another --task"):
         add_random_faults(cfg, seed=0)
+
+
+def test_a_task_that_leaves_the_number_of_joints_to_the_default_takes_the_faults():
+    cfg, _ = resolve_cfgs("UMC-A1-Stage2", None, ["physics=ovphysx"])
+    del cfg.events.faults.params["num_joints"]
+    add_random_faults(cfg, seed=0)
+    assert cfg.events.faults.params["num_joints"] == (1, 4)
 
 
 def test_what_is_held_out_does_not_happen():
@@ -112,6 +131,11 @@ def test_kinds_that_no_detector_learns_can_happen():
     assert not hasattr(cfg.actions, "command_faults")
     cfg, _, _ = draw(only([Choice.read("delayed")]))
     assert cfg.actions.command_faults is not None
+
+
+def test_a_kind_that_is_named_twice_is_refused():
+    with pytest.raises(UmcError, match="--kinds names effort twice; give it one range of severities"):
+        only([Choice.read(text) for text in ("effort:0.05,0.2", "locked", "effort:0.4,0.6")])
 
 
 def test_a_kind_without_usual_severities_needs_some():

@@ -70,6 +70,14 @@ def test_faults_and_their_delays_are_found(walk):
     assert events.hinders.all()
 
 
+def test_tables_and_roc_count_a_report_in_the_last_step_of_the_second():
+    recording = blank()
+    fail(recording, 0, 0, 0, DEAD, 50, 300, found=100)
+    events = figures.find_events(recording)
+    assert figures.found_within(events, 1.0, DT).value == 1.0
+    assert events.reach.tolist() == pytest.approx([0.95], abs=1e-3)
+
+
 def test_rates_count_what_lasted_or_was_found(walk):
     events = figures.find_events(walk)
     sensors, joints = events.where(events.fault == 0), events.where(events.fault == 1)

@@ -89,6 +89,8 @@ def test_random_numbers_depend_on_the_member_alone():
     ("cases", "message"),
     [
         ([{"num_joint": (1, 2)}], "a case has no parameter 'num_joint'"),
+        ([{"scenario": 1}, {"ledger": "x.jsonl"}], "a case has no 'ledger' of its own; give it beside cases"),
+        ([{"cases": CASES}], "a case has no 'cases' of its own"),
         ([], "one or several"),
         (3, "one or several"),
         (["dead"], "one or several"),
@@ -97,6 +99,19 @@ def test_random_numbers_depend_on_the_member_alone():
 def test_a_mistake_is_refused(cases, message):
     with pytest.raises(UmcError, match=message):
         FaultCases(JOINTS, cases, 5, **COMMON)
+
+
+def test_a_case_alone_may_give_the_severity_of_its_kind():
+    own = [{"scenario": "rom", "severity": {"rom": 0.3}}, {"scenario": "effort", "severity": {"effort": 5.0}}]
+    shared = [{"scenario": "rom"}, {"scenario": "effort"}]
+    found, expected = plan_of(FaultCases(JOINTS, own, 6), 6), plan_of(FaultCases(JOINTS, shared, 6, **COMMON), 6)
+    for field in fields(FaultPlan):
+        if field.name != "severity":
+            assert torch.equal(getattr(found, field.name), getattr(expected, field.name))
+    hit = found.kinds[..., None] & found.joints[:, :, None]
+    assert torch.equal(found.severity[hit], expected.severity[hit])
+    with pytest.raises(UmcError, match="kind 'effort' needs a severity"):
+        FaultCases(JOINTS, [own[0], {"scenario": "effort"}], 2)
 
 
 def test_the_typical_severity_of_a_joint_is_the_middle_of_its_range():

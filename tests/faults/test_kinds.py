@@ -5,7 +5,7 @@
 import pytest
 import torch
 from umc.faults import FaultSchedule, FaultState, JointKind, find_kind, register_kind
-from umc.faults.apply import ImuChannel
+from umc.faults.apply import CommandChannel, ImuChannel
 from umc.faults.kinds import Delivery, Reading, rom_window
 from umc.utils.errors import UmcError
 
@@ -83,6 +83,16 @@ def test_a_delay_grows_step_by_step_to_the_longest():
     assert ages == [1, 11, 11, 21]
     assert deliver("growing_delay", 1.0, age=1) == [21, 2, 23]
     assert deliver("growing_delay", 0.0) == [1, 2, 3]
+
+
+def test_targets_that_were_sent_in_inference_mode_are_forgotten_outside_it():
+    state = FaultState(FaultSchedule(["a", "b"], scenario="delayed", severity={"delayed": 1}, num_joints=(1, 2)), 2)
+    line = CommandChannel(state)
+    with torch.inference_mode():
+        line.send(torch.ones(3, 2, 2), torch.zeros(3, 2, 2))
+    line.reset(torch.tensor([0]))
+    line.reset()
+    line.send(torch.ones(3, 2, 2), torch.zeros(3, 2, 2))
 
 
 DOWN, TURN = torch.tensor([0.0, 0.0, -1.0]), torch.tensor([0.1, 0.2, 0.3])

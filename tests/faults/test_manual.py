@@ -19,6 +19,7 @@ from umc.faults import (
     inject_fault,
     read_ledger,
 )
+from umc.faults.ledger_lines import MOST_FAULTS
 from umc.utils.errors import UmcError
 
 JOINTS = [f"joint_{index}" for index in range(5)]
@@ -176,6 +177,32 @@ def test_one_joint_of_a_drawn_fault_heals_and_the_others_stay_broken():
     assert not run.state.live.any()
     run.go(12)  # and on again
     assert run.state.joint_mask.sum(1).tolist() == [3, 2, 3]
+
+
+def test_no_fault_is_active_once_all_joints_with_overlapping_faults_are_healed():
+    run = Run(scenario="power_loss", num_joints=(2, 2), onset=2)
+    run.go(3)
+    first, second = run.state.joints[0].nonzero().flatten().tolist()
+    run.hit(0, first, "locked")
+    run.go()
+    for joint in (first, second):
+        run.heal(0, joint)
+    run.go()
+    assert not run.state.live[0].any()
+    assert run.state.active.tolist() == [False, True, True]
+
+
+def test_more_faults_than_a_ledger_holds_are_refused(tmp_path):
+    run = Run(tmp_path / "ledger.jsonl")
+    run.go()
+    for _ in range(MOST_FAULTS - run.schedule.num_faults):
+        run.hit(1, 0, "locked")
+        run.go()
+    with pytest.raises(UmcError, match="env 1 has 256 faults in this episode, the most there may be; reset it"):
+        run.hit(1, 0, "locked")
+    run.hit(0, 0, "locked")
+    run.writer.close()
+    assert len(read_ledger(tmp_path / "ledger.jsonl").episodes[1, 0].faults) == MOST_FAULTS
 
 
 def test_healing_all_joints_keeps_later_faults():

@@ -194,6 +194,17 @@ def test_severities_are_resolved_by_pattern():
     assert float((decades < 0.01).float().mean()) == pytest.approx(0.5, abs=0.02)
 
 
+@pytest.mark.parametrize(("kind", "most"), [("imu_bias", 1.0), ("burst_loss", 50.0)])
+def test_joints_that_share_a_sensor_or_a_bus_share_the_draw_of_their_severity(kind, most):
+    """The number of joints does not make the fault of the base's sensor worse."""
+    severity = {kind: {"uniform": [0.6, most]}}
+    plan = draw(range(2000), scenario=kind, severity=severity, num_joints=(12, 12))
+    drawn = plan.severity[:, 0, 0]
+    assert (drawn == drawn[:, :1]).all()
+    assert drawn[:, 0].mean().item() == pytest.approx(0.5 * (0.6 + most), rel=0.03)
+    assert len(drawn[:, 0].unique()) == 2000
+
+
 def test_fractions_are_of_the_healthy_joint():
     assert (severity_of("effort", severity={"effort": {"fraction": 0.25}}, nominal=NOMINAL) == 5.0).all()
     drawn = severity_of("velocity", severity={"velocity": {"fraction": {"uniform": [0.1, 0.2]}}}, nominal=NOMINAL)
@@ -260,6 +271,9 @@ def test_a_fault_that_would_have_no_effect_for_want_of_a_limit_is_refused(kind, 
         ({"severity": {"effort": -1.0}}, "'effort'"),
         ({"severity": {"velocity": float("nan")}}, "'velocity'"),
         ({"severity": {"delayed": 11}}, "'delayed'"),
+        ({"severity": {"delayed": 0.4}}, "severity 0.4 of 'delayed' must be above 0.5 and at most 10"),
+        ({"severity": {"burst_loss": {"uniform": [0.5, 9.0]}}}, "severity 0.5 of 'burst_loss' must be above 0.5"),
+        ({"severity": {"locked": 0.5}}, "kind 'locked' has no severity; leave it out of severity"),
         ({"severity": {"efort": 3.0}}, "unknown kind of fault 'efort'"),
         ({"severity": {"effort": {"uniform": [2.0, 1.0]}}}, "must be a number, uniform"),
         ({"severity": {"effort": "weak"}}, "must be a number, uniform"),

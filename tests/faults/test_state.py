@@ -150,6 +150,16 @@ def overloaded(wanted: float, seconds: float, state: FaultState, step: int = 2) 
     return torch.stack(found)
 
 
+def test_a_motor_is_cold_until_it_has_given_a_torque_since_the_onset():
+    state = state_of(4, scenario="derating", severity={"derating": 1.0}, onset=2)
+    lowered = []
+    for step in range(1, 5):
+        go_to(state, step)
+        state.load(torch.full((4, 6), 1000.0), 0.02)  # so hot that one env step is enough
+        lowered.append(float(state.limits(HEALTHY).effort.min()) < 20.0)
+    assert lowered == [False, False, True, True]
+
+
 def test_an_overloaded_motor_falls_to_its_continuous_torque_and_recovers():
     state = state_of(4, scenario="derating", severity={"derating": 5.0}, onset=1)
     go_to(state, 1)

@@ -86,6 +86,15 @@ def test_the_worst_kind_gives_the_color():
     ]
 
 
+def test_a_fault_of_the_imu_colors_its_row_and_no_link(panel, env):
+    env.board.inject(0, "hip", "imu_bias", 0.2)
+    env.board.inject(0, "knee", "imu_bias", 0.2)
+    env.board.inject(0, "knee", "dropped")
+    panel.refresh()
+    assert {row.joint: row.color for row in panel.rows} == {"hip": SENSOR_COLOR, "knee": SENSOR_COLOR}
+    assert panel.link_colors == {"shin": COMMAND_COLOR}
+
+
 def test_finds_the_newest_env_only_while_it_is_ready(monkeypatch):
     env = SimpleNamespace(_is_closed=False)
     monkeypatch.setattr(events, "newest_env", lambda: env)

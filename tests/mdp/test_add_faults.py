@@ -3,6 +3,8 @@
 """`add_faults` changes the cfgs of tasks outside UMC, before there is a simulation."""
 
 import copy
+import math
+from types import SimpleNamespace
 
 import gymnasium as gym
 import pytest
@@ -19,7 +21,7 @@ from isaaclab_tasks.contrib.velocity.config.spot.flat_env_cfg import SpotFlatEnv
 from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
 from isaaclab_tasks.utils import preset, resolve_presets, resolve_task_config
 from umc import mdp
-from umc.faults import FaultsCfg
+from umc.faults import FaultsCfg, JointLimits
 from umc.mdp.physics import prepare_robot
 from umc.robots.spawn import SOLVER_POSITION_ITERATIONS, SOLVER_VELOCITY_ITERATIONS
 from umc.tasks.a1 import A1Stage2EnvCfg
@@ -193,7 +195,8 @@ class FaultyGo2EnvCfg(UnitreeGo2FlatEnvCfg):
 
 
 def test_isaac_labs_commands_resolve_such_a_task(monkeypatch):
-    monkeypatch.setattr("umc.mdp.events.JointLimitWriter", lambda _: None)
+    limited = SimpleNamespace(healthy=JointLimits(*torch.ones(4, 1, 4)))
+    monkeypatch.setattr("umc.mdp.events.JointLimitWriter", lambda asset: limited)
     gym.register("Faulty-Go2", entry_point="", kwargs={"env_cfg_entry_point": f"{__name__}:{FaultyGo2EnvCfg.__name__}"})
     try:
         overrides = ["physics=ovphysx", "env.events.faults.params.num_joints=[1,3]", "env.events.faults.params.seed=5"]
@@ -316,6 +319,46 @@ def test_a_pattern_that_matches_no_joint_is_refused_when_the_robot_is_known():
     cfg.events.faults.params["asset_cfg"].resolve(env.scene)
     with pytest.raises(UmcError, match=r"no joint is named \.\*_knee; the joints are FL_hip_joint, FL_calf_joint"):
         mdp.joint_faults(cfg.events.faults, env)
+
+
+def test_cases_may_name_joints():
+    cases = [
+        {"scenario": "effort", "joint_names": [HIPS]},
+        {"scenario": "rom", "severity": {"rom": {HIPS: 0.2, ".*": 0.4}}},
+        {"scenario": "dead", "joint_groups": {"left": ["[FR]L_.*"], "right": ["[FR]R_.*"]}, "num_joints": (1, 1)},
+    ]
+    assert add(go2(), cases=cases).events.faults.params["cases"] == cases
+    for wrong, message in (
+        ({"severity": {"rom": {HIPS: 0.2, ".*": 4.0}}}, "severity 4 of 'rom'"),
+        ({"joint_names": "hip"}, "joint_names must list names"),
+        ({"joint_groups": {"a": [".*"]}, "num_joints": (1, 2)}, "there are 1 joint groups"),
+    ):
+        with pytest.raises(UmcError, match=message):
+            add(go2(), cases=[{"scenario": "rom"}, wrong])
+
+
+@pytest.mark.parametrize(
+    ("faults", "message"),
+    [
+        ({"scenario": "rom"}, "rom would have no effect on wheel, which has no limit"),
+        ({"cases": [{"scenario": "rom"}]}, "rom would have no effect on wheel"),
+        ({"scenario": "derating", "severity": {"derating": 5.0}}, "derating would have no effect on wheel"),
+        ({"scenario": "rom", "joint_names": ["knee"]}, None),
+        ({"scenario": "effort"}, None),  # a severity alone lets no range get smaller
+    ],
+)
+def test_a_fault_that_would_have_no_effect_is_refused_when_the_limits_are_known(monkeypatch, faults, message):
+    limits = ([-1.0, -math.inf], [1.0, math.inf], [20.0, math.inf], [10.0, math.inf])
+    healthy = JointLimits(*(torch.tensor([row, row]) for row in limits))
+    monkeypatch.setattr("umc.mdp.events.JointLimitWriter", lambda asset: SimpleNamespace(healthy=healthy))
+    cfg = add(go2(), num_joints=(1, 1), **faults)
+    env = UnstartedEnv(cfg, ["knee", "wheel"])
+    if message is not None:
+        with pytest.raises(UmcError, match=message):
+            mdp.joint_faults(cfg.events.faults, env)
+        return
+    source = mdp.joint_faults(cfg.events.faults, env).source
+    assert source.settings["nominal"] is None  # ledgers are as they were
 
 
 def test_the_imu_of_a_stock_task_can_fail_if_that_is_planned():

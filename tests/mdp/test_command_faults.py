@@ -124,9 +124,9 @@ def test_the_first_command_that_fails_answers_the_first_observation_that_shows_t
     assert log.described == ["joint_position_action", "joint_velocity_action", "joint_effort_action"]
 
 
-def start(actions, **params):
+def start(actions, as_dict=False, **params):
     """The fault term of a task with these actions, before the simulation starts."""
-    cfg = SimpleNamespace(actions=SimpleNamespace(**actions), curriculum=None)
+    cfg = SimpleNamespace(actions=actions if as_dict else SimpleNamespace(**actions), curriculum=None)
     return mdp.joint_faults(SimpleNamespace(params={"num_joints": (1, 2), **params}), UnstartedEnv(cfg))
 
 
@@ -140,7 +140,8 @@ def test_command_faults_need_their_action_term_as_the_last_of_their_robot():
         assert [kind.name for kind in start(actions, scenario="dead").state.kinds] == ["dead"]
     other = joint_pos.replace(asset_name="gripper")
     actions = {"joint_pos": joint_pos, "command_faults": faults, "gripper": other, "none": None}
-    assert [kind.name for kind in start(actions, scenario="dropped").state.kinds] == ["dropped"]
+    for as_dict in (False, True):
+        assert [kind.name for kind in start(actions, as_dict, scenario="dropped").state.kinds] == ["dropped"]
 
 
 def test_imu_faults_need_an_observation_that_shows_them():

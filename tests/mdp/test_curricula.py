@@ -118,5 +118,6 @@ def test_a_task_whose_curriculum_changes_faults_is_known():
     assert has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(faults=named)))
     sampling = SimpleNamespace(func=mdp.failure_sampling)
     assert has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(failures=sampling)))
+    assert has_fault_curriculum(SimpleNamespace(curriculum={"failures": sampling, "other": None}))
     assert not has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(other=None)))
     assert not has_fault_curriculum(SimpleNamespace(curriculum=None))

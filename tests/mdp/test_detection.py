@@ -12,7 +12,7 @@ from umc.detection import Detector, DetectorFile, read_detector, write_detector
 from umc.detection.network import JOINT_KINDS
 from umc.faults import FAULT_CLASSES, FaultSchedule, FaultState
 from umc.faults.detection import CorruptedOracle, NoDetection
-from umc.mdp import DetectionCfg, add_faults, fault_class
+from umc.mdp import DetectionCfg, add_faults, detection, fault_class
 from umc.mdp.detection import make_detection
 from umc.models import JointLayout
 from umc.tasks.task_cfg import resolve_cfgs
@@ -61,12 +61,15 @@ def test_errors_without_effect_are_refused(fields, words):
         made(**fields)
 
 
+LAYOUT = JointLayout.term_major(JOINTS, 2 + 6, 2)
+
+
 @pytest.fixture
-def detector(tmp_path):
-    """A detector that reports what reads 0 at once, and its file."""
+def detector(tmp_path, monkeypatch):
+    """A detector that reports what reads 0 at once, and its file; envs have the observation that it reads."""
+    monkeypatch.setattr(detection, "joint_layout", lambda env, group: LAYOUT)
     torch.manual_seed(0)
-    layout = JointLayout.term_major(JOINTS, 2 + 6, 2)
-    one = Detector(layout).eval()
+    one = Detector(LAYOUT).eval()
     one.thresholds[:] = torch.tensor([0.5, 0.4, 1.0])
     write_detector(tmp_path / "detector.pt", DetectorFile(one, "a1"))
     return str(tmp_path / "detector.pt")
@@ -122,6 +125,17 @@ def test_a_detector_of_other_joints_is_refused(detector):
     state = FaultState(FaultSchedule(("b", "a"), scenario="dead", onset=1, num_joints=(1, 1)), 4)
     with pytest.raises(UmcError, match="other joints or another joint order"):
         make_detection(env_with(source="detector", file=detector), state)
+
+
+@pytest.mark.parametrize("columns", [(8, 1), (10, 2)])  # with the same width, and with another
+def test_a_detector_of_another_observation_is_refused(detector, monkeypatch, columns):
+    monkeypatch.setattr(detection, "joint_layout", lambda env, group: JointLayout.term_major(JOINTS, *columns))
+    state = FaultState(FaultSchedule(JOINTS, scenario="dead", onset=500, num_joints=(1, 1)), 2)
+    state.reset(torch.arange(2))
+    state.advance(torch.ones(2, dtype=torch.long), torch.zeros(2, 2))
+    found = make_detection(env_with({"policy": torch.zeros(2, columns[0])}, source="detector", file=detector), state)
+    with pytest.raises(UmcError, match=f"reads another observation, of 8 columns, not these {columns[0]}; train it in"):
+        found.update()
 
 
 @pytest.fixture

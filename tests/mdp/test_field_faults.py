@@ -143,10 +143,10 @@ def test_a_motor_that_works_hard_is_derated_while_it_does(log):
     assert effort[-1].min() < 5.0
     assert (torque[1:] <= effort[:-1] * 1.001).all()  # the limit of a step is that after the step before
     assert (log.effort[:, HOT][:, ~joints] == 25.0).all()
-    # heat of the torques at the end of each env step, with the documented time constant
+    # heat of the torques at the end of each env step since the onset, with the documented time constant
     kept = math.exp(-0.02 / 20.0)
     heat = torch.zeros(3)
-    for row in range(ONSET - 1, len(torque)):
+    for row in range(ONSET, len(torque)):
         heat = kept * heat + (1.0 - kept) * (torque[row] / CONTINUOUS).square()
         expected = 25.0 + (CONTINUOUS - 25.0) * ((heat - 0.5) / 0.5).clamp(0.0, 1.0)
         assert effort[row].tolist() == pytest.approx(expected.tolist(), rel=1e-3)

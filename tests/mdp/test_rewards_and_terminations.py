@@ -49,6 +49,9 @@ def test_yaw_drift_counts_slow_turns_and_no_swinging():
     term.reset(torch.tensor([2]))
     yaw_rate[:] = 0.1
     assert term(env, "base_velocity", time_constant=0.5)[2] == 0.0
+    with torch.inference_mode():
+        term(env, "base_velocity", time_constant=0.5)
+    term.reset()  # outside it
 
 
 @pytest.mark.parametrize(

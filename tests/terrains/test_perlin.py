@@ -96,6 +96,13 @@ def test_no_more_ground_than_robots_need_and_engines_can_hold(table, envs, reach
     assert max(extent) / 0.025 <= 4096
 
 
+def test_a_border_that_leaves_no_room_for_tracks_is_refused():
+    cfg = tracks()
+    cfg.terrain_generator.border_width = 60.0
+    with pytest.raises(UmcError, match="a border of 60 m leaves no room for tracks"):
+        needed_grid(cfg)
+
+
 def test_the_mesh_is_the_heights_and_has_no_gap_between_blocks():
     grid = needed_grid(tracks(reach=4.0))
     generator = TrackGenerator(grid, "cpu")

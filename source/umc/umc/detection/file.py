@@ -70,6 +70,15 @@ class DetectorFile:
         if tuple(joint_names) != self.detector.layout.joint_names:
             raise UmcError(f"{self.path} was trained with other joints or another joint order; train it in this task")
 
+    def require_layout(self, layout: JointLayout) -> None:
+        """Raise UmcError if it does not read an observation of these columns."""
+        own = self.detector.layout
+        if (own.obs_dim, own.joint_columns) != (layout.obs_dim, layout.joint_columns):
+            raise UmcError(
+                f"{self.path} reads another observation, of {own.obs_dim} columns, not these {layout.obs_dim}; train it"
+                " in this task, with this --agent"
+            )
+
 
 def write_detector(path: Path, file: DetectorFile) -> None:
     """Write a detector atomically."""

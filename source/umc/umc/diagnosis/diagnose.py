@@ -96,6 +96,7 @@ def _run(argv: list[str]) -> int:
     from umc.diagnosis.report import write_report
     from umc.diagnosis.walk import Walk
     from umc.evaluation.session import open_session
+    from umc.mdp.observations import joint_layout
     from umc.tasks.task_cfg import physics_name
     from umc.utils.console import progress_bar
     from umc.utils.outputs import require_writable
@@ -104,6 +105,7 @@ def _run(argv: list[str]) -> int:
     require_writable(out, "--out")
     with open_session(session) as (env, (policy,)):
         file.require(session.info.robot, env.scene["robot"].joint_names)
+        file.require_layout(joint_layout(env))
         steps = max(round(options.minutes * SECONDS_PER_MINUTE / (env.num_envs * env.step_dt)), 1)
         walk = Walk(env, policy, file.detector.to(env.device))
         walk.detected_envs |= not options.oracle

@@ -13,7 +13,7 @@ import torch
 from isaaclab.envs import mdp as lab
 from isaaclab.managers import EventTermCfg
 
-from umc.faults import CommandKind, JointLimits, find_kind
+from umc.faults import CommandKind, FaultsCfg, JointLimits, find_kind
 from umc.faults.kinds import ImuKind
 from umc.mdp import CommandFaultsCfg
 from umc.mdp.fault_terms import FAULTS_TERM
@@ -145,7 +145,9 @@ def without(held_out: Sequence[Choice]) -> RandomFaults:
 
 def only(chosen: Sequence[Choice]) -> RandomFaults:
     """Return some kinds with equal odds."""
-    sizes = dict(SIZES)
+    sizes, names = dict(SIZES), [one.kind for one in chosen]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise UmcError(f"--kinds names {repeated[0]} twice; give it one range of severities")
     for one in chosen:
         if one.sizes is not None:
             sizes[one.kind] = one.sizes
@@ -176,7 +178,7 @@ def _distribution(kind: str, low: float, high: float) -> dict[str, Any]:
 
 
 def add_random_faults(env_cfg: Any, seed: int, push: bool = True, faults: RandomFaults = LEARNED) -> None:
-    """Let half of the robots of a task fail in random ways, and push them, in place."""
+    """Let half of the robots of a task fail in random ways, and push them in place of the task's own pushes."""
     term = getattr(env_cfg.events, FAULTS_TERM, None)
     if term is None:
         raise UmcError(f"{type(env_cfg).__name__} has no fault terms; give another --task")
@@ -189,10 +191,14 @@ def add_random_faults(env_cfg: Any, seed: int, push: bool = True, faults: Random
         "duration": (max(int(SHORTEST_FAULT * steps), 1), steps),
         "seed": seed,
     }
-    term.params["num_joints"] = (1, min(MOST_JOINTS, term.params["num_joints"][1]))
+    # a cfg of add_faults leaves out what is the default
+    term.params["num_joints"] = (1, min(MOST_JOINTS, term.params.get("num_joints", FaultsCfg().num_joints)[1]))
     if any(isinstance(find_kind(kind), CommandKind) for name in faults.odds for kind in name.split("+")):
         env_cfg.actions.command_faults = CommandFaultsCfg()
     env_cfg.curriculum = None
+    for name, event in vars(env_cfg.events).items():
+        if getattr(event, "mode", None) == "interval" and name != FAULTS_TERM:  # the task's own pushes
+            setattr(env_cfg.events, name, None)
     if push:
         speed = {"x": (-PUSH, PUSH), "y": (-PUSH, PUSH)}
         env_cfg.events.push = EventTermCfg(

@@ -116,7 +116,7 @@ def find_events(recording: Recording) -> Events:
                 "hinders": fault == 0
                 or int(recording.hinders[onset : onset + min(length, span), robot, joint].sum()) >= HINDERS_STEPS,
                 "speed": float(recording.speed[onset, robot]),
-                "reach": _reach(faulty[:last]),
+                "reach": _reach(faulty[: last + 1]),
             }
         )
     types = {"severity": np.float64, "speed": np.float64, "reach": np.float64, "hinders": np.bool_, "alone": np.bool_}

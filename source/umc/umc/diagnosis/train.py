@@ -122,8 +122,10 @@ def prepare_walk(options: argparse.Namespace, overrides: list[str], faults: Rand
     from umc.diagnosis.faults import add_random_faults
     from umc.evaluation.checkpoints import External
     from umc.evaluation.session import prepare
-    from umc.rl.checkpoint import trained_overrides
+    from umc.rl.checkpoint import DETECTION, trained_overrides
 
+    if ignored := [token for token in overrides if token.startswith(DETECTION)]:
+        raise UmcError(f"{ignored[0]} has no effect where a detector is trained or measured; leave it out")
     session = prepare(options, overrides)
     one = session.checkpoints[0]
     if not isinstance(one, External):  # it walks under the commands, and on the ground, of its training

@@ -89,12 +89,10 @@ class Walk:
         env: The environment, with the faults of :func:`umc.diagnosis.faults.add_random_faults`.
         policy: The policy.
         detector: The detector.
-        any_fault: Whether the flag goes up for every joint fault (:func:`umc.detection.report.mask_and_flag`).
     """
 
-    def __init__(self, env: ManagerBasedRLEnv, policy: Policy, detector: Detector, any_fault: bool = False) -> None:
+    def __init__(self, env: ManagerBasedRLEnv, policy: Policy, detector: Detector) -> None:
         self.env, self.policy, self.detector = env, policy, detector
-        self.any_fault = any_fault
         term = fault_term(env)
         term.prepare_limits()
         assert term.writer is not None
@@ -115,7 +113,7 @@ class Walk:
         before = self.state * (~self._starts)[:, None, None]
         with torch.no_grad():
             detection = self.detector(obs["policy"], before)
-        mask, flag = mask_and_flag(detection.reported, self.any_fault)
+        mask, flag = mask_and_flag(detection.reported)
         told = self.detected_envs[:, None]
         obs["joint_mask"] = torch.where(told, mask.float(), obs["joint_mask"])
         obs["fault_flag"] = torch.where(told, flag, obs["fault_flag"])

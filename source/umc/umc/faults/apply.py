@@ -138,8 +138,10 @@ class CommandChannel:
         if not self.can_fail:
             return None
         if self._sent is None or self._num_sent is None:
-            self._sent = targets.new_zeros(LONGEST_DELAY + 1, *targets.shape)
-            self._num_sent = torch.zeros(targets.shape[1], dtype=torch.long, device=targets.device)
+            with torch.inference_mode(False):  # resets outside inference mode change them
+                shape, device = (LONGEST_DELAY + 1, *targets.shape), targets.device
+                self._sent = torch.zeros(shape, dtype=targets.dtype, device=device)
+                self._num_sent = torch.zeros(targets.shape[1], dtype=torch.long, device=device)
         self._newest = (self._newest + 1) % len(self._sent)
         self._sent[self._newest] = targets
         live = [(kind, self._state.of(kind.name)) for kind in self._kinds]

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from umc.faults.cfg import FaultsCfg, check_mapping, faults_cfg, is_list_of
-from umc.faults.kinds import FaultKind
+from umc.faults.kinds import FaultKind, JointLimits
 from umc.faults.plan import FaultPlan, widen_plan
 from umc.faults.random import seed_word
 from umc.faults.scenarios import Scenario
@@ -74,6 +74,11 @@ class FaultCases:
         """Whether any env can get a fault."""
         return any(schedule.has_faults for schedule in self.schedules)
 
+    def require_limits(self, nominal: JointLimits) -> None:
+        """As :meth:`FaultSchedule.require_limits`, of all cases."""
+        for schedule in self.schedules:
+            schedule.require_limits(nominal)
+
     def typical_severity(self, kind: str, joint: int) -> float | None:
         """As :meth:`FaultSchedule.typical_severity`, of the first case that draws the kind."""
         found = (schedule.typical_severity(kind, joint) for schedule in self.schedules)
@@ -106,6 +111,11 @@ class FaultCases:
 _FIELDS = tuple(field.name for field in fields(FaultsCfg))
 
 
+_OF_ALL_CASES = ("cases", "ledger", "replay")
+
+
 def _case_cfg(shared: FaultsCfg, case: Mapping[str, Any]) -> FaultsCfg:
+    if ignored := [name for name in _OF_ALL_CASES if case.get(name) is not None]:
+        raise UmcError(f"a case has no '{ignored[0]}' of its own; give it beside cases")
     severity = check_mapping("severity", shared.severity) | check_mapping("severity", case.get("severity"))
     return faults_cfg(shared, {**case, "severity": severity}, "a case has")

@@ -22,7 +22,7 @@ class CorruptedOracle:
     Args:
         state: The true faults.
         step_dt: Length of an env step [s].
-        delay: How long after its onset a fault is found [env steps].
+        delay: How long after its onset a fault is found [env steps]; a further fault of the joint is found at once.
         missed: Probability that a fault of a joint is not found in an episode [-].
         false_alarms: False alarms of a robot [1/min]. Each masks a joint and raises the flag.
         alarm_steps: How long a false alarm lasts [env steps].

@@ -141,7 +141,7 @@ class LedgerEpisode:
     """The plan with its manual changes; manual faults follow those that were drawn."""
     switches: list[LedgerSwitch] = field(default_factory=list)
     length: int | None = None
-    """Env steps that it took; None if the recording ended before it."""
+    """Env step at which it ended, counted as onsets are; None if the recording ended before it."""
     drawn: tuple[LedgerFault, ...] | None = None
     """The plan before manual changes; None without any."""
     draws: tuple[int, int, int] | None = None

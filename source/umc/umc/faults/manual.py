@@ -9,6 +9,7 @@ depend on (seed, env, episode) and nothing else.
 from __future__ import annotations
 
 from umc.faults.kinds import FaultKind, is_detected
+from umc.faults.ledger_lines import MOST_FAULTS
 from umc.faults.plan import NEVER, NO_SCENARIO
 from umc.faults.state import FaultState
 from umc.utils.errors import UmcError
@@ -30,6 +31,7 @@ def inject_fault(
     _check(state, env, joint)
     kind.check(severity)
     state.make_room(0, [kind])
+    new = _new(state, env)
     now = int(state.step[env])
     column = [one.name for one in state.kinds].index(kind.name)
     changed, present = [], {column}
@@ -42,15 +44,14 @@ def inject_fault(
             present.update(kinds)
     if detected is None:
         detected = is_detected(state.kinds[index] for index in present)
-    number = _new(state, env)
     plan = state.plan
-    plan.joints[env, number, joint] = True
-    plan.kinds[env, number, column] = True
-    plan.severity[env, number, column, joint] = severity
-    plan.placement[env, number, joint] = PLACEMENT
-    plan.detected[env, number] = detected
-    plan.onset[env, number] = now + 1
-    return [*changed, number]
+    plan.joints[env, new, joint] = True
+    plan.kinds[env, new, column] = True
+    plan.severity[env, new, column, joint] = severity
+    plan.placement[env, new, joint] = PLACEMENT
+    plan.detected[env, new] = detected
+    plan.onset[env, new] = now + 1
+    return [*changed, new]
 
 
 def clear_faults(state: FaultState, env: int, joint: int | None = None) -> list[int]:
@@ -80,6 +81,8 @@ def clear_faults(state: FaultState, env: int, joint: int | None = None) -> list[
         plan.joints[env, part, joint] = True
         plan.end[env, part] = now + 1
         state.faults_on[env, part] = state.faults_on[env, number]
+        if not plan.joints[env, number].any():  # a second fault of the joint that was split before
+            plan.onset[env, number] = NEVER
         changed += [number, part]
     return sorted(changed)
 
@@ -119,6 +122,8 @@ def _end(state: FaultState, env: int, number: int, now: int) -> None:
 def _new(state: FaultState, env: int) -> int:
     """Return the number of a fault that has not been used in this episode."""
     number = state.source.num_faults + state.num_manual[env]
+    if number >= MOST_FAULTS:
+        raise UmcError(f"env {env} has {number} faults in this episode, the most there may be; reset it")
     state.make_room(number + 1)
     state.num_manual[env] += 1
     state.plan.scenario[env, number] = NO_SCENARIO

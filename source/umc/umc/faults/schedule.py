@@ -161,13 +161,17 @@ class FaultSchedule:
 
         severity = cfg.severity or {}
         named = {kind: find_kind(kind) for kind in severity}
-        used = {name: find_kind(name) for name in kinds}
-        used |= {name: find_kind(name) for scenario in self.scenarios for name in scenario.kinds}
+        own = {name: find_kind(name) for scenario in self.scenarios for name in scenario.kinds}
+        used = {name: find_kind(name) for name in kinds} | own
         self.kinds: tuple[FaultKind, ...] = tuple(sorted(used.values(), key=lambda kind: (kind.rank, kind.name)))
         """Kinds in use, in the order in which they act."""
         self._severities: dict[str, Severities] = {}
         for kind in {**named, **used}.values():
             value = severity.get(kind.name, kind.default)
+            if value is None and kind.name not in {**named, **own}:
+                continue  # never drawn: it is in the plans of other cases
+            if kind.name in named and not kind.unit:
+                raise UmcError(f"kind '{kind.name}' has no severity; leave it out of severity")
             if value is None:
                 raise UmcError(f"kind '{kind.name}' needs a severity {kind.unit}: severity={{'{kind.name}': ...}}")
             self._severities[kind.name] = Severities(kind, value, self.joint_names, ids, nominal, self.device)
@@ -208,6 +212,11 @@ class FaultSchedule:
         odds = self._odds or {}
         return any(odds.get(scenario.name, 1.0) > 0.0 and scenario.kinds for scenario in self.scenarios)
 
+    def require_limits(self, nominal: JointLimits) -> None:
+        """Raise UmcError if a kind would have no effect on a joint, whose healthy limits, shape (J,), are none."""
+        for kind in sorted({kind for scenario in self.scenarios for kind in scenario.kinds}):
+            self._severities[kind].require_limits(nominal)
+
     def typical_severity(self, kind: str, joint: int) -> float | None:
         """Middle of the severities of a kind and joint, in the kind's unit; None if they are never drawn."""
         if kind not in self._severities or not self._candidates[joint]:
@@ -236,7 +245,8 @@ class FaultSchedule:
         """
         if not 0.0 <= level <= 1.0:
             raise UmcError(f"level {level} must be from 0 to 1")
-        if self.kinds and not any(self._severities[kind.name].can_be_mild for kind in self.kinds):
+        drawn = [self._severities[kind.name] for kind in self.kinds if kind.name in self._severities]
+        if self.kinds and not any(severities.can_be_mild for severities in drawn):
             raise UmcError(
                 f"none of {', '.join(kind.name for kind in self.kinds)} has a mild form; leave the level out"
             )
@@ -332,8 +342,10 @@ class FaultSchedule:
         on = period if cfg.period is None else (period.double() * cfg.duty).round().long().clamp(min=1)
         severity = torch.zeros(len(env_ids), len(self.kinds), len(self.joint_names), device=self.device)
         for index, kind in enumerate(self.kinds):
-            share = uniform(words[named_stream(f"{number}/{kind.name}")])
-            severity[:, index] = self._severities[kind.name].sample(share, self.level)
+            if kind.name in self._severities:
+                share = uniform(words[named_stream(f"{number}/{kind.name}")])
+                share = share[:, :1].expand_as(share) if kind.one_draw else share
+                severity[:, index] = self._severities[kind.name].sample(share, self.level)
         return {
             "scenario": scenario,
             "joints": joints & has_fault[:, None],

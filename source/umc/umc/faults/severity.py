@@ -68,30 +68,35 @@ class Severities:
         nominal: JointLimits | None,
         device: torch.device,
     ) -> None:
-        self._groups: list[tuple[torch.Tensor, Distribution]] = []
+        self._kind, self._joint_names = kind, joint_names
         patterns = value if isinstance(value, Mapping) and not _is_distribution(value) else {".*": value}
         groups = _by_pattern(kind, patterns, joint_names, candidates)
         reference = _per_joint(kind.reference(nominal), len(joint_names), device)
-        needed = kind.needed(nominal)
-        for pattern, ids in groups.items():
-            distribution = _read(kind, patterns[pattern])
-            columns = torch.tensor(ids, device=device)
-            if needed is not None and min(distribution.numbers) < kind.largest:
-                _require_limits(kind, needed, joint_names, ids)
+        self._groups = [
+            (torch.tensor(ids, device=device), _read(kind, patterns[pattern])) for pattern, ids in groups.items()
+        ]
+        self.require_limits(nominal)
+        for columns, distribution in self._groups:
             for number in distribution.numbers:
                 if not distribution.fraction:
                     kind.check(number)
                 elif reference is None or not bool(reference[columns].isfinite().all()):
                     raise UmcError(f"{kind.name}: what {number:g} is a fraction of is unknown; give it in {kind.unit}")
                 else:
-                    _require_limits(kind, reference, joint_names, ids)
+                    _require_limits(kind, reference, joint_names, columns.tolist())
                     for joint in reference[columns].tolist():
                         kind.check(number * joint)
-            self._groups.append((columns, distribution))
         self._reference = reference
         self._healthy = healthy = _per_joint(kind.healthy(nominal), len(joint_names), device)
         self.can_be_mild = healthy is not None and bool(healthy.isfinite().all())
         """Whether there is a way from a healthy joint to a faulty one."""
+
+    def require_limits(self, nominal: JointLimits | None) -> None:
+        """Raise UmcError if the kind would have no effect on a joint, for want of a limit."""
+        needed = self._kind.needed(nominal)
+        for columns, distribution in self._groups:
+            if needed is not None and min(distribution.numbers) < self._kind.largest:
+                _require_limits(self._kind, needed, self._joint_names, columns.tolist())
 
     def sample(self, share: torch.Tensor, level: float) -> torch.Tensor:
         """Turn uniform numbers in [0, 1) into severities, shapes (N, J); 0 for joints that cannot fail.

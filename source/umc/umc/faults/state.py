@@ -249,7 +249,10 @@ class FaultState:
         for index, kind in enumerate(self.kinds):
             if isinstance(kind, JointKind) and kind.follows_load:
                 on, memory = self.live[:, index], self._memory[:, index]
-                memory.copy_(torch.where(on, kind.remember(memory, effort, self.severity[:, index], step_dt), memory))
+                # the torques of the step that shows the onset were given before it
+                loaded = on & (self.step[:, None] > self._onset_step[:, index])
+                warmer = kind.remember(memory, effort, self.severity[:, index], step_dt)
+                memory.copy_(torch.where(loaded, warmer, memory))
                 moving |= on.any(dim=1)
         return moving
 

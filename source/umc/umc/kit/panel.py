@@ -48,12 +48,19 @@ def task_name(env: Any) -> str:
 def color_of(kinds: Sequence[str]) -> Color | None:
     """Return the color of the worst kind: a joint fault before a sensor fault before a command fault; None for none."""
     from umc.faults import CommandKind, JointKind, SensorKind, find_kind
+    from umc.faults.kinds import ImuKind
 
     found = [find_kind(name) for name in kinds]
-    for base, color in ((JointKind, FAULT_COLOR), (SensorKind, SENSOR_COLOR), (CommandKind, COMMAND_COLOR)):
-        if any(isinstance(kind, base) for kind in found):
-            return color
-    return None
+    colors = ((JointKind, FAULT_COLOR), ((SensorKind, ImuKind), SENSOR_COLOR), (CommandKind, COMMAND_COLOR))
+    return next((color for base, color in colors if any(isinstance(kind, base) for kind in found)), None)
+
+
+def _without_imu(kinds: Sequence[str]) -> list[str]:
+    """Return the faults of a joint and its link: the base's sensor has none."""
+    from umc.faults import find_kind
+    from umc.faults.kinds import ImuKind
+
+    return [name for name in kinds if not isinstance(find_kind(name), ImuKind)]
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ class FaultPanel:
     @property
     def link_colors(self) -> dict[str, Color]:
         """Colors of the links behind the faulty joints by name; none without :attr:`color_links`."""
-        colors = {row.link: color_of(row.kinds) for row in self._rows if self.color_links}
+        colors = {row.link: color_of(_without_imu(row.kinds)) for row in self._rows if self.color_links}
         return {link: color for link, color in colors.items() if color is not None}
 
     def refresh(self) -> None:

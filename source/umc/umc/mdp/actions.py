@@ -13,6 +13,7 @@ from isaaclab.utils import configclass
 from umc.faults.apply import CommandChannel
 from umc.faults.kinds import CommandKind, FaultKind
 from umc.mdp.fault_terms import fault_term
+from umc.mdp.sensor_cfg import entries
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class CommandFaultsCfg(ActionTermCfg):
 def check_command_faults(env_cfg: Any, kinds: Iterable[FaultKind], asset_name: str) -> None:
     """Raise UmcError if command faults are planned and the robot's last action term does not apply them."""
     broken = [kind.name for kind in kinds if isinstance(kind, CommandKind)]
-    terms = [term for term in vars(env_cfg.actions).values() if isinstance(term, ActionTermCfg)]
+    terms = [term for term in entries(env_cfg.actions).values() if isinstance(term, ActionTermCfg)]
     terms = [term for term in terms if term.asset_name == asset_name]
     if broken and not (terms and isinstance(terms[-1], CommandFaultsCfg)):
         raise UmcError(

@@ -18,7 +18,7 @@ from isaaclab.utils import configclass
 from isaaclab_tasks.utils import PresetCfg
 
 from umc.faults import FaultCases, FaultsCfg, FaultSchedule, read_ledger
-from umc.faults.cfg import check_mapping, check_path, check_patterns, faults_cfg
+from umc.faults.cfg import check_mapping, check_path, check_patterns, faults_cfg, is_list_of
 from umc.faults.kinds import CommandKind, FaultKind, ImuKind, JointKind, JointLimits
 from umc.faults.replay import ledger_kinds
 from umc.faults.severity import FRACTION, SHAPES
@@ -329,7 +329,13 @@ def validate_faults(env_cfg: Any, faults: FaultsCfg, joints: int = PLACEHOLDER_J
     }
     kinds: tuple[FaultKind, ...] = ()
     for severity in _without_patterns(check_mapping("severity", faults.severity)):
-        cfg = replace(faults, severity=severity, joint_names=None, joint_groups=_without_names(faults, names))
+        cfg = replace(
+            faults,
+            severity=severity,
+            joint_names=None,
+            joint_groups=_without_names(faults.joint_groups, names),
+            cases=_cases_of_any_robot(faults.cases, names),
+        )
         try:
             if cfg.cases is None:
                 source = FaultSchedule(names, cfg, **robot)
@@ -352,9 +358,21 @@ def _without_patterns(severity: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [first, *({**first, kind: value} for kind, listed in values.items() for value in listed[1:])]
 
 
-def _without_names(faults: FaultsCfg, names: Sequence[str]) -> Any:
+def _cases_of_any_robot(cases: Any, names: Sequence[str]) -> Any:
+    """Cases for joints of other names: several for one whose severities differ by joint."""
+    if not is_list_of(lambda case: isinstance(case, Mapping), cases):
+        return cases
+    changed: list[dict[str, Any]] = []
+    for case in cases:
+        check_patterns(case.get("joint_names"))
+        groups = {"joint_groups": _without_names(case["joint_groups"], names)} if "joint_groups" in case else {}
+        for severity in _without_patterns(check_mapping("severity", case.get("severity"))):
+            changed.append({**case, **groups, "joint_names": None, "severity": severity})
+    return changed
+
+
+def _without_names(groups: Any, names: Sequence[str]) -> Any:
     """Joint groups of a robot whose joints have other names: as many, of one joint each."""
-    groups = faults.joint_groups
     if not isinstance(groups, Mapping):
         return groups
     return {group: [names[number % len(names)]] for number, group in enumerate(groups)}

@@ -11,6 +11,7 @@ from isaaclab.managers import ManagerTermBase
 from isaaclab.utils.string import string_to_callable
 
 from umc.mdp.fault_terms import fault_term
+from umc.mdp.sensor_cfg import entries
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ CURRICULA = (fault_curriculum, failure_sampling)
 
 def has_fault_curriculum(env_cfg: Any) -> bool:
     """Return whether an environment's cfg has one of :data:`CURRICULA`."""
-    terms = vars(env_cfg.curriculum).values() if getattr(env_cfg, "curriculum", None) is not None else ()
+    terms = entries(env_cfg.curriculum).values() if getattr(env_cfg, "curriculum", None) is not None else ()
     # a cfg that went through Hydra names its functions
     functions = [func for term in terms if (func := getattr(term, "func", None)) is not None]
     return any((string_to_callable(func) if isinstance(func, str) else func) in CURRICULA for func in functions)

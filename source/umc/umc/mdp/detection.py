@@ -11,12 +11,13 @@ import torch
 import yaml
 from isaaclab.utils import configclass
 
-from umc.detection import Detector, read_detector
+from umc.detection import DetectorFile, read_detector
 from umc.detection.network import JOINT, JOINT_KINDS
 from umc.detection.report import mask_and_flag
 from umc.faults import FaultState, JointKind, find_kind
 from umc.faults.detection import SOURCES, CorruptedOracle, NoDetection
 from umc.faults.state import FAULT_FLAG_WIDTH
+from umc.mdp.observations import joint_layout
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class DetectionCfg:
     in ``file``. ``none``, which Isaac Lab's overrides make None: no fault is ever reported."""
 
     delay: int = 0
-    """How long after its onset a fault is found [env steps]."""
+    """How long after its onset a fault is found [env steps]; a further fault of the joint is found at once."""
 
     missed: float = 0.0
     """Probability that a fault of a joint is not found in an episode [-]."""
@@ -66,9 +67,13 @@ def read_detection(text: str) -> DetectionCfg:
     cfg = DetectionCfg(source=source)
     for part in rest.split(",") if rest else ():
         name, equals, value = part.partition("=")
+        no_field = f"{text}: {part!r} is no field of a detection, such as delay=10; see docs/detection.md"
         if not equals or name == "source" or name not in vars(cfg):
-            raise UmcError(f"{text}: {part!r} is no field of a detection, such as delay=10; see docs/detection.md")
-        typed = value if name == "file" else yaml.safe_load(value)
+            raise UmcError(no_field)
+        try:
+            typed = value if name == "file" else yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise UmcError(no_field) from error
         expected = type(getattr(cfg, name))
         if name != "file" and type(typed) not in ((int, float) if expected is float else (expected,)):
             raise UmcError(f"{text}: {name} is {value}, which is no {expected.__name__}")
@@ -84,13 +89,14 @@ class DetectorInEnv:
     Args:
         env: The environment.
         state: Its faults, for the numbers of episode and step.
-        detector: The detector.
+        file: The detector; UmcError at the first observation that has other columns than it reads.
         any_fault: Whether the flag goes up for every joint fault.
     """
 
-    def __init__(self, env: ManagerBasedEnv, state: FaultState, detector: Detector, any_fault: bool) -> None:
-        self._env, self._state, self._detector, self._any_fault = env, state, detector, any_fault
-        self._memory = detector.start(state.num_envs, state.device)
+    def __init__(self, env: ManagerBasedEnv, state: FaultState, file: DetectorFile, any_fault: bool) -> None:
+        self._env, self._state, self._detector, self._any_fault = env, state, file.detector, any_fault
+        self._unchecked: DetectorFile | None = file
+        self._memory = file.detector.start(state.num_envs, state.device)
         self._at = torch.full((2, state.num_envs), -1, dtype=torch.long, device=state.device)
         """Episode and env step of the last :meth:`update`."""
         shape = (state.num_envs, len(state.joint_names))
@@ -115,6 +121,9 @@ class DetectorInEnv:
         obs: Any = getattr(self._env, "obs_buf", {}).get(GROUP)
         if obs is None:  # before the first observation
             return
+        if self._unchecked is not None:  # there are no columns before the first observation
+            self._unchecked.require_layout(joint_layout(self._env, GROUP))
+            self._unchecked = None
         with torch.no_grad():
             found = self._detector(obs, self._memory)
         looked, forgotten = new[:, None, None], first[:, None, None]
@@ -162,5 +171,5 @@ def make_detection(
     if chosen.source == "detector":
         file = read_detector(Path(str(chosen.file)), env.device)
         file.require(None, state.joint_names)
-        return DetectorInEnv(env, state, file.detector, chosen.any_fault)
+        return DetectorInEnv(env, state, file, chosen.any_fault)
     return NoDetection(state) if _source(chosen) == "none" else None

@@ -17,6 +17,7 @@ from umc.mdp.actions import CommandFaultsCfg
 from umc.mdp.events import newest_env
 from umc.mdp.fault_terms import fault_term
 from umc.mdp.imu import has_imu_sensor
+from umc.mdp.sensor_cfg import entries
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class FaultBoard:
     def kinds(self) -> tuple[str, ...]:
         """Kinds of faults that :meth:`inject` takes; those of commands and the IMU only if the task applies them."""
         left_out: list[type[FaultKind]] = []
-        if not any(isinstance(term, CommandFaultsCfg) for term in vars(self._env.cfg.actions).values()):
+        if not any(isinstance(term, CommandFaultsCfg) for term in entries(self._env.cfg.actions).values()):
             left_out.append(CommandKind)
         if not has_imu_sensor(self._env.cfg):
             left_out.append(ImuKind)
@@ -170,10 +171,7 @@ class FaultBoard:
             if math.isfinite(healthy):
                 first = self._drawn(found, column) or TYPICAL_PART * healthy
                 return SeveritySpan(LEAST_PART * healthy, healthy, min(first, healthy), unit)
-        default = found.default or 0.0
-        low, high, first = _SPANS.get(
-            kind, (max(found.smallest, default - 1.0), min(found.largest, default + 1.0), default)
-        )
+        low, high, first = _SPANS[kind] if kind in _SPANS else _usual_span(found)
         return SeveritySpan(low, high, self._drawn(found, column) or first, unit)
 
     def inject(
@@ -204,6 +202,17 @@ class FaultBoard:
         if joint not in self.joint_names:
             raise UmcError(f"the robot has no joint '{joint}'; choose from {', '.join(self.joint_names)}")
         return self.joint_names.index(joint)
+
+
+def _usual_span(kind: FaultKind) -> tuple[float, float, float]:
+    """Return the least, most and initial severity of somebody's kind: valid ones around the default, or above 0."""
+    first = kind.default or 0.0
+    if not kind.smallest < first <= kind.largest:
+        first = min(kind.smallest + 1.0, 0.5 * (kind.smallest + kind.largest))
+    low, high = max(kind.smallest, first - 1.0), min(kind.largest, first + 1.0)
+    if low == kind.smallest:  # which is no severity itself
+        low += LEAST_PART * (high - low)
+    return low, high, first
 
 
 def running_board() -> FaultBoard | None:

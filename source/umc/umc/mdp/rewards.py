@@ -213,7 +213,7 @@ class yaw_drift(ManagerTermBase):
         asset: Articulation = env.scene[asset_cfg.name]
         command = env.command_manager.get_command(command_name)[:, 2]
         error = asset.data.root_ang_vel_b.torch[:, 2] - command
-        self._drift = torch.lerp(self._drift, error, env.step_dt / time_constant)
+        self._drift.lerp_(error, env.step_dt / time_constant)
         return self._drift.abs()
 
 

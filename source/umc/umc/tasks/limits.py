@@ -65,6 +65,8 @@ LIMITS = {
         f"env.scene.terrain.terrain_generator.{count}": Range(1, 10_000, whole=True)
         for count in ("num_rows", "num_cols")
     },
+    "env.scene.terrain.robots_per_track": COUNT,
+    "env.scene.terrain.reach": Range(0.0, 1e6, above=True),
     "env.scene.*.history_length": HISTORY,
     "env.observations.*.history_length": HISTORY,
     "env.observations.*.*.history_length": HISTORY,

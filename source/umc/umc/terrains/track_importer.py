@@ -15,6 +15,7 @@ from isaaclab.terrains import TerrainGenerator, TerrainImporter
 from umc.terrains.contacts import apply_ground_friction_to_height_fields, use_newton_contacts
 from umc.terrains.perlin import perlin_heights
 from umc.terrains.tracks import TrackGeneratorCfg, TrackImporterCfg
+from umc.utils.errors import UmcError
 
 LARGEST_GRID = 4096
 """Most grid steps along either axis, border included: beyond it Newton makes its height field coarser."""
@@ -83,6 +84,11 @@ def needed_grid(cfg: TrackImporterCfg) -> TrackGeneratorCfg:
     rows = min(grid.num_rows, math.ceil(cfg.reach / grid.size[0]), most[0])
     columns = max(math.ceil(cfg.num_envs / cfg.robots_per_track), len(grid.seeds), 1)
     columns = min(grid.num_cols, columns, most[1])
+    if min(rows, columns) < 1:
+        raise UmcError(
+            f"a border of {grid.border_width:g} m leaves no room for tracks of {grid.size[0]:g} x {grid.size[1]:g} m on"
+            f" {LARGEST_GRID * scale:g} m, the most that engines keep at full resolution; lower border_width or size"
+        )
     return grid.replace(num_rows=rows, num_cols=columns, horizontal_scale=scale)
 
 

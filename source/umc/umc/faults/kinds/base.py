@@ -68,6 +68,8 @@ class FaultKind(ABC):
     """Severities lie at or below it."""
     rank: ClassVar[int] = 0
     """Of several kinds on one joint, those of higher rank act later."""
+    one_draw: ClassVar[bool] = False
+    """Whether all joints of a fault share one draw from a distribution of severities."""
 
     def check(self, value: float) -> None:
         """Raise UmcError if a severity, in the kind's unit, is out of range."""
@@ -187,6 +189,8 @@ class ImuKind(FaultKind):
 
     It has no joint: it has the fault while any joint of the env has it, with the largest of their severities.
     """
+
+    one_draw = True
 
     quantities: ClassVar[tuple[str, ...]] = (ANGULAR_VELOCITY, GRAVITY)
     """Quantities that are reported wrong."""

@@ -13,6 +13,9 @@ from umc.faults.kinds.base import CommandKind, Delivery, JointLimits, register_k
 LONGEST_DELAY = 10
 """Longest delay [env steps]: 0.2 s at 50 Hz."""
 
+SHORTEST = 0.5
+"""Delays and bursts up to this long are rounded to none [env steps]."""
+
 LOST_IN_BURSTS = 0.3
 """Share of the commands that bursts take, however long they are [-]."""
 
@@ -38,7 +41,7 @@ class Delayed(CommandError):
     name = "delayed"
     unit = "[env steps]"
     default = None
-    smallest, largest = 0.0, float(LONGEST_DELAY)
+    smallest, largest = SHORTEST, float(LONGEST_DELAY)
 
     @override
     def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
@@ -74,8 +77,9 @@ class BurstLoss(CommandError):
     name = "burst_loss"
     unit = "[env steps]"
     default = None
-    smallest, largest = 0.0, float(LONGEST_BURST)
+    smallest, largest = SHORTEST, float(LONGEST_BURST)
     rank = 1  # a late target can be lost, too
+    one_draw = True
 
     @override
     def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
