@@ -38,8 +38,8 @@ class MaskedCore(nn.Module):
     """Class of the network's options."""
 
     flag_layer: str | None = None
-    """Name of the ``nn.Linear`` whose last columns read the fault flag (``agent.stage1_transfer.neutral_flag``); None where
-    no such layer does."""
+    """Name of the ``nn.Linear`` whose last columns read the fault flag, for ``agent.stage1_transfer.neutral_flag``; or
+    None."""
 
     def __init__(self, layout: JointLayout, cfg: CoreCfg) -> None:
         super().__init__()
