@@ -76,7 +76,7 @@ def evaluate(
         simulate_plan(session, read_json(options.plan))
         return None
     protocol = choose_protocol(session, sweep, changes["protocol"])
-    out = options.out or _default_folder(session, protocol, folder)
+    out = options.out or _default_folder(session, sweep.name if sweep else protocol.name, folder)
     require_writable(out, "--out")
     share = (0, 1) if options.share is None else read_share(options.share)
     # shares write different batches, on several machines or on one
@@ -233,13 +233,13 @@ def _read_sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Swee
     return sweep
 
 
-def _default_folder(session: Session, protocol: Protocol, folder: str) -> Path:
-    if len(session.checkpoints) == 1 and session.options.sweep is None:
+def _default_folder(session: Session, name: str, folder: str) -> Path:
+    sources = session.options.detection or ()
+    if len(session.checkpoints) == 1 and session.options.sweep is None and not sources:
         return results_folder(session.checkpoint) / folder / session.checkpoints[0].stem
     described = [one.stem for one in session.checkpoints if isinstance(one, External)]
-    which = fingerprint([*(one.sha256 for one in session.checkpoints), *described])[:8]
-    name = protocol.name.replace(" ", "_")
-    return session.options.logs / folder / f"{name}_{protocol.robot}_{which}"
+    which = fingerprint([*(one.sha256 for one in session.checkpoints), *described, *sources])[:8]
+    return session.options.logs / folder / f"{name.replace(' ', '_')}_{session.info.robot}_{which}"
 
 
 def _default_envs(session: Session, protocol: Protocol) -> int:
