@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pretrained policy walks in plain MuJoCo with any number of workers; the result is a study."""
 
+import argparse
 import json
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 import torch
 from fresh_policy import write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
-from umc.cli.sim2sim import main
+from umc.cli.sim2sim import add_arguments, main
 from umc.deploy.export import export_checkpoint
 from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
 from umc.evaluation.protocol import Setting, protocol_for
@@ -252,3 +253,14 @@ def test_only_the_same_robots_are_compared():
     longer = replace(second, protocol=replace(second.protocol, steps=200))
     with pytest.raises(UmcError, match="steps"):
         pair_up(first, first.policies[0], longer)
+    own = replace(second, protocol=replace(second.protocol, conditions={"knees": {"scenario": "locked"}}))
+    for pair in ((first, own), (own, first)):
+        with pytest.raises(UmcError, match="conditions"):
+            pair_up(pair[0], pair[0].policies[0], pair[1])
+
+
+def test_without_a_protocol_each_robot_has_its_own():
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    protocols = [protocol_for(robot, name=parser.parse_args([]).protocol).name for robot in ("a1", "go2", "solo12")]
+    assert protocols == ["umc_paper", "any_robot", "any_robot"]

@@ -31,7 +31,11 @@ ONE_SEED = "one seed for all settings, which reduces the draws of faults; withou
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``umc evaluate``."""
     add = parser.add_argument_group("conditions").add_argument
-    add("--protocol", help="file in config/protocols, or path of one (umc_paper); protocol.steps=300 changes it")
+    add(
+        "--protocol",
+        help="file in config/protocols, or path of one (umc_paper; any_robot for robots not in it); protocol.steps=300 "
+        "changes it",
+    )
     add("--scenarios", type=scenario, nargs="+", help="scenarios, 1 to 8 of the paper or by name; else the protocol's")
     add("--episodes", type=int, help="robots of each cell (scenario x setting), in batches if needed; else one batch")
     add("--num_envs", type=int, help="envs simulated at once")
@@ -87,12 +91,11 @@ def _check_envs(options: argparse.Namespace, overrides: Sequence[str]) -> None:
     other = (options.episodes, options.sweep, options.healthy, options.quick, options.report_only, options.plan)
     if task is None or options.num_envs is None or any(other):
         return
-    from umc.evaluation.protocol import DEFAULT_PROTOCOL, protocol_for
+    from umc.evaluation.protocol import protocol_for
 
-    name, changes = options.protocol or DEFAULT_PROTOCOL, read_overrides(overrides, "protocol")
-    protocol_for(task[1].lower(), options.scenarios, options.radii, options.seed, name, changes).check_envs(
-        options.num_envs
-    )
+    robot, changes = task[1].lower(), read_overrides(overrides, "protocol")
+    protocol = protocol_for(robot, options.scenarios, options.radii, options.seed, options.protocol, changes)
+    protocol.check_envs(options.num_envs)
 
 
 def _check_detection(options: argparse.Namespace, overrides: Sequence[str]) -> None:

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--task", help="gym id of the task whose observations a policy of others reads (docs/external_policies.md)")
     add("--trust", action="store_true", help="run the code in a TorchScript file")
     add("--robot", help="robot that the policy must be for")
-    add("--protocol", default="umc_paper", help="file in config/protocols, or path of one (umc_paper)")
+    add("--protocol", help="file in config/protocols, or path of one (umc_paper; any_robot for robots not in it)")
     add("--ledger", type=path, help="replay the faults of this ledger instead of a protocol's")
     add("--scenarios", type=scenario, nargs="+", help="scenarios of the protocol; all without it")
     add("--episodes", type=int, help=f"robots of each cell ({EPISODES}); episodes of each env of a ledger (all)")
