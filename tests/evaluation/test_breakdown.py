@@ -82,6 +82,8 @@ def test_severities_are_kept_apart_if_few_and_binned_if_many():
     assert [int(one.rows.sum()) for one in found] == [8] * 6
     assert torch.stack([one.rows for one in found]).sum(dim=0).eq(1).all()
     assert found[0].value < -0.8 < 0.8 < found[-1].value
+    found = severity_slices(torch.linspace(-1.0, 1.0, 48).clamp(max=0.0))  # the largest is the severity of half
+    assert torch.stack([one.rows for one in found]).sum(dim=0).eq(1).all()
     same = torch.full((48,), 0.1)
     same[::2] = torch.nextafter(torch.tensor(0.1), torch.tensor(1.0))
     assert not severity_slices(same)

@@ -121,7 +121,7 @@ def _severities(kind: str, severity: torch.Tensor) -> Iterator[Slice]:
         edges = [(value - slack, value + slack, f"{value:.3g}") for value in distinct]
     else:
         cuts = torch.quantile(known, torch.linspace(0.0, 1.0, SEVERITY_BINS + 1, dtype=torch.float64)).tolist()
-        edges = [(low, high, f"{low:.3g} to {high:.3g}") for low, high in pairwise(cuts)]
+        edges = [(low, high, f"{low:.3g} to {high:.3g}") for low, high in pairwise(sorted(set(cuts)))]
     for low, high, name in edges:
         closed = len(distinct) <= SEVERITY_BINS or high == edges[-1][1]
         rows = (severity >= low) & ((severity <= high) if closed else (severity < high))
