@@ -171,7 +171,7 @@ def _healthy(options: argparse.Namespace, description: Mapping[str, Any], solver
 
 def _protocol(options: argparse.Namespace, description: Mapping[str, Any], solver: SolverCfg) -> int:
     from umc.evaluation.protocol import protocol_for
-    from umc.sim2sim.agreement import agreement, find_result, pair_up, write_agreement
+    from umc.sim2sim.agreement import agreement, find_result, pair_up, require_same_conditions, write_agreement
     from umc.sim2sim.study import protocol_rollout
 
     overrides = {} if options.steps is None else {"steps": options.steps}
@@ -184,6 +184,8 @@ def _protocol(options: argparse.Namespace, description: Mapping[str, Any], solve
     print(f"protocol {protocol.name} of {options.robot}: {robots}, {protocol.steps} steps")
     study = _evaluate(cfg, protocol, options)
     if other is not None:
+    if other is not None:
+        require_same_conditions(other[0].protocol, protocol)
         rows = agreement(protocol, *pair_up(*other, study))
         write_agreement(rows, str(other[0].about.get("physics", "the other")), options.out)
     return 0
