@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umc.evaluation.arguments import HEALTHY, MOST_EPISODES, MOST_STEPS, scenario
-from umc.utils.cli import MOST_WORKERS, Parser, check_seed, path, run_main, within
+from umc.utils.cli import MOST_WORKERS, Parser, check_combinations, check_seed, path, run_main, within
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import write_json
@@ -41,6 +41,16 @@ LONGEST_CONTACT_TIME = 1.0
 
 MOST = {"episodes": MOST_EPISODES, "steps": MOST_STEPS, "workers": MOST_WORKERS, "substeps": 1000}
 """Greatest values of flags that take a count."""
+
+OWN_FAULTS = (
+    "--ledger excludes --healthy, --against, --scenarios and --seed, since the ledger has the faults; leave them out"
+)
+
+CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
+    *(({"ledger", flag}, OWN_FAULTS) for flag in ("healthy", "against", "scenarios", "seed")),
+    *(({"healthy", flag}, f"--healthy walks without faults; leave out --{flag}") for flag in ("against", "scenarios")),
+)
+"""Flags that do not go together, and what the user is told."""
 
 DESCRIPTION = "Evaluate a policy in plain MuJoCo, on flat ground, under the faults of an Isaac Lab run."
 
@@ -142,12 +152,7 @@ def _check(options: argparse.Namespace, robot: str) -> None:
     contact_time = options.contact_time
     if contact_time is not None and not 0.0 < contact_time <= LONGEST_CONTACT_TIME:
         raise UmcError(f"--contact_time is {contact_time}; it has to be above 0 and at most {LONGEST_CONTACT_TIME} s")
-    if options.ledger is not None and (options.healthy or options.against is not None or options.scenarios):
-        raise UmcError(
-            "--ledger excludes --healthy, --against and --scenarios, since the ledger has the faults; leave them out"
-        )
-    if options.healthy and options.against is not None:
-        raise UmcError("--healthy walks without faults, --against compares evaluations under faults; leave one out")
+    check_combinations(options, CONTRADICTIONS)
 
 
 def _healthy(options: argparse.Namespace, description: Mapping[str, Any], solver: SolverCfg) -> int:
@@ -179,13 +184,13 @@ def _protocol(options: argparse.Namespace, description: Mapping[str, Any], solve
         options.robot, options.scenarios, options.radii, options.seed, name=options.protocol, overrides=overrides
     )
     other = None if options.against is None else find_result(options.against, description)
+    if other is not None:
+        require_same_conditions(other[0].protocol, protocol)
     cfg = protocol_rollout(protocol, options.policy, options.episodes or EPISODES, solver)
     robots = f"{len(protocol.cells)} cells x {len(cfg.env) // len(protocol.cells)} robots"
     print(f"protocol {protocol.name} of {options.robot}: {robots}, {protocol.steps} steps")
     study = _evaluate(cfg, protocol, options)
     if other is not None:
-    if other is not None:
-        require_same_conditions(other[0].protocol, protocol)
         rows = agreement(protocol, *pair_up(*other, study))
         write_agreement(rows, str(other[0].about.get("physics", "the other")), options.out)
     return 0
