@@ -162,7 +162,7 @@ def _neutralize_flag(runner: TrainingRun) -> None:
     """Fold the flag of the runner's actor into the bias: Stage 2 starts with a raised flag that has no effect."""
     import torch
 
-    core = getattr(runner.alg.get_policy(), "core", None)
+    core: Any = getattr(runner.alg.get_policy(), "core", None)
     if not getattr(core, "flagged", False):
         return
     if core.flag_layer is None:
