@@ -416,7 +416,8 @@ def _require_same_interface(teacher: Teacher, overrides: Sequence[str]) -> None:
     info = checkpoint_info(read_checkpoint(teacher.source), teacher.source)
     if different := interface_differences(teacher.source, info, overrides):
         raise UmcError(
-            f"only one of --teacher {teacher.text} and this run has {' '.join(different)}; give this run the teacher's"
+            f"only one of --teacher {teacher.text} and this run has {' '.join(different)}; give this run the teacher's "
+            "overrides"
         )
 
 
