@@ -133,6 +133,7 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
     from umc.evaluation.conditions import disable_training_randomization, set_faults
     from umc.evaluation.protocol import protocol_for
     from umc.evaluation.session import open_session, prepare
+    from umc.tasks.parts import required_feet
 
     arguments = ["--checkpoint", str(options.checkpoint), GROUND, f"physics={options.physics}", "--device", "cpu"]
     session = prepare(*parse(arguments, lambda _: None), stage=2)
@@ -142,7 +143,7 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
     set_faults(session.env_cfg, protocol)
     rounds = []
     with open_session(session) as (env, (policy,)):
-        feet, _ = rollout.feet_sensor(env, rollout.feet_of(session.env_cfg))
+        feet, _ = rollout.feet_sensor(env, required_feet(session.env_cfg))
         rollout.run_faults(env, policy, protocol, feet=feet)  # compiles what is compiled at first use
         for _ in range(options.rounds):
             clock = time.process_time()

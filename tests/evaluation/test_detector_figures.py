@@ -19,10 +19,11 @@ DT = 0.02
 ONSET = 5
 
 
-def recorded(reports, joints, open_until=None, steps=20):
+def recorded(reports, joints, open_until=None, steps=20, sick=None):
     """Record one env per entry; ``reports`` are (env, joint, first step, last step)."""
     joints = torch.tensor(joints, dtype=torch.bool)
-    recorder = DetectionRecorder(torch.full((len(joints),), ONSET), joints)
+    sick = joints.any(dim=1) if sick is None else torch.tensor(sick)
+    recorder = DetectionRecorder(torch.full((len(joints),), ONSET), joints, sick)
     for number in range(1, steps + 1):
         reported = torch.zeros_like(joints)
         for env, joint, first, last in reports:
@@ -37,6 +38,12 @@ def test_the_first_report_of_a_faulty_joint_finds_it():
     assert (found.delay.tolist(), found.found_joints.tolist()) == ([3], [2])
     assert found.false_alarms.tolist() == [0]  # joint 0 is healthy, but the robot has a fault
     assert found.healthy_steps.tolist() == [ONSET - 1]
+
+
+def test_after_a_fault_of_the_imu_no_joint_is_found_and_no_report_is_a_false_alarm():
+    found = recorded([(0, 0, 9, 20)], [[False, False]], sick=[True])
+    assert (found.delay.tolist(), found.found_joints.tolist()) == ([NOT_FOUND], [0])
+    assert (found.false_alarms.tolist(), found.healthy_steps.tolist()) == ([0], [ONSET - 1])
 
 
 def test_reports_of_robots_without_a_fault_are_false_alarms():

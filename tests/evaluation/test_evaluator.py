@@ -24,7 +24,8 @@ from held_lock import held_lock
 from made_up_study import FEET, JOINTS, made_up_study
 from umc.cli import evaluate as command
 from umc.evaluation.arguments import parse
-from umc.evaluation.evaluate import simulate_plan, worker_arguments
+from umc.evaluation.checkpoints import with_detections
+from umc.evaluation.evaluate import _default_folder, simulate_plan, worker_arguments
 from umc.evaluation.evaluator import NOT_SIMULATED, Batches, Evaluator, code_fingerprint
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.session import prepare
@@ -100,6 +101,44 @@ def test_a_parts_name_depends_on_all_that_decides_its_result(names, session, mon
     # more episodes reuse the batches with the same robots; of 3 a cell, the last batch has 2 robots in its 7 envs
     few, more = names(num_envs=7, episodes=3), names(num_envs=7, episodes=4)
     assert (few[9] == more[9], few[10] == more[10]) == (True, False)
+
+
+def test_training_seeds_are_one_group_of_each_source_of_detection(tmp_path):
+    paths = [write_fresh(tmp_path / str(seed), seed=seed) for seed in (1, 2, 3)]
+    options, overrides = parse(["--device", "cpu", "--checkpoint", *map(str, paths)], command.add_arguments)
+    seeds = prepare(options, overrides, stage=2)
+    seeds.checkpoints = with_detections(seeds.checkpoints, ["oracle", "none"], seeds.env_cfg)
+    evaluator = Evaluator(seeds, PROTOCOL, 24, 1, tmp_path)
+    assert evaluator.groups == ["mlp, oracle", "mlp, none"] * 3
+
+
+def test_another_source_of_detection_is_another_report(tmp_path):
+    one = SimpleNamespace(sha256="0", stem="model_0")
+
+    def folder(*sources):
+        options = SimpleNamespace(sweep=None, detection=sources or None, logs=tmp_path)
+        session = SimpleNamespace(
+            checkpoints=[one] * max(1, len(sources)),
+            checkpoint=tmp_path / "run" / "model_0.pt",
+            options=options,
+            info=SimpleNamespace(robot="a1"),
+        )
+        return _default_folder(session, "umc_paper", "evaluation")
+
+    found = [folder(), folder("oracle"), folder("none"), folder("oracle", "none")]
+    assert len(set(found)) == len(found)
+
+
+def test_a_report_that_is_written_again_can_have_other_names(tmp_path, monkeypatch, capsys):
+    save_study(tmp_path / STUDY, made_up_study(members=1))
+    written = []
+    monkeypatch.setattr("umc.evaluation.evaluate._report", lambda study, _: written.append(study))
+    again = ["--report_only", str(tmp_path)]
+    assert command.main(again) == command.main([*again, "--labels", "x", "y", "z"]) == 0
+    first, second = ([one.label for one in study.policies] for study in written)
+    assert (first, second) == (["example A", "example B", "example C"], ["x", "y", "z"])
+    assert command.main([*again, "--labels", "x", "y"]) == 2
+    assert "2 names for 3 checkpoints" in capsys.readouterr().err
 
 
 # Stands in for `umc evaluate` on a worker: writes into each part how it was called and what came with it.

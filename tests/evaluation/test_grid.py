@@ -49,10 +49,20 @@ def test_the_faults_of_a_cell_are_those_of_its_setting():
         assert plan.severity[number, 0, kinds.index(kind)][joints].tolist() == pytest.approx([expected])
 
 
+def test_a_grid_keeps_the_severity_of_the_first_setting():
+    settings = {"seed": [1, 2], "onset": [75, 100], "severity": [{"rom": 0.4}, {"rom": 0.2}]}
+    protocol = apply_grid(
+        read_sweep_file("joints", {}), protocol_for("a1", overrides={"settings": settings}), A1_JOINTS
+    )
+    assert [setting.severity for setting in protocol.settings] == [{"rom": 0.4}] * 12
+
+
 @pytest.mark.parametrize("name", config_names("sweep"))
 def test_every_sweep_of_the_package_has_faults(name):
     protocol = grid(name)
-    assert protocol.name == name
+    sweep = read_sweep_file(name, {})
+    # without a grid the conditions are the protocol's, and so is the name by which the paper's tables are found
+    assert protocol.name == (name if sweep.grid else sweep.protocol or "umc_paper")
     limits = JointLimits(*(torch.full((12,), value) for value in (-1.0, 1.0, 33.5, 21.0)))
     assert FaultCases(A1_JOINTS, protocol.cases(), len(protocol.cells), nominal=limits).has_faults
 

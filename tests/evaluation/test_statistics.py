@@ -145,6 +145,12 @@ def test_a_training_without_a_figure_is_left_out_of_the_interval_over_seeds():
     assert astuple(percentiles(2.0, np.array([np.nan, np.nan]))) == (2.0, 2.0, 2.0)
 
 
+def test_an_interval_holds_its_value_though_replicates_are_less_precise():
+    for value in (0.1, 0.3):  # as a 32-bit float, one is larger and one is smaller
+        found = percentiles(value, np.full(20, value, dtype=np.float32))
+        assert found.low <= value <= found.high
+
+
 def test_kaplan_meier_gives_the_published_curve_of_freireich():
     # Freireich et al. 1963, 6-MP; a minus is a patient still in remission
     weeks = np.array([6, 6, 6, -6, 7, -9, 10, -10, -11, 13, 16, -17, -19, -20, 22, 23, -25, -32, -32, -34, -35])

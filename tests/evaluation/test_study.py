@@ -3,12 +3,16 @@
 """Files of studies are complete, readable without code, or refused."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
-from made_up_study import made_up_study
+from made_up_study import JOINTS, made_up_study
+from umc.evaluation import rollout
+from umc.evaluation.metrics import Step
 from umc.evaluation.protocol import Setting
-from umc.evaluation.study import load_study, save_study
+from umc.evaluation.study import EnvAssignment, faulty_joints, load_study, save_study
+from umc.faults import FaultCases, FaultState
 from umc.utils.errors import UmcError
 from umc.utils.io import write_torch
 
@@ -24,6 +28,27 @@ def test_a_study_comes_back_from_its_file(tmp_path):
     for old, new in zip(study.policies, back.policies, strict=True):
         assert (old.label, old.group) == (new.label, new.group)
         torch.testing.assert_close(new.run.tensors(), old.run.tensors(), rtol=0, atol=0, equal_nan=True)
+
+
+def test_a_fault_of_the_imu_is_a_fault_of_no_joint(monkeypatch):
+    cases = [{"scenario": name} for name in ("dead", "imu_dead", "dead+imu_dead", "normal")]
+    state = FaultState(FaultCases(JOINTS, cases, 4), 4)
+    state.reset(torch.arange(4))
+    assert state.joints.any(dim=1).tolist() == [True, True, True, False]  # the plan gives it one
+    assert faulty_joints(state).any(dim=1).tolist() == [True, False, True, False]
+
+    def steps(*_):
+        nothing, no = torch.zeros(4), torch.zeros(4, dtype=torch.bool)
+        yield Step(torch.zeros(4, 2), nothing, nothing, no, no, no, nothing, nothing, number=1)
+
+    monkeypatch.setattr(rollout, "reset_batch", lambda *_: None)
+    monkeypatch.setattr(rollout, "fault_term", lambda _: SimpleNamespace(state=state, detector=None))
+    monkeypatch.setattr(rollout, "step_policy", steps)
+    four = torch.arange(4)
+    run = rollout.run_faults(
+        SimpleNamespace(num_envs=4, device="cpu"), None, SimpleNamespace(steps=1), EnvAssignment(four, four, four + 1)
+    )
+    assert torch.equal(run.joints, faulty_joints(state))
 
 
 def test_what_is_no_study_is_refused(tmp_path):

@@ -12,15 +12,17 @@ from html.parser import HTMLParser
 
 import pytest
 from made_up_results import changed
-from made_up_study import made_up_study
+from made_up_study import JOINTS, made_up_study
 from umc.evaluation.arguments import HEALTHY
 from umc.evaluation.estimates import Estimates
+from umc.evaluation.grid import apply_grid
 from umc.evaluation.metrics import Outcome, average
 from umc.evaluation.protocol import protocol_for
 from umc.evaluation.report import score_table, study_files, summary, write_all, write_study_report
 from umc.evaluation.report.paper import departures, paper_tables
 from umc.evaluation.report.renderers import Cell, Row, Table, printed, ranks
 from umc.evaluation.report.tables import ablation_tables, left_out_table, main_table
+from umc.utils.config import read_sweep_file
 from umc.utils.console import escape_markdown
 from umc.utils.errors import UmcError
 
@@ -206,8 +208,9 @@ def test_departures_from_the_paper_are_listed(study):
 
 
 def test_an_ablation_puts_each_policy_into_the_table_that_names_it():
-    study = made_up_study(members=3, policies=[("1:2:2:1", 1.0), ("-100", 1.5)])
-    study = replace(study, protocol=replace(study.protocol, name="umc_paper_ablation"))
+    sweep = read_sweep_file("ablation_ratio", {})
+    protocol = apply_grid(sweep, protocol_for("a1", sweep.scenarios, name=sweep.protocol), JOINTS)
+    study = made_up_study(members=3, policies=[("1:2:2:1", 1.0), ("-100", 1.5)], protocol=protocol)
     tables = {one.key: one for one in ablation_tables(Estimates(study, resamples=20))}
     assert [row.cells[0].text for row in tables["ratio"].rows][:2] == ["1:2:2:1", "1:1:1:0 (paper)"]
     assert [row.cells[0].text for row in tables["mask_value"].rows][:2] == ["-100", "100 (paper)"]

@@ -13,12 +13,14 @@ import gymnasium as gym
 import pytest
 import torch
 import umc.tasks  # noqa: F401
+from dummy_robot import build_runner, mean_action
 from umc.evaluation.protocol import protocol_for
 from umc.faults import FaultSchedule
 from umc.faults.kinds import KINDS
 from umc.rl.agents import AGENTS, EXTENSION_NETWORKS, AgentSpec
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
 from umc.rl.policy import build_model, registered_agent
+from umc.rl.transfer import fold_flag_into_bias, load_stage1_weights
 from umc.robots.builder import build
 from umc.tasks.registration import register_agent
 from umc.tasks.registry import checked_agent
@@ -102,6 +104,46 @@ def test_its_agent_masks_dead_joints_of_every_robot(task):
     assert critic.deterministic(torch.randn(2, 64)).shape == (2, 1)
     exported = torch.jit.script(actor.as_jit())
     torch.testing.assert_close(exported(sensors, mask, flag), actions)
+
+
+def stage_2_of_residual_mlp(tmp_path):
+    """Its Stage 1 on a dummy env, a Stage 2 that took its weights, and the groups of a healthy robot."""
+    first, second = (
+        build_runner(tmp_path / name, "residual_mlp", torch_seed=seed) for name, seed in (("one", 7), ("two", 8))
+    )
+    path = first.train(1)
+    load_stage1_weights(second, path, "a1", "residual_mlp")
+    mask, flag = (first.env.get_observations()[name] for name in ("joint_mask", "fault_flag"))
+    return first, second, [{"joint_mask": 0 * mask, "fault_flag": raised * flag.abs()} for raised in (-1.0, 1.0)]
+
+
+@pytest.mark.usefixtures("extension")
+def test_its_stage_2_begins_with_a_flag_that_does_nothing(tmp_path):
+    first, second, (lowered, raised) = stage_2_of_residual_mlp(tmp_path)
+    walk = mean_action(first, **lowered)
+    assert (mean_action(first, **raised) - walk).abs().max() > 1e-3
+    for flag in (lowered, raised):
+        assert torch.allclose(mean_action(second, **flag), walk, atol=1e-5)
+
+
+@pytest.mark.usefixtures("extension")
+def test_a_network_that_names_no_flag_layer_keeps_its_weights_and_says_so(tmp_path, monkeypatch):
+    from my_extension.model import ResidualMlp
+
+    monkeypatch.setattr(ResidualMlp, "flag_layer", None)
+    with pytest.warns(RuntimeWarning, match="ResidualMlp names no flag_layer"):
+        first, second, groups = stage_2_of_residual_mlp(tmp_path)
+    for flag in groups:
+        assert torch.equal(mean_action(second, **flag), mean_action(first, **flag))
+
+
+@pytest.mark.usefixtures("extension")
+def test_a_network_of_ones_own_is_not_folded(tmp_path):
+    spec = AgentSpec("nm_residual_mlp", network="nm_residual_mlp", purpose="", stages=(1,))
+    register_agent(spec, EXTENSION_NETWORKS["residual_mlp"])
+    data = read_checkpoint(build_runner(tmp_path, "residual_mlp").train(1))
+    with pytest.raises(UmcError, match="holds the residual_mlp model, which has no baseline"):
+        fold_flag_into_bias(data, "file")
 
 
 @pytest.mark.usefixtures("extension")

@@ -266,6 +266,21 @@ def test_a_policy_that_saw_faults_is_imitated_under_faults(place):
     assert not hasattr(plan.env_cfg.observations, "external_policy_0")
 
 
+def test_a_teacher_whose_actions_mean_something_else_is_refused_and_a_start_is_remarked_on(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scale = "env.actions.joint_pos.scale=0.5"
+    overrides = [scale, "env.observations.critic.joint_pos.scale=2.0", "env.episode_length_s=10.0"]
+    path = str(write_fresh(tmp_path / "own", "UMC-A1-Stage1", env_overrides=overrides))
+    argv = ("--agent", "mlp", "--device", "cpu")
+    teacher = ("--task", "UMC-A1-Stage1", *argv, "--teacher", path)
+    with pytest.raises(UmcError, match=rf"and this run has {scale}; give this run the teacher's"):
+        planned(*teacher)
+    planned(*teacher, scale)
+    start = ("--task", "UMC-A1-Stage2", *argv, "--checkpoint", path)
+    assert [line for line in planned(*start).remarks if scale in line]
+    assert not [line for line in planned(*start, scale).remarks if scale in line]
+
+
 @pytest.mark.parametrize(
     ("stage", "more", "message"),
     [

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pretrained policy walks in plain MuJoCo with any number of workers; the result is a study."""
 
+import argparse
 import json
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 import torch
 from fresh_policy import write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
-from umc.cli.sim2sim import main
+from umc.cli.sim2sim import add_arguments, main
 from umc.deploy.export import export_checkpoint
 from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
 from umc.evaluation.protocol import Setting, protocol_for
@@ -169,7 +170,7 @@ def test_a_ledgers_robots_break_as_recorded(policy, ledger):
 
 
 @pytest.mark.slow
-def test_the_program_writes_a_study_and_compares(policy, tmp_path, capsys):
+def test_the_program_writes_a_study_and_compares(policy, tmp_path, capsys, monkeypatch):
     out = tmp_path / "out"
     flags = ["--policy", str(policy.parent), "--scenarios", "3", "8", "--episodes", "1", "--workers", "1"]
     flags += ["--steps", "130", "--radii", "0.1", "0.2"]
@@ -182,6 +183,7 @@ def test_the_program_writes_a_study_and_compares(policy, tmp_path, capsys):
     said = json.loads((tmp_path / "second" / "agreement.json").read_text())
     assert said["scenarios"][-1]["same"]["value"] == 1.0
     assert "same outcome" in capsys.readouterr().out
+    monkeypatch.setattr("umc.sim2sim.study.run_rollout", None)  # refused before it
     assert main([*again, "--seed", "5"]) == 2
     assert "settings" in capsys.readouterr().err
 
@@ -252,3 +254,14 @@ def test_only_the_same_robots_are_compared():
     longer = replace(second, protocol=replace(second.protocol, steps=200))
     with pytest.raises(UmcError, match="steps"):
         pair_up(first, first.policies[0], longer)
+    own = replace(second, protocol=replace(second.protocol, conditions={"knees": {"scenario": "locked"}}))
+    for pair in ((first, own), (own, first)):
+        with pytest.raises(UmcError, match="conditions"):
+            pair_up(pair[0], pair[0].policies[0], pair[1])
+
+
+def test_without_a_protocol_each_robot_has_its_own():
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    protocols = [protocol_for(robot, name=parser.parse_args([]).protocol).name for robot in ("a1", "go2", "solo12")]
+    assert protocols == ["umc_paper", "any_robot", "any_robot"]

@@ -11,10 +11,10 @@ import pytest
 import torch
 from dummy_robot import DummyRobotEnv, build_runner, mean_action
 from tensordict import TensorDict
-from umc.evaluation.checkpoints import INTERFACE
 from umc.evaluation.study import STUDY, load_study
 from umc.faults import FAULT_CLASSES
 from umc.rl.agents import AGENTS
+from umc.rl.checkpoint import interface_of
 from umc.robots import SOLO8_JOINTS
 from umc.robots.solo8 import POSITION_LIMIT
 from umc.tasks.task_cfg import check_groups, resolve_cfgs
@@ -168,7 +168,7 @@ def test_it_is_trained_and_evaluated_with_its_own_gains(tmp_path):
     (folder,) = (tmp_path / "logs/rsl_rl/umc_solo8_mt_ftc_stage2").iterdir()
     said = run("evaluate", "--checkpoint", str(folder), "--quick", "--detection", "oracle", "none", "--out", "report")
     repeated = next(line for line in said.splitlines() if line.startswith("as in the training: "))
-    wanted = [token for token in AGENTS["mt_ftc"].tokens(2) if token.startswith(INTERFACE)]
+    wanted = interface_of(AGENTS["mt_ftc"].tokens(2))
     assert repeated == f"as in the training: {' '.join(wanted)}"
     assert len(wanted) == 5
     assert len(load_study(tmp_path / "report" / STUDY).policies) == 2

@@ -9,13 +9,16 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from fresh_policy import write_fresh
 from made_up_results import SHA, changed, entry, made_up, publish_made_up, simulate_made_up
+from umc.evaluation.checkpoints import Checkpoint
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.study import load_study, save_study
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.pretrained import MODELS
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
@@ -268,6 +271,21 @@ def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):
     argv = ["--checkpoint", *checkpoints, "--device", "cpu", "--engines", "ovphysx"]
     assert results.main([*argv, "env.scene.terrain=perlin"]) == 0
     assert [call[1:4] for call in calls] == [checkpoints] * 2
+
+
+def test_a_robot_that_the_paper_does_not_have_is_compared_with_none_of_its_conditions(tmp_path, monkeypatch):
+    path = write_fresh(tmp_path, "UMC-Go2-Stage2")
+    policy = Checkpoint(path, checkpoint_info(read_checkpoint(path), path), sha256(path))
+    section = results.Section("go2", "", "ovphysx", ["ovphysx"], {"mlp": policy}, tmp_path / "work", tmp_path / "kept")
+    engines = []
+    monkeypatch.setattr(results, "_measure_in_isaaclab", lambda *args: engines.append(args[3]))
+    results._measure(SimpleNamespace(kept=False, checkpoint=["x"]), [], section)
+    assert engines == ["ovphysx"]
+    study = made_up()
+    study = replace(study, protocol=replace(study.protocol, robot="go2", name="any_robot"))
+    page = results_page([RobotResults("go2", "ovphysx", {"ovphysx": study}, [], {})], ABOUT, {})
+    assert "| Go2 | mlp |" in page
+    assert "instead of" not in page
 
 
 def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -123,6 +124,26 @@ def test_a_teacher_can_be_a_stage_of_another_recipe(tmp_path):
     run_recipe(["--recipe", other])
     run_recipe(argv)
     assert flag(calls(tmp_path)[-1], "teacher").endswith("other_seed3_phase3/model_3.pt")
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_the_commands_are_shown_whatever_is_trained_and_nothing_is_written(tmp_path, capsys, is_done):
+    other = written(tmp_path, "other")
+    stages = {1: [{"iterations": 1, "from": {"recipe": other, "fold": True}}], 2: []}
+    walk = written(tmp_path, "walk", agent="nm_mlp", stages=stages)
+    imitate = written(tmp_path, stages={1: [], 2: [{"iterations": 5, "teacher": {"recipe": other}}]})
+    if is_done:
+        run_recipe(["--recipe", other])
+    before = sorted(tmp_path.rglob("*"))
+    capsys.readouterr()
+    for recipe in (walk, imitate):
+        assert run_recipe(["--recipe", recipe, "--show"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(
+        r"--checkpoint '<.*model_4\.pt, folded>'" if is_done else "'<Stage 1 of recipe other, folded>'", out
+    )
+    assert re.search(r"--teacher \S*model_3\.pt" if is_done else "--teacher '<Stage 2 of recipe other>'", out)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_states_from_before_there_were_teachers_stay_valid(tmp_path):

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from fresh_policy import write_fresh
 from umc.training import train as launch
-from umc.training.sweep import parse_sweep, run_sweep, trainings_of
+from umc.training.sweep import check_trainings, parse_sweep, run_sweep, trainings_of
 from umc.utils.config import read_overrides, read_sweep_file
+from umc.utils.errors import UmcError
 
 STAGE1 = ["--task", "UMC-A1-Stage1", "--agent", "mlp"]
 STAGE2 = ["--task", "UMC-A1-Stage2", "--agent", "mlp"]
@@ -65,6 +67,20 @@ def test_no_stage_1_is_trained_for_runs_that_start_from_nothing_or_from_a_checkp
     assert [one.after for one in alone] == [None]
     given = trainings("seeds", "--checkpoint", "pretrained")
     assert [(one.seed, one.after, one.arguments()[-1]) for one in given] == [(n, None, "pretrained") for n in (1, 2, 3)]
+
+
+def test_a_teacher_replaces_the_stage_that_it_is_of(tmp_path):
+    walks, tolerates = (str(write_fresh(tmp_path / task, task)) for task in ("UMC-A1-Stage1", "UMC-A1-Stage2"))
+    first, rest = found = trainings("seeds", "sweep.seeds=[1]", "--teacher", walks)
+    assert rest.after == first
+    assert ["--teacher" in one.flags() for one in found] == [True, False]
+    (alone,) = trainings("seeds", "sweep.seeds=[1]", "--teacher", tolerates)
+    assert (alone.after, "--teacher" in alone.flags()) == (None, True)
+    assert alone.key != trainings("seeds", "sweep.seeds=[1]", "--checkpoint", "pretrained")[0].key
+    check_trainings([*found, alone])
+    one_stage = ("sweep.network=mlp", "sweep.agents=[NETWORK_one_stage]", "--teacher", walks)
+    with pytest.raises(UmcError, match="saw no faults, so it replaces Stage 1"):
+        check_trainings(trainings("ablation_paradigm", *one_stage))
 
 
 def test_overrides_are_combined_and_reach_stage_1_where_they_hold():

@@ -18,6 +18,7 @@ from umc.evaluation.protocol import ScenarioId, protocol_for
 from umc.evaluation.report.plots import image
 from umc.evaluation.study import STUDY, load_study
 from umc.faults import find_scenario
+from umc.faults.scenarios import PAPER
 from umc.rl.checkpoint import TERRAIN_KEY, checkpoint_info, read_checkpoint, trained_terrain
 from umc.rl.pretrained import find_pretrained, is_last_stage, is_pretrained, read_models, verified_file
 from umc.tasks.registry import checked_checkpoint, checked_robot
@@ -194,7 +195,8 @@ def sections(options: argparse.Namespace, overrides: Sequence[str]) -> Iterator[
 
 def _measure(options: argparse.Namespace, overrides: Sequence[str], section: Section) -> None:
     engines = sorted(section.engines, key=lambda one: (one == "mujoco", one != section.engine))
-    for engine in [*engines, section.inert]:
+    engines += [section.inert] if section.robot in PAPER["robots"] else []
+    for engine in engines:
         policies = {
             label: one
             for label, one in section.policies.items()

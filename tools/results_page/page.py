@@ -16,6 +16,7 @@ from umc.evaluation.report.renderers import percent
 from umc.evaluation.report.tables import left_out_table, main_table, scenario_table
 from umc.evaluation.study import PolicyResult, Study
 from umc.faults import paper_settings
+from umc.faults.scenarios import PAPER
 from umc.rl.agents import STAGE_ITERATIONS, AgentSpec, agent_spec
 from umc.utils.naming import display_name
 
@@ -227,7 +228,9 @@ def _engines(one: RobotResults) -> list[list[Any]]:
 
 
 def _differences(one: RobotResults) -> list[str]:
-    """Departures of evaluation and training from the paper."""
+    """Departures of evaluation and training from the paper, of a robot that it has."""
+    if one.robot not in PAPER["robots"]:
+        return []
     lines = []
     for text in departures(one.study):
         meaning = next((f" {words}" for start, words in MEANING.items() if text.startswith(start)), "")

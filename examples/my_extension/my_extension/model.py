@@ -30,6 +30,7 @@ class ResidualMlp(MaskedCore):
     """Set dead joints to ``mask_value``, append the fault flag, then add ``num_layers`` layers to a hidden state."""
 
     cfg_class = ResidualMlpCoreCfg
+    flag_layer = "first"
 
     def __init__(self, layout: JointLayout, cfg: ResidualMlpCoreCfg) -> None:
         super().__init__(layout, cfg)

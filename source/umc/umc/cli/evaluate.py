@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from umc.evaluation.arguments import OWN_SECTIONS, add_policy_arguments, overrides_first, parse, scenario
-from umc.utils.cli import path, run_main
+from umc.utils.cli import check_combinations, path, run_main
 from umc.utils.config import read_overrides
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
@@ -25,13 +25,28 @@ EXAMPLES = (
     "--task UMC-G1-Stage2 --policy motion.pt --trust",
 )
 
+HERE_ALONE = "--detection is for evaluations in this process; leave out --ray and --healthy"
+GAIT_ALONE = "--healthy measures the gait of one policy, without faults and by itself; leave out --"
+
+CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
+    *(({"detection", flag}, HERE_ALONE) for flag in ("ray", "healthy")),
+    *(({"healthy", flag}, GAIT_ALONE + flag) for flag in ("episodes", "scenarios", "labels", "share", "ray")),
+    ({"share", "ray"}, "--share is simulated by this process, --ray by workers; leave one of them out"),
+    ({"ray_address", "no_ray"}, "--ray_address needs --ray WORKERS"),
+)
+"""Flags that do not go together, and what the user is told."""
+
 ONE_SEED = "one seed for all settings, which reduces the draws of faults; without it the protocol's"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``umc evaluate``."""
     add = parser.add_argument_group("conditions").add_argument
-    add("--protocol", help="file in config/protocols, or path of one (umc_paper); protocol.steps=300 changes it")
+    add(
+        "--protocol",
+        help="file in config/protocols, or path of one (umc_paper; any_robot for robots not in it); protocol.steps=300 "
+        "changes it",
+    )
     add("--scenarios", type=scenario, nargs="+", help="scenarios, 1 to 8 of the paper or by name; else the protocol's")
     add("--episodes", type=int, help="robots of each cell (scenario x setting), in batches if needed; else one batch")
     add("--num_envs", type=int, help="envs simulated at once")
@@ -66,12 +81,13 @@ def _run(argv: list[str]) -> int:
         return show_help(argv, "evaluate", DESCRIPTION, EXAMPLES, [_add_policy_arguments, add_arguments])
     with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_arguments, OWN_SECTIONS)
+        check_combinations(options, CONTRADICTIONS, ["no_ray"] if options.ray is None else [])
         _check_envs(options, overrides)
         _check_detection(options, overrides)
         from umc.evaluation.evaluate import evaluate, report_again
 
     if options.report_only is not None:
-        report_again(options.report_only)
+        report_again(options.report_only, options.labels)
     else:
         evaluate(options, overrides, launcher_arguments(argv))
     return 0
@@ -87,22 +103,17 @@ def _check_envs(options: argparse.Namespace, overrides: Sequence[str]) -> None:
     other = (options.episodes, options.sweep, options.healthy, options.quick, options.report_only, options.plan)
     if task is None or options.num_envs is None or any(other):
         return
-    from umc.evaluation.protocol import DEFAULT_PROTOCOL, protocol_for
+    from umc.evaluation.protocol import protocol_for
 
-    name, changes = options.protocol or DEFAULT_PROTOCOL, read_overrides(overrides, "protocol")
-    protocol_for(task[1].lower(), options.scenarios, options.radii, options.seed, name, changes).check_envs(
-        options.num_envs
-    )
+    robot, changes = task[1].lower(), read_overrides(overrides, "protocol")
+    protocol = protocol_for(robot, options.scenarios, options.radii, options.seed, options.protocol, changes)
+    protocol.check_envs(options.num_envs)
 
 
 def _check_detection(options: argparse.Namespace, overrides: Sequence[str]) -> None:
-    """Refuse what does not go together with ``--detection``."""
-    if options.detection is None:
-        return
-    if any(token.startswith("env.detection.") for token in overrides):
+    """Refuse overrides that do not go together with ``--detection``."""
+    if options.detection is not None and any(token.startswith("env.detection.") for token in overrides):
         raise UmcError("--detection and env.detection name two sources; leave one of them out")
-    if options.ray is not None or options.healthy:
-        raise UmcError("--detection is for evaluations in this process; leave out --ray and --healthy")
 
 
 def launcher_arguments(argv: Sequence[str]) -> list[str]:

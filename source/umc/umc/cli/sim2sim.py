@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umc.evaluation.arguments import HEALTHY, MOST_EPISODES, MOST_STEPS, scenario
-from umc.utils.cli import MOST_WORKERS, Parser, check_seed, path, run_main, within
+from umc.utils.cli import MOST_WORKERS, Parser, check_combinations, check_seed, path, run_main, within
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import write_json
@@ -42,6 +42,16 @@ LONGEST_CONTACT_TIME = 1.0
 MOST = {"episodes": MOST_EPISODES, "steps": MOST_STEPS, "workers": MOST_WORKERS, "substeps": 1000}
 """Greatest values of flags that take a count."""
 
+OWN_FAULTS = (
+    "--ledger excludes --healthy, --against, --scenarios and --seed, since the ledger has the faults; leave them out"
+)
+
+CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
+    *(({"ledger", flag}, OWN_FAULTS) for flag in ("healthy", "against", "scenarios", "seed")),
+    *(({"healthy", flag}, f"--healthy walks without faults; leave out --{flag}") for flag in ("against", "scenarios")),
+)
+"""Flags that do not go together, and what the user is told."""
+
 DESCRIPTION = "Evaluate a policy in plain MuJoCo, on flat ground, under the faults of an Isaac Lab run."
 
 EXAMPLES = (
@@ -58,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--task", help="gym id of the task whose observations a policy of others reads (docs/external_policies.md)")
     add("--trust", action="store_true", help="run the code in a TorchScript file")
     add("--robot", help="robot that the policy must be for")
-    add("--protocol", default="umc_paper", help="file in config/protocols, or path of one (umc_paper)")
+    add("--protocol", help="file in config/protocols, or path of one (umc_paper; any_robot for robots not in it)")
     add("--ledger", type=path, help="replay the faults of this ledger instead of a protocol's")
     add("--scenarios", type=scenario, nargs="+", help="scenarios of the protocol; all without it")
     add("--episodes", type=int, help=f"robots of each cell ({EPISODES}); episodes of each env of a ledger (all)")
@@ -142,12 +152,7 @@ def _check(options: argparse.Namespace, robot: str) -> None:
     contact_time = options.contact_time
     if contact_time is not None and not 0.0 < contact_time <= LONGEST_CONTACT_TIME:
         raise UmcError(f"--contact_time is {contact_time}; it has to be above 0 and at most {LONGEST_CONTACT_TIME} s")
-    if options.ledger is not None and (options.healthy or options.against is not None or options.scenarios):
-        raise UmcError(
-            "--ledger excludes --healthy, --against and --scenarios, since the ledger has the faults; leave them out"
-        )
-    if options.healthy and options.against is not None:
-        raise UmcError("--healthy walks without faults, --against compares evaluations under faults; leave one out")
+    check_combinations(options, CONTRADICTIONS)
 
 
 def _healthy(options: argparse.Namespace, description: Mapping[str, Any], solver: SolverCfg) -> int:
@@ -171,7 +176,7 @@ def _healthy(options: argparse.Namespace, description: Mapping[str, Any], solver
 
 def _protocol(options: argparse.Namespace, description: Mapping[str, Any], solver: SolverCfg) -> int:
     from umc.evaluation.protocol import protocol_for
-    from umc.sim2sim.agreement import agreement, find_result, pair_up, write_agreement
+    from umc.sim2sim.agreement import agreement, find_result, pair_up, require_same_conditions, write_agreement
     from umc.sim2sim.study import protocol_rollout
 
     overrides = {} if options.steps is None else {"steps": options.steps}
@@ -179,6 +184,8 @@ def _protocol(options: argparse.Namespace, description: Mapping[str, Any], solve
         options.robot, options.scenarios, options.radii, options.seed, name=options.protocol, overrides=overrides
     )
     other = None if options.against is None else find_result(options.against, description)
+    if other is not None:
+        require_same_conditions(other[0].protocol, protocol)
     cfg = protocol_rollout(protocol, options.policy, options.episodes or EPISODES, solver)
     robots = f"{len(protocol.cells)} cells x {len(cfg.env) // len(protocol.cells)} robots"
     print(f"protocol {protocol.name} of {options.robot}: {robots}, {protocol.steps} steps")

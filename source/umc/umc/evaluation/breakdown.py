@@ -15,8 +15,7 @@ from umc.evaluation.metrics import Score
 from umc.evaluation.protocol import ScenarioId
 from umc.evaluation.statistics import Interval
 from umc.evaluation.study import PolicyResult, Study
-from umc.faults import find_kind, find_scenario, is_scenario
-from umc.faults.kinds import ImuKind
+from umc.faults import find_scenario, is_scenario
 
 SEVERITY_BINS = 6
 """Most parts that a severity which varies is cut into; each holds as many robots as the next."""
@@ -85,13 +84,12 @@ def slices(study: Study, result: PolicyResult) -> Iterator[Slice]:
     if len(onsets) > 1:
         for onset in onsets:
             yield Slice("onset", f"step {onset}", run.onset == onset, onset * study.step_dt)
-    broken = _broken(study, result)
     for number, name in enumerate(study.joint_names):
-        yield Slice("joint", name, run.joints[:, number] & broken)
+        yield Slice("joint", name, run.joints[:, number])
     for kind, severity in (run.severity or {}).items():
         yield from _severities(kind, severity)
     if run.stance is not None:
-        yield from _stances(study.feet, run.stance, broken)
+        yield from _stances(study.feet, run.stance, run.joints.any(dim=1))
 
 
 def break_down(study: Study, result: PolicyResult) -> list[SliceScore]:
@@ -106,13 +104,6 @@ def break_down(study: Study, result: PolicyResult) -> list[SliceScore]:
             if bool(rows.any()):
                 found.append(SliceScore(chosen, scenario, table.score(rows), table.rates(rows)))
     return found
-
-
-def _broken(study: Study, result: PolicyResult) -> torch.Tensor:
-    """Return the robots of scenarios that break joints: others have joints assigned, too, which never fail."""
-    kinds = [study.protocol.scenario(scenario).kinds for scenario in study.protocol.scenarios]
-    faulty = torch.tensor([any(not isinstance(find_kind(kind), ImuKind) for kind in each) for each in kinds])
-    return faulty[result.run.cell % len(study.protocol.scenarios)]
 
 
 def _severities(kind: str, severity: torch.Tensor) -> Iterator[Slice]:
@@ -130,7 +121,7 @@ def _severities(kind: str, severity: torch.Tensor) -> Iterator[Slice]:
         edges = [(value - slack, value + slack, f"{value:.3g}") for value in distinct]
     else:
         cuts = torch.quantile(known, torch.linspace(0.0, 1.0, SEVERITY_BINS + 1, dtype=torch.float64)).tolist()
-        edges = [(low, high, f"{low:.3g} to {high:.3g}") for low, high in pairwise(cuts)]
+        edges = [(low, high, f"{low:.3g} to {high:.3g}") for low, high in pairwise(sorted(set(cuts)))]
     for low, high, name in edges:
         closed = len(distinct) <= SEVERITY_BINS or high == edges[-1][1]
         rows = (severity >= low) & ((severity <= high) if closed else (severity < high))

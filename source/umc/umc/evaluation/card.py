@@ -16,11 +16,12 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
 
 from umc.evaluation.arguments import HEALTHY
-from umc.evaluation.checkpoints import INTERFACE, Checkpoint, External
+from umc.evaluation.checkpoints import Checkpoint, External
 from umc.evaluation.estimates import RobotTable
 from umc.evaluation.metrics import Outcome, counts_of, main_rates
 from umc.evaluation.study import PolicyResult, Study
 from umc.faults import find_scenario
+from umc.rl.checkpoint import interface_of
 from umc.utils.config import FileModel, validated
 from umc.utils.errors import UmcError
 from umc.utils.io import read_json, sha256
@@ -42,7 +43,7 @@ READINGS = ("with torque limits", "without torque limits")
 """Names of the readings."""
 
 FROZEN = ("env.scene.robot.", "env.sim.", "env.decimation")
-"""Overrides of a training that would change the conditions, of those that an evaluation repeats (:data:`INTERFACE`)."""
+"""Overrides of a training that would change the conditions, of those that an evaluation repeats."""
 
 SECTIONS = (
     *("sim", "scene", "seed", "decimation", "episode_length_s"),
@@ -162,14 +163,14 @@ def conditions_of(session: Session, labels: Sequence[str]) -> Conditions:
     # without the parts that nobody named, so that a new one leaves published cards valid
     env["parts"] = {name: value for name, value in env["parts"].items() if value is not None}
     described = _described({name: env.get(name) for name in SECTIONS}, files)
-    overrides = [token for token in session.repeated if token.startswith(INTERFACE)]
+    overrides = interface_of(session.repeated)
     reads = [_reads(one, session.env_cfg) for one in session.checkpoints]
     return Conditions(digest_of(described), files, overrides, reads)
 
 
 def check_overrides(tokens: Sequence[str], name: str) -> None:
     """Raise UmcError if a training had other conditions, which an evaluation of its policy repeats."""
-    if changed := [token for token in tokens if token.startswith(INTERFACE) and token.startswith(FROZEN)]:
+    if changed := [token for token in interface_of(tokens) if token.startswith(FROZEN)]:
         raise UmcError(
             f"{name} was trained with {' '.join(changed)}, and the conditions are frozen; train without, or use umc "
             "evaluate"

@@ -14,6 +14,7 @@ from umc.rl.checkpoint import (
     TERRAIN_KEY,
     CheckpointInfo,
     checkpoint_info,
+    interface_of,
     read_checkpoint,
     require_match,
     trained_engine,
@@ -33,12 +34,6 @@ if TYPE_CHECKING:
 
 GROUND_PRESETS = ("flat", "perlin")
 """Presets of the tasks that choose a ground."""
-
-INTERFACE = ("env.actions.", "env.observations.", "env.decimation", "env.sim.dt", "env.scene.robot.")
-"""Sections of overrides that change the meaning or the rate of actions and observations, or the robot."""
-
-CRITIC = "env.observations.critic."
-"""Their exception: what only the critic reads."""
 
 
 @dataclass(frozen=True)
@@ -279,8 +274,7 @@ def interface_overrides(checkpoints: Sequence[Checkpoint], overrides: Sequence[s
     """Repeat the overrides of the training that concern robot, actions and observations, unless the user types them."""
 
     def of(one: Checkpoint) -> list[str]:
-        tokens = trained_overrides(one.path, one.info, overrides)
-        return [token for token in tokens if token.startswith(INTERFACE) and not token.startswith(CRITIC)]
+        return interface_of(trained_overrides(one.path, one.info, overrides))
 
     if not checkpoints:
         return [], []

@@ -51,10 +51,11 @@ class DetectionRecorder:
     Args:
         onset: The step after which each env's fault is on, counted from 1. Shape is (num_envs,).
         joints: Joints that fail. Shape is (num_envs, num_joints).
+        sick: Envs that get any fault, of the IMU, too. Shape is (num_envs,).
     """
 
-    def __init__(self, onset: torch.Tensor, joints: torch.Tensor) -> None:
-        self._onset, self._joints, self._sick = onset, joints, joints.any(dim=1)
+    def __init__(self, onset: torch.Tensor, joints: torch.Tensor, sick: torch.Tensor) -> None:
+        self._onset, self._joints, self._sick = onset, joints, sick
         self._before = torch.zeros_like(joints)
         self._found = torch.zeros_like(joints)
         self._delay = torch.full_like(onset, NOT_FOUND)

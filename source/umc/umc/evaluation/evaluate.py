@@ -18,6 +18,7 @@ from umc.evaluation.estimates import too_few_robots
 from umc.evaluation.evaluator import Evaluator, code_fingerprint, fingerprint, read_share
 from umc.evaluation.gait import GAIT
 from umc.evaluation.grid import apply_grid, trained_policies
+from umc.evaluation.labels import own_labels
 from umc.evaluation.protocol import Protocol, protocol_for
 from umc.evaluation.report import gait_report, gait_table, load_table, score_table, write_study_report
 from umc.evaluation.session import AS_EVALUATED, Session, open_session, prepare
@@ -76,7 +77,7 @@ def evaluate(
         simulate_plan(session, read_json(options.plan))
         return None
     protocol = choose_protocol(session, sweep, changes["protocol"])
-    out = options.out or _default_folder(session, protocol, folder)
+    out = options.out or _default_folder(session, sweep.name if sweep else protocol.name, folder)
     require_writable(out, "--out")
     share = (0, 1) if options.share is None else read_share(options.share)
     # shares write different batches, on several machines or on one
@@ -108,7 +109,7 @@ def _simulate_missing(evaluator: Evaluator, share: tuple[int, int], launcher: Se
     if done := len(evaluator.parts) - len(evaluator.missing()):
         print(f"{done} of {len(evaluator.parts)} batches are already done, in {evaluator.folder}", flush=True)
     missing = evaluator.missing(share)
-    if missing and options.ray is not None and options.share is None:
+    if missing and options.ray is not None:
         if functions := [text for text in options.policy or () if ":" in Path(text).name]:
             raise UmcError(f"--ray sends files to workers, not functions ({functions[0]}); leave --ray out")
         count = min(options.ray, len(missing))
@@ -146,10 +147,14 @@ def simulate_plan(session: Session, plan: Any) -> None:
     evaluator.simulate(evaluator.planned(checked.parts))
 
 
-def report_again(out: Path) -> None:
-    """Write the report of an evaluation anew."""
+def report_again(out: Path, labels: Sequence[str] | None = None) -> None:
+    """Write the report of an evaluation anew, with other names of the policies if given."""
     with timed("reading the study"):
         study = load_study(out / STUDY)
+    if labels is not None:
+        names = own_labels(labels, len(study.policies))
+        policies = tuple(replace(one, label=name) for one, name in zip(study.policies, names, strict=True))
+        study = replace(study, policies=policies)
     require_writable(out, "--report_only")
     with lock_folder(out, f"evaluates into {out}"):
         _report(study, out)
@@ -233,13 +238,13 @@ def _read_sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Swee
     return sweep
 
 
-def _default_folder(session: Session, protocol: Protocol, folder: str) -> Path:
-    if len(session.checkpoints) == 1 and session.options.sweep is None:
+def _default_folder(session: Session, name: str, folder: str) -> Path:
+    sources = session.options.detection or ()
+    if len(session.checkpoints) == 1 and session.options.sweep is None and not sources:
         return results_folder(session.checkpoint) / folder / session.checkpoints[0].stem
     described = [one.stem for one in session.checkpoints if isinstance(one, External)]
-    which = fingerprint([*(one.sha256 for one in session.checkpoints), *described])[:8]
-    name = protocol.name.replace(" ", "_")
-    return session.options.logs / folder / f"{name}_{protocol.robot}_{which}"
+    which = fingerprint([*(one.sha256 for one in session.checkpoints), *described, *sources])[:8]
+    return session.options.logs / folder / f"{name.replace(' ', '_')}_{session.info.robot}_{which}"
 
 
 def _default_envs(session: Session, protocol: Protocol) -> int:

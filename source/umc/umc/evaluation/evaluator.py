@@ -147,9 +147,11 @@ class Evaluator:
         set_faults(session.env_cfg, protocol)
         self.folder = out / PARTS
         checkpoints = [(one.path, one.info) for one in session.checkpoints]
-        self.labels, self.groups = labels_of(checkpoints, session.options.labels), groups_of(checkpoints)
+        self.labels = labels_of(checkpoints, session.options.labels)
+        sources = len({one.detection for one in session.checkpoints})  # each policy comes once for each
+        groups = groups_of(checkpoints[::sources])
         watched = [f", {one.detection}" if one.detection else "" for one in session.checkpoints]
-        self.groups = [name + words for name, words in zip(self.groups, watched, strict=True)]
+        self.groups = [groups[number // sources] + words for number, words in enumerate(watched)]
         if session.options.labels is None:
             self.labels = [name + words for name, words in zip(self.labels, watched, strict=True)]
         conditions = self._conditions()

@@ -16,22 +16,26 @@ from umc.utils.process import command_line
 
 
 def apply_grid(sweep: SweepFile, protocol: Protocol, joint_names: Sequence[str], quick: bool = False) -> Protocol:
-    """Return a protocol under the sweep's name, with a setting for every combination of its grid, if it has one.
+    """Return a protocol under the sweep's name, with a setting for every combination of its grid; as it is without one.
 
     The protocol's first setting holds what the grid does not vary; ``quick`` keeps its onset, and two values of
     everything else. Raises UmcError if the robot has no such joint.
     """
-    named = replace(protocol, name=sweep.name)
     if sweep.grid is None:
-        return named
+        return protocol
     first, grid = protocol.settings[0], sweep.grid
     onsets = [first.onset] if quick or grid.onset is None else grid.onset
-    axes = [grid.seed or [first.seed], onsets, grid.severity or [{}], _joints(sweep.name, grid, joint_names)]
+    axes = [
+        grid.seed or [first.seed],
+        onsets,
+        grid.severity or [first.severity],
+        _joints(sweep.name, grid, joint_names),
+    ]
     settings = [
         Setting(seed, onset, first.perlin_seed, joints, severity)
         for seed, onset, severity, joints in itertools.product(*(axis[:2] if quick else axis for axis in axes))
     ]
-    return replace(named, settings=tuple(settings))
+    return replace(protocol, name=sweep.name, settings=tuple(settings))
 
 
 def _joints(name: str, grid: SweepGrid, joint_names: Sequence[str]) -> list[tuple[str, ...] | None]:

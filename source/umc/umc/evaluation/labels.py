@@ -29,11 +29,7 @@ def agent_of(info: CheckpointInfo) -> tuple[str, str]:
 def labels_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]], own: Sequence[str] | None = None) -> list[str]:
     """Return names for tables: ``own`` ones, or the agent and as much more as distinguishes the policies."""
     if own is not None:
-        if len(own) != len(checkpoints):
-            raise UmcError(f"--labels has {len(own)} names for {len(checkpoints)} checkpoints; give one for each")
-        if len(set(own)) != len(own):
-            raise UmcError(f"--labels {' '.join(own)} hold a name twice; give each policy its own")
-        return list(own)
+        return own_labels(own, len(checkpoints))
     descriptions = []
     for path, info in checkpoints:
         agent, library = agent_of(info)
@@ -42,6 +38,15 @@ def labels_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]], own: Sequence[
             (agent, f"stage {info.stage}", library, _TIME.sub("", run), f"seed {info.seed}", run, path.stem, str(path))
         )
     return _distinct(descriptions)
+
+
+def own_labels(labels: Sequence[str], count: int) -> list[str]:
+    """Return the names that a user gave ``count`` policies; raise UmcError unless each has one of its own."""
+    if len(labels) != count:
+        raise UmcError(f"--labels has {len(labels)} names for {count} checkpoints; give one for each")
+    if len(set(labels)) != count:
+        raise UmcError(f"--labels {' '.join(labels)} hold a name twice; give each policy its own")
+    return list(labels)
 
 
 def groups_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]]) -> list[str]:

@@ -18,7 +18,7 @@ from umc.evaluation.gait import GaitRecorder, GaitReport, JointLoad, LoadRecorde
 from umc.evaluation.metrics import EpisodeRecorder, Step
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.starts import starts_of
-from umc.evaluation.study import EnvAssignment, EpisodeBatch, assign_envs, severities
+from umc.evaluation.study import EnvAssignment, EpisodeBatch, assign_envs, faulty_joints, severities
 from umc.faults import FaultCases
 from umc.mdp import foot_contact, height_above_ground
 from umc.mdp.fault_terms import fault_term
@@ -96,14 +96,14 @@ def run_faults(
     assignment = assignment or assign_envs(protocol, env.num_envs)
     obs = reset_batch(env, protocol, assignment)
     state = fault_term(env).state
-    joints, severity = state.joints.cpu(), severities(state)
+    joints, severity = faulty_joints(state), severities(state)
     onset = assignment.onset.to(env.device)
     recorder = EpisodeRecorder(onset)
     num_feet = 0 if feet is None else len(cast(torch.Tensor, feet.body_ids))
     stance = torch.zeros(env.num_envs, num_feet, dtype=torch.bool, device=env.device)
     onsets = set(assignment.onset.tolist())
     detector = fault_term(env).detector
-    reports = None if detector is None else DetectionRecorder(onset, state.joints.clone())
+    reports = None if detector is None else DetectionRecorder(onset, joints, state.joints.any(dim=1))
     for step in step_policy(env, policy, obs, protocol.steps, bar):
         if feet is not None and step.number in onsets:
             stance = torch.where((onset == step.number)[:, None], foot_contact(env, feet), stance)
@@ -119,7 +119,7 @@ def run_faults(
         assignment.cell,
         assignment.member,
         assignment.onset,
-        joints,
+        joints.cpu(),
         severity,
         None if feet is None else stance.cpu(),
         None if reports is None else reports.detections().cpu(),

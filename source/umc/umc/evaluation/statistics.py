@@ -107,7 +107,8 @@ def percentiles(value: float, replicates: Floats) -> Interval:
     if not len(known):
         return Interval(value, value, value)
     low, high = np.quantile(known, [0.5 - LEVEL / 2.0, 0.5 + LEVEL / 2.0])
-    return Interval(value, float(low), float(high))
+    # replicates of 32 bits must not push an end past the value that it belongs to
+    return Interval(value, min(float(low), value), max(float(high), value))
 
 
 def difference(first: float, second: float, replicates: Floats, count: int) -> Difference:

@@ -17,6 +17,7 @@ from umc.evaluation.detections import NOT_FOUND, Detections, DetectionScore, det
 from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome, Score, score
 from umc.evaluation.protocol import Protocol, ScenarioId, Setting
 from umc.faults import FaultState
+from umc.faults.kinds import ImuKind
 from umc.utils.config import FileModel, first_mistake, validated
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import read_torch, write_torch
@@ -162,6 +163,16 @@ class EpisodeBatch:
             if all(name in found for name in DETECTION_TENSORS)
             else None,
         )
+
+
+def faulty_joints(state: FaultState) -> torch.Tensor:
+    """Return the joints that fail at any time of this episode, (num_envs, num_joints).
+
+    A plan gives faults of the IMU a joint, too, which never fails.
+    """
+    fail = torch.tensor([not isinstance(kind, ImuKind) for kind in state.kinds], dtype=torch.bool, device=state.device)
+    faults = (state.plan.kinds & fail).any(dim=2)
+    return (state.plan.joints & faults[:, :, None]).any(dim=1)
 
 
 def severities(state: FaultState) -> dict[str, torch.Tensor]:

@@ -37,6 +37,10 @@ class MaskedCore(nn.Module):
     cfg_class = CoreCfg
     """Class of the network's options."""
 
+    flag_layer: str | None = None
+    """Name of the ``nn.Linear`` whose last columns read the fault flag, for ``agent.stage1_transfer.neutral_flag``; or
+    None."""
+
     def __init__(self, layout: JointLayout, cfg: CoreCfg) -> None:
         super().__init__()
         if cfg.output not in OUTPUTS:

@@ -34,6 +34,7 @@ class MaskedMlp(MaskedCore):
     """
 
     cfg_class = MlpCfg
+    flag_layer = "layers.0"
 
     def __init__(self, layout: JointLayout, cfg: MlpCfg = MlpCfg(), memory_dim: int = 0) -> None:
         super().__init__(layout, cfg)

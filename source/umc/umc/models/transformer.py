@@ -59,6 +59,7 @@ class MaskedTransformer(MaskedCore):
     """
 
     cfg_class = TransformerCfg
+    flag_layer = "context"
 
     reads_context = True
     """Whether every joint reads the context token, next to the base or not."""

@@ -13,7 +13,7 @@ import dataclasses
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,6 +32,12 @@ CHECKPOINT_NAME = re.compile(r"model_(\d+)\.pt")
 
 DETECTION = "env.detection"
 """Overrides of what reports faults to the policy begin with it."""
+
+INTERFACE = ("env.actions.", "env.observations.", "env.decimation", "env.sim.dt", "env.scene.robot.")
+"""Sections of overrides that change the meaning or the rate of actions and observations, or the robot."""
+
+CRITIC = "env.observations.critic."
+"""Their exception: what only the critic reads."""
 
 TERRAIN_KEY = "env.scene.terrain"
 """Override that chooses the ground of a task that has several."""
@@ -268,6 +274,16 @@ def trained_overrides(checkpoint: Path, info: CheckpointInfo, typed: Sequence[st
     require_trusted_code(tokens, str(checkpoint))
     require_no_files(tokens, str(checkpoint))
     return tokens
+
+
+def interface_of(overrides: Iterable[str]) -> list[str]:
+    """Return the overrides that decide what observations and actions mean, and the robot."""
+    return [token for token in overrides if token.startswith(INTERFACE) and not token.startswith(CRITIC)]
+
+
+def interface_differences(checkpoint: Path, info: CheckpointInfo, overrides: Iterable[str]) -> list[str]:
+    """Return of :func:`interface_of` what only the checkpoint's run has, or only ``overrides``."""
+    return sorted({*interface_of(_recorded_overrides(checkpoint, info))} ^ {*interface_of(overrides)})
 
 
 def _recorded_overrides(checkpoint: Path, info: CheckpointInfo) -> list[str]:

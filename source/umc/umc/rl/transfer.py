@@ -14,11 +14,12 @@ import argparse
 import dataclasses
 import math
 import sys
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.rl.agents import AGENTS
+from umc.rl.agents import AGENTS, EXTENSION_NETWORKS
 from umc.rl.checkpoint import (
     CheckpointInfo,
     checkpoint_info,
@@ -41,7 +42,7 @@ HEALTHY_FLAG = -1.0
 """Fault flag of a robot without a detected fault."""
 
 FLAG_READERS = ("core.layers.0", "core.context")
-"""Linear layers whose last columns read the flag: the MLP's first and the transformer's context token."""
+"""Linear layers whose last columns read the flag in files of UMC's own networks (``MaskedCore.flag_layer``)."""
 
 BASELINE_PREFIX = "nm_"
 """Prefix of a network's name where mask and flag are left out."""
@@ -102,8 +103,10 @@ def fold_flag_into_bias(data: Mapping[str, Any], path: Path | str) -> dict[str, 
     name = BASELINE_PREFIX + info.model
     if info.stage != 1:
         raise UmcError(f"{path} has seen faults (Stage {info.stage}): give a checkpoint of Stage 1")
-    if name not in AGENTS:
-        raise UmcError(f"{path} holds the {info.model} model, which has no baseline {name}; give one of UMC's Stage 1")
+    if name not in AGENTS or info.model in EXTENSION_NETWORKS:
+        raise UmcError(
+            f"{path} holds the {info.model} model, which has no baseline {name} of UMC; give one of UMC's Stage 1"
+        )
     actor = dict(data["actor_state_dict"])
     layer = _required_flag_reader(actor, path)
     sensors, bias = _fold(actor[f"{layer}.weight"].double(), actor[f"{layer}.bias"].double())
@@ -119,7 +122,7 @@ def add_neutral_flag(data: Mapping[str, Any], path: Path | str) -> dict[str, Any
 
     info = checkpoint_info(data, path)
     name = info.model.removeprefix(BASELINE_PREFIX)
-    if name == info.model or name not in AGENTS:
+    if name == info.model or name not in AGENTS or name in EXTENSION_NETWORKS:
         raise UmcError(f"{path} holds the {info.model} model, which is no baseline; give one of a nm_<network>")
     actor = dict(data["actor_state_dict"])
     layer = _required_flag_reader(actor, path)
@@ -149,28 +152,25 @@ def _fold(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _required_flag_reader(actor: Mapping[str, Any], path: Path | str) -> str:
-    layer = _flag_reader(key.removesuffix(".weight") for key in actor)
+    layer = next((name for name in FLAG_READERS if f"{name}.weight" in actor), None)
     if layer is None:
         raise UmcError(f"{path} has none of the layers {', '.join(FLAG_READERS)}: train it again with this version")
     return layer
-
-
-def _flag_reader(layers: Iterable[str]) -> str | None:
-    known = set(layers)
-    return next((name for name in FLAG_READERS if name in known), None)
 
 
 def _neutralize_flag(runner: TrainingRun) -> None:
     """Fold the flag of the runner's actor into the bias: Stage 2 starts with a raised flag that has no effect."""
     import torch
 
-    policy = runner.alg.get_policy()
-    if not getattr(getattr(policy, "core", None), "flagged", False):
+    core: Any = getattr(runner.alg.get_policy(), "core", None)
+    if not getattr(core, "flagged", False):
         return
-    modules = dict(policy.named_modules())
-    name = _flag_reader(modules)
-    assert name is not None
-    layer: torch.nn.Linear = modules[name]
+    if core.flag_layer is None:
+        name = type(core).__name__
+        text = f"{name} names no flag_layer: the fault flag keeps the untrained weights of Stage 1"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return
+    layer: torch.nn.Linear = core.get_submodule(core.flag_layer)
     with torch.no_grad():
         sensors, bias = _fold(layer.weight, layer.bias)
         layer.bias.copy_(bias)

@@ -86,15 +86,24 @@ def find_result(path: Path, description: Mapping[str, Any]) -> tuple[Study, Poli
     raise UmcError(f"{path} has no result of {file}; it has {names}. Evaluate {file} and give that folder")
 
 
+def require_same_conditions(first: Protocol, second: Protocol) -> None:
+    """Raise UmcError unless robots of two protocols can be compared."""
+    here, there = first.describe(), second.describe()
+    apart = [
+        name
+        for name in here | there
+        if name not in FREE_TO_DIFFER and json_values(here.get(name)) != json_values(there.get(name))
+    ]
+    if apart:
+        names = ", ".join(apart)
+        raise UmcError(f"the two evaluations have different conditions ({names}); run one with those of the other")
+
+
 def pair_up(first: Study, result: PolicyResult, second: Study) -> tuple[EpisodeBatch, EpisodeBatch]:
     """Return the runs of the robots that a policy's result and a study of it alone share, in the same order."""
-    here, there = first.protocol.describe(), second.protocol.describe()
-    apart = [
-        name for name in here if name not in FREE_TO_DIFFER and json_values(here[name]) != json_values(there[name])
-    ]
-    if apart or first.joint_names != second.joint_names:
-        names = ", ".join(apart) or "joint names"
-        raise UmcError(f"the two evaluations have different conditions ({names}); run one with those of the other")
+    require_same_conditions(first.protocol, second.protocol)
+    if first.joint_names != second.joint_names:
+        raise UmcError("the two evaluations have different joint names; run both with the same umc")
     runs = (result.run, second.policies[0].run)
     rows = matched(*(np.stack([run.cell.numpy(), run.member.numpy()], axis=1) for run in runs))
     if not len(rows[0]):

@@ -15,7 +15,7 @@ import torch
 from umc.evaluation.gait import GaitRecorder, GaitReport
 from umc.evaluation.metrics import EpisodeRecorder, Step
 from umc.evaluation.protocol import Protocol, Setting
-from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs, severities
+from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs, faulty_joints, severities
 from umc.faults import FaultState, Ledger, Scenario, find_scenario
 from umc.faults.plan import NEVER
 from umc.sim2sim.external import ExternalRobotPolicy
@@ -156,7 +156,7 @@ def episode_batch(cfg: RolloutCfg, trace: Trace, protocol: Protocol) -> EpisodeB
         envs, at = torch.as_tensor(cfg.env[rows]), torch.as_tensor(rows)
         state.episode[envs] = int(episode) - 1
         state.reset(envs)
-        joints[at], onset[at] = state.joints[envs], state.onset[envs]
+        joints[at], onset[at] = faulty_joints(state)[envs], state.onset[envs]
         for kind, values in severities(state).items():
             severity[kind][at] = values[envs].to(severity[kind].dtype)
     cell, member = torch.as_tensor(cfg.cell), torch.as_tensor(cfg.member)

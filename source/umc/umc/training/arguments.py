@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from umc.rl.agents import AGENTS, AgentSpec
 from umc.rl.pretrained import PRETRAINED, find_pretrained, is_pretrained
-from umc.utils.cli import Parser, as_flags, at_least_one, check_seed, path, within
+from umc.utils.cli import Parser, as_flags, at_least_one, check_combinations, check_seed, path, within
 from umc.utils.config import override_key
 from umc.utils.errors import UmcError
 from umc.utils.naming import LIBRARIES, entry_point, library_of, stage1_task, task_parts
@@ -208,7 +208,7 @@ def parse(argv: list[str]) -> TrainRequest:
         )
     if options.seed != -1:
         check_seed(options.seed, ", or -1 for a random one")
-    _check_combinations(options)
+    check_combinations(options, CONTRADICTIONS, [PRETRAINED] if is_pretrained(options.checkpoint) else [])
     require_folder_name(options.run_name, "--run_name")
     if options.run_dir is None:
         require_writable(options.logs, "--logs")
@@ -228,11 +228,3 @@ def parse(argv: list[str]) -> TrainRequest:
     if pretrained:
         checkpoint, _ = find_pretrained(options.checkpoint, robot, spec.stage1 or spec.name, 1)
     return TrainRequest(task, robot, stage, agent, spec, overrides, options, checkpoint)
-
-
-def _check_combinations(options: argparse.Namespace) -> None:
-    given = {name for name, value in vars(options).items() if value is not None and value is not False and value != ""}
-    given |= {PRETRAINED} if is_pretrained(options.checkpoint) else set()
-    for flags, message in CONTRADICTIONS:
-        if flags <= given:
-            raise UmcError(message)

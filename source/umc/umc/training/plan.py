@@ -9,7 +9,7 @@ import dataclasses
 import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from umc.rl.agents import STAGE_ITERATIONS, AgentSpec, agent_spec
 from umc.rl.checkpoint import (
@@ -17,6 +17,7 @@ from umc.rl.checkpoint import (
     CheckpointInfo,
     checkpoint_info,
     checkpoints_in,
+    interface_differences,
     newest_checkpoint,
     read_checkpoint,
     require_iterations_left,
@@ -50,6 +51,9 @@ from umc.utils.outputs import require_folder_name, require_writable
 from umc.utils.process import lock_folder
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, read_record
 from umc.utils.threads import LARGE, SMALL, Threads, torch_threads
+
+if TYPE_CHECKING:
+    from umc.rl.distillation import Teacher
 
 REMEMBERED = ("num_envs", "max_iterations")
 """Fields of ``run.json`` that ``--resume`` needs beside those that every record has."""
@@ -165,6 +169,7 @@ def make_plan(request: TrainRequest) -> Plan:
     plan = _resumed_run(request, device) if options.resume else _new_run(request, device)
     env_cfg, agent_cfg = plan.env_cfg, plan.agent_cfg
     if request.teacher is not None and request.imitates:
+        _require_same_interface(request.teacher, request.overrides)
         request.teacher.add_observations(env_cfg)
         plan.record.fields["teacher"] = {"name": request.teacher.text, "sha256": request.teacher.sha256}
         plan.remarks.append(f"imitating {request.teacher.text}, of Stage {request.teacher.stage}")
@@ -224,7 +229,7 @@ def _new_run(request: TrainRequest, device: str) -> Plan:
     if start_from is None:
         remarks.append("starting from nothing")
     else:
-        remarks += _about_start(start_from, env_cfg) + _adopt_critic(request, start_from, agent_cfg)
+        remarks += _about_start(start_from, env_cfg, request.overrides) + _adopt_critic(request, start_from, agent_cfg)
     agent_cfg.run_name = request.options.run_name or agent_cfg.run_name
     require_folder_name(agent_cfg.run_name, "agent.run_name")
     require_folder_name(agent_cfg.experiment_name, "agent.experiment_name")
@@ -354,7 +359,7 @@ def _start(request: TrainRequest) -> Path | None:
     return path
 
 
-def _about_start(path: Path, env_cfg: Any) -> list[str]:
+def _about_start(path: Path, env_cfg: Any, overrides: Sequence[str]) -> list[str]:
     """Return remarks about the checkpoint that a run starts from."""
     from umc.terrains import ground_name
 
@@ -372,6 +377,8 @@ def _about_start(path: Path, env_cfg: Any) -> list[str]:
     trained, here = trained_terrain(path, info), ground_name(env_cfg.scene.terrain)
     if trained and trained != here:
         lines.append(f"it was trained on {trained} ground, this run walks on {here} ground ({TERRAIN_KEY}={trained})")
+    if different := interface_differences(path, info, overrides):
+        lines.append(f"only one of its training and this run has {' '.join(different)}: its actions may not fit")
     return lines
 
 
@@ -404,6 +411,18 @@ def _require_same_run(request: TrainRequest, info: CheckpointInfo, path: Path) -
     spec = agent_spec(info.agent)
     if spec is not None and spec.name != request.spec.name:
         raise UmcError(f"{path} is a run of agent {spec.name}; --resume needs the same agent: give --agent {spec.name}")
+
+
+def _require_same_interface(teacher: Teacher, overrides: Sequence[str]) -> None:
+    """Raise UmcError if the actions of a teacher that UMC trained mean something else in this run."""
+    if not isinstance(teacher.source, Path):
+        return
+    info = checkpoint_info(read_checkpoint(teacher.source), teacher.source)
+    if different := interface_differences(teacher.source, info, overrides):
+        raise UmcError(
+            f"only one of --teacher {teacher.text} and this run has {' '.join(different)}; give this run the teacher's "
+            "overrides"
+        )
 
 
 def _require_same_teacher(request: TrainRequest, record: RunRecord) -> None:

@@ -89,6 +89,7 @@ def run_recipe(argv: list[str]) -> int:
     again = [token for token in argv if token != "--restart"]  # which would start over
     run = RecipeRun(recipe, options.logs, command_line("train", again), restart=options.restart, trust=options.trust)
     if options.show:
+        run.shows = True
         for number, phase in enumerate(recipe.phases):
             print(f"{phase.title}: {command_line('train', run.arguments(number, None))}")
         return 0
@@ -149,6 +150,8 @@ class RecipeRun:
         self.folder = logs / "recipes" / f"{recipe.name}_seed{recipe.seed}"
         # a restart forgets the runs, which stay where they are
         self.state = {"format": FORMAT, "recipe": recipe.name, "phases": []} if restart else self._read()
+        self.shows = False
+        """Whether phases are only shown: what is not there yet is named in angle brackets."""
         self._last_line = -math.inf
         self._last_iteration = 0
         self._started = self._kept = time.monotonic()
@@ -292,7 +295,7 @@ class RecipeRun:
         # before it has run there is only a placeholder for it
         return Path(self.state["phases"][number - 1]["checkpoint"]) if self._done(number - 1) else f"<phase {number}>"
 
-    def _from_source(self, phase: Phase, source: Source) -> Path:
+    def _from_source(self, phase: Phase, source: Source) -> Path | str:
         if source.recipe is not None:
             path = self._from_recipe(phase, source.recipe, source.stage)
         elif is_pretrained(source.path):
@@ -302,7 +305,9 @@ class RecipeRun:
         else:
             path = checked_checkpoint(source.path)
         assert path is not None
-        return self._folded(path) if source.fold else path
+        if source.fold and self.shows:
+            return f"<{str(path).strip('<>')}, folded>"
+        return self._folded(Path(path)) if source.fold else path
 
     def _teacher(self, phase: Phase) -> Path | str | None:
         """Return the policy that a phase imitates, as --teacher takes it."""
@@ -310,10 +315,12 @@ class RecipeRun:
             return self._from_recipe(phase, str(phase.teacher.recipe), phase.teacher.stage)
         return phase.teacher
 
-    def _from_recipe(self, phase: Phase, name: str, stage: int) -> Path:
+    def _from_recipe(self, phase: Phase, name: str, stage: int) -> Path | str:
         other = RecipeRun(read_recipe(name, self.recipe.seed), self.logs, "")
         numbers = [number for number, one in enumerate(other.recipe.phases) if one.stage == stage]
         if not numbers or not all(other._done(number) for number in numbers):
+            if self.shows:
+                return f"<Stage {stage} of recipe {other.recipe.name}>"
             raise UmcError(
                 f"{phase.title} needs Stage {stage} of recipe {other.recipe.name}, which is not done under "
                 f"{self.logs}; run it first: {command_line('train', ['--recipe', other.recipe.name])}"

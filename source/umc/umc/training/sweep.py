@@ -24,7 +24,7 @@ from prettytable import PrettyTable, TableStyle
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoints_in, iterations_of
 from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task
-from umc.training.arguments import DEFAULT_AGENT, add_arguments, stage1_overrides
+from umc.training.arguments import DEFAULT_AGENT, add_arguments, parse, stage1_overrides
 from umc.utils import executor, process
 from umc.utils.cli import FAILED, MOST_WORKERS, Parser, as_flags, at_least_one, path, within
 from umc.utils.config import SweepFile, read_overrides, read_sweep_file
@@ -102,7 +102,13 @@ class Training:
         """Digest that identifies it; iterations and device do not count, since a run may be prolonged."""
         parts = [self.task, self.agent, self.library, self.seed, self.tokens, self.common, self.options.checkpoint]
         parts.append(None if self.after is None else self.after.key)
+        parts += [self.options.teacher] if self.imitates else []
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
+
+    @property
+    def imitates(self) -> bool:
+        """Whether it imitates the sweep's teacher; a Stage 2 after an imitation goes on from it."""
+        return self.options.teacher is not None and self.after is None
 
     @property
     def folder(self) -> Path:
@@ -137,11 +143,17 @@ class Training:
         ended = record.get("status") == FINISHED or iterations >= total
         return ended and total >= (self.options.max_iterations or 0)
 
+    def flags(self) -> list[str]:
+        """Return the arguments of ``train.py`` that its starts have in common."""
+        options = self.options
+        sizes = {name: getattr(options, name) for name in ("logs", "max_iterations", "device")}
+        own = as_flags(task=self.task, agent=entry_point(self.agent, self.library), **sizes)
+        # the teacher's code has been confirmed
+        return own + (as_flags(teacher=options.teacher, trust=True) if self.imitates else []) + list(self.common)
+
     def arguments(self) -> list[str]:
         """Return the arguments of ``train.py`` that start or resume it."""
-        options, last = self.options, self.last_checkpoint
-        sizes = {name: getattr(options, name) for name in ("logs", "max_iterations", "device")}
-        arguments = [*as_flags(task=self.task, agent=entry_point(self.agent, self.library), **sizes), *self.common]
+        options, last, arguments = self.options, self.last_checkpoint, self.flags()
         if last is not None:
             return arguments + as_flags(resume=True, checkpoint=last)
         start = options.checkpoint if self.after is None else self.after.last_checkpoint
@@ -171,6 +183,7 @@ def run_sweep(argv: Sequence[str]) -> int:
 def check_trainings(trainings: Sequence[Training]) -> None:
     """Raise UmcError for flags and overrides that would end a training at its start, hours later perhaps."""
     from umc.tasks.task_cfg import pick_device, resolve_cfgs
+    from umc.training.plan import add_teacher
     from umc.utils.isaaclab_flags import parse_all
 
     pick_device(trainings[0].options.device)
@@ -181,6 +194,8 @@ def check_trainings(trainings: Sequence[Training]) -> None:
         if key in seen:  # another seed
             continue
         seen.add(key)
+        request = parse([*training.flags(), *training.tokens, *as_flags(checkpoint=training.options.checkpoint)])
+        add_teacher(request)
         _, overrides = parse_all([*training.common, *training.tokens], [add_arguments])
         resolve_cfgs(training.task, agent, overrides)
 
@@ -194,6 +209,8 @@ def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
     add("--agent", default=DEFAULT_AGENT)
     add("--rl_library", choices=LIBRARIES)
     add("--checkpoint")
+    add("--teacher")
+    add("--trust", action="store_true")
     add("--max_iterations", type=int)
     add("--device")
     add("--logs", type=path, default=Path("logs"))
@@ -225,6 +242,7 @@ def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence
     that have one Stage 1 in common (ablations) share it, seed by seed.
     """
     task = checked_task(options.task)
+    has_stage1 = options.checkpoint is None and _teacher_stage(options, task) != 2
     first: dict[str, Training] = {}
     rest: list[Training] = []
     agents, seeds = sweep.agent_names or [options.agent], sweep.seeds or [DEFAULT_SEED]
@@ -233,7 +251,7 @@ def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence
         varied = dict(zip(sweep.overrides, values, strict=True))
         library = library_of(agent) or LIBRARIES[0]
         training = Training(options, sweep.name, task, spec.name, library, seed, varied, tuple(common))
-        if training.stage == 2 and spec.stage1 is not None and options.checkpoint is None:
+        if training.stage == 2 and spec.stage1 is not None and has_stage1:
             kept = set(stage1_overrides(training.tokens))
             before = dataclasses.replace(
                 training,
@@ -245,6 +263,15 @@ def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence
             training = dataclasses.replace(training, after=first.setdefault(before.key, before))
         rest.append(training)
     return [*first.values(), *rest]
+
+
+def _teacher_stage(options: argparse.Namespace, task: str) -> int | None:
+    """Return the stage of the teacher; None without one."""
+    if options.teacher is None:
+        return None
+    from umc.rl.distillation import read_teacher
+
+    return read_teacher(options.teacher, task_parts(task)[0], options.trust).stage
 
 
 class Sweep:

@@ -136,6 +136,22 @@ def path(text: str) -> Path:
     return Path(text)
 
 
+def check_combinations(
+    options: argparse.Namespace, contradictions: Iterable[tuple[set[str], str]], more: Iterable[str] = ()
+) -> None:
+    """Refuse flags that do not go together with a :class:`UmcError`.
+
+    Args:
+        options: Flags; one counts as given where it is neither None, False nor empty.
+        contradictions: Names that may not be given together, and what the user is told.
+        more: Further names that count as given.
+    """
+    given = {name for name, value in vars(options).items() if value is not None and value is not False and value != ""}
+    for flags, message in contradictions:
+        if flags <= given | {*more}:
+            raise UmcError(message)
+
+
 def within(value: Any, flag: str, low: int, high: int) -> None:
     """Refuse numbers outside of a range with a :class:`UmcError`; None is none."""
     if value is not None and not low <= value <= high:
