@@ -91,9 +91,10 @@ def publish(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[st
     name = model_name(info.robot, agent, info.stage)
     path, models = folder / f"{name}.pt", read_models(folder)
     present = models.get(name)
-    # a published file keeps what its entry says about training
-    revised = present if checkpoint.resolve() == path.resolve() else None
-    if present is not None and revised is None and not options.replace:
+    # a published file, of this folder or another, keeps what its entry says about training
+    beside = read_models(checkpoint.parent).get(name)
+    revised = beside if beside is not None and beside["sha256"] == sha256(checkpoint) else None
+    if present is not None and checkpoint.resolve() != path.resolve() and not options.replace:
         origin = f"recipe {present['recipe'] or NO_RECIPE}, seed {present['seed']}"
         raise UmcError(f"{name} is in {folder} already ({origin}); --replace puts this one in its place")
     recipe = _recipe(options.recipe, revised)

@@ -92,6 +92,15 @@ def test_a_ground_that_nobody_wrote_down_is_the_tasks_own(tmp_path, out):
     assert read_models(out)["a1_mlp_stage2"]["trained"]["terrain"] == "perlin"
 
 
+def test_a_published_policy_takes_its_entry_to_another_folder(tmp_path, out):
+    assert publish(trained(tmp_path / "run"), out, "--note", "unfinished") == 0
+    name = "a1_mlp_stage2"
+    assert publish(out / f"{name}.pt", tmp_path / "package") == 0
+    first, second = (read_models(folder)[name] for folder in (out, tmp_path / "package"))
+    assert second == first
+    assert second["trained"]["num_envs"] == 256
+
+
 def test_statistics_of_observations_keep_their_precision():
     networks = {
         "obs_normalizer._std": torch.tensor([1e-7]),
