@@ -95,7 +95,7 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
 
     bfloat16: bool = False
     """Whether factors of the networks' matrix products are rounded to bfloat16 while a CPU trains; sums and everything
-    else stay float32 (:mod:`umc.utils.matmul`)."""
+    else stay float32 (``umc.utils.matmul``)."""
 
     mirror: bool = False
     """Whether mirrored samples are added to every mini-batch (:mod:`umc.rl.symmetry`); the paper does not say so."""
