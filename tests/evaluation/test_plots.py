@@ -41,7 +41,7 @@ def test_bars_are_as_high_as_the_figures(estimates):
 
 
 def told(study, sources):
-    """The first policy of a study, told of faults by one source after another."""
+    """The first policy of a study, with one source of fault reports after another."""
     first = study.policies[0]
     named = [
         replace(first, label=f"a, {text}", group=f"a, {text}", about={**first.about, "sha256": "a", "detection": text})
