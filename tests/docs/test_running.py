@@ -87,6 +87,7 @@ SHRINK: list[tuple[str, str | None, str]] = [
     (r"benchmark-speed", None, "takes minutes; .ci/check benchmarks runs it"),
     (r"benchmarks/faults\.py|benchmarks/envs\.py", "--num_envs 8 --rounds 1 --steps 2 --engines ovphysx", ""),
     (r"benchmarks/start\.py", "--rounds 1", ""),
+    (r"benchmarks/idle\.py", "--rounds 1 --seconds 1", ""),
     (r"benchmarks/ranks\.py", "--num_envs 16 --iterations 2 --rounds 1", ""),
     (r"benchmarks/step\.py", "--robots A1 --num_envs 8 --rounds 1 --steps 2", ""),
     (r"benchmarks/film\.py", "--steps 20 --rounds 1", ""),

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import dummy_training as dummy
 import pytest
@@ -210,6 +211,24 @@ def test_stage_2_starts_from_the_weights_of_the_newest_stage_1(tmp_path):
     train.load_start(chosen, runner)
     assert torch.equal(runner.alg.critic.state_dict()["mlp.0.weight"], weights)
     assert runner.current_learning_iteration == 0
+
+
+@pytest.mark.parametrize("rounded", [True, False])
+def test_a_training_that_asks_for_bfloat16_learns_in_it(rounded, monkeypatch):
+    monkeypatch.setattr("umc.utils.matmul.onednn_is_exact", lambda: False)
+    before = torch.backends.mkldnn.matmul.fp32_precision
+    found = []
+
+    def learn(*_):
+        found.append(torch.backends.mkldnn.matmul.fp32_precision)
+        return Path("model_0.pt")
+
+    logger = SimpleNamespace(mean_return=lambda: 0.0, mean_length=lambda: 0.0)
+    cfg = SimpleNamespace(bfloat16=rounded, max_iterations=1, init_at_random_ep_len=True)
+    plan: Any = SimpleNamespace(device="cpu", agent_cfg=cfg, record=SimpleNamespace(fields={}))
+    runner: Any = SimpleNamespace(train=learn, logger=logger)
+    train._learn(plan, runner)
+    assert found == ["bf16" if rounded else before]
 
 
 def test_an_unfinished_stage_1_is_named_with_the_command_that_finishes_it(tmp_path):

@@ -43,7 +43,7 @@ def _sleep_longer() -> None:
     """Let threads that start from now on sleep a millisecond where they ask for less.
 
     What: a thread of ovphysx that cooks meshes (``libcarb.ujitsoagent``) looks for work after each 1 us of sleep.
-    Why: it costs a tenth to a fifth of a core as long as the process lives, most of it in the kernel.
+    Why: it costs a quarter of a core as long as the process lives (``benchmarks/idle.py``), most of it in the kernel.
     The patch: the kernel may let sleeps end up to a millisecond late; other waits have no part in it.
     When it can go: once that thread waits for its work.
     """

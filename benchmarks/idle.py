@@ -1,0 +1,79 @@
+# Copyright (c) 2026, The UMC Developers.
+# SPDX-License-Identifier: BSD-3-Clause
+"""Processor time that PhysX takes on a CPU while nothing is simulated, with the patch of its polling thread and without.
+
+A training on a CPU pays for it while its networks learn, too. Usage:
+
+    ./isaaclab.sh -p benchmarks/idle.py [--seconds 10] [--rounds 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from ratios import add_json_flag, save, spread
+
+SORTS = ("unpatched", "patched")
+
+
+def measure(sort: str, seconds: float) -> float:
+    """Return the share of one core that an idle simulation of one robot takes [-]."""
+    from umc.utils import patches
+
+    if sort == "unpatched":
+        patches.TIMER_SLACK_NS = 50_000  # Linux's own
+    patches.apply()
+    from isaaclab.scene import InteractiveScene, InteractiveSceneCfg
+    from isaaclab.sim import SimulationCfg, build_simulation_context
+    from umc.robots import A1_CFG
+    from umc.tasks.base import physics_presets
+
+    engine = physics_presets(njmax=100, nconmax=20).ovphysx
+    with build_simulation_context(sim_cfg=SimulationCfg(physics=engine, device="cpu")) as sim:
+        cfg = InteractiveSceneCfg(num_envs=1, env_spacing=4.0)
+        setattr(cfg, "robot", A1_CFG.replace(prim_path="{ENV_REGEX_NS}/Robot"))
+        InteractiveScene(cfg)
+        sim.reset()
+        start = time.process_time()
+        time.sleep(seconds)
+        return (time.process_time() - start) / seconds
+
+
+def measure_apart(sort: str, seconds: float) -> float:
+    """Run :func:`measure` in a process of its own."""
+    command = [sys.executable, str(Path(__file__).resolve()), f"--sort={sort}", f"--seconds={seconds}"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    child = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if child.returncode != 0:
+        sys.exit(f"{sort} failed:\n{child.stdout[-3000:]}{child.stderr[-3000:]}")
+    return float(child.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    """Print the shares and their ratio."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sort", choices=SORTS, help=argparse.SUPPRESS)
+    add_json_flag(parser)
+    args = parser.parse_args()
+    if args.seconds <= 0.0 or args.rounds < 1:
+        parser.error("--seconds has to be above 0, --rounds at least 1")
+    if args.sort:
+        print(f"\n{measure(args.sort, args.seconds)}", flush=True)
+        os._exit(0)  # the teardown of an engine may hang
+    shares = [[measure_apart(sort, args.seconds) for sort in SORTS] for _ in range(args.rounds)]
+    before, after = (statistics.median(column) for column in zip(*shares, strict=True))
+    ratios = [first / second for first, second in shares]
+    print(f"part of a core: {before:.3f} unpatched, {after:.3f} patched; ratio {spread(ratios)}")
+    save(args.json, {"idle PhysX, unpatched / patched": ratios})
+
+
+if __name__ == "__main__":
+    main()
