@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Processor time that PhysX takes on a CPU while nothing is simulated, with the patch of its polling thread and without.
+"""Processor time that PhysX takes on a CPU while nothing is simulated, with the patch of its polling thread or not.
 
 A training on a CPU pays for it while its networks learn, too. Usage:
 
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from ratios import add_json_flag, save, spread
 
@@ -36,8 +37,8 @@ def measure(sort: str, seconds: float) -> float:
 
     engine = physics_presets(njmax=100, nconmax=20).ovphysx
     with build_simulation_context(sim_cfg=SimulationCfg(physics=engine, device="cpu")) as sim:
-        cfg = InteractiveSceneCfg(num_envs=1, env_spacing=4.0)
-        setattr(cfg, "robot", A1_CFG.replace(prim_path="{ENV_REGEX_NS}/Robot"))
+        cfg: Any = InteractiveSceneCfg(num_envs=1, env_spacing=4.0)
+        cfg.robot = A1_CFG.replace(prim_path="{ENV_REGEX_NS}/Robot")
         InteractiveScene(cfg)
         sim.reset()
         start = time.process_time()
