@@ -51,6 +51,7 @@ SHRINK: list[tuple[str, str | None, str]] = [
     (r"docker|^mkdir|ISAACLAB_BASE_IMAGE", None, "needs Docker; tests/packaging"),
     (r"--viz kit|isaacsim_physx", None, "needs Isaac Sim; tests/kit"),
     (r"--device cuda|--nproc_per_node [48]", None, "needs GPUs"),
+    (r"agent\.bfloat16", None, "needs AMX or AVX512_BF16; tests/training/test_train_cli.py"),
     (r"--ray", None, "needs a cluster; tests/training has one"),
     (r"--public CLONE", None, "needs a clone of another project"),
     (r"--(policy|teacher) motion\.pt", None, "needs a file that its reader fetches; tests/rl/test_external.py"),
