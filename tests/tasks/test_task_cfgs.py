@@ -148,6 +148,12 @@ def test_bodies_that_are_not_set_are_refused_with_those_of_the_robot():
         cfg.validate_config()
 
 
+@pytest.mark.parametrize("severity", ['{"log_uniform":[6.0,80.0]}', '{".*_knee.*":13.0,".*":8.0}'])
+def test_a_severity_that_is_a_number_can_become_a_distribution(severity):
+    env_cfg, _ = resolve_cfgs("UMC-H1-Stage2", None, [f"env.events.faults.params.severity.effort={severity}"])
+    assert isinstance(env_cfg.events.faults.params["severity"]["effort"], dict)
+
+
 def test_fields_that_a_task_leaves_open_are_named_in_one_line(monkeypatch):
     monkeypatch.setitem(gym.spec("UMC-A1-Stage1").kwargs, "env_cfg_entry_point", "umc.tasks.quadruped:QuadrupedEnvCfg")
     with pytest.raises(
