@@ -253,6 +253,10 @@ def test_weights_can_come_from_another_recipe(tmp_path):
     run_recipe(["--recipe", written(tmp_path, "baseline", agent="nm_mlp", stages=walk)])
     folded = flag(calls(tmp_path)[-1], "checkpoint")
     assert checkpoint_info(read_checkpoint(folded), folded).model == "nm_mlp"
+    back = {1: [], 2: [{"iterations": 1, "from": {"path": str(folded), "fold": True}}]}
+    run_recipe(["--recipe", written(tmp_path, "back", stages=back)])
+    start = flag(calls(tmp_path)[-1], "checkpoint")
+    assert checkpoint_info(read_checkpoint(start), start).model == "mlp"
 
 
 def test_a_phase_can_start_a_run_of_its_own_from_the_weights_before_it(tmp_path):

@@ -44,6 +44,9 @@ CURRICULUM: tuple[tuple[float, Ratios], ...] = (
 """From which share of the run on which odds hold: no damage, undetectable, sensor-only, detectable (paper, section
 "Paradigms"). The paper gives no lengths: each lasts a quarter."""
 
+BASELINE_PREFIX = "nm_"
+"""Prefix of a network's name where mask and flag are left out."""
+
 LEGS = ("FL", "FR", "HL", "HR")
 
 MT_FTC_ENV: dict[str, Any] = {

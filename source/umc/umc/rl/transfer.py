@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.rl.agents import AGENTS, EXTENSION_NETWORKS
+from umc.rl.agents import AGENTS, BASELINE_PREFIX, EXTENSION_NETWORKS
 from umc.rl.checkpoint import (
     CheckpointInfo,
     checkpoint_info,
@@ -43,9 +43,6 @@ HEALTHY_FLAG = -1.0
 
 FLAG_READERS = ("core.layers.0", "core.context")
 """Linear layers whose last columns read the flag in files of UMC's own networks (``MaskedCore.flag_layer``)."""
-
-BASELINE_PREFIX = "nm_"
-"""Prefix of a network's name where mask and flag are left out."""
 
 
 def find_stage1(

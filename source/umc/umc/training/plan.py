@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.rl.agents import STAGE_ITERATIONS, AgentSpec, agent_spec
+from umc.rl.agents import BASELINE_PREFIX, STAGE_ITERATIONS, AgentSpec, agent_spec
 from umc.rl.checkpoint import (
     TERRAIN_KEY,
     CheckpointInfo,
@@ -27,7 +27,7 @@ from umc.rl.checkpoint import (
 )
 from umc.rl.critics import MLP_CRITIC_KEY, needs_mlp_critic
 from umc.rl.pretrained import describe, pretrained_folder, read_models
-from umc.rl.transfer import BASELINE_PREFIX, find_stage1
+from umc.rl.transfer import find_stage1
 from umc.tasks.limits import check_faults, check_values
 from umc.tasks.memory import check_memory, check_networks
 from umc.tasks.task_cfg import (

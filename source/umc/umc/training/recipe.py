@@ -84,7 +84,7 @@ class Source(Section):
     stage: PositiveInt = 1
     """Stage of that recipe."""
     fold: bool = False
-    """Whether mask and flag are left out of it (:mod:`umc.rl.transfer`), for a baseline."""
+    """Whether mask and flag are left out of it for a baseline, or added to a baseline's (:mod:`umc.rl.transfer`)."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from umc.rl.agents import AGENTS
+from umc.rl.agents import AGENTS, BASELINE_PREFIX
 from umc.rl.checkpoint import checkpoints_in, iterations_of, read_checkpoint, write_checkpoint
 from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.watchdog import HUNG
@@ -300,14 +300,17 @@ class RecipeRun:
             path = self._from_recipe(phase, source.recipe, source.stage)
         elif is_pretrained(source.path):
             agent = AGENTS[phase.agent].stage1 or phase.agent
-            agent = agent.removeprefix("nm_") if source.fold else agent
+            if source.fold and agent.startswith(BASELINE_PREFIX):
+                agent = agent.removeprefix(BASELINE_PREFIX)
+            elif source.fold:
+                agent = BASELINE_PREFIX + agent
             path, _ = find_pretrained(str(source.path), self.recipe.robot, agent, source.stage)
         else:
             path = checked_checkpoint(source.path)
         assert path is not None
         if source.fold and self.shows:
             return f"<{str(path).strip('<>')}, folded>"
-        return self._folded(Path(path)) if source.fold else path
+        return self._folded(phase, Path(path)) if source.fold else path
 
     def _teacher(self, phase: Phase) -> Path | str | None:
         """Return the policy that a phase imitates, as --teacher takes it."""
@@ -327,12 +330,13 @@ class RecipeRun:
             )
         return Path(other.state["phases"][numbers[-1]]["checkpoint"])
 
-    def _folded(self, path: Path) -> Path:
-        from umc.rl.transfer import fold_flag_into_bias  # imports torch
+    def _folded(self, phase: Phase, path: Path) -> Path:
+        from umc.rl.transfer import add_neutral_flag, fold_flag_into_bias  # import torch
 
         out = self.folder / f"folded_{sha256(path)[:12]}.pt"
         if not out.is_file():
-            write_checkpoint(out, fold_flag_into_bias(read_checkpoint(path), path))
+            convert = fold_flag_into_bias if phase.agent.startswith(BASELINE_PREFIX) else add_neutral_flag
+            write_checkpoint(out, convert(read_checkpoint(path), path))
         return out
 
     def _done(self, number: int) -> bool:
