@@ -67,7 +67,7 @@ def test_iterations_of_rsl_rl(agent, change):
 
 def test_iterations_of_skrl():
     with fake_cuda(MAY_WAIT) as gpu:
-        cfg = dummy_skrl.skrl_agent(dummy_skrl.rsl_rl_ppo(schedule="fixed"))
+        cfg = dummy_skrl.agent(dummy_skrl.rsl_rl_ppo(schedule="fixed"))
         runner = dummy_skrl.build(None, dummy_skrl.LabEnv(device=str(CUDA)), cfg)
         runner._learn(1, False)
         with gpu.watched():

@@ -41,7 +41,7 @@ def build(library, folder, env=None, save_every_s=1000.0, **cfg):
     """A runner of a library on its dummy env."""
     if library == "rsl_rl":
         return dummy.build(folder, env, dummy.agent(**cfg), save_every_s)
-    return dummy_skrl.build(folder, env, dummy_skrl.skrl_agent(**cfg), save_every_s)
+    return dummy_skrl.build(folder, env, dummy_skrl.agent(**cfg), save_every_s)
 
 
 def interrupted_at(folder, step, signals=(signal.SIGINT,), library="rsl_rl", **options):

@@ -48,9 +48,9 @@ def test_skrl_is_asked_for_by_the_flag_or_by_the_agents_entry_point():
     assert (named.agent, named.model) == ("skrl_mlp_cfg_entry_point", "mlp")
 
 
-def test_overrides_reach_skrls_names():
-    chosen = planned(*STAGE1, *SKRL, "agent.algorithm.ratio_clip=0.1", "agent.actor.hidden_dims=[8]")
-    assert (chosen.agent_cfg.algorithm.ratio_clip, chosen.agent_cfg.actor.hidden_dims) == (0.1, [8])
+def test_overrides_are_those_of_rsl_rl():
+    chosen = planned(*STAGE1, *SKRL, "agent.algorithm.clip_param=0.1", "agent.actor.hidden_dims=[8]")
+    assert (chosen.agent_cfg.algorithm.clip_param, chosen.agent_cfg.actor.hidden_dims) == (0.1, [8])
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,11 @@ def test_overrides_reach_skrls_names():
             "agent rsl_rl_mlp_cfg_entry_point is rsl_rl's, --rl_library is skrl; leave one of the two out",
         ),
         ([*SKRL, "--agent", "lstm"], "unknown agent lstm; choose one of transformer, mlp"),
-        ([*SKRL, "agent.algorithm.entropy_coef=1"], "agent.algorithm has no field entropy_coef; did you mean entropy_"),
-        ([*SKRL, "agent.algorithm.ratio_clip=wide"], "agent.algorithm.ratio_clip takes a number"),
+        ([*SKRL, "agent.algorithm.entropy_loss_scale=1"], "agent.algorithm has no field entropy_loss_scale"),
+        ([*SKRL, "agent.algorithm.clip_param=wide"], "agent.algorithm.clip_param takes a number"),
+        ([*SKRL, "agent.algorithm.optimizer=adamw"], "skrl's PPO has no optimizer=adamw; train this agent with"),
+        ([*SKRL, "agent.torch_compile_mode=default"], "leave agent.torch_compile_mode out"),
+        ([*SKRL, "--agent", "gru"], "skrl does not train networks with a memory here; give --rl_library rsl_rl"),
         ([*SKRL, "--resume"], "nothing to resume in logs/skrl/umc_a1_mlp_stage1"),
     ],
 )

@@ -137,7 +137,7 @@ def test_the_mirror_loss_makes_a_policy_symmetric(tmp_path):
 
 def test_the_mirror_loss_in_one_pass_is_rsl_rls_own(tmp_path, monkeypatch):
     once, passes = mirrored_run(tmp_path / "once", mirror=True, iterations=3, mirror_loss=2.0)
-    monkeypatch.setattr("umc.rl.runner.OnePassSymmetry", Symmetry)
+    monkeypatch.setattr("umc.rl.symmetry.OnePassSymmetry", Symmetry)
     own, more = mirrored_run(tmp_path / "own", mirror=True, iterations=3, mirror_loss=2.0)
     assert 2 * len(passes) == len(more)
     pairs = zip(once.alg.get_policy().parameters(), own.alg.get_policy().parameters(), strict=True)

@@ -34,7 +34,7 @@ def updated(folder, monkeypatch, agent, mirror, symmetry=None, per_batch=False):
     with monkeypatch.context() as patch:
         if symmetry is not None:
             patch.setattr("umc.rl.runner.speed_up", lambda alg: None)
-            patch.setattr("umc.rl.runner.OnePassSymmetry", symmetry)
+            patch.setattr("umc.rl.symmetry.OnePassSymmetry", symmetry)
         runner = build_runner(folder, agent, env=env, change=change)
     runner.train(1)
     return runner

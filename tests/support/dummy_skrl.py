@@ -14,7 +14,6 @@ from isaaclab_rl.rsl_rl import RslRlPpoAlgorithmCfg
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 from umc.rl.runner import UmcRunner
-from umc.rl.skrl.cfg import skrl_ppo
 from umc.rl.skrl.packing import PackedEnv
 from umc.rl.skrl.runner import SkrlRunner
 
@@ -23,6 +22,12 @@ ENVS, STEPS, BASE = 8, 4, 5
 GROUPS = {"actor": ["policy", "joint_mask", "fault_flag"], "critic": ["critic"]}
 LENGTHS = [2, 2, 4, 4] * 2
 """Episode length of each env [env steps]: all end with an iteration, some also in its middle."""
+TERMS = [
+    ("base_lin_vel", 3),
+    ("clock", 2),
+    *((name, len(JOINTS)) for name in ("joint_pos", "joint_vel", "last_action")),
+]
+"""Terms of the groups `policy` and `critic`."""
 FALLS = [False, True] * 4
 """Which envs' episodes end with a fall, the others' by time."""
 
@@ -47,6 +52,13 @@ class LabEnv:
         dead = torch.rand(STEPS, ENVS, len(JOINTS), generator=chance) < torch.linspace(0, 1, ENVS).unsqueeze(1)
         self.dead = dead.to(device)
         self.actions = self.rewards = torch.empty(0)
+        # what mirror images need
+        self.scene = {"robot": SimpleNamespace(joint_names=JOINTS)}
+        groups = {"policy": TERMS, "critic": TERMS, "joint_mask": [("mask", len(JOINTS))], "fault_flag": [("flag", 3)]}
+        self.observation_manager = SimpleNamespace(
+            active_terms={group: [name for name, _ in terms] for group, terms in groups.items()},
+            group_obs_term_dim={group: [(width,) for _, width in terms] for group, terms in groups.items()},
+        )
 
     @property
     def unwrapped(self):
@@ -82,7 +94,7 @@ class RslRlView(VecEnv):
     num_envs, num_actions, max_episode_length, device, cfg = ENVS, len(JOINTS), STEPS, "cpu", {}
 
     def __init__(self, env):
-        self.env = env
+        self.env = self.unwrapped = env
         self.obs, _ = env.reset()
 
     def get_observations(self):
@@ -112,8 +124,9 @@ def rsl_rl_ppo(**changes):
     return RslRlPpoAlgorithmCfg(**{**schedule, **passes, **loss, **changes})
 
 
-def agent(algorithm, network="MaskedMlpModel", save_interval=1000, std_type="scalar"):
-    base, values = dummy.agent(std_type, save_interval), algorithm.to_dict()
+def agent(ppo=None, network="MaskedMlpModel", save_interval=1000, std_type="scalar", **options):
+    """An agent cfg, of either library."""
+    base, values = dummy.agent(std_type, save_interval), (ppo or rsl_rl_ppo()).to_dict()
     unused = ("rnd_cfg", "symmetry_cfg", "share_cnn_encoders")
     return {
         **base,
@@ -122,16 +135,13 @@ def agent(algorithm, network="MaskedMlpModel", save_interval=1000, std_type="sca
         "actor": model(network, distribution_cfg=base["actor"]["distribution_cfg"]),
         "critic": model(network),
         "algorithm": {name: value for name, value in values.items() if name not in unused},
+        **options,
     }
-
-
-def skrl_agent(ppo=None, **options):
-    return agent(skrl_ppo(ppo or rsl_rl_ppo()), **options)
 
 
 def build(folder, env=None, cfg=None, save_every_s=1000.0, torch_seed=7, **info):
     torch.manual_seed(torch_seed)
-    cfg, env = cfg or skrl_agent(), env or LabEnv()
+    cfg, env = cfg or agent(), env or LabEnv()
     packed = PackedEnv(env, cfg["obs_groups"])
     says = dummy.info(**{"agent": "skrl_mlp_cfg_entry_point", **info})
     runner = SkrlRunner(packed, cfg, folder and str(folder), env.device, says, save_every_s)
@@ -141,7 +151,7 @@ def build(folder, env=None, cfg=None, save_every_s=1000.0, torch_seed=7, **info)
 
 def build_rsl_rl(folder, ppo=None, torch_seed=7, **options):
     torch.manual_seed(torch_seed)
-    cfg = agent(ppo or rsl_rl_ppo(), **options)
+    cfg = agent(ppo, **options)
     return UmcRunner(RslRlView(LabEnv()), cfg, str(folder), "cpu", dummy.info())
 
 

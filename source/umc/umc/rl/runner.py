@@ -27,7 +27,7 @@ from umc.rl.checkpoint import (
 )
 from umc.rl.logger import IterationStats, Progress, RunLogger
 from umc.rl.models import MaskedGruModel
-from umc.rl.symmetry import OnePassSymmetry, add_mirrored, mirror_of
+from umc.rl.symmetry import make_symmetry, mirror_of
 from umc.rl.update import speed_up
 from umc.rl.watchdog import Watchdog
 from umc.utils.distributed import all_gather, all_reduce_max, configure_rsl_rl, ranks_from_env, weights_digest
@@ -337,23 +337,12 @@ class UmcRunner(TrainingRun, OnPolicyRunner):
     """rsl_rl's on-policy runner for every UMC policy."""
 
     def _make_algorithm(self, log_dir: str | None) -> None:
-        symmetry: dict[str, Any] = {}
-        if self.cfg.get("mirror"):
-            weight = self.cfg["mirror_loss"]
-            if weight < 0.0:
-                raise UmcError(f"agent.mirror_loss is {weight}; it has to be 0 or more")
-            mirror_of(self.env)  # raises now what has no mirror image
-            symmetry = {
-                "data_augmentation_func": add_mirrored,
-                "use_data_augmentation": True,
-                "use_mirror_loss": weight > 0.0,
-                "mirror_loss_coeff": weight,
-            }
+        symmetry = make_symmetry(self.cfg, self.env)  # raises before anything is made
         OnPolicyRunner.__init__(self, self.env, self.cfg, log_dir=log_dir, device=self.device)
         speed_up(self.alg)
         self._check_memory()
-        if symmetry:
-            self.alg.symmetry = OnePassSymmetry(self.env, **symmetry)
+        if symmetry is not None:
+            self.alg.symmetry = symmetry
             if isinstance(self.alg.actor, MaskedGruModel):
                 self.alg.actor.mirror = mirror_of(self.env).observations
 

@@ -10,6 +10,7 @@ have observed and done it (Mittal et al., "Symmetry Considerations for Learning 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -189,6 +190,19 @@ class OnePassSymmetry(Symmetry):
         mirrored = cast(Tensor, images).detach()[original_batch_size:]
         loss = nn.functional.mse_loss(means[original_batch_size:], mirrored)
         return loss if self.use_mirror_loss else loss.detach()
+
+
+def make_symmetry(cfg: Mapping[str, Any], env: Any) -> OnePassSymmetry | None:
+    """Return the symmetry that an agent cfg asks for, None for none; raise UmcError for what has no mirror image."""
+    if not cfg.get("mirror"):
+        return None
+    weight = cfg["mirror_loss"]
+    if weight < 0.0:
+        raise UmcError(f"agent.mirror_loss is {weight}; it has to be 0 or more")
+    mirror_of(env)
+    return OnePassSymmetry(
+        env, add_mirrored, use_data_augmentation=True, use_mirror_loss=weight > 0.0, mirror_loss_coeff=weight
+    )
 
 
 def _tensors(columns: list[int], signs: list[float]) -> tuple[Tensor, Tensor]:

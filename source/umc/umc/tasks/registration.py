@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Register a robot's task with all its agents, or an agent with all robots."""
 
-import importlib
 from typing import Any
 
 import gymnasium as gym
 
 from umc.rl.agents import AGENTS, EXTENSION_NETWORKS, AgentSpec
 from umc.utils.errors import UmcError
-from umc.utils.naming import TASK_NAME, entry_point, task_parts
+from umc.utils.naming import LIBRARIES, TASK_NAME, entry_point, task_parts
 
 
 def register_robot(robot: str, module: str) -> None:
@@ -54,14 +53,9 @@ def register_agent(spec: AgentSpec, network: str) -> None:
 
 
 def _entries(spec: AgentSpec, robot: str, stage: int, module: str) -> dict[str, Any]:
-    """Return what a task registers of an agent: its rsl_rl cfg and the skrl twin, if it is trained there."""
+    """Return what a task registers of an agent, one cfg for both libraries, if it is trained there."""
     if not spec.trains(robot, stage):
         return {}
-    name = f"{spec.name}_stage{stage}"
-
-    def make_skrl_cfg() -> Any:
-        from umc.rl.skrl.cfg import skrl_cfg
-
-        return skrl_cfg(getattr(importlib.import_module(module), name))
-
-    return {entry_point(spec.name): f"{module}:{name}", entry_point(spec.name, "skrl"): make_skrl_cfg}
+    return dict.fromkeys(
+        (entry_point(spec.name, library) for library in LIBRARIES), f"{module}:{spec.name}_stage{stage}"
+    )

@@ -16,11 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from umc.rl.critics import LIVE_GROUP
+from umc.rl.skrl.cfg import require_skrl
 from umc.tasks.limits import check_values
 from umc.utils.cli import did_you_mean
 from umc.utils.config import override_key
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError, shown
+from umc.utils.naming import library_of
 
 FLAGS = {
     "env.sim.device": "--device",
@@ -89,6 +91,8 @@ def resolve_cfgs(task: str, agent: str | None, overrides: list[str]) -> tuple[An
         env_cfg, agent_cfg = resolve_task_config(task, agent, overrides=overrides)
         check_presets(before, {"env": env_cfg, "agent": agent_cfg}, overrides)
         check_values(env_cfg, agent_cfg)
+        if library_of(agent or "") == "skrl":
+            require_skrl(agent_cfg)
         name_bodies(env_cfg)
         check_robot(env_cfg)
         _check_complete(task, env_cfg)

@@ -46,7 +46,7 @@ from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 from umc.utils.isaaclab_flags import parse_all
-from umc.utils.naming import LIBRARIES, experiment_folder, experiment_name, library_of
+from umc.utils.naming import experiment_folder, experiment_name, library_of
 from umc.utils.outputs import require_folder_name, require_writable
 from umc.utils.process import lock_folder
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, read_record
@@ -434,8 +434,8 @@ def _require_same_teacher(request: TrainRequest, record: RunRecord) -> None:
 
 
 def samples_at_once(request: TrainRequest, agent_cfg: Any) -> float:
-    """Return how many samples of an env a mini-batch of PPO has, mirror images included; 0 where that is not known."""
-    if request.imitates or request.library != LIBRARIES[0]:
+    """Return how many samples of an env a mini-batch of PPO has, mirror images included; 0 for an imitation."""
+    if request.imitates:
         return 0.0
     samples = agent_cfg.num_steps_per_env / agent_cfg.algorithm.num_mini_batches
     # with an MLP as critic a large network is one of two

@@ -19,11 +19,13 @@ from torch.distributions import Normal
 
 from umc.rl.models import MaskedModel
 from umc.rl.policy import ACTOR_SET, CRITIC_SET, build_model
+from umc.rl.skrl.cfg import skrl_ppo
+from umc.rl.skrl.mirror import MirroredMemory, Mirroring, MirrorLossScaler, TrueSamplesLR
 from umc.rl.skrl.packing import PackedEnv, Packing
-from umc.utils.errors import UmcError
+from umc.rl.symmetry import make_symmetry
 
-SCHEDULERS = {None: None, "KLAdaptiveLR": KLAdaptiveLR}
-"""Learning rate schedulers by the name that an agent cfg gives them."""
+SYMMETRY_LOSS = "Loss / Symmetry loss"
+"""Name of the mirror loss among what skrl tracks."""
 
 
 class SkrlActor(GaussianMixin, Model):
@@ -83,6 +85,12 @@ class MaskedPpo(PPO):
     policy: SkrlActor
     value: SkrlCritic
 
+    def __init__(self, mirroring: Mirroring | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.mirroring = mirroring
+        if mirroring is not None:
+            self.scaler = MirrorLossScaler(mirroring, device=self._device_type, enabled=self.cfg.mixed_precision)
+
     def record_transition(
         self,
         *,
@@ -108,6 +116,8 @@ class MaskedPpo(PPO):
     def update(self, *, timestep: int, timesteps: int) -> None:
         """Learn from the stored transitions, then update the normalisers, as rsl_rl does."""
         super().update(timestep=timestep, timesteps=timesteps)
+        if self.mirroring is not None:
+            self.track_data(SYMMETRY_LOSS, self.mirroring.mean_loss())
         assert self.memory is not None
         for model, name in ((self.policy, "observations"), (self.value, "states")):
             packed = self.memory.get_tensor_by_name(name).flatten(0, 1)
@@ -166,31 +176,38 @@ def make_agent(env: PackedEnv, cfg: Mapping[str, Any]) -> MaskedPpo:
     # in this order and with nothing random between: so a seed gives the same weights as with rsl_rl
     actor = build_model(cfg, env.actor_packing.widths, actions, ACTOR_SET)
     critic = build_model(cfg, env.critic_packing.widths, 1, CRITIC_SET)
+    symmetry = make_symmetry(cfg, env)
+    mirroring = None if symmetry is None else Mirroring(symmetry, env, actor)
     rollouts = cfg["num_steps_per_env"]
+    size = {"memory_size": rollouts, "num_envs": env.num_envs, "device": env.device}
     agent = MaskedPpo(
+        mirroring,
         models={
             "policy": SkrlActor(actor, env.actor_packing, env.action_space, env.device),
             "value": SkrlCritic(critic, env.critic_packing, env.action_space, env.device),
         },
-        memory=RandomMemory(memory_size=rollouts, num_envs=env.num_envs, device=env.device),
+        memory=RandomMemory(**size) if mirroring is None else MirroredMemory(mirroring, **size),
         observation_space=env.observation_space,
         state_space=env.state_space,
         action_space=env.action_space,
         device=env.device,
-        cfg=ppo_cfg(cfg["algorithm"], rollouts),
+        cfg=ppo_cfg(cfg["algorithm"], rollouts, mirroring),
     )
     agent.init()
     agent.enable_training_mode(True)
     return agent
 
 
-def ppo_cfg(algorithm: Mapping[str, Any], rollouts: int) -> PPO_CFG:
-    """Return skrl's own cfg, which writes no files, for a :class:`umc.rl.skrl.cfg.UmcSkrlPpoCfg` as a dictionary."""
-    name = algorithm["learning_rate_scheduler"]
-    if name not in SCHEDULERS:
-        raise UmcError(f"unknown learning_rate_scheduler {name}; choose one of KLAdaptiveLR, None")
+def ppo_cfg(algorithm: Mapping[str, Any], rollouts: int, mirroring: Mirroring | None = None) -> PPO_CFG:
+    """Return skrl's own cfg, which writes no files, for the values of rsl_rl's PPO."""
+    values = skrl_ppo(algorithm)
+    scheduler = None
+    if schedule := values["learning_rate_scheduler_kwargs"]:
+        scheduler = KLAdaptiveLR if mirroring is None else TrueSamplesLR
+        schedule |= {} if mirroring is None else {"divergences": mirroring.divergences}
     return PPO_CFG(
-        **{**algorithm, "learning_rate_scheduler": SCHEDULERS[name]},
+        **values,
+        learning_rate_scheduler=scheduler,
         rollouts=rollouts,
         time_limit_bootstrap=True,  # else an episode that ran out of time would continue in the next one
         experiment=ExperimentCfg(write_interval=0, checkpoint_interval=0),

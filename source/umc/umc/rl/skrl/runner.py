@@ -11,10 +11,15 @@ from rsl_rl.utils import check_nan
 
 from umc.rl.runner import TrainingRun
 from umc.rl.skrl.packing import PackedEnv
-from umc.rl.skrl.ppo import SkrlAlgorithm, make_agent
+from umc.rl.skrl.ppo import SYMMETRY_LOSS, SkrlAlgorithm, make_agent
 from umc.utils.errors import UmcError
 
-LOSSES = {"value": "Loss / Value loss", "surrogate": "Loss / Policy loss", "entropy_loss": "Loss / Entropy loss"}
+LOSSES = {
+    "value": "Loss / Value loss",
+    "surrogate": "Loss / Policy loss",
+    "entropy_loss": "Loss / Entropy loss",
+    "symmetry": SYMMETRY_LOSS,
+}
 """Names in the logs, and skrl's names."""
 
 UPDATE_TIME = "Stats / Algorithm update time (ms)"
@@ -31,10 +36,6 @@ class SkrlRunner(TrainingRun):
             raise UmcError(
                 f"skrl learns where the environment is, on {self.env.device}, not on {self.device}; give one device"
             )
-        if self.cfg.get("mirror"):
-            raise UmcError("skrl's PPO has no mirror; train this agent with --rl_library rsl_rl, or agent.mirror=false")
-        if self.cfg.get("torch_compile_mode"):
-            raise UmcError("skrl's runner compiles nothing; leave agent.torch_compile_mode out, or --rl_library rsl_rl")
         self.agent = make_agent(self.env, self.cfg)
         self.alg = SkrlAlgorithm(self.agent)
 
