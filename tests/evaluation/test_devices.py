@@ -65,7 +65,7 @@ def changed(line, place, by=1):
 def test_equal_recordings_agree(pair):
     found = compare(*pair)
     assert found.failures == ()
-    assert found.largest == {"policy": 0.0, "joint_mask": 0.0}
+    assert found.largest == found.median == {"policy": 0.0, "joint_mask": 0.0}
     assert found.switches == pair[0].ledger.count('{"switch"') > 50
     assert found.ledger_lines == pair[0].ledger.count("\n")
 
@@ -80,21 +80,29 @@ def test_every_entry_of_a_ledger_counts(pair):
             if sort in seen:
                 continue
             seen.add(sort)
+            if sort[0] in devices.WINDOW:  # a single one may differ
+                continue
             other = "\n".join([*lines[:number], changed(line, place), *lines[number + 1 :]])
             (failure,) = ledger_differences(pair[0].ledger, other)
             assert failure.startswith(f"the ledgers differ in line {number + 1}: ")
     assert {"plan", "switch", "end", "lower", "effort"} <= {sort[0] for sort in seen}
 
 
-def test_windows_follow_positions_and_may_differ_by_the_tolerance(pair):
+def test_windows_follow_positions_and_few_may_differ_by_more_than_the_tolerance(pair):
     lines = pair[0].ledger.splitlines()
-    number = next(number for number, line in enumerate(lines) if number and '"lower":[' in line)
-    for by, count in ((0.9 * TOLERANCE, 0), (1.1 * TOLERANCE, 1)):
-        other = [*lines[:number], changed(lines[number], ("lower", 0), by), *lines[number + 1 :]]
-        assert len(ledger_differences(pair[0].ledger, "\n".join(other))) == count
-    content = json.loads(lines[number])
+    numbers = [number for number, line in enumerate(lines) if number and '"lower":[' in line]
+    few = int((1.0 - SHARE) * len(numbers))
+    assert few >= 1
+    for by, count, failures in ((0.9, len(numbers), 0), (1.1, few, 0), (1.1, few + 1, 1)):
+        other = [*lines]
+        for number in numbers[:count]:
+            other[number] = changed(lines[number], ("lower", 0), by * TOLERANCE)
+        found = ledger_differences(pair[0].ledger, "\n".join(other))
+        assert len(found) == failures
+        assert not found or found[0].startswith(f"{count} of {len(numbers)} windows in the ledgers are more than")
+    content = json.loads(lines[numbers[0]])
     del content["upper"]
-    other = [*lines[:number], json.dumps(content), *lines[number + 1 :]]
+    other = [*lines[: numbers[0]], json.dumps(content), *lines[numbers[0] + 1 :]]
     assert len(ledger_differences(pair[0].ledger, "\n".join(other))) == 1
 
 
@@ -107,12 +115,13 @@ def test_a_ledger_that_ends_early_differs(pair):
 @pytest.mark.parametrize(
     ("group", "place", "value", "words"),
     [
-        ("joint_mask", (5, 3, 2), 0.5, "joint_mask is not equal, first in env step 6 of env 3"),
+        ("joint_mask", (EPISODE + 5, 3, 2), 0.5, "joint_mask is not equal, first in env step 30 of env 3"),
         ("policy", (EPISODE, 3, 2), 1.1 * FIRST_TOLERANCE, "apart in the first env step"),
         ("policy", (EPISODE, 3, 2), torch.nan, "policy is inf apart in the first env step"),
         ("policy", (slice(1, 2 * EPISODE), slice(None), 2), 1.1 * TOLERANCE, "apart in the first env step"),
-        ("policy", (slice(1, EPISODE), slice(None), slice(4)), 1.1 * TOLERANCE, "keeps the tolerance in 97"),
-        ("policy", (slice(1, EPISODE), slice(None), slice(4)), torch.nan, "keeps the tolerance in 97"),
+        ("policy", (2 * EPISODE - 1, slice(None), 2), 1.1 * TOLERANCE, "policy keeps the tolerance with 66.7% of"),
+        ("policy", (7, slice(2), 2), 1.1 * TOLERANCE, "policy keeps the tolerance with 95.8% of"),
+        ("policy", (7, slice(2), 2), torch.nan, "policy keeps the tolerance with 95.8% of"),
     ],
 )
 def test_an_observation_beyond_its_tolerance_fails(pair, group, place, value, words):
@@ -121,19 +130,32 @@ def test_an_observation_beyond_its_tolerance_fails(pair, group, place, value, wo
     assert words in failure
 
 
+def test_a_failure_names_the_scenarios_of_the_robots_that_differ(pair):
+    header, *lines = (json.loads(line) for line in pair[0].ledger.splitlines())
+    names = [scenario["name"] for scenario in header["scenarios"]]
+    plans = {tuple(line["plan"]): line["faults"] for line in lines if "plan" in line}
+    chosen = [(env, 1) for env in range(16) if any(names[one["scenario"]] == "mine" for one in plans[env, 1])]
+    assert 1 < len(chosen) < 16
+    for env, episode in chosen:
+        pair[1].observations["policy"][episode * EPISODE + 9, env, 0] += 1.0
+    (failure,) = compare(*pair).failures
+    assert failure.count(" beyond") == len({tuple(one["scenario"] for one in plans[place]) for place in chosen})
+    assert all("mine" in part for part in failure.split(": ")[1].split(", "))
+
+
 @pytest.mark.parametrize(
     ("place", "value"),
     [
         ((EPISODE, 3, 2), 0.9 * FIRST_TOLERANCE),
         ((slice(1, EPISODE), slice(None), slice(4)), 0.9 * TOLERANCE),
-        ((5, 3, 2), 10.0),  # one robot that took another step
+        ((slice(5, EPISODE), 3), 10.0),  # one robot that took another step
     ],
 )
 def test_an_observation_within_its_tolerance_passes(pair, place, value):
     pair[1].observations["policy"][place] += value
     found = compare(*pair)
     assert found.failures == ()
-    assert found.largest["policy"] == pytest.approx(value, rel=1e-3)
+    assert found.largest["policy"] == pytest.approx(value, rel=1e-2)
     assert found.within["policy"] > SHARE
 
 

@@ -55,7 +55,7 @@ FAULTS: dict[str, Any] = {
     },
     "severity": {
         "rom": 0.3,
-        "effort": {"fraction": {"uniform": [0.2, 0.6]}},
+        "effort": {"fraction": {"log_uniform": [0.03, 0.3]}},  # G1 needs no more than that
         "velocity": {"log_uniform": [2.0, 6.0]},
         "braking": 0.5,
         "friction": 1.0,
@@ -78,11 +78,13 @@ WINDOW = ("lower", "upper")
 EXACT = ("joint_mask", "fault_flag")
 """Observation groups that follow from the faults alone."""
 
-TOLERANCE, SHARE = 0.05, 0.99
-"""Largest difference of an observation, in its own unit, and the share of the values that has to keep it [-]."""
+TOLERANCE, FIRST_TOLERANCE = 1.0e-3, 1.0e-4
+"""Largest difference of an observation, in its own unit, in an episode and in its first env step: at least twenty times
+what rounding changed on Newton (docs/engines.md, by ``benchmarks/devices.py``)."""
 
-FIRST_TOLERANCE = 0.005
-"""The same of all values in the first env step of each episode."""
+SHARE = 0.97
+"""Least share of the robots, each in each episode, that have to keep the tolerance [-]; a defect of one kind of faults
+moves more. A foot that rounding lets slip changes the robot's whole step: in 48 env steps that happened to 1 of 64."""
 
 WARM_UP, MEASURED = 25, 48
 """Env steps before the measurement, and of it."""
@@ -156,8 +158,10 @@ class Comparison:
     """Lines of the ledger that say which faults went on or off."""
     largest: dict[str, float]
     """Largest difference of each observation group, in its own unit."""
+    median: dict[str, float]
+    """The same of the robot in the middle."""
     within: dict[str, float]
-    """Share of its values that keep the tolerance [-]."""
+    """Share of the robots, each in each episode, all of whose values keep the tolerance [-]."""
     first: dict[str, float]
     """Largest difference in the first env steps of all episodes."""
     failures: tuple[str, ...]
@@ -167,47 +171,78 @@ class Comparison:
 def compare(one: Recording, other: Recording) -> Comparison:
     """Compare two recordings: ledgers to the bit but for windows, observations within the tolerances."""
     failures = ledger_differences(one.ledger, other.ledger)
-    largest, within, first = {}, {}, {}
-    shapes = [{name: tuple(values.shape) for name, values in each.observations.items()} for each in (one, other)]
-    if shapes[0] != shapes[1]:
-        raise UmcError(f"the recordings have other observations ({shapes[0]}, {shapes[1]}); record both again")
-    for name, values in one.observations.items():
-        # NaN in both would agree with itself; it must not
-        apart = (values.double() - other.observations[name].double()).abs().nan_to_num(nan=math.inf)
-        largest[name] = apart.max().item()
-        within[name] = (apart <= TOLERANCE).double().mean().item()
-        first[name] = apart[::EPISODE].max().item()
+    largest, median, within, first = {}, {}, {}, {}
+    for name, apart in distances(one, other).items():
+        robots = apart.amax(1).flatten()
+        largest[name], median[name] = robots.max().item(), robots.median().item()
+        within[name] = (robots <= TOLERANCE).double().mean().item()
+        first[name] = apart[:, 0].max().item()
         if name in EXACT and largest[name] > 0.0:
-            step, env = (int(place) for place in apart.amax(2).nonzero()[0])
-            failures.append(f"{name} is not equal, first in env step {step + 1} of env {env}")
+            episode, step, env = (int(place) for place in apart.nonzero()[0])
+            failures.append(f"{name} is not equal, first in env step {episode * EPISODE + step + 1} of env {env}")
         elif name not in EXACT and first[name] > FIRST_TOLERANCE:
             failures.append(f"{name} is {first[name]:.2g} apart in the first env step of an episode")
         elif name not in EXACT and within[name] < SHARE:
-            failures.append(f"{name} keeps the tolerance in {within[name]:.1%} of its values")
+            failures.append(f"{name} keeps the tolerance with {within[name]:.1%} of the robots: {_scenarios(one, apart)}")
     lines = one.ledger.splitlines()
     switches = sum(line.startswith('{"switch"') for line in lines)
-    return Comparison(len(lines), switches, largest, within, first, tuple(failures))
+    return Comparison(len(lines), switches, largest, median, within, first, tuple(failures))
+
+
+def distances(one: Recording, other: Recording) -> dict[str, torch.Tensor]:
+    """Return the largest difference of a robot in an env step, by group. Shapes are (episodes, env steps, envs)."""
+    shapes = [{name: tuple(values.shape) for name, values in each.observations.items()} for each in (one, other)]
+    if shapes[0] != shapes[1]:
+        raise UmcError(f"the recordings have other observations ({shapes[0]}, {shapes[1]}); record both again")
+    found = {}
+    for name, values in one.observations.items():
+        # NaN in both would agree with itself; it must not
+        apart = (values.double() - other.observations[name].double()).abs().nan_to_num(nan=math.inf).amax(2)
+        found[name] = apart.view(-1, EPISODE, apart.shape[1])
+    return found
+
+
+def _scenarios(recording: Recording, apart: torch.Tensor) -> str:
+    """Return how many robots of each scenario are beyond the tolerance, in words."""
+    header, *lines = (json.loads(line) for line in recording.ledger.splitlines())
+    names = [scenario["name"] for scenario in header["scenarios"]]
+    beyond = apart.amax(1) > TOLERANCE
+    robots, found = Counter[str](), Counter[str]()
+    for line in lines:
+        env, episode = line.get("plan", (0, len(beyond)))
+        if episode < len(beyond):
+            name = "+".join(names[fault["scenario"]] for fault in line["faults"]) or "no fault"
+            robots[name] += 1
+            found[name] += int(beyond[episode, env])
+    return ", ".join(f"{name} {count} of {robots[name]} beyond" for name, count in found.most_common() if count)
 
 
 def ledger_differences(one: str, other: str) -> list[str]:
-    """Return the first line in which two ledgers differ, in words; windows may differ by the tolerance."""
+    """Return the first line in which two ledgers differ, in words; windows may differ as observations may."""
     lines, others = one.splitlines(), other.splitlines()
+    windows, far = 0, []
     for number, (line, second) in enumerate(zip(lines, others, strict=False), 1):
-        if line == second:
-            continue
         left, right = json.loads(line), json.loads(second)
-        windows = [[content.pop(name, None) for name in WINDOW] for content in (left, right)]
-        if left != right or not all(_close(*pair) for pair in zip(*windows, strict=True)):
-            return [f"the ledgers differ in line {number}: {line[:200]} and {second[:200]}"]
-    return [] if len(lines) == len(others) else [f"the ledgers have {len(lines)} and {len(others)} lines"]
+        pairs = [[content.pop(name, None) for content in (left, right)] for name in WINDOW]
+        place = f"line {number}: {line[:200]} and {second[:200]}"
+        if left != right or not all(_close(*pair, math.inf) for pair in pairs):
+            return [f"the ledgers differ in {place}"]
+        windows += pairs[0][0] is not None
+        if not all(_close(*pair, TOLERANCE) for pair in pairs):
+            far.append(place)
+    if len(lines) != len(others):
+        return [f"the ledgers have {len(lines)} and {len(others)} lines"]
+    if len(far) > (1.0 - SHARE) * windows:
+        return [f"{len(far)} of {windows} windows in the ledgers are more than {TOLERANCE} apart, first in {far[0]}"]
+    return []
 
 
-def _close(left: Sequence[float | None] | None, right: Sequence[float | None] | None) -> bool:
+def _close(left: Sequence[float | None] | None, right: Sequence[float | None] | None, tolerance: float) -> bool:
     """Return whether two lists of limits are the same but for the tolerance."""
     if left is None or right is None or len(left) != len(right):
         return left is right
     pairs = zip(left, right, strict=True)
-    return all(a is b if a is None or b is None else abs(a - b) <= TOLERANCE for a, b in pairs)
+    return all(a is b if a is None or b is None else abs(a - b) <= tolerance for a, b in pairs)
 
 
 class Speed(FileModel):
@@ -222,6 +257,8 @@ class Speed(FileModel):
     """How often the host waited for the GPU in as many env steps, by place; None on a CPU."""
     gpu_bytes: int | None
     """GPU memory in use at the end, by all programs [byte]; None on a CPU."""
+    graph: bool | None = None
+    """Whether Newton's step was replayed as a CUDA graph; None on a CPU, and on PhysX."""
 
     @property
     def rate(self) -> float:
@@ -245,8 +282,10 @@ def measure(env: ManagerBasedRLEnv, out: Path) -> None:
     start = time.perf_counter()
     steps(MEASURED)
     seconds = time.perf_counter() - start
-    waits, used = None, None
+    waits, used, graph = None, None, None
     if is_cuda:
+        found_graph: Any = getattr(env.sim.physics_manager, "_graph", False)
+        graph = None if found_graph is False else found_graph is not None
         with counted_waits() as found:
             steps(MEASURED)
         waits = dict(found.most_common())
