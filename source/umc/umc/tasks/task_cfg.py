@@ -300,7 +300,8 @@ def pick_device(device: str | None) -> str:
         built = torch.version.cuda
         why = "has no CUDA" if built is None else f"with CUDA {built} finds no GPU, or only an older driver"
         fix = "install one with CUDA" if built is None else "update the NVIDIA driver (nvidia-smi shows it)"
-        raise UmcError(f"no device {device} on this machine: torch {torch.__version__} {why}; {fix} or give --device cpu")
+        what = f"no device {device} on this machine: torch {torch.__version__} {why}"
+        raise UmcError(f"{what}; {fix} or give --device cpu")
     raise UmcError(f"no device {device} on this machine ({count} GPUs); choose another or --device cpu")
 
 
