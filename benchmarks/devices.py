@@ -251,7 +251,7 @@ def row(sort: str, meaning: str, one: devices.Recording, other: devices.Recordin
         return f"{torch.quantile(robots, devices.SHARE):.0e}"
 
     last = devices.EPISODE - 1  # the env step after it shows the next start
-    beyond = apart[:, :last].amax(1) > one.tolerances
+    beyond = devices.beyond_tolerance(one, apart)
     cells = [sort, meaning, until(last, 1), f"{beyond[:, 1::2].double().mean():.0%}"]
     cells += [*(until(step, 0) for step in shown_steps()), f"{beyond[:, ::2].double().mean():.0%}"]
     cells += ["yes" if devices.compare(one, other).failures else "no"]

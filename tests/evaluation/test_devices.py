@@ -20,6 +20,7 @@ from umc.evaluation.devices import (
     EPISODES,
     FAULTS,
     FIRST_TOLERANCE,
+    PHYSX_GROUND_STEPS,
     PHYSX_GROUND_TOLERANCE,
     RECORDED_ENVS,
     SHARE,
@@ -100,9 +101,8 @@ def test_windows_follow_positions_and_few_may_differ_by_more_than_the_tolerance(
             other[number] = changed(lines[number], ("lower", 0), by * TOLERANCE)
         found = ledger_differences(pair[0].ledger, "\n".join(other), "newton")
         assert len(found) == failures
-        assert not found or found[0].startswith(
-            f"{count} of {len(numbers)} windows in the ledgers are beyond the tolerance"
-        )
+        words = f"{count} of {len(numbers)} windows in the ledgers are beyond the tolerance"
+        assert not found or found[0].startswith(words)
     content = json.loads(lines[numbers[0]])
     del content["upper"]
     other = [*lines[: numbers[0]], json.dumps(content), *lines[numbers[0] + 1 :]]
@@ -170,13 +170,16 @@ def test_few_robots_may_take_another_step(pair, monkeypatch):
 
 def test_on_physx_robots_on_the_ground_may_differ_by_more(pair):
     ovphysx = [one.model_copy(update={"engine": "ovphysx"}) for one in pair]
-    for envs, by, fails in (
-        (slice(0, None, 2), 0.9 * PHYSX_GROUND_TOLERANCE, False),
-        (slice(0, None, 2), 1.1 * PHYSX_GROUND_TOLERANCE, True),
-        (slice(1, None, 2), 1.1 * TOLERANCE, True),
+    ground, air, late = slice(0, None, 2), slice(1, None, 2), PHYSX_GROUND_STEPS
+    for step, envs, by, fails in (
+        (late - 1, ground, 0.9 * PHYSX_GROUND_TOLERANCE, False),
+        (late - 1, ground, 1.1 * PHYSX_GROUND_TOLERANCE, True),
+        (late, ground, 1.1 * PHYSX_GROUND_TOLERANCE, False),
+        (late, ground, torch.nan, True),
+        (late, air, 1.1 * TOLERANCE, True),
     ):
         pair[1].observations["policy"].copy_(pair[0].observations["policy"])
-        pair[1].observations["policy"][7, envs] += by
+        pair[1].observations["policy"][step, envs] += by
         assert bool(compare(*ovphysx).failures) == fails
         assert compare(*pair).failures  # Newton
 
@@ -282,9 +285,11 @@ def test_two_processes_record_the_same_and_other_actions_differ(physics, run_eng
     assert same.switches > 16 * EPISODES
     assert found[0].observations["policy"].shape[:2] == (EPISODE * EPISODES, 16)
     assert other.failures
-    # robots of an episode start alike
+    # masks and flags say something
+    assert all(found[0].observations[name].std() > 0.0 for name in devices.EXACT)
+    # robots of an episode start alike, in both halves
     starts = found[0].observations["critic"][EPISODE - 1 :: EPISODE]
-    assert starts.std(0).max() == pytest.approx(0.0, abs=1e-6)
+    assert max(starts[:, half::2].std(0).max() for half in (0, 1)) == pytest.approx(0.0, abs=1e-6)
     # those of odd envs fall, and so does their speed; the others stand
     falling = 2.0 * (devices.EPISODE - 1) * 0.02 * -9.81
     speed = found[0].observations["critic"][EPISODE - 2, :, 2]

@@ -42,16 +42,21 @@ COMMAND = (0.5, 0.0, 0.0)
 
 FAULTS: dict[str, Any] = {
     "ratios": {
-        "rom+effort+velocity": 2.0,
+        "limited": 2.0,
         "locked": 1.0,
         "power_loss": 1.0,
         "braking+friction": 1.0,
-        "dead": 1.0,
+        "unread": 1.0,
         "frozen": 1.0,
         "bias+drift+noise": 1.0,
         "dropped": 1.0,
         "delayed": 1.0,
         "normal": 1.0,
+    },
+    # masks are those of detected faults
+    "scenarios": {
+        "limited": {"kinds": ["rom", "effort", "velocity"], "detected": True},
+        "unread": {"kinds": ["dead"], "detected": True},
     },
     "severity": {
         "rom": 0.3,
@@ -85,8 +90,9 @@ amplifies differences."""
 TOLERANCE, FIRST_TOLERANCE = 1.0e-3, 1.0e-4
 """Largest difference of an observation, in its own unit, in an episode and in its first env step."""
 
-PHYSX_GROUND_TOLERANCE = 0.2
-"""The first of them on the ground on PhysX, where rounding grows by a factor of ten every few env steps."""
+PHYSX_GROUND_TOLERANCE, PHYSX_GROUND_STEPS = 0.2, 6
+"""The first of them on the ground on PhysX, and until which env step of an episode it counts there: rounding grows by a
+factor of ten every few env steps."""
 
 SHARE = 0.97
 """Least share of the robots on the ground, and of those in the air, each in each episode, that have to keep the
@@ -190,8 +196,7 @@ class Comparison:
     median: dict[str, float]
     """The same of the robot in the middle."""
     within: dict[str, float]
-    """Share of the robots, each in each episode, all of whose values keep the tolerance [-]: of those on the ground or of
-    those in the air, whichever is smaller."""
+    """Share of the robots, each in each episode, that keep the tolerance: on the ground or in the air, the smaller [-]."""
     first: dict[str, float]
     """Largest difference in the first env steps of all episodes."""
     failures: tuple[str, ...]
@@ -205,7 +210,7 @@ def compare(one: Recording, other: Recording) -> Comparison:
     for name, apart in distances(one, other).items():
         robots = apart.amax(1)
         largest[name], median[name] = robots.max().item(), robots.median().item()
-        beyond = robots > one.tolerances
+        beyond = beyond_tolerance(one, apart)
         within[name] = 1.0 - max(half.double().mean().item() for half in (beyond[:, ::2], beyond[:, 1::2]))
         first[name] = apart[:, 0].max().item()
         if name in EXACT and largest[name] > 0.0:
@@ -218,6 +223,15 @@ def compare(one: Recording, other: Recording) -> Comparison:
     lines = one.ledger.splitlines()
     switches = sum(line.startswith('{"switch"') for line in lines)
     return Comparison(len(lines), switches, largest, median, within, first, tuple(failures))
+
+
+def beyond_tolerance(recording: Recording, apart: torch.Tensor) -> torch.Tensor:
+    """Return which robots leave the tolerance, by :func:`distances` of a group. Shape is (episodes, envs)."""
+    counted = apart.clone()
+    if recording.engine != "newton":
+        late = counted[:, PHYSX_GROUND_STEPS:, ::2]
+        late[late.isfinite()] = 0.0
+    return counted.amax(1) > recording.tolerances
 
 
 def distances(one: Recording, other: Recording) -> dict[str, torch.Tensor]:
