@@ -297,7 +297,8 @@ def _about_comparison(found: Comparison) -> list[str]:
         f"the same actions. The ledger of faults ({found.ledger_lines} lines, {found.switches} of them switches) has "
         f"to be equal to the bit but for windows, which follow joint positions. So have {' and '.join(made.EXACT)}. "
         f"Other observations may differ by {made.FIRST_TOLERANCE} in the first env step of an episode, and by "
-        f"{made.TOLERANCE} (on PhysX on the ground: {made.PHYSX_GROUND_TOLERANCE}, in {made.PHYSX_GROUND_STEPS} steps) in {made.SHARE:.0%} of the robots, "
+        f"{made.TOLERANCE} in {made.SHARE:.0%} of the robots (on PhysX on the ground by "
+        f"{made.PHYSX_GROUND_TOLERANCE}, in its first {made.PHYSX_GROUND_STEPS} env steps), "
         "each in each episode.",
         "",
         *_table(["observations", "first env step", "median robot", "largest difference", "robots within"], rows),

@@ -196,7 +196,7 @@ class Comparison:
     median: dict[str, float]
     """The same of the robot in the middle."""
     within: dict[str, float]
-    """Share of the robots, each in each episode, that keep the tolerance: on the ground or in the air, the smaller [-]."""
+    """Share of the robots, each in each episode, that keep the tolerance [-]: of ground and air the smaller."""
     first: dict[str, float]
     """Largest difference in the first env steps of all episodes."""
     failures: tuple[str, ...]
