@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 JOINT = 4
 """Joint of the defects that one joint has, and its neighbor the one that it is swapped with."""
 
+MASKED = 1
+"""Joint whose mask is set in the first episode."""
+
 SHOWN_STEPS = (1, 6, 12, 23, 47, 95)
 """Env steps until which the table has the difference on the ground."""
 
@@ -197,7 +200,7 @@ def friction(env: ManagerBasedRLEnv) -> Iterator[None]:
 
 def mask(env: ManagerBasedRLEnv) -> Any:
     """Mask of one joint never set."""
-    return _stepped(env, after=lambda observations: observations["joint_mask"][:, JOINT].zero_())
+    return _stepped(env, after=lambda observations: observations["joint_mask"][:, MASKED].zero_())
 
 
 def scale(env: ManagerBasedRLEnv) -> Any:
