@@ -25,7 +25,6 @@ from umc.evaluation.devices import (
     RECORDED_ENVS,
     SHARE,
     TOLERANCE,
-    Recording,
     compare,
     counted_waits,
     ledger_differences,
@@ -303,7 +302,7 @@ def test_a_damaged_recording_is_refused(pair, tmp_path):
         read_recording(tmp_path / "cpu.pt")
     write_torch(tmp_path / "cpu.pt", dict(pair[0]))
     assert compare(read_recording(tmp_path / "cpu.pt"), pair[0]).failures == ()
-    fewer = Recording(observations={"policy": pair[0].observations["policy"]}, ledger=pair[0].ledger)
+    fewer = pair[0].model_copy(update={"observations": {"policy": pair[0].observations["policy"]}})
     with pytest.raises(devices.UmcError, match="other observations"):
         compare(pair[0], fewer)
     assert RECORDED_ENVS > 1
