@@ -27,15 +27,19 @@ class Machine:
 
     def __init__(self, folder: Path):
         self.calls: list[tuple[str, dict[str, str], list[str]]] = []
+        self.reports: list[str] = []
         self.folder = folder
         self.change = lambda recording: recording
+        self.noise = 1e-6
         self.fails: dict[str, int] = {}
+        self.says = "last line of"
 
     def run_umc(self, command, arguments, log):
         options = dict(zip(arguments[::2], arguments[1::2], strict=False))
         self.calls.append((command, options, list(arguments)))
         log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(f"first line\nlast line of {command}\n")
+        log.write_text(f"first line\n{self.says} {command}\n")
+        self.reports.append(report())
         if command in self.fails:
             raise ChildFailed(command, self.fails[command])
         if command == "train":
@@ -44,7 +48,9 @@ class Machine:
             write_progress(path.parent, {"iteration": 25, "iterations": 25, "env_steps_per_s": 54321.0, "eta_s": 0.0})
         elif "--record" in options:
             content = recording(self.folder)
-            content = content if options["--device"] == "cpu" else self.change(content)
+            if options["--device"] != "cpu":
+                content.observations["policy"] += self.noise
+                content = self.change(content)
             write_torch(Path(options["--record"]), dict(content))
         elif "--measure" in options:
             speed = Speed(num_envs=4096, steps=48, seconds=2.0, waits={"umc/a.py f:1": 48}, gpu_bytes=3 * 10**9)
@@ -82,10 +88,16 @@ def test_it_trains_evaluates_films_compares_and_measures(machine, capsys):
         assert {"physics=newton_mjwarp", "env.scene.terrain=flat"} <= set(words)
     shown = capsys.readouterr().out
     assert report() in shown
-    assert "smoke test passed; please send back: " in shown
+    assert "smoke test passed; please attach the report to an issue: " in shown
     for words in ("| result | passed |", "54,321", "98,304", "3.00", "48 in 48 env steps", "umc/a.py f:1"):
         assert words in report()
     assert "Failures" not in report()
+    # a command that hangs leaves a report that names it
+    assert all("| result | unfinished |" in text for text in machine.reports)
+    names = ["Stage 1", "Stage 2", "evaluation", "video", "recording on cpu", "recording on cuda:0", "speed on cuda:0"]
+    for name, text in zip(names, machine.reports, strict=True):
+        assert f"| {name} | 0 | running |" in text
+        assert text.count("| passed |") == names.index(name)
 
 
 def one_entry(content):
@@ -106,6 +118,11 @@ def one_number(content):
     return content
 
 
+def few_robots(content):
+    content.observations["policy"][9, 1, 1] += 0.01
+    return content
+
+
 def not_a_number(content):
     content.observations["policy"][0, 3, 1] = torch.nan
     return content
@@ -117,6 +134,7 @@ def not_a_number(content):
         (one_entry, "the ledgers differ in line 2"),
         (one_mask, "joint_mask is not equal"),
         (one_number, "policy is 0.01 apart"),
+        (few_robots, "policy keeps the tolerance in 95.8% of robots: "),
         (not_a_number, "policy is inf apart"),
     ],
 )
@@ -138,21 +156,54 @@ def test_a_cpu_is_compared_with_itself(machine):
     assert {options["--device"] for _, options, _ in machine.calls} == {"cpu"}
 
 
+def test_a_gpu_that_computes_to_the_bit_what_the_cpu_does_has_not_computed(machine):
+    machine.noise = 0.0
+    assert main(["smoke-test", "--device", "cuda"]) == 1
+    assert "equal to the bit" in report()
+
+
 def test_what_follows_a_failed_command_runs_and_the_report_has_the_end_of_its_output(machine):
     machine.fails = {"train": 1}
     assert main(["smoke-test", "--device", "cuda"]) == 1
     assert [command for command, _, _ in machine.calls] == ["train", *["smoke-test"] * 3]
-    assert "- Stage 1: umc train ended with 1" in report()
-    assert "last line of train" in report()
+    assert "- Stage 1: umc train ended with 1: last line of train\n" in report()
     assert "last line of smoke-test" not in report()
     assert "98,304" in report()
 
 
-def test_a_stopped_command_ends_it(machine, capsys):
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "give fewer --num_envs"),
+        ("RuntimeError: CUDA graph capture failed. CUDA error 900", "env.sim.physics.use_cuda_graph=false"),
+        ("CUDA error: no kernel image is available for execution on the device", "compute capability 7.5"),
+    ],
+)
+def test_known_errors_of_a_gpu_come_with_what_to_try(machine, said, hint):
+    machine.fails, machine.says = {"train": 1}, said
+    assert main(["smoke-test", "--device", "cuda"]) == 1
+    (line,) = [line for line in report().splitlines() if line.startswith("- Stage 1: ")]
+    assert said in line
+    assert line.count(hint) == 1
+
+
+def test_a_film_that_fails_leaves_the_speed_of_the_training(machine):
+    machine.fails = {"film": 1}
+    assert main(["smoke-test", "--device", "cuda"]) == 1
+    assert "54,321" in report()
+
+
+def test_a_stopped_command_ends_it_and_leaves_a_report(machine, capsys):
     machine.fails = {"evaluate": 130}
     assert main(["smoke-test", "--device", "cuda"]) == 130
     assert [command for command, _, _ in machine.calls] == ["train", "train", "evaluate"]
-    assert "umc evaluate was stopped" in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert "umc evaluate was stopped" in shown.err
+    assert "smoke test unfinished; " in shown.out
+    assert "| result | unfinished |" in report()
+    assert "| evaluation | 0 | 130 |" in report()
+    assert "Not made." in report()
+    assert "54,321" in report()
 
 
 def test_the_speed_is_that_of_the_envs_that_are_asked_for(monkeypatch, tmp_path):

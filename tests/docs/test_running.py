@@ -94,6 +94,7 @@ SHRINK: list[tuple[str, str | None, str]] = [
     (r"benchmarks/film\.py", "--steps 20 --rounds 1", ""),
     (r"benchmarks/learning\.py", "--rounds 1", ""),
     (r"benchmarks/soak\.py", "--episodes 16 --num_envs 8", ""),
+    (r"benchmarks/devices\.py", "--num_envs 4 --episodes 1 --changes start scale", ""),
     (r"benchmarks/tensors\.py", "--num_envs 4 8", ""),
     (r"benchmarks/models\.py", "--batch 32 --threads 1 --rounds 1", ""),
     (r"docs_figures (strip|portrait)", "", ""),

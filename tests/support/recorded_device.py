@@ -20,4 +20,4 @@ def recording(folder) -> Recording:
     generator = torch.Generator().manual_seed(0)
     observations = {"policy": torch.randn(STEPS, ENVS, WIDTH, generator=generator)}
     observations["joint_mask"] = (observations["policy"][..., :12] > 1.0).float()
-    return Recording(observations=observations, ledger=ledger.read_text())
+    return Recording(observations=observations, ledger=ledger.read_text(), engine="newton")

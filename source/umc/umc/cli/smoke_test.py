@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = (
     "Train both stages a little, evaluate and film; compare faults and observations with those of the CPU, and measure "
-    "env steps per second and where the host waits for the GPU. One report says it all: please send it back."
+    "env steps per second and where the host waits for the GPU. One report says it all: please attach it to an issue."
 )
 
 EXAMPLES = ("--device cuda", "--task UMC-G1-Stage2 --device cuda --num_envs 8192", "--device cpu")
@@ -42,6 +42,17 @@ REPORT = "smoke_test.md"
 
 SHOWN_LINES = 40
 """Lines of a failed command's output in the report."""
+
+HINTS = (
+    ("out of memory", "give fewer --num_envs, or end other programs on the GPU"),
+    ("graph capture", "env.sim.physics.use_cuda_graph=false runs Newton without a CUDA graph"),
+    ("stream is capturing", "env.sim.physics.use_cuda_graph=false runs Newton without a CUDA graph"),
+    ("no kernel image", "torch or Warp has no code for this GPU; take one of compute capability 7.5 or newer"),
+)
+"""Parts of errors that CUDA, torch and Warp give on a GPU, and what to try."""
+
+DRIVER_TIMEOUT_S = 30.0
+"""Longest time in which the driver says which GPUs there are [s]."""
 
 MOST_WAITS = 20
 """Places where the host waits that the report lists."""
@@ -104,26 +115,31 @@ class _SmokeTest:
         self._request, self._device, self._argv = request, device, argv
         self._folder = smoke_test.quick_folder(request)
         total = smoke_test.number_of_phases(request) + MORE_PHASES
-        self._phases: Phases = smoke_test.Phases(total, self._folder / "output")
+        self._phases: Phases = smoke_test.Phases(total, self._folder / "output", self._write)
         self._sizes = (smoke_test.NUM_ENVS, smoke_test.ITERATIONS) if device == "cpu" else (GPU_ENVS, GPU_ITERATIONS)
         self._failures: list[str] = []
+        self._about = self._machine()
+        self._is_over = False
         self._training: dict[str, Any] | None = None
         self._comparison: Comparison | None = None
         self._speed: Speed | None = None
 
     def run(self) -> int:
-        """Run all phases, those after a failed one, too; write the report; return the exit status."""
-        from umc.utils.io import atomic_write
+        """Run all phases, those after a failed one, too; return the exit status.
 
+        The report is written before and after every command: one that hangs, or is stopped, leaves what is known.
+        """
         overrides = list(self._request.overrides)  # the pipeline adds its own
-        self._attempt(self._train)
-        self._attempt(lambda: self._compare(overrides))
-        self._attempt(lambda: self._measure(overrides))
-        text, out = "\n".join(self._report()) + "\n", self._folder / REPORT
-        with atomic_write(out) as file:
-            file.write(text.encode())
-        print(f"\n{text}", flush=True)
-        print(f"smoke test {'failed' if self._failures else 'passed'}; please send back: {out}", flush=True)
+        try:
+            self._attempt(self._train)
+            self._attempt(lambda: self._compare(overrides))
+            self._attempt(lambda: self._measure(overrides))
+            self._is_over = True
+        finally:
+            text = self._write()
+            print(f"\n{text}" if self._is_over else "", flush=True)
+            place = self._folder / REPORT
+            print(f"smoke test {self._result()}; please attach the report to an issue: {place}", flush=True)
         return FAILED if self._failures else 0
 
     def _attempt(self, part: Callable[[], None]) -> None:
@@ -132,16 +148,30 @@ class _SmokeTest:
         except ChildFailed as failure:
             if failure.code in STOPPED:
                 raise
-            self._failures.append(f"{self._phases.done[-1].name}: {failure}")
+            phase = self._phases.started[-1]
+            self._failures.append(f"{phase.name}: {failure}{_reason(phase.log)}")
         except UmcError as error:
             self._failures.append(str(error))
 
+    def _write(self) -> str:
+        """Write the report as far as it is known; return its text."""
+        from umc.utils.io import atomic_write
+
+        text = "\n".join(self._report()) + "\n"
+        with atomic_write(self._folder / REPORT) as file:
+            file.write(text.encode())
+        return text
+
     def _train(self) -> None:
-        from umc.training.smoke_test import run_pipeline
+        from umc.rl.checkpoint import newest_checkpoint
+        from umc.training.smoke_test import run_pipeline, trained_in
         from umc.utils.provenance import read_progress
 
-        checkpoint = run_pipeline(self._request, self._folder, self._phases, *self._sizes)
-        self._training = read_progress(checkpoint.parent)
+        try:
+            run_pipeline(self._request, self._folder, self._phases, *self._sizes)
+        finally:  # a film that fails leaves the speed of the training
+            checkpoint = newest_checkpoint(trained_in(self._request))
+            self._training = None if checkpoint is None else read_progress(checkpoint.parent)
 
     def _compare(self, overrides: Sequence[str]) -> None:
         from umc.evaluation.devices import compare, read_recording
@@ -151,6 +181,9 @@ class _SmokeTest:
             self._phases.run(f"recording on {device}", "smoke-test", self._flags(overrides, record=out, device=device))
         self._comparison = compare(*map(read_recording, paths))
         self._failures += self._comparison.failures
+        if self._device != "cpu" and not any(self._comparison.largest.values()):
+            same = f"all observations on {self._device} equal the CPU's to the bit"
+            self._failures.append(f"{same}: the engine did not run on the GPU")
 
     def _measure(self, overrides: Sequence[str]) -> None:
         from umc.evaluation.devices import read_speed
@@ -166,29 +199,35 @@ class _SmokeTest:
         own = [token for token in overrides if not token.startswith("agent.")]
         return [*as_flags(task=task, **values), *own]
 
+    def _result(self) -> str:
+        if self._failures:
+            return "failed"
+        return "passed" if self._is_over else "unfinished"
+
     def _report(self) -> list[str]:
-        phases = [[phase.name, f"{phase.seconds:.0f}", phase.code or "passed"] for phase in self._phases.done]
-        lines = ["# umc smoke-test", "", *_table(["", ""], [*self._about()])]
+        status = {None: "running", 0: "passed"}
+        phases = [[one.name, f"{one.seconds:.0f}", status.get(one.code, one.code)] for one in self._phases.started]
+        about = [[name, escape_markdown(str(value))] for name, value in [["result", self._result()], *self._about]]
+        lines = ["# umc smoke-test", "", *_table(["", ""], about)]
         lines += ["", "## Phases", "", *_table(["phase", "[s]", "exit status"], phases)]
-        if self._comparison is not None:
-            lines += ["", "## Comparison with the CPU", "", *_about_comparison(self._comparison)]
+        lines += ["", "## Comparison with the CPU", ""]
+        lines += ["Not made."] if self._comparison is None else _about_comparison(self._comparison)
         lines += ["", "## Speed", "", *self._about_speed()]
         if self._failures:
             lines += ["", "## Failures", "", *(f"- {escape_markdown(line)}" for line in self._failures)]
-        for phase in self._phases.done:
+        for phase in self._phases.started:
             if phase.code != 0 and phase.log is not None and phase.log.is_file():
                 shown = phase.log.read_text(errors="replace").splitlines()[-SHOWN_LINES:]
                 lines += ["", f"End of the output of {phase.name}:", "", "````text", *shown, "````"]
         return lines
 
-    def _about(self) -> list[list[Any]]:
+    def _machine(self) -> list[list[Any]]:
         from umc.utils.provenance import git_state, now, versions
         from umc.utils.threads import cores
 
         found = {
-            "result": "failed" if self._failures else "passed",
             "command": command_line("smoke-test", self._argv),
-            "time": now(),
+            "started": now(),
             "device": self._device,
             "GPUs": _gpus(),
             "CPU cores": cores(),
@@ -196,18 +235,19 @@ class _SmokeTest:
             "commit": git_state(),
             "versions": ", ".join(f"{name} {version}" for name, version in versions().items()),
         }
-        return [[name, escape_markdown(str(value))] for name, value in found.items()]
+        return [[name, value] for name, value in found.items()]
 
     def _about_speed(self) -> list[str]:
         rows: list[list[Any]] = []
         if self._training is not None:
             envs, rate = self._request.options.num_envs, self._training["env_steps_per_s"]
-            rows.append([f"training of Stage {self._request.stage}", f"{envs:,}", f"{rate:,.0f}", ""])
+            rows.append([f"training of Stage {self._request.stage}", f"{envs:,}", f"{rate:,.0f}", "", ""])
         speed = self._speed
         if speed is not None:
             used = "" if speed.gpu_bytes is None else f"{speed.gpu_bytes / 1e9:.2f}"
-            rows.append(["env steps alone, Stage 2", f"{speed.num_envs:,}", f"{speed.rate:,.0f}", used])
-        lines = _table(["", "envs", "env-steps/s", "GPU memory in use [GB]"], rows)
+            graph = {None: "", True: "yes", False: "no"}[speed.graph]
+            rows.append(["env steps alone, Stage 2", f"{speed.num_envs:,}", f"{speed.rate:,.0f}", used, graph])
+        lines = _table(["", "envs", "env-steps/s", "GPU memory in use [GB]", "Newton as a CUDA graph"], rows)
         if speed is None or speed.waits is None:
             return [*lines, "", "Waits of the host for the device: not measured."]
         total = sum(speed.waits.values())
@@ -246,29 +286,44 @@ def _simulate(argv: list[str]) -> int:
 
 
 def _about_comparison(found: Comparison) -> list[str]:
-    from umc.evaluation.devices import EPISODE, EPISODES, EXACT, FIRST_TOLERANCE, RECORDED_ENVS, SHARE, TOLERANCE
+    from umc.evaluation import devices as made
 
     rows = [
-        [name, f"{found.first[name]:.2g}", f"{largest:.2g}", f"{found.within[name]:.2%}"]
-        for name, largest in found.largest.items()
+        [name, *(f"{values[name]:.2g}" for values in (found.first, found.median, found.largest)), f"{share:.1%}"]
+        for name, share in found.within.items()
     ]
     return [
-        f"{RECORDED_ENVS} robots, {EPISODES} episodes of {EPISODE} env steps, the same actions. The ledger of "
-        f"faults ({found.ledger_lines} lines, {found.switches} of them switches) has to be equal to the bit but for "
-        f"windows, which follow joint positions. So have {' and '.join(EXACT)}. Other observations may differ by "
-        f"{FIRST_TOLERANCE} in the first env step of an episode, and in {SHARE:.0%} of all values by {TOLERANCE}.",
+        f"{made.RECORDED_ENVS} robots, half of them in the air, {made.EPISODES} episodes of {made.EPISODE} env steps, "
+        f"the same actions. The ledger of faults ({found.ledger_lines} lines, {found.switches} of them switches) has "
+        f"to be equal to the bit but for windows, which follow joint positions. So have {' and '.join(made.EXACT)}. "
+        f"Other observations may differ by {made.FIRST_TOLERANCE} in the first env step of an episode, and by "
+        f"{made.TOLERANCE} in {made.SHARE:.0%} of the robots (on PhysX on the ground by "
+        f"{made.PHYSX_GROUND_TOLERANCE}, in its first {made.PHYSX_GROUND_STEPS} env steps), "
+        "each in each episode.",
         "",
-        *_table(["observations", "first env step", "largest difference", f"within {TOLERANCE}"], rows),
+        *_table(["observations", "first env step", "median robot", "largest difference", "robots within"], rows),
     ]
 
 
 def _gpus() -> str:
-    """Return name, driver and memory of the GPUs, as the driver says."""
+    """Return name, compute capability, driver and memory of the GPUs, as the driver says."""
     if shutil.which("nvidia-smi") is None:
         return "none (no nvidia-smi)"
-    query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
-    shown = subprocess.run(query, capture_output=True, text=True, check=False)
+    query = ["nvidia-smi", "--query-gpu=name,compute_cap,driver_version,memory.total,memory.used", "--format=csv"]
+    try:
+        shown = subprocess.run(query, capture_output=True, text=True, check=False, timeout=DRIVER_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return f"nvidia-smi did not answer in {DRIVER_TIMEOUT_S:.0f} s"
     return "; ".join((shown.stdout or shown.stderr).strip().splitlines())
+
+
+def _reason(log: Path | None) -> str:
+    """Return the last line of a failed command's output, and what to try where the output has a known error."""
+    text = "" if log is None or not log.is_file() else log.read_text(errors="replace").strip()
+    if not text:
+        return ""
+    hints = dict.fromkeys(hint for part, hint in HINTS if part in text.lower())
+    return "; ".join([f": {text.splitlines()[-1].strip()}", *hints])
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:

@@ -300,6 +300,12 @@ def pick_device(device: str | None) -> str:
             f"process {number} of this machine has no GPU (there are {count}); give torchrun --nproc_per_node {count}, "
             "or --device cpu"
         )
+    if not count:
+        built = torch.version.cuda
+        why = "has no CUDA" if built is None else f"with CUDA {built} finds no GPU, or only an older driver"
+        fix = "install one with CUDA" if built is None else "update the NVIDIA driver (nvidia-smi shows it)"
+        what = f"no device {device} on this machine: torch {torch.__version__} {why}"
+        raise UmcError(f"{what}; {fix} or give --device cpu")
     raise UmcError(f"no device {device} on this machine ({count} GPUs); choose another or --device cpu")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from umc.rl.checkpoint import TERRAIN_KEY, newest_checkpoint
@@ -24,46 +24,54 @@ ITERATIONS = 3
 """Sizes of each stage: enough to pass through every part, far too little to learn."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Phase:
-    """A command that has run."""
+    """A command that has been started."""
 
     name: str
-    seconds: float
-    """How long it took [s]."""
-    code: int
-    """Its exit status."""
     log: Path | None
     """Its output; None where it went to the terminal."""
+    seconds: float = 0.0
+    """How long it took [s]."""
+    code: int | None = None
+    """Its exit status; None while it runs."""
 
 
 class Phases:
-    """Commands of ``umc`` that run one after another; with a folder ``logs`` their output is kept there, too."""
+    """Commands of ``umc`` that run one after another; with a folder ``logs`` their output is kept there, too.
 
-    def __init__(self, total: int, logs: Path | None = None) -> None:
-        self.done: list[Phase] = []
-        self._total, self._logs = total, logs
+    ``on_change`` is called when a command has been announced and when it has ended.
+    """
+
+    def __init__(self, total: int, logs: Path | None = None, on_change: Callable[[], None] = lambda: None) -> None:
+        self.started: list[Phase] = []
+        self._total, self._logs, self._on_change = total, logs, on_change
 
     def run(self, name: str, command: str, arguments: Sequence[str]) -> None:
         """Run a command; raise ChildFailed if it does not end with 0."""
-        number = len(self.done) + 1
+        number = len(self.started) + 1
         print(f"[{number}/{self._total}] {name}", flush=True)
         log = None if self._logs is None else self._logs / f"{number}_{name.replace(' ', '_')}.log"
-        start, code = time.monotonic(), 0
+        phase = Phase(name, log)
+        self.started.append(phase)
+        self._on_change()
+        start = time.monotonic()
         try:
             run_umc(command, arguments, log=log)
+            phase.code = 0
         except ChildFailed as failure:
-            code = failure.code
+            phase.code = failure.code
             raise
         finally:
-            self.done.append(Phase(name, time.monotonic() - start, code, log))
+            phase.seconds = time.monotonic() - start
+            self._on_change()
 
 
 def run_quick(request: TrainRequest) -> int:
     """Train, evaluate and film with few envs and iterations; sizes of the command line win."""
     folder, phases = quick_folder(request), Phases(number_of_phases(request))
     checkpoint = run_pipeline(request, folder, phases)
-    print(f"times: {', '.join(f'{phase.name} {phase.seconds:.0f} s' for phase in phases.done)}")
+    print(f"times: {', '.join(f'{phase.name} {phase.seconds:.0f} s' for phase in phases.started)}")
     print("--quick is done: every part works.")
     print(f"checkpoint: {checkpoint}")
     print(f"report: {one_of(folder / 'evaluation', 'report.json')}")
@@ -99,11 +107,10 @@ def run_pipeline(
         phases.run("Stage 1", "train", request.stage1_arguments())
     this = ["--task", request.task, *request.flags(request.agent), *request.overrides]
     phases.run(f"Stage {request.stage}", "train", this)
-    runs = experiment_name(request.robot, request.spec.name, request.stage)
-    experiment = experiment_folder(options.logs, runs, request.library)
-    checkpoint = newest_checkpoint(experiment)
+    checkpoint = newest_checkpoint(trained_in(request))
     if checkpoint is None:
-        raise UmcError(f"training left no checkpoint in {experiment}; leave out agent.experiment_name with --quick")
+        folder = trained_in(request)
+        raise UmcError(f"training left no checkpoint in {folder}; leave out agent.experiment_name with --quick")
     shown = ["--quick", *(token for token in request.overrides if override_key(token) in SELECTORS)]
     shown += ["--device", options.device] if options.device else []
     policy = ["--checkpoint", str(checkpoint)]
@@ -111,6 +118,12 @@ def run_pipeline(
     phases.run("evaluation", "evaluate", [*policy, "--task", request.task, "--out", str(out), *shown])
     phases.run("video", "film", [*policy, "--out", str(folder / "video"), *shown])
     return checkpoint
+
+
+def trained_in(request: TrainRequest) -> Path:
+    """Return the folder of the runs of :func:`run_pipeline` at the stage that is asked for."""
+    runs = experiment_name(request.robot, request.spec.name, request.stage)
+    return experiment_folder(request.options.logs, runs, request.library)
 
 
 def quick_ground(request: TrainRequest) -> list[str]:
