@@ -187,7 +187,8 @@ def set_friction(env: ManagerBasedRLEnv, value: float) -> None:
 
     term = friction_event(value, value)
     term.params["asset_cfg"].resolve(env.scene)
-    term.func(term, env)(env, None, **term.params)
+    make: Any = term.func  # a class, which Isaac Lab does not declare
+    make(term, env)(env, None, **term.params)
 
 
 @contextlib.contextmanager

@@ -43,7 +43,7 @@ class Phases:
     ``on_change`` is called when a command has been announced and when it has ended.
     """
 
-    def __init__(self, total: int, logs: Path | None = None, on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, total: int, logs: Path | None = None, on_change: Callable[[], object] = lambda: None) -> None:
         self.started: list[Phase] = []
         self._total, self._logs, self._on_change = total, logs, on_change
 
