@@ -19,7 +19,6 @@ import dataclasses
 import os
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,8 +28,8 @@ import torch
 from envs import ENGINES
 from soak import ROBOTS
 from umc.evaluation import devices
+from umc.utils.cli import run_main
 from umc.utils.console import ignore_known_warnings, quiet
-from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -267,8 +266,9 @@ def shown_steps() -> list[int]:
     return [step for step in SHOWN_STEPS if step < devices.EPISODE]
 
 
-def main(args: argparse.Namespace) -> None:
-    """Print the table."""
+def main(argv: list[str]) -> int:
+    """Print the table; return the exit status."""
+    args = parse(argv)
     torch.set_num_threads(1)
     ignore_known_warnings()
     devices.EPISODE, devices.EPISODES = args.episode, args.episodes
@@ -286,6 +286,7 @@ def main(args: argparse.Namespace) -> None:
         sort = "rounding" if CHANGES[name] in ROUNDING else "defect"
         meaning = str(CHANGES[name].__doc__).rstrip(".").removeprefix("Rounding, ")
         print(row(sort, meaning, own, record(env, ledger, name)), flush=True)
+    return 0
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -305,16 +306,5 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    flags, status = parse(sys.argv[1:]), 3
-    try:
-        main(flags)
-        status = 0
-    except UmcError as error:
-        print(f"error: {error}", file=sys.stderr)
-        status = 2
-    finally:
-        if status == 3:
-            traceback.print_exc()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)  # the teardown of an engine may hang
+    status = run_main(main, sys.argv[1:])
+    os._exit(status)  # the teardown of an engine may hang
