@@ -47,7 +47,7 @@ class TrackImporter(TerrainImporter):
     cfg: TrackImporterCfg
 
     def __init__(self, cfg: TrackImporterCfg) -> None:
-        use_newton_contacts()
+        use_newton_contacts(cfg.num_envs)
         apply_ground_friction_to_height_fields()
         grid = needed_grid(cfg)
         super().__init__(cfg.replace(terrain_generator=grid))
