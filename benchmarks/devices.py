@@ -246,17 +246,20 @@ def record(env: ManagerBasedRLEnv, ledger: Path, change: str | None = None) -> d
 
 def row(sort: str, meaning: str, one: devices.Recording, other: devices.Recording) -> str:
     """Return the line of a change."""
-    groups = devices.distances(one, other)
-    apart = torch.stack([group for name, group in groups.items() if name not in devices.EXACT]).amax(0)
+    groups = {name: apart for name, apart in devices.distances(one, other).items() if name not in devices.EXACT}
+    base = [name for name in groups if name.endswith(devices.BASE)]
+    rest = [name for name in groups if name not in base]
 
-    def until(step: int, first: int) -> str:
+    def until(step: int, first: int, names: list[str]) -> str:
+        apart = torch.stack([groups[name] for name in names]).amax(0)
         robots = apart[:, :step, first::2].amax(1).flatten()
         return f"{torch.quantile(robots, devices.SHARE):.0e}"
 
     last = devices.EPISODE - 1  # the env step after it shows the next start
-    beyond = devices.beyond_tolerance(one, apart)
-    cells = [sort, meaning, until(last, 1), f"{beyond[:, 1::2].double().mean():.0%}"]
-    cells += [*(until(step, 0) for step in shown_steps()), f"{beyond[:, ::2].double().mean():.0%}"]
+    found = [devices.beyond_tolerance(one, name, apart) for name, apart in groups.items()]
+    beyond = torch.stack(found).any(0).double()
+    cells = [sort, meaning, until(last, 1, rest), until(last, 1, base), f"{beyond[:, 1::2].mean():.0%}"]
+    cells += [*(until(step, 0, [*groups]) for step in shown_steps()), f"{beyond[:, ::2].mean():.0%}"]
     cells += ["yes" if devices.compare(one, other).failures else "no"]
     return f"| {' | '.join(cells)} |"
 
@@ -278,8 +281,8 @@ def main(argv: list[str]) -> int:
     set_friction(env, FRICTION)
     print(f"{args.robot}, {args.engine}, {args.num_envs} envs, {args.episodes} episodes of {args.episode} env steps\n")
     steps = [f"ground, step {step}" for step in shown_steps()]
-    head = ["", "change", "air", "beyond", *steps, "beyond", "found"]
-    print(f"| {' | '.join(head)} |\n|---|---|{'---:|' * (len(steps) + 3)}---|", flush=True)
+    head = ["", "change", "air", "air, base", "beyond", *steps, "beyond", "found"]
+    print(f"| {' | '.join(head)} |\n|---|---|{'---:|' * (len(steps) + 4)}---|", flush=True)
     own = record(env, ledger)
     print(row("", "none", own, record(env, ledger)), flush=True)
     for name in args.changes:

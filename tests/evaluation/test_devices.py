@@ -16,12 +16,16 @@ from fake_scene import task_cfg
 from recorded_device import recording
 from umc.evaluation import devices
 from umc.evaluation.devices import (
+    BASE_TERMS,
     EPISODE,
     EPISODES,
     FAULTS,
     FIRST_TOLERANCE,
+    PHYSX_BASE_FIRST_TOLERANCE,
+    PHYSX_BASE_TOLERANCE,
     PHYSX_GROUND_STEPS,
     PHYSX_GROUND_TOLERANCE,
+    PHYSX_TOLERANCE,
     RECORDED_ENVS,
     SHARE,
     TOLERANCE,
@@ -66,7 +70,7 @@ def changed(line, place, by=1):
 def test_equal_recordings_agree(pair):
     found = compare(*pair)
     assert found.failures == ()
-    assert found.largest == found.median == {"policy": 0.0, "joint_mask": 0.0}
+    assert found.largest == found.median == {"policy": 0.0, "policy (base)": 0.0, "joint_mask": 0.0}
     assert found.switches == pair[0].ledger.count('{"switch"') > 50
     assert found.ledger_lines == pair[0].ledger.count("\n")
 
@@ -122,7 +126,7 @@ def test_a_ledger_that_ends_early_differs(pair):
         ("policy", (EPISODE, 3, 2), torch.nan, "policy is inf apart in the first env step"),
         ("policy", (slice(1, 2 * EPISODE), slice(None), 2), 1.1 * TOLERANCE, "apart in the first env step"),
         ("policy", (2 * EPISODE - 1, slice(None), 2), 1.1 * TOLERANCE, "policy keeps the tolerance in 66.7% of"),
-        ("policy", (7, slice(2, 5, 2), 2), 1.1 * TOLERANCE, "policy keeps the tolerance in 91.7% of"),
+        ("policy", (5, slice(2, 5, 2), 2), 1.1 * TOLERANCE, "policy keeps the tolerance in 91.7% of"),
         ("policy", (7, 3, 2), torch.nan, "policy keeps the tolerance in 95.8% of"),
     ],
 )
@@ -139,7 +143,7 @@ def test_a_failure_names_the_scenarios_of_the_robots_that_differ(pair):
     chosen = [(env, 1) for env in range(16) if any(names[one["scenario"]] == "mine" for one in plans[env, 1])]
     assert 1 < len(chosen) < 16
     for env, episode in chosen:
-        pair[1].observations["policy"][episode * EPISODE + 9, env, 0] += 1.0
+        pair[1].observations["policy"][episode * EPISODE + PHYSX_GROUND_STEPS - 1, env, 0] += 1.0
     (failure,) = compare(*pair).failures
     assert failure.count(" beyond") == len({tuple(one["scenario"] for one in plans[place]) for place in chosen})
     assert all("mine" in part for part in failure.split(": ")[1].split(", "))
@@ -167,20 +171,75 @@ def test_few_robots_may_take_another_step(pair, monkeypatch):
     assert compare(*pair).failures == ()
 
 
-def test_on_physx_robots_on_the_ground_may_differ_by_more(pair):
-    ovphysx = [one.model_copy(update={"engine": "ovphysx"}) for one in pair]
-    ground, air, late = slice(0, None, 2), slice(1, None, 2), PHYSX_GROUND_STEPS
-    for step, envs, by, fails in (
-        (late - 1, ground, 0.9 * PHYSX_GROUND_TOLERANCE, False),
-        (late - 1, ground, 1.1 * PHYSX_GROUND_TOLERANCE, True),
-        (late, ground, 1.1 * PHYSX_GROUND_TOLERANCE, False),
-        (late, ground, torch.nan, True),
-        (late, air, 1.1 * TOLERANCE, True),
+GROUND, AIR = slice(0, None, 2), slice(1, None, 2)
+JOINTS, TRUNK = "policy", "policy (base)"
+
+
+@pytest.mark.parametrize(
+    ("engine", "group", "step", "envs", "tolerance"),
+    [
+        ("newton", JOINTS, 0, AIR, FIRST_TOLERANCE),
+        ("newton", TRUNK, 0, GROUND, FIRST_TOLERANCE),
+        ("newton", JOINTS, EPISODE - 1, AIR, TOLERANCE),
+        ("newton", TRUNK, EPISODE - 1, AIR, TOLERANCE),
+        ("newton", JOINTS, EPISODE - 1, GROUND, TOLERANCE),
+        ("ovphysx", JOINTS, 0, AIR, FIRST_TOLERANCE),
+        ("ovphysx", TRUNK, 0, GROUND, PHYSX_BASE_FIRST_TOLERANCE),
+        ("ovphysx", JOINTS, EPISODE - 1, AIR, PHYSX_TOLERANCE),
+        ("ovphysx", TRUNK, EPISODE - 1, AIR, PHYSX_BASE_TOLERANCE),
+        ("ovphysx", JOINTS, PHYSX_GROUND_STEPS - 1, GROUND, PHYSX_GROUND_TOLERANCE),
+        ("ovphysx", TRUNK, PHYSX_GROUND_STEPS - 1, GROUND, PHYSX_BASE_TOLERANCE),
+    ],
+)
+def test_every_part_of_a_recording_has_its_tolerance(pair, engine, group, step, envs, tolerance):
+    one, other = (each.model_copy(update={"engine": engine}) for each in pair)
+    for by, fails in ((0.9 * tolerance, False), (1.1 * tolerance, True), (torch.nan, True)):
+        other.observations[group].copy_(one.observations[group])
+        other.observations[group][step, envs] += by
+        assert bool(compare(one, other).failures) == fails
+
+
+def test_on_physx_late_env_steps_on_the_ground_count_only_where_they_are_not_finite(pair):
+    one, other = (each.model_copy(update={"engine": "ovphysx"}) for each in pair)
+    for by, fails in ((10.0, False), (torch.nan, True)):
+        other.observations[JOINTS].copy_(one.observations[JOINTS])
+        other.observations[JOINTS][PHYSX_GROUND_STEPS, GROUND] += by
+        assert bool(compare(one, other).failures) == fails
+
+
+@pytest.mark.parametrize("robot", ["A1", "Go2", "G1", "H1", "Solo8"])
+def test_the_terms_of_the_base_are_known_by_their_names(robot):
+    from isaaclab.envs import mdp as lab
+
+    base = {lab.base_lin_vel, lab.base_ang_vel, lab.projected_gravity, lab.root_quat_w}
+    found = {
+        name: term.func
+        for group in vars(task_cfg(robot).observations).values()
+        for name, term in getattr(group, "__dict__", {}).items()
+        if hasattr(term, "func")
+    }
+    assert {name for name, func in found.items() if func in base} == found.keys() & set(BASE_TERMS)
+    assert found.keys() - set(BASE_TERMS)
+
+
+def test_columns_of_the_base_are_recorded_apart(tmp_path):
+    rows = torch.arange(8 * 9.0).view(8, 9)
+    terms = {"policy": ["joint_pos", "base_ang_vel", "joint_vel", "projected_gravity"], "joint_mask": ["mask"]}
+    widths = {"policy": [(2,), (3,), (1,), (3,)], "joint_mask": [(9,)]}
+    env = SteppedEnv()
+    env.observation_manager = SimpleNamespace(active_terms=terms, group_obs_term_dim=widths)
+    env.scene = {"robot": SimpleNamespace(__backend_name__="newton")}
+    env.observations = {"policy": rows, "joint_mask": rows + 100.0}
+    (tmp_path / "ledger.jsonl").write_text("{}\n")
+    devices.record(env, tmp_path / "ledger.jsonl", tmp_path / "out.pt")
+    found = read_recording(tmp_path / "out.pt").observations
+    assert found.keys() == {"policy", "policy (base)", "joint_mask"}
+    for name, columns, plus in (
+        ("policy", [0, 1, 5], 0),
+        ("policy (base)", [2, 3, 4, 6, 7, 8], 0),
+        ("joint_mask", [*range(9)], 100),
     ):
-        pair[1].observations["policy"].copy_(pair[0].observations["policy"])
-        pair[1].observations["policy"][step, envs] += by
-        assert bool(compare(*ovphysx).failures) == fails
-        assert compare(*pair).failures  # Newton
+        assert torch.equal(found[name], (rows[:, columns] + plus).expand(EPISODE * EPISODES, 8, len(columns)))
 
 
 @pytest.mark.parametrize("robot", ["A1", "G1", "H1", "Solo8"])
@@ -203,6 +262,7 @@ class SteppedEnv(SimpleNamespace):
 
     def __init__(self, device="cpu"):
         super().__init__(device=device, num_envs=8, action_manager=SimpleNamespace(total_action_dim=12), steps=0)
+        self.observations = {}
 
     def reset(self):
         self.steps = 0
@@ -210,6 +270,7 @@ class SteppedEnv(SimpleNamespace):
     def step(self, actions):
         assert actions.shape == (8, 12)
         self.steps += 1
+        return (self.observations,)
 
 
 def test_the_speed_of_a_cpu_has_no_waits(tmp_path):
@@ -287,11 +348,12 @@ def test_two_processes_record_the_same_and_other_actions_differ(physics, run_eng
     # masks and flags say something
     assert all(found[0].observations[name].std() > 0.0 for name in devices.EXACT)
     # robots of an episode start alike, in both halves
-    starts = found[0].observations["critic"][EPISODE - 1 :: EPISODE]
+    critic = torch.cat([found[0].observations[name] for name in ("critic", "critic (base)")], 2)
+    starts = critic[EPISODE - 1 :: EPISODE]
     assert max(starts[:, half::2].std(0).max() for half in (0, 1)) == pytest.approx(0.0, abs=1e-6)
     # those of odd envs fall, and so does their speed; the others stand
     falling = 2.0 * (devices.EPISODE - 1) * 0.02 * -9.81
-    speed = found[0].observations["critic"][EPISODE - 2, :, 2]
+    speed = found[0].observations["critic (base)"][EPISODE - 2, :, 2]
     assert speed[1::2].median() == pytest.approx(falling, rel=0.1)
     assert speed[::2].median() == pytest.approx(0.0, abs=2.0)
 

@@ -19,5 +19,6 @@ def recording(folder) -> Recording:
     record(ledger, FaultSchedule(JOINTS, **MIXED))
     generator = torch.Generator().manual_seed(0)
     observations = {"policy": torch.randn(STEPS, ENVS, WIDTH, generator=generator)}
+    observations["policy (base)"] = torch.randn(STEPS, ENVS, 9, generator=generator)
     observations["joint_mask"] = (observations["policy"][..., :12] > 1.0).float()
     return Recording(observations=observations, ledger=ledger.read_text(), engine="newton")
