@@ -13,8 +13,10 @@ def test_every_pretrained_policy_has_a_card():
     cards = {text.split("\n", 1)[0]: text for text in page.split("\n## ")[1:]}
     assert list(cards) == list(read_models())
     assert [name for name, entry in read_models().items() if entry["sha256"] not in cards[name]] == []
-    assert "151 x 256 + 250 x 512: 3,999,744 env steps" in cards["g1_mlp_stage2"]
-    assert "forward 0.3 to 0.7 m/s, straight ahead only; no pushes" in cards["g1_mlp_stage2"]
+    assert "361 x 256 + 429 x 256: 4,853,760 env steps" in cards["g1_mlp_stage1"]
+    assert "463 x 4096: 45,514,752 env steps" in cards["g1_mlp_stage2"]
+    assert "forward -1 to 1 m/s, sideward and turning; pushes" in cards["g1_mlp_stage2"]
+    assert "forward 0.3 to 0.7 m/s, straight ahead only; pushes" in cards["h1_mlp_stage2"]
 
 
 @pytest.mark.slow
