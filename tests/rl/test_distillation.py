@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from dummy_robot import DummyRobotEnv, build_runner, mean_action
+from dummy_robot import DummyRobotEnv, build_runner, mean_action, with_terms
 from dummy_training import planned, put_checkpoint
 from fresh_policy import write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
@@ -17,6 +17,7 @@ from torch import nn
 from umc.deploy.export import export_checkpoint
 from umc.rl.checkpoint import read_checkpoint
 from umc.rl.distillation import LABELS, DistillationRunner, TaughtEnv, read_teacher
+from umc.rl.symmetry import mirror_of
 from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import parse
 from umc.training.plan import add_launcher_options, add_teacher, needs_stage1
@@ -37,14 +38,15 @@ class TaughtDummy(DummyRobotEnv):
         return super().step(actions)
 
 
-def student(folder, monkeypatch, **options) -> Any:
+def student(folder, monkeypatch, mirror=False, **options) -> Any:
     def change(cfg):
         cfg.distillation.samples, cfg.distillation.batch_size = 32, 16
+        cfg.mirror = mirror
         for name, value in options.items():
             setattr(cfg.distillation, name, value)
 
     monkeypatch.setattr("dummy_training.UmcRunner", DistillationRunner)
-    return build_runner(folder, "mlp", env=TaughtDummy("A1"), change=change)
+    return build_runner(folder, "mlp", env=with_terms(TaughtDummy("A1"), "A1"), change=change)
 
 
 def test_a_student_learns_its_teachers_actions_and_its_own_returns(tmp_path, monkeypatch):
@@ -63,6 +65,17 @@ def test_a_student_learns_its_teachers_actions_and_its_own_returns(tmp_path, mon
         values = runner.alg.critic(runner.env.groups).squeeze(1)
     reward = -(mean_action(runner) - 0.5).square().sum(1)
     assert (values / reward).min() > 1.0
+
+
+def test_with_mirror_a_student_does_in_the_mirror_what_its_teacher_does(tmp_path, monkeypatch):
+    def lopsided(folder, mirror):
+        runner = student(tmp_path / folder, monkeypatch, mirror=mirror, mixing=0)
+        runner.train(60)
+        image, obs = mirror_of(runner.env), runner.env.get_observations()
+        wanted = image.actions(obs[LABELS])
+        return (mean_action(runner, **image.observations(obs)) - wanted).square().mean().item()
+
+    assert lopsided("with", True) < 0.02 < 0.1 < lopsided("without", False)
 
 
 def noise_of(runner):

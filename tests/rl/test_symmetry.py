@@ -107,6 +107,7 @@ def mirrored_run(folder, mirror, mask="mask", iterations=1, mirror_loss=0.0):
     env.observation_manager = SimpleNamespace(
         active_terms={group: [name for name, _ in names] for group, names in terms.items()},
         group_obs_term_dim={group: [(width,) for _, width in names] for group, names in terms.items()},
+        group_obs_concatenate=dict.fromkeys(terms, True),
     )
 
     def change(cfg):

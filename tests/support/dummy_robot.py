@@ -74,6 +74,7 @@ def with_terms(env, robot) -> Any:
     env.observation_manager = SimpleNamespace(
         active_terms={group: [name for name, _ in names] for group, names in terms.items()},
         group_obs_term_dim={group: [(width,) for _, width in names] for group, names in terms.items()},
+        group_obs_concatenate=dict.fromkeys(terms, True),
     )
     return env
 

@@ -58,6 +58,7 @@ class LabEnv:
         self.observation_manager = SimpleNamespace(
             active_terms={group: [name for name, _ in terms] for group, terms in groups.items()},
             group_obs_term_dim={group: [(width,) for _, width in terms] for group, terms in groups.items()},
+            group_obs_concatenate=dict.fromkeys(groups, True),
         )
 
     @property

@@ -216,7 +216,10 @@ class Distillation(PPO):
         if self._memories is None:
             seen = seen.flatten()
             batch = seen[torch.randint(len(seen), (size,), device=seen.device)]
-            return self._step((self.actor(batch) - batch[LABELS]).square().mean(), self.actor)
+            labels = batch[LABELS]
+            if self.symmetry is not None:
+                batch, labels = self.symmetry.data_augmentation_func(self.symmetry.env, batch, labels)
+            return self._step((self.actor(batch) - labels).square().mean(), self.actor)
         rollouts, steps, envs = seen.batch_size
         count = max(size // steps, 1)
         picked_rollouts = torch.randint(rollouts, (count,), device=seen.device)
@@ -244,8 +247,9 @@ class DistillationRunner(UmcRunner):
 
     def _make_algorithm(self, log_dir: str | None) -> None:
         self.cfg["algorithm"]["class_name"] = f"{__name__}:{Distillation.__name__}"
-        self.cfg["mirror"] = False  # a teacher may be lopsided
         super()._make_algorithm(log_dir)
+        if self.alg.actor.is_recurrent:  # a mirrored robot's memory was never lived through
+            self.alg.symmetry = self.alg.actor.mirror = None
         self.alg.options = DistillationCfg(**self.cfg["distillation"])
 
     def _learn(self, iterations: int, init_at_random_ep_len: bool) -> None:

@@ -144,6 +144,7 @@ def mirror_of(env: Any) -> Mirror:
         groups = {
             name: [(term, int(shape[0])) for term, shape in zip(terms, manager.group_obs_term_dim[name], strict=True)]
             for name, terms in manager.active_terms.items()
+            if manager.group_obs_concatenate[name]  # a policy that UMC did not train may read the others
         }
         _MIRRORS[bare] = Mirror(groups, list(bare.scene["robot"].joint_names))
     return _MIRRORS[bare]
