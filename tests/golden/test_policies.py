@@ -19,8 +19,8 @@ from umc.rl.pretrained import pretrained_folder
 GOLDEN = json.loads(Path(__file__).with_name("policies.json").read_text())
 DESCRIPTIONS = json.loads(Path(__file__).with_name("exports.json").read_text())
 TASKS = {"a1_mlp_stage2": "UMC-A1-Stage2", "g1_mlp_stage2": "UMC-G1-Stage2"}
-WIDTHS = {"a1": 48, "g1": 47, "h1": 41, "solo8": 36}
-JOINTS = {"a1": 12, "g1": 12, "h1": 10, "solo8": 8}
+WIDTHS = {"a1": 48, "go2": 48, "g1": 47, "h1": 41, "solo8": 36}
+JOINTS = {"a1": 12, "go2": 12, "g1": 12, "h1": 10, "solo8": 8}
 
 
 def observations(robot: str) -> TensorDict:
