@@ -34,8 +34,8 @@ from tools.results_page.page import IMAGES, RobotResults, results_page, section_
 from tools.results_page.pictures import overview, section_bars
 from tools.results_page.without_oracle import section as without_oracle
 
-ENGINES = ("newton_mjwarp", "ovphysx", "mujoco")
-"""Engines without ``--engines``."""
+ENGINES = ("ovphysx", "newton_mjwarp", "mujoco")
+"""Engines without ``--engines``; the main tables are of the first."""
 
 NUM_ENVS = 240
 """Robots of an evaluation without ``--num_envs``: ten of each scenario and setting of A1."""
@@ -115,7 +115,13 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     add = parser.add_argument
     add("--robot", nargs="+", help="robots; default: all with a pretrained policy")
     add("--checkpoint", nargs="+", help="policies; default: the last stage of every pretrained agent")
-    add("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="engines; default: all")
+    add(
+        "--engines",
+        nargs="+",
+        choices=ENGINES,
+        default=list(ENGINES),
+        help="engines, that of the main tables first; default: all",
+    )
     add("--num_envs", type=int, default=NUM_ENVS, help=f"robots of an evaluation ({NUM_ENVS})")
     words = f"robots of each cell in MuJoCo ({MUJOCO_EPISODES})"
     add("--mujoco_episodes", type=int, default=MUJOCO_EPISODES, help=words)
@@ -178,14 +184,11 @@ def sections(options: argparse.Namespace, overrides: Sequence[str]) -> Iterator[
             there = [one for one, own in zip(policies, trained, strict=True) if ground in ("", "flat", own)]
             # plain MuJoCo knows flat ground only
             engines = [one for one in options.engines if one != "mujoco" or ground in ("", "flat")]
-            # the main tables are those of the engine that all were trained on, else of the first
-            simulated = [one for one in engines if one != "mujoco"]
-            common = [one for one in simulated if all(policy.info.physics == one for policy in there)]
             name = section_name(robot, ground)
             yield Section(
                 robot,
                 ground,
-                engine=[*common, *simulated][0],
+                engine=next(one for one in engines if one != "mujoco"),
                 engines=engines,
                 policies=dict(zip(labels_of([(one.path, one.info) for one in there]), there, strict=True)),
                 work=options.work / name,

@@ -35,7 +35,7 @@ from tools.results_page.acceptance import (
 )
 from tools.results_page.kept import NAME_LENGTH
 
-STANDING_HEIGHT = {"a1": 0.28, "g1": 0.80, "h1": 1.01, "solo8": 0.21}
+STANDING_HEIGHT = {"a1": 0.28, "g1": 0.80, "go2": 0.27, "h1": 1.01, "solo8": 0.21}
 """Trunk height at the default pose [m], with zero action (docs/robots.md); G1 falls then: its height at reset."""
 
 HEIGHT_BAND = 0.20
