@@ -248,8 +248,9 @@ class DistillationRunner(UmcRunner):
     def _make_algorithm(self, log_dir: str | None) -> None:
         self.cfg["algorithm"]["class_name"] = f"{__name__}:{Distillation.__name__}"
         super()._make_algorithm(log_dir)
-        if self.alg.actor.is_recurrent:  # a mirrored robot's memory was never lived through
-            self.alg.symmetry = self.alg.actor.mirror = None
+        actor: Any = self.alg.actor
+        if actor.is_recurrent:  # no mirrored robot has lived through what it would remember
+            self.alg.symmetry = actor.mirror = None
         self.alg.options = DistillationCfg(**self.cfg["distillation"])
 
     def _learn(self, iterations: int, init_at_random_ep_len: bool) -> None:
