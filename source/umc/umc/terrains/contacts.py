@@ -26,8 +26,8 @@ def use_newton_contacts(num_envs: int) -> None:
     Newton has room for a million pairs of shapes and triangles, whatever the number of envs, and drops the rest.
     Why: MuJoCo Warp cuts a height field into prisms and keeps 50 collisions of a body with them; at 2.5 cm a calf hits
     more ("height field collision overflow"). The A1 of a1_mlp_tracks_cpu, which walks over PhysX's mesh of the same
-    ground at 0.64 m/s, does 0.06 m/s, and 14 of 16 robots fall in 10 s; with Newton's own contacts it does 0.56 m/s, and
-    none falls, at three times the rate (newton 1.6.1; ``evaluate.py --healthy --num_envs 16 physics=newton_mjwarp
+    ground at 0.64 m/s, does 0.06 m/s, and 14 of 16 robots fall in 10 s; with Newton's own contacts it does 0.56 m/s,
+    and none falls, at three times the rate (newton 1.6.1; ``evaluate.py --healthy --num_envs 16 physics=newton_mjwarp
     --checkpoint RUN`` with and without the call in ``tracks.py``).
     When it can go: once the pretrained A1 walks on Newton's tracks without it (``tests/cli/test_scripts.py``).
     """
