@@ -212,19 +212,19 @@ def package(tmp_path, monkeypatch):
 
 def test_the_last_stage_of_every_agent_is_evaluated_on_every_engine(package, monkeypatch, capsys):
     calls = simulate_made_up(monkeypatch)
-    argv = ["--robot", "A1", "--engines", "ovphysx", "newton_mjwarp", "--num_envs", "48", "--device", "cpu"]
+    argv = ["--robot", "A1", "--engines", "newton_mjwarp", "ovphysx", "--num_envs", "48", "--device", "cpu"]
     assert results.main([*argv, "protocol.steps=100"]) == 0
     assert [call[-2:] for call in calls] == [
-        ["physics=ovphysx", "protocol.steps=100"],  # all were trained on it: the main tables come first
-        ["physics=newton_mjwarp", "protocol.steps=100"],
-        ["physics=ovphysx", "protocol.steps=100"],  # torque limits without effect
+        ["physics=newton_mjwarp", "protocol.steps=100"],  # the first engine, that of the main tables
+        ["physics=ovphysx", "protocol.steps=100"],
+        ["physics=newton_mjwarp", "protocol.steps=100"],  # torque limits without effect
     ]
     first, _, inert = calls
     assert inert[inert.index("--protocol") :][:7] == [
         *("--protocol", "umc_paper_inert_effort", "--scenarios", "3", "6", "--num_envs", "12")
     ]
     assert sorted(path.name for path in Path("docs/results/a1").iterdir()) == [
-        *("newton_mjwarp", "ovphysx", "ovphysx_inert_effort")
+        *("newton_mjwarp", "newton_mjwarp_inert_effort", "ovphysx")
     ]
     assert first[1:3] == [str(package / f"{name}.pt") for name in ("a1_mlp_stage2", "a1_nm_mlp_stage1")]
     assert first[first.index("--labels") + 1 :][:2] == ["mlp", "nm_mlp"]
@@ -334,7 +334,7 @@ def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):
         (["--engines", "mujoco"], "has no main tables"),
         (["--engines", "bullet"], "invalid choice"),
         (["--checkpoint", "gone.pt"], "no checkpoint at gone.pt"),
-        (["--report_only", "--robot", "a1"], "nothing of mlp on newton_mjwarp is kept in docs/results/a1; run"),
+        (["--report_only", "--robot", "a1"], "nothing of mlp on ovphysx is kept in docs/results/a1; run"),
     ],
 )
 def test_a_mistake_is_one_line(package, arguments, words):
