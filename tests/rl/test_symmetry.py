@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from dummy_robot import ROBOTS, DummyRobotEnv, build_runner, term_groups
+from dummy_robot import ROBOTS, DummyRobotEnv, build_runner, term_groups, with_terms
 from rsl_rl.extensions import Symmetry
 from tensordict import TensorDict
 from umc.mdp import phase_clock
@@ -163,3 +163,11 @@ def test_mirror_learns_from_every_sample_twice(tmp_path):
 def test_what_cannot_be_mirrored_is_refused_before_learning(tmp_path, options, words):
     with pytest.raises(UmcError, match=words):
         mirrored_run(tmp_path, mirror=True, **options)
+
+
+def test_what_only_a_policy_that_umc_did_not_train_reads_needs_no_mirror_image():
+    env = with_terms(DummyRobotEnv("A1"), "A1")
+    manager = env.observation_manager
+    manager.active_terms["external"], manager.group_obs_term_dim["external"] = ["term_0_clock"], [(5, 7)]
+    manager.group_obs_concatenate["external"] = False
+    assert "external" not in mirror_of(env).observations(env.groups)

@@ -165,6 +165,7 @@ def _section(one: RobotResults, note: str) -> dict[str, Any]:
     low = (1.0 - HEIGHT_BAND) * STANDING_HEIGHT.get(one.robot, 0.0)
     return {
         "title": one.title,
+        "of_paper": one.robot in PAPER["robots"],
         "picture": f"{IMAGES}/results_{section_name(one.robot, one.ground)}.png",
         "policies": [_origin(one, result) for result in one.trained_here],
         "shown": [one.label for one in best_and_baseline(study)],
@@ -260,7 +261,7 @@ def _gaps(results: Sequence[RobotResults]) -> list[str]:
             if spec is not None and result.about.get("stage") == spec.stages[-1]:
                 found.setdefault(one.robot, []).append(spec)
     lines = []
-    for robot in STANDING_HEIGHT:
+    for robot in PAPER["robots"]:
         names = [spec.name for spec in found.get(robot, [])]
         gone = ", ".join(agent for agent in PAPER_AGENTS if agent not in names)
         if robot not in {one.robot for one in results}:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
 from rsl_rl.algorithms import PPO
+from rsl_rl.utils import resolve_callable
 from tensordict import TensorDict
 
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint, require_match
@@ -247,10 +248,9 @@ class DistillationRunner(UmcRunner):
 
     def _make_algorithm(self, log_dir: str | None) -> None:
         self.cfg["algorithm"]["class_name"] = f"{__name__}:{Distillation.__name__}"
+        if resolve_callable(self.cfg["actor"]["class_name"]).is_recurrent:  # type: ignore[attr-defined]
+            self.cfg["mirror"] = False  # no mirrored robot has lived through what it would remember
         super()._make_algorithm(log_dir)
-        actor: Any = self.alg.actor
-        if actor.is_recurrent:  # no mirrored robot has lived through what it would remember
-            self.alg.symmetry = actor.mirror = None
         self.alg.options = DistillationCfg(**self.cfg["distillation"])
 
     def _learn(self, iterations: int, init_at_random_ep_len: bool) -> None:
