@@ -148,10 +148,10 @@ def test_a_student_with_memory_learns_what_its_teacher_remembers(tmp_path, monke
         cfg.num_steps_per_env = 6  # not whole episodes: what is remembered from the rollout before matters
         cfg.distillation.mixing, cfg.distillation.samples, cfg.distillation.batch_size = 0, 16 * 6 * 4, 96
         cfg.actor.hidden_dims = [32]
-        cfg.mirror = True  # no mirrored robot has lived through what it would remember
+        cfg.mirror = True  # has no effect here: this env, which has no mirror image, is not refused
 
     monkeypatch.setattr("dummy_training.UmcRunner", DistillationRunner)
-    runner: Any = build_runner(tmp_path, "gru", env=with_terms(RecallingDummy("A1"), "A1"), change=change)
+    runner: Any = build_runner(tmp_path, "gru", env=RecallingDummy("A1"), change=change)
     runner.train(60)
     env, errors = runner.env, []
     with torch.inference_mode():

@@ -285,6 +285,8 @@ def test_a_robot_that_the_paper_does_not_have_is_compared_with_none_of_its_condi
     study = replace(study, protocol=replace(study.protocol, robot="go2", name="any_robot"))
     page = results_page([RobotResults("go2", "ovphysx", {"ovphysx": study}, [], {})], ABOUT, {})
     assert "| Go2 | mlp |" in page
+    assert "the paper's average dashed" not in page
+    assert "Go2: " not in page  # it lacks none of the paper's policies
     assert "instead of" not in page
 
 
