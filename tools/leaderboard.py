@@ -95,7 +95,7 @@ def leaderboard(cards: dict[str, Card]) -> str:
     tables: dict[tuple[str, str], dict[str, Card]] = {}
     for name, card in cards.items():
         tables.setdefault((card.robot, card.physics), {})[name] = card
-    protocols = {robot: protocol_for(robot, name=PROTOCOL) for robot in ("a1", "g1", "h1", "solo8")}
+    protocols = {robot: protocol_for(robot, name=PROTOCOL) for robot in ("a1", "g1", "go2", "h1", "solo8")}
     return (
         template.render(
             tables={key: ranked(some) for key, some in sorted(tables.items())},

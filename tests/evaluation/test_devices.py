@@ -21,9 +21,9 @@ from umc.evaluation.devices import (
     EPISODES,
     FAULTS,
     FIRST_TOLERANCE,
+    GROUND_STEPS,
     PHYSX_BASE_FIRST_TOLERANCE,
     PHYSX_BASE_TOLERANCE,
-    PHYSX_GROUND_STEPS,
     PHYSX_GROUND_TOLERANCE,
     PHYSX_TOLERANCE,
     RECORDED_ENVS,
@@ -143,7 +143,7 @@ def test_a_failure_names_the_scenarios_of_the_robots_that_differ(pair):
     chosen = [(env, 1) for env in range(16) if any(names[one["scenario"]] == "mine" for one in plans[env, 1])]
     assert 1 < len(chosen) < 16
     for env, episode in chosen:
-        pair[1].observations["policy"][episode * EPISODE + PHYSX_GROUND_STEPS - 1, env, 0] += 1.0
+        pair[1].observations["policy"][episode * EPISODE + GROUND_STEPS - 1, env, 0] += 1.0
     (failure,) = compare(*pair).failures
     assert failure.count(" beyond") == len({tuple(one["scenario"] for one in plans[place]) for place in chosen})
     assert all("mine" in part for part in failure.split(": ")[1].split(", "))
@@ -182,13 +182,13 @@ JOINTS, TRUNK = "policy", "policy (base)"
         ("newton", TRUNK, 0, GROUND, FIRST_TOLERANCE),
         ("newton", JOINTS, EPISODE - 1, AIR, TOLERANCE),
         ("newton", TRUNK, EPISODE - 1, AIR, TOLERANCE),
-        ("newton", JOINTS, EPISODE - 1, GROUND, TOLERANCE),
+        ("newton", JOINTS, GROUND_STEPS - 1, GROUND, TOLERANCE),
         ("ovphysx", JOINTS, 0, AIR, FIRST_TOLERANCE),
         ("ovphysx", TRUNK, 0, GROUND, PHYSX_BASE_FIRST_TOLERANCE),
         ("ovphysx", JOINTS, EPISODE - 1, AIR, PHYSX_TOLERANCE),
         ("ovphysx", TRUNK, EPISODE - 1, AIR, PHYSX_BASE_TOLERANCE),
-        ("ovphysx", JOINTS, PHYSX_GROUND_STEPS - 1, GROUND, PHYSX_GROUND_TOLERANCE),
-        ("ovphysx", TRUNK, PHYSX_GROUND_STEPS - 1, GROUND, PHYSX_BASE_TOLERANCE),
+        ("ovphysx", JOINTS, GROUND_STEPS - 1, GROUND, PHYSX_GROUND_TOLERANCE),
+        ("ovphysx", TRUNK, GROUND_STEPS - 1, GROUND, PHYSX_BASE_TOLERANCE),
     ],
 )
 def test_every_part_of_a_recording_has_its_tolerance(pair, engine, group, step, envs, tolerance):
@@ -199,11 +199,12 @@ def test_every_part_of_a_recording_has_its_tolerance(pair, engine, group, step, 
         assert bool(compare(one, other).failures) == fails
 
 
-def test_on_physx_late_env_steps_on_the_ground_count_only_where_they_are_not_finite(pair):
-    one, other = (each.model_copy(update={"engine": "ovphysx"}) for each in pair)
+@pytest.mark.parametrize("engine", ["newton", "ovphysx"])
+def test_late_env_steps_on_the_ground_count_only_where_they_are_not_finite(pair, engine):
+    one, other = (each.model_copy(update={"engine": engine}) for each in pair)
     for by, fails in ((10.0, False), (torch.nan, True)):
         other.observations[JOINTS].copy_(one.observations[JOINTS])
-        other.observations[JOINTS][PHYSX_GROUND_STEPS, GROUND] += by
+        other.observations[JOINTS][GROUND_STEPS, GROUND] += by
         assert bool(compare(one, other).failures) == fails
 
 

@@ -107,8 +107,8 @@ PHYSX_BASE_TOLERANCE, PHYSX_BASE_FIRST_TOLERANCE = 0.2, 5.0e-3
 PHYSX_GROUND_TOLERANCE = 1.0
 """The first of them on the ground on PhysX, but for the base."""
 
-PHYSX_GROUND_STEPS = 6
-"""Until which env step of an episode the ground counts on PhysX: rounding grows tenfold every few env steps."""
+GROUND_STEPS = 6
+"""Until which env step of an episode the ground counts: rounding grows tenfold every few env steps."""
 
 SHARE = 0.97
 """Least share of the robots on the ground, and of those in the air, each in each episode, that have to keep the
@@ -261,9 +261,8 @@ def first_tolerance(engine: str, group: str) -> float:
 def beyond_tolerance(recording: Recording, group: str, apart: torch.Tensor) -> torch.Tensor:
     """Return which robots leave the tolerance, by :func:`distances` of a group. Shape is (episodes, envs)."""
     counted = apart.clone()
-    if recording.engine != "newton":
-        late = counted[:, PHYSX_GROUND_STEPS:, ::2]
-        late[late.isfinite()] = 0.0
+    late = counted[:, GROUND_STEPS:, ::2]
+    late[late.isfinite()] = 0.0
     tolerances = [tolerance(recording.engine, group, env) for env in range(apart.shape[2])]
     return counted.amax(1) > torch.tensor(tolerances, dtype=torch.double)
 
