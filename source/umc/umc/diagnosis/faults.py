@@ -13,10 +13,11 @@ import torch
 from isaaclab.envs import mdp as lab
 from isaaclab.managers import EventTermCfg
 
+from umc.evaluation.conditions import drop_events, let_commands_fail, replace_faults
 from umc.faults import CommandKind, FaultsCfg, JointLimits, find_kind
 from umc.faults.kinds import ImuKind
-from umc.mdp import CommandFaultsCfg
 from umc.mdp.fault_terms import FAULTS_TERM
+from umc.mdp.sensor_cfg import entries
 from umc.utils.errors import UmcError
 
 ODDS: Mapping[str, float] = {
@@ -179,26 +180,23 @@ def _distribution(kind: str, low: float, high: float) -> dict[str, Any]:
 
 def add_random_faults(env_cfg: Any, seed: int, push: bool = True, faults: RandomFaults = LEARNED) -> None:
     """Let half of the robots of a task fail in random ways, and push them in place of the task's own pushes."""
-    term = getattr(env_cfg.events, FAULTS_TERM, None)
-    if term is None:
-        raise UmcError(f"{type(env_cfg).__name__} has no fault terms; give another --task")
     steps = int(env_cfg.episode_length_s / (env_cfg.sim.dt * env_cfg.decimation))
-    term.params = {
-        **{name: value for name, value in term.params.items() if name in ("asset_cfg", "num_joints")},
-        "ratios": {"normal": sum(faults.odds.values()), **faults.odds},
-        "severity": faults.severity(),
-        "onset_range": (1, max(int(LONGEST_WAIT * steps), 1)),
-        "duration": (max(int(SHORTEST_FAULT * steps), 1), steps),
-        "seed": seed,
-    }
+    term = entries(env_cfg.events).get(FAULTS_TERM)
     # a cfg of add_faults leaves out what is the default
-    term.params["num_joints"] = (1, min(MOST_JOINTS, term.params.get("num_joints", FaultsCfg().num_joints)[1]))
+    most = (term.params if term else {}).get("num_joints", FaultsCfg().num_joints)[1]
+    replace_faults(
+        env_cfg,
+        ratios={"normal": sum(faults.odds.values()), **faults.odds},
+        severity=faults.severity(),
+        num_joints=(1, min(MOST_JOINTS, most)),
+        onset_range=(1, max(int(LONGEST_WAIT * steps), 1)),
+        duration=(max(int(SHORTEST_FAULT * steps), 1), steps),
+        seed=seed,
+    )
     if any(isinstance(find_kind(kind), CommandKind) for name in faults.odds for kind in name.split("+")):
-        env_cfg.actions.command_faults = CommandFaultsCfg()
+        let_commands_fail(env_cfg)
     env_cfg.curriculum = None
-    for name, event in vars(env_cfg.events).items():
-        if getattr(event, "mode", None) == "interval" and name != FAULTS_TERM:  # the task's own pushes
-            setattr(env_cfg.events, name, None)
+    drop_events(env_cfg, "interval")  # the task's own pushes
     if push:
         speed = {"x": (-PUSH, PUSH), "y": (-PUSH, PUSH)}
         env_cfg.events.push = EventTermCfg(

@@ -14,6 +14,7 @@ from umc.evaluation.starts import seed_starts
 from umc.faults import CommandKind, find_kind
 from umc.faults.kinds import ImuKind
 from umc.mdp.fault_terms import FAULTS_TERM
+from umc.mdp.sensor_cfg import entries
 from umc.tasks.parts import parts_of
 from umc.utils.errors import UmcError
 
@@ -47,12 +48,10 @@ def disable_training_randomization(
     env_cfg.scene.num_envs = num_envs
     env_cfg.seed = seed
     env_cfg.episode_length_s = (steps + SPARE_STEPS) * env_cfg.sim.dt * env_cfg.decimation
-    for group in vars(env_cfg.observations).values():
+    for group in entries(env_cfg.observations).values():
         if hasattr(group, "enable_corruption"):
             group.enable_corruption = False
-    for name, term in vars(env_cfg.events).items():
-        if getattr(term, "mode", None) == "interval" and name != FAULTS_TERM:
-            setattr(env_cfg.events, name, None)
+    drop_events(env_cfg, "interval")
     env_cfg.curriculum = None
     velocity = getattr(env_cfg.commands, parts_of(env_cfg).command)
     velocity.heading_command = False
@@ -63,15 +62,34 @@ def disable_training_randomization(
     ranges.lin_vel_x, ranges.lin_vel_y, ranges.ang_vel_z = ((value, value) for value in command)
 
 
-def set_faults(env_cfg: Any, protocol: Protocol) -> None:
-    """Replace the faults of the training by those of a protocol, with seeded starts and its tracks."""
-    term = getattr(env_cfg.events, FAULTS_TERM, None)
+def drop_events(env_cfg: Any, *modes: str) -> None:
+    """Take the event terms of some modes out of a task, in place, but for those of the faults."""
+    events = entries(env_cfg.events)
+    for name, term in events.items():
+        if getattr(term, "mode", None) in modes and name not in (FAULTS_TERM, "reset_faults"):
+            events[name] = None
+
+
+def replace_faults(env_cfg: Any, **params: Any) -> None:
+    """Give the fault term of a task other parameters, in place; raise UmcError if it has none."""
+    term = entries(env_cfg.events).get(FAULTS_TERM)
     if term is None:
         raise UmcError(f"{type(env_cfg).__name__} has no fault terms; give another --task, or add_faults to it")
-    term.params = {
-        **{name: value for name, value in term.params.items() if name == "asset_cfg"},
-        "cases": protocol.cases(),
-    }
+    term.params = {name: value for name, value in term.params.items() if name == "asset_cfg"} | params
+
+
+def let_commands_fail(env_cfg: Any) -> None:
+    """Give a task the action term whose commands can fail, unless it has one."""
+    from umc.mdp import CommandFaultsCfg
+
+    actions = entries(env_cfg.actions)
+    if not any(isinstance(term, CommandFaultsCfg) for term in actions.values()):
+        actions["command_faults"] = CommandFaultsCfg()
+
+
+def set_faults(env_cfg: Any, protocol: Protocol) -> None:
+    """Replace the faults of the training by those of a protocol, with seeded starts and its tracks."""
+    replace_faults(env_cfg, cases=protocol.cases())
     _let_fail(env_cfg, protocol)
     seed_starts(env_cfg.events)
     set_track(env_cfg, protocol)
@@ -79,16 +97,14 @@ def set_faults(env_cfg: Any, protocol: Protocol) -> None:
 
 def _let_fail(env_cfg: Any, protocol: Protocol) -> None:
     """Let commands and the inertial sensor of a task fail where a protocol breaks them."""
-    from umc.mdp import CommandFaultsCfg, add_imu_sensors
+    from umc.mdp import add_imu_sensors
     from umc.mdp.imu import shows_imu
 
     kinds = [find_kind(name) for scenario in protocol.scenarios for name in protocol.scenario(scenario).kinds]
-    if any(isinstance(kind, CommandKind) for kind in kinds) and not any(
-        isinstance(term, CommandFaultsCfg) for term in vars(env_cfg.actions).values()
-    ):
-        env_cfg.actions.command_faults = CommandFaultsCfg()
+    if any(isinstance(kind, CommandKind) for kind in kinds):
+        let_commands_fail(env_cfg)
     # a critic sees the truth, and is not asked here
-    groups = [name for name in vars(env_cfg.observations) if name != "critic"]
+    groups = [name for name in entries(env_cfg.observations) if name != "critic"]
     if any(isinstance(kind, ImuKind) for kind in kinds) and shows_imu(env_cfg, groups=groups):
         add_imu_sensors(env_cfg, groups=groups)
 
@@ -132,4 +148,4 @@ def tracks_of(protocol: Protocol, assignment: EnvAssignment) -> torch.Tensor:
 def set_healthy(env_cfg: Any) -> None:
     """Switch the faults off."""
     # the onset has no effect, but training's may lie beyond the end of a short episode
-    getattr(env_cfg.events, FAULTS_TERM).params.update(scenario=HEALTHY, onset=1)
+    entries(env_cfg.events)[FAULTS_TERM].params.update(scenario=HEALTHY, onset=1)

@@ -130,24 +130,18 @@ def make_repeatable(env_cfg: Any, ledger: Path) -> None:
     from isaaclab.envs import mdp as lab
     from isaaclab.managers import EventTermCfg
 
-    from umc import mdp
-    from umc.evaluation.conditions import disable_training_randomization
-    from umc.mdp.fault_terms import FAULTS_TERM
+    from umc.evaluation import conditions
 
-    disable_training_randomization(env_cfg, COMMAND, RECORDED_ENVS, EPISODE, SEED)
+    conditions.disable_training_randomization(env_cfg, COMMAND, RECORDED_ENVS, EPISODE, SEED)
     env_cfg.episode_length_s = EPISODE * env_cfg.sim.dt * env_cfg.decimation
-    for name, term in vars(env_cfg.events).items():
-        if getattr(term, "mode", None) in ("startup", "reset") and name != "reset_faults":
-            setattr(env_cfg.events, name, None)
+    conditions.drop_events(env_cfg, "startup", "reset")
     env_cfg.events.default_state = EventTermCfg(func=lab.reset_scene_to_default, mode="reset")
     env_cfg.events.height = EventTermCfg(func=raise_odd_robots, mode="reset")
     for name, term in vars(env_cfg.terminations).items():
         if term is not None and not term.time_out:
             setattr(env_cfg.terminations, name, None)
-    env_cfg.actions.command_faults = mdp.CommandFaultsCfg()
-    faults = getattr(env_cfg.events, FAULTS_TERM)
-    robot = {name: value for name, value in faults.params.items() if name == "asset_cfg"}
-    faults.params = {**robot, **FAULTS, "ledger": str(ledger)}
+    conditions.let_commands_fail(env_cfg)
+    conditions.replace_faults(env_cfg, **FAULTS, ledger=str(ledger))
 
 
 def raise_odd_robots(env: ManagerBasedRLEnv, env_ids: torch.Tensor | slice) -> None:
