@@ -25,6 +25,7 @@ CARDS, PAGE = ROOT / "docs" / "cards", ROOT / "docs" / "leaderboard.md"
 FAULTS = {
     "a1": "ccfa72910bb5d106c009318f0e5d0b0c30dc490564f070b52254b898dce80282",
     "g1": "f105cb22e9d8e503202e59e5f877ac0cb15ced8f616ab558b259a6d53158fa52",
+    "go2": "ccfa72910bb5d106c009318f0e5d0b0c30dc490564f070b52254b898dce80282",
     "h1": "cd2fc2ea25332b9fc211d221a66544adc1b78e953a89f9536a6692073e8d4e6f",
     "solo8": "7b47b707772f78b6015ec6c940a6d6960d46ca3614a327e3cdc0468f36835271",
 }
@@ -35,6 +36,8 @@ RERUN = (
     "a1_umc_mlp",
     "g1_umc_mlp",
     "g1_unitree_lstm",
+    "go2_normal_mlp",
+    "go2_umc_mlp",
     "h1_umc_mlp",
     "h1_unitree_lstm",
     "solo8_normal_mlp",

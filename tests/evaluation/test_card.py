@@ -42,6 +42,7 @@ from tools.leaderboard import CARDS, FAULTS, PAGE, RERUN, leaderboard, ranked, r
 FROZEN = {
     "a1": "cca583f00a8cf55ee74bc2c5261d75895b69258118f677eaa2de4f5cd9b7506a",
     "g1": "127678aa26b7515e9c47bf5bf4fc585d18dd439202376b5c63161a53c8d32208",
+    "go2": "59002f6e5647840728b8f3c1b03f19ac1a2c75c6888cd17a38ae8361c35b34dc",
     "h1": "e81112e9a0ffa9b1cf735e2b6c0b5ad2438bafed8c4e15567bac43b9e0774321",
     "solo8": "dcabf152d22ae2f1501b5153174e83567bb292985b5b215ae1e08ecdac22ca4b",
 }
