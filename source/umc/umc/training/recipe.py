@@ -368,7 +368,10 @@ def _sibling(name: str, siblings: Mapping[str, str], inside: tuple[str, ...]) ->
 
 
 def _scaled(content: Mapping[str, Any], scale: Any, name: str) -> dict[str, Any]:
-    """Return a recipe with ``scale`` times the envs and, by its root, more mini-batches and fewer iterations."""
+    """Return a recipe with ``scale`` times the envs and, by its root, more mini-batches.
+
+    Fewer envs take more iterations, for as many env steps; more envs take as many iterations.
+    """
     known = isinstance(scale, int | float) and not isinstance(scale, bool)
     if not known or not 1 / LARGEST_SCALE <= scale <= LARGEST_SCALE:
         limits = f"between 1/{LARGEST_SCALE} and {LARGEST_SCALE}"
@@ -383,12 +386,12 @@ def _scaled(content: Mapping[str, Any], scale: Any, name: str) -> dict[str, Any]
 
 def _sized(section: Mapping[str, Any], scale: float) -> dict[str, Any]:
     """Scale what a recipe or a phase says itself."""
-    root = math.sqrt(scale)
+    longer = max(1.0 / scale, 1.0)
     result = dict(section)
-    for key, factor in (("num_envs", scale), ("iterations", 1.0 / root)):
+    for key, factor in (("num_envs", scale), ("iterations", longer)):
         if section.get(key) is not None:
             result[key] = _times(section[key], factor)
-    factors = {MINI_BATCHES: root, **dict.fromkeys(ITERATION_KEYS, 1.0 / root)}
+    factors = {MINI_BATCHES: math.sqrt(scale), **dict.fromkeys(ITERATION_KEYS, longer)}
     tokens = []
     for token in section.get("overrides") or ():
         key, _, value = token.partition("=")

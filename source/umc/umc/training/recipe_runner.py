@@ -131,13 +131,15 @@ def _options(argv: list[str]) -> argparse.Namespace:
 
 def check_recipe(recipe: Recipe) -> None:
     """Resolve every phase without a simulator, so that no mistake shows up hours later; raise UmcError for one."""
+    from umc.tasks.limits import check_faults
     from umc.tasks.task_cfg import pick_device, resolve_cfgs
 
     pick_device(recipe.device)
     for phase in recipe.phases:
         try:
             agent, _ = checked_agent(phase.agent, phase.task, recipe.library)
-            resolve_cfgs(phase.task, agent, list(phase.overrides))
+            env_cfg, _ = resolve_cfgs(phase.task, agent, list(phase.overrides))
+            check_faults(env_cfg)
         except UmcError as error:
             raise UmcError(f"recipe {recipe.name}: {phase.title}: {error}") from error
 
