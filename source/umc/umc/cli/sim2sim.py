@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -231,7 +230,3 @@ def _evaluate(cfg: RolloutCfg, protocol: Protocol, options: argparse.Namespace) 
         page = write_study_report(study, options.out)
     print(f"report: {page}", flush=True)
     return study
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

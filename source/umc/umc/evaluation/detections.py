@@ -36,10 +36,6 @@ class Detections:
     healthy_steps: torch.Tensor
     """Env steps without a fault."""
 
-    def select(self, rows: slice | torch.Tensor) -> Detections:
-        """Return some of the robots, by index or mask."""
-        return Detections(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
-
     def cpu(self) -> Detections:
         """Copy to the CPU."""
         return Detections(**{field.name: getattr(self, field.name).cpu() for field in fields(self)})

@@ -109,7 +109,6 @@ def spawn(
 def run_umc(
     command: str,
     arguments: Sequence[str],
-    alone: bool = False,
     log: Path | None = None,
     on_poll: Callable[[], None] | None = None,
 ) -> None:
@@ -123,7 +122,7 @@ def run_umc(
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
             text = files.enter_context(log.open("a+", encoding="utf-8", errors="replace"))
-        child = spawn(words, log, alone=alone)
+        child = spawn(words, log)
         code = None
         with handle_signals(child.send_signal):
             while code is None:
