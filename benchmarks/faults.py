@@ -110,6 +110,7 @@ class Switch:
 
     def __init__(self, env: ManagerBasedRLEnv, is_watched: bool) -> None:
         from umc import mdp
+        from umc.mdp.observations import group_terms
 
         self.env = env
         self.seconds: dict[str, float] = defaultdict(float)
@@ -125,8 +126,8 @@ class Switch:
 
         for cfg in (env.event_manager.get_term_cfg(name) for name in ("reset_faults", "faults")):
             self._replace(cfg, "events", constant(None))
-        for cfgs in env.observation_manager._group_obs_term_cfgs.values():  # no public way to the terms
-            for cfg in cfgs:
+        for group in env.observation_manager.active_terms:
+            for cfg in group_terms(env, group).values():
                 if isinstance(cfg.func, mdp.joint_sensor):
                     self._replace(cfg, "sensors", plain_sensor)
                 elif cfg.func in (mdp.joint_mask, mdp.fault_flag):

@@ -68,12 +68,14 @@ class Timers:
             self._time_terms(env)
 
     def _time_terms(self, env: Any) -> None:
-        """Time every term; managers have no public way to all of their terms."""
+        """Time every term; most managers have no public way to all of their terms."""
+        from umc.mdp.observations import group_terms
+
         sorts = {
             "reward": env.reward_manager._term_cfgs,
             "termination": env.termination_manager._term_cfgs,
             **{f"{mode} event": cfgs for mode, cfgs in env.event_manager._mode_term_cfgs.items()},
-            **{f"{group}": cfgs for group, cfgs in env.observation_manager._group_obs_term_cfgs.items()},
+            **{group: group_terms(env, group).values() for group in env.observation_manager.active_terms},
         }
         for sort, cfgs in sorts.items():
             for cfg in cfgs:

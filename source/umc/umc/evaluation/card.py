@@ -194,7 +194,7 @@ def _described(values: Any, files: dict[str, str]) -> Any:
 def _reads(one: Checkpoint, env_cfg: Any) -> dict[str, list[str]] | None:
     from isaaclab.managers import ObservationTermCfg
 
-    from umc.mdp.sensor_cfg import entries
+    from umc.mdp.observations import entries
     from umc.rl.external import GROUP, TermDescription, load_source
     from umc.rl.policy import ACTOR_SET, stored_agent
 

@@ -13,7 +13,7 @@ from isaaclab.utils import configclass
 from umc.faults.apply import CommandChannel
 from umc.faults.kinds import CommandKind, FaultKind
 from umc.mdp.fault_terms import fault_term
-from umc.mdp.sensor_cfg import entries
+from umc.mdp.observations import entries
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from isaaclab.managers import ManagerTermBase
 from isaaclab.utils.string import string_to_callable
 
 from umc.mdp.fault_terms import fault_term
-from umc.mdp.sensor_cfg import entries
+from umc.mdp.observations import entries
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from umc.mdp.actions import CommandFaultsCfg
 from umc.mdp.events import newest_env
 from umc.mdp.fault_terms import fault_term
 from umc.mdp.imu import has_imu_sensor
-from umc.mdp.sensor_cfg import entries
+from umc.mdp.observations import entries
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from isaaclab.utils.string import string_to_callable
 from isaaclab_tasks.utils import PresetCfg
 
 from umc.faults.kinds import FaultKind, ImuKind
-from umc.mdp.observations import IMU_QUANTITIES, imu_sensor
-from umc.mdp.sensor_cfg import default_asset, entries, variants
+from umc.mdp.observations import IMU_QUANTITIES, entries, imu_sensor
+from umc.mdp.sensor_cfg import default_asset, variants
 from umc.utils.errors import UmcError
 
 

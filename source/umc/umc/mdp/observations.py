@@ -41,6 +41,17 @@ IMU_QUANTITIES = {lab.base_ang_vel: ANGULAR_VELOCITY, lab.projected_gravity: GRA
 """What those of the base report."""
 
 
+def entries(cfg: Any) -> dict[str, Any]:
+    """Return the terms and settings of a configclass or dict by name, in order, to read or change them."""
+    return cfg if isinstance(cfg, dict) else vars(cfg)
+
+
+def group_terms(env: ManagerBasedEnv, group: str) -> dict[str, ObservationTermCfg]:
+    """Return the terms of an observation group of a running env by name, in order, to read or change them."""
+    terms = entries(entries(env.observation_manager.cfg)[group])
+    return {name: terms[name] for name in env.observation_manager.active_terms[group]}
+
+
 class _Sensor(ManagerTermBase):
     """A signal that is noisy and can be wrong.
 
@@ -71,11 +82,10 @@ class _Sensor(ManagerTermBase):
             manager = getattr(env, "observation_manager", None)
             if manager is None:
                 return False
-            groups = manager.cfg if isinstance(manager.cfg, dict) else vars(manager.cfg)
             self._corrupts = any(
-                group.enable_corruption
-                for group in groups.values()
-                if group is not None and any(getattr(term, "func", None) is self for term in vars(group).values())
+                entries(manager.cfg)[group].enable_corruption
+                for group in manager.active_terms
+                if any(term.func is self for term in group_terms(env, group).values())
             )
         return self._corrupts
 
@@ -156,14 +166,12 @@ def joint_layout(env: ManagerBasedEnv, group: str = "policy") -> JointLayout:
 
     Position, velocity and last action of all joints have to come from :class:`joint_sensor` terms without history.
     """
-    manager = env.observation_manager
-    terms, dims = manager.active_terms[group], manager.group_obs_term_dim[group]
-    cfgs = manager.cfg[group] if isinstance(manager.cfg, dict) else vars(manager.cfg)[group]
+    terms, dims = group_terms(env, group), env.observation_manager.group_obs_term_dim[group]
     names = fault_term(env).state.joint_names
     starts: dict[str, int] = {}
     width = 0
-    for term, shape in zip(terms, dims, strict=True):
-        sensor = getattr(cfgs, term).func
+    for term, shape in zip(terms.values(), dims, strict=True):
+        sensor = term.func
         if isinstance(sensor, joint_sensor) and tuple(shape) == (len(names),) and sensor.reports_all:
             starts.setdefault(sensor.quantity, width)
         width += math.prod(shape)

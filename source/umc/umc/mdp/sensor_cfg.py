@@ -17,7 +17,7 @@ from isaaclab.utils.string import string_to_callable
 from isaaclab_tasks.utils import PresetCfg
 
 from umc.faults.kinds import ACTION, POSITION, VELOCITY
-from umc.mdp.observations import QUANTITIES, joint_sensor
+from umc.mdp.observations import QUANTITIES, entries, joint_sensor
 from umc.utils.errors import UmcError
 
 UNSUPPORTED_TERMS = (lab.joint_pos_limit_normalized, lab.joint_effort)
@@ -28,11 +28,6 @@ UNKNOWN = "unknown"
 
 JOINT_ACTIONS = (lab.JointActionCfg, lab.JointPositionToLimitsActionCfg)
 """Action terms with one action per joint."""
-
-
-def entries(cfg: Any) -> dict[str, Any]:
-    """Return the terms and settings of a configclass or dict by name, in order, to read or change them."""
-    return cfg if isinstance(cfg, dict) else vars(cfg)
 
 
 def variants(cfg: Any, name: str) -> Iterator[tuple[dict[str, Any], str]]:

@@ -30,8 +30,8 @@ from tensordict import TensorDict
 
 from umc.faults.kinds import ACTION
 from umc.mdp.fault_terms import FAULTS_TERM
-from umc.mdp.observations import QUANTITIES, fault_flag, joint_mask, joint_sensor, phase_clock
-from umc.mdp.sensor_cfg import UNSUPPORTED_TERMS, SensorWrapper, action_terms, entries
+from umc.mdp.observations import QUANTITIES, entries, fault_flag, group_terms, joint_mask, joint_sensor, phase_clock
+from umc.mdp.sensor_cfg import UNSUPPORTED_TERMS, SensorWrapper, action_terms
 from umc.rl.external_networks import STATE_IN, STATE_OUT, is_torchscript, load_network, onnx_data, require_fits
 from umc.robots.names import robot_names
 from umc.utils.config import FileModel, read_yaml, validated
@@ -426,11 +426,11 @@ class _Columns:
             raise UmcError(f"{external.path}: joints have to be all of the robot's, once each: {', '.join(names)}")
         self._order = None if order is None else torch.tensor([names.index(name) for name in order], device=env.device)
         dims: Any = manager.group_obs_dim[external.group]
-        self._terms = manager.active_terms[external.group]
-        cfgs = manager._group_obs_term_cfgs[external.group]  # no public way to the terms
+        terms = group_terms(env, external.group)
+        self._terms = list(terms)
         shapes = manager.group_obs_term_dim[external.group]
-        self._orders: list[torch.Tensor | None] = [None] * len(cfgs)
-        for number, (cfg, shape) in enumerate(zip(cfgs, shapes, strict=True)):
+        self._orders: list[torch.Tensor | None] = [None] * len(terms)
+        for number, (cfg, shape) in enumerate(zip(terms.values(), shapes, strict=True)):
             columns = None if order is None else _joints_of(cfg, env, names)
             if order is None or columns is None or len(columns) != tuple(shape)[-1]:
                 continue

@@ -12,7 +12,7 @@ from isaaclab.utils.string import resolve_matching_names
 
 from umc.deploy.io_descriptor import OBSERVATIONS, function_name, observation_terms, task_figures
 from umc.evaluation.checkpoints import External, read_externals
-from umc.mdp.sensor_cfg import entries
+from umc.mdp.observations import entries
 from umc.rl.external import GROUP, joint_values, read_external
 from umc.rl.external_networks import load_network, require_fits
 from umc.sim2sim.external import ExternalRobotPolicy

@@ -16,6 +16,7 @@ from isaaclab.sensors import ContactSensorCfg
 from isaaclab.utils import configclass
 
 from umc import mdp
+from umc.mdp.observations import entries
 from umc.robots.names import RobotNames, robot_names
 from umc.utils.errors import UmcError
 
@@ -79,17 +80,12 @@ def name_bodies(env_cfg: Any) -> None:
                 entity.body_names = entity.applied = names if isinstance(names, str) else list(names)
 
 
-def fields_of(cfg: Any) -> Mapping[str, Any]:
-    """Return the fields of a cfg, which Isaac Lab also takes as a dict."""
-    return cfg if isinstance(cfg, Mapping) else vars(cfg)
-
-
 def selections(cfg: Any, where: str = "") -> Iterator[tuple[str, SceneEntityCfg]]:
     """Yield every selection of bodies or joints in a cfg, and where it is."""
     if isinstance(cfg, SceneEntityCfg):
         yield where.replace(".params.", "."), cfg
     elif isinstance(cfg, Mapping) or dataclasses.is_dataclass(cfg):
-        for name, value in fields_of(cfg).items():
+        for name, value in entries(cfg).items():
             if where or name not in NOT_TERMS:
                 yield from selections(value, f"{where}.{name}" if where else str(name))
 
@@ -133,14 +129,14 @@ def _check_joints(env_cfg: Any, robot: Any, names: RobotNames) -> None:
     for actuator, cfg in robot.actuators.items():
         matched(cfg.joint_names_expr, names.joints, f"joint_names_expr of the robot's actuator {actuator}", "joint")
     matched(list(robot.init_state.joint_pos), names.joints, "joint_pos of the robot's init_state", "joint")
-    for action, cfg in fields_of(env_cfg.actions).items():
+    for action, cfg in entries(env_cfg.actions).items():
         if getattr(cfg, "asset_name", None) == ROBOT and getattr(cfg, "joint_names", None):
             matched(cfg.joint_names, names.joints, f"actions.{action}.joint_names", "joint")
 
 
 def _check_number_of_feet(env_cfg: Any, names: RobotNames) -> None:
     """Refuse gait rewards for another number of feet than the robot has."""
-    for reward, term in fields_of(env_cfg.rewards).items():
+    for reward, term in entries(env_cfg.rewards).items():
         func = getattr(term, "func", None)
         if func not in (mdp.diagonal_support, mdp.contact_follows_phase):
             continue

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 from isaaclab.assets import ArticulationCfg
 from isaaclab.terrains import TerrainImporterCfg
 
+from umc.mdp.observations import entries
 from umc.robots.names import is_remote
 from umc.robots.spawn import DATA
-from umc.tasks.bodies import fields_of, selections
+from umc.tasks.bodies import selections
 from umc.terrains import FLAT_GROUND_CFG
 from umc.utils.errors import UmcError
 
@@ -96,7 +97,7 @@ def _cfgs(cfg: Any, where: str = "") -> Iterator[tuple[str, Any]]:
     if dataclasses.is_dataclass(cfg):
         yield where, cfg
     if isinstance(cfg, Mapping) or dataclasses.is_dataclass(cfg):
-        for name, value in list(fields_of(cfg).items()):
+        for name, value in list(entries(cfg).items()):
             if "visualizer" not in str(name):
                 yield from _cfgs(value, f"{where}.{name}" if where else str(name))
 

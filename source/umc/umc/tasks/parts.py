@@ -19,8 +19,9 @@ from isaaclab.utils.assets import retrieve_file_path
 
 from umc import mdp
 from umc.mdp.fault_terms import FAULTS_TERM
+from umc.mdp.observations import entries
 from umc.robots.names import RobotNames, is_remote, robot_names
-from umc.tasks.bodies import ROBOT, fields_of, is_missing, matched
+from umc.tasks.bodies import ROBOT, is_missing, matched
 from umc.tasks.offline import make_offline
 from umc.utils.cli import did_you_mean
 from umc.utils.errors import UmcError
@@ -143,7 +144,7 @@ def _fetched(path: str) -> str:
 
 def _find_command(task: str, env_cfg: Any, parts: TaskPartsCfg, typed: bool) -> None:
     """Find the velocity command: the one that is named, else the only one."""
-    terms = {} if env_cfg.commands is None else fields_of(env_cfg.commands)
+    terms = {} if env_cfg.commands is None else entries(env_cfg.commands)
     found = [name for name, term in terms.items() if _is_velocity_command(term)]
     if parts.command not in found and len(found) == 1 and not typed:
         parts.command = found[0]
@@ -159,7 +160,7 @@ def _is_velocity_command(term: Any) -> bool:
 
 def _find_sensor(env_cfg: Any, parts: TaskPartsCfg, typed: bool) -> None:
     """Find the contact sensor: the one that is named, else the only one; a task may have none."""
-    found = [name for name, cfg in fields_of(env_cfg.scene).items() if isinstance(cfg, ContactSensorCfg)]
+    found = [name for name, cfg in entries(env_cfg.scene).items() if isinstance(cfg, ContactSensorCfg)]
     if parts.contact_sensor in found:
         return
     if typed:
@@ -177,11 +178,11 @@ def _own_feet(env_cfg: Any) -> list[str] | None:
 
 def feet_of_rewards(env_cfg: Any, sensor: str) -> list[str] | None:
     """Return the bodies of a contact sensor that the first reward about feet reads; None if there is no such reward."""
-    for name, term in ({} if env_cfg.rewards is None else fields_of(env_cfg.rewards)).items():
+    for name, term in ({} if env_cfg.rewards is None else entries(env_cfg.rewards)).items():
         func = getattr(getattr(term, "func", None), "__name__", "")
         if term is None or not any(word in text for word in ("feet", "foot") for text in (name.lower(), func.lower())):
             continue
-        for entity in fields_of(term.params).values():
+        for entity in entries(term.params).values():
             if isinstance(entity, SceneEntityCfg) and entity.name == sensor and entity.body_names:
                 names = entity.body_names
                 return [names] if isinstance(names, str) else list(names)
@@ -190,7 +191,7 @@ def feet_of_rewards(env_cfg: Any, sensor: str) -> list[str] | None:
 
 def _add_termination(env_cfg: Any, parts: TaskPartsCfg, typed: bool) -> list[str]:
     """Find the termination by a simulation that failed; add it where there is none."""
-    terms = fields_of(env_cfg.terminations)
+    terms = entries(env_cfg.terminations)
     if terms.get(parts.non_finite) is not None:
         return []
     if typed:
@@ -244,6 +245,6 @@ def _about(env_cfg: Any) -> Iterator[str]:
         unknown = f"unknown, so that reports lack the feet on the ground at the fault; {_FIX_FEET}"
         yield f"feet: {unknown if feet is None else ', '.join(feet)}"
     own = parts_of(env_cfg).non_finite
-    terms = [(name, term) for name, term in fields_of(env_cfg.terminations).items() if hasattr(term, "time_out")]
+    terms = [(name, term) for name, term in entries(env_cfg.terminations).items() if hasattr(term, "time_out")]
     if not any(name != own and not term.time_out for name, term in terms):
         yield "falls: the task has no termination by a fall, so that none is counted"
