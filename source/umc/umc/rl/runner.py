@@ -23,6 +23,7 @@ from umc.rl.checkpoint import (
     read_checkpoint,
     require_iterations_left,
     require_resumable,
+    weights_sha256,
     write_checkpoint,
 )
 from umc.rl.logger import IterationStats, Progress, RunLogger
@@ -30,7 +31,7 @@ from umc.rl.models import MaskedGruModel
 from umc.rl.symmetry import make_symmetry, mirror_of
 from umc.rl.update import speed_up
 from umc.rl.watchdog import Watchdog
-from umc.utils.distributed import all_gather, all_reduce_max, configure_rsl_rl, ranks_from_env, weights_digest
+from umc.utils.distributed import all_gather, all_reduce_max, configure_rsl_rl, ranks_from_env
 from umc.utils.errors import UmcError
 from umc.utils.random_state import random_states, seed_all, set_random_states
 
@@ -277,7 +278,7 @@ class TrainingRun:
         return {
             "random": random_states(self.device),
             "carried": {name: counter.cpu().clone() for name, counter in self.env_counters.items()},
-            "weights": weights_digest(self.alg.save()) if self.ranks.several else None,
+            "weights": weights_sha256(self.alg.save()) if self.ranks.several else None,
         }
 
     def _gather_rank_states(self) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import hashlib
 import os
 import re
 import sys
@@ -236,18 +235,6 @@ def run_on_all_ranks[T](step: Callable[[], T]) -> T:
         rank, text = next(iter(errors.items()))
         raise SharedError(text if rank == 0 else f"{text} (process {rank})")
     return result  # pyright: ignore[reportReturnType]
-
-
-def weights_digest(saved: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of all parameters and statistics in what an algorithm's ``save`` returns."""
-    import torch
-
-    digest = hashlib.sha256()
-    for part in ("actor_state_dict", "critic_state_dict"):
-        for name, tensor in saved[part].items():
-            digest.update(f"{part}.{name}".encode())
-            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
 
 
 def configure_rsl_rl(runner: Any) -> None:
