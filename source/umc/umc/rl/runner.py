@@ -10,8 +10,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any
 
 import torch
 from rsl_rl.runners import OnPolicyRunner
@@ -33,13 +32,11 @@ from umc.rl.update import speed_up
 from umc.rl.watchdog import Watchdog
 from umc.utils.distributed import all_gather, all_reduce_max, configure_rsl_rl, ranks_from_env
 from umc.utils.errors import UmcError
+from umc.utils.process import handle_signals
 from umc.utils.random_state import random_states, seed_all, set_random_states
 
 SAVE_EVERY_S = 120.0
 """Longest time between two checkpoints [s]: the most that a ``kill -9`` may lose."""
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""Signals that end training after the running iteration, with a checkpoint."""
 
 SECOND_SIGNAL_S = 1.0
 """Two signals closer than this [s] are one: `timeout` and terminals may send the same twice."""
@@ -69,17 +66,9 @@ class _StopSignals:
         self.progress = progress
         self.signum: int | None = None
         self.since = 0.0
-        self.previous: dict[int, Any] = {}
 
-    def __enter__(self) -> Self:
-        self.previous = {signum: signal.signal(signum, self._note) for signum in STOP_SIGNALS}
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        for signum, handler in self.previous.items():
-            signal.signal(signum, handler)
-
-    def _note(self, signum: int, _frame: FrameType | None) -> None:
+    def note(self, signum: int) -> None:
+        """Take a signal."""
         if self.signum is None:
             self.signum, self.since = signum, time.monotonic()
             self.progress.note(
@@ -167,11 +156,9 @@ class TrainingRun:
         self._last_save = time.monotonic()
         steps = self.cfg["num_steps_per_env"] * self.env.num_envs * self.gpu_world_size
         folder = Path(self.logger.log_dir) if self.logger.log_dir is not None and self.ranks.first else None
-        with (
-            Progress(max_iterations, done, steps, run_folder=folder) as self._progress,
-            _StopSignals(self._progress) as self._signals,
-            Watchdog() as self._watchdog,
-        ):
+        self._progress = Progress(max_iterations, done, steps, run_folder=folder)
+        self._signals = _StopSignals(self._progress)
+        with self._progress, handle_signals(self._signals.note), Watchdog() as self._watchdog:
             try:
                 self._learn(max_iterations - done, init_at_random_ep_len)
             except _StopNow as stop:
