@@ -17,7 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, PositiveInt
-from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, trained_overrides, trained_terrain
+from umc.rl.checkpoint import (
+    WEIGHTS,
+    CheckpointInfo,
+    checkpoint_info,
+    read_checkpoint,
+    trained_overrides,
+    trained_terrain,
+)
 from umc.rl.pretrained import FORMAT, MODELS, model_name, pretrained_folder, read_models
 from umc.tasks.registry import checked_checkpoint
 from umc.training.recipe import recipe_names
@@ -43,8 +50,6 @@ CHECK_ROWS, CHECK_SCALES, MASKED_SHARE = 256, (0.3, 1.0), 0.3
 lie about zero, mostly within one."""
 
 NO_RECIPE = "none"
-NETWORKS = ("actor_state_dict", "critic_state_dict")
-"""What is kept; Stage 2 starts from both."""
 
 RATES, DIGITS = ("reached@", "failed"), 4
 """Prefixes of the metrics that are kept of a report, and their digits."""
@@ -188,7 +193,7 @@ def _origin(
 
 def stripped(data: Mapping[str, Any], info: CheckpointInfo, actor_only: bool = False) -> dict[str, Any]:
     """Return what is published of a checkpoint: networks with half-precision weights, no optimizer."""
-    networks = NETWORKS[:1] if actor_only else NETWORKS
+    networks = WEIGHTS[:1] if actor_only else WEIGHTS  # Stage 2 starts from both
     missing = [network for network in networks if network not in data]
     if missing:
         raise UmcError(f"the checkpoint has no {missing[0]}; publish the actor alone with --actor_only")

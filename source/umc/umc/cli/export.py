@@ -50,9 +50,7 @@ def _run(argv: list[str]) -> int:
 
     parser = Parser(add_help=False)
     add_arguments(parser)
-    options, typed = parser.parse_known_args(argv)
-    if unknown := [token for token in typed if not token.startswith("env.") or "=" not in token]:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    options, typed = parser.parse_with_overrides(argv)
     if options.checkpoint is None:
         raise UmcError("--checkpoint is missing; give a model_<iteration>.pt or a run folder")
     line = None

@@ -93,9 +93,7 @@ def _run(argv: list[str]) -> int:
         return show_help(argv, "sim2sim", DESCRIPTION, EXAMPLES, [add_arguments], launcher=None)
     parser = Parser(add_help=False)
     add_arguments(parser)
-    options, overrides = parser.parse_known_args(argv)
-    if unknown := [token for token in overrides if not token.startswith("env.") or "=" not in token]:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    options, overrides = parser.parse_with_overrides(argv)
     with timed("loading packages"):
         import umc.evaluation.report
         import umc.sim2sim.study  # noqa: F401  (what takes seconds of the imports below)

@@ -23,13 +23,10 @@ from umc.deploy.io_descriptor import group_widths, observation_terms, task_figur
 from umc.deploy.onnx_files import CHECK_BATCHES, OPSET, TOLERANCE, add_metadata, ignore_deprecation
 from umc.detection import DetectorFile
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
-from umc.rl.models import EXPORT_INPUTS, MEMORY_INPUT, MEMORY_OUTPUT, MaskedModel
+from umc.rl.models import EXPORT_INPUTS, EXPORT_OUTPUTS, MEMORY_INPUT, MEMORY_OUTPUT, MaskedModel
 from umc.rl.policy import ACTOR_SET, LoadedPolicy, load_policy, stored_agent
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_path, sha256
-
-OUTPUT = "actions"
-"""Name of the exported policy's output."""
 
 DETECTOR = "detector.onnx"
 """File of a detector that is exported with the policy."""
@@ -277,7 +274,7 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
             "fault_flag": "three times +1 where a joint fault has been detected, else three times -1",
             **({MEMORY_INPUT: MEMORY} if policy.actor.is_recurrent else {}),
         },
-        "output": f"{OUTPUT}: one per joint, mean of the policy",
+        "output": f"{EXPORT_OUTPUTS[0]}: one per joint, mean of the policy",
         "observations": groups,
         "normalizer": "inside the network" if policy.actor.obs_normalization else None,
         **figures,

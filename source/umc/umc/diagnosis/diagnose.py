@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from umc.diagnosis.train import NUM_ENVS, prepare_walk
 from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
+from umc.faults.detection import SECONDS_PER_MINUTE
 from umc.utils.cli import path, run_main
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
@@ -33,8 +34,6 @@ MINUTES = 120.0
 """Robot-minutes: about 1,000 faults, and an hour of healthy walking."""
 
 MOST_MINUTES = 100_000.0
-
-SECONDS_PER_MINUTE = 60.0
 
 SEED = 1000
 """Seed of faults and starts unless one is given; trainings use 0."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from umc.faults.detection import SECONDS_PER_MINUTE
+
 CANDIDATES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999)
 """Probabilities from which on a fault may be reported."""
 
@@ -20,8 +22,6 @@ AFTERMATH_S = 1.0
 
 ON_STEPS = 3
 """Env steps in a row that a fault has to be seen for before it is reported."""
-
-SECONDS_PER_MINUTE = 60.0
 
 LEAST_MINUTES = 1e-9
 """Time that takes the place of none [min]."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import datetime
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from umc.utils.cli import at_least_one, run_main
 from umc.utils.console import duration, quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
+from umc.utils.naming import run_stamp
 
 if TYPE_CHECKING:
     from umc.detection import Detector, DetectorFile
@@ -146,10 +146,7 @@ def plan(options: argparse.Namespace, overrides: list[str]) -> DetectorRun:
     options.seed = options.seed or 0
     session = prepare_walk(options, overrides, without([Choice.read(text) for text in options.hold_out]))
     one = session.checkpoints[0]
-    folder = options.out
-    if folder is None:
-        name = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-        folder = Path("logs") / f"umc_{session.info.robot}_detector" / name
+    folder = options.out or Path("logs") / f"umc_{session.info.robot}_detector" / run_stamp()
     about = {
         "policy": {"name": one.path.name, "sha256": one.sha256},
         "task": session.task,

@@ -24,7 +24,7 @@ from umc.faults import find_scenario
 from umc.rl.checkpoint import interface_of
 from umc.utils.config import FileModel, validated
 from umc.utils.errors import UmcError
-from umc.utils.io import read_json, sha256
+from umc.utils.io import fingerprint, read_json, sha256
 from umc.utils.naming import display_name
 
 if TYPE_CHECKING:
@@ -294,9 +294,8 @@ def _faults_digest(result: PolicyResult) -> str:
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of plain values, which does not depend on the order of keys."""
-    plain = {key: value for key, value in content.items() if key != "digest"}
-    return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()
+    """Return the SHA-256 of everything but the digest itself."""
+    return fingerprint({key: value for key, value in content.items() if key != "digest"})
 
 
 def stem_of(robot: str, name: str) -> str:

@@ -13,14 +13,13 @@ import torch
 
 from umc.evaluation.metrics import Episodes
 from umc.evaluation.statistics import Interval, poisson_rate, wilson
+from umc.faults.detection import SECONDS_PER_MINUTE
 
 NOT_FOUND = -1
 """Delay of a fault that was not found."""
 
 WITHIN = (0.25, 1.0)
 """Times within which faults are found [s]."""
-
-SECONDS_PER_MINUTE = 60.0
 
 
 @dataclass(frozen=True)

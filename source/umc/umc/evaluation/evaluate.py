@@ -15,7 +15,7 @@ from pydantic import NonNegativeInt, PositiveInt, Strict
 from umc.evaluation.arguments import MOST_EPISODES, OWN_SECTIONS, num_policies
 from umc.evaluation.checkpoints import External, with_detections
 from umc.evaluation.estimates import too_few_robots
-from umc.evaluation.evaluator import Evaluator, code_fingerprint, fingerprint, read_share
+from umc.evaluation.evaluator import Evaluator, code_fingerprint, read_share
 from umc.evaluation.gait import GAIT
 from umc.evaluation.grid import apply_grid, trained_policies
 from umc.evaluation.labels import own_labels
@@ -30,7 +30,7 @@ from umc.utils.config import FileModel, FolderName, SweepFile, read_overrides, r
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.executor import ray_executor
-from umc.utils.io import read_json, write_json
+from umc.utils.io import fingerprint, read_json, write_json
 from umc.utils.outputs import require_writable
 from umc.utils.process import LOCK, lock_folder
 

@@ -29,7 +29,7 @@ from umc.utils import process
 from umc.utils.config import FileModel, validated
 from umc.utils.errors import UmcError
 from umc.utils.executor import FOLDER, Executor, Job, run_all
-from umc.utils.io import atomic_write, read_torch, write_torch
+from umc.utils.io import atomic_write, fingerprint, read_torch, write_torch
 
 PARTS = "partial"
 """Folder, inside that of the report, of finished batches."""
@@ -316,11 +316,6 @@ class Evaluator:
             "git": git_state(),
             "versions": versions(),
         }
-
-
-def fingerprint(content: Any) -> str:
-    """Return the SHA-256 of plain values."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def code_fingerprint(package: Path | None = None) -> str:

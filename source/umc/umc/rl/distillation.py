@@ -8,8 +8,6 @@ trains no critic, and learns from each rollout once.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +26,7 @@ from umc.rl.policy import Policy, RecurrentPolicy, load_policy_for
 from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.runner import UmcRunner
 from umc.utils.errors import UmcError
-from umc.utils.io import read_torch, sha256
+from umc.utils.io import fingerprint, read_torch, sha256
 from umc.utils.provenance import FINISHED, RUN_FILE, read_record
 
 if TYPE_CHECKING:
@@ -96,8 +94,7 @@ def read_teacher(text: str, robot: str, trust: bool) -> Teacher:
         confirm_code(external.path)
     network = load_source(external)  # what is no policy is refused before the simulation starts
     said = [external.sha256, external.description.model_dump(mode="json")]
-    identity = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
-    return Teacher(text, identity, 1, external, robot, getattr(network, "groups", ()))
+    return Teacher(text, fingerprint(said), 1, external, robot, getattr(network, "groups", ()))
 
 
 def find_student(experiment: Path, teacher: Teacher) -> Path | None:

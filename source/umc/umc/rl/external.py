@@ -29,6 +29,7 @@ from pydantic import Field, field_validator
 from tensordict import TensorDict
 
 from umc.faults.kinds import ACTION
+from umc.mdp.add_faults import MASK_GROUP
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.mdp.observations import QUANTITIES, entries, fault_flag, group_terms, joint_mask, joint_sensor, phase_clock
 from umc.mdp.sensor_cfg import UNSUPPORTED_TERMS, SensorWrapper, action_terms
@@ -46,9 +47,6 @@ GROUP = "policy"
 
 EXPORTED = "policy"
 """Stem of the files that ``umc export`` writes."""
-
-MASK_GROUP = "joint_mask"
-"""Group that says which joints' sensors are dead."""
 
 JOINT_FUNCTIONS = (*QUANTITIES, *UNSUPPORTED_TERMS, joint_mask)
 """Observation functions with a column per joint, besides those whose names begin with ``joint_``."""

@@ -30,7 +30,7 @@ from umc.evaluation.study import STUDY, EpisodeBatch, PolicyResult, Study, json_
 from umc.faults import Ledger
 from umc.sim2sim.rollout import RolloutCfg
 from umc.utils.errors import UmcError
-from umc.utils.io import write_json
+from umc.utils.io import without_nan, write_json
 
 Flags = NDArray[np.bool_]
 Units = NDArray[np.int64]
@@ -214,18 +214,9 @@ def _span(found: Interval | Difference, sign: str = "") -> str:
     return TOO_FEW if math.isnan(found.low) else f"{100 * found.low:{sign}.0f} to {100 * found.high:{sign}.0f}"
 
 
-def _without_nan(value: Any) -> Any:
-    """Return plain values with None for NaN, which JSON lacks."""
-    if isinstance(value, Mapping):
-        return {key: _without_nan(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(one) for one in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
 def write_agreement(rows: Sequence[Agreement], engine: str, out: Path) -> None:
     """Print the rows beside the name of the first engine, and write them to a folder."""
     print(agreement_table(rows, (engine, "MuJoCo")))
-    content = {"first": engine, "second": "mujoco", "scenarios": [_without_nan(asdict(row)) for row in rows]}
+    content = {"first": engine, "second": "mujoco", "scenarios": [without_nan(asdict(row)) for row in rows]}
     write_json(out / AGREEMENT, content, indent=1, allow_nan=False)
     print(f"agreement: {out / AGREEMENT}", flush=True)

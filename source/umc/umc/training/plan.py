@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +45,7 @@ from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 from umc.utils.isaaclab_flags import parse_all
-from umc.utils.naming import experiment_folder, experiment_name, library_of
+from umc.utils.naming import experiment_folder, experiment_name, library_of, run_stamp
 from umc.utils.outputs import require_folder_name, require_writable
 from umc.utils.process import lock_folder
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, read_record
@@ -395,7 +394,7 @@ def _adopt_critic(request: TrainRequest, path: Path, agent_cfg: Any) -> list[str
 def _new_folder(request: TrainRequest, agent_cfg: Any) -> Path:
     if request.options.run_dir is not None:
         return request.options.run_dir
-    name = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    name = run_stamp()
     if agent_cfg.run_name:
         name += f"_{agent_cfg.run_name}"
     return experiment_folder(request.logs, agent_cfg.experiment_name, request.library) / name

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import math
 import os
 import shlex
@@ -26,7 +25,7 @@ from umc.utils.config import FileModel, validated
 from umc.utils.console import duration, quiet, timed
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import read_json, sha256, write_json
-from umc.utils.naming import entry_point, experiment_folder, experiment_name
+from umc.utils.naming import entry_point, experiment_folder, experiment_name, run_stamp
 from umc.utils.outputs import require_writable
 from umc.utils.process import ChildFailed, command_line, lock_folder, run_umc
 from umc.utils.provenance import LINE_EVERY_S, now, read_progress, read_record
@@ -280,8 +279,7 @@ class RecipeRun:
             return self._run_dir(number - 1)
         experiment = experiment_name(self.recipe.robot, phase.agent, phase.stage)
         place = experiment_folder(self.logs, experiment, self.recipe.library)
-        stamp = f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}"
-        name = f"{stamp}_{self.recipe.name}_seed{self.recipe.seed}_phase{number + 1}"
+        name = f"{run_stamp()}_{self.recipe.name}_seed{self.recipe.seed}_phase{number + 1}"
         folder, attempt = place / name, 2
         while folder.exists():
             folder, attempt = place / f"{name}_{attempt}", attempt + 1

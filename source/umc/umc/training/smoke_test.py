@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from umc.training.arguments import TrainRequest
 from umc.utils.config import override_key
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
-from umc.utils.naming import experiment_folder, experiment_name
+from umc.utils.naming import experiment_folder, experiment_name, run_stamp
 from umc.utils.process import ChildFailed, run_umc
 
 NUM_ENVS = 16
@@ -81,7 +80,7 @@ def run_quick(request: TrainRequest) -> int:
 
 def quick_folder(request: TrainRequest) -> Path:
     """Return a new folder for everything that a quick run writes."""
-    name = f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}_{request.task}_{request.spec.name}"
+    name = f"{run_stamp()}_{request.task}_{request.spec.name}"
     return (request.options.logs / "quick" / name).resolve()
 
 

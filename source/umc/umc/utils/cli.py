@@ -43,6 +43,13 @@ class Parser(argparse.ArgumentParser):
         """Raise what the command prints as one line."""
         raise UmcError(message)
 
+    def parse_with_overrides(self, argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+        """Return the flags and the overrides of an env cfg; any other word is an error."""
+        options, overrides = self.parse_known_args(argv)
+        if unknown := [token for token in overrides if not token.startswith("env.") or "=" not in token]:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return options, overrides
+
 
 def run_main(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str = "stopped") -> int:
     """Run a command; every error of a user, of a child or of another process becomes one line and an exit status.

@@ -251,6 +251,20 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def fingerprint(content: Any) -> str:
+    """Return the SHA-256 of plain values, which does not depend on the order of keys."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def without_nan(value: Any) -> Any:
+    """Return plain values with None for NaN, which JSON lacks."""
+    if isinstance(value, Mapping):
+        return {key: without_nan(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(one) for one in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
 def _sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -45,6 +46,11 @@ def robot_and_stage(task: str) -> tuple[str, int]:
 def display_name(robot: str) -> str:
     """Return the name of a robot as task ids and headings spell it, such as ``A1`` and ``Solo8``."""
     return robot.upper() if len(robot) == 2 else robot.capitalize()
+
+
+def run_stamp() -> str:
+    """Return the time now, as names of run folders begin with it."""
+    return f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}"
 
 
 def stage1_task(task: str) -> str:

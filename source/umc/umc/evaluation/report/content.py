@@ -17,6 +17,7 @@ from umc.evaluation.metrics import COUNTS, EPISODE_COLUMNS, Outcome, metrics_of
 from umc.evaluation.report.paper import departures, paper_tables, read_paper
 from umc.evaluation.statistics import LEVEL, wilson
 from umc.evaluation.study import PolicyResult, Study, drawn_faults
+from umc.utils.io import without_nan
 from umc.utils.provenance import versions
 
 SCHEMA = 3
@@ -145,7 +146,7 @@ def _figures(estimates: Estimates, figure: Any) -> dict[str, Any]:
 
     def at(place: int | None) -> dict[str, Any]:
         found = {metric.key: figure(metric.key, place) for metric in estimates.metrics}
-        return {key: None if one is None else _plain(asdict(one)) for key, one in found.items()}
+        return {key: None if one is None else without_nan(asdict(one)) for key, one in found.items()}
 
     scenarios = estimates.study.protocol.scenarios
     return {"average": at(None), "scenarios": {str(name): at(place) for place, name in enumerate(scenarios)}}
@@ -155,11 +156,6 @@ def _detections(study: Study, result: PolicyResult) -> dict[str, Any]:
     """Return what a detector reported by scenario; nothing without one."""
     found = {str(name): study.detection_score(result, name) for name in study.protocol.scenarios}
     return {"detector": {name: one.describe() for name, one in found.items() if one}} if any(found.values()) else {}
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """Replace NaN, which JSON lacks."""
-    return {key: None if value != value else value for key, value in values.items()}
 
 
 def _part(one: SliceScore) -> dict[str, Any]:
