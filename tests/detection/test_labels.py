@@ -3,9 +3,8 @@
 """What a detector should say, and what a policy reads of its reports."""
 
 import torch
-from umc.detection import JOINT_KINDS, SENSOR_KINDS
+from umc.detection import JOINT_KINDS, SENSOR_KINDS, mask_and_flag
 from umc.detection.labels import Labeller, severity_of
-from umc.detection.report import mask_and_flag
 from umc.faults import FaultSchedule, FaultState, JointLimits
 
 JOINTS = ("a", "b")

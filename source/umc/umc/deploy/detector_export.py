@@ -37,7 +37,7 @@ class _Plain(nn.Module):
 def write_detector_onnx(detector: Detector, path: Path, any_fault: bool = False) -> float:
     """Write a detector as ONNX; return its largest difference to torch, UmcError if that is too large.
 
-    ``any_fault`` says whether the flag goes up for every joint fault (:func:`umc.detection.report.mask_and_flag`).
+    ``any_fault`` says whether the flag goes up for every joint fault (:func:`umc.detection.mask_and_flag`).
     """
     layout, plain = detector.layout, _Plain(detector).eval()
     with ignore_deprecation():

@@ -3,7 +3,7 @@
 """Find faults from what a robot measures: the network, its labels, its decision, its file."""
 
 from umc.detection.file import DetectorFile, read_detector, write_detector
-from umc.detection.network import JOINT_KINDS, NETWORKS, SENSOR_KINDS, Detection, Detector, DetectorCfg
+from umc.detection.network import JOINT_KINDS, NETWORKS, SENSOR_KINDS, Detection, Detector, DetectorCfg, mask_and_flag
 
 __all__ = [
     "JOINT_KINDS",
@@ -13,6 +13,7 @@ __all__ = [
     "Detector",
     "DetectorCfg",
     "DetectorFile",
+    "mask_and_flag",
     "read_detector",
     "write_detector",
 ]

@@ -11,9 +11,8 @@ import torch
 from tensordict import TensorDict
 from torch import Tensor
 
-from umc.detection import Detection, Detector
+from umc.detection import Detection, Detector, mask_and_flag
 from umc.detection.labels import Labeller, Labels
-from umc.detection.report import mask_and_flag
 from umc.faults import JointLimits
 from umc.mdp.fault_terms import fault_term
 from umc.rl.policy import RecurrentPolicy

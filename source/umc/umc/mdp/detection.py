@@ -11,9 +11,8 @@ import torch
 import yaml
 from isaaclab.utils import configclass
 
-from umc.detection import DetectorFile, read_detector
+from umc.detection import DetectorFile, mask_and_flag, read_detector
 from umc.detection.network import JOINT, JOINT_KINDS
-from umc.detection.report import mask_and_flag
 from umc.faults import FaultState, JointKind, find_kind
 from umc.faults.detection import SOURCES, CorruptedOracle, NoDetection
 from umc.faults.state import FAULT_FLAG_WIDTH
