@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from umc.deploy.detector_runner import INPUTS, METADATA_KEY, OUTPUTS
-from umc.deploy.onnx_files import CHECK_BATCHES, OPSET, TOLERANCE, add_metadata, ignore_deprecation
+from umc.deploy.onnx_files import CHECK_BATCHES, TOLERANCE, add_metadata, export_onnx
 from umc.detection import JOINT_KINDS, SENSOR_KINDS, Detector
 from umc.utils.errors import UmcError
 
@@ -40,18 +39,7 @@ def write_detector_onnx(detector: Detector, path: Path, any_fault: bool = False)
     ``any_fault`` says whether the flag goes up for every joint fault (:func:`umc.detection.mask_and_flag`).
     """
     layout, plain = detector.layout, _Plain(detector).eval()
-    with ignore_deprecation():
-        warnings.simplefilter("ignore", category=torch.jit.TracerWarning)  # pyright: ignore[reportPrivateImportUsage]
-        torch.onnx.export(
-            plain,
-            (torch.zeros(2, layout.obs_dim), detector.start(2)),
-            str(path),
-            input_names=list(INPUTS),
-            output_names=list(OUTPUTS),
-            dynamic_axes={name: {0: "batch"} for name in (*INPUTS, *OUTPUTS)},
-            opset_version=OPSET,
-            dynamo=False,
-        )
+    export_onnx(plain, (torch.zeros(2, layout.obs_dim), detector.start(2)), path, INPUTS, OUTPUTS)
     about = {
         "joint_names": list(layout.joint_names),
         "state_dim": detector.state_dim,

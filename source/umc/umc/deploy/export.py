@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -20,7 +19,7 @@ import torch
 from umc.deploy.description import DIGEST_KEY, FORMAT, digest
 from umc.deploy.detector_export import write_detector_onnx
 from umc.deploy.io_descriptor import group_widths, observation_terms, task_figures
-from umc.deploy.onnx_files import CHECK_BATCHES, OPSET, TOLERANCE, add_metadata, ignore_deprecation
+from umc.deploy.onnx_files import CHECK_BATCHES, TOLERANCE, add_metadata, export_onnx, ignore_deprecation
 from umc.detection import DetectorFile
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.models import EXPORT_INPUTS, EXPORT_OUTPUTS, MEMORY_INPUT, MEMORY_OUTPUT, MaskedModel
@@ -121,23 +120,8 @@ def _check_detector(detector: DetectorFile, policy: LoadedPolicy) -> None:
 def write_onnx(actor: MaskedModel, path: Path) -> None:
     """Export an actor with a dynamic batch and named inputs."""
     module: Any = actor.as_onnx().eval()
-    inputs, outputs = module.input_names, module.output_names
-    with ignore_deprecation():
-        # checks of shapes are not traced
-        warnings.simplefilter("ignore", category=torch.jit.TracerWarning)  # pyright: ignore[reportPrivateImportUsage]
-        # not torch.export: for these networks it writes the same operators, and takes 3.5 s of imports and tracing
-        torch.onnx.export(
-            module,
-            tuple(tensor.repeat_interleave(2, -2) for tensor in module.get_dummy_inputs()),  # 1 would broadcast
-            str(path),
-            input_names=list(inputs),
-            output_names=list(outputs),
-            dynamic_axes={
-                name: {1 if name in (MEMORY_INPUT, MEMORY_OUTPUT) else 0: "batch"} for name in (*inputs, *outputs)
-            },
-            opset_version=OPSET,
-            dynamo=False,
-        )
+    example = tuple(tensor.repeat_interleave(2, -2) for tensor in module.get_dummy_inputs())
+    export_onnx(module, example, path, module.input_names, module.output_names, (MEMORY_INPUT, MEMORY_OUTPUT))
     model = onnx.load(str(path))
     unread = [
         onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["batch", width])

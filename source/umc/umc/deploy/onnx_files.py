@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import onnx
+import torch
+from torch import nn
 
 OPSET = 18
 """ONNX operator set: the lowest that torch's exporter writes without conversion."""
@@ -19,6 +21,34 @@ TOLERANCE = 1.0e-4
 
 CHECK_BATCHES = (1, 7)
 """Batch sizes of the check: one robot's, and one that no exporter has as a constant."""
+
+
+def export_onnx(
+    module: nn.Module,
+    example: tuple[torch.Tensor, ...],
+    path: Path,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    second: Sequence[str] = (),
+) -> None:
+    """Export a network with named inputs and outputs, whose batch is dynamic: the first axis, of ``second`` the second.
+
+    ``example`` are inputs; a batch of 1 would broadcast.
+    """
+    with ignore_deprecation():
+        # checks of shapes are not traced
+        warnings.simplefilter("ignore", category=torch.jit.TracerWarning)  # pyright: ignore[reportPrivateImportUsage]
+        # not torch.export: for these networks it writes the same operators, and takes 3.5 s of imports and tracing
+        torch.onnx.export(
+            module,
+            example,
+            str(path),
+            input_names=list(inputs),
+            output_names=list(outputs),
+            dynamic_axes={name: {int(name in second): "batch"} for name in (*inputs, *outputs)},
+            opset_version=OPSET,
+            dynamo=False,
+        )
 
 
 def add_metadata(path: Path, metadata: Mapping[str, str]) -> None:
