@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from umc.utils.cli import FAILED, as_flags, path, run_main
 from umc.utils.config import override_key
-from umc.utils.console import escape_markdown, quiet, timed
+from umc.utils.console import escape_markdown, markdown_table, quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, check_flags, parse_all, show_help
 from umc.utils.naming import LIBRARIES
@@ -208,8 +208,8 @@ class _SmokeTest:
         status = {None: "running", 0: "passed"}
         phases = [[one.name, f"{one.seconds:.0f}", status.get(one.code, one.code)] for one in self._phases.started]
         about = [[name, escape_markdown(str(value))] for name, value in [["result", self._result()], *self._about]]
-        lines = ["# umc smoke-test", "", *_table(["", ""], about)]
-        lines += ["", "## Phases", "", *_table(["phase", "[s]", "exit status"], phases)]
+        lines = ["# umc smoke-test", "", *markdown_table(["", ""], about)]
+        lines += ["", "## Phases", "", *markdown_table(["phase", "[s]", "exit status"], phases)]
         lines += ["", "## Comparison with the CPU", ""]
         lines += ["Not made."] if self._comparison is None else _about_comparison(self._comparison)
         lines += ["", "## Speed", "", *self._about_speed()]
@@ -247,13 +247,13 @@ class _SmokeTest:
             used = "" if speed.gpu_bytes is None else f"{speed.gpu_bytes / 1e9:.2f}"
             graph = {None: "", True: "yes", False: "no"}[speed.graph]
             rows.append(["env steps alone, Stage 2", f"{speed.num_envs:,}", f"{speed.rate:,.0f}", used, graph])
-        lines = _table(["", "envs", "env-steps/s", "GPU memory in use [GB]", "Newton as a CUDA graph"], rows)
+        lines = markdown_table(["", "envs", "env-steps/s", "GPU memory in use [GB]", "Newton as a CUDA graph"], rows)
         if speed is None or speed.waits is None:
             return [*lines, "", "Waits of the host for the device: not measured."]
         total = sum(speed.waits.values())
         lines += ["", f"Waits of the host for the device that torch sees: {total} in {speed.steps} env steps.", ""]
         waits = [[escape_markdown(place), count] for place, count in list(speed.waits.items())[:MOST_WAITS]]
-        return lines + (_table(["place", "waits"], waits) if waits else [])
+        return lines + (markdown_table(["place", "waits"], waits) if waits else [])
 
 
 def _simulate(argv: list[str]) -> int:
@@ -303,7 +303,9 @@ def _about_comparison(found: Comparison) -> list[str]:
         f"{made.PHYSX_GROUND_STEPS} env steps alone), "
         "each in each episode.",
         "",
-        *_table(["observations", "first env step", "median robot", "largest difference", "robots within"], rows),
+        *markdown_table(
+            ["observations", "first env step", "median robot", "largest difference", "robots within"], rows
+        ),
     ]
 
 
@@ -326,9 +328,3 @@ def _reason(log: Path | None) -> str:
         return ""
     hints = dict.fromkeys(hint for part, hint in HINTS if part in text.lower())
     return "; ".join([f": {text.splitlines()[-1].strip()}", *hints])
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Return the lines of a table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines]

@@ -21,6 +21,7 @@ from umc.diagnosis.recording import Recording
 from umc.evaluation.report.plots import COLORS, FAINT, STYLE, image
 from umc.evaluation.report.renderers import percent
 from umc.evaluation.statistics import Interval, poisson_rate
+from umc.utils.console import markdown_table
 from umc.utils.io import atomic_write
 
 NAMES = ("sensor faults", "joint faults")
@@ -136,8 +137,9 @@ def markdown(found: Mapping[str, Any]) -> str:
         "",
         *_table("", [(name, rates) for name, rates in found["found"].items()]),
     ]
-    if found["not_learned"]:
-        lines += ["", f"Not learned: {ANY_REPORT}", "", *_table_of_others(found["not_learned"])]
+    others = [(one["kind"], one) for one in found["not_learned"]]
+    if others:
+        lines += ["", f"Not learned: {ANY_REPORT}", "", *_table("kind", others, robot=True)]
     for by in ("kind", "severity", "joint", "speed"):
         rows = [(one["group"], one) for one in found["groups"] if one["by"] == by and one["count"]]
         if rows:
@@ -147,20 +149,16 @@ def markdown(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _table(head: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    heads = [head, "faults", *(f"{t:g} s" for t in WITHIN), "median delay [s]"]
-    lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
+def _table(head: str, rows: Sequence[tuple[str, Mapping[str, Any]]], robot: bool = False) -> list[str]:
+    """Return the lines of a table; ``robot`` adds what is found of any joint of the robot."""
+    heads = [head, "faults", *(f"{t:g} s" for t in WITHIN), "median delay [s]", *(["any joint, 1 s"] if robot else [])]
+    cells: list[list[str]] = []
     for name, rates in rows:
-        middle = rates["median_delay_s"]
-        cells = [name, str(rates["count"]), *(_percent(one) for one in rates["found_within_s"].values())]
-        lines.append("| " + " | ".join([*cells, "never" if middle is None else f"{middle:.2f}"]) + " |")
-    return lines
-
-
-def _table_of_others(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    table = _table("kind", [(one["kind"], one) for one in rows])
-    cells = ["any joint, 1 s", "---:", *(_percent(one["any_joint_within_1_s"]) for one in rows)]
-    return [f"{line} {cell} |" if cell != "---:" else f"{line}{cell}|" for line, cell in zip(table, cells, strict=True)]
+        middle, within = rates["median_delay_s"], map(_percent, rates["found_within_s"].values())
+        cells.append([name, str(rates["count"]), *within, "never" if middle is None else f"{middle:.2f}"])
+        if robot:
+            cells[-1].append(_percent(rates["any_joint_within_1_s"]))
+    return markdown_table(heads, cells, numbers=True)
 
 
 def _percent(found: Sequence[float] | None) -> str:

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from tqdm import tqdm
@@ -98,6 +98,12 @@ _TAG = re.compile(r"<(?=[a-zA-Z/!?])")
 def escape_markdown(text: str) -> str:
     """Escape what Markdown would read as a mark, a tag, a link or the border of a cell."""
     return _TAG.sub("&lt;", _MARKDOWN.sub(r"\\\g<0>", text))
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bool = False) -> list[str]:
+    """Return the lines of a table in Markdown; with ``numbers``, all columns but the first are aligned to the right."""
+    rule = ["---", *["---:" if numbers else "---"] * (len(head) - 1)]
+    return ["| " + " | ".join(map(str, line)) + " |" for line in (head, rule, *rows)]
 
 
 def duration(seconds: float) -> str:
