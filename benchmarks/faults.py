@@ -16,15 +16,12 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ratios import add_json_flag, save, spread
+from ratios import add_json_flag, run_apart, save, spread
 
 if TYPE_CHECKING:
     import torch
@@ -267,12 +264,7 @@ def measure(physics: str, num_envs: int, device: str, rounds: int, steps: int) -
 def measure_apart(physics: str, args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Run :func:`measure` of one engine in a process of its own."""
     numbers = [f"--{name}={getattr(args, name)}" for name in ("num_envs", "device", "rounds", "steps")]
-    command = [sys.executable, str(Path(__file__).resolve()), f"--child={physics}", *numbers]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    child = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if child.returncode != 0:
-        sys.exit(f"{physics} failed:\n{child.stdout[-3000:]}{child.stderr[-3000:]}")
-    return json.loads(child.stdout.splitlines()[-1])
+    return json.loads(run_apart(physics, __file__, [f"--child={physics}", *numbers]))
 
 
 def main() -> None:

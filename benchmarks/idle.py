@@ -12,13 +12,10 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
-from ratios import add_json_flag, save, spread
+from ratios import add_json_flag, run_apart, save, spread
 
 SORTS = ("unpatched", "patched")
 
@@ -48,12 +45,7 @@ def measure(sort: str, seconds: float) -> float:
 
 def measure_apart(sort: str, seconds: float) -> float:
     """Run :func:`measure` in a process of its own."""
-    command = [sys.executable, str(Path(__file__).resolve()), f"--sort={sort}", f"--seconds={seconds}"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    child = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if child.returncode != 0:
-        sys.exit(f"{sort} failed:\n{child.stdout[-3000:]}{child.stderr[-3000:]}")
-    return float(child.stdout.splitlines()[-1])
+    return float(run_apart(sort, __file__, [f"--sort={sort}", f"--seconds={seconds}"]))
 
 
 def main() -> None:

@@ -17,14 +17,11 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
-import sys
 import time
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
-from ratios import add_json_flag, save, spread
+from ratios import add_json_flag, run_apart, save, spread
 
 ROBOTS = ("A1", "Go2", "H1", "G1", "Solo8")
 ENGINES = ("newton_mjwarp", "ovphysx")
@@ -177,14 +174,10 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
 
 def measure_apart(robot: str, engine: str, num_envs: int, args: argparse.Namespace) -> dict[str, Any]:
     """Run :func:`measure` in a process of its own."""
-    command = [sys.executable, str(Path(__file__).resolve()), f"--robots={robot}", f"--num_envs={num_envs}"]
-    command += [f"--engine={engine}", *(f"--{name}={getattr(args, name)}" for name in ("device", "rounds", "steps"))]
-    command += ["--terms"] if args.terms else []
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    child = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if child.returncode != 0:
-        sys.exit(f"{robot} on {engine} failed:\n{child.stdout[-3000:]}{child.stderr[-3000:]}")
-    return json.loads(child.stdout.splitlines()[-1])
+    flags = [f"--robots={robot}", f"--num_envs={num_envs}", f"--engine={engine}"]
+    flags += [f"--{name}={getattr(args, name)}" for name in ("device", "rounds", "steps")]
+    flags += ["--terms"] if args.terms else []
+    return json.loads(run_apart(f"{robot} on {engine}", __file__, flags))
 
 
 def main() -> None:

@@ -28,14 +28,22 @@ def kept_path(folder: Path, engine: str, checkpoint: str) -> Path:
     return folder / engine / f"{checkpoint[:NAME_LENGTH]}.study"
 
 
-def keep(study: Study, folder: Path, engine: str) -> None:
-    """Keep every policy of a study in a file of its own, without the paths of the machine that simulated it."""
+def without_paths(study: Study) -> Study:
+    """Return a study without the paths of the machine that simulated it."""
     about = {name: value for name, value in study.about.items() if name != "command_line"}
+    policies = [
+        replace(one, about={**one.about, "path": Path(str(one.about.get("path", ""))).name}) for one in study.policies
+    ]
+    return replace(study, about=about, policies=tuple(policies))
+
+
+def keep(study: Study, folder: Path, engine: str) -> None:
+    """Keep every policy of a study in a file of its own."""
+    study = without_paths(study)
     for one in study.policies:
-        said = {**one.about, "path": Path(str(one.about.get("path", ""))).name}
         path = kept_path(folder, engine, str(one.about["sha256"]))
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_study(path, replace(study, about=about, policies=(replace(one, about=said),)))
+        save_study(path, replace(study, policies=(one,)))
 
 
 def kept_study(folder: Path, engine: str, policies: Sequence[tuple[str, str]]) -> Study:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,8 @@ from umc.tasks.registry import checked_robot
 from umc.utils.cli import Parser, path, run_main
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, read_json
+
+from tools.results_page.kept import without_paths
 
 FOLDER = "detector"
 """Folder of both files, in that of a section's studies."""
@@ -99,12 +100,7 @@ def keep(folder: Path, diagnosis: Path | None, study: Path | None) -> None:
         whole = load_study(study)
         if any("detection" not in one.about for one in whole.policies):
             raise UmcError(f"{study} has policies without a source; evaluate them with --detection")
-        about = {name: value for name, value in whole.about.items() if name != "command_line"}
-        policies = [
-            replace(one, about={**one.about, "path": Path(str(one.about.get("path", ""))).name})
-            for one in whole.policies
-        ]
-        save_study(folder / SOURCES, replace(whole, about=about, policies=tuple(policies)))
+        save_study(folder / SOURCES, without_paths(whole))
 
 
 def main(argv: Sequence[str]) -> int:
