@@ -175,7 +175,7 @@ def test_a_compressed_file_is_refused_before_it_is_unpacked(tmp_path):
 
 
 def test_a_file_without_the_hash_of_its_weights_is_taken(tmp_path):
-    """As UMC 1.0 and Isaac Lab's own train write them."""
+    """As an older UMC and Isaac Lab's own train write them."""
     path = tmp_path / "model_1.pt"
     torch.save({**checkpoint(), "infos": None}, path)
     assert read_checkpoint(path)["iter"] == 3

@@ -93,7 +93,7 @@ WEIGHTS = ("actor_state_dict", "critic_state_dict")
 """Networks in a checkpoint."""
 
 WEIGHTS_SHA256 = "weights_sha256"
-"""Key of ``infos`` with :func:`weights_sha256` of the networks; files of UMC 1.0 and older lack it."""
+"""Key of ``infos`` with :func:`weights_sha256` of the networks; an older UMC wrote none."""
 
 NEEDED = ("robot", "task", "stage", "model", "joint_names")
 """Fields without which a file does not say whose it is."""
