@@ -17,7 +17,7 @@ from umc.evaluation.conditions import drop_events, let_commands_fail, replace_fa
 from umc.faults import CommandKind, FaultsCfg, JointLimits, find_kind
 from umc.faults.kinds import ImuKind
 from umc.mdp.fault_terms import FAULTS_TERM
-from umc.mdp.sensor_cfg import entries
+from umc.mdp.observations import entries
 from umc.utils.errors import UmcError
 
 ODDS: Mapping[str, float] = {

@@ -14,7 +14,7 @@ from umc.evaluation.starts import seed_starts
 from umc.faults import CommandKind, find_kind
 from umc.faults.kinds import ImuKind
 from umc.mdp.fault_terms import FAULTS_TERM
-from umc.mdp.sensor_cfg import entries
+from umc.mdp.observations import entries
 from umc.tasks.parts import parts_of
 from umc.utils.errors import UmcError
 
