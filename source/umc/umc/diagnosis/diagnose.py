@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from umc.diagnosis.train import NUM_ENVS, prepare_walk
 from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
-from umc.faults.detection import SECONDS_PER_MINUTE
 from umc.utils.cli import path, run_main
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
@@ -105,7 +104,7 @@ def _run(argv: list[str]) -> int:
     with open_session(session) as (env, (policy,)):
         file.require(session.info.robot, env.scene["robot"].joint_names)
         file.require_layout(joint_layout(env))
-        steps = max(round(options.minutes * SECONDS_PER_MINUTE / (env.num_envs * env.step_dt)), 1)
+        steps = max(round(60.0 * options.minutes / (env.num_envs * env.step_dt)), 1)
         walk = Walk(env, policy, file.detector.to(env.device))
         walk.detected_envs |= not options.oracle
         with progress_bar(steps, "walking") as bar:
