@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What ``umc smoke-test`` can tell of a GPU: how far rounding and defects move the robots that it compares; Markdown.
 
-Its recording is repeated in one process, bit by bit the same, with one thing changed. *Rounding* stands for another
-correct machine: joint positions differ by 1e-7 (relative, and 1e-8 rad) at each start, or positions and speeds by 1e-6
-after each env step. *Defects* are what the comparison is for. Differences are those that 97 % of the robots keep, in
-the air and on the ground; *beyond* is the share of robots beyond the tolerance, *found* the verdict. Usage:
+Its recording is repeated in one process (bit by bit the same, but for G1 on PhysX) with one thing changed. *Rounding*
+stands for another correct machine: joint positions differ by 1e-7 (relative, and 1e-8 rad) at each start, or positions
+and speeds by 1e-6 after each env step. *Defects* are what the comparison is for. Differences are those that 97 % of the
+robots keep, in the air and on the ground; *beyond* is the share of robots beyond the tolerance, *found* the verdict.
+Usage:
 
     ./isaaclab.sh -p benchmarks/devices.py [--robot A1] [--engine newton_mjwarp] [--num_envs 64] [--episodes 3]
     ./isaaclab.sh -p benchmarks/devices.py --robot G1 --episode 96 --episodes 1 --changes start step

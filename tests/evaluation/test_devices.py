@@ -37,6 +37,7 @@ from umc.evaluation.devices import (
     read_recording,
     read_speed,
 )
+from umc.mdp import CommandFaultsCfg
 from umc.utils.io import write_torch
 
 
@@ -95,7 +96,14 @@ def test_every_entry_of_a_ledger_counts(pair):
 
 def test_windows_follow_positions_and_few_may_differ_by_more_than_the_tolerance(pair):
     lines = pair[0].ledger.splitlines()
-    numbers = [number for number, line in enumerate(lines) if number and '"lower":[' in line]
+    places = [(number, json.loads(line)) for number, line in enumerate(lines) if number and '"lower":[' in line]
+    late = [number for number, line in places if line["switch"][0] % 2 == 0 and line["switch"][2] > GROUND_STEPS]
+    assert late
+    other = [*lines]
+    for number in late:  # on the ground, when contacts have amplified rounding
+        other[number] = changed(lines[number], ("lower", 0), 10 * TOLERANCE)
+    assert ledger_differences(pair[0].ledger, "\n".join(other), "newton") == []
+    numbers = [number for number, _ in places if number not in late]
     few = int((1.0 - SHARE) * len(numbers))
     assert few >= 1
     for by, count, failures in ((0.9, len(numbers), 0), (1.1, few, 0), (1.1, few + 1, 1)):
@@ -243,7 +251,7 @@ def test_columns_of_the_base_are_recorded_apart(tmp_path):
         assert torch.equal(found[name], (rows[:, columns] + plus).expand(EPISODE * EPISODES, 8, len(columns)))
 
 
-@pytest.mark.parametrize("robot", ["A1", "G1", "H1", "Solo8"])
+@pytest.mark.parametrize("robot", ["A1", "Go2", "G1", "H1", "Solo8"])
 def test_a_recording_leaves_nothing_to_a_devices_own_draws(robot, tmp_path):
     cfg = task_cfg(robot)
     make_repeatable(cfg, tmp_path / "ledger.jsonl")
@@ -251,6 +259,8 @@ def test_a_recording_leaves_nothing_to_a_devices_own_draws(robot, tmp_path):
     events = {name: term for name, term in vars(cfg.events).items() if term is not None}
     assert list(events) == ["reset_faults", "faults", "default_state", "height"]
     assert events["faults"].params.keys() == FAULTS.keys() | {"asset_cfg", "ledger"}
+    assert events["faults"].params.items() >= FAULTS.items()
+    assert [type(term) for term in vars(cfg.actions).values()].count(CommandFaultsCfg) == 1
     assert not any(getattr(group, "enable_corruption", False) for group in vars(cfg.observations).values())
     assert [name for name, term in vars(cfg.terminations).items() if term is not None] == ["time_out"]
     assert cfg.curriculum is None

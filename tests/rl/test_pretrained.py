@@ -18,6 +18,7 @@ from umc.rl.pretrained import MODELS, find_pretrained, pretrained_folder, read_m
 from umc.tasks.registry import pretrained_policy
 from umc.training.arguments import parse
 from umc.training.plan import needs_stage1
+from umc.training.recipe import read_recipe
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 
@@ -43,6 +44,20 @@ def test_a_pretrained_policy_is_the_one_described_and_acts(name):
     }
     # a Stage 1 policy without critic could not be gone on from
     assert entry["stage"] == 2 or "critic_state_dict" in data
+
+
+@pytest.mark.parametrize(
+    "name", ["a1_mlp_stage2", "go2_mlp_stage1", "go2_mlp_stage2", "go2_nm_mlp_stage1", "solo8_mlp_stage2"]
+)
+def test_a_recipe_written_after_the_training_repeats_it(name):
+    entry = read_models()[name]
+    phases = [phase for phase in read_recipe(entry["recipe"]).phases if phase.stage == entry["stage"]]
+    trained = dict(token.split("=", 1) for token in entry["trained"]["overrides"])
+    if "agent.mirror" not in trained:  # then it has no effect
+        trained.pop("agent.mirror_loss", None)
+    assert dict(token.split("=", 1) for token in phases[-1].overrides) == trained
+    assert sum(phase.iterations for phase in phases) == entry["trained"]["iterations"]
+    assert phases[-1].num_envs == entry["trained"]["num_envs"]
 
 
 def test_every_file_is_described_and_every_description_has_a_file_and_an_agent():

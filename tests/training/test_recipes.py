@@ -91,6 +91,11 @@ def test_the_scale_of_a_recipe_of_ones_own(tmp_path):
     (*_, whole) = read_recipe("a1_mlp_curriculum_cpu").phases
     curriculum = "agent.curriculum_iterations"
     assert int(settings(last)[curriculum]) == 2 * int(settings(whole)[curriculum])
+    path.write_text("extends: a1_mlp_cpu\noverrides: [agent.severity_iterations=100]\n")
+    for scale, iterations in ((0.5, "200"), (4, "100")):
+        (tmp_path / "next.yaml").write_text(f"extends: {path}\nscale: {scale}\n")
+        (*_, last) = read_recipe(str(tmp_path / "next.yaml")).phases
+        assert settings(last)["agent.severity_iterations"] == iterations
     path.write_text("extends: a1_nm_mlp_cpu\noverrides: [agent.algorithm.num_mini_batches=few]\n")
     with pytest.raises(UmcError, match="num_mini_batches=few: scale needs a whole number there"):
         read_recipe(str(tmp_path / "next.yaml"))

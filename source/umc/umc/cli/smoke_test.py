@@ -298,8 +298,8 @@ def _about_comparison(found: Comparison) -> list[str]:
         f"to be equal to the bit but for windows, which follow joint positions. So have {' and '.join(made.EXACT)}. "
         f"Other observations may differ by {made.FIRST_TOLERANCE} in the first env step of an episode, and by "
         f"{made.TOLERANCE} in {made.SHARE:.0%} of the robots, each in each episode; on the ground the first "
-        f"{made.GROUND_STEPS} env steps count. PhysX has another solver on a GPU: there joints may differ by "
-        f"{made.PHYSX_TOLERANCE}, on the ground by {made.PHYSX_GROUND_TOLERANCE}, and the base by "
+        f"{made.GROUND_STEPS} env steps count, for windows, too. PhysX has another solver on a GPU: there joints may "
+        f"differ by {made.PHYSX_TOLERANCE}, on the ground by {made.PHYSX_GROUND_TOLERANCE}, and the base by "
         f"{made.PHYSX_BASE_FIRST_TOLERANCE} and {made.PHYSX_BASE_TOLERANCE}.",
         "",
         *markdown_table(

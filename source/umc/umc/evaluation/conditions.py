@@ -13,6 +13,7 @@ from umc.evaluation.protocol import Protocol
 from umc.evaluation.starts import seed_starts
 from umc.faults import CommandKind, find_kind
 from umc.faults.kinds import ImuKind
+from umc.mdp.add_faults import RESET_TERM
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.mdp.observations import entries
 from umc.tasks.parts import parts_of
@@ -66,7 +67,7 @@ def drop_events(env_cfg: Any, *modes: str) -> None:
     """Take the event terms of some modes out of a task, in place, but for those of the faults."""
     events = entries(env_cfg.events)
     for name, term in events.items():
-        if getattr(term, "mode", None) in modes and name not in (FAULTS_TERM, "reset_faults"):
+        if getattr(term, "mode", None) in modes and name not in (FAULTS_TERM, RESET_TERM):
             events[name] = None
 
 

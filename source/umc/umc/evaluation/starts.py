@@ -13,6 +13,7 @@ from isaaclab.envs import mdp as lab
 from isaaclab.managers import EventTermCfg, ManagerTermBase
 from torch.overrides import TorchFunctionMode
 
+from umc.mdp.add_faults import RESET_TERM
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def seed_starts(events: Any) -> None:
     its neighbours. Here every env draws with the seed of its robot, as if it were alone.
     """
     for name, term in vars(events).items():
-        if getattr(term, "mode", None) in ("startup", "reset") and name != "reset_faults":
+        if getattr(term, "mode", None) in ("startup", "reset") and name != RESET_TERM:
             term.mode = START
     func: Any = SeededStarts
     setattr(events, STARTS_TERM, EventTermCfg(func=func, mode="reset"))

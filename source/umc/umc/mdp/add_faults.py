@@ -27,9 +27,9 @@ from umc.mdp.detection import DetectionCfg
 from umc.mdp.events import joint_faults, reset_faults
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.mdp.imu import add_imu_sensors
-from umc.mdp.observations import fault_class, fault_flag, joint_mask, live_faults
+from umc.mdp.observations import entries, fault_class, fault_flag, joint_mask, live_faults
 from umc.mdp.physics import prepare_robot
-from umc.mdp.sensor_cfg import SensorWrapper, action_terms, entries, variants
+from umc.mdp.sensor_cfg import SensorWrapper, action_terms, variants
 from umc.robots.names import RobotNames, robot_names
 from umc.utils.errors import UmcError
 
