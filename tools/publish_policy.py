@@ -46,7 +46,7 @@ TOLERANCE = 0.01
 """Largest accepted difference of an action [action]: 5 mrad at the tasks' scale. A1's MLP differs by 7e-4."""
 
 CHECK_ROWS, CHECK_SCALES, MASKED_SHARE = 256, (0.3, 1.0), 0.3
-"""Random observations of the comparison, their standard deviations and their share of masked joints; those of a walk
+"""Random observations of the comparison, their standard deviations and the share of masked joints; those of a walk
 lie about zero, mostly within one."""
 
 NO_RECIPE = "none"
@@ -217,12 +217,12 @@ def _half(name: str, tensor: torch.Tensor) -> torch.Tensor:
 def _checked(checkpoint: Path, info: CheckpointInfo, content: bytes, path: Path) -> float:
     """Load the file without its run's settings, as a user will, and compare it with the checkpoint."""
     from umc.deploy.io_descriptor import group_widths
-    from umc.rl.models import EXPORT_INPUTS
-    from umc.rl.policy import load_policy
+    from umc.rl.policy import ACTOR_SET, load_policy, stored_agent
     from umc.tasks.task_cfg import resolve_cfgs
 
     env_cfg, _ = resolve_cfgs(info.task, None, info.env_overrides or [])
-    widths = group_widths(env_cfg.observations, EXPORT_INPUTS, len(info.joint_names))
+    groups = stored_agent(checkpoint, info)["obs_groups"][ACTOR_SET]
+    widths = group_widths(env_cfg.observations, groups, len(info.joint_names))
     path.parent.mkdir(parents=True, exist_ok=True)
     trial = path.with_name(f".{path.stem}.trial")
     try:
@@ -244,13 +244,20 @@ def largest_difference(first: LoadedPolicy, second: LoadedPolicy, widths: Mappin
     from tensordict import TensorDict
 
     generator = torch.Generator().manual_seed(0)
+
+    def made_up(group: str, scale: float) -> torch.Tensor:
+        shape = (CHECK_ROWS, widths[group])
+        if group == "joint_mask":
+            return (torch.rand(shape, generator=generator) < MASKED_SHARE).float()
+        if group == "fault_flag":
+            return torch.where(torch.rand(CHECK_ROWS, 1, generator=generator) < 0.5, 1.0, -1.0).expand(shape)
+        if group == "fault_class":
+            return torch.eye(widths[group])[torch.randint(widths[group], (CHECK_ROWS,), generator=generator)]
+        return torch.randn(shape, generator=generator) * scale
+
     differences = []
     for scale in CHECK_SCALES:
-        mask = (torch.rand(CHECK_ROWS, widths["joint_mask"], generator=generator) < MASKED_SHARE).float()
-        mask[: CHECK_ROWS // 4] = 0.0
-        flag = torch.where(mask.any(1, keepdim=True), 1.0, -1.0).expand(-1, widths["fault_flag"]).contiguous()
-        obs = torch.randn(CHECK_ROWS, widths["policy"], generator=generator) * scale
-        groups = TensorDict({"policy": obs, "joint_mask": mask, "fault_flag": flag}, batch_size=[CHECK_ROWS])
+        groups = TensorDict({group: made_up(group, scale) for group in widths}, batch_size=[CHECK_ROWS])
         differences.append((first(groups) - second(groups)).abs().max())
     return float(torch.stack(differences).max())
 

@@ -19,28 +19,32 @@ from umc.rl.pretrained import pretrained_folder
 GOLDEN = json.loads(Path(__file__).with_name("policies.json").read_text())
 DESCRIPTIONS = json.loads(Path(__file__).with_name("exports.json").read_text())
 TASKS = {"a1_mlp_stage2": "UMC-A1-Stage2", "g1_mlp_stage2": "UMC-G1-Stage2"}
-WIDTHS = {"a1": 48, "go2": 48, "g1": 47, "h1": 41, "solo8": 36}
+WIDTHS = {"a1": 48, "go2": 48, "g1": 47, "h1": 41, "solo8": 36, "solo8_mt_ftc": 30}
 JOINTS = {"a1": 12, "go2": 12, "g1": 12, "h1": 10, "solo8": 8}
 
 
-def observations(robot: str) -> TensorDict:
-    """Four made-up observations: healthy, a dead joint, all dead, flag raised."""
+def observations(name: str) -> TensorDict:
+    """Four made-up observations for a policy: healthy, a dead joint, all dead, flag raised."""
+    robot = name.split("_")[0]
     joints = JOINTS[robot]
     mask = torch.ones(4, joints)
     mask[1, 2], mask[2] = 0.0, 0.0
     flag = torch.full((4, 3), -1.0)
     flag[1:] = 1.0
-    policy = torch.randn(4, WIDTHS[robot], generator=torch.Generator().manual_seed(5))
-    return TensorDict({"policy": policy, "joint_mask": mask, "fault_flag": flag}, batch_size=[4])
+    width = WIDTHS.get(name.rpartition("_stage")[0], WIDTHS[robot])
+    policy = torch.randn(4, width, generator=torch.Generator().manual_seed(5))
+    groups = {"policy": policy, "joint_mask": mask, "fault_flag": flag}
+    if "mt_ftc" in name:
+        groups = {"policy": policy, "fault_class": torch.eye(3)[[0, 1, 2, 1]]}
+    return TensorDict(groups, batch_size=[4])
 
 
 def actions(path: Path) -> list[float]:
-    """Actions of a policy for the made-up observations of its robot."""
-    robot = path.name.split("_")[0]
-    widths = {"policy": WIDTHS[robot], "joint_mask": JOINTS[robot], "fault_flag": 3}
-    actor = load_policy(path, widths, "cpu").actor.eval()
+    """Actions of a policy for the made-up observations."""
+    groups = observations(path.stem)
+    actor = load_policy(path, {group: values.shape[1] for group, values in groups.items()}, "cpu").actor.eval()
     with torch.no_grad():
-        return [round(value, 6) for value in actor(observations(robot)).flatten().tolist()]
+        return [round(value, 6) for value in actor(groups).flatten().tolist()]
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -65,6 +69,6 @@ def test_export_of_a_pretrained_policy(name, tmp_path):
     network, description = exported(name, tmp_path)
     assert description == DESCRIPTIONS[name]
     session = onnxruntime.InferenceSession(str(network), providers=["CPUExecutionProvider"])
-    inputs = {name: group.numpy() for name, group in observations(name.split("_")[0]).items()}
+    inputs = {name: group.numpy() for name, group in observations(name).items()}
     found = session.run(["actions"], inputs)[0]
     np.testing.assert_allclose(found.ravel(), GOLDEN[name], rtol=0.0, atol=2e-5)

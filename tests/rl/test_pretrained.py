@@ -47,7 +47,15 @@ def test_a_pretrained_policy_is_the_one_described_and_acts(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["a1_mlp_stage2", "go2_mlp_stage1", "go2_mlp_stage2", "go2_nm_mlp_stage1", "solo8_mlp_stage2"]
+    "name",
+    [
+        "a1_mlp_stage2",
+        "go2_mlp_stage1",
+        "go2_mlp_stage2",
+        "go2_nm_mlp_stage1",
+        "solo8_mlp_stage2",
+        "solo8_nm_mlp_stage1",
+    ],
 )
 def test_a_recipe_written_after_the_training_repeats_it(name):
     entry = read_models()[name]

@@ -15,13 +15,16 @@ OBSERVATIONS: Mapping[str, tuple[int | None, str]] = {
     "base_lin_vel": (3, "m/s"),
     "base_ang_vel": (3, "rad/s"),
     "projected_gravity": (3, "-"),
+    "root_quat_w": (4, "quaternion (x, y, z, w)"),
     "generated_commands": (3, "m/s, m/s, rad/s"),
+    "forward_and_turn": (2, "m/s, rad/s"),
     "phase_clock": (2, "sine, cosine"),
     "joint_pos_rel": (None, "rad from the default pose"),
     "joint_vel_rel": (None, "rad/s"),
     "last_action": (None, "action"),
     "joint_mask": (None, "1 = masked"),
     "fault_flag": (3, "-1 or +1"),
+    "fault_class": (3, "1 = the class"),
     "zeros": (None, "always 0"),
 }
 """Columns of each observation function, None for one per joint, and its unit before scaling; a parameter ``width`` of a
