@@ -218,7 +218,8 @@ def _new_run(request: TrainRequest, device: str) -> Plan:
     """Plan a run that starts from nothing or from other weights."""
     request.overrides = merged_overrides(request.spec.tokens(request.stage), request.overrides)
     env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
-    if not agent_cfg.mirror and "agent.mirror_loss" in map(override_key, request.overrides):
+    given = {override_key(token) for token in request.overrides}
+    if not agent_cfg.mirror and "agent.mirror_loss" in given and "agent.mirror" not in given:
         raise UmcError("agent.mirror_loss has no effect without mirror images; add agent.mirror=true")
     start_from = _start(request)
     remarks = [request.engine] if request.engine else []
