@@ -12,7 +12,8 @@ from umc.evaluation.grid import apply_grid, trained_policies
 from umc.evaluation.protocol import protocol_for
 from umc.faults import FaultCases, JointLimits
 from umc.robots import A1_JOINTS
-from umc.utils.config import config_names, read_sweep_file
+from umc.training.sweep_file import read_sweep_file
+from umc.utils.config import config_names
 from umc.utils.errors import UmcError
 
 

@@ -22,7 +22,7 @@ from umc.evaluation.report import score_table, study_files, summary, write_all, 
 from umc.evaluation.report.paper import departures, paper_tables
 from umc.evaluation.report.renderers import Cell, Row, Table, printed, ranks
 from umc.evaluation.report.tables import ablation_tables, left_out_table, main_table
-from umc.utils.config import read_sweep_file
+from umc.training.sweep_file import read_sweep_file
 from umc.utils.console import escape_markdown
 from umc.utils.errors import UmcError
 

@@ -17,7 +17,8 @@ import yaml
 from fresh_policy import write_fresh
 from umc.training import train as launch
 from umc.training.sweep import check_trainings, parse_sweep, run_sweep, trainings_of
-from umc.utils.config import read_overrides, read_sweep_file
+from umc.training.sweep_file import read_sweep_file
+from umc.utils.config import read_overrides
 from umc.utils.errors import UmcError
 
 STAGE1 = ["--task", "UMC-A1-Stage1", "--agent", "mlp"]

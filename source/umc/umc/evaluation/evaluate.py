@@ -25,8 +25,9 @@ from umc.evaluation.session import AS_EVALUATED, Session, open_session, prepare
 from umc.evaluation.statistics import MIN_ROBOTS
 from umc.evaluation.study import STUDY, Study, load_study, protocol_of, save_study
 from umc.rl.pretrained import results_folder
+from umc.training.sweep_file import SweepFile, read_sweep_file
 from umc.utils.cli import MOST_WORKERS, within
-from umc.utils.config import FileModel, FolderName, SweepFile, read_overrides, read_sweep_file, validated
+from umc.utils.config import FileModel, FolderName, read_overrides, validated
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.executor import ray_executor

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from umc.evaluation.protocol import Protocol, Setting
-from umc.utils.config import EACH, SweepFile, SweepGrid
+from umc.training.sweep_file import EACH, SweepFile, SweepGrid
 from umc.utils.errors import UmcError
 from umc.utils.process import command_line
 

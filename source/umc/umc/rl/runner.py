@@ -27,10 +27,11 @@ from umc.rl.checkpoint import (
 )
 from umc.rl.logger import IterationStats, Progress, RunLogger
 from umc.rl.models import MaskedGruModel
+from umc.rl.patches import configure_rsl_rl
 from umc.rl.symmetry import make_symmetry, mirror_of
 from umc.rl.update import speed_up
 from umc.rl.watchdog import Watchdog
-from umc.utils.distributed import all_gather, all_reduce_max, configure_rsl_rl, ranks_from_env
+from umc.utils.distributed import all_gather, all_reduce_max, ranks_from_env
 from umc.utils.errors import UmcError
 from umc.utils.process import handle_signals
 from umc.utils.random_state import random_states, seed_all, set_random_states

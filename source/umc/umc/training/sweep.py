@@ -25,9 +25,10 @@ from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoints_in, iterations_of
 from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task
 from umc.training.arguments import DEFAULT_AGENT, add_arguments, parse, stage1_overrides
+from umc.training.sweep_file import SweepFile, read_sweep_file
 from umc.utils import executor, process
 from umc.utils.cli import FAILED, MOST_WORKERS, Parser, as_flags, at_least_one, path, within
-from umc.utils.config import SweepFile, read_overrides, read_sweep_file
+from umc.utils.config import read_overrides
 from umc.utils.console import duration, escape_markdown, quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, write_json

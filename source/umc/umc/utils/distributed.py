@@ -235,31 +235,3 @@ def run_on_all_ranks[T](step: Callable[[], T]) -> T:
         rank, text = next(iter(errors.items()))
         raise SharedError(text if rank == 0 else f"{text} (process {rank})")
     return result  # pyright: ignore[reportReturnType]
-
-
-def configure_rsl_rl(runner: Any) -> None:
-    """Configure several processes in rsl_rl's runner, on a CPU, too.
-
-    What: stands in for ``OnPolicyRunner._configure_multi_gpu``.
-    Why: rsl_rl 5.5.1 demands the device ``cuda:<local rank>`` and NCCL, and opens the process group itself, when the
-    run's folder and its first checkpoint have to be agreed upon long before.
-    When it can go: once rsl_rl takes the process group that is there.
-    """
-    ranks = ranks_from_env()
-    runner.gpu_world_size = ranks.world_size
-    runner.gpu_local_rank, runner.gpu_global_rank = ranks.local_rank, ranks.rank
-    runner.is_distributed = ranks.several
-    runner.cfg["multi_gpu"] = None
-    if not ranks.several:
-        return
-    if not connected():
-        raise UmcError("several processes, but no connection: call umc.utils.distributed.connect before the runner")
-    runner.cfg["multi_gpu"] = {
-        "global_rank": ranks.rank,
-        "local_rank": ranks.local_rank,
-        "world_size": ranks.world_size,
-    }
-    if runner.device.startswith("cuda"):
-        import torch
-
-        torch.cuda.set_device(runner.device)
