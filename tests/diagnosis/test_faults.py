@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 from umc.detection import JOINT_KINDS, SENSOR_KINDS
-from umc.diagnosis.faults import LEARNED, ODDS, Choice, add_random_faults, only, without
+from umc.diagnosis.faults import LEARNED, ODDS, KindRange, add_random_faults, only, without
 from umc.faults import KINDS, FaultSchedule, JointKind, JointLimits
 from umc.faults.cfg import faults_cfg
 from umc.tasks.task_cfg import resolve_cfgs
@@ -69,7 +69,7 @@ def test_a_task_that_leaves_the_number_of_joints_to_the_default_takes_the_faults
 
 
 def test_what_is_held_out_does_not_happen():
-    held_out = [Choice.read(text) for text in ("rom", "effort:0.3,0.6", "velocity:0,0.1", "bias:0.25,1")]
+    held_out = [KindRange.read(text) for text in ("rom", "effort:0.3,0.6", "velocity:0,0.1", "bias:0.25,1")]
     _, schedule, plan = draw(without(held_out))
     names = [kind.name for kind in schedule.kinds]
     assert set(names) == {*SENSOR_KINDS, *JOINT_KINDS} - {"rom"}
@@ -83,7 +83,7 @@ def test_what_is_held_out_does_not_happen():
 
 
 def test_what_was_held_out_is_known_again():
-    whole, part = Choice.read("rom"), Choice.read("bias:0.25,1")
+    whole, part = KindRange.read("rom"), KindRange.read("bias:0.25,1")
     assert whole.holds("rom", 0.3)
     assert not whole.holds("effort", 0.3)
     assert [part.holds("bias", size) for size in (0.2, 0.3, -0.3)] == [False, True, True]
@@ -101,7 +101,7 @@ def test_what_was_held_out_is_known_again():
 )
 def test_what_cannot_be_held_out_is_refused(texts, message):
     with pytest.raises(UmcError, match=message):
-        without([Choice.read(text) for text in texts])
+        without([KindRange.read(text) for text in texts])
 
 
 @pytest.mark.parametrize(
@@ -118,24 +118,24 @@ def test_what_cannot_be_held_out_is_refused(texts, message):
 )
 def test_a_choice_that_is_none_is_refused(text, message):
     with pytest.raises(UmcError, match=message):
-        Choice.read(text)
+        KindRange.read(text)
 
 
 def test_kinds_that_no_detector_learns_can_happen():
     texts = ("braking", "friction:0.05,0.2", "bias:0.3,0.5", "locked")
-    cfg, schedule, plan = draw(only([Choice.read(text) for text in texts]))
+    cfg, schedule, plan = draw(only([KindRange.read(text) for text in texts]))
     assert {kind.name for kind in schedule.kinds} == {"braking", "friction", "bias", "locked"}
     friction = severities(schedule, plan, "friction")
     assert 0.05 * 20 <= friction.min() < friction.max() <= 0.2 * 20
     assert severities(schedule, plan, "bias").min() >= 0.3
     assert not hasattr(cfg.actions, "command_faults")
-    cfg, _, _ = draw(only([Choice.read("delayed")]))
+    cfg, _, _ = draw(only([KindRange.read("delayed")]))
     assert cfg.actions.command_faults is not None
 
 
 def test_a_kind_that_is_named_twice_is_refused():
     with pytest.raises(UmcError, match="--kinds names effort twice; give it one range of severities"):
-        only([Choice.read(text) for text in ("effort:0.05,0.2", "locked", "effort:0.4,0.6")])
+        only([KindRange.read(text) for text in ("effort:0.05,0.2", "locked", "effort:0.4,0.6")])
 
 
 def test_a_kind_without_usual_severities_needs_some():
@@ -143,7 +143,9 @@ def test_a_kind_without_usual_severities_needs_some():
     KINDS["rust_of_this_test"] = type("Rust", (kind,), {"limit": lambda self, limits, *_: limits})()
     try:
         with pytest.raises(UmcError, match=r"--kinds rust_of_this_test needs severities, such as"):
-            only([Choice.read("rust_of_this_test")])
-        assert only([Choice.read("rust_of_this_test:1,2")]).severity() == {"rust_of_this_test": {"uniform": [1.0, 2.0]}}
+            only([KindRange.read("rust_of_this_test")])
+        assert only([KindRange.read("rust_of_this_test:1,2")]).severity() == {
+            "rust_of_this_test": {"uniform": [1.0, 2.0]}
+        }
     finally:
         del KINDS["rust_of_this_test"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from umc.detection import JOINT_KINDS, SENSOR_KINDS
 from umc.diagnosis import figures
-from umc.diagnosis.faults import Choice
+from umc.diagnosis.faults import KindRange
 from umc.diagnosis.recording import Recording
 from umc.diagnosis.report import MOTION, content, markdown, write_report
 
@@ -35,7 +35,7 @@ def blank():
     )
 
 
-def fail(recording, robot, joint, fault, kind, onset, end, found=None, said=None, severity=0.0):
+def fail(recording, robot, joint, fault, kind, onset, end, found=None, predicted=None, severity=0.0):
     """Let a joint fail, and be reported from a step on, as a kind."""
     recording.label[onset:end, robot, joint, fault] = kind + 1
     recording.severity[onset:end, robot, joint, fault] = severity
@@ -44,21 +44,21 @@ def fail(recording, robot, joint, fault, kind, onset, end, found=None, said=None
     if found is not None:
         recording.reported[found:end, robot, joint, fault] = True
         recording.faulty[found - 2 : end, robot, joint, fault] = 0.95
-        recording.kind[onset:end, robot, joint, fault] = (kind if said is None else said) + 1
+        recording.kind[onset:end, robot, joint, fault] = (kind if predicted is None else predicted) + 1
 
 
 @pytest.fixture
-def walk():
+def recording():
     recording = blank()
     fail(recording, 0, 0, 0, DEAD, 50, 300, found=55)
-    fail(recording, 1, 1, 0, BIAS, 50, 300, found=90, said=DEAD, severity=-0.3)
+    fail(recording, 1, 1, 0, BIAS, 50, 300, found=90, predicted=DEAD, severity=-0.3)
     fail(recording, 2, 2, 1, WEAK, 100, 300, severity=0.2)
     fail(recording, 2, 0, 1, WEAK, 100, 110, severity=0.2)  # over before it could be found
     return recording
 
 
-def test_faults_and_their_delays_are_found(walk):
-    events = figures.find_events(walk)
+def test_faults_and_their_delays_are_found(recording):
+    events = figures.find_events(recording)
     assert sorted(
         zip(events.fault, events.kind, events.joint, events.onset, events.length, events.delay, strict=True)
     ) == [
@@ -78,8 +78,8 @@ def test_tables_and_roc_count_a_report_in_the_last_step_of_the_second():
     assert events.reach.tolist() == pytest.approx([0.95], abs=1e-3)
 
 
-def test_rates_count_what_lasted_or_was_found(walk):
-    events = figures.find_events(walk)
+def test_rates_count_what_lasted_or_was_found(recording):
+    events = figures.find_events(recording)
     sensors, joints = events.where(events.fault == 0), events.where(events.fault == 1)
     assert [figures.found_within(sensors, t, DT).value for t in (0.1, 0.25, 0.5, 1.0)] == [0.5, 0.5, 0.5, 1.0]
     assert figures.found_within(joints, 0.1, DT).value == 0.0
@@ -105,9 +105,9 @@ def test_an_episode_that_begins_sick_after_a_sick_one_has_a_new_fault():
     assert (events.onset.tolist(), events.length.tolist()) == ([20, 60], [40, 40])
 
 
-def test_the_first_joint_that_is_reported_counts(walk):
-    walk.reported[52:60, 1, 2, 0] = True  # another joint of robot 1, before its own
-    found = figures.right_joint(walk)
+def test_the_first_joint_that_is_reported_counts(recording):
+    recording.reported[52:60, 1, 2, 0] = True  # another joint of robot 1, before its own
+    found = figures.right_joint(recording)
     assert found.value == 0.5
 
 
@@ -119,32 +119,32 @@ def test_a_report_of_the_episode_before_does_not_hide_a_new_one():
     assert figures.right_joint(recording).value == 1.0
 
 
-def test_false_alarms_are_those_of_healthy_robots(walk):
-    walk.reported[10:20, 3, 1] = True  # sensor and joint at once: one alarm
-    walk.reported[200:205, 3, 0, 1] = True
-    walk.reported[120:130, 2, 1, 0] = True  # another joint of a robot with a fault
-    count, minutes = figures.alarms(walk)
+def test_false_alarms_are_those_of_healthy_robots(recording):
+    recording.reported[10:20, 3, 1] = True  # sensor and joint at once: one alarm
+    recording.reported[200:205, 3, 0, 1] = True
+    recording.reported[120:130, 2, 1, 0] = True  # another joint of a robot with a fault
+    count, minutes = figures.alarms(recording)
     assert count == 2
     assert minutes == pytest.approx((49 + 49 + 99 + 300) * DT / 60, rel=0.02)
 
 
-def test_kinds_are_confused_where_they_are(walk):
-    table = figures.confusion(figures.find_events(walk), 0)
+def test_kinds_are_confused_where_they_are(recording):
+    table = figures.confusion(figures.find_events(recording), 0)
     assert table[DEAD].tolist() == [1, 0, 0, 0, 0, 0]
     assert table[BIAS].tolist() == [0, 0, 0, 0, 0, 1]  # half a second after the onset nothing had been seen
 
 
-def test_lower_thresholds_find_more(walk):
-    walk.faulty[60:70, 3, 0, 0] = 0.6
-    points = figures.roc(walk, figures.find_events(walk), 0)
+def test_lower_thresholds_find_more(recording):
+    recording.faulty[60:70, 3, 0, 0] = 0.6
+    points = figures.roc(recording, figures.find_events(recording), 0)
     rates, found = [point[1] for point in points], [point[2] for point in points]
     assert rates == sorted(rates, reverse=True)
     assert rates[0] > 0.0
     assert (found[0], found[-1]) == (1.0, 0.0)
 
 
-def test_groups_hold_every_fault_once(walk):
-    events = figures.find_events(walk)
+def test_groups_hold_every_fault_once(recording):
+    events = figures.find_events(recording)
     sizes = {}
     for by, _, some in figures.groups(events, JOINTS):
         sizes[by] = sizes.get(by, 0) + len(some)
@@ -173,13 +173,13 @@ def test_joint_faults_of_joints_with_dead_sensors_are_apart():
 def test_what_was_not_learned_has_a_table_of_its_own(tmp_path):
     recording = replace(blank(), kinds=(SENSOR_KINDS, (*JOINT_KINDS, "braking")))
     braking = len(JOINT_KINDS)
-    fail(recording, 0, 0, 1, braking, 50, 300, found=60, said=WEAK)
+    fail(recording, 0, 0, 1, braking, 50, 300, found=60, predicted=WEAK)
     fail(recording, 1, 0, 1, braking, 50, 300)
     recording.reported[70:, 1, 0, 0] = True  # as a sensor fault
     fail(recording, 2, 0, 1, braking, 50, 300)
     recording.reported[60:, 2, 2, 0] = True  # of another joint
     fail(recording, 3, 1, 0, BIAS, 50, 300, severity=0.3)
-    found = content(recording, {}, [Choice.read("bias:0.25,0.5")])
+    found = content(recording, {}, [KindRange.read("bias:0.25,0.5")])
     assert found["found"]["sensor faults"]["count"] == 0
     rows = {one["kind"]: one for one in found["not_learned"]}
     assert rows.keys() == {"bias", "braking"}
@@ -187,15 +187,15 @@ def test_what_was_not_learned_has_a_table_of_its_own(tmp_path):
     assert rows["braking"]["any_joint_within_1_s"][0] == 1.0
     assert rows["braking"]["median_delay_s"] == pytest.approx(0.4)
     assert rows["bias"]["found_within_s"]["1"][0] == 0.0
-    assert content(recording, {}, [Choice.read("bias:0.4,0.5")])["found"]["sensor faults"]["count"] == 1
+    assert content(recording, {}, [KindRange.read("bias:0.4,0.5")])["found"]["sensor faults"]["count"] == 1
     text = write_report(recording, {}, tmp_path).read_text()
     assert "| braking | 3 |" in text
     assert "any joint, 1 s |" in text
     assert "| sensor faults | 1 |" in text
 
 
-def test_the_report_says_what_was_found(walk, tmp_path):
-    page = write_report(walk, {"engine": "none"}, tmp_path)
+def test_the_report_says_what_was_found(recording, tmp_path):
+    page = write_report(recording, {"engine": "none"}, tmp_path)
     text = page.read_text()
     assert "| sensor faults | 2 | 50% [9, 91] |" in text
     assert json.loads((tmp_path / "diagnosis.json").read_text())["found"]["sensor faults"]["count"] == 2

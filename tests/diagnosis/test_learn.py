@@ -9,8 +9,8 @@ import torch
 from umc.detection import JOINT_KINDS, SENSOR_KINDS, Detector
 from umc.detection.labels import Labels
 from umc.diagnosis.learn import IGNORED, LEAST_SIZE, Learner, Stretch, calibrate
+from umc.diagnosis.rollout import RolloutStep
 from umc.diagnosis.train import detected_share, settle
-from umc.diagnosis.walk import Seen
 from umc.models import JointLayout
 
 JOINTS = ("a", "b")
@@ -30,10 +30,10 @@ def stretch(detector, seed, shown=True):
         columns = torch.cat([x.masked_fill(dead, 0.0) for x in (position, torch.randn(ENVS, 2), action)], dim=1)
         obs = torch.cat((torch.randn(ENVS, 2), columns), dim=1)
         with torch.no_grad():
-            said = detector(obs, state)
+            predicted = detector(obs, state)
         label = Labels(dead * DEAD, weak * WEAK, torch.stack((torch.zeros(ENVS, 2), 0.25 * weak), dim=-1))
-        steps.append(Seen(obs, starts, state, said, label, weak & shown, weak, torch.zeros(ENVS)))
-        state, starts = said.state, torch.zeros(ENVS, dtype=torch.bool)
+        steps.append(RolloutStep(obs, starts, state, predicted, label, weak & shown, weak, torch.zeros(ENVS)))
+        state, starts = predicted.state, torch.zeros(ENVS, dtype=torch.bool)
     return Stretch.of(steps)
 
 
@@ -50,7 +50,7 @@ def test_it_learns_which_joint_has_what(taught):
     detector, losses = taught
     assert losses[-1]["sensor"] < 0.3 * losses[0]["sensor"]
     new = stretch(detector, 1000)
-    sensor, joint = (said[-1].argmax(dim=-1) for said in new.said)
+    sensor, joint = (predicted[-1].argmax(dim=-1) for predicted in new.log_probabilities)
     dead, weak = new.labels[-1, ..., 0] == DEAD, new.labels[-1, ..., 1] == WEAK
     assert torch.equal(sensor == DEAD, dead)
     seen = ~dead  # of a joint whose sensor is dead nothing is known
@@ -89,7 +89,7 @@ def test_an_episode_starts_without_memory():
 
 
 def vars_of(one, first):
-    return one.labels[first:], one.severity[first:], tuple(said[first:] for said in one.said)
+    return one.labels[first:], one.severity[first:], tuple(predicted[first:] for predicted in one.log_probabilities)
 
 
 def test_a_joint_fault_teaches_nothing_before_it_changes_the_motion():
@@ -102,7 +102,7 @@ def test_a_joint_fault_teaches_nothing_before_it_changes_the_motion():
     assert float(seen.severity.abs().max()) > 0.0
     assert not hidden.severity.any()
     learner, envs = Learner(detector), torch.arange(ENVS)
-    with torch.no_grad():  # whatever is said of those joints, the loss is that of the others
+    with torch.no_grad():  # whatever is predicted for those joints, the loss is that of the others
         losses = learner.losses(hidden, envs)
         logits = detector.step(hidden.obs[0], hidden.state)[0][1]
         detector.head[-1].bias[6 + WEAK] += 3.0
@@ -115,7 +115,7 @@ def test_a_joint_fault_teaches_nothing_before_it_changes_the_motion():
 
 
 def first_of(one):
-    return one.labels[:1], one.severity[:1], tuple(said[:1] for said in one.said)
+    return one.labels[:1], one.severity[:1], tuple(predicted[:1] for predicted in one.log_probabilities)
 
 
 def test_a_column_that_hardly_changes_is_not_blown_up():
@@ -141,8 +141,8 @@ def test_what_is_said_too_boldly_is_calibrated():
 
 def test_the_end_sets_thresholds(taught):
     detector, _ = taught
-    judged = [stretch(detector, 2000 + number, shown=number > 0).judged() for number in range(3)]
-    figures = settle(detector, judged, 0.02, most=0.0)
+    unseen = [stretch(detector, 2000 + number, shown=number > 0).outputs() for number in range(3)]
+    figures = settle(detector, unseen, 0.02, most=0.0)
     assert figures["minutes"] == pytest.approx(3 * STEPS * ENVS * 0.02 / 60)
     for number, name in enumerate(("sensor", "joint")):
         assert figures[name]["false_alarms"] == 0.0
@@ -152,10 +152,12 @@ def test_the_end_sets_thresholds(taught):
 
 def test_a_robot_whose_fault_has_not_shown_itself_gives_no_false_alarm():
     detector = Detector(LAYOUT)
-    one = stretch(detector, 3).judged()
-    sure, unsure = (torch.tensor([p, *[(1.0 - p) / 5] * 5]).log().expand_as(one.said[1]) for p in (0.99, 0.05))
-    healthy = replace(one, labels=torch.zeros_like(one.labels), said=(sure, sure))
-    hidden = replace(one, labels=torch.full_like(one.labels, IGNORED), said=(sure, unsure))
+    one = stretch(detector, 3).outputs()
+    sure, unsure = (
+        torch.tensor([p, *[(1.0 - p) / 5] * 5]).log().expand_as(one.log_probabilities[1]) for p in (0.99, 0.05)
+    )
+    healthy = replace(one, labels=torch.zeros_like(one.labels), log_probabilities=(sure, sure))
+    hidden = replace(one, labels=torch.full_like(one.labels, IGNORED), log_probabilities=(sure, unsure))
     assert settle(detector, [healthy, hidden], 0.02, most=0.0)["joint"]["on"] < 0.5
 
 

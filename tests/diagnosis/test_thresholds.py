@@ -13,13 +13,13 @@ DT = 0.02
 
 def test_decisions_are_those_of_the_detector():
     torch.manual_seed(0)
-    said, starts = torch.rand(40, 2, 3), torch.zeros(40, 2, dtype=torch.bool)
+    predicted, starts = torch.rand(40, 2, 3), torch.zeros(40, 2, dtype=torch.bool)
     starts[20, 1] = True
-    reports = decide(said, starts, torch.tensor([0.6]), 2)[:, 0]
+    reports = decide(predicted, starts, torch.tensor([0.6]), 2)[:, 0]
     detector = Detector(JointLayout.term_major(("a", "b", "c"), 9, 0)).eval()
     detector.thresholds[:] = torch.tensor([0.6, 0.6 * RELEASE, 2.0])
     state = detector.start(2)
-    for step, value in enumerate(said):
+    for step, value in enumerate(predicted):
         logits = torch.full((2, 3, 6), -1e9)
         logits[..., 0], logits[..., 1] = (1.0 - value).log(), value.log()
         detector.step = lambda obs, state, logits=logits: ((logits, logits), torch.zeros(2, 3, 10), state)
@@ -65,10 +65,10 @@ def test_another_episode_is_another_robot():
 
 def test_the_lowest_threshold_with_few_alarms_is_chosen():
     torch.manual_seed(0)
-    said = 0.85 * torch.rand(3000, 4, 2)
+    predicted = 0.85 * torch.rand(3000, 4, 2)
     nothing = torch.zeros(3000, 4, dtype=torch.bool)
-    chosen = choose(said, nothing, nothing, DT, most=0.0, steps=1)
+    chosen = choose(predicted, nothing, nothing, DT, most=0.0, steps=1)
     assert (chosen.on, chosen.off, chosen.false_alarms) == (0.85, 0.85 * RELEASE, 0.0)
-    loose = choose(said, nothing, nothing, DT, most=1e6, steps=1)
+    loose = choose(predicted, nothing, nothing, DT, most=1e6, steps=1)
     assert loose.on == CANDIDATES[0]
     assert choose(torch.ones(100, 1, 1), nothing[:100, :1], nothing[:100, :1], DT, 0.0, 1).on == CANDIDATES[-1]

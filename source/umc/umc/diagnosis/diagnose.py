@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from umc.diagnosis.train import NUM_ENVS, prepare_walk
+from umc.diagnosis.train import NUM_ENVS, prepare_rollout
 from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
 from umc.utils.cli import path, run_main
 from umc.utils.console import quiet, timed
@@ -18,7 +18,7 @@ from umc.utils.isaaclab_flags import asks_for_help, show_help
 
 if TYPE_CHECKING:
     from umc.detection import DetectorFile
-    from umc.diagnosis.faults import Choice
+    from umc.diagnosis.faults import KindRange
 
 DESCRIPTION = "Measure a fault detector: what it finds, how late, on which joint, and its false alarms."
 
@@ -60,14 +60,14 @@ def main(argv: Sequence[str]) -> int:
     return run_main(_run, argv)
 
 
-def _held_out(file: DetectorFile) -> list[Choice]:
+def _held_out(file: DetectorFile) -> list[KindRange]:
     """Return what the training of a detector left out."""
-    from umc.diagnosis.faults import Choice
+    from umc.diagnosis.faults import KindRange
 
     texts = file.about.get("hold_out", [])
     if not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):
         raise UmcError(f"{file.path}: hold_out is no list of kinds; train it again")
-    return [Choice.read(text) for text in texts]
+    return [KindRange.read(text) for text in texts]
 
 
 def _run(argv: list[str]) -> int:
@@ -82,17 +82,17 @@ def _run(argv: list[str]) -> int:
         raise UmcError(f"--minutes is {options.minutes}; it has to be above 0 and at most {MOST_MINUTES:g}")
     if num_policies(options) != 1:
         raise UmcError("a detector watches one policy; give one --checkpoint, or one --policy with --task")
-    from umc.diagnosis.faults import LEARNED, Choice, only
+    from umc.diagnosis.faults import LEARNED, KindRange, only
 
-    faults = LEARNED if options.kinds is None else only([Choice.read(text) for text in options.kinds])
+    faults = LEARNED if options.kinds is None else only([KindRange.read(text) for text in options.kinds])
     file = read_detector(options.detector)
     held_out = _held_out(file)
     with timed("reading the policy and its task"), quiet():
         options.seed = SEED if options.seed is None else options.seed
-        session = prepare_walk(options, overrides, faults)
+        session = prepare_rollout(options, overrides, faults)
     from umc.diagnosis.recording import record
     from umc.diagnosis.report import write_report
-    from umc.diagnosis.walk import Walk
+    from umc.diagnosis.rollout import Rollout
     from umc.evaluation.session import open_session
     from umc.mdp.observations import joint_layout
     from umc.tasks.task_cfg import physics_name
@@ -105,10 +105,10 @@ def _run(argv: list[str]) -> int:
         file.require(session.info.robot, env.scene["robot"].joint_names)
         file.require_layout(joint_layout(env))
         steps = max(round(60.0 * options.minutes / (env.num_envs * env.step_dt)), 1)
-        walk = Walk(env, policy, file.detector.to(env.device))
-        walk.detected_envs |= not options.oracle
+        rollout = Rollout(env, policy, file.detector.to(env.device))
+        rollout.detected_envs |= not options.oracle
         with progress_bar(steps, "walking") as bar:
-            recording = record(walk, steps, bar.update)
+            recording = record(rollout, steps, bar.update)
     about = {
         "detector": f"{options.detector.name}, {file.sha256[:12]}",
         "policy": f"{session.checkpoints[0].path.name}, {session.checkpoints[0].sha256[:12]}",

@@ -80,14 +80,14 @@ _ONE = torch.ones(1)
 
 
 @dataclass(frozen=True)
-class Choice:
+class KindRange:
     """A kind of fault, and the smallest and the largest of some severities as :data:`SIZES` has them; None for all."""
 
     kind: str
     sizes: tuple[float, float] | None = None
 
     @classmethod
-    def read(cls, text: str) -> Choice:
+    def read(cls, text: str) -> KindRange:
         """Read ``effort`` or ``effort:0.05,0.2``."""
         kind, colon, sizes = text.partition(":")
         if isinstance(find_kind(kind), ImuKind):
@@ -128,7 +128,7 @@ LEARNED = RandomFaults(ODDS, SIZES)
 """What a detector learns unless something is held out."""
 
 
-def without(held_out: Sequence[Choice]) -> RandomFaults:
+def without(held_out: Sequence[KindRange]) -> RandomFaults:
     """Return what a detector learns without some kinds, or some severities of them."""
     learned = {kind for name in ODDS for kind in name.split("+")}
     sizes, odds = dict(SIZES), dict(ODDS)
@@ -144,7 +144,7 @@ def without(held_out: Sequence[Choice]) -> RandomFaults:
     return RandomFaults(odds, sizes)
 
 
-def only(chosen: Sequence[Choice]) -> RandomFaults:
+def only(chosen: Sequence[KindRange]) -> RandomFaults:
     """Return some kinds with equal odds."""
     sizes, names = dict(SIZES), [one.kind for one in chosen]
     if repeated := [name for name in names if names.count(name) > 1]:

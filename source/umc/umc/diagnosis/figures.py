@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is said of a diagnosis system: detection rates, delays, the right joint, false alarms, confusion, ROC."""
+"""Figures of a diagnosis system: detection rates, delays, the right joint, false alarms, confusion, ROC."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from umc.detection import JOINT_KINDS, SENSOR_KINDS
-from umc.diagnosis.faults import Choice
+from umc.diagnosis.faults import KindRange
 from umc.diagnosis.recording import Recording
 from umc.diagnosis.thresholds import CANDIDATES, ON_STEPS, false_alarm_rates, false_alarms
 from umc.evaluation.statistics import Interval, wilson
@@ -36,7 +36,7 @@ KNOWN = (SENSOR_KINDS, JOINT_KINDS)
 
 @dataclass(frozen=True)
 class Events:
-    """N faults of single joints, and what the detector said of them; every shape is (N,)."""
+    """N faults of single joints, and what the detector predicted; every shape is (N,)."""
 
     fault: NDArray[np.int64]
     """0 for a sensor fault, 1 for a joint fault."""
@@ -59,7 +59,7 @@ class Events:
     """The same to the first report of a fault of the other sort: of a joint fault, where this is a sensor fault."""
     alone: NDArray[np.bool_]
     """Whether the joint had no fault of the other sort when it set in: a sensor that works, or a joint that does."""
-    said: NDArray[np.int64]
+    predicted: NDArray[np.int64]
     """Likeliest kind CONFUSION_AFTER_S after the onset, -1 if it was likelier healthy; -2 if it was over by then."""
     hinders: NDArray[np.bool_]
     """Whether it changed the joint's motion within HINDERS_WITHIN_S; True for sensor faults."""
@@ -95,9 +95,9 @@ def find_events(recording: Recording) -> Events:
         reported = recording.reported[part, robot, joint, fault]
         faulty = recording.faulty[part, robot, joint, fault].astype(np.float64)
         at_joint = recording.reported[part, robot, joint].any(axis=1)
-        said = -2
+        predicted = -2
         if length > after:
-            said = int(recording.kind[onset + after, robot, joint, fault]) - 1 if faulty[after] >= 0.5 else -1
+            predicted = int(recording.kind[onset + after, robot, joint, fault]) - 1 if faulty[after] >= 0.5 else -1
         rows.append(
             {
                 "fault": fault,
@@ -112,7 +112,7 @@ def find_events(recording: Recording) -> Events:
                 "other_delay": _first(recording.reported[part, robot, joint, 1 - fault]),
                 "robot_delay": _first(recording.reported[part, robot].any(axis=(1, 2))),
                 "alone": label[onset, robot, joint, 1 - fault] == 0,
-                "said": said,
+                "predicted": predicted,
                 "hinders": fault == 0
                 or int(recording.hinders[onset : onset + min(length, span), robot, joint].sum()) >= HINDERS_STEPS,
                 "speed": float(recording.speed[onset, robot]),
@@ -128,7 +128,7 @@ def _first(reported: NDArray[np.bool_]) -> int:
     return int(reported.argmax()) if reported.any() else -1
 
 
-def learned(events: Events, recording: Recording, held_out: Sequence[Choice]) -> NDArray[np.bool_]:
+def learned(events: Events, recording: Recording, held_out: Sequence[KindRange]) -> NDArray[np.bool_]:
     """Return which faults are of a kind and a severity that the detector has learned."""
     names = [recording.kinds[fault][kind] for fault, kind in zip(events.fault, events.kind, strict=True)]
     known = np.array([name in KNOWN[fault] for name, fault in zip(names, events.fault, strict=True)], dtype=np.bool_)
@@ -200,8 +200,8 @@ def confusion(events: Events, fault: int, rows: int = 0) -> NDArray[np.int64]:
     """
     known = len(KNOWN[fault])
     table = np.zeros((rows or known, known + 1), dtype=np.int64)
-    mine = events.where((events.fault == fault) & (events.said > -2))
-    np.add.at(table, (mine.kind, np.where(mine.said < 0, known, mine.said)), 1)
+    mine = events.where((events.fault == fault) & (events.predicted > -2))
+    np.add.at(table, (mine.kind, np.where(mine.predicted < 0, known, mine.predicted)), 1)
     return table
 
 
@@ -211,8 +211,8 @@ def roc(recording: Recording, events: Events, fault: int) -> list[tuple[float, f
     Empty without faults.
     """
     faulty = torch.from_numpy((recording.label > 0).any(axis=(2, 3)))
-    said = torch.from_numpy(recording.faulty[..., fault].astype(np.float32))
-    rates = false_alarm_rates(said, faulty, torch.from_numpy(recording.starts), recording.step_dt)
+    predicted = torch.from_numpy(recording.faulty[..., fault].astype(np.float32))
+    rates = false_alarm_rates(predicted, faulty, torch.from_numpy(recording.starts), recording.step_dt)
     mine = events.where(events.fault == fault)
     last = round(WITHIN[-1] / recording.step_dt)
     mine = mine.where((mine.length > last) | (mine.reach >= CANDIDATES[0]))

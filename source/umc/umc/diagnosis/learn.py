@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a detector learns: from stretches of walks, then its temperature and thresholds from what it said of new ones."""
+"""How a detector learns: from stretches of rollouts; its temperature and thresholds from new rollouts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from umc.detection import Detector
 from umc.detection.labels import severity_of
 from umc.detection.network import JOINT
-from umc.diagnosis.walk import Seen
+from umc.diagnosis.rollout import RolloutStep
 
 BURN_IN = 10
 """First env steps of a replayed stretch that teach nothing: what was remembered before it is of older weights."""
@@ -48,11 +48,11 @@ class Stretch:
     """Labels of sensor and joint faults, int64, or IGNORED. Shape is (T, E, J, 2)."""
     severity: Tensor
     """Severities of these, 0 where they are ignored. Shape is (T, E, J, 2)."""
-    said: tuple[Tensor, Tensor]
-    """Logarithms of the probabilities of sensor and joint faults as they were said, (T, E, J, 6) each."""
+    log_probabilities: tuple[Tensor, Tensor]
+    """Logarithms of the probabilities of sensor and joint faults as they were predicted, (T, E, J, 6) each."""
 
     @classmethod
-    def of(cls, steps: Sequence[Seen]) -> Stretch:
+    def of(cls, steps: Sequence[RolloutStep]) -> Stretch:
         """Put steps together."""
         pairs = [(one.detection.sensor, one.detection.joint) for one in steps]
         labels = torch.stack([torch.stack((one.labels.sensor, one.labels.joint), dim=-1) for one in steps])
@@ -68,13 +68,13 @@ class Stretch:
             (_log([pair[0] for pair in pairs]), _log([pair[1] for pair in pairs])),
         )
 
-    def judged(self) -> Stretch:
+    def outputs(self) -> Stretch:
         """Return it without what only learning needs, which is most of it."""
         return replace(self, obs=self.obs[..., :0].clone(), state=self.state[..., :0].clone())
 
 
-def _log(said: Sequence[Tensor]) -> Tensor:
-    return torch.stack(list(said)).clamp(min=1e-7).log()
+def _log(probabilities: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(probabilities)).clamp(min=1e-7).log()
 
 
 class Learner:
@@ -156,16 +156,16 @@ class Learner:
         self.detector.scale.copy_(1.0 / size.sqrt().clamp(min=LEAST_SIZE))
 
 
-def calibrate(detector: Detector, said: Tensor, label: Tensor, fault: int) -> float:
-    """Set the temperature of sensor (0) or joint (1) faults by what was said, log-probabilities (..., 6), of labels.
+def calibrate(detector: Detector, log_probabilities: Tensor, label: Tensor, fault: int) -> float:
+    """Set the temperature of sensor (0) or joint (1) faults by log-probabilities (..., 6) and labels.
 
     Those that are :data:`IGNORED` do not count.
 
     Return the temperature relative to the one before.
     """
-    candidates = torch.logspace(-0.5, 0.5, 41, device=said.device)
-    said, label = said.flatten(0, -2), label.flatten()
-    losses = [nn.functional.cross_entropy(said / one, label, ignore_index=IGNORED) for one in candidates]
+    candidates = torch.logspace(-0.5, 0.5, 41, device=log_probabilities.device)
+    log_probabilities, label = log_probabilities.flatten(0, -2), label.flatten()
+    losses = [nn.functional.cross_entropy(log_probabilities / one, label, ignore_index=IGNORED) for one in candidates]
     best = float(candidates[int(torch.stack(losses).argmin())])
     detector.temperature[fault] *= best
     return best

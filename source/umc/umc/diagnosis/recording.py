@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""All that a detector said in a walk, and all faults that happened in it."""
+"""What a detector predicted in a rollout, and all faults that happened in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from umc.detection import JOINT_KINDS, SENSOR_KINDS
-from umc.diagnosis.walk import Walk
+from umc.diagnosis.rollout import Rollout
 
 Array = NDArray[np.generic]
 
@@ -31,7 +31,7 @@ class Recording:
     severity: NDArray[np.float16]
     """Shape is (T, E, J, 2)."""
     faulty: NDArray[np.float16]
-    """Probability of a fault as it was said. Shape is (T, E, J, 2)."""
+    """Predicted probability of a fault. Shape is (T, E, J, 2)."""
     kind: NDArray[np.int8]
     """Likeliest fault of a kind, from 1 on. Shape is (T, E, J, 2)."""
     reported: NDArray[np.bool_]
@@ -44,29 +44,31 @@ class Recording:
     """Sensor and joint kinds by their labels; those that a detector tells apart come first."""
 
 
-def record(walk: Walk, steps: int, after_step: Callable[[], object] = lambda: None) -> Recording:
-    """Let robots walk and record what their detector says; ``after_step`` is called after every env step."""
+def record(rollout: Rollout, steps: int, after_step: Callable[[], object] = lambda: None) -> Recording:
+    """Let robots walk and record what their detector predicts; ``after_step`` is called after every env step."""
     columns: dict[str, list[Array]] = {
         name: [] for name in ("starts", "label", "severity", "faulty", "kind", "reported", "hinders", "speed")
     }
     for _ in range(steps):
-        seen = walk.step()
-        said, label = seen.detection, seen.labels
-        faulty = 1.0 - torch.stack((said.sensor[..., 0], said.joint[..., 0]), dim=-1)
-        kind = torch.stack((said.sensor[..., 1:].argmax(dim=-1), said.joint[..., 1:].argmax(dim=-1)), dim=-1) + 1
+        step = rollout.step()
+        predicted, label = step.detection, step.labels
+        faulty = 1.0 - torch.stack((predicted.sensor[..., 0], predicted.joint[..., 0]), dim=-1)
+        kind = (
+            torch.stack((predicted.sensor[..., 1:].argmax(dim=-1), predicted.joint[..., 1:].argmax(dim=-1)), dim=-1) + 1
+        )
         row = {
-            "starts": seen.starts,
+            "starts": step.starts,
             "label": torch.stack((label.sensor, label.joint), dim=-1).to(torch.int8),
             "severity": label.severity.half(),
             "faulty": faulty.half(),
             "kind": kind.to(torch.int8),
-            "reported": said.reported,
-            "hinders": seen.hinders,
-            "speed": seen.speed.half(),
+            "reported": predicted.reported,
+            "hinders": step.hinders,
+            "speed": step.speed.half(),
         }
         for name, value in row.items():
             columns[name].append(value.cpu().numpy().copy())
         after_step()
     stacked = {name: np.stack(values) for name, values in columns.items()}
-    about = {"joint_names": walk.detector.layout.joint_names, "kinds": walk.labeller.kinds}
-    return Recording(walk.env.step_dt, **about, **stacked)  # type: ignore[arg-type]
+    about = {"joint_names": rollout.detector.layout.joint_names, "kinds": rollout.labeller.kinds}
+    return Recording(rollout.env.step_dt, **about, **stacked)  # type: ignore[arg-type]

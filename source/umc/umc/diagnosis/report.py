@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from umc.diagnosis import figures
-from umc.diagnosis.faults import Choice
+from umc.diagnosis.faults import KindRange
 from umc.diagnosis.figures import KNOWN, WITHIN, Events
 from umc.diagnosis.recording import Recording
 from umc.evaluation.report.plots import COLORS, FAINT, STYLE, image
@@ -27,12 +27,12 @@ from umc.utils.io import atomic_write
 NAMES = ("sensor faults", "joint faults")
 MOTION = "joint faults that change the joint's motion"
 ANY_REPORT = (
-    "kinds and severities that were not in the training. The joint is reported, whatever is said of it; of joints that "
+    "kinds and severities that were not in the training. The joint is reported, whatever its kind; of joints that "
     "have no other fault, and joint faults that change the joint's motion within a second."
 )
 
 
-def content(recording: Recording, about: Mapping[str, Any], held_out: Sequence[Choice] = ()) -> dict[str, Any]:
+def content(recording: Recording, about: Mapping[str, Any], held_out: Sequence[KindRange] = ()) -> dict[str, Any]:
     """Return all figures of a diagnosis in plain values; ``held_out`` is what the detector has not learned."""
     every, dt = figures.find_events(recording), recording.step_dt
     known = figures.learned(every, recording, held_out)
@@ -102,7 +102,7 @@ def _interval(found: Interval | None) -> list[float] | None:
     return None if found is None else [found.value, found.low, found.high]
 
 
-def write_report(recording: Recording, about: Mapping[str, Any], out: Path, held_out: Sequence[Choice] = ()) -> Path:
+def write_report(recording: Recording, about: Mapping[str, Any], out: Path, held_out: Sequence[KindRange] = ()) -> Path:
     """Write ``diagnosis.json``, ``diagnosis.md`` and pictures; return the Markdown file."""
     found = content(recording, about, held_out)
     events = figures.find_events(recording)
@@ -218,5 +218,7 @@ def _confusion(tables: Mapping[str, Sequence[Sequence[int]]], kinds: Mapping[str
             axis.text(column, row, f"{value:.0f}", ha="center", va="center", color="white" if value > 50 else "black")
         axis.set_xticks(range(len(known) + 1), [*known, "none"], rotation=30, ha="right")
         axis.set_yticks(range(len(kinds[name])), kinds[name])
-        axis.set(title=f"{name}, {figures.CONFUSION_AFTER_S:g} s after the onset [%]", xlabel="said", ylabel="true")
+        axis.set(
+            title=f"{name}, {figures.CONFUSION_AFTER_S:g} s after the onset [%]", xlabel="predicted", ylabel="true"
+        )
     return figure

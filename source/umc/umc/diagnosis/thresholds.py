@@ -21,7 +21,7 @@ AFTERMATH_S = 1.0
 """How long after a fault has ended a report of it is no false alarm [s]."""
 
 ON_STEPS = 3
-"""Env steps in a row that a fault has to be seen for before it is reported."""
+"""Env steps in a row that a fault has to be detected for before it is reported."""
 
 LEAST_MINUTES = 1e-9
 """Time that takes the place of none [min]."""
@@ -94,10 +94,10 @@ def false_alarms(reports: Tensor, faulty: Tensor, starts: Tensor, step_dt: float
 
 
 def false_alarm_rates(
-    said: Tensor, faulty: Tensor, starts: Tensor, step_dt: float, steps: int = ON_STEPS
+    probability: Tensor, faulty: Tensor, starts: Tensor, step_dt: float, steps: int = ON_STEPS
 ) -> list[float]:
     """Return false alarms of a robot [1/min] for each of :data:`CANDIDATES`, of probabilities (T, E, J)."""
-    reports = decide(said, starts, torch.tensor(CANDIDATES, device=said.device), steps)
+    reports = decide(probability, starts, torch.tensor(CANDIDATES, device=probability.device), steps)
     alarms, minutes = false_alarms(reports, faulty, starts, step_dt)
     return (alarms / max(minutes, LEAST_MINUTES)).tolist()
 
@@ -105,7 +105,7 @@ def false_alarm_rates(
 def choose(probability: Tensor, faulty: Tensor, starts: Tensor, step_dt: float, most: float, steps: int) -> Threshold:
     """Return the lowest threshold with at most so many false alarms of a robot [1/min]; the highest if none has.
 
-    ``probability`` is what was said, (T, E, J); ``faulty`` and ``starts`` are as in :func:`false_alarms`.
+    ``probability`` is what was predicted, (T, E, J); ``faulty`` and ``starts`` are as in :func:`false_alarms`.
     """
     rates = false_alarm_rates(probability, faulty, starts, step_dt, steps)
     best = next((number for number, rate in enumerate(rates) if rate <= most), len(rates) - 1)

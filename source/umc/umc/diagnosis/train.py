@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from umc.detection import Detector, DetectorFile
     from umc.diagnosis.faults import RandomFaults
     from umc.diagnosis.learn import Learner, Stretch
-    from umc.diagnosis.walk import Walk
+    from umc.diagnosis.rollout import Rollout
     from umc.evaluation.session import Session
 
 DESCRIPTION = "Train a detector of joint and sensor faults beside a walking policy, from what a robot measures."
@@ -47,8 +47,8 @@ ORACLE_SHARE = 0.25
 """First part of the training, in which the simulator tells the policy what is broken [-]. Afterwards the detector tells
 a growing share of the robots, all from twice this part on: it has to learn from what its own mistakes lead to."""
 
-JUDGED = 0.3
-"""Length of the walk after the training by which temperature and thresholds are chosen, as part of the training [-].
+UNSEEN = 0.3
+"""Length of the rollouts that choose temperature and thresholds after the training, as part of the training [-].
 Half of it is healthy: 150 iterations of 256 envs give 100 minutes, so that one false alarm in 20 is seen five times."""
 
 MOST_ALARMS = 60.0
@@ -117,7 +117,7 @@ def _run(argv: list[str]) -> int:
     return 0
 
 
-def prepare_walk(options: argparse.Namespace, overrides: list[str], faults: RandomFaults) -> Session:
+def prepare_rollout(options: argparse.Namespace, overrides: list[str], faults: RandomFaults) -> Session:
     """Return the policy and its task as it was trained, with random faults and pushes."""
     from umc.diagnosis.faults import add_random_faults
     from umc.evaluation.checkpoints import External
@@ -140,11 +140,11 @@ def prepare_walk(options: argparse.Namespace, overrides: list[str], faults: Rand
 def plan(options: argparse.Namespace, overrides: list[str]) -> DetectorRun:
     """Decide everything about a training; raise UmcError if something is wrong with it."""
     from umc.detection import read_detector
-    from umc.diagnosis.faults import Choice, without
+    from umc.diagnosis.faults import KindRange, without
     from umc.utils.outputs import require_writable
 
     options.seed = options.seed or 0
-    session = prepare_walk(options, overrides, without([Choice.read(text) for text in options.hold_out]))
+    session = prepare_rollout(options, overrides, without([KindRange.read(text) for text in options.hold_out]))
     one = session.checkpoints[0]
     folder = options.out or Path("logs") / f"umc_{session.info.robot}_detector" / run_stamp()
     about = {
@@ -185,7 +185,7 @@ def train(run: DetectorRun) -> Path:
 
     from umc.detection import Detector, DetectorCfg
     from umc.diagnosis.learn import Learner, Stretch
-    from umc.diagnosis.walk import Walk
+    from umc.diagnosis.rollout import Rollout
     from umc.evaluation.session import open_session
     from umc.mdp.observations import joint_layout
 
@@ -197,7 +197,7 @@ def train(run: DetectorRun) -> Path:
         else:
             detector = Detector(joint_layout(env), DetectorCfg(network=run.about["network"]))
         detector = detector.to(env.device).eval()
-        walk, learner = Walk(env, policy, detector), Learner(detector)
+        rollout, learner = Rollout(env, policy, detector), Learner(detector)
         robots = torch.arange(env.num_envs, device=env.device)
         done = 0
         if run.start is not None and run.start.resume is not None:
@@ -209,40 +209,40 @@ def train(run: DetectorRun) -> Path:
         try:
             while done < total:
                 begin = time.monotonic()
-                walk.detected_envs = robots < env.num_envs * detected_share(done / total)
-                losses = learner.learn(Stretch.of([walk.step() for _ in range(STEPS)]), done / total)
+                rollout.detected_envs = robots < env.num_envs * detected_share(done / total)
+                losses = learner.learn(Stretch.of([rollout.step() for _ in range(STEPS)]), done / total)
                 done += 1
                 kept = _snapshot(run, detector, learner, done)
                 seconds = time.monotonic() - begin
                 rate = seconds if rate == 0.0 else 0.2 * seconds + 0.8 * rate
                 if done % LINE_EVERY == 0 or done in (1, total):
-                    said = ", ".join(f"{name} loss {loss:.4f}" for name, loss in losses.items())
+                    text = ", ".join(f"{name} loss {loss:.4f}" for name, loss in losses.items())
                     steps = STEPS * env.num_envs / rate
                     eta = duration(rate * (total - done))
-                    print(f"iteration {done}/{total}: {steps:,.0f} env-steps/s, ETA {eta}, {said}", flush=True)
+                    print(f"iteration {done}/{total}: {steps:,.0f} env-steps/s, ETA {eta}, {text}", flush=True)
                 if time.monotonic() - saved > SAVE_EVERY_S:
                     _write(run, kept)
                     saved = time.monotonic()
-            judged = _walk_on(run, kept, walk)
+            unseen = _rollout_for_thresholds(run, kept, rollout)
         except KeyboardInterrupt:
             _write(run, kept)
             print(f"saved {run.folder / FILE}; go on with the same command and --out {run.folder} --resume", flush=True)
             raise
-        figures = settle(detector, judged, env.step_dt, session.options.false_alarms)
+        figures = settle(detector, unseen, env.step_dt, session.options.false_alarms)
         kept = {**kept, "detector": detector, "resume": None, "about": {**kept["about"], "figures": figures}}
         _write(run, kept)
     return run.folder / FILE
 
 
-def _walk_on(run: DetectorRun, kept: dict[str, Any], walk: Walk) -> list[Stretch]:
-    """Return what the finished detector says of new walks in which it tells all robots what is broken."""
+def _rollout_for_thresholds(run: DetectorRun, kept: dict[str, Any], rollout: Rollout) -> list[Stretch]:
+    """Return the finished detector's predictions in new rollouts in which all robots depend on it."""
     from umc.diagnosis.learn import Stretch
 
     _write(run, kept)
-    stretches = max(round(JUDGED * int(run.about["iterations"])), 1)
-    print(f"choosing thresholds: {stretches} more walks of {STEPS} env steps", flush=True)
-    walk.detected_envs |= True
-    return [Stretch.of([walk.step() for _ in range(STEPS)]).judged() for _ in range(stretches)]
+    stretches = max(round(UNSEEN * int(run.about["iterations"])), 1)
+    print(f"choosing thresholds: {stretches} more rollouts of {STEPS} env steps", flush=True)
+    rollout.detected_envs |= True
+    return [Stretch.of([rollout.step() for _ in range(STEPS)]).outputs() for _ in range(stretches)]
 
 
 def detected_share(done: float) -> float:
@@ -250,10 +250,10 @@ def detected_share(done: float) -> float:
     return min(max((done - ORACLE_SHARE) / ORACLE_SHARE, 0.0), 1.0)
 
 
-def settle(detector: Detector, judged: Sequence[Stretch], step_dt: float, most: float) -> dict[str, Any]:
-    """Set temperature and thresholds by what the detector said of walks that it does not learn from.
+def settle(detector: Detector, unseen: Sequence[Stretch], step_dt: float, most: float) -> dict[str, Any]:
+    """Set temperature and thresholds by its predictions in rollouts that it does not learn from.
 
-    Return both, with the false alarms of a healthy robot [1/min] and what the detector was judged by.
+    Return both, with the false alarms of a healthy robot [1/min] and the length of the rollouts [min].
     """
     import torch
 
@@ -261,14 +261,14 @@ def settle(detector: Detector, judged: Sequence[Stretch], step_dt: float, most: 
     from umc.diagnosis.learn import calibrate
     from umc.diagnosis.thresholds import ON_STEPS, choose
 
-    starts = torch.cat([one.starts for one in judged])
-    labels = torch.cat([one.labels for one in judged])
+    starts = torch.cat([one.starts for one in unseen])
+    labels = torch.cat([one.labels for one in unseen])
     faulty = (labels != 0).flatten(2).any(dim=2)
     figures: dict[str, Any] = {"minutes": faulty.numel() * step_dt / 60.0}
     for name, fault in (("sensor", SENSOR), ("joint", JOINT)):
-        said = torch.cat([one.said[fault] for one in judged])
-        relative = calibrate(detector, said, labels[..., fault], fault)
-        probability = 1.0 - (said / relative).softmax(dim=-1)[..., 0]
+        predicted = torch.cat([one.log_probabilities[fault] for one in unseen])
+        relative = calibrate(detector, predicted, labels[..., fault], fault)
+        probability = 1.0 - (predicted / relative).softmax(dim=-1)[..., 0]
         threshold = choose(probability, faulty, starts, step_dt, most, ON_STEPS)
         detector.thresholds[fault] = torch.tensor([threshold.on, threshold.off, float(threshold.steps)])
         figures[name] = {"temperature": float(detector.temperature[fault]), **asdict(threshold)}

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a walk remembers of its faults."""
+"""What a rollout remembers of its faults."""
 
 import torch
-from umc.diagnosis.walk import Effects
+from umc.diagnosis.rollout import Effects
 
 
 def test_a_fault_has_shown_itself_from_its_first_effect_to_its_end():

@@ -60,7 +60,7 @@ class Effects:
 
 
 @dataclass(frozen=True)
-class Seen:
+class RolloutStep:
     """What one env step showed a detector."""
 
     obs: Tensor
@@ -70,9 +70,9 @@ class Seen:
     before: Tensor
     """What it remembered before this step. Shape is (E, J, S)."""
     detection: Detection
-    """What it said."""
+    """What it predicted."""
     labels: Labels
-    """What it should have said."""
+    """What it should have predicted."""
     shown: Tensor
     """Joints whose motion their joint fault has changed before this step, bool. Shape is (E, J)."""
     hinders: Tensor
@@ -81,8 +81,8 @@ class Seen:
     """Speed of the trunk over ground [m/s]. Shape is (E,)."""
 
 
-class Walk:
-    """A policy in a running environment, with a detector that watches it, and may tell the policy what is broken.
+class Rollout:
+    """A policy in a running environment, with a detector that watches it, whose report may replace the simulator's.
 
     Args:
         env: The environment, with the faults of :func:`umc.diagnosis.faults.add_random_faults`.
@@ -106,16 +106,16 @@ class Walk:
         self.detected_envs = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
         """Envs whose mask and flag come from the detector, not from the simulator. Shape is (E,)."""
 
-    def step(self) -> Seen:
-        """Let the detector look, the policy act and the robots move on; return what the detector saw and said."""
+    def step(self) -> RolloutStep:
+        """Let the detector look, the policy act and the robots move on; return what the detector read and predicted."""
         obs: dict[str, Any] = dict(self._obs)
         before = self.state * (~self._starts)[:, None, None]
         with torch.no_grad():
             detection = self.detector(obs["policy"], before)
         mask, flag = mask_and_flag(detection.reported)
-        told = self.detected_envs[:, None]
-        obs["joint_mask"] = torch.where(told, mask.float(), obs["joint_mask"])
-        obs["fault_flag"] = torch.where(told, flag, obs["fault_flag"])
+        by_detector = self.detected_envs[:, None]
+        obs["joint_mask"] = torch.where(by_detector, mask.float(), obs["joint_mask"])
+        obs["fault_flag"] = torch.where(by_detector, flag, obs["fault_flag"])
         labels, limits, starts = self.labeller(), self._faults.limits(self._healthy), self._starts
         shown = self._effects.before(labels.joint, starts)
         read = obs["policy"].clone()
@@ -125,11 +125,11 @@ class Walk:
         hinders = (self._hinders(limits) & (labels.joint > 0)) | (labels.joint > self.labeller.limiting)
         hinders &= ~self._starts[:, None]
         self._effects.after(hinders)
-        seen = Seen(read, starts, before, detection, labels, shown, hinders, self._speed())
+        step = RolloutStep(read, starts, before, detection, labels, shown, hinders, self._speed())
         if isinstance(self.policy, RecurrentPolicy):
             self.policy.reset(self._starts)
         self.state = detection.state
-        return seen
+        return step
 
     def _hinders(self, limits: JointLimits) -> Tensor:
         """Return joints that would go beyond a limit which is lower than the healthy one, or that move heavily."""
