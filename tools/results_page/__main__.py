@@ -123,6 +123,7 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         help="engines, that of the main tables first; default: all",
     )
     add("--num_envs", type=int, default=NUM_ENVS, help=f"robots of an evaluation ({NUM_ENVS})")
+    add("--main_num_envs", type=int, help="robots of an evaluation for the main tables; as many as the others without it")
     words = f"robots of each cell in MuJoCo ({MUJOCO_EPISODES})"
     add("--mujoco_episodes", type=int, default=MUJOCO_EPISODES, help=words)
     add("--device", help="cpu, cuda, cuda:N; default: the first GPU where there is one, else the CPU")
@@ -141,6 +142,7 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         if token.startswith("physics="):
             raise UmcError("give the engines with --engines, not physics=")
     at_least_one(options.num_envs, "--num_envs")
+    at_least_one(options.main_num_envs, "--main_num_envs")
     at_least_one(options.mujoco_episodes, "--mujoco_episodes")
     if set(options.engines) == {"mujoco"}:
         raise UmcError("--engines mujoco alone has no main tables; add newton_mjwarp or ovphysx")
@@ -204,6 +206,7 @@ def _measure(options: argparse.Namespace, overrides: Sequence[str], section: Sec
             label: one
             for label, one in section.policies.items()
             if not (options.kept and kept_path(section.kept, engine, one.sha256).is_file())
+            and (engine != "mujoco" or runs_in_mujoco(one))
         }
         if not policies:
             print(f"{section.title} on {engine}: all {len(section.policies)} policies are kept", flush=True)
@@ -216,6 +219,16 @@ def _measure(options: argparse.Namespace, overrides: Sequence[str], section: Sec
             prune(section.kept, engine, [one.sha256 for one in section.policies.values()])
 
 
+def runs_in_mujoco(one: Checkpoint) -> bool:
+    """Return whether a policy can be exported; MT-FTC reads the class of the fault, which exported policies do not."""
+    from umc.rl.models import EXPORT_INPUTS
+    from umc.rl.policy import ACTOR_SET, stored_agent
+    from umc.utils.naming import load_tasks
+
+    load_tasks()
+    return set(stored_agent(one.path, one.info)["obs_groups"][ACTOR_SET]) <= set(EXPORT_INPUTS)
+
+
 def _measure_in_isaaclab(
     options: argparse.Namespace,
     overrides: Sequence[str],
@@ -226,7 +239,8 @@ def _measure_in_isaaclab(
     argv = ["--checkpoint", *(str(one.path) for one in policies.values()), "--robot", section.robot]
     argv += ["--labels", *policies]
     argv += ["--device", options.device] if options.device else []
-    num_envs, physics = options.num_envs, engine
+    is_main = engine == section.engine
+    num_envs, physics = (options.main_num_envs if is_main else None) or options.num_envs, engine
     if engine == section.inert:
         scenarios, limited = protocol_for(section.robot, name=INERT).scenarios, section.limited
         num_envs, physics = num_envs * len(limited) // len(scenarios), section.engine
@@ -255,8 +269,8 @@ def collect(section: Section) -> RobotResults:
     """Read the kept studies of a section."""
     policies = [(label, one.sha256) for label, one in section.policies.items()]
     studies = {engine: kept_study(section.kept, engine, policies) for engine in section.engines if engine != "mujoco"}
-    alone = policies if "mujoco" in section.engines else []
-    mujoco = [kept_study(section.kept, "mujoco", [policy]) for policy in alone]
+    alone = [(label, one.sha256) for label, one in section.policies.items() if runs_in_mujoco(one)]
+    mujoco = [kept_study(section.kept, "mujoco", [one]) for one in alone if "mujoco" in section.engines]
     models = list(read_models().values())
     entries = {entry[key]: entry for key in ("sha256", "source_sha256") for entry in models if entry.get(key)}
     # of the folder alone: where nothing is kept, the page has one reading only
