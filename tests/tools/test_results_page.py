@@ -19,7 +19,7 @@ from umc.evaluation.checkpoints import Checkpoint
 from umc.evaluation.metrics import Outcome
 from umc.evaluation.study import load_study, save_study
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
-from umc.rl.pretrained import MODELS
+from umc.rl.pretrained import MODELS, pretrained_folder
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 
@@ -213,13 +213,15 @@ def package(tmp_path, monkeypatch):
 def test_the_last_stage_of_every_agent_is_evaluated_on_every_engine(package, monkeypatch, capsys):
     calls = simulate_made_up(monkeypatch)
     argv = ["--robot", "A1", "--engines", "newton_mjwarp", "ovphysx", "--num_envs", "48", "--device", "cpu"]
+    argv += ["--main_num_envs", "96"]
     assert results.main([*argv, "protocol.steps=100"]) == 0
     assert [call[-2:] for call in calls] == [
         ["physics=newton_mjwarp", "protocol.steps=100"],  # the first engine, that of the main tables
         ["physics=ovphysx", "protocol.steps=100"],
         ["physics=newton_mjwarp", "protocol.steps=100"],  # torque limits without effect
     ]
-    first, _, inert = calls
+    first, other, inert = calls
+    assert [call[call.index("--num_envs") + 1] for call in (first, other)] == ["96", "48"]
     assert inert[inert.index("--protocol") :][:7] == [
         *("--protocol", "umc_paper_inert_effort", "--scenarios", "3", "6", "--num_envs", "12")
     ]
@@ -288,6 +290,21 @@ def test_a_robot_that_the_paper_does_not_have_is_compared_with_none_of_its_condi
     assert "the paper's average dashed" not in page
     assert "Go2: " not in page  # it lacks none of the paper's policies
     assert "instead of" not in page
+
+
+def test_what_cannot_be_exported_does_not_run_in_plain_mujoco(tmp_path, monkeypatch):
+    policies = {}
+    for agent in ("mlp", "mt_ftc"):
+        path = pretrained_folder() / f"solo8_{agent}_stage2.pt"
+        policies[agent] = Checkpoint(path, checkpoint_info(read_checkpoint(path), path), sha256(path))
+    engines = ["ovphysx", "mujoco"]
+    section = results.Section("solo8", "", "ovphysx", engines, policies, tmp_path / "work", tmp_path / "kept")
+    measured = []
+    monkeypatch.setattr(results, "_measure_in_isaaclab", lambda *args: measured.append((args[3], [*args[4]])))
+    monkeypatch.setattr(results, "_measure_in_mujoco", lambda *args: measured.append(("mujoco", [*args[3]])))
+    results._measure(SimpleNamespace(kept=False, checkpoint=["x"]), [], section)
+    both = ["mlp", "mt_ftc"]
+    assert measured == [("ovphysx", both), ("mujoco", ["mlp"]), ("ovphysx_inert_effort", both)]
 
 
 def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):
