@@ -2,8 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a rollout remembers of its faults."""
 
+import pytest
 import torch
-from umc.diagnosis.rollout import Effects
+from umc.detection import Detector
+from umc.diagnosis.rollout import Effects, Rollout
+from umc.rl.agents import AGENTS
+from umc.tasks.task_cfg import resolve_cfgs
 
 
 def test_a_fault_has_shown_itself_from_its_first_effect_to_its_end():
@@ -17,3 +21,30 @@ def test_a_fault_has_shown_itself_from_its_first_effect_to_its_end():
     assert not effects.before(torch.tensor([[5], [4]]), starts).any()  # another fault
     effects.after(torch.tensor([[True], [True]]))
     assert effects.before(torch.tensor([[5], [4]]), torch.tensor([True, False])).tolist() == [[False], [True]]
+
+
+def classes_read(physics):
+    """Classes of the fault that MT-FTC reads in 8 healthy robots; a detector that reports everything watches half."""
+    from isaaclab.envs import ManagerBasedRLEnv
+    from umc.mdp.observations import joint_layout
+
+    tokens = [*AGENTS["mt_ftc"].tokens(2), f"physics={physics}", "env.events.faults.params.scenario=normal"]
+    cfg, _ = resolve_cfgs("UMC-Solo8-Stage2", None, tokens)
+    cfg.scene.num_envs, cfg.sim.device = 8, "cpu"
+    env = ManagerBasedRLEnv(cfg)
+    detector, read = Detector(joint_layout(env)), []
+    detector.thresholds[:] = torch.tensor([0.0, 0.0, 1.0])
+    rollout = Rollout(
+        env, lambda obs: read.append(obs["fault_class"].argmax(dim=1).tolist()) or torch.zeros(8, 8), detector
+    )
+    rollout.detected_envs[:4] = True
+    for _ in range(3):
+        rollout.step()
+    return read
+
+
+@pytest.mark.engine
+def test_the_class_of_the_fault_comes_from_the_detector_where_mask_and_flag_do(run_engine):
+    for classes in run_engine(classes_read, physics="ovphysx"):
+        assert min(classes[:4]) > 0
+        assert classes[4:] == [0] * 4

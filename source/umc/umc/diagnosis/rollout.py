@@ -14,7 +14,9 @@ from torch import Tensor
 from umc.detection import Detection, Detector, mask_and_flag
 from umc.detection.labels import Labeller, Labels
 from umc.faults import JointLimits
+from umc.mdp.detection import reported_joints
 from umc.mdp.fault_terms import fault_term
+from umc.mdp.observations import class_columns
 from umc.rl.policy import RecurrentPolicy
 
 if TYPE_CHECKING:
@@ -116,6 +118,9 @@ class Rollout:
         by_detector = self.detected_envs[:, None]
         obs["joint_mask"] = torch.where(by_detector, mask.float(), obs["joint_mask"])
         obs["fault_flag"] = torch.where(by_detector, flag, obs["fault_flag"])
+        if "fault_class" in obs:
+            found = class_columns(*reported_joints(detection))
+            obs["fault_class"] = torch.where(by_detector, found, obs["fault_class"])
         labels, limits, starts = self.labeller(), self._faults.limits(self._healthy), self._starts
         shown = self._effects.before(labels.joint, starts)
         read = obs["policy"].clone()

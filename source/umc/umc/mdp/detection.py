@@ -11,7 +11,7 @@ import torch
 import yaml
 from isaaclab.utils import configclass
 
-from umc.detection import DetectorFile, mask_and_flag, read_detector
+from umc.detection import Detection, DetectorFile, mask_and_flag, read_detector
 from umc.detection.network import JOINT, JOINT_KINDS
 from umc.faults import FaultState, JointKind, find_kind
 from umc.faults.detection import SOURCES, CorruptedOracle, NoDetection
@@ -28,8 +28,10 @@ GROUP = "policy"
 ERRORS = ("delay", "missed", "false_alarms", "alarm_steps")
 """Fields of the corrupted oracle."""
 
-NARROWING = [isinstance(kind, JointKind) and kind.narrows for kind in map(find_kind, JOINT_KINDS)]
-"""Which of JOINT_KINDS narrow a joint's range."""
+NARROWING = [
+    number for number, kind in enumerate(map(find_kind, JOINT_KINDS)) if isinstance(kind, JointKind) and kind.narrows
+]
+"""Positions in JOINT_KINDS of those that narrow a joint's range."""
 
 
 @configclass
@@ -102,7 +104,6 @@ class DetectorInEnv:
         self.joint_mask = torch.zeros(shape, dtype=torch.bool, device=state.device)
         self.broken, self.narrowed = self.joint_mask.clone(), self.joint_mask.clone()
         """Joints with a reported joint fault, and those of them whose most probable one narrows the range, (E, J)."""
-        self._narrowing = torch.tensor(NARROWING, device=state.device)
         self.fault_flag = torch.full((state.num_envs, FAULT_FLAG_WIDTH), -1.0, device=state.device)
         self.faulty = torch.zeros(*shape, 2, device=state.device)
         """Probability of a sensor fault and of a joint fault of each joint. Shape is (E, J, 2)."""
@@ -131,12 +132,20 @@ class DetectorInEnv:
         self.faulty = torch.where(looked, faulty, self.faulty).masked_fill(forgotten, 0.0)
         self.reported = torch.where(looked, found.reported, self.reported).masked_fill(forgotten, False)
         mask, flag = mask_and_flag(found.reported, self._any_fault)
-        broken = found.reported[..., JOINT]
-        narrowed = broken & self._narrowing[found.joint[..., 1:].argmax(dim=-1)]
+        broken, narrowed = reported_joints(found)
         for name, now in (("joint_mask", mask), ("broken", broken), ("narrowed", narrowed)):
             kept = torch.where(looked[..., 0], now, getattr(self, name))
             setattr(self, name, kept.masked_fill(forgotten[..., 0], False))
         self.fault_flag = torch.where(looked[..., 0], flag, self.fault_flag).masked_fill(forgotten[..., 0], -1.0)
+
+
+def reported_joints(found: Detection) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return joints with a reported joint fault, and those whose most probable one narrows their range, (E, J)."""
+    broken, kind = found.reported[..., JOINT], found.joint[..., 1:].argmax(dim=-1)
+    narrows = torch.zeros_like(broken)
+    for number in NARROWING:
+        narrows |= kind == number
+    return broken, broken & narrows
 
 
 def check_detection(cfg: DetectionCfg) -> None:

@@ -210,8 +210,13 @@ def fault_class(env: ManagerBasedEnv) -> torch.Tensor:
     Shape is (num_envs, 3).
     """
     found = fault_term(env).detect()
-    broken, narrowed = found.broken.any(dim=1), found.narrowed.any(dim=1)
-    return torch.stack((~broken, broken & ~narrowed, broken & narrowed), dim=1).float()
+    return class_columns(found.broken, found.narrowed)
+
+
+def class_columns(broken: torch.Tensor, narrowed: torch.Tensor) -> torch.Tensor:
+    """Return the columns of :func:`fault_class` for reported joints and those of a narrower range, (num_envs, J)."""
+    is_broken, is_narrowed = broken.any(dim=1), narrowed.any(dim=1)
+    return torch.stack((~is_broken, is_broken & ~is_narrowed, is_broken & is_narrowed), dim=1).float()
 
 
 def live_faults(env: ManagerBasedEnv) -> torch.Tensor:
