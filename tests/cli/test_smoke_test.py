@@ -13,7 +13,7 @@ from dummy_training import put_checkpoint
 from recorded_device import recording
 from umc.cli.main import main
 from umc.cli.smoke_test import GPU_ENVS, GPU_ITERATIONS, REPORT
-from umc.evaluation.devices import Speed
+from umc.evaluation.device_speed import Speed
 from umc.tasks import task_cfg
 from umc.training import plan, smoke_test
 from umc.utils.io import write_json, write_torch

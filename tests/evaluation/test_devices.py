@@ -14,7 +14,8 @@ import pytest
 import torch
 from fake_scene import task_cfg
 from recorded_device import recording
-from umc.evaluation import devices
+from umc.evaluation import device_speed, devices
+from umc.evaluation.device_speed import counted_waits, measure, read_speed
 from umc.evaluation.devices import (
     BASE_TERMS,
     EPISODE,
@@ -30,12 +31,9 @@ from umc.evaluation.devices import (
     SHARE,
     TOLERANCE,
     compare,
-    counted_waits,
     ledger_differences,
     make_repeatable,
-    measure,
     read_recording,
-    read_speed,
 )
 from umc.mdp import CommandFaultsCfg
 from umc.utils.io import write_torch
@@ -288,9 +286,9 @@ def test_the_speed_of_a_cpu_has_no_waits(tmp_path):
     env = SteppedEnv()
     measure(env, tmp_path / "speed.json")
     speed = read_speed(tmp_path / "speed.json")
-    assert env.steps == devices.WARM_UP + devices.MEASURED
-    assert (speed.num_envs, speed.steps, speed.waits, speed.gpu_bytes) == (8, devices.MEASURED, None, None)
-    assert speed.rate == pytest.approx(8 * devices.MEASURED / speed.seconds)
+    assert env.steps == device_speed.WARM_UP + device_speed.MEASURED
+    assert (speed.num_envs, speed.steps, speed.waits, speed.gpu_bytes) == (8, device_speed.MEASURED, None, None)
+    assert speed.rate == pytest.approx(8 * device_speed.MEASURED / speed.seconds)
 
 
 @pytest.fixture
@@ -302,7 +300,7 @@ def sync_warnings(monkeypatch):
 
     def wait():
         if modes[-1:] == ["warn"]:
-            warnings.warn(devices.SYNC, UserWarning, stacklevel=1)
+            warnings.warn(device_speed.SYNC, UserWarning, stacklevel=1)
 
     return modes, wait
 

@@ -21,7 +21,8 @@ from umc.utils.naming import LIBRARIES
 from umc.utils.process import STOPPED, ChildFailed, command_line, end_with_parent
 
 if TYPE_CHECKING:
-    from umc.evaluation.devices import Comparison, Speed
+    from umc.evaluation.device_speed import Speed
+    from umc.evaluation.devices import Comparison
     from umc.training.arguments import TrainRequest
     from umc.training.smoke_test import Phases
 
@@ -186,7 +187,7 @@ class _SmokeTest:
             self._failures.append(f"{same}: the engine did not run on the GPU")
 
     def _measure(self, overrides: Sequence[str]) -> None:
-        from umc.evaluation.devices import read_speed
+        from umc.evaluation.device_speed import read_speed
 
         out = self._folder / "speed.json"
         num_envs = self._request.options.num_envs or self._sizes[0]
@@ -260,7 +261,8 @@ def _simulate(argv: list[str]) -> int:
     """Record or measure in this process."""
     with timed("loading packages"), quiet():
         options, overrides = parse_all(argv, [add_arguments])
-        from umc.evaluation.devices import RECORDED_ENVS, make_repeatable, measure, record
+        from umc.evaluation.device_speed import measure
+        from umc.evaluation.devices import RECORDED_ENVS, make_repeatable, record
         from umc.evaluation.session import Session, open_session
         from umc.tasks.registry import checked_task
         from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs

@@ -1,25 +1,20 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether two devices compute the same, how fast a device steps a task, and where the host waits for it.
+"""Whether two devices compute the same.
 
 :func:`record` keeps the ledger and the observations of a task under fixed actions, from starts and faults that no
-device draws by itself; :func:`compare` compares two of these files. :func:`measure` steps the task as it is trained.
+device draws by itself; :func:`compare` compares two of these files.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import math
-import sys
-import time
-import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -27,7 +22,7 @@ from pydantic import ConfigDict
 
 from umc.utils.config import FileModel, validated
 from umc.utils.errors import UmcError
-from umc.utils.io import read_json, read_torch, write_json, write_torch
+from umc.utils.io import read_torch, write_torch
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -113,12 +108,6 @@ GROUND_STEPS = 6
 SHARE = 0.97
 """Least share of the robots on the ground, and of those in the air, each in each episode, that have to keep the
 tolerance [-]; a defect of one kind of faults moves more (docs/engines.md, by ``benchmarks/devices.py``)."""
-
-WARM_UP, MEASURED = 25, 48
-"""Env steps before the measurement, and of it."""
-
-SYNC = "called a synchronizing CUDA operation"
-"""Part of torch's warning."""
 
 
 def make_repeatable(env_cfg: Any, ledger: Path) -> None:
@@ -319,94 +308,3 @@ def _close(left: Sequence[float | None] | None, right: Sequence[float | None] | 
         return left is right
     pairs = zip(left, right, strict=True)
     return all(a is b if a is None or b is None else abs(a - b) <= tolerance for a, b in pairs)
-
-
-class Speed(FileModel):
-    """What :func:`measure` wrote."""
-
-    num_envs: int
-    steps: int
-    """Env steps that were measured."""
-    seconds: float
-    """Time that they took [s]."""
-    waits: dict[str, int] | None
-    """How often the host waited for the GPU in as many env steps, by place; None on a CPU."""
-    gpu_bytes: int | None
-    """GPU memory in use at the end, by all programs [byte]; None on a CPU."""
-    graph: bool | None = None
-    """Whether Newton's step was replayed as a CUDA graph; None on a CPU, and on PhysX."""
-
-    @property
-    def rate(self) -> float:
-        """Env steps of all envs per second."""
-        return self.num_envs * self.steps / self.seconds
-
-
-def measure(env: ManagerBasedRLEnv, out: Path) -> None:
-    """Step an environment under random actions, and write its :class:`Speed`."""
-    is_cuda = torch.device(env.device).type == "cuda"
-    shape = (env.num_envs, env.action_manager.total_action_dim)
-
-    def steps(count: int) -> None:
-        for _ in range(count):
-            env.step(SCALE * torch.randn(shape, device=env.device))
-        if is_cuda:
-            torch.cuda.synchronize(env.device)
-
-    env.reset()
-    steps(WARM_UP)
-    start = time.perf_counter()
-    steps(MEASURED)
-    seconds = time.perf_counter() - start
-    waits, used, graph = None, None, None
-    if is_cuda:
-        found_graph: Any = getattr(env.sim.physics_manager, "_graph", False)
-        graph = None if found_graph is False else found_graph is not None
-        with counted_waits() as found:
-            steps(MEASURED)
-        waits = dict(found.most_common())
-        free, total = torch.cuda.mem_get_info(env.device)
-        used = total - free
-    found_speed = {"num_envs": env.num_envs, "steps": MEASURED, "seconds": seconds}
-    write_json(out, Speed(**found_speed, waits=waits, gpu_bytes=used, graph=graph).model_dump())
-
-
-def read_speed(path: Path) -> Speed:
-    """Read a file of :func:`measure`; raise UmcError if it is damaged."""
-    return validated(Speed, read_json(path, "delete it and start again"), str(path))
-
-
-@contextlib.contextmanager
-def counted_waits() -> Iterator[Counter[str]]:
-    """Count by place where torch makes the host wait for a GPU; waits of Warp and of the engines are not seen."""
-    found: Counter[str] = Counter()
-
-    def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        if SYNC in str(message):
-            found[_caller()] += 1
-        else:
-            show(message, category, *place, **more)
-
-    before = torch.cuda.get_sync_debug_mode()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("always", message=f".*{SYNC}")
-        show = warnings.showwarning
-        warnings.showwarning = note
-        torch.cuda.set_sync_debug_mode("warn")
-        try:
-            yield found
-        finally:
-            torch.cuda.set_sync_debug_mode(before)
-
-
-def _caller() -> str:
-    """Return file, function and line of the innermost call that is neither torch's nor of the warning itself."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        file = Path(frame.f_code.co_filename)
-        if "torch" not in file.parts and str(file) not in (__file__, warnings.__file__):
-            parts = file.parts
-            root = max((parts.index(name) for name in ("site-packages", "source") if name in parts), default=-1)
-            return f"{Path(*parts[root + 1 :])} {frame.f_code.co_qualname}:{frame.f_lineno}"
-        frame = frame.f_back
-    return "?"
