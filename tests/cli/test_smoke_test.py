@@ -15,7 +15,7 @@ from umc.cli.main import main
 from umc.cli.smoke_test import GPU_ENVS, GPU_ITERATIONS, REPORT
 from umc.evaluation.device_speed import Speed
 from umc.tasks import task_cfg
-from umc.training import plan, smoke_test
+from umc.training import plan, quick
 from umc.utils.io import write_json, write_torch
 from umc.utils.naming import load_tasks
 from umc.utils.process import ChildFailed
@@ -63,8 +63,8 @@ def machine(monkeypatch, tmp_path):
     load_tasks()
     found = Machine(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(smoke_test, "run_umc", found.run_umc)
-    for module in (task_cfg, plan, smoke_test):
+    monkeypatch.setattr(quick, "run_umc", found.run_umc)
+    for module in (task_cfg, plan, quick):
         monkeypatch.setattr(module, "pick_device", lambda device: "cpu" if device == "cpu" else "cuda:0")
     return found
 
@@ -150,7 +150,7 @@ def test_a_cpu_is_compared_with_itself(machine):
     assert main(["smoke-test", "--device", "cpu", "--task", "UMC-A1-Stage1"]) == 0
     commands = [command for command, _, _ in machine.calls]
     assert commands == ["train", "evaluate", "film", *["smoke-test"] * 3]
-    assert machine.calls[0][1]["--num_envs"] == str(smoke_test.NUM_ENVS)
+    assert machine.calls[0][1]["--num_envs"] == str(quick.NUM_ENVS)
     # there are faults in Stage 2 only
     assert {options["--task"] for _, options, _ in machine.calls[3:]} == {"UMC-A1-Stage2"}
     assert {options["--device"] for _, options, _ in machine.calls} == {"cpu"}

@@ -19,7 +19,7 @@ from dummy_training import planned, put_checkpoint
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.tasks.task_cfg import resolve_cfgs
-from umc.training import plan, smoke_test, train
+from umc.training import plan, quick, train
 from umc.training.arguments import parse
 from umc.training.plan import needs_stage1
 from umc.utils.errors import UmcError
@@ -322,7 +322,7 @@ def test_quick_trains_both_stages_evaluates_and_films(tmp_path, monkeypatch, cap
             out.mkdir(parents=True)
             (out / ("report.json" if command == "evaluate" else "policy.mp4")).touch()
 
-    monkeypatch.setattr(smoke_test, "run_umc", run_umc)
+    monkeypatch.setattr(quick, "run_umc", run_umc)
     assert train.main([*STAGE2, "--quick", "physics=ovphysx"]) == 0
     assert [name for name, _ in calls] == ["train", "train", "evaluate", "film"]
     assert all({"physics=ovphysx", "--device"} <= set(arguments) for _, arguments in calls)
@@ -345,7 +345,7 @@ def test_quick_trains_both_stages_evaluates_and_films(tmp_path, monkeypatch, cap
     ],
 )
 def test_quick_takes_flat_ground_where_tracks_are_slow(argv, ground):
-    assert smoke_test.quick_ground(parse([*STAGE2, *argv])) == ground
+    assert quick.quick_ground(parse([*STAGE2, *argv])) == ground
 
 
 def test_the_sizes_of_networks():

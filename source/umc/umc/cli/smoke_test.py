@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from umc.evaluation.device_speed import Speed
     from umc.evaluation.devices import Comparison
     from umc.training.arguments import TrainRequest
-    from umc.training.smoke_test import Phases
+    from umc.training.quick import Phases
 
 DESCRIPTION = (
     "Train both stages a little, evaluate and film; compare faults and observations with those of the CPU, and measure "
@@ -111,13 +111,13 @@ class _SmokeTest:
     """Phases of the test, what they found, and the report."""
 
     def __init__(self, request: TrainRequest, device: str, argv: Sequence[str]) -> None:
-        from umc.training import smoke_test
+        from umc.training import quick
 
         self._request, self._device, self._argv = request, device, argv
-        self._folder = smoke_test.quick_folder(request)
-        total = smoke_test.number_of_phases(request) + MORE_PHASES
-        self._phases: Phases = smoke_test.Phases(total, self._folder / "output", self._write)
-        self._sizes = (smoke_test.NUM_ENVS, smoke_test.ITERATIONS) if device == "cpu" else (GPU_ENVS, GPU_ITERATIONS)
+        self._folder = quick.quick_folder(request)
+        total = quick.number_of_phases(request) + MORE_PHASES
+        self._phases: Phases = quick.Phases(total, self._folder / "output", self._write)
+        self._sizes = (quick.NUM_ENVS, quick.ITERATIONS) if device == "cpu" else (GPU_ENVS, GPU_ITERATIONS)
         self._failures: list[str] = []
         self._about = self._machine()
         self._is_over = False
@@ -165,7 +165,7 @@ class _SmokeTest:
 
     def _train(self) -> None:
         from umc.rl.checkpoint import newest_checkpoint
-        from umc.training.smoke_test import run_pipeline, trained_in
+        from umc.training.quick import run_pipeline, trained_in
         from umc.utils.provenance import read_progress
 
         try:

@@ -97,7 +97,7 @@ def train(argv: list[str]) -> int:
         run_on_all_ranks(lambda: add_launcher_options(request, argv))
     run_on_all_ranks(lambda: add_teacher(request))
     if request.options.quick:
-        from umc.training.smoke_test import run_quick
+        from umc.training.quick import run_quick
 
         return run_quick(request)
     if broadcast_object(run_on_all_ranks(lambda: needs_stage1(request))):
