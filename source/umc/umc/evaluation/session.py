@@ -25,7 +25,6 @@ from umc.tasks.registry import checked_task, checked_task_of_any_package, pretra
 from umc.utils.config import read_overrides
 from umc.utils.errors import UmcError
 from umc.utils.naming import robot_and_stage
-from umc.utils.outputs import ends_in_a_line
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -131,45 +130,30 @@ def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str
 def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Policy]]]:
     """Start the environment and load all policies, so that one that does not fit is refused before any runs."""
     import torch
-    from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
 
     from umc.tasks.memory import check_memory
-    from umc.utils.console import FIRST_START, filter_physx_messages, ignore_known_warnings, quiet, waiting
+    from umc.tasks.simulation import simulation
+    from umc.utils.console import quiet
     from umc.utils.threads import SMALL, torch_threads
 
     check_memory(session.env_cfg, robot_and_stage(session.task)[0], session.device)
-    ignore_known_warnings()
-    filter_physx_messages(session.env_cfg, session.device)
     if session.device == "cpu":
         torch.set_num_threads(torch_threads(SMALL).count)
     count = session.env_cfg.scene.num_envs
     for remark in session.remarks:
         print(remark)
     print(f"{session.task}, {count} envs on {session.device}", flush=True)
-    failure: Exception | None = None
-    # an error of the user's must not pass through Isaac Lab's launcher, which prints a traceback of whatever passes
-    with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as start:
-        finish_phase = start.enter_context(waiting("starting the simulation", FIRST_START))
-        cleanup.enter_context(launch_simulation(session.env_cfg, session.options))
-        finish_phase("engine")
-        try:
-            with quiet():
-                apply_env_overrides(session.options, session.env_cfg)
-                env = _make(session)
-                cleanup.callback(close_env, env)
-                finish_phase("robots and kernels")
-                inner: Any = env.unwrapped
-                policies = load_policies(session, inner)
-                finish_phase("policy")
-            start.close()
-            yield inner, policies
-        except (UmcError, OSError) as error:
-            if not ends_in_a_line(error):
-                raise
-            failure = error
-    if failure is not None:
-        raise failure
+    with simulation(session.env_cfg, session.options, session.device) as (finish_phase, cleanup):
+        with quiet():
+            apply_env_overrides(session.options, session.env_cfg)
+            env = _make(session)
+            cleanup.callback(close_env, env)
+            finish_phase("robots and kernels")
+            inner: Any = env.unwrapped
+            policies = load_policies(session, inner)
+            finish_phase("policy")
+        yield inner, policies
 
 
 def load_policies(session: Session, env: ManagerBasedRLEnv) -> list[Policy]:

@@ -18,9 +18,8 @@ from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import DESCRIPTION, EXAMPLES, TrainRequest, add_arguments, parse
 from umc.utils.cli import as_flags, run_main
 from umc.utils.config import override_key
-from umc.utils.console import FIRST_START, filter_physx_messages, ignore_known_warnings, quiet, timed, waiting
+from umc.utils.console import quiet, timed
 from umc.utils.distributed import (
-    RankLostError,
     broadcast_object,
     catch_lost_ranks,
     check_distributed_flag,
@@ -30,11 +29,9 @@ from umc.utils.distributed import (
     ranks_from_env,
     run_on_all_ranks,
 )
-from umc.utils.errors import UmcError
 from umc.utils.io import remove_leftovers
 from umc.utils.isaaclab_flags import asks_for_help, check_flags, show_help
 from umc.utils.naming import LIBRARIES, stage1_task
-from umc.utils.outputs import ends_in_a_line
 from umc.utils.process import command_line, end_with_parent, python_arguments, run_umc
 from umc.utils.provenance import FINISHED
 
@@ -193,37 +190,24 @@ def resume_command(plan: Plan, checkpoint: Path) -> str:
 def _simulate(plan: Plan) -> Path:
     """Start the simulation, build, load and learn in it; return the last checkpoint."""
     import torch
-    from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import scoped_torch_backend_flags
 
-    ignore_known_warnings()
-    filter_physx_messages(plan.env_cfg, plan.device)
+    from umc.tasks.simulation import simulation
+
     if plan.threads is not None:
         torch.set_num_threads(plan.threads.count)
-    checkpoint: Path | None = None
-    failure: Exception | None = None
     fast = {"cuda_matmul_allow_tf32": True, "cudnn_allow_tf32": True}  # as Isaac Lab trains
-    with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as start:
-        finish_phase = start.enter_context(waiting("starting the simulation", FIRST_START))
-        cleanup.enter_context(scoped_torch_backend_flags(**fast, cudnn_deterministic=False, cudnn_benchmark=True))
-        cleanup.enter_context(launch_simulation(plan.env_cfg, plan.request.options))
-        finish_phase("engine")
-        try:
-            with _startup_log(plan):
-                runner = _build(plan, cleanup)
-                finish_phase("robots and kernels")
-                _load(plan, runner)
-                finish_phase("policy")
-            start.close()
-            checkpoint = _learn(plan, runner)
-        except (UmcError, RankLostError, OSError) as error:
-            if not ends_in_a_line(error):
-                raise
-            failure = error  # raised outside of Isaac Lab's launcher, which would print a traceback
-    if failure is not None:
-        raise failure
-    assert checkpoint is not None
-    return checkpoint
+    with (
+        scoped_torch_backend_flags(**fast, cudnn_deterministic=False, cudnn_benchmark=True),
+        simulation(plan.env_cfg, plan.request.options, plan.device) as (finish_phase, cleanup),
+    ):
+        with _startup_log(plan):
+            runner = _build(plan, cleanup)
+            finish_phase("robots and kernels")
+            _load(plan, runner)
+            finish_phase("policy")
+        return _learn(plan, runner)
+    raise AssertionError("no context hides an error")
 
 
 @contextlib.contextmanager
