@@ -188,8 +188,8 @@ def test_state_of_a_recipe(folder, content):
     if run is not None:
         read_or_refuse(run._check_done)
         read_or_refuse(lambda: run.arguments(0, None))
-        assert all_finite(run.state)
-    assert RecipeRun(recipe, folder, "", restart=True).state["phases"] == []
+        assert all_finite(run.state.model_dump())
+    assert RecipeRun(recipe, folder, "", restart=True).state.phases == []
 
 
 @functools.cache

@@ -186,7 +186,8 @@ def test_a_changed_recipe_is_refused_unless_restarted(tmp_path):
 def test_a_damaged_state_is_refused_in_one_line_and_a_restart_does_not_read_it(tmp_path, damage, why):
     recipe = read_recipe(written(tmp_path))
     run = RecipeRun(recipe, tmp_path / "logs", "")
-    run._entry(0).update(status="done", checkpoint="model_1.pt", ended_at="now")
+    entry = run._entry(0)
+    entry.status, entry.checkpoint, entry.ended_at = "done", "model_1.pt", "now"
     run._write()
     path = run.folder / "state.json"
     content = damage(json.loads(path.read_text()))
@@ -195,7 +196,7 @@ def test_a_damaged_state_is_refused_in_one_line_and_a_restart_does_not_read_it(t
         RecipeRun(recipe, run.logs, "")
     assert "--restart" in str(error.value)
     assert "\n" not in str(error.value)
-    assert RecipeRun(recipe, run.logs, "", restart=True).state["phases"] == []
+    assert RecipeRun(recipe, run.logs, "", restart=True).state.phases == []
 
 
 def test_the_time_of_a_killed_phase_is_kept(tmp_path, monkeypatch):
@@ -205,7 +206,7 @@ def test_the_time_of_a_killed_phase_is_kept(tmp_path, monkeypatch):
     run._started -= 100.0
     run._on_poll(0, "")
     again = RecipeRun(run.recipe, run.logs, "")  # as after kill -9
-    assert again.state["phases"][0]["seconds"] == pytest.approx(100.0, abs=20.0)
+    assert again.state.phases[0].seconds == pytest.approx(100.0, abs=20.0)
 
 
 def test_a_failing_phase_ends_the_recipe_with_the_command_that_resumes_it(tmp_path, capsys, monkeypatch):

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from umc.rl.agents import AGENTS, BASELINE_PREFIX
 from umc.rl.checkpoint import checkpoints_in, iterations_of, read_checkpoint, write_checkpoint
@@ -54,6 +54,8 @@ Text = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_prin
 class PhaseState(FileModel):
     """What is done of a phase."""
 
+    model_config = ConfigDict(frozen=False)
+
     title: Text
     status: Literal["waiting", "running", "done"]
     run_dir: Text
@@ -74,9 +76,9 @@ class PhaseState(FileModel):
 class RecipeState(FileModel):
     """The file :data:`STATE`; a later layout has a higher format."""
 
-    format: Literal[FORMAT]  # pyright: ignore[reportInvalidTypeForm]
+    format: Literal[FORMAT] = FORMAT  # pyright: ignore[reportInvalidTypeForm]
     recipe: str
-    phases: list[PhaseState]
+    phases: list[PhaseState] = []
 
 
 def run_recipe(argv: list[str]) -> int:
@@ -150,7 +152,7 @@ class RecipeRun:
         self.recipe, self.logs, self.command, self.trust = recipe, logs, command, trust
         self.folder = logs / "recipes" / f"{recipe.name}_seed{recipe.seed}"
         # a restart forgets the runs, which stay where they are
-        self.state = {"format": FORMAT, "recipe": recipe.name, "phases": []} if restart else self._read()
+        self.state = RecipeState(recipe=recipe.name) if restart else self._read()
         self.shows = False
         """Whether phases are only shown: what is not there yet is named in angle brackets."""
         self._last_line = -math.inf
@@ -159,14 +161,14 @@ class RecipeRun:
         self._seconds_before = 0.0
         """When the running phase was started and its time written, and its time in earlier starts [s]."""
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> RecipeState:
         path, fix = self.folder / STATE, "start over with --restart"
         if not path.exists():
-            return {"format": FORMAT, "recipe": self.recipe.name, "phases": []}
+            return RecipeState(recipe=self.recipe.name)
         state = read_json(path, fix)
         if not isinstance(state, dict) or state.get("format") != FORMAT:
             raise UmcError(f"{path} is of another version of umc; {fix}")
-        return validated(RecipeState, state, f"{path} is damaged ({fix})").model_dump(exclude_none=True)
+        return validated(RecipeState, state, f"{path} is damaged ({fix})")
 
     def train(self) -> None:
         """Train what is not done yet; a phase whose simulation hung is resumed at once, any other failure is raised."""
@@ -175,24 +177,23 @@ class RecipeRun:
         print(f"recipe {self.recipe.name}: {len(phases)} phases, seed {self.recipe.seed}; state in {self.folder}")
         for number, phase in enumerate(phases):
             if self._done(number):
-                checkpoint = self.state["phases"][number]["checkpoint"]
-                print(f"[{number + 1}/{len(phases)}] {phase.title}: done before, {checkpoint}")
+                print(f"[{number + 1}/{len(phases)}] {phase.title}: done before, {self._checkpoint(number)}")
             else:
                 self._train(number, phase)
 
     def _train(self, number: int, phase: Phase) -> None:
         entry = self._entry(number)
-        run, hangs = Path(entry["run_dir"]), 0
+        run, hangs = Path(entry.run_dir), 0
         title = f"[{number + 1}/{len(self.recipe.phases)}] {phase.title}"
         files = checkpoints_in(run)
         while (done := iterations_of(files[-1]) if files else 0) < phase.last_iteration:
             words = f"resuming after iteration {done}" if done > phase.iterations_before else "starting"
             left = phase.last_iteration - max(done, phase.iterations_before)
             print(f"{title}: {words}, {left} iterations", flush=True)
-            entry["status"] = "running"
+            entry.status = "running"
             self._write()
             before, hung = files, False
-            self._started, self._seconds_before = time.monotonic(), entry.get("seconds", 0.0)
+            self._started, self._seconds_before = time.monotonic(), entry.seconds
             self._kept = self._started
             self._last_line, self._last_iteration = -math.inf, done
             try:
@@ -213,7 +214,7 @@ class RecipeRun:
             files = checkpoints_in(run)
             if not hung and (not files or iterations_of(files[-1]) < phase.last_iteration):
                 raise UmcError(f"{phase.title} ended without its last checkpoint; look at its messages above")
-        entry.update(status="done", checkpoint=str(files[-1]), ended_at=now())
+        entry.status, entry.checkpoint, entry.ended_at = "done", str(files[-1]), now()
         self._write()
 
     def _on_poll(self, number: int, title: str) -> None:
@@ -224,12 +225,12 @@ class RecipeRun:
     def _keep_time(self, number: int) -> None:
         """Write how long a phase has taken, so that a killed process has counted, too."""
         self._kept = time.monotonic()
-        self.state["phases"][number]["seconds"] = round(self._seconds_before + self._kept - self._started, 1)
+        self.state.phases[number].seconds = round(self._seconds_before + self._kept - self._started, 1)
         self._write()
 
     def _show_progress(self, number: int, title: str) -> None:
         """Print the progress of phase and recipe every minute and at the end of the phase."""
-        run = Path(self.state["phases"][number]["run_dir"])
+        run = Path(self.state.phases[number].run_dir)
         progress = read_progress(run)
         if progress is None or progress["iteration"] <= self._last_iteration:
             return
@@ -272,9 +273,9 @@ class RecipeRun:
 
     def _run_dir(self, number: int) -> Path:
         """Return the run folder of a phase: recorded before, that of the run it resumes, or a new one."""
-        entries, phase = self.state["phases"], self.recipe.phases[number]
+        entries, phase = self.state.phases, self.recipe.phases[number]
         if number < len(entries):
-            return Path(entries[number]["run_dir"])
+            return Path(entries[number].run_dir)
         if phase.resumes:
             return self._run_dir(number - 1)
         experiment = experiment_name(self.recipe.robot, phase.agent, phase.stage)
@@ -293,7 +294,7 @@ class RecipeRun:
         if number == 0:
             return None
         # before it has run there is only a placeholder for it
-        return Path(self.state["phases"][number - 1]["checkpoint"]) if self._done(number - 1) else f"<phase {number}>"
+        return self._checkpoint(number - 1) if self._done(number - 1) else f"<phase {number}>"
 
     def _from_source(self, phase: Phase, source: Source) -> Path | str:
         if source.recipe is not None:
@@ -328,7 +329,7 @@ class RecipeRun:
                 f"{phase.title} needs Stage {stage} of recipe {other.recipe.name}, which is not done under "
                 f"{self.logs}; run it first: {command_line('train', ['--recipe', other.recipe.name])}"
             )
-        return Path(other.state["phases"][numbers[-1]]["checkpoint"])
+        return other._checkpoint(numbers[-1])
 
     def _folded(self, phase: Phase, path: Path) -> Path:
         from umc.rl.transfer import add_neutral_flag, fold_flag_into_bias  # import torch
@@ -340,45 +341,48 @@ class RecipeRun:
         return out
 
     def _done(self, number: int) -> bool:
-        entries = self.state["phases"]
-        return number < len(entries) and entries[number]["status"] == "done"
+        entries = self.state.phases
+        return number < len(entries) and entries[number].status == "done"
 
-    def _entry(self, number: int) -> dict[str, Any]:
+    def _checkpoint(self, number: int) -> Path:
+        """Return the last checkpoint of a phase that is done."""
+        return Path(str(self.state.phases[number].checkpoint))
+
+    def _entry(self, number: int) -> PhaseState:
         """Return the state of a phase, which is recorded before its first start."""
-        entries: list[dict[str, Any]] = self.state["phases"]
+        entries, mark = self.state.phases, self.recipe.fingerprint(number + 1)
         if number == len(entries):
             run_dir, title = str(self._run_dir(number)), self.recipe.phases[number].title
-            entries.append({"title": title, "status": "waiting", "run_dir": run_dir, "started_at": now()})
-        entries[number]["fingerprint"] = self.recipe.fingerprint(number + 1)
+            new = PhaseState(title=title, status="waiting", run_dir=run_dir, fingerprint=mark, started_at=now())
+            entries.append(new)
+        entries[number].fingerprint = mark
         return entries[number]
 
     def _check_done(self) -> None:
-        for number, entry in enumerate(self.state["phases"]):
+        for number, entry in enumerate(self.state.phases):
             gone = number >= len(self.recipe.phases)
-            if gone or entry["fingerprint"] != self.recipe.fingerprint(number + 1):
+            if gone or entry.fingerprint != self.recipe.fingerprint(number + 1):
                 raise UmcError(
-                    f"recipe {self.recipe.name} has changed since its phase {number + 1} ({entry['title']}) was "
+                    f"recipe {self.recipe.name} has changed since its phase {number + 1} ({entry.title}) was "
                     "trained; undo the change, start over with --restart, or save the changed recipe under another name"
                 )
-            if entry["status"] == "done" and not Path(entry["checkpoint"]).is_file():
-                raise UmcError(f"{entry['checkpoint']} is gone; start over with --restart")
+            if entry.status == "done" and not self._checkpoint(number).is_file():
+                raise UmcError(f"{entry.checkpoint} is gone; start over with --restart")
 
     def _write(self) -> None:
-        write_json(self.folder / STATE, self.state)
+        write_json(self.folder / STATE, self.state.model_dump(exclude_none=True))
 
     @property
     def checkpoint(self) -> Path:
         """Last checkpoint of the last phase."""
-        return Path(self.state["phases"][-1]["checkpoint"])
+        return self._checkpoint(-1)
 
     def summary(self) -> None:
         """Print what was trained, and how it can be published."""
         print(f"recipe {self.recipe.name} is done:")
-        for phase, entry in zip(self.recipe.phases, self.state["phases"], strict=True):
-            print(
-                f"  {phase.title}: {phase.iterations} iterations, {duration(entry['seconds'])}, {entry['checkpoint']}"
-            )
-        print(f"  in all: {duration(sum(entry['seconds'] for entry in self.state['phases']))}")
+        for phase, entry in zip(self.recipe.phases, self.state.phases, strict=True):
+            print(f"  {phase.title}: {phase.iterations} iterations, {duration(entry.seconds)}, {entry.checkpoint}")
+        print(f"  in all: {duration(sum(entry.seconds for entry in self.state.phases))}")
         print(f"checkpoint: {self.checkpoint}")
         publish = ["python", "-m", "tools.publish_policy", str(self.checkpoint), "--recipe", self.recipe.name]
         print(f"publish it with: {shlex.join(publish)} --metrics <report.json>")
