@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from umc.training.tune import choices, fewest_worth
+from umc.cli.tune import choices, fewest_worth
 from umc.utils import threads
 from umc.utils.errors import UmcError
 from umc.utils.executor import JOB_BYTES, Job, LocalExecutor
@@ -55,7 +55,7 @@ def test_a_containers_limit_counts(tmp_path, monkeypatch, limit, count):
 def test_more_threads_have_to_be_worth_it(monkeypatch):
     assert fewest_worth({1: 100.0, 2: 104.0}) == 1
     assert fewest_worth({1: 100.0, 2: 160.0, 4: 161.0}) == 2
-    monkeypatch.setattr("umc.training.tune.cores", lambda: 6)
+    monkeypatch.setattr("umc.cli.tune.cores", lambda: 6)
     assert choices() == [1, 2, 4, 6]
 
 

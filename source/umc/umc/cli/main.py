@@ -26,9 +26,9 @@ COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "film": ("umc.cli.film", [], "film policies, side by side: MP4, GIF, storyboard"),
     "export": ("umc.cli.export", [], "write a policy as ONNX and TorchScript"),
     "sim2sim": ("umc.cli.sim2sim", [], "evaluate an export, or a policy that UMC did not train, in plain MuJoCo"),
-    "tune": ("umc.training.tune", [], "measure how many threads train fastest on this machine"),
-    "train-detector": ("umc.diagnosis.train", [], "train a fault detector beside a walking policy"),
-    "diagnose": ("umc.diagnosis.diagnose", [], "measure a fault detector: delays, false alarms, the right joint"),
+    "tune": ("umc.cli.tune", [], "measure how many threads train fastest on this machine"),
+    "train-detector": ("umc.cli.train_detector", [], "train a fault detector beside a walking policy"),
+    "diagnose": ("umc.cli.diagnose", [], "measure a fault detector: delays, false alarms, the right joint"),
     "benchmark-speed": ("umc.cli.benchmark_speed", [], "measure ratios of speed in one table (in a clone)"),
     "list": ("umc.cli.list", [], "tasks, robots, agents, pretrained policies, protocols, recipes and sweeps"),
 }
