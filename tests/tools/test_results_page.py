@@ -292,9 +292,11 @@ def test_a_robot_that_the_paper_does_not_have_is_compared_with_none_of_its_condi
     assert "instead of" not in page
 
 
-def test_what_cannot_be_exported_does_not_run_in_plain_mujoco(tmp_path, monkeypatch):
+def test_a_policy_with_another_interface_runs_alone_and_one_that_cannot_be_exported_not_in_mujoco(
+    tmp_path, monkeypatch
+):
     policies = {}
-    for agent in ("mlp", "mt_ftc"):
+    for agent in ("mlp", "mt_ftc", "transformer"):
         path = pretrained_folder() / f"solo8_{agent}_stage2.pt"
         policies[agent] = Checkpoint(path, checkpoint_info(read_checkpoint(path), path), sha256(path))
     engines = ["ovphysx", "mujoco"]
@@ -303,8 +305,10 @@ def test_what_cannot_be_exported_does_not_run_in_plain_mujoco(tmp_path, monkeypa
     monkeypatch.setattr(results, "_measure_in_isaaclab", lambda *args: measured.append((args[3], [*args[4]])))
     monkeypatch.setattr(results, "_measure_in_mujoco", lambda *args: measured.append(("mujoco", [*args[3]])))
     results._measure(SimpleNamespace(kept=False, checkpoint=["x"]), [], section)
-    both = ["mlp", "mt_ftc"]
-    assert measured == [("ovphysx", both), ("mujoco", ["mlp"]), ("ovphysx_inert_effort", both)]
+    # and has an environment of its own
+    alone, others = ["mt_ftc"], ["mlp", "transformer"]
+    inert = "ovphysx_inert_effort"
+    assert measured == [("ovphysx", others), ("ovphysx", alone), ("mujoco", others), (inert, others), (inert, alone)]
 
 
 def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):

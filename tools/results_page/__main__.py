@@ -19,7 +19,7 @@ from umc.evaluation.report.plots import image
 from umc.evaluation.study import STUDY, load_study
 from umc.faults import find_scenario
 from umc.faults.scenarios import PAPER
-from umc.rl.checkpoint import TERRAIN_KEY, checkpoint_info, read_checkpoint, trained_terrain
+from umc.rl.checkpoint import TERRAIN_KEY, checkpoint_info, interface_of, read_checkpoint, trained_terrain
 from umc.rl.pretrained import find_pretrained, is_last_stage, is_pretrained, read_models, verified_file
 from umc.tasks.registry import checked_checkpoint, checked_robot
 from umc.utils.cli import Parser, at_least_one, run_main
@@ -123,7 +123,11 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         help="engines, that of the main tables first; default: all",
     )
     add("--num_envs", type=int, default=NUM_ENVS, help=f"robots of an evaluation ({NUM_ENVS})")
-    add("--main_num_envs", type=int, help="robots of an evaluation for the main tables; as many as the others without it")
+    add(
+        "--main_num_envs",
+        type=int,
+        help="robots of an evaluation for the main tables; as many as the others without it",
+    )
     words = f"robots of each cell in MuJoCo ({MUJOCO_EPISODES})"
     add("--mujoco_episodes", type=int, default=MUJOCO_EPISODES, help=words)
     add("--device", help="cpu, cuda, cuda:N; default: the first GPU where there is one, else the CPU")
@@ -214,9 +218,18 @@ def _measure(options: argparse.Namespace, overrides: Sequence[str], section: Sec
             _measure_in_mujoco(options, overrides, section, policies)
         else:
             print(f"{section.title} on {engine}: {len(policies)} policies", flush=True)
-            _measure_in_isaaclab(options, overrides, section, engine, policies)
+            for alike in by_interface(policies):
+                _measure_in_isaaclab(options, overrides, section, engine, alike)
         if options.checkpoint is None:
             prune(section.kept, engine, [one.sha256 for one in section.policies.values()])
+
+
+def by_interface(policies: Mapping[str, Checkpoint]) -> list[dict[str, Checkpoint]]:
+    """Return policies in groups that one environment can simulate: MT-FTC has observations and gains of its own."""
+    groups: dict[tuple[str, ...], dict[str, Checkpoint]] = {}
+    for label, one in policies.items():
+        groups.setdefault(tuple(interface_of(one.info.env_overrides or ())), {})[label] = one
+    return list(groups.values())
 
 
 def runs_in_mujoco(one: Checkpoint) -> bool:
