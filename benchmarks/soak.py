@@ -123,7 +123,7 @@ class Meter:
             self._close(switched)
             self._engine, position = engine_limits(self.env), self.robot.data.joint_pos.torch
             self._start = torch.where(switched[:, None], position, self._start)
-            speed = self.state.of("velocity")
+            speed = self.state.live_fault("velocity")
             self._cap = torch.where(speed.on, speed.severity, math.inf)
             self._begun[switched] = torch.stack((self.state.episode, self.state.step), 1)[switched]
             self._clear(switched)

@@ -145,13 +145,13 @@ def test_terms_of_all_faults_and_their_launches_of_kernels(walk):
     dofs, solver = (envs * (BASE_DOFS + joints),), (envs, joints + 1)
     common = {"dim": solver, "slot": dofs, "newton_dof": solver, "envs": (envs,)}
     assert dict(warp.launches) == {
-        "write_positions": {
+        "write_position_limits": {
             **common,
             **dict.fromkeys(("faulty", "lower", "upper"), (envs, joints)),
             **dict.fromkeys(("model_lower", "model_upper", "bound_lower", "bound_upper"), dofs),
             "joint_range": (*solver, 2),
         },
-        "write_efforts": {
+        "write_effort_limits": {
             **common,
             "effort": (envs, joints),
             "model_effort": dofs,

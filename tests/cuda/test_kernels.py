@@ -11,7 +11,7 @@ from umc.mdp.physics import newton_kernels
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 """Turing, A100, RTX 30, RTX 40, H100, B200, RTX 50."""
 
-KERNELS = ("bound_speeds", "write_positions", "write_efforts")
+KERNELS = ("bound_speeds", "write_position_limits", "write_effort_limits")
 
 
 @pytest.mark.slow

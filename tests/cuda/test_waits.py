@@ -47,7 +47,7 @@ def manual(tmp_path):
 
 def physx(tmp_path):
     changed = torch.ones(ENVS, dtype=torch.bool, device=CUDA)
-    return lambda: PhysxJoints(None).write_drive_efforts(torch.zeros(ENVS, 4, device=CUDA), changed)
+    return lambda: PhysxJoints(None).write_effort_limits(torch.zeros(ENVS, 4, device=CUDA), changed)
 
 
 WAITS = {
@@ -56,7 +56,7 @@ WAITS = {
     "faults/ledger.py LedgerWriter.record_plans": (ledger, "a ledger is a file"),
     "faults/ledger.py LedgerWriter.record_switches": (switches, "a ledger is a file"),
     "faults/plan.py widen_plan": (manual, "only where faults were injected manually"),
-    "mdp/physics/physx_joints.py PhysxJoints.write_drive_efforts": (physx, "PhysX keeps joint properties on the host"),
+    "mdp/physics/physx_joints.py PhysxJoints.write_effort_limits": (physx, "PhysX keeps joint properties on the host"),
 }
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from umc.faults import FaultSchedule, FaultState, JointKind, find_kind, register_kind
 from umc.faults.apply import CommandChannel, ImuChannel
-from umc.faults.kinds import Delivery, Reading, rom_window
+from umc.faults.kinds import CommandContext, SensorContext, rom_window
 from umc.utils.errors import UmcError
 
 SIGNAL = torch.tensor([[1.0, 2.0, 3.0]])
@@ -14,7 +14,7 @@ ON = torch.tensor([[True, False, True]])
 
 
 def read(kind: str, quantity: str, severity: float, age: float = 2.0) -> list[float]:
-    reading = Reading(
+    context = SensorContext(
         quantity=quantity,
         on=ON,
         severity=torch.full((1, 3), severity),
@@ -24,7 +24,7 @@ def read(kind: str, quantity: str, severity: float, age: float = 2.0) -> list[fl
     )
     found = find_kind(kind)
     # a quantity that the kind does not concern is not read
-    return (found.read(SIGNAL, reading) if quantity in found.quantities else SIGNAL)[0].tolist()
+    return (found.read(SIGNAL, context) if quantity in found.quantities else SIGNAL)[0].tolist()
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_sensor_kinds(kind, severity, position, velocity, action):
 
 def deliver(kind: str, severity: float, luck: float = 0.5, age: int = 5, seen: list | None = None) -> list[float]:
     history = torch.stack([SIGNAL, SIGNAL + 10.0, SIGNAL + 20.0])
-    delivery = Delivery(
+    context = CommandContext(
         on=ON,
         severity=torch.full((1, 3), severity),
         age=torch.full((1, 3), age),
@@ -54,7 +54,7 @@ def deliver(kind: str, severity: float, luck: float = 0.5, age: int = 5, seen: l
         last=torch.full((1, 3), 9.0),
         uniform=lambda stream, **of: (seen if seen is not None else []).append(of) or torch.full((1, 3), luck),
     )
-    return find_kind(kind).deliver(SIGNAL, delivery)[0].tolist()
+    return find_kind(kind).deliver(SIGNAL, context)[0].tolist()
 
 
 def test_command_kinds():
@@ -169,6 +169,8 @@ def test_a_dead_sensor_hides_other_faults_and_a_frozen_one_hides_noise(scenario,
     for kind in schedule.kinds:  # as a sensor goes through them
         severity = torch.full((1, 3), 0.0 if kind.name == "dead" else 0.5)
         ones = torch.ones(1, 3)
-        reading = Reading("position", ON, severity, age=ones, held=9.0 * ones, normal=lambda stream: torch.ones(1, 3))
-        signal = kind.read(signal, reading)
+        context = SensorContext(
+            "position", ON, severity, age=ones, held=9.0 * ones, normal=lambda stream: torch.ones(1, 3)
+        )
+        signal = kind.read(signal, context)
     assert signal[0].tolist() == [value, 2.0, value]

@@ -135,7 +135,8 @@ def test_the_ledger_says_what_happened(path):
                 on = [switch.on for switch in episode.switches if switch.step <= step]
                 assert (on[-1] if on else ()) == tuple(state.faults_on[env].nonzero().flatten().tolist())
                 limited = episode.limits_at(step)
-                assert set(limited) == {JOINTS[joint] for joint in state.broken[env].nonzero().flatten().tolist()}
+                faulty = state.has_joint_fault[env].nonzero().flatten().tolist()
+                assert set(limited) == {JOINTS[joint] for joint in faulty}
                 for name, able in limited.items():
                     joint = JOINTS.index(name)
                     for what, limit in vars(limits).items():

@@ -70,9 +70,13 @@ class Run:
 def snapshot(state: FaultState) -> dict:
     """All that anybody reads, by the names of kinds."""
     limits = state.limits(HEALTHY)
-    live = {kind.name: state.of(kind.name).on.tolist() for kind in state.kinds if state.of(kind.name).on.any()}
-    severity = {name: (state.of(name).severity * state.of(name).on).tolist() for name in live}
-    age = {name: state.of(name).age.tolist() for name in live}
+    live = {
+        kind.name: state.live_fault(kind.name).on.tolist()
+        for kind in state.kinds
+        if state.live_fault(kind.name).on.any()
+    }
+    severity = {name: (state.live_fault(name).severity * state.live_fault(name).on).tolist() for name in live}
+    age = {name: state.live_fault(name).age.tolist() for name in live}
     seen = {"mask": state.joint_mask.tolist(), "flag": state.fault_flag.tolist()}
     return {"live": live, "severity": severity, "age": age, **seen, **{k: v.tolist() for k, v in vars(limits).items()}}
 
@@ -92,8 +96,8 @@ def test_a_joint_breaks_with_the_next_step_and_heals_with_the_next():
     effort = run.state.limits(HEALTHY).effort
     assert effort[1, 2] == 4.0
     assert effort.sum() == 15 * 20.0 - 16.0
-    assert run.state.of("effort").on.nonzero().tolist() == [[1, 2]]
-    assert int(run.state.of("effort").onset[1, 2]) == 5
+    assert run.state.live_fault("effort").on.nonzero().tolist() == [[1, 2]]
+    assert int(run.state.live_fault("effort").onset[1, 2]) == 5
     assert run.state.active.tolist() == [False, True, False]
     run.heal(1, 2)
     assert run.state.live.any()
@@ -137,7 +141,7 @@ def test_a_second_fault_of_a_kind_replaces_the_first():
     run.go()
     narrow = run.state.limits(HEALTHY)
     assert narrow.effort[0, 0] == 9.0
-    assert int(run.state.of("effort").onset[0, 0]) == 2  # it has been weak since
+    assert int(run.state.live_fault("effort").onset[0, 0]) == 2  # it has been weak since
     assert narrow.lower[0, 1] < 0.62 < narrow.upper[0, 1]  # no kick: the joint has moved since
     run.go(5)
     assert torch.equal(run.state.limits(HEALTHY).lower, narrow.lower)

@@ -64,7 +64,7 @@ def test_an_intermittent_fault_comes_and_goes_until_its_end_and_its_age_counts_f
     for step in range(1, 35):
         go_to(state, step)
         on += [step] * int(state.active)
-        ages.append(int(state.of("drift").age.max()))
+        ages.append(int(state.live_fault("drift").age.max()))
     assert on == [10, 11, 16, 17, 22, 23]
     assert [step for step, age in enumerate(ages, start=1) if age == 1] == [11, 17, 23]
     assert max(ages) == 1
@@ -89,7 +89,7 @@ def test_several_faults_add_up_and_end_one_by_one():
         for kind in ("dead", "effort"):
             index = [one.name for one in state.kinds].index(kind)
             expected = (plan.joints & on[..., None] & plan.kinds[:, :, index, None]).any(1)
-            assert torch.equal(state.of(kind).on, expected)
+            assert torch.equal(state.live_fault(kind).on, expected)
 
 
 HEALTHY = JointLimits(*(torch.full((4, 6), value) for value in (-1.0, 1.0, 20.0, 10.0)))
@@ -146,7 +146,7 @@ def overloaded(wanted: float, seconds: float, state: FaultState, step: int = 2) 
         go_to(state, number)
         allowed = state.limits(HEALTHY).effort
         found.append(allowed)
-        assert torch.equal(state.load(allowed.clamp(max=wanted), 0.02), state.active)
+        assert torch.equal(state.update_memory(allowed.clamp(max=wanted), 0.02), state.active)
     return torch.stack(found)
 
 
@@ -155,7 +155,7 @@ def test_a_motor_is_cold_until_it_has_given_a_torque_since_the_onset():
     lowered = []
     for step in range(1, 5):
         go_to(state, step)
-        state.load(torch.full((4, 6), 1000.0), 0.02)  # so hot that one env step is enough
+        state.update_memory(torch.full((4, 6), 1000.0), 0.02)  # so hot that one env step is enough
         lowered.append(float(state.limits(HEALTHY).effort.min()) < 20.0)
     assert lowered == [False, False, True, True]
 
@@ -163,8 +163,8 @@ def test_a_motor_is_cold_until_it_has_given_a_torque_since_the_onset():
 def test_an_overloaded_motor_falls_to_its_continuous_torque_and_recovers():
     state = state_of(4, scenario="derating", severity={"derating": 5.0}, onset=1)
     go_to(state, 1)
-    assert state.follows_load
-    limit, on = overloaded(20.0, 120.0, state), state.of("derating").on
+    assert state.depends_on_torque
+    limit, on = overloaded(20.0, 120.0, state), state.live_fault("derating").on
     assert (limit[:, ~on] == 20.0).all()
     faulty = limit[:, on]
     # it heats up by 16 / T until half of the heat is reached, and nothing is lost before
@@ -184,11 +184,11 @@ def test_a_motor_below_its_continuous_torque_stays_whole_and_each_fault_starts_c
     go_to(state, 1)
     assert overloaded(3.5, 58.0, state).min() == 20.0  # 0.49 of the heat
     assert overloaded(20.0, 1.9, state, step=2902).min() < 20.0
-    assert state.load(torch.zeros(4, 6), 0.02).all()
+    assert state.update_memory(torch.zeros(4, 6), 0.02).all()
     state.reset(torch.arange(4))
     go_to(state, 1)
     assert state.limits(HEALTHY).effort.min() == 20.0
-    assert not state_of(1, scenario="effort").follows_load
+    assert not state_of(1, scenario="effort").depends_on_torque
     # a weak motor's continuous torque is never more than what it has
     weak = state_of(4, scenario="derating+effort", severity={"derating": 9.0}, onset=1)
     go_to(weak, 1)
@@ -235,16 +235,16 @@ def test_of_two_faults_of_a_kind_on_one_joint_the_last_of_the_plan_counts():
     state = state_of(50, severity=severity, scenario="effort", num_joints=(6, 6), num_faults=(2, 2), onset=1)
     go_to(state, 1)
     assert not torch.equal(state.plan.severity[:, 0], state.plan.severity[:, 1])
-    assert torch.equal(state.of("effort").severity, state.plan.severity[:, 1, 0])
+    assert torch.equal(state.live_fault("effort").severity, state.plan.severity[:, 1, 0])
 
 
 def test_a_window_stays_where_it_set_in_when_a_second_fault_joins_the_first():
     healthy = JointLimits(*(torch.full((50, 6), value) for value in (-1.0, 1.0, 20.0, 10.0)))
     state = state_of(50, scenario="rom", num_joints=(3, 6), num_faults=(2, 2), onset_range=(1, 20))
-    lower, was = healthy.lower, state.broken
+    lower, was = healthy.lower, state.has_joint_fault
     for step in range(1, 22):
         go_to(state, step, 0.2)
         before, lower = lower, state.limits(healthy).lower
         assert torch.equal(lower[was], before[was])
-        was = state.broken
+        was = state.has_joint_fault
     assert (state.plan.joints.sum(1) == 2).any()  # joints with two faults

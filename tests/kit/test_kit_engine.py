@@ -82,7 +82,7 @@ def click(physics: str, tests: str, extension: str) -> dict:
     joints = mdp.fault_state(env).joint_names
     kit.find("Button", "break")[joints.index("FL_calf_joint")].click()
     step()
-    seen["broken"] = [line(), colors(), mdp.fault_state(env).broken.sum(dim=1).tolist()]
+    seen["broken"] = [line(), colors(), mdp.fault_state(env).has_joint_fault.sum(dim=1).tolist()]
     robot = env.scene["robot"]
     knee, strongest = robot.joint_names.index("FL_calf_joint"), torch.zeros(2)
     for number in range(6):

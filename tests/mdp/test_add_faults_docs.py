@@ -54,7 +54,7 @@ def test_the_kind_of_the_page_is_drawn_and_read():
     signal = torch.arange(1.0, 9.0).view(4, 2)
     for step in (1, 2, 3):
         state.advance(torch.full((4,), step), signal)
-        live = state.of("backwards")
+        live = state.live_fault("backwards")
         assert live.on.sum(1).tolist() == [step == 3] * 4
     scene = {"robot": SimpleNamespace(joint_names=["hip", "knee"])}
     faults = SimpleNamespace(advance=lambda: state, detect=lambda: state)

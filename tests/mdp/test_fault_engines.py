@@ -100,7 +100,7 @@ def faults_in_all_envs(physics: str, out: str) -> None:
             limits=data.joint_pos_limits.torch,
         )
         if number == ONSET:
-            kinds = {name: state.of(name) for name in ("dead", "rom", "effort", "velocity")}
+            kinds = {name: state.live_fault(name) for name in ("dead", "rom", "effort", "velocity")}
             plan = {f"{name}.{part}": getattr(live, part).clone() for name, live in kinds.items() for part in PARTS}
             log.once |= {"joints": state.joints.clone(), "plan": plan, "broken": properties()}
         if number == EPISODE - 1:

@@ -87,7 +87,8 @@ def test_trot_is_exactly_one_diagonal(forces, reward):
 
 
 def test_gait_terms_can_skip_robots_with_a_joint_fault(monkeypatch):
-    state = SimpleNamespace(broken=torch.tensor([[False, False], [False, True]]))  # a dead sensor alone breaks nothing
+    # a dead sensor alone is no joint fault
+    state = SimpleNamespace(has_joint_fault=torch.tensor([[False, False], [False, True]]))
     monkeypatch.setattr("umc.mdp.rewards.fault_state", lambda env: state)
     env = make_env(forces=[[50.0, 0.0, 0.0, 50.0]] * 2)
     assert mdp.diagonal_support(env, feet(4)).tolist() == [1.0, 1.0]

@@ -21,7 +21,13 @@ from umc.mdp import FaultBoard
     ],
 )
 def test_every_severity_that_is_offered_for_a_kind_of_ones_own_is_valid(monkeypatch, default, smallest, largest, span):
-    attributes = {"name": "rust", "unit": "[N*m]", "default": default, "smallest": smallest, "largest": largest}
+    attributes = {
+        "name": "rust",
+        "unit": "[N*m]",
+        "default": default,
+        "min_severity": smallest,
+        "max_severity": largest,
+    }
     kind = type("Rust", (JointKind,), {**attributes, "limit": lambda self, limits, *_: limits})()
     monkeypatch.setitem(KINDS, "rust", kind)
     schedule = FaultSchedule(["a", "b"], scenario="normal", num_joints=(1, 2))

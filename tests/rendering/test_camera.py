@@ -25,7 +25,7 @@ def painted(faults):
     model = world.finalize(device="cpu")
     live = torch.tensor([[name in faults for name in G1_JOINTS]])
     broken = torch.tensor([[faults.get(name, False) for name in G1_JOINTS]])
-    state = SimpleNamespace(joint_names=G1_JOINTS, live=live[:, None], broken=broken)
+    state = SimpleNamespace(joint_names=G1_JOINTS, live=live[:, None], has_joint_fault=broken)
     before = wp.to_torch(model.shape_color).clone()
     FaultPainter(model, state).paint()
     after = wp.to_torch(model.shape_color)

@@ -117,12 +117,12 @@ def test_a_motor_that_overheats_is_derated_by_the_torques_it_gave():
     torque, efforts = np.array([[24.0, 24.0, 24.0]]), []
     for step in range(60):
         faults.advance(step, ANGLES)
-        assert faults.load(np.minimum(torque, faults.bounds()[0].effort)) == (step >= 1)
+        assert faults.update_memory(np.minimum(torque, faults.bounds()[0].effort)) == (step >= 1)
         efforts.append(faults.bounds()[0].effort)
     assert {row[0] for row in efforts} == {row[2] for row in efforts} == {25.0}
     assert efforts[1][1] == 25.0
     assert efforts[-1][1] == pytest.approx(10.0, rel=0.05)
-    assert not faults_of("effort", effort=5.0).load(torque)
+    assert not faults_of("effort", effort=5.0).update_memory(torque)
 
 
 def sent_and_arrived(faults, steps):

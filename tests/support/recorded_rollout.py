@@ -36,7 +36,7 @@ def what_a_robot_feels_and_does(physics: str, checkpoint: str) -> dict:
             "angular_velocity": robot.data.root_ang_vel_b.torch,
             "gravity": robot.data.projected_gravity_b.torch,
             "command": env.command_manager.get_command("base_velocity"),
-            "dead": state.of("dead").on,
+            "dead": state.live_fault("dead").on,
             "detected": state.fault_flag[:, 0] > 0,
         }
         step = {name: value.tolist() for name, value in raw.items()}

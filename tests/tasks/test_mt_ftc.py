@@ -129,7 +129,7 @@ def walk(physics):
         "policy": obs["policy"].tolist(),
         "command": env.command_manager.get_command("base_velocity").tolist(),
         "classes": classes,
-        "broken": state.broken.tolist(),
+        "broken": state.has_joint_fault.tolist(),
         "effort": robot.actuators.applied_effort.torch.tolist(),
         "span": (ended.amax(0) - ended.amin(0)).tolist(),
     }

@@ -9,7 +9,7 @@ from typing import override
 
 import torch
 from umc.faults import JointLimits
-from umc.faults.kinds import POSITION, JointKind, Onset, Reading, SensorKind, register_kind
+from umc.faults.kinds import POSITION, JointKind, OnsetState, SensorContext, SensorKind, register_kind
 
 
 @register_kind
@@ -19,13 +19,13 @@ class Coarse(SensorKind):
     name = "coarse"
     unit = "[rad]"
     default = None  # a severity has to be given
-    smallest = 0.0  # excluded
+    min_severity = 0.0  # excluded
     quantities = (POSITION,)  # speed and last action stay right
 
     @override
-    def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
-        step = torch.where(reading.on, reading.severity, 1.0)  # healthy joints have no severity to divide by
-        return torch.where(reading.on, (signal / step).round() * step, signal)
+    def read(self, signal: torch.Tensor, context: SensorContext) -> torch.Tensor:
+        step = torch.where(context.on, context.severity, 1.0)  # healthy joints have no severity to divide by
+        return torch.where(context.on, (signal / step).round() * step, signal)
 
 
 @register_kind
@@ -35,6 +35,6 @@ class Ratchet(JointKind):
     name = "ratchet"
 
     @override
-    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: OnsetState) -> JointLimits:
         lowest = torch.minimum(torch.maximum(onset.position, limits.lower), limits.upper)
         return replace(limits, lower=torch.where(on, lowest, limits.lower))

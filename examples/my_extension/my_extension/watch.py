@@ -58,7 +58,7 @@ def watch(physics: str = "ovphysx", steps: int = 60) -> dict[str, list[float]]:
         readings.append(observed["policy"][:, FIRST_JOINT : FIRST_JOINT + 12].clone())
         torques.append(robot.actuators.applied_effort.torch.clone())
     for number, kind in enumerate(KINDS):
-        live = state.of(kind)
+        live = state.live_fault(kind)
         assert bool(live.on[number].all()), f"not every joint has {kind}"
 
     at_onset, healthy = ONSET - 1, len(KINDS)  # entry i is the state after step i + 1

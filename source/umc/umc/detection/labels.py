@@ -46,7 +46,7 @@ class Labeller:
         """Sensor kinds and joint kinds in the order of their labels."""
         self.limiting = len(JOINT_KINDS) + len(_others(state, JointKind))
         """Label of the last joint kind that lowers limits; those of commands follow."""
-        references = [find_kind(kind).reference(nominal) for kind in (*self.kinds[0], *self.kinds[1])]
+        references = [find_kind(kind).severity_reference(nominal) for kind in (*self.kinds[0], *self.kinds[1])]
         columns = [torch.as_tensor(1.0 if one is None else one, dtype=torch.float).expand(count) for one in references]
         self._reference = torch.stack([column.to(state.device) for column in columns], dim=-1)
         # a joint without a limit has no part of it
@@ -54,7 +54,7 @@ class Labeller:
 
     def __call__(self) -> Labels:
         """Return the labels of this env step."""
-        found = [self._state.of(kind) for kind in (*self.kinds[0], *self.kinds[1])]
+        found = [self._state.live_fault(kind) for kind in (*self.kinds[0], *self.kinds[1])]
         on = torch.stack([one.on for one in found], dim=-1)
         severity = torch.stack([one.severity for one in found], dim=-1) / self._reference
         sensors = len(self.kinds[0])

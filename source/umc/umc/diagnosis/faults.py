@@ -175,7 +175,11 @@ def _distribution(kind: str, low: float, high: float) -> dict[str, Any]:
     if kind in SIGNED and low == 0.0:
         return {"uniform": [-high, high]}
     drawn = {"log_uniform" if kind in LOGARITHMIC and low > 0.0 else "uniform": [low, high]}
-    return drawn if find_kind(kind).reference(JointLimits(-_ONE, _ONE, _ONE, _ONE)) is None else {"fraction": drawn}
+    return (
+        drawn
+        if find_kind(kind).severity_reference(JointLimits(-_ONE, _ONE, _ONE, _ONE)) is None
+        else {"fraction": drawn}
+    )
 
 
 def add_random_faults(env_cfg: Any, seed: int, push: bool = True, faults: RandomFaults = LEARNED) -> None:

@@ -8,7 +8,16 @@ from collections.abc import Sequence
 
 import torch
 
-from umc.faults.kinds import LONGEST_DELAY, CommandKind, Delivery, FaultKind, ImuKind, ImuReading, Reading, SensorKind
+from umc.faults.kinds import (
+    LONGEST_DELAY,
+    CommandContext,
+    CommandKind,
+    FaultKind,
+    ImuContext,
+    ImuKind,
+    SensorContext,
+    SensorKind,
+)
 from umc.faults.state import FaultState
 
 Index = torch.Tensor | slice
@@ -38,14 +47,14 @@ class SensorChannel:
         for kind in state.kinds:
             if not isinstance(kind, SensorKind) or self.quantity not in kind.quantities:
                 continue
-            live = state.of(kind.name)
+            live = state.live_fault(kind.name)
             on = self._mine(live.on)
             held = self._held.get(kind.name, signal)
             if kind.remembers:
                 self._held[kind.name] = torch.where(on, held, signal)
             if on.device.type == "cpu" and not on.any():
                 continue
-            reading = Reading(
+            context = SensorContext(
                 quantity=self.quantity,
                 on=on,
                 severity=self._mine(live.severity).to(signal.dtype),
@@ -53,7 +62,7 @@ class SensorChannel:
                 held=held,
                 normal=lambda stream: self._mine(state.normal(stream)),
             )
-            signal = kind.read(signal, reading)
+            signal = kind.read(signal, context)
         return signal
 
     def _mine(self, values: torch.Tensor) -> torch.Tensor:
@@ -76,7 +85,7 @@ class ImuChannel:
         for kind in state.kinds:
             if not isinstance(kind, ImuKind) or self._quantity not in kind.quantities:
                 continue
-            live = state.of(kind.name)
+            live = state.live_fault(kind.name)
             on = live.on[self._envs].any(dim=1, keepdim=True)
             held = self._held.get(kind.name, signal)
             if kind.remembers:
@@ -84,7 +93,7 @@ class ImuChannel:
             if on.device.type == "cpu" and not on.any():
                 continue
             severity = torch.where(live.on, live.severity, 0.0)[self._envs].amax(dim=1, keepdim=True)
-            reading = ImuReading(
+            context = ImuContext(
                 quantity=self._quantity,
                 on=on,
                 severity=severity.to(signal.dtype),
@@ -92,7 +101,7 @@ class ImuChannel:
                 held=held,
                 direction=lambda stream: state.direction(stream)[self._envs],
             )
-            signal = kind.read(signal, reading)
+            signal = kind.read(signal, context)
         return signal
 
 
@@ -144,14 +153,14 @@ class CommandChannel:
                 self._num_sent = torch.zeros(targets.shape[1], dtype=torch.long, device=device)
         self._newest = (self._newest + 1) % len(self._sent)
         self._sent[self._newest] = targets
-        live = [(kind, self._state.of(kind.name)) for kind in self._kinds]
+        live = [(kind, self._state.live_fault(kind.name)) for kind in self._kinds]
         on = torch.stack([fault.on[self._envs] for _, fault in live]).any(dim=0)
         arriving = None
         if on.device.type != "cpu" or on.any():
             last = torch.where((self._num_sent == 0)[:, None], targets, last)
             arriving = targets
             for kind, fault in live:
-                delivery = Delivery(
+                context = CommandContext(
                     on=fault.on[self._envs],
                     severity=fault.severity[self._envs],
                     age=fault.age[self._envs],
@@ -159,7 +168,7 @@ class CommandChannel:
                     last=last,
                     uniform=self._uniform,
                 )
-                arriving = kind.deliver(arriving, delivery)
+                arriving = kind.deliver(arriving, context)
         self._num_sent += 1
         return None if arriving is None else (on, arriving)
 

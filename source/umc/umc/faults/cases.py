@@ -15,7 +15,7 @@ from umc.faults.kinds import FaultKind, JointLimits
 from umc.faults.plan import FaultPlan, widen_plan
 from umc.faults.random import seed_word
 from umc.faults.scenarios import Scenario
-from umc.faults.schedule import FaultSchedule, Identity
+from umc.faults.schedule import FaultSchedule, RandomKey
 from umc.utils.errors import UmcError
 
 
@@ -103,7 +103,7 @@ class FaultCases:
         columns = {field.name: [getattr(part, field.name) for part in parts] for field in fields(FaultPlan)}
         return FaultPlan(**{name: torch.cat(values)[place] for name, values in columns.items()})
 
-    def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
+    def random_key(self, env_ids: torch.Tensor, episode: torch.Tensor) -> RandomKey:
         """Return the case's seed, the member as the env, and episode 0: what the case's schedule alone would."""
         return self._seeds[self.case[env_ids]], self.member[env_ids], torch.zeros_like(env_ids)
 

@@ -64,14 +64,14 @@ class CorruptedOracle:
         return (self._state.joint_mask & self._found) | self._alarms
 
     @property
-    def broken(self) -> torch.Tensor:
+    def has_joint_fault(self) -> torch.Tensor:
         """Joints with a reported joint fault. Shape is (E, J)."""
-        return (self._state.broken & self._found) | self._alarms
+        return (self._state.has_joint_fault & self._found) | self._alarms
 
     @property
-    def narrowed(self) -> torch.Tensor:
-        """Those whose range it narrows; false alarms do not. Shape is (E, J)."""
-        return self._state.narrowed & self._found
+    def range_reduced(self) -> torch.Tensor:
+        """Those whose range it reduces; false alarms do not. Shape is (E, J)."""
+        return self._state.range_reduced & self._found
 
     @property
     def fault_flag(self) -> torch.Tensor:
@@ -100,7 +100,7 @@ class NoDetection:
     def __init__(self, state: FaultState) -> None:
         shape = (state.num_envs, len(state.joint_names))
         self.joint_mask = torch.zeros(shape, dtype=torch.bool, device=state.device)
-        self.broken = self.narrowed = self.joint_mask
+        self.has_joint_fault = self.range_reduced = self.joint_mask
         self.fault_flag = torch.full((state.num_envs, FAULT_FLAG_WIDTH), -1.0, device=state.device)
 
     def update(self) -> None:

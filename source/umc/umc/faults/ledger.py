@@ -351,10 +351,11 @@ def _check_severity(ledger: Ledger, kind: str, value: PerJoint) -> None:
     known = KINDS.get(kind)
     if known is None:
         return
-    smallest, largest = (FaultKind.smallest, FaultKind.largest) if ledger.changes else (known.smallest, known.largest)
+    bounds = FaultKind if ledger.changes else known
+    low, high = bounds.min_severity, bounds.max_severity
     for number in value if isinstance(value, list) else [value]:
         # the written number is rounded to float32
-        if not smallest <= number <= largest * (1.0 + 1.0e-6):
+        if not low <= number <= high * (1.0 + 1.0e-6):
             known.check(number)
 
 
@@ -436,7 +437,7 @@ class LedgerWriter:
         names = [field.name for field in fields(FaultPlan)]
         rows: dict[str, list[Any]] = {name: getattr(plan, name)[env_ids].tolist() for name in names}
         source = self._state.source
-        seeds, *words = source.identity(env_ids + self._state.first_env, self._state.episode[env_ids])
+        seeds, *words = source.random_key(env_ids + self._state.first_env, self._state.episode[env_ids])
         seeds = [seeds] * len(envs) if isinstance(seeds, int) else seeds.tolist()
         draws = list(zip(seeds, *(word.tolist() for word in words), strict=True))
         for row, (env, episode) in enumerate(zip(envs, episodes, strict=True)):
@@ -468,7 +469,7 @@ class LedgerWriter:
     def record_switches(self, envs: torch.Tensor, limits: JointLimits | None) -> None:
         """Record which faults are on in the envs of a mask, shape (E,), and the limits written into physics."""
         state, ids = self._state, envs.nonzero().squeeze(1)
-        columns = (state.episode, state.step, state.faults_on, state.broken)
+        columns = (state.episode, state.step, state.faults_on, state.has_joint_fault)
         rows = zip(ids.tolist(), *(column[ids].tolist() for column in columns), strict=True)
         values = {} if limits is None else {name: limit[ids].tolist() for name, limit in vars(limits).items()}
         lines = []

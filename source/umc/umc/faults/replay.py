@@ -15,7 +15,7 @@ from umc.faults.kinds import FaultKind, find_kind
 from umc.faults.ledger import Ledger, LedgerFault, read_ledger
 from umc.faults.plan import NEVER, NO_SCENARIO, FaultPlan, empty_plan, widen_plan
 from umc.faults.random import seed_word
-from umc.faults.schedule import FaultSchedule, Identity
+from umc.faults.schedule import FaultSchedule, RandomKey
 from umc.utils.errors import UmcError
 
 _ROUNDING = 1.0e-5
@@ -126,7 +126,7 @@ class FaultReplay:
             getattr(plan, column.name)[missing] = getattr(drawn, column.name)
         return plan
 
-    def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
+    def random_key(self, env_ids: torch.Tensor, episode: torch.Tensor) -> RandomKey:
         """Return seed, env and episode that the recording run drew random numbers for, each of shape (N,)."""
         if self._draws is None:
             return self.seed, env_ids, episode

@@ -35,7 +35,7 @@ from umc.faults.scenarios import Scenario, find_scenario
 from umc.faults.severity import Severities
 from umc.utils.errors import UmcError
 
-Identity = tuple[Word, torch.Tensor, torch.Tensor]
+RandomKey = tuple[Word, torch.Tensor, torch.Tensor]
 """Seed, env and episode that random numbers are drawn for; one seed for all envs, or one for each."""
 
 
@@ -284,7 +284,7 @@ class FaultSchedule:
                 fault["joints"] = joints & fault["kinds"].any(dim=1, keepdim=True)
         return FaultPlan(**{name: torch.stack([fault[name] for fault in faults], dim=1) for name in faults[0]})
 
-    def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
+    def random_key(self, env_ids: torch.Tensor, episode: torch.Tensor) -> RandomKey:
         """Return seed, env and episode that random numbers step by step, such as those of noise, are drawn for."""
         return self.seed, env_ids, episode
 
@@ -344,7 +344,7 @@ class FaultSchedule:
         for index, kind in enumerate(self.kinds):
             if kind.name in self._severities:
                 share = uniform(words[named_stream(f"{number}/{kind.name}")])
-                share = share[:, :1].expand_as(share) if kind.one_draw else share
+                share = share[:, :1].expand_as(share) if kind.shared_severity else share
                 severity[:, index] = self._severities[kind.name].sample(share, self.level)
         return {
             "scenario": scenario,

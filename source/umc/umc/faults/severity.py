@@ -71,7 +71,7 @@ class Severities:
         self._kind, self._joint_names = kind, joint_names
         patterns = value if isinstance(value, Mapping) and not _is_distribution(value) else {".*": value}
         groups = _by_pattern(kind, patterns, joint_names, candidates)
-        reference = _per_joint(kind.reference(nominal), len(joint_names), device)
+        reference = _per_joint(kind.severity_reference(nominal), len(joint_names), device)
         self._groups = [
             (torch.tensor(ids, device=device), _read(kind, patterns[pattern])) for pattern, ids in groups.items()
         ]
@@ -87,15 +87,15 @@ class Severities:
                     for joint in reference[columns].tolist():
                         kind.check(number * joint)
         self._reference = reference
-        self._healthy = healthy = _per_joint(kind.healthy(nominal), len(joint_names), device)
+        self._healthy = healthy = _per_joint(kind.healthy_severity(nominal), len(joint_names), device)
         self.can_be_mild = healthy is not None and bool(healthy.isfinite().all())
         """Whether there is a way from a healthy joint to a faulty one."""
 
     def require_limits(self, nominal: JointLimits | None) -> None:
         """Raise UmcError if the kind would have no effect on a joint, for want of a limit."""
-        needed = self._kind.needed(nominal)
+        needed = self._kind.required_limits(nominal)
         for columns, distribution in self._groups:
-            if needed is not None and min(distribution.numbers) < self._kind.largest:
+            if needed is not None and min(distribution.numbers) < self._kind.max_severity:
                 _require_limits(self._kind, needed, self._joint_names, columns.tolist())
 
     def sample(self, share: torch.Tensor, level: float) -> torch.Tensor:

@@ -11,11 +11,11 @@ from typing import Protocol
 
 import torch
 
-from umc.faults.kinds import FaultKind, JointKind, JointLimits, Onset, SensorKind
+from umc.faults.kinds import FaultKind, JointKind, JointLimits, OnsetState, SensorKind
 from umc.faults.plan import NEVER, FaultPlan, empty_plan, widen_plan
 from umc.faults.random import Word, philox, philox_pair, uniform
 from umc.faults.scenarios import Scenario
-from umc.faults.schedule import Identity, named_stream
+from umc.faults.schedule import RandomKey, named_stream
 
 FAULT_FLAG_WIDTH = 3
 """Width of the fault flag F in {-1, 1}^(1x3): three, so that no single input decides (paper, section "Actor Model")."""
@@ -45,7 +45,7 @@ class PlanSource(Protocol):
         """See :meth:`FaultSchedule.draw`."""
         ...
 
-    def identity(self, env_ids: torch.Tensor, episode: torch.Tensor) -> Identity:
+    def random_key(self, env_ids: torch.Tensor, episode: torch.Tensor) -> RandomKey:
         """See :meth:`FaultSchedule.identity`."""
         ...
 
@@ -134,14 +134,14 @@ class FaultState:
         return torch.where(self.live, self._onset_step, NEVER).amin(dim=1)
 
     @property
-    def broken(self) -> torch.Tensor:
+    def has_joint_fault(self) -> torch.Tensor:
         """Joints that have a joint fault now. Shape is (E, J)."""
         return self.live[:, self._breaking].any(dim=1)
 
     @property
-    def narrowed(self) -> torch.Tensor:
-        """Joints with a joint fault that narrows their range now. Shape is (E, J)."""
-        return self.live[:, self._narrowing].any(dim=1)
+    def range_reduced(self) -> torch.Tensor:
+        """Joints with a joint fault that reduces their range now. Shape is (E, J)."""
+        return self.live[:, self._reducing].any(dim=1)
 
     @property
     def joint_mask(self) -> torch.Tensor:
@@ -154,7 +154,7 @@ class FaultState:
         flag = self.detected.any(dim=1, keepdim=True).float() * 2.0 - 1.0
         return flag.expand(-1, FAULT_FLAG_WIDTH)
 
-    def of(self, kind: str) -> LiveFault:
+    def live_fault(self, kind: str) -> LiveFault:
         """One kind of fault as it is now, by its name; off everywhere if no fault of this kind is ever planned."""
         index = self._index.get(kind)
         if index is None:
@@ -239,15 +239,15 @@ class FaultState:
         return changed
 
     @property
-    def follows_load(self) -> bool:
-        """Whether limits of joints depend on torques: :meth:`load` has to be called in every env step."""
-        return any(isinstance(kind, JointKind) and kind.follows_load for kind in self.kinds)
+    def depends_on_torque(self) -> bool:
+        """Whether limits of joints depend on torques: :meth:`update_memory` has to be called in every env step."""
+        return any(isinstance(kind, JointKind) and kind.depends_on_torque for kind in self.kinds)
 
-    def load(self, effort: torch.Tensor, step_dt: float) -> torch.Tensor:
+    def update_memory(self, effort: torch.Tensor, step_dt: float) -> torch.Tensor:
         """Take the torques of an env step [N*m], shape (E, J), of ``step_dt`` [s]; return whose limits move, (E,)."""
         moving = torch.zeros_like(self.step, dtype=torch.bool)
         for index, kind in enumerate(self.kinds):
-            if isinstance(kind, JointKind) and kind.follows_load:
+            if isinstance(kind, JointKind) and kind.depends_on_torque:
                 on, memory = self.live[:, index], self._memory[:, index]
                 # the torques of the step that shows the onset were given before it
                 loaded = on & (self.step[:, None] > self._onset_step[:, index])
@@ -261,7 +261,7 @@ class FaultState:
         limits = healthy
         for index, kind in enumerate(self.kinds):
             if isinstance(kind, JointKind):
-                onset = Onset(self._onset_position[:, index], self._placement[:, index], self._memory[:, index])
+                onset = OnsetState(self._onset_position[:, index], self._placement[:, index], self._memory[:, index])
                 limits = kind.limit(limits, self.live[:, index], self.severity[:, index], onset)
         return limits
 
@@ -291,7 +291,7 @@ class FaultState:
     ) -> tuple[Word, tuple[torch.Tensor, torch.Tensor, int, torch.Tensor]]:
         """Seed and counter of Philox."""
         env = torch.arange(self.num_envs, device=self.device) + self.first_env
-        seed, env, episode = self.source.identity(env, self.episode)
+        seed, env, episode = self.source.random_key(env, self.episode)
         step = self.step if every_step else torch.zeros_like(self.step)
         joints = torch.zeros_like(self.source.joint_ids) if shared else self.source.joint_ids
         moment = (step[:, None] - ago).clamp(min=0) * len(self.joint_names) + joints
@@ -306,7 +306,7 @@ class FaultState:
     def _sort_kinds(self) -> None:
         self._index = {kind.name: number for number, kind in enumerate(self.kinds)}
         self._breaking = self._numbers(lambda kind: isinstance(kind, JointKind))
-        self._narrowing = self._numbers(lambda kind: isinstance(kind, JointKind) and kind.narrows)
+        self._reducing = self._numbers(lambda kind: isinstance(kind, JointKind) and kind.reduces_range)
         self._masking = self._numbers(lambda kind: isinstance(kind, SensorKind) and kind.masks_joint)
 
     def _numbers(self, belongs: Callable[[FaultKind], bool]) -> torch.Tensor:

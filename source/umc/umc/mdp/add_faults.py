@@ -134,7 +134,7 @@ def add_faults(
     ``locked``         none; the joint stays where it is
     ``power_loss``     none; the motor gives no torque
     ``braking``        damping of the shorted motor [N*m*s/rad]
-    ``derating``       torque that the overheated motor gives forever [N*m]
+    ``derating``       continuous torque of the overheated motor [N*m]
     ``friction``       dry friction that is added [N*m]
     ``dead``           what the sensors of the joint read; 0 without it
     ``frozen``         none; the last reading is repeated

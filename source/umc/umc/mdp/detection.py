@@ -28,10 +28,12 @@ GROUP = "policy"
 ERRORS = ("delay", "missed", "false_alarms", "alarm_steps")
 """Fields of the corrupted oracle."""
 
-NARROWING = [
-    number for number, kind in enumerate(map(find_kind, JOINT_KINDS)) if isinstance(kind, JointKind) and kind.narrows
+RANGE_KINDS = [
+    number
+    for number, kind in enumerate(map(find_kind, JOINT_KINDS))
+    if isinstance(kind, JointKind) and kind.reduces_range
 ]
-"""Positions in JOINT_KINDS of those that narrow a joint's range."""
+"""Positions in JOINT_KINDS of those that reduce a joint's range."""
 
 
 @configclass
@@ -102,8 +104,8 @@ class DetectorInEnv:
         """Episode and env step of the last :meth:`update`."""
         shape = (state.num_envs, len(state.joint_names))
         self.joint_mask = torch.zeros(shape, dtype=torch.bool, device=state.device)
-        self.broken, self.narrowed = self.joint_mask.clone(), self.joint_mask.clone()
-        """Joints with a reported joint fault, and those of them whose most probable one narrows the range, (E, J)."""
+        self.has_joint_fault, self.range_reduced = self.joint_mask.clone(), self.joint_mask.clone()
+        """Joints with a reported joint fault, and those of them whose most probable one reduces the range, (E, J)."""
         self.fault_flag = torch.full((state.num_envs, FAULT_FLAG_WIDTH), -1.0, device=state.device)
         self.faulty = torch.zeros(*shape, 2, device=state.device)
         """Probability of a sensor fault and of a joint fault of each joint. Shape is (E, J, 2)."""
@@ -132,20 +134,20 @@ class DetectorInEnv:
         self.faulty = torch.where(looked, faulty, self.faulty).masked_fill(forgotten, 0.0)
         self.reported = torch.where(looked, found.reported, self.reported).masked_fill(forgotten, False)
         mask, flag = mask_and_flag(found.reported, self._any_fault)
-        broken, narrowed = reported_joints(found)
-        for name, now in (("joint_mask", mask), ("broken", broken), ("narrowed", narrowed)):
+        broken, reduced = reported_joints(found)
+        for name, now in (("joint_mask", mask), ("has_joint_fault", broken), ("range_reduced", reduced)):
             kept = torch.where(looked[..., 0], now, getattr(self, name))
             setattr(self, name, kept.masked_fill(forgotten[..., 0], False))
         self.fault_flag = torch.where(looked[..., 0], flag, self.fault_flag).masked_fill(forgotten[..., 0], -1.0)
 
 
 def reported_joints(found: Detection) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return joints with a reported joint fault, and those whose most probable one narrows their range, (E, J)."""
+    """Return joints with a reported joint fault, and those whose most probable one reduces their range, (E, J)."""
     broken, kind = found.reported[..., JOINT], found.joint[..., 1:].argmax(dim=-1)
-    narrows = torch.zeros_like(broken)
-    for number in NARROWING:
-        narrows |= kind == number
-    return broken, broken & narrows
+    reduces = torch.zeros_like(broken)
+    for number in RANGE_KINDS:
+        reduces |= kind == number
+    return broken, broken & reduces
 
 
 def check_detection(cfg: DetectionCfg) -> None:

@@ -177,8 +177,8 @@ class joint_faults(ManagerTermBase):
         """Switch due faults on and ended ones off."""
         self.advance()
         changed = self._pending
-        if self.writer is not None and self.state.follows_load:
-            changed = changed | self.state.load(self.asset.actuators.applied_effort.torch, self._env.step_dt)
+        if self.writer is not None and self.state.depends_on_torque:
+            changed = changed | self.state.update_memory(self.asset.actuators.applied_effort.torch, self._env.step_dt)
         if changed.device.type == "cpu" and not changed.any():
             return
         limits = None

@@ -129,7 +129,7 @@ class FaultBoard:
         detected = state.detected[env_id].tolist()
         since = [math.inf] * len(self.joint_names)
         for kind in state.kinds:
-            fault = state.of(kind.name)
+            fault = state.live_fault(kind.name)
             for joint, step in enumerate(fault.onset[env_id].tolist()):
                 if fault.on[env_id, joint]:
                     since[joint] = min(since[joint], step * self._env.step_dt)
@@ -165,7 +165,7 @@ class FaultBoard:
         writer = self._term.writer
         assert writer is not None  # the constructor has made it
         limits = writer.healthy
-        reference = found.reference(type(limits)(*(value[0] for value in vars(limits).values())))
+        reference = found.severity_reference(type(limits)(*(value[0] for value in vars(limits).values())))
         if reference is not None:
             healthy = float(torch.as_tensor(reference).expand(len(self.joint_names))[column])
             if math.isfinite(healthy):
@@ -207,10 +207,10 @@ class FaultBoard:
 def _usual_span(kind: FaultKind) -> tuple[float, float, float]:
     """Return the least, most and initial severity of somebody's kind: valid ones around the default, or above 0."""
     first = kind.default or 0.0
-    if not kind.smallest < first <= kind.largest:
-        first = min(kind.smallest + 1.0, 0.5 * (kind.smallest + kind.largest))
-    low, high = max(kind.smallest, first - 1.0), min(kind.largest, first + 1.0)
-    if low == kind.smallest:  # which is no severity itself
+    if not kind.min_severity < first <= kind.max_severity:
+        first = min(kind.min_severity + 1.0, 0.5 * (kind.min_severity + kind.max_severity))
+    low, high = max(kind.min_severity, first - 1.0), min(kind.max_severity, first + 1.0)
+    if low == kind.min_severity:  # which is no severity itself
         low += LEAST_PART * (high - low)
     return low, high, first
 

@@ -210,13 +210,13 @@ def fault_class(env: ManagerBasedEnv) -> torch.Tensor:
     Shape is (num_envs, 3).
     """
     found = fault_term(env).detect()
-    return class_columns(found.broken, found.narrowed)
+    return class_columns(found.has_joint_fault, found.range_reduced)
 
 
-def class_columns(broken: torch.Tensor, narrowed: torch.Tensor) -> torch.Tensor:
+def class_columns(broken: torch.Tensor, reduced: torch.Tensor) -> torch.Tensor:
     """Return the columns of :func:`fault_class` for reported joints and those of a narrower range, (num_envs, J)."""
-    is_broken, is_narrowed = broken.any(dim=1), narrowed.any(dim=1)
-    return torch.stack((~is_broken, is_broken & ~is_narrowed, is_broken & is_narrowed), dim=1).float()
+    is_broken, is_reduced = broken.any(dim=1), reduced.any(dim=1)
+    return torch.stack((~is_broken, is_broken & ~is_reduced, is_broken & is_reduced), dim=1).float()
 
 
 def live_faults(env: ManagerBasedEnv) -> torch.Tensor:

@@ -151,7 +151,7 @@ def diagonal_support(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, healthy
 
 def _healthy(env: ManagerBasedRLEnv) -> torch.Tensor:
     """1 where no joint has a joint fault now (its sensor may be dead), else 0. Shape is (num_envs,)."""
-    return (~fault_state(env).broken.any(1)).float()
+    return (~fault_state(env).has_joint_fault.any(1)).float()
 
 
 class uneven_duty(ManagerTermBase):

@@ -98,7 +98,7 @@ class FaultPainter:
     def paint(self) -> None:
         """Color all links by the faults of now."""
         self._colors.copy_(self._healthy)
-        live, broken = self._state.live.any(dim=1), self._state.broken
+        live, broken = self._state.live.any(dim=1), self._state.has_joint_fault
         # red last: two joints may color the same link
         for color, joints in ((SENSOR_COLOR, live & ~broken), (FAULT_COLOR, live & broken)):
             for at in map(tuple, joints.nonzero().tolist()):

@@ -92,14 +92,14 @@ class Faults:
         everywhere[self._envs] = torch.as_tensor(position, dtype=torch.float32)
         return bool(state.advance(torch.full((state.num_envs,), step), everywhere).any())
 
-    def load(self, effort: Vector) -> bool:
+    def update_memory(self, effort: Vector) -> bool:
         """Take the motors' torques [N*m], shape (R, J), in every env step; return whether limits move with them."""
         state = self._state
-        if not state.follows_load:
+        if not state.depends_on_torque:
             return False
         everywhere = torch.zeros(state.num_envs, effort.shape[1])
         everywhere[self._envs] = torch.as_tensor(effort, dtype=torch.float32)
-        return bool(state.load(everywhere, self._step_dt).any())
+        return bool(state.update_memory(everywhere, self._step_dt).any())
 
     def bounds(self) -> list[JointBounds]:
         """Limits of each robot's joints now; those that no fault lowers are the healthy ones, to the bit."""

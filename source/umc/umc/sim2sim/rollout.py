@@ -203,7 +203,7 @@ class Simulation:
         robots = self.robots[: faults.count]
         position, _ = self._joints(faults.count)
         switched = faults.advance(step, position)
-        if faults.load(np.nan_to_num(np.stack([robot.torque for robot in robots]))) or switched:
+        if faults.update_memory(np.nan_to_num(np.stack([robot.torque for robot in robots]))) or switched:
             for robot, bounds in zip(robots, faults.bounds(), strict=True):
                 robot.limit(bounds)
 

@@ -24,7 +24,7 @@ def _nothing() -> torch.Tensor:
 
 @dataclass
 class JointLimits:
-    """What the joints of E envs can do: joint faults change it, engines hold it. Shapes are (E, J)."""
+    """Joint limits of E envs: faults lower them, engines enforce them. Shapes are (E, J)."""
 
     lower: torch.Tensor
     """Lowest position [rad]."""
@@ -62,39 +62,39 @@ class FaultKind(ABC):
     """Unit of the severity; empty for a kind that has none."""
     default: ClassVar[float | None] = 0.0
     """Severity if none is given; None if it is required."""
-    smallest: ClassVar[float] = -1.0e9
-    """Severities lie above it."""
-    largest: ClassVar[float] = 1.0e9
-    """Severities lie at or below it."""
+    min_severity: ClassVar[float] = -1.0e9
+    """Severities lie above this."""
+    max_severity: ClassVar[float] = 1.0e9
+    """Severities lie at or below this."""
     rank: ClassVar[int] = 0
     """Of several kinds on one joint, those of higher rank act later."""
-    one_draw: ClassVar[bool] = False
+    shared_severity: ClassVar[bool] = False
     """Whether all joints of a fault share one draw from a distribution of severities."""
 
     def check(self, value: float) -> None:
         """Raise UmcError if a severity, in the kind's unit, is out of range."""
-        if not (math.isfinite(value) and self.smallest < value <= self.largest):
-            bounds = f"above {self.smallest:g} and at most {self.largest:g}"
+        if not (math.isfinite(value) and self.min_severity < value <= self.max_severity):
+            bounds = f"above {self.min_severity:g} and at most {self.max_severity:g}"
             raise UmcError(f"severity {value:g} of '{self.name}' must be {bounds} {self.unit}".rstrip())
 
-    def healthy(self, nominal: JointLimits | None) -> torch.Tensor | float | None:
+    def healthy_severity(self, nominal: JointLimits | None) -> torch.Tensor | float | None:
         """Severity of a healthy joint, from which a curriculum starts; None if the kind has no mild form.
 
         One number, or one per joint. ``nominal`` are the limits of healthy joints, every shape (J,); None if unknown.
         """
         return None
 
-    def reference(self, nominal: JointLimits | None) -> torch.Tensor | float | None:
-        """Return what fractional severities are fractions of, as :meth:`healthy`; None if it takes none."""
+    def severity_reference(self, nominal: JointLimits | None) -> torch.Tensor | float | None:
+        """Return what fractional severities are fractions of, as :meth:`healthy_severity`; None if it takes none."""
         return None
 
-    def needed(self, nominal: JointLimits | None) -> torch.Tensor | None:
+    def required_limits(self, nominal: JointLimits | None) -> torch.Tensor | None:
         """Return the healthy limits without which the kind has no effect, shape (J,); None if it needs none."""
         return None
 
 
 @dataclass
-class Onset:
+class OnsetState:
     """State of the joints when faults set in, and since. Shapes are (E, J)."""
 
     position: torch.Tensor
@@ -110,9 +110,9 @@ class JointKind(FaultKind):
 
     adds_passive: ClassVar[bool] = False
     """Whether it adds damping or friction, which are not written into physics otherwise."""
-    narrows: ClassVar[bool] = False
+    reduces_range: ClassVar[bool] = False
     """Whether the joint's range gets smaller, down to one position."""
-    follows_load: ClassVar[bool] = False
+    depends_on_torque: ClassVar[bool] = False
     """Whether the limits change with the torques since the onset, in every env step."""
 
     def remember(
@@ -120,17 +120,17 @@ class JointKind(FaultKind):
     ) -> torch.Tensor:
         """Return what to remember after an env step of ``step_dt`` [s] with these torques [N*m]. Shapes are (E, J).
 
-        Called for kinds that follow the load.
+        Called for kinds that depend on the torque.
         """
         return memory
 
     @abstractmethod
-    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: OnsetState) -> JointLimits:
         """Return the limits with this fault, given those without, the joints that have it and its severity (E, J)."""
 
 
 @dataclass
-class Reading:
+class SensorContext:
     """What a sensor fault may depend on. Shapes are (E, J)."""
 
     quantity: str
@@ -155,10 +155,10 @@ class SensorKind(FaultKind):
     quantities: ClassVar[tuple[str, ...]] = (POSITION, VELOCITY, ACTION)
     """Quantities that are reported wrong."""
     remembers: ClassVar[bool] = False
-    """Whether the kind uses :attr:`Reading.held`."""
+    """Whether the kind uses :attr:`SensorContext.held`."""
 
     @abstractmethod
-    def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
+    def read(self, signal: torch.Tensor, context: SensorContext) -> torch.Tensor:
         """Return what the sensors report, given what working ones would. Shapes are (E, J)."""
 
 
@@ -167,7 +167,7 @@ ANGULAR_VELOCITY, GRAVITY = "angular_velocity", "gravity"
 
 
 @dataclass
-class ImuReading:
+class ImuContext:
     """What an IMU fault may depend on. Shapes are (E, 1) unless another is given."""
 
     quantity: str
@@ -190,20 +190,20 @@ class ImuKind(FaultKind):
     It has no joint: it has the fault while any joint of the env has it, with the largest of their severities.
     """
 
-    one_draw = True
+    shared_severity = True
 
     quantities: ClassVar[tuple[str, ...]] = (ANGULAR_VELOCITY, GRAVITY)
     """Quantities that are reported wrong."""
     remembers: ClassVar[bool] = False
-    """Whether the kind uses :attr:`ImuReading.held`."""
+    """Whether the kind uses :attr:`ImuContext.held`."""
 
     @abstractmethod
-    def read(self, signal: torch.Tensor, reading: ImuReading) -> torch.Tensor:
+    def read(self, signal: torch.Tensor, context: ImuContext) -> torch.Tensor:
         """Return what the sensor reports, given what a working one would. Shapes are (E, 3)."""
 
 
 @dataclass
-class Delivery:
+class CommandContext:
     """What a command fault may depend on. Shapes are (E, J), those of targets (3, E, J)."""
 
     on: torch.Tensor
@@ -225,7 +225,7 @@ class CommandKind(FaultKind):
     """A command that does not arrive as it was sent."""
 
     @abstractmethod
-    def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
+    def deliver(self, target: torch.Tensor, context: CommandContext) -> torch.Tensor:
         """Return the position, velocity and effort targets that arrive, given those sent. Shapes are (3, E, J)."""
 
 

@@ -8,7 +8,7 @@ from typing import override
 
 import torch
 
-from umc.faults.kinds.base import CommandKind, Delivery, JointLimits, register_kind
+from umc.faults.kinds.base import CommandContext, CommandKind, JointLimits, register_kind
 
 LONGEST_DELAY = 10
 """Longest delay [env steps]: 0.2 s at 50 Hz."""
@@ -27,7 +27,7 @@ class CommandError(CommandKind):
     """A command that arrives wrong; none without severity."""
 
     @override
-    def healthy(self, nominal: JointLimits | None) -> float:
+    def healthy_severity(self, nominal: JointLimits | None) -> float:
         return 0.0
 
 
@@ -41,13 +41,13 @@ class Delayed(CommandError):
     name = "delayed"
     unit = "[env steps]"
     default = None
-    smallest, largest = SHORTEST, float(LONGEST_DELAY)
+    min_severity, max_severity = SHORTEST, float(LONGEST_DELAY)
 
     @override
-    def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
-        delay = delivery.severity.round().long().clamp(0, LONGEST_DELAY)
+    def deliver(self, target: torch.Tensor, context: CommandContext) -> torch.Tensor:
+        delay = context.severity.round().long().clamp(0, LONGEST_DELAY)
         # nothing older than the target before the onset, which arrived in time
-        return torch.where(delivery.on, delivery.sent(torch.minimum(delay, delivery.age + 1)), target)
+        return torch.where(context.on, context.sent(torch.minimum(delay, context.age + 1)), target)
 
 
 @register_kind
@@ -57,13 +57,13 @@ class Dropped(CommandError):
     name = "dropped"
     unit = "[-]"
     default = 1.0
-    smallest, largest = 0.0, 1.0
+    min_severity, max_severity = 0.0, 1.0
     rank = 1  # a late target can be lost, too
 
     @override
-    def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
-        lost = delivery.on & (delivery.uniform("dropped") < delivery.severity)
-        return torch.where(lost, delivery.last, target)
+    def deliver(self, target: torch.Tensor, context: CommandContext) -> torch.Tensor:
+        lost = context.on & (context.uniform("dropped") < context.severity)
+        return torch.where(lost, context.last, target)
 
 
 @register_kind
@@ -77,19 +77,19 @@ class BurstLoss(CommandError):
     name = "burst_loss"
     unit = "[env steps]"
     default = None
-    smallest, largest = SHORTEST, float(LONGEST_BURST)
+    min_severity, max_severity = SHORTEST, float(LONGEST_BURST)
     rank = 1  # a late target can be lost, too
-    one_draw = True
+    shared_severity = True
 
     @override
-    def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
-        length = delivery.severity.round().long()
+    def deliver(self, target: torch.Tensor, context: CommandContext) -> torch.Tensor:
+        length = context.severity.round().long()
         window = (length / LOST_IN_BURSTS).round().long().clamp(min=1)
-        since = delivery.age % window
-        place = delivery.uniform("burst_loss", ago=since, shared=True)  # of the window's first step
+        since = context.age % window
+        place = context.uniform("burst_loss", ago=since, shared=True)  # of the window's first step
         first = (place * (window - length + 1)).long()
-        lost = delivery.on & (since >= first) & (since < first + length)
-        return torch.where(lost, delivery.last, target)
+        lost = context.on & (since >= first) & (since < first + length)
+        return torch.where(lost, context.last, target)
 
 
 @register_kind
@@ -102,9 +102,9 @@ class GrowingDelay(CommandError):
     name = "growing_delay"
     unit = "[-]"
     default = None
-    smallest, largest = 0.0, 1.0
+    min_severity, max_severity = 0.0, 1.0
 
     @override
-    def deliver(self, target: torch.Tensor, delivery: Delivery) -> torch.Tensor:
-        delay = (delivery.severity * (delivery.age + 1)).long().clamp(0, LONGEST_DELAY)
-        return torch.where(delivery.on, delivery.sent(delay), target)
+    def deliver(self, target: torch.Tensor, context: CommandContext) -> torch.Tensor:
+        delay = (context.severity * (context.age + 1)).long().clamp(0, LONGEST_DELAY)
+        return torch.where(context.on, context.sent(delay), target)

@@ -8,7 +8,7 @@ from typing import override
 
 import torch
 
-from umc.faults.kinds.base import ANGULAR_VELOCITY, ImuKind, ImuReading, JointLimits, register_kind
+from umc.faults.kinds.base import ANGULAR_VELOCITY, ImuContext, ImuKind, JointLimits, register_kind
 
 LARGEST_RATE = 100.0
 """Errors of the angular velocity are at most this large [rad/s]."""
@@ -19,43 +19,43 @@ class ImuError(ImuKind):
 
     unit = "[rad/s]"
     default = None
-    smallest, largest = 0.0, LARGEST_RATE
+    min_severity, max_severity = 0.0, LARGEST_RATE
 
     @override
-    def healthy(self, nominal: JointLimits | None) -> float:
+    def healthy_severity(self, nominal: JointLimits | None) -> float:
         return 0.0
 
 
 @register_kind
 class ImuBias(ImuError):
-    """The gyroscope reads a turn that is none; the accelerometer keeps the direction of gravity right."""
+    """A constant bias of the gyroscope; the direction of gravity stays right."""
 
     name = "imu_bias"
     quantities = (ANGULAR_VELOCITY,)
 
     @override
-    def read(self, signal: torch.Tensor, reading: ImuReading) -> torch.Tensor:
-        return torch.where(reading.on, signal + reading.severity * reading.direction("imu_bias"), signal)
+    def read(self, signal: torch.Tensor, context: ImuContext) -> torch.Tensor:
+        return torch.where(context.on, signal + context.severity * context.direction("imu_bias"), signal)
 
 
 @register_kind
 class ImuDrift(ImuError):
-    """The gyroscope reads a roll or pitch that is none, and nothing corrects its integral: gravity tilts, too."""
+    """A bias of the roll or pitch rate that is integrated, too: the direction of gravity tilts."""
 
     name = "imu_drift"
 
     @override
-    def read(self, signal: torch.Tensor, reading: ImuReading) -> torch.Tensor:
-        axis = reading.direction("imu_drift").clone()
+    def read(self, signal: torch.Tensor, context: ImuContext) -> torch.Tensor:
+        axis = context.direction("imu_drift").clone()
         axis[:, 2] = 0.0
         axis = torch.nn.functional.normalize(axis, dim=1)
-        if reading.quantity == ANGULAR_VELOCITY:
-            return torch.where(reading.on, signal + reading.severity * axis, signal)
+        if context.quantity == ANGULAR_VELOCITY:
+            return torch.where(context.on, signal + context.severity * axis, signal)
         # a base that turns about an axis sees gravity turn the other way
-        angle = -reading.severity * reading.age
+        angle = -context.severity * context.age
         turned = signal * angle.cos() + torch.linalg.cross(axis, signal) * angle.sin()
         turned = turned + axis * (axis * signal).sum(dim=1, keepdim=True) * (1.0 - angle.cos())
-        return torch.where(reading.on, turned, signal)
+        return torch.where(context.on, turned, signal)
 
 
 @register_kind
@@ -67,8 +67,8 @@ class ImuFrozen(ImuKind):
     remembers = True
 
     @override
-    def read(self, signal: torch.Tensor, reading: ImuReading) -> torch.Tensor:
-        return torch.where(reading.on, reading.held, signal)
+    def read(self, signal: torch.Tensor, context: ImuContext) -> torch.Tensor:
+        return torch.where(context.on, context.held, signal)
 
 
 @register_kind
@@ -79,5 +79,5 @@ class ImuDead(ImuKind):
     rank = 2
 
     @override
-    def read(self, signal: torch.Tensor, reading: ImuReading) -> torch.Tensor:
-        return signal.masked_fill(reading.on, 0.0)
+    def read(self, signal: torch.Tensor, context: ImuContext) -> torch.Tensor:
+        return signal.masked_fill(context.on, 0.0)

@@ -10,7 +10,7 @@ from typing import ClassVar, override
 
 import torch
 
-from umc.faults.kinds.base import JointKind, JointLimits, Onset, register_kind
+from umc.faults.kinds.base import JointKind, JointLimits, OnsetState, register_kind
 
 
 @register_kind
@@ -20,45 +20,45 @@ class Effort(JointKind):
     name = "effort"
     unit = "[N*m]"
     default = None
-    smallest = 0.0
+    min_severity = 0.0
 
     @override
-    def healthy(self, nominal: JointLimits | None) -> torch.Tensor | None:
+    def healthy_severity(self, nominal: JointLimits | None) -> torch.Tensor | None:
         return None if nominal is None else nominal.effort
 
-    reference = healthy
+    severity_reference = healthy_severity
 
     @override
-    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: OnsetState) -> JointLimits:
         return replace(limits, effort=torch.where(on, torch.minimum(limits.effort, severity), limits.effort))
 
 
 @register_kind
 class Derating(JointKind):
-    """The motor overheats: the driver lowers its torque as it warms up, down to one that it can give forever.
+    """The motor overheats: the driver lowers its torque as it warms up, down to the continuous torque.
 
-    The severity is this continuous torque tau_c, which may be a fraction of the healthy limit. Copper losses go with
+    The severity is the continuous torque tau_c, which may be a fraction of the healthy limit. Copper losses go with
     the square of the torque: T dh/dt = (tau / tau_c)^2 - h, where h is the heat, 0 at onset and 1 when the motor is as
-    hot as it may be. The limit is the healthy one up to a heat of :attr:`begins` and falls linearly to tau_c at 1,
-    where losses and cooling balance. Under less load the motor cools, and the limit rises.
+    hot as it may be. The limit is the healthy one up to a heat of :attr:`derating_start` and falls linearly to tau_c
+    at 1, where losses and cooling balance. Under less load the motor cools, and the limit rises.
     """
 
     name = "derating"
     unit = "[N*m]"
     default = None
-    smallest = 0.0
+    min_severity = 0.0
     rank = 1  # acts after effort
-    follows_load = True
+    depends_on_torque = True
     time_constant: ClassVar[float] = 20.0
     """Thermal time constant T of the winding [s], an assumption; a subclass with a name of its own has another."""
-    begins: ClassVar[float] = 0.5
+    derating_start: ClassVar[float] = 0.5
     """Heat from which on the limit falls [-]."""
 
     @override
-    def healthy(self, nominal: JointLimits | None) -> torch.Tensor | None:
+    def healthy_severity(self, nominal: JointLimits | None) -> torch.Tensor | None:
         return None if nominal is None else nominal.effort
 
-    reference = needed = healthy
+    severity_reference = required_limits = healthy_severity
 
     @override
     def remember(
@@ -68,8 +68,8 @@ class Derating(JointKind):
         return kept * memory + (1.0 - kept) * (effort / severity).square()
 
     @override
-    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
-        hot = ((onset.memory - self.begins) / (1.0 - self.begins)).clamp(0.0, 1.0)
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: OnsetState) -> JointLimits:
+        hot = ((onset.memory - self.derating_start) / (1.0 - self.derating_start)).clamp(0.0, 1.0)
         falling = torch.lerp(limits.effort.expand_as(hot), torch.minimum(limits.effort, severity), hot)
         return replace(limits, effort=torch.where(on, falling, limits.effort))
 
@@ -81,16 +81,16 @@ class Velocity(JointKind):
     name = "velocity"
     unit = "[rad/s]"
     default = None
-    smallest = 0.0
+    min_severity = 0.0
 
     @override
-    def healthy(self, nominal: JointLimits | None) -> torch.Tensor | None:
+    def healthy_severity(self, nominal: JointLimits | None) -> torch.Tensor | None:
         return None if nominal is None else nominal.velocity
 
-    reference = healthy
+    severity_reference = healthy_severity
 
     @override
-    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: OnsetState) -> JointLimits:
         return replace(limits, velocity=torch.where(on, torch.minimum(limits.velocity, severity), limits.velocity))
 
 
@@ -101,7 +101,7 @@ class PowerLoss(JointKind):
     name = "power_loss"
 
     @override
-    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: OnsetState) -> JointLimits:
         return replace(limits, effort=limits.effort.masked_fill(on, 0.0))
 
 
@@ -117,10 +117,10 @@ class Braking(JointKind):
     adds_passive = True
     unit = "[N*m*s/rad]"
     default = None
-    smallest, largest = 0.0, 1.0e4
+    min_severity, max_severity = 0.0, 1.0e4
 
     @override
-    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: OnsetState) -> JointLimits:
         return replace(
             limits,
             effort=limits.effort.masked_fill(on, 0.0),
@@ -136,18 +136,18 @@ class Friction(JointKind):
     adds_passive = True
     unit = "[N*m]"
     default = None
-    smallest, largest = 0.0, 1.0e4
+    min_severity, max_severity = 0.0, 1.0e4
 
     @override
-    def healthy(self, nominal: JointLimits | None) -> float:
+    def healthy_severity(self, nominal: JointLimits | None) -> float:
         return 0.0
 
     @override
-    def reference(self, nominal: JointLimits | None) -> torch.Tensor | None:
+    def severity_reference(self, nominal: JointLimits | None) -> torch.Tensor | None:
         return None if nominal is None else nominal.effort
 
     @override
-    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: OnsetState) -> JointLimits:
         return replace(limits, friction=limits.friction + torch.where(on, severity, 0.0))
 
 
@@ -156,11 +156,11 @@ class Locked(JointKind):
     """A gearbox or a brake holds the joint at its position at onset."""
 
     name = "locked"
-    narrows = True
+    reduces_range = True
     rank = 1  # acts after rom: what is left of a window is one position
 
     @override
-    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: OnsetState) -> JointLimits:
         return replace(
             limits,
             lower=torch.where(on, onset.position, limits.lower),
@@ -173,24 +173,24 @@ class RangeOfMotion(JointKind):
     """The joint moves in a window around its position at onset; severity is the part of its range that is left."""
 
     name = "rom"
-    narrows = True
+    reduces_range = True
     unit = "[-]"
     default = None
-    smallest, largest = 0.0, 1.0
+    min_severity, max_severity = 0.0, 1.0
 
     @override
-    def healthy(self, nominal: JointLimits | None) -> float:
+    def healthy_severity(self, nominal: JointLimits | None) -> float:
         return 1.0
 
-    reference = healthy
+    severity_reference = healthy_severity
 
     @override
-    def needed(self, nominal: JointLimits | None) -> torch.Tensor | None:
+    def required_limits(self, nominal: JointLimits | None) -> torch.Tensor | None:
         # a wheel has neither limit
         return None if nominal is None else torch.minimum(-nominal.lower, nominal.upper)
 
     @override
-    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: Onset) -> JointLimits:
+    def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: OnsetState) -> JointLimits:
         lower, upper = rom_window(limits.lower, limits.upper, onset.position, severity, onset.placement)
         return replace(limits, lower=torch.where(on, lower, limits.lower), upper=torch.where(on, upper, limits.upper))
 

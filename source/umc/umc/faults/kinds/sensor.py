@@ -8,7 +8,7 @@ from typing import override
 
 import torch
 
-from umc.faults.kinds.base import POSITION, VELOCITY, JointLimits, Reading, SensorKind, register_kind
+from umc.faults.kinds.base import POSITION, VELOCITY, JointLimits, SensorContext, SensorKind, register_kind
 
 NOISE_RATE = 150.0
 """Noise of the velocity over that of the position [1/s]: A1-Walk's healthy sensors, 1.5 rad/s over 0.01 rad."""
@@ -24,13 +24,13 @@ class Dead(SensorKind):
     name = "dead"
     unit = "[as read]"
     default = 0.0
-    smallest, largest = -LARGEST_ERROR, LARGEST_ERROR
+    min_severity, max_severity = -LARGEST_ERROR, LARGEST_ERROR
     rank = 2  # overwrites all others
     masks_joint = True
 
     @override
-    def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
-        return torch.where(reading.on, reading.severity, signal)
+    def read(self, signal: torch.Tensor, context: SensorContext) -> torch.Tensor:
+        return torch.where(context.on, context.severity, signal)
 
 
 @register_kind
@@ -43,33 +43,33 @@ class Frozen(SensorKind):
     remembers = True
 
     @override
-    def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
-        return torch.where(reading.on, reading.held, signal)
+    def read(self, signal: torch.Tensor, context: SensorContext) -> torch.Tensor:
+        return torch.where(context.on, context.held, signal)
 
 
 class SensorError(SensorKind):
     """A sensor whose reading is wrong by an error that is added to the true value; none without severity."""
 
     default = None
-    smallest, largest = -LARGEST_ERROR, LARGEST_ERROR
+    min_severity, max_severity = -LARGEST_ERROR, LARGEST_ERROR
     quantities = (POSITION, VELOCITY)
 
     @override
-    def healthy(self, nominal: JointLimits | None) -> float:
+    def healthy_severity(self, nominal: JointLimits | None) -> float:
         return 0.0
 
 
 @register_kind
 class Bias(SensorError):
-    """The encoder has slipped: the position reads too much by the severity, the velocity stays right."""
+    """The encoder has slipped: the position is offset by the severity, the velocity stays right."""
 
     name = "bias"
     unit = "[rad]"
     quantities = (POSITION,)
 
     @override
-    def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
-        return torch.where(reading.on, signal + reading.severity, signal)
+    def read(self, signal: torch.Tensor, context: SensorContext) -> torch.Tensor:
+        return torch.where(context.on, signal + context.severity, signal)
 
 
 @register_kind
@@ -80,9 +80,9 @@ class Drift(SensorError):
     unit = "[rad/s]"
 
     @override
-    def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
-        error = reading.severity * reading.age if reading.quantity == POSITION else reading.severity
-        return torch.where(reading.on, signal + error, signal)
+    def read(self, signal: torch.Tensor, context: SensorContext) -> torch.Tensor:
+        error = context.severity * context.age if context.quantity == POSITION else context.severity
+        return torch.where(context.on, signal + error, signal)
 
 
 @register_kind
@@ -91,10 +91,10 @@ class Noise(SensorError):
 
     name = "noise"
     unit = "[rad]"
-    smallest = 0.0
+    min_severity = 0.0
 
     @override
-    def read(self, signal: torch.Tensor, reading: Reading) -> torch.Tensor:
-        rate = NOISE_RATE if reading.quantity == VELOCITY else 1.0
-        noise = reading.normal(f"noise of {reading.quantity}")
-        return torch.where(reading.on, signal + rate * reading.severity * noise, signal)
+    def read(self, signal: torch.Tensor, context: SensorContext) -> torch.Tensor:
+        rate = NOISE_RATE if context.quantity == VELOCITY else 1.0
+        noise = context.normal(f"noise of {context.quantity}")
+        return torch.where(context.on, signal + rate * context.severity * noise, signal)

@@ -20,14 +20,17 @@ class EngineJoints(ABC):
         self.asset = asset
 
     @abstractmethod
-    def write_positions(
+    def write_position_limits(
         self, lower: torch.Tensor, upper: torch.Tensor, soft: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor
     ) -> None:
-        """Write lower, upper, shape (E, J), and soft limits to show, (E, J, 2), all [rad], of the masked envs, (E,)."""
+        """Write lower and upper limits, shape (E, J), and soft limits for ``asset.data``, (E, J, 2), all [rad].
+
+        ``faulty`` (E, J) marks joints that a fault limits, ``envs`` (E,) the envs that are written.
+        """
 
     @abstractmethod
-    def write_speeds(self, speed: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
-        """Write speed limits [rad/s], shape (E, J), of the masked envs, (E,); those of faulty joints are a fault's."""
+    def write_velocity_limits(self, speed: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
+        """Write velocity limits [rad/s], shape (E, J); the other arguments are as above."""
 
     @abstractmethod
     def read_passive(self) -> torch.Tensor:
@@ -35,8 +38,8 @@ class EngineJoints(ABC):
 
     @abstractmethod
     def write_passive(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
-        """Write what :meth:`read_passive` returns of the masked envs, (E,); that of faulty joints is a fault's."""
+        """Write what :meth:`read_passive` returns; the other arguments are as above."""
 
     @abstractmethod
-    def write_drive_efforts(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
-        """Write torque limits [N*m], shape (E, J), of the engine's own drives, which implicit actuators use."""
+    def write_effort_limits(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
+        """Write torque limits [N*m], shape (E, J), of the drives that implicit actuators use."""

@@ -25,7 +25,7 @@ from isaaclab_newton.physics import MJWarpSolverCfg, NewtonManager
 from newton.solvers import SolverMuJoCo
 
 from umc.mdp.physics.engine import EngineJoints
-from umc.mdp.physics.newton_kernels import Rows, bound_speeds, write_efforts, write_passive, write_positions
+from umc.mdp.physics.newton_kernels import Rows, bound_speeds, write_effort_limits, write_passive, write_position_limits
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -60,13 +60,13 @@ class NewtonJoints(EngineJoints):
         NewtonManager.register_state_force_callback(self._hook)
 
     @override
-    def write_positions(
+    def write_position_limits(
         self, lower: torch.Tensor, upper: torch.Tensor, soft: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor
     ) -> None:
         data, solver = cast(Any, self.asset.data), _solver()
         newton_dof = cast(Any, solver.mjc_jnt_to_newton_dof)
         wp.launch(
-            write_positions,
+            write_position_limits,
             dim=newton_dof.shape,
             inputs=[
                 self.asset.num_joints,
@@ -89,7 +89,7 @@ class NewtonJoints(EngineJoints):
         _show(data.soft_joint_pos_limits, soft, envs)
 
     @override
-    def write_speeds(self, speed: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
+    def write_velocity_limits(self, speed: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
         bounds = wp.to_torch(self._speed)
         limited = torch.where(faulty, speed, torch.inf)
         bounds[self._dofs] = torch.where(envs.unsqueeze(1), limited, bounds[self._dofs])
@@ -129,11 +129,11 @@ class NewtonJoints(EngineJoints):
         )
 
     @override
-    def write_drive_efforts(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
+    def write_effort_limits(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
         solver = _solver()
         newton_dof = cast(Any, solver.mjc_jnt_to_newton_dof)
         wp.launch(
-            write_efforts,
+            write_effort_limits,
             dim=newton_dof.shape,
             inputs=[
                 self.asset.num_joints,

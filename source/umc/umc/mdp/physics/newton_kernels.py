@@ -161,7 +161,7 @@ def bound_speeds(
 
 
 @wp.kernel(enable_backward=False)
-def write_positions(
+def write_position_limits(
     joints: int,
     slot: wp.array[int],
     newton_dof: wp.array2d[int],
@@ -194,7 +194,7 @@ def write_positions(
 
 
 @wp.kernel(enable_backward=False)
-def write_efforts(
+def write_effort_limits(
     joints: int,
     slot: wp.array[int],
     newton_dof: wp.array2d[int],

@@ -27,7 +27,7 @@ class PhysxJoints(EngineJoints):
     """
 
     @override
-    def write_positions(
+    def write_position_limits(
         self, lower: torch.Tensor, upper: torch.Tensor, soft: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor
     ) -> None:
         ids = envs.nonzero().squeeze(1)
@@ -43,7 +43,7 @@ class PhysxJoints(EngineJoints):
         data.soft_joint_pos_limits.torch[ids] = soft[ids]
 
     @override
-    def write_speeds(self, speed: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
+    def write_velocity_limits(self, speed: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
         ids = envs.nonzero().squeeze(1)
         if len(ids):
             self._slow_down(speed[ids], ids)
@@ -70,7 +70,7 @@ class PhysxJoints(EngineJoints):
         )
 
     @override
-    def write_drive_efforts(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
+    def write_effort_limits(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
         ids = envs.nonzero().squeeze(1)
         if len(ids):
             self.asset.write_joint_effort_limit_to_sim_index(limits=effort[ids], env_ids=ids.int())

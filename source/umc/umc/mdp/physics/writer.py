@@ -124,7 +124,9 @@ class _PositionChannel(_Channel):
         lower, upper = values.unbind(-1)
         middle, reach = values.mean(-1), 0.5 * self.asset.cfg.soft_joint_pos_limit_factor * (upper - lower)
         narrow = torch.stack((middle - reach, middle + reach), dim=-1)
-        self.engine.write_positions(lower, upper, torch.where(faulty.unsqueeze(-1), narrow, self._soft), faulty, envs)
+        self.engine.write_position_limits(
+            lower, upper, torch.where(faulty.unsqueeze(-1), narrow, self._soft), faulty, envs
+        )
 
     def _remember(self, healthy: torch.Tensor) -> None:
         super()._remember(healthy)
@@ -160,7 +162,7 @@ class _EffortChannel(_Channel):
             drives.write_group_parameter(self.asset.actuators, group, "clamping", parameter, effort[:, columns])
         if self._has_drives:
             limits = self.asset.data.joint_effort_limits.torch
-            self.engine.write_drive_efforts(torch.where(self._driven, effort, limits), envs)
+            self.engine.write_effort_limits(torch.where(self._driven, effort, limits), envs)
 
 
 class _VelocityChannel(_Channel):
@@ -170,7 +172,7 @@ class _VelocityChannel(_Channel):
         return self.asset.data.joint_vel_limits.torch.clone()
 
     def apply(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
-        self.engine.write_speeds(values, faulty, envs)
+        self.engine.write_velocity_limits(values, faulty, envs)
 
 
 class _PassiveChannel(_Channel):
