@@ -193,16 +193,6 @@ def test_a_bad_command_line_is_refused_in_one_line(first, words, capfd):
     assert not found, json.dumps(found, indent=1)
 
 
-@pytest.mark.slow
-def test_bad_command_lines_are_refused_by_real_processes(words, tmp_path):
-    real = [(line, part) for line, part in TABLE if "FULL" not in line]  # the full disk is a patch of this process
-    for line, part in real[7 :: len(real) // 10]:
-        command = [sys.executable, "-m", "umc", *arguments(line, words)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-        shown = [one for one in done.stderr.splitlines() if one.strip()]
-        assert (done.returncode, len(shown), part in shown[-1]) == (2, 1, True), (line, done.stderr[-2000:])
-
-
 @pytest.mark.parametrize("command", ["train --task UMC-A1-Stage1", "evaluate --robot a1", "film --scenario 3"])
 def test_an_unknown_flag_is_refused_before_packages_are_loaded(command):
     program = (

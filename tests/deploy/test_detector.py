@@ -120,7 +120,7 @@ def test_without_a_detector_it_is_refused_as_before(tmp_path):
     ("file", "words"),
     [
         (make(robot="g1"), "detects faults of g1, not of a1"),
-        (make(layout=JointLayout.term_major(A1_JOINTS, 47, 11)), "reads other columns"),
+        (make(layout=JointLayout.term_major(A1_JOINTS, 47, 11)), "reads another observation"),
     ],
 )
 def test_a_detector_of_another_policy_is_refused(tmp_path, file, words):

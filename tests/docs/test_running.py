@@ -39,7 +39,7 @@ WRITTEN = {  # what a page asks its reader for
     r"my_protocol\.yaml": "config/protocols/umc_paper.yaml",
 }
 DONE: set[tuple[str, ...]] = set()
-"""Commands that a page has run."""
+"""Commands that a page has run, whatever the order of their words."""
 
 TRAIN, EVALUATE = "--num_envs 8 --max_iterations 1", "--quick --num_envs 16"
 # What a command contains (the first that fits counts): the flags that shrink it, or None and why it is not run.
@@ -85,18 +85,7 @@ SHRINK: list[tuple[str, str | None, str]] = [
     (r"sim2sim .*--(ledger|against)", None, "needs a whole evaluation; tests/sim2sim"),
     (r"sim2sim .*--healthy", "--episodes 1", ""),
     (r"sim2sim", "--episodes 1 --steps 130", ""),
-    (r"benchmark-speed", None, "takes minutes; .ci/check benchmarks runs it"),
-    (r"benchmarks/faults\.py|benchmarks/envs\.py", "--num_envs 8 --rounds 1 --steps 2 --engines ovphysx", ""),
-    (r"benchmarks/start\.py", "--rounds 1", ""),
-    (r"benchmarks/idle\.py", "--rounds 1 --seconds 1", ""),
-    (r"benchmarks/ranks\.py", "--num_envs 16 --iterations 2 --rounds 1", ""),
-    (r"benchmarks/step\.py", "--robots A1 --num_envs 8 --rounds 1 --steps 2", ""),
-    (r"benchmarks/film\.py", "--steps 20 --rounds 1", ""),
-    (r"benchmarks/learning\.py", "--rounds 1", ""),
-    (r"benchmarks/soak\.py", "--episodes 16 --num_envs 8", ""),
-    (r"benchmarks/devices\.py", "--num_envs 4 --episodes 1 --changes start scale", ""),
-    (r"benchmarks/tensors\.py", "--num_envs 4 8", ""),
-    (r"benchmarks/models\.py", "--batch 32 --threads 1 --rounds 1", ""),
+    (r"benchmark-speed|benchmarks/", None, "takes minutes; .ci/check benchmarks runs it"),
     (r"docs_figures (strip|portrait)", "", ""),
     (r"robot_loop\.py", "--steps 20", ""),
 ]
@@ -216,9 +205,9 @@ def run_page(page: Path, folder: Path) -> list[str]:
     environment, lines, failed = scratch(folder, page), commands(page), []
     for number, line in enumerate(lines):
         words, _ = shrunk(line)
-        if words is None or (tuple(words) in DONE and not is_read(words, lines[number + 1 :])):
+        if words is None or (tuple(sorted(words)) in DONE and not is_read(words, lines[number + 1 :])):
             continue
-        DONE.add(tuple(words))
+        DONE.add(tuple(sorted(words)))
         while re.match(r"[A-Z_]+=", words[0]):
             name, _, value = words.pop(0).partition("=")
             environment[name] = os.pathsep.join([str(folder / value), environment[name]])

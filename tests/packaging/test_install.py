@@ -98,6 +98,6 @@ def test_a_wheel_works_outside_the_repository(tmp_path: Path):
         assert python("-m", "umc", command, "--help").startswith(f"usage: umc {command}")
     assert "umc train --task UMC-A1-Stage1" in python("-m", "umc", "recipe", "a1_mlp_cpu", "--show")
     sizes = ("--quick", "--num_envs", "8", "--device", "cpu", "env.scene.terrain=flat")
-    out = python("-m", "umc", "evaluate", "--checkpoint", "pretrained:a1_mlp_stage2", *sizes, "--out", "out")
+    out = python("-m", "umc", "evaluate", "--checkpoint", "pretrained:solo8_mlp_stage2", *sizes, "--out", "out")
     assert "engine: ovphysx, which the policy was trained on" in out
     assert (place / "out/report.html").is_file()

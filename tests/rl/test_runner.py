@@ -8,9 +8,6 @@ import os
 import re
 import select
 import signal
-import subprocess
-import sys
-import time
 from types import SimpleNamespace
 
 import dummy_skrl
@@ -25,7 +22,6 @@ from umc.rl.logger import HEADER_EVERY, LINE_EVERY, IterationStats, Progress
 from umc.rl.models import MaskedMlpModel
 from umc.rl.runner import TrainingInterrupted, UmcRunner
 from umc.utils.errors import UmcError
-from umc.utils.io import remove_leftovers
 from umc.utils.naming import LIBRARIES
 from umc.utils.provenance import read_progress
 
@@ -54,34 +50,6 @@ def interrupted_at(folder, step, signals=(signal.SIGINT,), library="rsl_rl", **o
 
     env = dummy.DummyEnv(on_step=on_step) if library == "rsl_rl" else dummy_skrl.LabEnv(on_step=on_step)
     return build(library, folder, env, **options)
-
-
-@pytest.mark.slow
-def test_kill_9_loses_at_most_one_save_interval(tmp_path):
-    child = subprocess.Popen([sys.executable, dummy.__file__, str(tmp_path)], stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 300
-    while not any(int(path.stem.split("_")[1]) >= 3 for path in checkpoints_in(tmp_path)):
-        assert time.monotonic() < deadline
-        assert child.poll() is None
-        time.sleep(0.01)
-    child.kill()
-    assert child.wait() == -signal.SIGKILL
-
-    newest = checkpoints_in(tmp_path)[-1]
-    data = read_checkpoint(newest)
-    done = data["iter"] + 1
-    assert optimizer_steps(data) == {done * STEPS_PER_UPDATE}
-
-    runner = dummy.build(tmp_path)
-    runner.resume(str(newest))
-    assert runner.current_learning_iteration == done
-    last = runner.train(done + 2)
-    data = read_checkpoint(last)
-    assert last.name == f"model_{done + 1}.pt"
-    assert checkpoint_info(data, last).iteration == done + 1
-    assert optimizer_steps(data) == {(done + 2) * STEPS_PER_UPDATE}
-    remove_leftovers(tmp_path)
-    assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

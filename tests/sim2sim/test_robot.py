@@ -272,10 +272,8 @@ def test_a_start_is_drawn_from_its_range_by_seed_and_member_alone():
     assert 1.49 < drawn.max() < 1.5
 
 
-def test_unknown_robots_missing_files_and_old_exports_are_refused(tmp_path):
+def test_unknown_robots_and_missing_files_are_refused(tmp_path):
     with pytest.raises(UmcError, match="choose one of a1, g1, go2, h1, solo8"):
         robot_mjcf("spot")
     with pytest.raises(UmcError, match="cannot read"):
         load_robot(tmp_path / "none.xml", 0.005)
-    with pytest.raises(UmcError, match="export the checkpoint again"):
-        Conditions.from_description({"joints": [], "feet": []})

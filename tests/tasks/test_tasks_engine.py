@@ -3,12 +3,9 @@
 """The tasks on real engines: what stands in which column, and what happens to broken physics."""
 
 import functools
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 
 TRAIN = Path(__file__).parents[2] / "scripts" / "train.py"
 MOVED, BROKEN_ENV = 0.05, 1
@@ -150,18 +147,3 @@ def test_a1_starts_at_the_start_of_its_track_and_stands_on_it(run_engine, physic
     assert said["up"] == 8
     assert all(0.22 < height < 0.34 for height in said["above"])
     assert max(said["world"]) > 0.33  # 0.28 above the plane at z = 0 would be a fall through the ground
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize("robot", ["H1", "Solo8"])
-def test_a_new_robot_trains_on_newton(tmp_path, robot):
-    """Stage 2 from scratch: the odds of all four subcategories, with the paper's faults of this robot."""
-    from dummy_robot import ROBOTS
-
-    arguments = ["--task", f"UMC-{robot}-Stage2", "--agent", "mlp_one_stage", "--num_envs", "8", "--device", "cpu"]
-    command = [sys.executable, str(TRAIN), *arguments, "--max_iterations", "2", "--seed", "3"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (path,) = tmp_path.glob(f"logs/rsl_rl/umc_{robot.lower()}_mlp_one_stage_stage2/*/model_1.pt")
-    info = checkpoint_info(read_checkpoint(path), path)
-    assert (info.robot, tuple(info.joint_names)) == (robot.lower(), ROBOTS[robot])

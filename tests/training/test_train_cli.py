@@ -76,49 +76,6 @@ def test_the_script_refuses_in_one_line_and_writes_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("argv", "line"),
-    [
-        ([], "--task is missing; choose one of UMC-A1-Stage1, UMC-A1-Stage2, UMC-G1-Stage1"),
-        (["--task", "Isaac-Cartpole"], "unknown task Isaac-Cartpole; choose one of UMC-A1-Stage1"),
-        (["--num_envs", "many"], "argument --num_envs: invalid int value: 'many'"),
-        (["--max_iterations", "0"], "--max_iterations is 0; it has to be at least 1"),
-        (["--seed", "-2"], "--seed is -2; it has to be 0 or more, or -1 for a random one"),
-        (["--checkpoint", "nowhere.pt"], "no checkpoint at nowhere.pt; give the path of a model_<iteration>.pt"),
-        (["--agent", "lstm"], "unknown agent lstm; choose one of transformer, mlp"),
-        (["--quick", "--resume"], "--quick starts from nothing; leave out --resume and --checkpoint"),
-        (["--quick", "--run_dir=x"], "name of one run's folder; leave out --quick, or --run_dir"),
-        (["--run_name=y", "--run_dir=x"], "leave out --run_name, or --run_dir"),
-        (["--resume", "--run_dir=x", "--checkpoint=y"], "leave out --run_dir or --checkpoint"),
-        (["--checkpoint=pretrained", "--resume"], "starts from a pretrained policy; leave out --resume"),
-        (["--show"], "--show needs --recipe NAME; leave it out, or name a recipe"),
-        (["--jobs", "2"], "--jobs needs --sweep; leave it out, or name a sweep"),
-        (["physics=bogus"], "Unknown preset(s): bogus Available presets"),
-        (["physics=ovphysx", "physics=newton_mjwarp"], "Conflicting global presets"),
-        (["physics=isaacsim_physx"], "needs Isaac Sim, which is not installed; choose physics=newton_mjwarp"),
-        (["env.scen.num_envs=3"], "unknown override env.scen: env has no field scen; did you mean scene?"),
-        (["agent.algorithm.learning_rat=1"], "agent.algorithm has no field learning_rat; did you mean learning_rate?"),
-        (["env.events.faults.params.sed=1"], "env.events.faults.params has no field sed; did you mean seed?"),
-        (["env.scene.num_envs=abc"], "env.scene.num_envs takes a number"),
-        (["env.scene.num_envs=0"], "env.scene.num_envs is 0; it has to be a whole number of at least 1"),
-        (["agent.resume=true"], "agent.resume=true: nothing reads agent.resume here; give --resume"),
-        (["agent.num_steps_per_env=0"], "agent.num_steps_per_env is 0"),
-        (["agent.obs_groups.critic=[a,b]"], "agent.obs_groups.critic is [a,b]; it lists some of policy"),
-        (['agent.obs_groups.actor=["live_faults"]'], "agent.obs_groups.actor is ['live_faults']; it lists some of"),
-        (["agent.obs_groups.critic=[]"], "agent.obs_groups.critic is []; it lists some of policy"),
-        (["agent.obs_groups=critic"], "agent.obs_groups is not set as a whole; give agent.obs_groups.actor or"),
-        (["foo=1"], "unknown override foo=1; overrides begin with env., agent. or physics="),
-        (["env.sim.dt"], "cannot read env.sim.dt; overrides look like env.scene.num_envs=64"),
-        (["--num_env", "3"], "unknown flag --num_env"),
-        (["--device", "cuda:99"], "no device cuda:99 on this machine"),
-        (["--device", "tpu"], "unknown device tpu"),
-        (["--resume"], "nothing to resume in logs/rsl_rl/umc_a1_mlp_stage2"),
-    ],
-)
-def test_mistakes_are_one_line(argv, line, refused):
-    assert line in refused(*(STAGE2 if argv else argv), *argv)
-
-
 @pytest.mark.parametrize(("physics", "package"), [("ovphysx", "ovphysx"), ("newton_mjwarp", "newton")])
 def test_an_engine_that_is_not_installed_is_named(tmp_path, monkeypatch, refused, physics, package):
     find = importlib.util.find_spec

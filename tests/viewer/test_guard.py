@@ -106,8 +106,7 @@ def random_message(random, uuids):
     ))  # fmt: skip
 
 
-@pytest.mark.parametrize("messages", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_random_messages_leave_the_viewer_running_and_its_controls_valid(messages, page, monkeypatch, capsys):
+def test_random_messages_leave_the_viewer_running_and_its_controls_valid(page, monkeypatch, capsys):
     shared = []
     monkeypatch.setattr(guard, "MAX_RATE", 1e6)
     monkeypatch.setattr(page.server, "request_share_url", lambda *_: shared.append(1))
@@ -116,11 +115,11 @@ def test_random_messages_leave_the_viewer_running_and_its_controls_valid(message
 
     async def attack():
         sent = 0
-        while sent < messages:  # a message that cannot be decoded ends the connection
+        while sent < 1_000:  # a message that cannot be decoded ends the connection
             with contextlib.suppress(websockets.ConnectionClosed):
                 async with connect(page) as socket:
                     await socket.send(msgspec.msgpack.encode(CAMERA))
-                    while sent < messages:
+                    while sent < 1_000:
                         uuids = list(page.server.gui._gui_input_handle_from_uuid)
                         await socket.send(msgspec.msgpack.encode(random_message(chance, uuids)))
                         sent += 1

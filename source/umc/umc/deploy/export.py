@@ -88,7 +88,8 @@ def export_checkpoint(
         parts = Exported(*(stack.enter_context(atomic_path(file)) for file in files))
         content = describe(policy, env_cfg)  # first: takes no time and can fail
         if detector is not None:
-            _check_detector(detector, policy)
+            detector.require(policy.info.robot, policy.info.joint_names)
+            detector.require_layout(policy.actor.layout)
             part = stack.enter_context(atomic_path(folder / DETECTOR))
             difference = write_detector_onnx(detector.detector, part, any_fault)
             content["detector"] = {
@@ -107,14 +108,6 @@ def export_checkpoint(
             }
         parts.description.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return files
-
-
-def _check_detector(detector: DetectorFile, policy: LoadedPolicy) -> None:
-    """Refuse a detector that reads other columns than the policy."""
-    detector.require(policy.info.robot, policy.info.joint_names)
-    mine, theirs = detector.detector.layout, policy.actor.layout
-    if (mine.obs_dim, mine.joint_columns) != (theirs.obs_dim, theirs.joint_columns):
-        raise UmcError(f"{detector.path} reads other columns than {policy.path}; train it beside this policy")
 
 
 def write_onnx(actor: MaskedModel, path: Path) -> None:

@@ -36,9 +36,9 @@ def add_imu_sensors(env_cfg: Any, asset_name: str = "robot", groups: Sequence[st
         holder[key] = value
 
 
-def shows_imu(env_cfg: Any, asset_name: str = "robot", groups: Sequence[str] = ("policy",)) -> bool:
+def shows_imu(env_cfg: Any, groups: Sequence[str] = ("policy",)) -> bool:
     """Return whether groups of observations show an inertial sensor that cannot fail yet."""
-    return bool(_edits(env_cfg, asset_name, groups))
+    return bool(_edits(env_cfg, "robot", groups))
 
 
 def _edits(env_cfg: Any, asset_name: str, groups: Sequence[str]) -> list[tuple[dict[str, Any], str, Any]]:

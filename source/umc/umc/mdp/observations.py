@@ -187,16 +187,13 @@ def joint_layout(env: ManagerBasedEnv, group: str = "policy") -> JointLayout:
     return JointLayout(tuple(names), width, tuple(columns))
 
 
-def joint_mask(
-    env: ManagerBasedEnv, joint_ids: Sequence[int] | None = None, asset_cfg: SceneEntityCfg | None = None
-) -> torch.Tensor:
+def joint_mask(env: ManagerBasedEnv, asset_cfg: SceneEntityCfg | None = None) -> torch.Tensor:
     """Return 1 for each joint that the policy has to mask, since its sensor is reported dead, else 0.
 
-    Shape is (num_envs, num_joints): the policy's joints in its order, as indices or by ``asset_cfg``; by default all.
+    Shape is (num_envs, num_joints): the joints of ``asset_cfg`` in its order; by default all.
     """
     mask = fault_term(env).detect().joint_mask
-    wanted = joint_ids if asset_cfg is None else asset_cfg.joint_ids
-    return (mask if wanted is None else mask[:, _columns(wanted, env.device)]).float()
+    return (mask if asset_cfg is None else mask[:, _columns(asset_cfg.joint_ids, env.device)]).float()
 
 
 def fault_flag(env: ManagerBasedEnv) -> torch.Tensor:

@@ -17,9 +17,9 @@ class MaskedNormalization(nn.Module):
     Each of the dim columns keeps its own count: columns of masked joints and values that are not finite are left out.
     """
 
-    def __init__(self, dim: int, epsilon: float = EPSILON) -> None:
+    def __init__(self, dim: int) -> None:
         super().__init__()
-        self.epsilon = epsilon
+        self.epsilon = EPSILON
         self.mean: Tensor
         self.var: Tensor
         self.count: Tensor

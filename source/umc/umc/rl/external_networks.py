@@ -14,18 +14,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from umc.models.blocks import ACTIVATIONS
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import read_torch
-
-ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "elu": nn.ELU,
-    "relu": nn.ReLU,
-    "tanh": nn.Tanh,
-    "selu": nn.SELU,
-    "gelu": nn.GELU,
-    "silu": nn.SiLU,
-}
-"""Between the layers of a checkpoint."""
 
 TOLERANCE = 1e-4
 """Largest difference between actions of a robot among others and alone [-]."""

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from umc.utils.errors import UmcError
-
 Range = tuple[float, float]
 Vector = NDArray[np.float64]
 
@@ -61,14 +59,9 @@ class Conditions:
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Conditions:
-        """Read the content of an exported ``policy.json``; UmcError if it has no figures of the task."""
-        try:
-            figures = {"feet": description["feet"], **description["start"], **description["fall"]}
-            return cls(**{field.name: figures[field.name] for field in fields(cls)})
-        except KeyError as error:
-            raise UmcError(
-                "policy.json has no start and fall figures (an export of an older UMC); export the checkpoint again"
-            ) from error
+        """Take over the content of an exported ``policy.json``."""
+        figures = {"feet": description["feet"], **description["start"], **description["fall"]}
+        return cls(**{field.name: figures[field.name] for field in fields(cls)})
 
 
 @dataclass(frozen=True)

@@ -45,13 +45,13 @@ EPISODE_LENGTH = 20.0
 """Training episode [s]: the paper's 1,000 steps at 50 Hz."""
 
 
-def physics_presets(njmax: int, nconmax: int, num_substeps: int = 1) -> PresetCfg:
+def physics_presets(njmax: int, nconmax: int) -> PresetCfg:
     """Return the three engines, chosen by ``physics=<name>`` on the command line; the default is Newton."""
     newton = NewtonCfg(
         solver_cfg=MJWarpSolverCfg(
             njmax=njmax, nconmax=nconmax, cone="pyramidal", impratio=1.0, integrator="implicitfast"
         ),
-        num_substeps=num_substeps,
+        num_substeps=1,
         default_shape_cfg=NewtonShapeCfg(margin=0.0),
     )
     return preset(newton_mjwarp=newton, ovphysx=OvPhysxCfg(), isaacsim_physx=PhysxCfg(), default=newton)

@@ -32,15 +32,15 @@ PAGE = "report.html"
 """The page to open first."""
 
 
-def write_study_report(study: Study, out: Path, resamples: int = RESAMPLES, seed: int = 0) -> Path:
+def write_study_report(study: Study, out: Path, resamples: int = RESAMPLES) -> Path:
     """Write ``report.html``, ``report.json``, two CSV files, ``tables.md``, ``tables.tex`` and figures."""
-    write_all(out, study_files(study, resamples, seed))
+    write_all(out, study_files(study, resamples))
     return out / PAGE
 
 
-def study_files(study: Study, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, bytes]:
+def study_files(study: Study, resamples: int = RESAMPLES) -> dict[str, bytes]:
     """Return the files of a report."""
-    estimates = Estimates(study, resamples, seed)
+    estimates = Estimates(study, resamples)
     parts = {result.label: break_down(study, result) for result in study.policies}
     kinds = {one.slice.kind for some in parts.values() for one in some if one.slice.kind}
     units = {kind: find_kind(kind).unit for kind in kinds}
