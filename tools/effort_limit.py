@@ -75,13 +75,13 @@ def _make_env(physics: str) -> Any:
 def _limit(env: Any, limits: Any) -> None:
     """Limit the torques of the second robot in the engine, and those of the third as UMC does."""
     import torch
-    from umc.mdp import FaultBoard
+    from umc.mdp import FaultInjector
 
     second = torch.tensor([1], dtype=torch.int32)
     env.scene["robot"].write_joint_effort_limit_to_sim_index(limits=limits, env_ids=second)
-    board = FaultBoard(env)
-    for joint in board.joint_names:
-        board.inject(2, joint, "effort", LIMIT)
+    injector = FaultInjector(env)
+    for joint in injector.joint_names:
+        injector.inject(2, joint, "effort", LIMIT)
 
 
 if __name__ == "__main__":

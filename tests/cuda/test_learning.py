@@ -74,7 +74,7 @@ def test_iterations_of_skrl():
             runner._learn(1, True)
 
 
-class TaughtEnv(DummyRobotEnv):
+class TeacherEnvWrapper(DummyRobotEnv):
     """A robot whose teacher stands still."""
 
     def __init__(self, robot, device):
@@ -90,7 +90,7 @@ def test_iterations_of_an_imitation(agent, monkeypatch):
 
     monkeypatch.setattr("dummy_training.UmcRunner", DistillationRunner)
     with fake_cuda(MAY_WAIT) as gpu:
-        runner = build_runner(None, agent, env=make_env(TaughtEnv), change=change, device=str(CUDA))
+        runner = build_runner(None, agent, env=make_env(TeacherEnvWrapper), change=change, device=str(CUDA))
         runner._learn(1, False)
         with gpu.watched():
             runner._learn(1, False)

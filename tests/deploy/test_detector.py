@@ -62,7 +62,7 @@ def test_it_says_on_a_robot_what_it_says_in_torch(exported):
             with torch.no_grad():
                 found = detector(torch.tensor(seen[-1][None], dtype=torch.float32), state)
             state = found.state
-            said = runner.detector.suspicion
+            said = runner.detector.diagnosis
             for number, name in enumerate(A1_JOINTS):
                 assert said[name].sensor == pytest.approx(1.0 - float(found.sensor[0, number, 0]), abs=1e-4)
                 assert said[name].joint == pytest.approx(1.0 - float(found.joint[0, number, 0]), abs=1e-4)

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 import umc
-from fake_board import FakeBoard
+from fake_injector import FakeBoard
 from fake_kit import FakeKit, Widget
 from pxr import Usd, UsdGeom, UsdPhysics
 from umc.kit import FaultPanel
@@ -33,7 +33,7 @@ def toml(extension_folder) -> dict:
 
 @pytest.fixture
 def env() -> SimpleNamespace:
-    return SimpleNamespace(spec=SimpleNamespace(id="UMC-A1-Stage2"), board=FakeBoard())
+    return SimpleNamespace(spec=SimpleNamespace(id="UMC-A1-Stage2"), injector=FakeBoard())
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def clock(kit, monkeypatch) -> SimpleNamespace:
 def extension(kit, clock, env, monkeypatch):
     """The extension, switched on, while a task runs."""
     extension = importlib.import_module("umc_kit").UmcExtension()
-    monkeypatch.setattr("umc.kit.FaultPanel", lambda: FaultPanel(lambda: env, lambda one: one.board))
+    monkeypatch.setattr("umc.kit.FaultPanel", lambda: FaultPanel(lambda: env, lambda one: one.injector))
     monkeypatch.setattr("umc.kit.link_colors.robot_path", lambda env, number: f"/World/envs/env_{number}/Robot")
     extension.on_startup(EXT_ID)
     kit.update()
@@ -98,7 +98,7 @@ def test_a_click_on_break_shows_in_table_and_viewport_until_heal(kit, extension,
     kit.find("ComboBox")[0].model.choose(1)
     kit.find("StringField")[0].model.type("0.25")
     kit.find("Button", "break")[1].click()
-    assert env.board.faults[0] == {"knee": {"rom": 0.25}}
+    assert env.injector.faults[0] == {"knee": {"rom": 0.25}}
     kit.update()
     assert {"rom", "0.25", "no", "1.50 s"} <= set(texts(kit))
     assert 0xFF1C21DB in [box.style.get("background_color") for box in kit.find("Rectangle")[3:]]
@@ -117,11 +117,11 @@ def test_mistakes_are_red(kit, extension, env):
     kit.update()
     (label,) = [label for label in kit.find("Label") if "is not a number" in label.text]
     assert label.style["color"] == 0xFF5555FF
-    assert not env.board.faults[0]
+    assert not env.injector.faults[0]
 
 
 def test_the_env_selector_moves_table_and_colors(kit, extension, env, stage):
-    env.board.inject(2, "hip", "dead")
+    env.injector.inject(2, "hip", "dead")
     field = kit.find("IntField")[0].model
     field.type(2)
     kit.update()
@@ -135,17 +135,17 @@ def test_the_env_selector_moves_table_and_colors(kit, extension, env, stage):
         field.type(number)
         assert field.value == shown
     kit.find("Button", "heal all joints")[0].click()
-    assert env.board.faults[2]  # of the selected env only
+    assert env.injector.faults[2]  # of the selected env only
     kit.find("Button", "-")[0].click()
     assert field.value == 2
     kit.find("Button", "heal all joints")[0].click()
-    assert not env.board.faults[2]
+    assert not env.injector.faults[2]
 
 
 def test_the_check_box_switches_colors_and_links_without_color_are_named(kit, extension, env, stage):
     box = kit.find("CheckBox")[0].model
     assert box.value is True  # the setting
-    env.board.inject(0, "hip", "dead")
+    env.injector.inject(0, "hip", "dead")
     kit.update()
     box.type(False)
     kit.update()
@@ -163,8 +163,8 @@ def test_the_check_box_switches_colors_and_links_without_color_are_named(kit, ex
 
 
 def test_the_window_follows_the_task_and_the_refresh_period_and_the_menu_hides_it(kit, extension, clock, monkeypatch):
-    board = FakeBoard(links={"neck": "head"}, kinds=("rom",))
-    other = SimpleNamespace(spec=SimpleNamespace(id="UMC-Other-Stage1"), board=board)
+    injector = FakeBoard(links={"neck": "head"}, kinds=("rom",))
+    other = SimpleNamespace(spec=SimpleNamespace(id="UMC-Other-Stage1"), injector=injector)
     monkeypatch.setattr(extension._panel, "_find", lambda: other)
     kit.update()
     assert "neck" in texts(kit)
@@ -187,7 +187,7 @@ def test_the_window_follows_the_task_and_the_refresh_period_and_the_menu_hides_i
 def test_switching_off_leaves_nothing_behind(kit, extension, env, stage, broken):
     untouched = stage.Flatten().ExportToString()
     if broken:
-        env.board.inject(0, "hip", "dead")
+        env.injector.inject(0, "hip", "dead")
         kit.update()
         assert stage.Flatten().ExportToString() != untouched
     extension.on_shutdown()

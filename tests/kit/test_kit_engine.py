@@ -98,7 +98,7 @@ def click(physics: str, tests: str, extension: str) -> dict:
     step()
     seen["as it was"] = stage.Flatten().ExportToString() == untouched
     env.close()
-    seen["closed"] = mdp.running_board() is None
+    seen["closed"] = mdp.newest_fault_injector() is None
     return seen
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The panel as data and commands, on a board of its own; its window is in test_extension.py."""
+"""The panel as data and commands, on an injector of its own; its window is in test_extension.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from fake_board import FakeBoard
+from fake_injector import FakeBoard
 from umc.kit.panel import FaultPanel, color_of, find_env, task_name
 from umc.mdp import events
 from umc.rendering.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR
@@ -18,12 +18,12 @@ from umc.utils.errors import UmcError
 
 @pytest.fixture
 def env() -> SimpleNamespace:
-    return SimpleNamespace(spec=SimpleNamespace(id="UMC-A1-Stage2"), board=FakeBoard())
+    return SimpleNamespace(spec=SimpleNamespace(id="UMC-A1-Stage2"), injector=FakeBoard())
 
 
 @pytest.fixture
 def panel(env) -> FaultPanel:
-    panel = FaultPanel(find=lambda: env, make_board=lambda one: one.board)
+    panel = FaultPanel(find=lambda: env, make_board=lambda one: one.injector)
     panel.refresh()
     return panel
 
@@ -34,21 +34,21 @@ def panel(env) -> FaultPanel:
         ("hip", "much", "severity 'much' is not a number; leave it empty"),
         ("hip", "nan", "severity 'nan' is not a number"),
         ("hip", "1e400", "severity '1e400' is not a number"),
-        ("wing", "", "no joint 'wing'"),  # an error of the board
+        ("wing", "", "no joint 'wing'"),  # an error of the injector
     ],
 )
 def test_mistakes_become_a_message_until_the_next_command(panel, env, joint, severity, words):
     panel.inject(joint, severity)
     assert panel.is_error
     assert words in panel.message
-    assert not env.board.faults[0]
+    assert not env.injector.faults[0]
     panel.inject("hip")
     assert not panel.is_error
 
 
 def test_the_panel_waits_for_a_task_and_drops_a_closed_one(env):
     found: list[SimpleNamespace] = []
-    panel = FaultPanel(find=lambda: found[0] if found else None, make_board=lambda one: one.board)
+    panel = FaultPanel(find=lambda: found[0] if found else None, make_board=lambda one: one.injector)
     panel.refresh()
     assert (panel.title, panel.rows, panel.kinds, panel.num_envs) == ("no task with UMC's faults is running", [], (), 0)
     panel.inject("hip")
@@ -58,7 +58,7 @@ def test_the_panel_waits_for_a_task_and_drops_a_closed_one(env):
     panel.refresh()
     panel.select_env(3)
     assert (panel.title, panel.env_id, panel.kind) == ("UMC-A1-Stage2", 3, "dead")
-    found[0] = SimpleNamespace(spec=None, cfg=object(), board=FakeBoard(num_envs=2))
+    found[0] = SimpleNamespace(spec=None, cfg=object(), injector=FakeBoard(num_envs=2))
     panel.refresh()
     assert (panel.title, panel.env_id) == ("object", 1)
     found.clear()
@@ -87,9 +87,9 @@ def test_the_worst_kind_gives_the_color():
 
 
 def test_a_fault_of_the_imu_colors_its_row_and_no_link(panel, env):
-    env.board.inject(0, "hip", "imu_bias", 0.2)
-    env.board.inject(0, "knee", "imu_bias", 0.2)
-    env.board.inject(0, "knee", "dropped")
+    env.injector.inject(0, "hip", "imu_bias", 0.2)
+    env.injector.inject(0, "knee", "imu_bias", 0.2)
+    env.injector.inject(0, "knee", "dropped")
     panel.refresh()
     assert {row.joint: row.color for row in panel.rows} == {"hip": SENSOR_COLOR, "knee": SENSOR_COLOR}
     assert panel.link_colors == {"shin": COMMAND_COLOR}

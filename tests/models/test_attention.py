@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 import torch
 from umc.models import MaskedTransformer, TransformerCfg, blocks, transformer
-from umc.models.attention import ShortRowBlock
+from umc.models.attention import ShortSequenceBlock
 from umc.models.blocks import EncoderBlock
 
 B, T, WIDTH, HEADS = 3, 5, 8, 2
@@ -38,7 +38,7 @@ def biases(dtype=torch.float64):
 def test_gradients_are_those_of_finite_differences(name):
     block, x = block_and_tokens()
     assert torch.autograd.gradcheck(
-        lambda x, weight, *others: ShortRowBlock.apply(x, x @ weight.T, biases()[name], HEADS, 1e-5, *others),
+        lambda x, weight, *others: ShortSequenceBlock.apply(x, x @ weight.T, biases()[name], HEADS, 1e-5, *others),
         [x, *weights(block)],
     )
 
@@ -50,7 +50,7 @@ def test_outputs_and_gradients_are_those_of_torchs_own_attention(name, monkeypat
     for short_rows in (True, False):
         monkeypatch.setattr(blocks, "is_eager_cpu", lambda _, short_rows=short_rows: short_rows)
         tokens = block(x, biases()[name])
-        assert (type(tokens.grad_fn).__name__ == "ShortRowBlockBackward") == short_rows
+        assert (type(tokens.grad_fn).__name__ == "ShortSequenceBlockBackward") == short_rows
         results.append([tokens, *torch.autograd.grad(tokens.sin().sum(), [x, *weights(block)])])
     for ours, torchs in zip(*results, strict=True):
         torch.testing.assert_close(ours, torchs, atol=1e-12, rtol=1e-12)
@@ -122,8 +122,8 @@ def test_inputs_projected_for_the_first_block_give_the_same_actions_and_gradient
 def test_lower_precision_leaves_the_work_to_torch():
     block, x = block_and_tokens(torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
-        assert block(x).grad_fn.name() != "ShortRowBlockBackward"
-    assert block(x).grad_fn.name() == "ShortRowBlockBackward"
+        assert block(x).grad_fn.name() != "ShortSequenceBlockBackward"
+    assert block(x).grad_fn.name() == "ShortSequenceBlockBackward"
 
 
 def test_torch_compile_takes_the_network_in_one_graph(a1_layout):

@@ -25,7 +25,7 @@ def batch(size=16, seed=0):
     return obs, mask, torch.ones(size, 3)
 
 
-def dead_columns(mask):
+def masked_columns(mask):
     columns = torch.zeros(mask.shape[0], D, dtype=torch.bool)
     for feature in range(3):
         columns[:, START + feature * J : START + (feature + 1) * J] = mask
@@ -52,7 +52,7 @@ def test_actions_do_not_depend_on_what_dead_joints_report(network_class, garbage
     network = build(network_class)
     obs, mask, flag = batch()
     actions = network(obs, mask, flag)
-    assert torch.equal(network(obs.masked_fill(dead_columns(mask), garbage), mask.float(), flag), actions)
+    assert torch.equal(network(obs.masked_fill(masked_columns(mask), garbage), mask.float(), flag), actions)
     assert torch.isfinite(actions).all()
 
 
@@ -88,7 +88,7 @@ def test_any_number_of_dead_joints_gives_finite_gradients_everywhere(network_cla
     obs, mask, flag = batch()
     mask = torch.zeros_like(mask)
     mask[:, :masked_joints] = True
-    obs = obs.masked_fill(dead_columns(mask), float("nan"))
+    obs = obs.masked_fill(masked_columns(mask), float("nan"))
     actions = network(obs, mask, flag)
     assert torch.isfinite(actions).all()
     actions.square().sum().backward()

@@ -16,7 +16,7 @@ from tensordict import TensorDict
 from torch import nn
 from umc.deploy.export import export_checkpoint
 from umc.rl.checkpoint import read_checkpoint
-from umc.rl.distillation import LABELS, DistillationRunner, TaughtEnv, read_teacher
+from umc.rl.distillation import LABELS, DistillationRunner, TeacherEnvWrapper, read_teacher
 from umc.rl.symmetry import mirror_of
 from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import parse
@@ -185,7 +185,7 @@ def test_a_teacher_that_remembers_is_asked_once_per_step(monkeypatch):
     monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.unwrapped", inner)
     monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.get_observations", lambda _: inner.groups)
     monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.step", lambda _, actions: inner.step(actions))
-    env = TaughtEnv(None, None, SimpleNamespace(load=lambda _: teacher, group="external_policy_0"))  # type: ignore
+    env = TeacherEnvWrapper(None, None, SimpleNamespace(load=lambda _: teacher, group="external_policy_0"))  # type: ignore
     for _ in range(2):
         obs = env.get_observations()
     assert teacher.calls == 1
@@ -261,7 +261,7 @@ def test_a_function_is_a_teacher_that_reads_the_groups_of_the_actor(monkeypatch)
     monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.__init__", lambda *_: None)
     monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.unwrapped", inner)
     monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.get_observations", lambda _: inner.groups)
-    obs = TaughtEnv(None, None, teacher).get_observations()
+    obs = TeacherEnvWrapper(None, None, teacher).get_observations()
     assert set(obs.keys()) == {"policy", "joint_mask", "fault_flag", "critic", LABELS}
     assert (obs[LABELS] == 0.25).all()
 

@@ -77,7 +77,9 @@ class Env(SimpleNamespace):
         self.dead = torch.zeros(ROBOTS, 3, dtype=torch.bool)
         state = SimpleNamespace(
             kinds=[KINDS["dead"]],
-            of=lambda name: SimpleNamespace(on=self.dead, severity=torch.zeros(ROBOTS, 3), age=torch.zeros(ROBOTS, 3)),
+            live_fault=lambda name: SimpleNamespace(
+                on=self.dead, severity=torch.zeros(ROBOTS, 3), age=torch.zeros(ROBOTS, 3)
+            ),
             joint_mask=self.dead,
         )
         term = SimpleNamespace(func=SimpleNamespace(advance=lambda: state, detect=lambda: state))

@@ -28,7 +28,7 @@ def train(argv: list[str]) -> int:
     stopped = []
     signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
     end_with_parent()
-    assert not ranks_from_env().several
+    assert not ranks_from_env().is_distributed
     parser = argparse.ArgumentParser()
     for flag in ("task", "agent", "logs", "device", "run_dir", "checkpoint"):
         parser.add_argument(f"--{flag}")

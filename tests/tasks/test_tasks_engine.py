@@ -18,7 +18,7 @@ def what_the_task_shows(physics: str, task: str, break_physics: bool, terrain: s
     import umc.tasks  # noqa: F401
     from isaaclab.envs import ManagerBasedRLEnv
     from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
-    from umc.mdp import FaultBoard, LiveFaultsCfg, fault_state
+    from umc.mdp import FaultInjector, LiveFaultsCfg, fault_state
 
     torch.set_num_threads(1)
     cfg = resolve_presets(load_cfg_from_registry(task, "env_cfg_entry_point"), [physics, terrain])
@@ -45,9 +45,9 @@ def what_the_task_shows(physics: str, task: str, break_physics: bool, terrain: s
         said[group + "_step"] = change.abs().amax(1).tolist()
     for _ in range(25):
         env.step(action)
-    board = FaultBoard(env)
-    board.clear(0)
-    board.inject(0, joints[2], "velocity")
+    injector = FaultInjector(env)
+    injector.clear(0)
+    injector.inject(0, joints[2], "velocity")
     observations, *_ = env.step(action)
     said["live"] = [divmod(column, len(joints)) for column in observations["live_faults"][0].nonzero()[:, 0].tolist()]
     said["kinds"] = [kind.name for kind in fault_state(env).kinds]

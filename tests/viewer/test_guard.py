@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import viser
 import websockets
-from umc.mdp import JointRow, SeveritySpan
+from umc.mdp import JointRow, SeverityRange
 from umc.utils.errors import UmcError
 from umc.viewer import guard
 from umc.viewer import panel as panel_module
@@ -32,13 +32,13 @@ from umc.viewer.panel import Panel
 JOINTS, KINDS = ("FL_calf_joint", "FR_calf_joint"), ("effort", "rom", "dead")
 
 
-class Board:
-    """A fault board without a simulation."""
+class Injector:
+    """A fault injector without a simulation."""
 
     joint_names, kinds, num_envs = JOINTS, KINDS, 3
 
-    def span(self, joint, kind):
-        return None if kind == "dead" else SeveritySpan(0.5, 25.0, 8.0, "N*m")
+    def severity_range(self, joint, kind):
+        return None if kind == "dead" else SeverityRange(0.5, 25.0, 8.0, "N*m")
 
     def rows(self, env_id):
         assert 0 <= env_id < self.num_envs
@@ -58,7 +58,7 @@ def page(monkeypatch):
     monkeypatch.setattr(panel_module, "fault_state", lambda env: None)
     guard_requests(own_names("localhost"))
     server = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
-    panel = Panel(server, SimpleNamespace(step_dt=0.02), Board(), "test", None)
+    panel = Panel(server, SimpleNamespace(step_dt=0.02), Injector(), "test", None)
     MessageGuard(server)
     yield SimpleNamespace(server=server, panel=panel, port=server.get_port())
     server.stop()

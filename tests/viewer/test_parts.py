@@ -10,7 +10,7 @@ from typing import Any
 import newton
 import numpy as np
 import pytest
-from umc.mdp import JointRow, SeveritySpan
+from umc.mdp import JointRow, SeverityRange
 from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR, rgb
 from umc.utils.errors import UmcError
 from umc.viewer import live
@@ -106,7 +106,7 @@ def test_an_attention_picture_is_dark_for_large_shares_and_white_for_none():
     ],
 )
 def test_a_slider_offers_round_numbers_within_the_span(span, offered):
-    assert slider_range(SeveritySpan(*span)) == offered
+    assert slider_range(SeverityRange(*span)) == offered
 
 
 def options(**flags) -> argparse.Namespace:

@@ -43,7 +43,7 @@ class ResidualMlp(MaskedCore):
         self._check(obs, joint_mask, fault_flag)
         if self.masked:
             assert joint_mask is not None
-            obs = self.columns.fill_dead(obs, self.columns.dead_tokens(joint_mask), self.mask_value)
+            obs = self.columns.fill_masked(obs, self.columns.masked_tokens(joint_mask), self.mask_value)
         hidden = self.first(self._with_flag(obs, fault_flag))
         for layer in self.layers:
             hidden = hidden + nn.functional.elu(layer(hidden))

@@ -29,7 +29,7 @@ OUTPUTS = ("sensor", "joint", "severity", "reported", "next_state")
 
 
 @dataclass(frozen=True)
-class Suspicion:
+class JointDiagnosis:
     """What a detector says of a joint."""
 
     sensor: float
@@ -103,11 +103,11 @@ class DetectorRunner:
         return bool((joint if self._about["any_fault"] else joint & self.reported[:, 0]).any())
 
     @property
-    def suspicion(self) -> dict[str, Suspicion]:
+    def diagnosis(self) -> dict[str, JointDiagnosis]:
         """What it says of each joint, by name."""
         sensors, joints = self._said
         return {
-            name: Suspicion(
+            name: JointDiagnosis(
                 sensor=1.0 - float(sensors[number, 0]),
                 sensor_kind=self._about["sensors"][int(sensors[number, 1:].argmax())],
                 joint=1.0 - float(joints[number, 0]),

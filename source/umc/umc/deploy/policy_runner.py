@@ -110,7 +110,7 @@ class PolicyRunner:
         lower_limit: Lower joint limits [rad], -inf where there is none. Shape is (J,).
         upper_limit: Upper joint limits [rad], inf where there is none. Shape is (J,).
         detector: Detector that was exported with the policy; None without one. It decides which sensors are dead and
-            whether a fault has been detected wherever a call does not say so, and has its ``suspicion`` of each joint.
+            whether a fault has been detected wherever a call does not say so, and has its ``diagnosis`` of each joint.
 
     Args:
         description: The folder of an exported policy, its ``policy.json`` or its ONNX file.

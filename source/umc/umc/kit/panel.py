@@ -14,7 +14,7 @@ from umc.rendering.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, Color
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
-    from umc.mdp.fault_board import FaultBoard, JointRow
+    from umc.mdp.fault_injector import FaultInjector, JointRow
 
 NO_TASK = "no task with UMC's faults is running"
 """Title without an environment."""
@@ -81,11 +81,11 @@ class FaultPanel:
 
     Args:
         find: Finds the running environment.
-        make_board: Makes the board of an environment; :class:`umc.mdp.FaultBoard` if not given.
+        make_board: Makes the injector of an environment; :class:`umc.mdp.FaultInjector` if not given.
     """
 
     def __init__(
-        self, find: Callable[[], Any | None] = find_env, make_board: Callable[[Any], FaultBoard] | None = None
+        self, find: Callable[[], Any | None] = find_env, make_board: Callable[[Any], FaultInjector] | None = None
     ) -> None:
         self._find = find
         self._make_board = make_board or _fault_board
@@ -111,9 +111,9 @@ class FaultPanel:
         env = self._find()
         if env is not self.env:
             self._open(env)
-        if self._board is not None:
+        if self._injector is not None:
             try:
-                self._rows = self._board.rows(self.env_id)
+                self._rows = self._injector.rows(self.env_id)
             except UmcError as error:
                 self._say(str(error), is_error=True)
 
@@ -128,21 +128,21 @@ class FaultPanel:
             self.kind = self.kinds[number]
 
     def inject(self, joint: str, severity: str = "") -> None:
-        """Break a joint of the selected env from the next step on; an empty severity is the board's first one."""
+        """Break a joint of the selected env from the next step on; an empty severity is the injector's first one."""
         done = f"env {self.env_id}: {joint} gets '{self.kind}' with the next step"
-        self._do(lambda board: board.inject(self.env_id, joint, self.kind, _number(severity)), done)
+        self._do(lambda injector: injector.inject(self.env_id, joint, self.kind, _number(severity)), done)
 
     def clear(self, joint: str | None = None) -> None:
         """Heal a joint of the selected env, or all of them, from the next step on."""
         done = f"env {self.env_id}: {joint or 'every joint'} is healed with the next step"
-        self._do(lambda board: board.clear(self.env_id, joint), done)
+        self._do(lambda injector: injector.clear(self.env_id, joint), done)
 
-    def _do(self, command: Callable[[FaultBoard], None], done: str) -> None:
-        if self._board is None:
+    def _do(self, command: Callable[[FaultInjector], None], done: str) -> None:
+        if self._injector is None:
             self._say(NO_TASK, is_error=True)
             return
         try:
-            command(self._board)
+            command(self._injector)
         except UmcError as error:
             self._say(str(error), is_error=True)
         else:
@@ -150,33 +150,33 @@ class FaultPanel:
 
     def _open(self, env: Any | None) -> None:
         """Show an environment, or that there is none."""
-        self.env, self._board = env, None
+        self.env, self._injector = env, None
         self._rows: Sequence[JointRow] = ()
         self._say("")
         if env is not None:
             try:
-                self._board = self._make_board(env)
+                self._injector = self._make_board(env)
             except UmcError as error:
                 self._say(str(error), is_error=True)
-        board = self._board
-        self.title = NO_TASK if board is None else task_name(env)
-        self.num_envs = 0 if board is None else board.num_envs
-        self.joints: tuple[str, ...] = () if board is None else board.joint_names
-        self.kinds: tuple[str, ...] = () if board is None else board.kinds
+        injector = self._injector
+        self.title = NO_TASK if injector is None else task_name(env)
+        self.num_envs = 0 if injector is None else injector.num_envs
+        self.joints: tuple[str, ...] = () if injector is None else injector.joint_names
+        self.kinds: tuple[str, ...] = () if injector is None else injector.kinds
         self.kind = self.kinds[0] if self.kinds else ""
         """Kind of fault of :meth:`inject`; empty without an environment."""
-        if board is not None:
-            self.env_id = max(0, min(self.env_id, board.num_envs - 1))
+        if injector is not None:
+            self.env_id = max(0, min(self.env_id, injector.num_envs - 1))
 
     def _say(self, message: str, is_error: bool = False) -> None:
         self.message, self.is_error = message, is_error
 
 
-def _fault_board(env: Any) -> FaultBoard:
+def _fault_board(env: Any) -> FaultInjector:
     """Import Isaac Lab late, when the environment has loaded it."""
-    from umc.mdp.fault_board import FaultBoard
+    from umc.mdp.fault_injector import FaultInjector
 
-    return FaultBoard(env)
+    return FaultInjector(env)
 
 
 def _cells(row: JointRow) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from umc.mdp.add_faults import FaultClassCfg, FaultFlagCfg, JointMaskCfg, LiveFa
 from umc.mdp.curricula import failure_sampling, fault_curriculum
 from umc.mdp.detection import DetectionCfg
 from umc.mdp.events import joint_faults, reset_faults
-from umc.mdp.fault_board import FaultBoard, JointRow, SeveritySpan, running_board
+from umc.mdp.fault_injector import FaultInjector, JointRow, SeverityRange, newest_fault_injector
 from umc.mdp.fault_terms import fault_state
 from umc.mdp.imu import add_imu_sensors
 from umc.mdp.observations import (

@@ -66,7 +66,7 @@ class joint_faults(ManagerTermBase):
         check_command_faults(env.cfg, self.source.kinds, asset_cfg.name)
         check_imu_sensors(env.cfg, self.source.kinds)
         ranks = ranks_from_env()
-        if ranks.several and faults.ledger is not None:
+        if ranks.is_distributed and faults.ledger is not None:
             raise UmcError("a ledger is written by one process; leave it out where several train together")
         # processes that train together must not encounter the same faults; cases are assigned within one process
         first_env = 0 if isinstance(self.source, FaultCases) else ranks.first_env(env.num_envs)

@@ -24,7 +24,7 @@ def is_eager_cpu(x: Tensor) -> bool:
     )
 
 
-class ShortRowBlock(torch.autograd.Function):
+class ShortSequenceBlock(torch.autograd.Function):
     """Post-norm encoder block with ReLU for short rows of tokens; see :class:`umc.models.blocks.EncoderBlock`.
 
     torch's softmax and its fused attention handle one row of scores after the other, which for 13 tokens takes longer

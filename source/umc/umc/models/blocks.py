@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from umc.models.attention import ShortRowBlock, is_eager_cpu
+from umc.models.attention import ShortSequenceBlock, is_eager_cpu
 from umc.utils.errors import UmcError
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -99,7 +99,7 @@ class EncoderBlock(nn.Module):
 
     @torch.jit.unused
     def takes_projected(self, x: Tensor) -> bool:
-        """Return whether tokens are computed by ShortRowBlock."""
+        """Return whether tokens are computed by ShortSequenceBlock."""
         return is_eager_cpu(x) and isinstance(self.activation, nn.ReLU)
 
     def attention(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -133,7 +133,7 @@ class EncoderBlock(nn.Module):
             projected = F.linear(x, self.qkv.weight)
         layers = self.out, self.norm1, self.linear1, self.linear2, self.norm2
         weights = [self.qkv.bias, *(tensor for layer in layers for tensor in (layer.weight, layer.bias))]
-        return cast(Tensor, ShortRowBlock.apply(x, projected, bias, self.num_heads, self.norm1.eps, *weights))
+        return cast(Tensor, ShortSequenceBlock.apply(x, projected, bias, self.num_heads, self.norm1.eps, *weights))
 
 
 def _add(update: Tensor, rows: Tensor) -> Tensor:

@@ -122,19 +122,19 @@ class JointColumns(nn.Module):
         self.register_buffer("joint_index", joint_index, persistent=False)
         self.register_buffer("base_index", torch.tensor(layout.base_columns, dtype=torch.long), persistent=False)
 
-    def dead_tokens(self, joint_mask: Tensor) -> Tensor:
+    def masked_tokens(self, joint_mask: Tensor) -> Tensor:
         """Append a token that is never masked to a joint mask (B, J), True or 1 = masked: (B, J + 1) bool."""
         alive = torch.zeros_like(joint_mask[:, :1], dtype=torch.bool)
         return torch.cat([joint_mask > 0.5, alive], dim=1)
 
-    def dead_columns(self, dead_tokens: Tensor) -> Tensor:
+    def masked_columns(self, masked_tokens: Tensor) -> Tensor:
         """Spread dead tokens (B, J + 1) over the columns of the observation, (B, D) bool."""
-        return dead_tokens.index_select(1, self.owner)
+        return masked_tokens.index_select(1, self.owner)
 
-    def fill_dead(self, obs: Tensor, dead_tokens: Tensor, value: float) -> Tensor:
+    def fill_masked(self, obs: Tensor, masked_tokens: Tensor, value: float) -> Tensor:
         """Replace all that dead tokens (B, J + 1) report in observations (B, D) by a value, NaN and inf too."""
         # A select and not a product: nan * 0 is nan.
-        return obs.masked_fill(self.dead_columns(dead_tokens), value)
+        return obs.masked_fill(self.masked_columns(masked_tokens), value)
 
     def split(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Split observations (B, D) into base (B, D - 3 J) and joints (B, J, 3)."""

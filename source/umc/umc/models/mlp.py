@@ -56,7 +56,7 @@ class MaskedMlp(MaskedCore):
     def _blanked(self, obs: Tensor, joint_mask: Tensor | None) -> Tensor:
         if self.masked:
             assert joint_mask is not None
-            obs = self.columns.fill_dead(obs, self.columns.dead_tokens(joint_mask), self.mask_value)
+            obs = self.columns.fill_masked(obs, self.columns.masked_tokens(joint_mask), self.mask_value)
         return obs
 
     def _output(self, x: Tensor, fault_flag: Tensor | None) -> Tensor:

@@ -154,8 +154,8 @@ class MaskedTransformer(MaskedCore):
         bias: Tensor | None = None
         if self.masked:
             assert joint_mask is not None
-            dead = self.columns.dead_tokens(joint_mask)
-            obs = self.columns.fill_dead(obs, dead, self.mask_value)
+            dead = self.columns.masked_tokens(joint_mask)
+            obs = self.columns.fill_masked(obs, dead, self.mask_value)
             bias = self._attention_bias(dead, obs)
         base, joints = self.columns.split(obs)
         return joints, self._with_flag(base, fault_flag), bias

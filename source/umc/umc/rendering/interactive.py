@@ -18,7 +18,7 @@ def open_policies(
 ) -> tuple[ManagerBasedRLEnv, list[Policy]]:
     """Start a simulation of one healthy robot and load policies for it.
 
-    Noise, pushes and changing commands are off, and nothing fails until :class:`umc.mdp.FaultBoard` breaks a joint.
+    Noise, pushes and changing commands are off, and nothing fails until :class:`umc.mdp.FaultInjector` breaks a joint.
     :class:`umc.rendering.camera.FollowCamera` films the robot.
 
     Args:

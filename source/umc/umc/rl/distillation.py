@@ -108,7 +108,7 @@ def find_student(experiment: Path, teacher: Teacher) -> Path | None:
     return None
 
 
-class TaughtEnv(RslRlVecEnvWrapper):
+class TeacherEnvWrapper(RslRlVecEnvWrapper):
     """An env that adds the teacher's actions to its observations, in place of the group that only the teacher reads."""
 
     def __init__(self, env: Any, clip_actions: float | None, teacher: Teacher) -> None:

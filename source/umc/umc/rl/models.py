@@ -170,7 +170,7 @@ class MaskedModel(MLPModel):
         if isinstance(self.obs_normalizer, MaskedNormalization):
             sensors, joint_mask, _ = self._inputs(obs)
             columns = self.core.columns
-            dead = None if joint_mask is None else columns.dead_columns(columns.dead_tokens(joint_mask))
+            dead = None if joint_mask is None else columns.masked_columns(columns.masked_tokens(joint_mask))
             self.obs_normalizer.update(sensors, dead)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
@@ -233,7 +233,7 @@ class MaskedGruModel(MaskedModel):
     """The masked GRU for rsl_rl.
 
     While it acts it keeps the memory of each env, (C, num_envs, H): C is 1, or 2 where it also remembers what the env's
-    mirror image would have observed. It learns from the rollouts of ``umc.rl.update.KeptMiniBatches``.
+    mirror image would have observed. It learns from the rollouts of ``umc.rl.update.CachedRolloutStorage``.
     """
 
     core_class = MaskedGru

@@ -53,9 +53,9 @@ def configure_rsl_rl(runner: Any) -> None:
     ranks = ranks_from_env()
     runner.gpu_world_size = ranks.world_size
     runner.gpu_local_rank, runner.gpu_global_rank = ranks.local_rank, ranks.rank
-    runner.is_distributed = ranks.several
+    runner.is_distributed = ranks.is_distributed
     runner.cfg["multi_gpu"] = None
-    if not ranks.several:
+    if not ranks.is_distributed:
         return
     if not connected():
         raise UmcError("several processes, but no connection: call umc.utils.distributed.connect before the runner")

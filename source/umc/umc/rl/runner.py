@@ -79,7 +79,7 @@ class _StopSignals:
             raise KeyboardInterrupt
 
 
-class TrainingRun:
+class TrainingRunner:
     """Checkpoints, progress, resuming and signals, for every RL library.
 
     A library's runner is a subclass that makes its algorithm in :meth:`_make_algorithm`, and learns in :meth:`_learn`,
@@ -156,7 +156,7 @@ class TrainingRun:
         self._total = max_iterations
         self._last_save = time.monotonic()
         steps = self.cfg["num_steps_per_env"] * self.env.num_envs * self.gpu_world_size
-        folder = Path(self.logger.log_dir) if self.logger.log_dir is not None and self.ranks.first else None
+        folder = Path(self.logger.log_dir) if self.logger.log_dir is not None and self.ranks.is_main else None
         self._progress = Progress(max_iterations, done, steps, run_folder=folder)
         self._signals = _StopSignals(self._progress)
         with self._progress, handle_signals(self._signals.note), Watchdog() as self._watchdog:
@@ -164,7 +164,7 @@ class TrainingRun:
                 self._learn(max_iterations - done, init_at_random_ep_len)
             except _StopNow as stop:
                 path = self._checkpoint_path(self.current_learning_iteration)
-                if self.ranks.first:
+                if self.ranks.is_main:
                     self.save(str(path))
                 self.logger.stop_logging_writer()
                 raise TrainingInterrupted(stop.signum, path) from None
@@ -254,7 +254,7 @@ class TrainingRun:
             else:  # another number of envs cannot be matched: none falls behind the furthest
                 counter.copy_(saved.max())
         others = state.get("random_of_others", [])  # checkpoints of UMC 0.1 have none
-        if self.ranks.first:
+        if self.ranks.is_main:
             set_random_states(state["random"], self.device)
         elif len(others) + 1 == self.ranks.world_size:
             set_random_states(others[self.ranks.rank - 1], self.device)
@@ -266,7 +266,7 @@ class TrainingRun:
         return {
             "random": random_states(self.device),
             "carried": {name: counter.cpu().clone() for name, counter in self.env_counters.items()},
-            "weights": weights_sha256(self.alg.save()) if self.ranks.several else None,
+            "weights": weights_sha256(self.alg.save()) if self.ranks.is_distributed else None,
         }
 
     def _gather_rank_states(self) -> None:
@@ -300,11 +300,11 @@ class TrainingRun:
         # the library's loop itself saves at its interval and at the end, right after this call
         loop_saves = iteration % self.cfg["save_interval"] == 0 or iteration + 1 == self._total
         stop = None if self._signals is None else self._signals.signum
-        timed = not loop_saves and self.ranks.first and time.monotonic() - self._last_save >= self.save_every_s
+        timed = not loop_saves and self.ranks.is_main and time.monotonic() - self._last_save >= self.save_every_s
         # all processes stop and save together: the others would wait for one that does so alone
         signum, save_now = all_reduce_max(stop or 0, int(timed))
         stop, timed = signum or None, bool(save_now) and not signum
-        if self.ranks.several and (loop_saves or timed or stop is not None):
+        if self.ranks.is_distributed and (loop_saves or timed or stop is not None):
             self._gather_rank_states()
         if self._progress is not None:
             self._progress.update(stats, line=not (loop_saves or timed or stop))
@@ -322,7 +322,7 @@ class TrainingRun:
         self._timed_save = None
 
 
-class UmcRunner(TrainingRun, OnPolicyRunner):
+class UmcRunner(TrainingRunner, OnPolicyRunner):
     """rsl_rl's on-policy runner for every UMC policy."""
 
     def _make_algorithm(self, log_dir: str | None) -> None:

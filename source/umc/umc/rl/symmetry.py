@@ -164,7 +164,7 @@ AUGMENTED = ("observations", "actions", "old_actions_log_prob", "values", "retur
 class OnePassSymmetry(Symmetry):
     """rsl_rl's mirror images made once per update, and its mirror loss without a second pass through the actor.
 
-    rsl_rl 5.5 mirrors the same mini-batch again in every epoch; those of ``umc.rl.update.KeptMiniBatches`` keep
+    rsl_rl 5.5 mirrors the same mini-batch again in every epoch; those of ``umc.rl.update.CachedRolloutStorage`` keep
     their images. It also asks the actor once more for the means of the mini-batch that PPO has just computed, mirrored
     samples included. The policy's distribution still holds them, with their gradient: the loss is the same number from
     half of the actor's learning time (``benchmarks/learning.py``). Remove it once ``rsl_rl.extensions.Symmetry`` does
@@ -173,14 +173,14 @@ class OnePassSymmetry(Symmetry):
 
     def augment_batch(self, batch: Any, original_batch_size: int) -> None:
         """Append mirror images to a mini-batch, in place."""
-        kept = batch.kept
-        if not kept:
+        cache = batch.cache
+        if not cache:
             super().augment_batch(batch, original_batch_size)
-            kept.update({name: getattr(batch, name) for name in AUGMENTED})
+            cache.update({name: getattr(batch, name) for name in AUGMENTED})
             return
-        copies = kept["values"].shape[0] // original_batch_size
-        # not kept: PPO may normalize them anew
-        vars(batch).update(kept, advantages=batch.advantages.repeat(copies, 1))
+        copies = cache["values"].shape[0] // original_batch_size
+        # not cached: PPO may normalize them anew
+        vars(batch).update(cache, advantages=batch.advantages.repeat(copies, 1))
 
     def compute_loss(self, actor: MLPModel, batch: RolloutStorage.Batch, original_batch_size: int) -> Tensor:
         """Return the mean squared difference [-] between the actions on mirrored samples and the mirrored actions."""

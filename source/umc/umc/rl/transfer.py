@@ -36,7 +36,7 @@ from umc.utils.naming import LIBRARIES, entry_point, experiment_folder, experime
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from umc.rl.runner import TrainingRun
+    from umc.rl.runner import TrainingRunner
 
 HEALTHY_FLAG = -1.0
 """Fault flag of a robot without a detected fault."""
@@ -53,7 +53,7 @@ def find_stage1(
     return own or (pretrained_file(robot, agent, 1) if pretrained else None)
 
 
-def load_stage1_weights(runner: TrainingRun, path: Path, robot: str, model: str) -> CheckpointInfo:
+def load_stage1_weights(runner: TrainingRunner, path: Path, robot: str, model: str) -> CheckpointInfo:
     """Start a stage from the weights of another; iterations are counted from 0.
 
     Actor and critic take the weights bit by bit. The agent's ``stage1_transfer``
@@ -155,7 +155,7 @@ def _required_flag_reader(actor: Mapping[str, Any], path: Path | str) -> str:
     return layer
 
 
-def _neutralize_flag(runner: TrainingRun) -> None:
+def _neutralize_flag(runner: TrainingRunner) -> None:
     """Fold the flag of the runner's actor into the bias: Stage 2 starts with a raised flag that has no effect."""
     import torch
 
@@ -174,14 +174,14 @@ def _neutralize_flag(runner: TrainingRun) -> None:
         layer.weight[:, sensors.shape[1] :] = 0.0
 
 
-def _reset_optimizer(runner: TrainingRun) -> None:
+def _reset_optimizer(runner: TrainingRunner) -> None:
     runner.alg.learning_rate = runner.cfg["algorithm"]["learning_rate"]
     runner.alg.optimizer.state.clear()
     for group in runner.alg.optimizer.param_groups:
         group["lr"] = runner.alg.learning_rate
 
 
-def _reset_noise(runner: TrainingRun) -> None:
+def _reset_noise(runner: TrainingRunner) -> None:
     import torch
 
     distribution = runner.alg.get_policy().distribution

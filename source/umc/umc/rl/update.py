@@ -13,11 +13,11 @@ from rsl_rl.algorithms import PPO
 from rsl_rl.storage import RolloutStorage
 
 
-class KeptMiniBatches(RolloutStorage):
+class CachedRolloutStorage(RolloutStorage):
     """A rollout whose mini-batches are gathered once per update.
 
     rsl_rl 5.5 draws one permutation per update and gathers the same mini-batches from it in every epoch. Here later
-    epochs get them again, and with them what the first epoch has put into ``kept``, such as mirror images. Remove it
+    epochs get them again, and with them what the first epoch has put into ``cache``, such as mirror images. Remove it
     once ``RolloutStorage.mini_batch_generator`` keeps them, or draws a permutation per epoch.
     """
 
@@ -27,7 +27,7 @@ class KeptMiniBatches(RolloutStorage):
         """Yield shuffled flat mini-batches, a new object with the same tensors in each epoch."""
         batches: list[Any] = list(super().mini_batch_generator(num_mini_batches, 1))
         for batch in batches:
-            batch.kept = {}
+            batch.cache = {}
         for _ in range(num_epochs):
             yield from map(copy.copy, batches)
 
@@ -59,7 +59,7 @@ class KeptMiniBatches(RolloutStorage):
                 hidden_states=(memory[:, envs], None),
                 masks=starts[:, envs],
             )
-            batch.kept = {}
+            batch.cache = {}
             batches.append(batch)
         for _ in range(num_epochs):
             yield from map(copy.copy, batches)
@@ -68,7 +68,7 @@ class KeptMiniBatches(RolloutStorage):
 def speed_up(alg: PPO) -> None:
     """Let an algorithm's updates gather mini-batches once, and let Adam run in one kernel on a CPU."""
     rollout = alg.storage
-    alg.storage = KeptMiniBatches(
+    alg.storage = CachedRolloutStorage(
         rollout.training_type,
         rollout.num_envs,
         rollout.num_transitions_per_env,

@@ -281,7 +281,7 @@ def pick_device(device: str | None) -> str:
     import torch
 
     ranks, count = ranks_from_env(), torch.cuda.device_count()
-    if ranks.several and device not in (None, "cpu", "cuda"):
+    if ranks.is_distributed and device not in (None, "cpu", "cuda"):
         raise UmcError(f"--device {device}: each process takes the GPU of its number; give cuda, cpu or no --device")
     try:
         chosen = torch.device(("cuda" if count else "cpu") if device is None else device)
@@ -292,10 +292,10 @@ def pick_device(device: str | None) -> str:
     if chosen.type != "cuda":
         raise UmcError(f"cannot simulate on {device}; choose cpu, cuda or cuda:N")
     # schedulers such as SLURM show each process its own GPU only
-    number = ranks.local_rank if ranks.several and count > 1 else chosen.index or 0
+    number = ranks.local_rank if ranks.is_distributed and count > 1 else chosen.index or 0
     if number < count:
         return f"cuda:{number}"
-    if ranks.several and count:
+    if ranks.is_distributed and count:
         raise UmcError(
             f"process {number} of this machine has no GPU (there are {count}); give torchrun --nproc_per_node {count}, "
             "or --device cpu"

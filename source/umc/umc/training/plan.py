@@ -158,11 +158,11 @@ def _newest_stage1(request: TrainRequest, agent: str) -> Path | None:
 def make_plan(request: TrainRequest) -> Plan:
     """Decide everything about a run; raise UmcError if something is wrong with it."""
     ranks, options = ranks_from_env(), request.options
-    if request.library == "skrl" and ranks.several:
+    if request.library == "skrl" and ranks.is_distributed:
         raise UmcError("skrl learns in one process here; start it without torchrun, or give --rl_library rsl_rl")
     device = pick_device(options.device)
     # Isaac Lab takes the flag for a GPU of its own
-    options.distributed = ranks.several and device != "cpu"
+    options.distributed = ranks.is_distributed and device != "cpu"
     if request.checkpoint is not None:
         require_usable(request, request.checkpoint)
     plan = _resumed_run(request, device) if options.resume else _new_run(request, device)
@@ -271,14 +271,14 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
 
 def broadcast_plan(plan: Plan) -> None:
     """Give the plans of all ranks rank 0's run folder and checkpoint; raise UmcError if a rank does not see it."""
-    if not ranks_from_env().several:
+    if not ranks_from_env().is_distributed:
         return
     from umc.utils.distributed import broadcast_object, check_gpus, run_on_all_ranks
 
     check_gpus(plan.device)
     folder, start = broadcast_object((str(plan.folder), None if plan.start_from is None else str(plan.start_from)))
     plan.record.path = Path(folder) / plan.record.path.name
-    plan.record.writes = ranks_from_env().first
+    plan.record.writes = ranks_from_env().is_main
     plan.env_cfg.log_dir = folder
     plan.start_from = None if start is None else Path(start)
 

@@ -37,7 +37,7 @@ from umc.utils.provenance import FINISHED
 
 if TYPE_CHECKING:
     from umc.rl.checkpoint import CheckpointInfo
-    from umc.rl.runner import TrainingRun
+    from umc.rl.runner import TrainingRunner
     from umc.training.plan import Plan
 
 STARTUP_LOG = "startup.log"
@@ -62,11 +62,11 @@ def _dispatch(argv: list[str]) -> int:
 
         return run_sweep(argv)
     ranks = ranks_from_env()
-    if not ranks.several and "--distributed" not in argv:
+    if not ranks.is_distributed and "--distributed" not in argv:
         return train(argv)
     check_distributed_flag("--distributed" in argv, ranks)
     with contextlib.ExitStack() as output:
-        if not ranks.first:
+        if not ranks.is_main:
             nowhere = output.enter_context(open(os.devnull, "w"))
             output.enter_context(contextlib.redirect_stdout(nowhere))
         connect(ranks, shlex.join(argv))
@@ -223,7 +223,7 @@ def _startup_log(plan: Plan) -> Iterator[None]:
             (plan.folder / STARTUP_LOG).write_text(log.getvalue())
 
 
-def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
+def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRunner:
     """Return the runner of a new env; ``cleanup`` closes the env."""
     import gymnasium as gym
     import torch
@@ -240,7 +240,7 @@ def _build(plan: Plan, cleanup: contextlib.ExitStack) -> TrainingRun:
     plan.agent_cfg = agent_cfg = handle_deprecated_rsl_rl_cfg(plan.agent_cfg, check_rsl_rl_version())
     env: Any = gym.make(request.task, cfg=env_cfg)
     cleanup.callback(close_env, env)
-    if request.options.video and ranks_from_env().first:
+    if request.options.video and ranks_from_env().is_main:
         env = _record_clips(plan, env, cleanup)
     if plan.resume:  # before the first reset, whose fault draw depends on the curriculum
         env.unwrapped.common_step_counter = plan.iterations_done * agent_cfg.num_steps_per_env
@@ -298,13 +298,13 @@ def _checkpoint_info(plan: Plan, env: Any) -> CheckpointInfo:
     )
 
 
-def _library(request: TrainRequest) -> tuple[Callable[[Any, dict[str, Any]], Any], Callable[..., TrainingRun]]:
+def _library(request: TrainRequest) -> tuple[Callable[[Any, dict[str, Any]], Any], Callable[..., TrainingRunner]]:
     """Return what wraps an env for an RL library, given the agent cfg, and the runner."""
     if request.teacher is not None and request.imitates:
-        from umc.rl.distillation import DistillationRunner, TaughtEnv
+        from umc.rl.distillation import DistillationRunner, TeacherEnvWrapper
 
         teacher = request.teacher
-        return lambda env, cfg: TaughtEnv(env, cfg["clip_actions"], teacher), DistillationRunner
+        return lambda env, cfg: TeacherEnvWrapper(env, cfg["clip_actions"], teacher), DistillationRunner
     if request.library == "skrl":
         from umc.rl.skrl.packing import PackedEnv
         from umc.rl.skrl.runner import SkrlRunner
@@ -317,7 +317,7 @@ def _library(request: TrainRequest) -> tuple[Callable[[Any, dict[str, Any]], Any
     return lambda env, cfg: RslRlVecEnvWrapper(env, cfg["clip_actions"]), UmcRunner
 
 
-def _load(plan: Plan, runner: TrainingRun) -> None:
+def _load(plan: Plan, runner: TrainingRunner) -> None:
     """Load what a run starts from or resumes, then write its cfgs."""
     from isaaclab_rl.entrypoints.common import dump_train_configs
 
@@ -333,7 +333,7 @@ def _load(plan: Plan, runner: TrainingRun) -> None:
         fault_term(env.unwrapped).reset_faults(slice(None))
 
 
-def load_start(plan: Plan, runner: TrainingRun) -> None:
+def load_start(plan: Plan, runner: TrainingRunner) -> None:
     """Load the checkpoint of a resumed run with optimizer and counters, or the Stage 1 weights of a new one."""
     if plan.resume:
         runner.resume(str(plan.start_from))
@@ -341,7 +341,7 @@ def load_start(plan: Plan, runner: TrainingRun) -> None:
         load_stage1_weights(runner, plan.start_from, plan.request.robot, plan.request.model)
 
 
-def _learn(plan: Plan, runner: TrainingRun) -> Path:
+def _learn(plan: Plan, runner: TrainingRunner) -> Path:
     """Learn until all iterations are done; return the last checkpoint."""
     from umc.utils.matmul import matmul_backend
 

@@ -76,7 +76,7 @@ def run_main(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str
 def _status(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str) -> int:
     handles = threading.current_thread() is threading.main_thread()
     # one of several processes may wait for the others in native code, where only the default action ends it
-    handles = handles and not ranks_from_env().several and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    handles = handles and not ranks_from_env().is_distributed and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if handles:
         signal.signal(signal.SIGTERM, _terminate)
     try:

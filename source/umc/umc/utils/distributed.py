@@ -68,12 +68,12 @@ class Ranks:
     """Number of processes on all machines."""
 
     @property
-    def several(self) -> bool:
+    def is_distributed(self) -> bool:
         """Whether there are others."""
         return self.world_size > 1
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this process prints and writes for all."""
         return self.rank == 0
 
@@ -114,11 +114,11 @@ def without_ranks(variables: Mapping[str, str]) -> dict[str, str]:
 
 def check_distributed_flag(wanted: bool, ranks: Ranks) -> None:
     """Raise UmcError for ``--distributed`` without a launcher, and for several ranks without ``--distributed``."""
-    if ranks.several and not wanted:
+    if ranks.is_distributed and not wanted:
         raise UmcError(
             f"{ranks.world_size} processes were started (WORLD_SIZE); add --distributed if they are to train together"
         )
-    if wanted and "TORCHELASTIC_RUN_ID" not in os.environ and not ranks.several:
+    if wanted and "TORCHELASTIC_RUN_ID" not in os.environ and not ranks.is_distributed:
         raise UmcError(f"--distributed needs a launcher: {LAUNCHER} scripts/train.py --distributed ...")
 
 
@@ -133,7 +133,7 @@ def connect(ranks: Ranks, purpose: str) -> None:
 
     A Stage 1 that is trained first connects at the same address under another ``purpose``.
     """
-    if not ranks.several or connected():
+    if not ranks.is_distributed or connected():
         return
     import torch
     import torch.distributed as dist
@@ -161,7 +161,7 @@ def check_stage1_possible(ranks: Ranks) -> None:
     torchrun itself keeps the address at which processes meet. Of processes that others started (srun, mpirun) the first
     keeps it, and its child would have to open the same port once more.
     """
-    if ranks.several and os.environ.get(AGENT_STORE) != "True":
+    if ranks.is_distributed and os.environ.get(AGENT_STORE) != "True":
         raise UmcError(
             "there is no Stage 1 to start from, and processes that torchrun did not start cannot train it on the way; "
             "train Stage 1 first, or start with torchrun"
@@ -194,7 +194,7 @@ def catch_lost_ranks() -> Iterator[None]:
     except dist.DistError as error:
         raise RankLostError(error) from error
     except RuntimeError as error:
-        if not ranks_from_env().several or LOST_ERRORS.search(str(error)) is None:
+        if not ranks_from_env().is_distributed or LOST_ERRORS.search(str(error)) is None:
             raise
         raise RankLostError(error) from error
 

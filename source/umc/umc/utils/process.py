@@ -93,7 +93,7 @@ def spawn(
     Its output is appended to ``log``, a file and not a pipe, so that an orphan can still print.
     """
     # a group of its own: Ctrl-C in a terminal must reach it once, through this process; torchrun signals whole groups
-    group = None if ranks_from_env().several and not alone else 0
+    group = None if ranks_from_env().is_distributed and not alone else 0
     given = {**os.environ, **(environment or {})}
     env = {**(without_ranks(given) if alone else given), PARENT: str(os.getpid())}
     with contextlib.ExitStack() as files:

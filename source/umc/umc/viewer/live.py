@@ -190,13 +190,13 @@ def _play(env: ManagerBasedRLEnv, policy: Policy | None, episodes: Episodes, ses
     import torch
 
     from umc.evaluation.rollout import step_policy
-    from umc.mdp import FaultBoard, fault_state
+    from umc.mdp import FaultInjector, fault_state
     from umc.viewer.panel import Panel
     from umc.viewer.scene import Scene
 
     scene = Scene(env)
-    board = FaultBoard(env)
-    panel = Panel(scene.server, env, board, title(session), policy)
+    injector = FaultInjector(env)
+    panel = Panel(scene.server, env, injector, title(session), policy)
     MessageGuard(scene.server)
     actor = _Actor(policy, panel, env.action_manager.total_action_dim)
     print(f"viewer: {scene.url(session.options.host or HOST)} (press Ctrl-C to end)", flush=True)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import queue
 import threading
@@ -16,7 +17,7 @@ import torch
 
 from umc.evaluation.breakdown import scenario_name
 from umc.faults import SCENARIOS, JointKind, find_kind
-from umc.mdp import FaultBoard, JointRow, SeveritySpan, fault_state
+from umc.mdp import FaultInjector, JointRow, SeverityRange, fault_state
 from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR, rgb
 from umc.utils.errors import UmcError
 from umc.viewer.attention_map import AttentionMap
@@ -59,23 +60,24 @@ class Panel:
     """
 
     def __init__(
-        self, server: Any, env: ManagerBasedRLEnv, board: FaultBoard, title: str, policy: Policy | None
+        self, server: Any, env: ManagerBasedRLEnv, injector: FaultInjector, title: str, policy: Policy | None
     ) -> None:
-        self._env, self._board, self._policy = env, board, policy
+        self._env, self._injector, self._policy = env, injector, policy
         self._state = fault_state(env)
         # read here, in the simulation's own thread
-        self._spans = {(joint, kind): board.span(joint, kind) for joint in board.joint_names for kind in board.kinds}
+        pairs = itertools.product(injector.joint_names, injector.kinds)
+        self._ranges = {pair: injector.severity_range(*pair) for pair in pairs}
         self._slider = threading.Lock()
         self._clicks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._time = 0.0
         self._table_text = ""
-        self._history = History(env.step_dt, len(board.joint_names))
+        self._history = History(env.step_dt, len(injector.joint_names))
         self.env_id = 0
         """Env that is shown."""
         self.scenario: int | None = None
         """Scenario whose button has been pressed; whoever resets the episode sets it back to None."""
         # what the simulation's thread has last read, for the page's threads
-        self._rows = board.rows(self.env_id)
+        self._rows = injector.rows(self.env_id)
         self._gui = gui = server.gui
         gui.configure_theme(control_width="large", show_logo=False, show_share_button=False)
         gui.set_panel_label("UMC")
@@ -124,11 +126,11 @@ class Panel:
 
     def refresh(self, obs: TensorDict | None) -> None:
         """Update table, plots and, from the observations of the last action, the attention map."""
-        self._rows = self._board.rows(self.env_id)
+        self._rows = self._injector.rows(self.env_id)
         text = table(self._rows, self._selected.value)
         if text != self._table_text:
             self._table.content = self._table_text = text
-        self._plots.show(self._history.of(self._board.joint_names.index(self._selected.value)))
+        self._plots.show(self._history.of(self._injector.joint_names.index(self._selected.value)))
         if self._map is not None and obs is not None and self._policy is not None:
             self._draw_attention(obs)
 
@@ -138,16 +140,16 @@ class Panel:
         return self._follow.value
 
     def _add_view(self, gui: Any) -> None:
-        if self._board.num_envs > 1:
-            envs = gui.add_dropdown("Env", [str(number) for number in range(self._board.num_envs)])
+        if self._injector.num_envs > 1:
+            envs = gui.add_dropdown("Env", [str(number) for number in range(self._injector.num_envs)])
             envs.on_update(lambda event: self._later(self._show_env, int(event.target.value)))
         self._follow = gui.add_checkbox("Follow", initial_value=True, hint="The camera follows the robot")
 
     def _add_faults(self, gui: Any) -> None:
         self._line = gui.add_markdown("", visible=False)
         self._table = gui.add_html("")
-        self._selected = gui.add_dropdown("Joint", self._board.joint_names)
-        self._kind = gui.add_dropdown("Fault", self._board.kinds)
+        self._selected = gui.add_dropdown("Joint", self._injector.joint_names)
+        self._kind = gui.add_dropdown("Fault", self._injector.kinds)
         self._severity = gui.add_slider("Severity", 0.0, 1.0, 1.0, 0.0)  # a placeholder
         self._hint = gui.add_markdown("")
         break_it = gui.add_button("Break", color="red", hint="The joint has this fault from the next step on")
@@ -157,8 +159,8 @@ class Panel:
         self._kind.on_update(lambda _: self._set_slider())
         # read the choice at the click, not when it is done
         break_it.on_click(lambda _: self._later(self._inject, *self._chosen()))
-        heal_it.on_click(lambda _: self._later(self._board.clear, self.env_id, self._selected.value))
-        heal_all.on_click(lambda _: self._later(self._board.clear, self.env_id))
+        heal_it.on_click(lambda _: self._later(self._injector.clear, self.env_id, self._selected.value))
+        heal_all.on_click(lambda _: self._later(self._injector.clear, self.env_id))
 
     def _later(self, act: Callable[..., None], *arguments: Any) -> None:
         self._clicks.put(lambda: act(*arguments))
@@ -171,7 +173,7 @@ class Panel:
         self.scenario = scenario
 
     def _inject(self, joint: str, kind: str, severity: float) -> None:
-        self._board.inject(self.env_id, joint, kind, severity if find_kind(kind).unit else None)
+        self._injector.inject(self.env_id, joint, kind, severity if find_kind(kind).unit else None)
 
     def _slide(self, event: Any) -> None:
         """Change the severity of a fault that is on; one that is not waits for its button."""
@@ -179,7 +181,7 @@ class Panel:
             self._later(self._change, *self._chosen())
 
     def _change(self, joint: str, kind: str, severity: float) -> None:
-        if kind in self._board.rows(self.env_id)[self._board.joint_names.index(joint)].kinds:
+        if kind in self._injector.rows(self.env_id)[self._injector.joint_names.index(joint)].kinds:
             self._inject(joint, kind, severity)
 
     def _set_slider(self) -> None:
@@ -190,23 +192,23 @@ class Panel:
         """
         with self._slider:
             joint, kind = self._selected.value, self._kind.value
-            span = self._spans[joint, kind]
-            self._hint.content = f"`{kind}`" + ("" if span is None else f" severity [{span.unit}]")
-            if span is None:
+            bounds = self._ranges[joint, kind]
+            self._hint.content = f"`{kind}`" + ("" if bounds is None else f" severity [{bounds.unit}]")
+            if bounds is None:
                 self._severity.visible = False
                 return
-            row = self._rows[self._board.joint_names.index(joint)]
+            row = self._rows[self._injector.joint_names.index(joint)]
             if kind in row.kinds:
-                span = replace(span, first=row.severities[row.kinds.index(kind)])
+                bounds = replace(bounds, initial=row.severities[row.kinds.index(kind)])
             order = self._severity.order
             self._severity.remove()
             with self._folder:
-                self._severity = self._gui.add_slider("Severity", *slider_range(span), order=order)
+                self._severity = self._gui.add_slider("Severity", *slider_range(bounds), order=order)
             self._severity.on_update(self._slide)
 
     def _show_env(self, env_id: int) -> None:
         self.env_id = env_id
-        self._rows = self._board.rows(env_id)
+        self._rows = self._injector.rows(env_id)
         self._history.clear()
         self._set_slider()
 
@@ -234,20 +236,20 @@ class Panel:
         self._picture.image = self._map.draw(shares.cpu().numpy(), self._state.joint_mask[self.env_id].tolist())
 
 
-def slider_range(span: SeveritySpan) -> tuple[float, float, float, float]:
-    """Return min, max, step and first value of a slider: round numbers within a span, which its number box can show.
+def slider_range(bounds: SeverityRange) -> tuple[float, float, float, float]:
+    """Return min, max, step and first value of a slider: round numbers within the range, which its number box can show.
 
-    The step is a power of ten, about ``1 / SLIDER_STEPS`` of the span; 1 for a number of env steps.
+    The step is a power of ten, about ``1 / SLIDER_STEPS`` of the range; 1 for a number of env steps.
     """
-    exponent = 0 if span.unit == "env steps" else math.floor(math.log10((span.high - span.low) / SLIDER_STEPS))
+    exponent = 0 if bounds.unit == "env steps" else math.floor(math.log10((bounds.high - bounds.low) / SLIDER_STEPS))
     step = 10.0**exponent
 
     def rounded(steps: float) -> float:
         return round(steps * step, max(0, -exponent))
 
-    low = rounded(math.ceil(span.low / step - ROUNDING))
-    high = rounded(math.floor(span.high / step + ROUNDING))
-    return low, high, step, min(max(rounded(round(span.first / step)), low), high)
+    low = rounded(math.ceil(bounds.low / step - ROUNDING))
+    high = rounded(math.floor(bounds.high / step + ROUNDING))
+    return low, high, step, min(max(rounded(round(bounds.initial / step)), low), high)
 
 
 def table(rows: Sequence[JointRow], selected: str) -> str:
@@ -255,7 +257,7 @@ def table(rows: Sequence[JointRow], selected: str) -> str:
 
     Where a detector watches, each row also has its probabilities of a sensor fault and of a joint fault.
     """
-    lines, watched = [], any(row.suspected is not None for row in rows)
+    lines, watched = [], any(row.fault_probability is not None for row in rows)
     for row in rows:
         broken = any(isinstance(find_kind(kind), JointKind) for kind in row.kinds)
         color = "rgb({}, {}, {})".format(*rgb(FAULT_COLOR if broken else SENSOR_COLOR)) if row.kinds else "inherit"
@@ -266,7 +268,7 @@ def table(rows: Sequence[JointRow], selected: str) -> str:
             row.severity,
             ("yes" if row.detected else "no") if row.kinds else "",
             "" if row.since is None else f"{row.since:.2f} s",
-            *(() if row.suspected is None else (f"{one:.0%}" for one in row.suspected)),
+            *(() if row.fault_probability is None else (f"{one:.0%}" for one in row.fault_probability)),
         )
         lines.append((f'data-joint="{escape(row.joint)}" style="color:{color};font-weight:{weight}"', cells))
     return html_table(TABLE_ID, "left", (*HEADS, *DETECTOR_HEADS) if watched else HEADS, lines)

@@ -73,7 +73,7 @@ def measure(env: ManagerBasedRLEnv, env_id: int) -> np.ndarray:
     """Return value, lower and upper limit of each quantity in an env. Shape is (charts, 3, J)."""
     robot: Any = env.scene["robot"]
     term = fault_term(env)
-    assert term.writer is not None  # a fault board is there
+    assert term.writer is not None  # a fault injector is there
     limits = vars(term.state.limits(term.writer.healthy))
     signals = (robot.data.joint_pos, robot.data.joint_vel, robot.actuators.applied_effort)
     rows = []

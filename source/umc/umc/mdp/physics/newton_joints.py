@@ -42,8 +42,8 @@ class NewtonJoints(EngineJoints):
             raise UmcError("faults on Newton need the MuJoCo-Warp solver; set NewtonCfg.solver_cfg to MJWarpSolverCfg")
         if NewtonManager._graph is not None:  # later launches are not part of the recorded steps
             raise UmcError(
-                "the CUDA graph of this task was recorded without limits of joints; make umc.mdp.FaultBoard before the"
-                " first step, or set NewtonCfg.use_cuda_graph to False"
+                "the CUDA graph of this task was recorded without limits of joints; make umc.mdp.FaultInjector "
+                "before the first step, or set NewtonCfg.use_cuda_graph to False"
             )
         self._model = model = NewtonManager.get_model()
         dofs, slots = _joint_addresses(asset, model)

@@ -26,7 +26,7 @@ REPEATED = ("log_prob", "values", "returns", "advantages")
 """Tensors of a mini-batch that are the same for a sample and its image."""
 
 
-class Mirroring:
+class MirrorAugmentation:
     """Mirror images, mirror loss and KL divergence of the mini-batches of an update."""
 
     def __init__(self, symmetry: OnePassSymmetry, env: PackedEnv, actor: MaskedModel) -> None:
@@ -75,7 +75,7 @@ class Mirroring:
 class MirroredMemory(RandomMemory):
     """A rollout whose mini-batches end with the mirror images of their samples."""
 
-    def __init__(self, mirroring: Mirroring, **options: Any) -> None:
+    def __init__(self, mirroring: MirrorAugmentation, **options: Any) -> None:
         super().__init__(**options)
         self.mirroring = mirroring
 
@@ -89,7 +89,7 @@ class MirroredMemory(RandomMemory):
 class MirrorLossScaler(GradScaler):
     """A gradient scaler that adds the mirror loss first."""
 
-    def __init__(self, mirroring: Mirroring, **options: Any) -> None:
+    def __init__(self, mirroring: MirrorAugmentation, **options: Any) -> None:
         super().__init__(**options)
         self.mirroring = mirroring
 
@@ -98,7 +98,7 @@ class MirrorLossScaler(GradScaler):
         return super().scale(self.mirroring.total_loss(outputs))
 
 
-class TrueSamplesLR(KLAdaptiveLR):
+class OriginalSamplesKLAdaptiveLR(KLAdaptiveLR):
     """Adapt the learning rate to the KL divergence of the true samples, as rsl_rl does.
 
     An image comes with the log-probability of its sample, from which it differs as far as the policy is not symmetric.

@@ -20,7 +20,7 @@ from torch.distributions import Normal
 from umc.rl.models import MaskedModel
 from umc.rl.policy import ACTOR_SET, CRITIC_SET, build_model
 from umc.rl.skrl.cfg import skrl_ppo
-from umc.rl.skrl.mirror import MirroredMemory, Mirroring, MirrorLossScaler, TrueSamplesLR
+from umc.rl.skrl.mirror import MirrorAugmentation, MirroredMemory, MirrorLossScaler, OriginalSamplesKLAdaptiveLR
 from umc.rl.skrl.packing import PackedEnv, Packing
 from umc.rl.symmetry import make_symmetry
 
@@ -85,7 +85,7 @@ class MaskedPpo(PPO):
     policy: SkrlActor
     value: SkrlCritic
 
-    def __init__(self, mirroring: Mirroring | None = None, **options: Any) -> None:
+    def __init__(self, mirroring: MirrorAugmentation | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.mirroring = mirroring
         if mirroring is not None:
@@ -177,7 +177,7 @@ def make_agent(env: PackedEnv, cfg: Mapping[str, Any]) -> MaskedPpo:
     actor = build_model(cfg, env.actor_packing.widths, actions, ACTOR_SET)
     critic = build_model(cfg, env.critic_packing.widths, 1, CRITIC_SET)
     symmetry = make_symmetry(cfg, env)
-    mirroring = None if symmetry is None else Mirroring(symmetry, env, actor)
+    mirroring = None if symmetry is None else MirrorAugmentation(symmetry, env, actor)
     rollouts = cfg["num_steps_per_env"]
     size = {"memory_size": rollouts, "num_envs": env.num_envs, "device": env.device}
     agent = MaskedPpo(
@@ -198,12 +198,12 @@ def make_agent(env: PackedEnv, cfg: Mapping[str, Any]) -> MaskedPpo:
     return agent
 
 
-def ppo_cfg(algorithm: Mapping[str, Any], rollouts: int, mirroring: Mirroring | None = None) -> PPO_CFG:
+def ppo_cfg(algorithm: Mapping[str, Any], rollouts: int, mirroring: MirrorAugmentation | None = None) -> PPO_CFG:
     """Return skrl's own cfg, which writes no files, for the values of rsl_rl's PPO."""
     values = skrl_ppo(algorithm)
     scheduler = None
     if schedule := values["learning_rate_scheduler_kwargs"]:
-        scheduler = KLAdaptiveLR if mirroring is None else TrueSamplesLR
+        scheduler = KLAdaptiveLR if mirroring is None else OriginalSamplesKLAdaptiveLR
         schedule |= {} if mirroring is None else {"divergences": mirroring.divergences}
     return PPO_CFG(
         **values,

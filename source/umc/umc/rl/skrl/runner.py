@@ -9,7 +9,7 @@ import time
 import torch
 from rsl_rl.utils import check_nan
 
-from umc.rl.runner import TrainingRun
+from umc.rl.runner import TrainingRunner
 from umc.rl.skrl.packing import PackedEnv
 from umc.rl.skrl.ppo import SYMMETRY_LOSS, SkrlAlgorithm, make_agent
 from umc.utils.errors import UmcError
@@ -26,7 +26,7 @@ UPDATE_TIME = "Stats / Algorithm update time (ms)"
 """skrl's name for the time of an update."""
 
 
-class SkrlRunner(TrainingRun):
+class SkrlRunner(TrainingRunner):
     """skrl's runner for every UMC policy."""
 
     env: PackedEnv

@@ -30,7 +30,7 @@ TYPICAL_PART = 0.3
 LEAST_PART = 0.01
 """Smallest part of the healthy value that a panel offers [-]; 0 would be another kind of fault."""
 
-_SPANS: dict[str, tuple[float, float, float]] = {
+_RANGES: dict[str, tuple[float, float, float]] = {
     "braking": (0.1, 10.0, 3.0),
     "dead": (-1.0, 1.0, 0.0),
     "bias": (-0.5, 0.5, 0.3),
@@ -63,27 +63,26 @@ class JointRow:
     """Onset of the oldest of them since the episode's start [s]; None if it is healthy."""
     link: str
     """Name of the body that the joint moves."""
-    suspected: tuple[float, float] | None = None
+    fault_probability: tuple[float, float] | None = None
     """Probabilities of a sensor fault and of a joint fault as the detector says; None where none watches."""
 
 
 @dataclass(frozen=True)
-class SeveritySpan:
+class SeverityRange:
     """Severities that a panel offers, in the kind's unit."""
 
     low: float
     high: float
-    first: float
-    """The initial value."""
+    initial: float
     unit: str
     """The unit, without brackets."""
 
 
-class FaultBoard:
+class FaultInjector:
     """Faults of a running environment, or of a wrapper around it, joint by joint.
 
     A manual fault sets in with the next env step and ends when it is cleared or at the episode's end; later draws do
-    not change. Ledger, physics, mask and flag follow. On Newton with a CUDA graph, make the board before the first
+    not change. Ledger, physics, mask and flag follow. On Newton with a CUDA graph, make the injector before the first
     step. Raises UmcError if the environment has no fault terms, or its joints cannot be limited.
     """
 
@@ -135,7 +134,7 @@ class FaultBoard:
                     since[joint] = min(since[joint], step * self._env.step_dt)
         rows = []
         watching = self._term.detector
-        suspected = None if watching is None else watching.faulty[env_id].tolist()
+        fault_probability = None if watching is None else watching.faulty[env_id].tolist()
         for joint, name in enumerate(self.joint_names):
             on = [number for number in range(len(state.kinds)) if live[number][joint]]
             texts = [severity_text(state.kinds[number], severity[number][joint]) for number in on]
@@ -148,12 +147,12 @@ class FaultBoard:
                     detected=detected[joint],
                     since=since[joint] if on else None,
                     link=self.links[joint],
-                    suspected=None if suspected is None else tuple(suspected[joint]),
+                    fault_probability=None if fault_probability is None else tuple(fault_probability[joint]),
                 )
             )
         return rows
 
-    def span(self, joint: str, kind: str) -> SeveritySpan | None:
+    def severity_range(self, joint: str, kind: str) -> SeverityRange | None:
         """Return the severities to offer for a joint and kind; None for a kind that has none.
 
         Raises UmcError for unknown ones.
@@ -170,23 +169,23 @@ class FaultBoard:
             healthy = float(torch.as_tensor(reference).expand(len(self.joint_names))[column])
             if math.isfinite(healthy):
                 first = self._drawn(found, column) or TYPICAL_PART * healthy
-                return SeveritySpan(LEAST_PART * healthy, healthy, min(first, healthy), unit)
-        low, high, first = _SPANS[kind] if kind in _SPANS else _usual_span(found)
-        return SeveritySpan(low, high, self._drawn(found, column) or first, unit)
+                return SeverityRange(LEAST_PART * healthy, healthy, min(first, healthy), unit)
+        low, high, first = _RANGES[kind] if kind in _RANGES else _usual_range(found)
+        return SeverityRange(low, high, self._drawn(found, column) or first, unit)
 
     def inject(
         self, env_id: int, joint: str, kind: str, severity: float | None = None, detected: bool | None = None
     ) -> None:
         """Inject a fault from the next step on; a second fault of the same kind replaces the first.
 
-        ``severity`` is in the kind's unit (default: :meth:`span`'s first); ``detected`` by default follows the paper:
-        when the joint also has a dead sensor. Raises UmcError for an unknown env, joint or kind, or a severity out of
-        range.
+        ``severity`` is in the kind's unit (default: the initial one of :meth:`severity_range`); ``detected`` is by
+        default the paper's: when the joint also has a dead sensor. Raises UmcError for an unknown env, joint or kind,
+        or a severity out of range.
         """
         column = self._column(joint)
         if severity is None:
-            span = self.span(joint, kind)
-            severity = 0.0 if span is None else span.first
+            bounds = self.severity_range(joint, kind)
+            severity = 0.0 if bounds is None else bounds.initial
         self._term.inject_fault(env_id, column, kind, float(severity), detected)
 
     def clear(self, env_id: int, joint: str | None = None) -> None:
@@ -204,7 +203,7 @@ class FaultBoard:
         return self.joint_names.index(joint)
 
 
-def _usual_span(kind: FaultKind) -> tuple[float, float, float]:
+def _usual_range(kind: FaultKind) -> tuple[float, float, float]:
     """Return the least, most and initial severity of somebody's kind: valid ones around the default, or above 0."""
     first = kind.default or 0.0
     if not kind.min_severity < first <= kind.max_severity:
@@ -215,10 +214,10 @@ def _usual_span(kind: FaultKind) -> tuple[float, float, float]:
     return low, high, first
 
 
-def running_board() -> FaultBoard | None:
-    """Return a board of the environment that was made last; None if it has no fault terms or has been closed."""
+def newest_fault_injector() -> FaultInjector | None:
+    """Return an injector of the environment that was made last; None if it has no fault terms or has been closed."""
     env = newest_env()
-    return None if env is None else FaultBoard(env)
+    return None if env is None else FaultInjector(env)
 
 
 def severity_text(kind: FaultKind, severity: float) -> str:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The fault board breaks and heals joints of running envs on both engines: physics, mask, flag and ledger follow."""
+"""The fault injector breaks and heals joints of running envs on both engines: physics, mask, flag and ledger follow."""
 
 import pytest
 from umc.faults import KINDS, MANUAL_FAULT, find_kind, read_ledger
@@ -28,7 +28,7 @@ REFUSED = (
 
 
 def walk(physics: str, ledger: str) -> dict:
-    """A1 under random actions while the board injects and clears faults."""
+    """A1 under random actions while the injector injects and clears faults."""
     import fault_env
     import torch
     from isaaclab.envs import ManagerBasedRLEnv
@@ -38,56 +38,57 @@ def walk(physics: str, ledger: str) -> dict:
     cfg = fault_env.a1_cfg(physics, ENVS, 1000, drawn_faults | {"ledger": ledger})
     cfg.actions.command_faults = mdp.CommandFaultsCfg()
     mdp.add_imu_sensors(cfg)
-    before = mdp.running_board() is not None
+    before = mdp.newest_fault_injector() is not None
     env = ManagerBasedRLEnv(cfg)
     env.reset()
-    board, robot, state = mdp.running_board(), env.scene["robot"], mdp.fault_state(env)
+    injector, robot, state = mdp.newest_fault_injector(), env.scene["robot"], mdp.fault_state(env)
     knee, hip, lost = (robot.joint_names.index(name) for name in (KNEE, HIP, LOST))
     generator = torch.Generator().manual_seed(1)
     seen: dict = {"before": before, "torque": [], "position": [], "mask": [], "flag": [], "sent": []}
     for step in range(1, END):
         if step == BROKEN_AT + 1:
-            board.inject(1, KNEE, "effort", WEAK)
-            seen["at_once"] = board.rows(1)[knee].kinds
-            board.inject(1, HIP, "locked")
-            board.inject(1, HIP, "dead")
-            board.inject(1, LOST, "dropped", 1.0)
+            injector.inject(1, KNEE, "effort", WEAK)
+            seen["at_once"] = injector.rows(1)[knee].kinds
+            injector.inject(1, HIP, "locked")
+            injector.inject(1, HIP, "dead")
+            injector.inject(1, LOST, "dropped", 1.0)
             for arguments, message in REFUSED:
                 with pytest.raises(UmcError, match=message):
-                    board.inject(*arguments)
+                    injector.inject(*arguments)
         if step == HEALED_AT + 1:
-            seen["rows"] = [vars(row) for row in board.rows(1)]
-            seen["drawn"] = [row.joint for row in board.rows(2) if row.kinds]
-            board.clear(1)
-            board.clear(2, seen["drawn"][0])
+            seen["rows"] = [vars(row) for row in injector.rows(1)]
+            seen["drawn"] = [row.joint for row in injector.rows(2) if row.kinds]
+            injector.clear(1)
+            injector.clear(2, seen["drawn"][0])
         env.step(3.0 * torch.randn(ENVS, env.action_manager.total_action_dim, generator=generator))
         seen["torque"].append(robot.actuators.applied_effort.torch[:2, knee].abs().tolist())
         seen["position"].append(robot.data.joint_pos.torch[:2, hip].tolist())
         seen["sent"].append(robot.actuators.target_command.position.torch[1, lost].item())
         seen["mask"].append(state.joint_mask[1, hip].item())
         seen["flag"].append(state.fault_flag[:, 0].tolist())
-    seen["left"] = [row.joint for row in board.rows(2) if row.kinds]
-    seen["kinds"], seen["links"] = board.kinds, board.links
-    seen["spans"] = {kind: board.span(KNEE, kind) and vars(board.span(KNEE, kind)) for kind in board.kinds}
+    seen["left"] = [row.joint for row in injector.rows(2) if row.kinds]
+    seen["kinds"], seen["links"] = injector.kinds, injector.links
+    ranges = {kind: injector.severity_range(KNEE, kind) for kind in injector.kinds}
+    seen["spans"] = {kind: found and vars(found) for kind, found in ranges.items()}
     limits = robot.data.joint_pos_limits.torch
     seen["limits"] = [limits[1, hip].tolist(), limits[0, hip].tolist()]
-    board.inject(1, KNEE, "effort", WEAK)
+    injector.inject(1, KNEE, "effort", WEAK)
     env.step(torch.zeros(ENVS, env.action_manager.total_action_dim))
     env.reset()
-    seen["after_reset"] = [row.joint for row in board.rows(1) if row.kinds]
+    seen["after_reset"] = [row.joint for row in injector.rows(1) if row.kinds]
     drawn = state.source.draw(torch.arange(ENVS), torch.ones(ENVS).long())
     seen["as_drawn"] = torch.equal(state.plan.joints[:, :1], drawn.joints) and torch.equal(
         state.plan.onset[:, :1], drawn.onset
     )
     env.close()
-    seen["closed"] = mdp.running_board() is None
+    seen["closed"] = mdp.newest_fault_injector() is None
     return seen
 
 
 @pytest.fixture(scope="module", params=("newton_mjwarp", "ovphysx"))
 def run(request, run_engine, tmp_path_factory):
     """What was seen on an engine, and the ledger of it."""
-    path = tmp_path_factory.mktemp("board") / "ledger.jsonl"
+    path = tmp_path_factory.mktemp("injector") / "ledger.jsonl"
     return run_engine(walk, physics=request.param, ledger=str(path)), read_ledger(path)
 
 
@@ -136,7 +137,7 @@ def test_rows_show_the_faults_of_each_joint(run):
         "detected": False,
         "since": since,
         "link": "FL_calf",
-        "suspected": None,
+        "fault_probability": None,
     }
     hip = {
         "kinds": ["locked", "dead"],
@@ -144,7 +145,7 @@ def test_rows_show_the_faults_of_each_joint(run):
         "detected": True,
         "since": since,
         "link": "FR_hip",
-        "suspected": None,
+        "fault_probability": None,
     }
     assert rows[HIP] | {"severity": ""} == hip | {"severity": ""}
     assert sum(not row["kinds"] for row in rows.values()) == 9

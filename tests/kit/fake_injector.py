@@ -1,12 +1,12 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""A board of a made-up robot with two joints, for tests of panels."""
+"""An injector of a made-up robot with two joints, for tests of panels."""
 
 from __future__ import annotations
 
 from umc.faults import find_kind
 from umc.mdp import JointRow
-from umc.mdp.fault_board import severity_text
+from umc.mdp.fault_injector import severity_text
 from umc.utils.errors import UmcError
 
 LINKS = {"hip": "thigh", "knee": "shin"}
@@ -14,7 +14,7 @@ LINKS = {"hip": "thigh", "knee": "shin"}
 
 
 class FakeBoard:
-    """As :class:`umc.mdp.FaultBoard`; faults set in at once, at 1.5 s."""
+    """As :class:`umc.mdp.FaultInjector`; faults set in at once, at 1.5 s."""
 
     def __init__(
         self,

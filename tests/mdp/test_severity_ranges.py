@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from umc.faults import KINDS, FaultSchedule, FaultState, JointKind, JointLimits
-from umc.mdp import FaultBoard
+from umc.mdp import FaultInjector
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_every_severity_that_is_offered_for_a_kind_of_ones_own_is_valid(monkeypa
     events = SimpleNamespace(
         active_terms={"interval": ["faults"]}, get_term_cfg=lambda name: SimpleNamespace(func=term)
     )
-    found = FaultBoard(SimpleNamespace(event_manager=events)).span("a", "rust")
-    assert (found.low, found.high, found.first) == pytest.approx(span)
-    for severity in (found.low, found.high, found.first):
+    found = FaultInjector(SimpleNamespace(event_manager=events)).severity_range("a", "rust")
+    assert (found.low, found.high, found.initial) == pytest.approx(span)
+    for severity in (found.low, found.high, found.initial):
         kind.check(severity)
