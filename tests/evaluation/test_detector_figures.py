@@ -19,11 +19,11 @@ DT = 0.02
 ONSET = 5
 
 
-def recorded(reports, joints, open_until=None, steps=20, sick=None):
+def recorded(reports, joints, open_until=None, steps=20, faulty=None):
     """Record one env per entry; ``reports`` are (env, joint, first step, last step)."""
     joints = torch.tensor(joints, dtype=torch.bool)
-    sick = joints.any(dim=1) if sick is None else torch.tensor(sick)
-    recorder = DetectionRecorder(torch.full((len(joints),), ONSET), joints, sick)
+    faulty = joints.any(dim=1) if faulty is None else torch.tensor(faulty)
+    recorder = DetectionRecorder(torch.full((len(joints),), ONSET), joints, faulty)
     for number in range(1, steps + 1):
         reported = torch.zeros_like(joints)
         for env, joint, first, last in reports:
@@ -41,14 +41,14 @@ def test_the_first_report_of_a_faulty_joint_finds_it():
 
 
 def test_after_a_fault_of_the_imu_no_joint_is_found_and_no_report_is_a_false_alarm():
-    found = recorded([(0, 0, 9, 20)], [[False, False]], sick=[True])
+    found = recorded([(0, 0, 9, 20)], [[False, False]], faulty=[True])
     assert (found.delay.tolist(), found.found_joints.tolist()) == ([NOT_FOUND], [0])
     assert (found.false_alarms.tolist(), found.healthy_steps.tolist()) == ([0], [ONSET - 1])
 
 
 def test_reports_of_robots_without_a_fault_are_false_alarms():
-    sick, healthy = [True, False], [False, False]
-    found = recorded([(0, 0, 2, 4), (1, 0, 2, 4), (1, 0, 9, 9), (1, 1, 15, 20)], [sick, healthy])
+    faulty, healthy = [True, False], [False, False]
+    found = recorded([(0, 0, 2, 4), (1, 0, 2, 4), (1, 0, 9, 9), (1, 1, 15, 20)], [faulty, healthy])
     assert found.false_alarms.tolist() == [1, 3]
     assert found.healthy_steps.tolist() == [ONSET - 1, 20]
     assert found.delay.tolist() == [NOT_FOUND, NOT_FOUND]
@@ -67,10 +67,10 @@ def with_detections(study: Study, delay: int = 10) -> Study:
     run = second.run
     count = len(run.cell)
     even = run.member % 2 == 0
-    sick = run.joints.any(dim=1)
+    faulty = run.joints.any(dim=1)
     found = Detections(
-        torch.where(even & sick, delay, NOT_FOUND),
-        (even & sick).long(),
+        torch.where(even & faulty, delay, NOT_FOUND),
+        (even & faulty).long(),
         torch.ones(count, dtype=torch.long),
         torch.full((count,), 75),
     )
@@ -82,15 +82,15 @@ def test_figures_are_those_of_evaluated_robots_that_lasted():
     result = with_detections(study).policies[1]
     run, rows = result.run, study.scenario_rows(result, 2)
     found = detection_score(run.detections, run.episodes, run.joints, DT, rows)
-    sick = rows & run.episodes.evaluated & run.joints.any(dim=1)
+    faulty = rows & run.episodes.evaluated & run.joints.any(dim=1)
     lasted = run.episodes.steps_after_onset + (run.episodes.outcome == Outcome.FAILED)
-    known = run.detections.delay[sick] != NOT_FOUND
-    assert found.robots == int(sick.sum())
+    known = run.detections.delay[faulty] != NOT_FOUND
+    assert found.robots == int(faulty.sum())
     assert found.within[0.25].value == pytest.approx(
-        float(known.sum() / (known | (lasted[sick] > round(0.25 / DT))).sum())
+        float(known.sum() / (known | (lasted[faulty] > round(0.25 / DT))).sum())
     )
     assert found.ever.value == pytest.approx(float(known.float().mean()))
-    assert found.joints == pytest.approx(float(known.sum() / run.joints[sick].sum()))
+    assert found.joints == pytest.approx(float(known.sum() / run.joints[faulty].sum()))
     assert found.false_alarms.value == pytest.approx(1 / (75 * DT / 60))
     assert found.false_alarms.low < found.false_alarms.value < found.false_alarms.high
     late = detection_score(with_detections(study, 40).policies[1].run.detections, run.episodes, run.joints, DT, rows)

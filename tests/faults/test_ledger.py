@@ -254,7 +254,7 @@ def test_a_killed_writer_leaves_complete_lines_and_a_half_line_is_refused_or_lef
     path.write_bytes(path.read_bytes()[:-7])
     with pytest.raises(UmcError, match=r"ends in half a line \(line \d+\): its writer was killed"):
         read_ledger(path)
-    assert len(read_ledger(path, allow_torn=True).episodes) == 11
+    assert len(read_ledger(path, allow_truncated=True).episodes) == 11
 
 
 def test_a_ledger_is_never_written_over(path):
@@ -317,7 +317,7 @@ LINES = [
 ]
 """Lines, what is changed in them, and how it is refused."""
 OTHERS = [
-    (JOINTS[:8], {}, r"another robot \('a1', 12 joints; this one has 8\): not both have RL_calf_joint"),
+    (JOINTS[:8], {}, r"another robot \('a1', 12 joints; this one has 8\): one of them lacks RL_calf_joint"),
     ([*JOINTS[:11], "tail"], {}, "another robot"),
     (JOINTS, {"step_dt": 0.01}, r"counts env steps of 0\.02 s, this environment takes 0\.01 s"),
     (JOINTS, {"episode_length": 15}, "has an onset at step 20, but episodes end at step 15"),

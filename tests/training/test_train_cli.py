@@ -113,7 +113,7 @@ def test_the_defaults_of_a_cpu_give_way_to_flags_and_overrides():
         given = planned(*STAGE1, "physics=newton_mjwarp", *argv)
         assert (given.env_cfg.scene.num_envs, given.agent_cfg.max_iterations) == (5, 6)
         assert given.physics == "newton_mjwarp"
-        assert given.remarks == ["starting from nothing"]
+        assert given.remarks == ["training from scratch"]
 
 
 def test_a_gpu_keeps_the_papers_sizes(monkeypatch):

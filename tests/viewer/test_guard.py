@@ -149,7 +149,7 @@ def test_random_messages_leave_the_viewer_running_and_its_controls_valid(page, m
     assert panel._selected.value in JOINTS
     assert panel._kind.value in KINDS
     assert 0.5 <= panel._severity.value <= 25.0
-    assert 0 <= panel.env_id < Board.num_envs
+    assert 0 <= panel.env_id < Injector.num_envs
     assert not page.server.gui._current_file_upload_states
     assert not shared
     assert "viewer: ignored a message of a page" in capsys.readouterr().out

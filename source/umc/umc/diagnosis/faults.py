@@ -13,7 +13,7 @@ import torch
 from isaaclab.envs import mdp as lab
 from isaaclab.managers import EventTermCfg
 
-from umc.evaluation.conditions import drop_events, let_commands_fail, replace_faults
+from umc.evaluation.conditions import add_command_faults, drop_events, replace_faults
 from umc.faults import CommandKind, FaultsCfg, JointLimits, find_kind
 from umc.faults.kinds import ImuKind
 from umc.mdp.fault_terms import FAULTS_TERM
@@ -198,7 +198,7 @@ def add_random_faults(env_cfg: Any, seed: int, push: bool = True, faults: Random
         seed=seed,
     )
     if any(isinstance(find_kind(kind), CommandKind) for name in faults.odds for kind in name.split("+")):
-        let_commands_fail(env_cfg)
+        add_command_faults(env_cfg)
     env_cfg.curriculum = None
     drop_events(env_cfg, "interval")  # the task's own pushes
     if push:

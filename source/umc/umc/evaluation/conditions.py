@@ -79,7 +79,7 @@ def replace_faults(env_cfg: Any, **params: Any) -> None:
     term.params = {name: value for name, value in term.params.items() if name == "asset_cfg"} | params
 
 
-def let_commands_fail(env_cfg: Any) -> None:
+def add_command_faults(env_cfg: Any) -> None:
     """Give a task the action term whose commands can fail, unless it has one."""
     from umc.mdp import CommandFaultsCfg
 
@@ -99,14 +99,14 @@ def set_faults(env_cfg: Any, protocol: Protocol) -> None:
 def _let_fail(env_cfg: Any, protocol: Protocol) -> None:
     """Let commands and the inertial sensor of a task fail where a protocol breaks them."""
     from umc.mdp import add_imu_sensors
-    from umc.mdp.imu import shows_imu
+    from umc.mdp.imu import has_plain_imu_terms
 
     kinds = [find_kind(name) for scenario in protocol.scenarios for name in protocol.scenario(scenario).kinds]
     if any(isinstance(kind, CommandKind) for kind in kinds):
-        let_commands_fail(env_cfg)
+        add_command_faults(env_cfg)
     # a critic sees the truth, and is not asked here
     groups = [name for name in entries(env_cfg.observations) if name != "critic"]
-    if any(isinstance(kind, ImuKind) for kind in kinds) and shows_imu(env_cfg, groups=groups):
+    if any(isinstance(kind, ImuKind) for kind in kinds) and has_plain_imu_terms(env_cfg, groups=groups):
         add_imu_sensors(env_cfg, groups=groups)
 
 

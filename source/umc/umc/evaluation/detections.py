@@ -46,11 +46,11 @@ class DetectionRecorder:
     Args:
         onset: The step after which each env's fault is on, counted from 1. Shape is (num_envs,).
         joints: Joints that fail. Shape is (num_envs, num_joints).
-        sick: Envs that get any fault, of the IMU, too. Shape is (num_envs,).
+        faulty: Envs that get any fault, of the IMU, too. Shape is (num_envs,).
     """
 
-    def __init__(self, onset: torch.Tensor, joints: torch.Tensor, sick: torch.Tensor) -> None:
-        self._onset, self._joints, self._sick = onset, joints, sick
+    def __init__(self, onset: torch.Tensor, joints: torch.Tensor, faulty: torch.Tensor) -> None:
+        self._onset, self._joints, self._sick = onset, joints, faulty
         self._before = torch.zeros_like(joints)
         self._found = torch.zeros_like(joints)
         self._delay = torch.full_like(onset, NOT_FOUND)
@@ -103,8 +103,8 @@ def detection_score(
     found: Detections, episodes: Episodes, joints: torch.Tensor, step_dt: float, select: torch.Tensor
 ) -> DetectionScore:
     """Return the figures of selected robots, (num_envs,); ``joints`` are those that fail, (num_envs, num_joints)."""
-    sick = select & episodes.evaluated & joints.any(dim=1)
-    delay, lasted = found.delay[sick], (episodes.steps_after_onset + episodes.failed)[sick]
+    faulty = select & episodes.evaluated & joints.any(dim=1)
+    delay, lasted = found.delay[faulty], (episodes.steps_after_onset + episodes.failed)[faulty]
     reported = delay != NOT_FOUND
     within: dict[float, Interval | None] = {}
     for seconds in WITHIN:
@@ -113,14 +113,14 @@ def detection_score(
         within[seconds] = wilson(int(soon.sum()), int((soon | (lasted > limit)).sum()))
     waits = torch.where(reported, delay * step_dt, math.inf)
     middle = float(waits.quantile(0.5)) if len(waits) else math.inf
-    failing = int(joints[sick].sum())
+    failing = int(joints[faulty].sum())
     minutes = int(found.healthy_steps[select].sum()) * step_dt / SECONDS_PER_MINUTE
     return DetectionScore(
-        robots=int(sick.sum()),
+        robots=int(faulty.sum()),
         within=within,
-        ever=wilson(int(reported.sum()), int(sick.sum())),
+        ever=wilson(int(reported.sum()), int(faulty.sum())),
         median_delay=middle if math.isfinite(middle) else None,
-        joints=int(found.found_joints[sick].sum()) / failing if failing else None,
+        joints=int(found.found_joints[faulty].sum()) / failing if failing else None,
         false_alarms=poisson_rate(int(found.false_alarms[select].sum()), minutes),
         healthy_minutes=minutes,
     )

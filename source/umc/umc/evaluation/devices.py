@@ -129,7 +129,7 @@ def make_repeatable(env_cfg: Any, ledger: Path) -> None:
     for name, term in vars(env_cfg.terminations).items():
         if term is not None and not term.time_out:
             setattr(env_cfg.terminations, name, None)
-    conditions.let_commands_fail(env_cfg)
+    conditions.add_command_faults(env_cfg)
     conditions.replace_faults(env_cfg, **FAULTS, ledger=str(ledger))
 
 

@@ -50,8 +50,8 @@ NOT_SIMULATED = (
     *("cli", "viewer", "kit", "sim2sim", "rendering", "deploy", "diagnosis", "config"),
     *(f"evaluation/{name}" for name in ("report", "breakdown.py", "estimates.py", "labels.py")),
 )
-"""Rooms and files of this package that no simulation reads; a change of anything else makes other results. Protocols
-are in ``config``, but a part's name holds their content."""
+"""Parts of this package that no simulation reads; a change of anything else makes other results. Protocols are in
+``config``, but a part's name holds their content."""
 
 
 @dataclass(frozen=True)

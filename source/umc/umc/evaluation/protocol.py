@@ -84,8 +84,8 @@ class Protocol:
     radii: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0)
     """Radii of reached@k [m]."""
     draws: Literal["independent", "stratified"] = "independent"
-    """Whether number and choice of faulty joints are drawn for each robot alone, or spread evenly over the robots of a
-    cell, so that few robots have the shares of many. Studies without this entry drew independently."""
+    """Whether number and choice of faulty joints are drawn for each robot alone, or balanced over the robots of a cell,
+    so that a few robots represent all draws. Studies without this entry drew independently."""
     track: Mapping[str, float] = field(default_factory=dict)
     """Width, block length and border of the terrain's tracks [m]; empty on flat ground."""
     conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

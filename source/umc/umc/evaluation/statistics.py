@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""How sure a figure is: Wilson's interval of a rate, and seeded bootstraps over robots and training seeds.
+"""Confidence intervals: Wilson's of a rate, and seeded bootstraps over robots and training seeds.
 
 Pure NumPy and SciPy. Every random number comes from the ``seed`` that is given, so that a report can be regenerated to
 the digit.
@@ -23,7 +23,7 @@ from scipy.stats import CensoredData, ecdf
 from umc.utils.errors import UmcError
 
 LEVEL = 0.95
-"""Part of the intervals that hold the true value, if the evaluation were repeated many times."""
+"""Confidence level of all intervals [-]."""
 
 RESAMPLES = 2000
 """Bootstrap resamples; the ends of a 95 % interval then rest on 50 of them each."""
@@ -39,7 +39,7 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure and the interval that belongs to it; NaN for its ends where there are too few robots."""
+    """An estimate and its confidence interval; NaN for its ends where there are too few robots."""
 
     value: float
     low: float
@@ -48,14 +48,14 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much a second policy's figure exceeds a first one's, over the same robots."""
+    """Difference of the estimates of two policies, over the same robots."""
 
     value: float
     """Second minus first."""
     low: float
     high: float
     p: float
-    """Two-sided: how often chance alone, robots drawn anew, would bring a difference of at least this size.
+    """Two-sided bootstrap p-value of no difference.
 
     NaN, as ``low`` and ``high``, where there are too few robots.
     """

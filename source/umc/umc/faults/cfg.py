@@ -56,9 +56,8 @@ class FaultsCfg:
     """Joints that fail together, such as a leg's or those of a bus or a board: lists of names or patterns (full match)
     by the group's name. A fault then draws groups, by their names, and hits all joints of these. Groups may overlap."""
     stratified: bool = False
-    """Whether number and choice of faulty joints are spread evenly over the envs of an episode, or the members of a
-    case, instead of being drawn for each alone: of any first n, each number and each joint is as frequent as another,
-    or occurs once more."""
+    """Whether number and choice of faulty joints are balanced over the envs of an episode, or the members of a case,
+    instead of being drawn for each alone: among the first n, their counts differ by at most 1."""
     num_faults: tuple[int, int] = (1, 1)
     """Fewest and most faults of an episode; each draws its scenario, joints and times."""
     onset_range: tuple[int, int] = ONSET_RANGE

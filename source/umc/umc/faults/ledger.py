@@ -189,8 +189,8 @@ class Ledger:
                 yield {**row, "fault": 0, "scenario": name, "detected": False, **nothing}
 
 
-def read_ledger(path: str | Path, *, allow_torn: bool = False) -> Ledger:
-    """Read a ledger; ``allow_torn`` leaves out a last line that was not written to its end.
+def read_ledger(path: str | Path, *, allow_truncated: bool = False) -> Ledger:
+    """Read a ledger; ``allow_truncated`` leaves out a last line that was not written to its end.
 
     Raises UmcError if it is missing, torn, or not a ledger of this format.
     """
@@ -198,7 +198,7 @@ def read_ledger(path: str | Path, *, allow_torn: bool = False) -> Ledger:
     again = "record it again"
     lines = read_text(path, again, MAX_LEDGER_BYTES).split("\n")
     half = lines.pop()
-    if half and not allow_torn:
+    if half and not allow_truncated:
         raise UmcError(
             f"the ledger {path} ends in half a line (line {len(lines) + 1}): its writer was killed;"
             " cut that line off to use the rest"

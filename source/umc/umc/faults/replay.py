@@ -54,7 +54,7 @@ class FaultReplay:
             unknown = sorted(set(header.joint_names) ^ set(joint_names))
             raise UmcError(
                 f"the ledger {path} is one of another robot ('{header.robot}', {len(header.joint_names)} joints; this"
-                f" one has {len(joint_names)}): not both have {', '.join(unknown[:3])}; replay it on its own robot"
+                f" one has {len(joint_names)}): one of them lacks {', '.join(unknown[:3])}; replay it on its own robot"
             )
         if step_dt is not None and header.step_dt is not None and not math.isclose(step_dt, header.step_dt):
             raise UmcError(

@@ -234,7 +234,7 @@ class FaultSchedule:
         known = [scenario.name for scenario in self.scenarios]
         unknown = [name for name in odds if find_scenario(name, self._cfg.scenarios).name not in known]
         if unknown:
-            raise UmcError(f"scenario '{unknown[0]}' is new; name it in the schedule's ratios, if with odds of 0")
+            raise UmcError(f"scenario '{unknown[0]}' is new; name it in the schedule's ratios, even with odds of 0")
         self.changes += 1
         self._set_odds(odds)
 

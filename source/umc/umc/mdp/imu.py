@@ -20,7 +20,7 @@ from umc.utils.errors import UmcError
 
 
 def add_imu_sensors(env_cfg: Any, asset_name: str = "robot", groups: Sequence[str] = ("policy",)) -> None:
-    """Let the inertial sensor fail that groups of observations show, in place: base_ang_vel and projected_gravity.
+    """Replace base_ang_vel and projected_gravity of some observation groups by terms that can fail, in place.
 
     :func:`umc.mdp.add_faults` does so if IMU faults are planned; a task that has fault terms already needs this call.
     Terms keep their place, noise, scale, clip and history. Raises UmcError if no group has such a term, or one has
@@ -36,8 +36,8 @@ def add_imu_sensors(env_cfg: Any, asset_name: str = "robot", groups: Sequence[st
         holder[key] = value
 
 
-def shows_imu(env_cfg: Any, groups: Sequence[str] = ("policy",)) -> bool:
-    """Return whether groups of observations show an inertial sensor that cannot fail yet."""
+def has_plain_imu_terms(env_cfg: Any, groups: Sequence[str] = ("policy",)) -> bool:
+    """Return whether some observation groups have base_ang_vel or projected_gravity that cannot fail yet."""
     return bool(_edits(env_cfg, "robot", groups))
 
 

@@ -41,8 +41,8 @@ CURRICULUM: tuple[tuple[float, Ratios], ...] = (
     (0.50, (0, 1, 0, 0)),
     (0.75, (0, 0, 1, 0)),
 )
-"""From which share of the run on which odds hold: no damage, undetectable, sensor-only, detectable (paper, section
-"Paradigms"). The paper gives no lengths: each lasts a quarter."""
+"""Stages of the curriculum: start as a part of the run, and odds of no damage, sensor-only, detectable and undetectable
+(paper, section "Paradigms"). The paper gives no lengths: each lasts a quarter."""
 
 BASELINE_PREFIX = "nm_"
 """Prefix of a network's name where mask and flag are left out."""
@@ -92,7 +92,7 @@ class AgentSpec:
     robots: tuple[str, ...] = ()
     """Robots (lower case) that have it; empty: all."""
     curriculum: tuple[tuple[float, Ratios], ...] = ()
-    """How the odds of faults change: from which share of the run on which hold; empty: they do not."""
+    """Start of each stage as a part of the run, and its odds of faults; empty: they do not change."""
 
     def trains(self, robot: str, stage: int) -> bool:
         """Return whether it is trained on a robot (lower case) in a stage."""

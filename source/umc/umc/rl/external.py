@@ -351,7 +351,7 @@ class CheckedPolicy:
         return actions
 
     def reset(self, envs: torch.Tensor | None = None) -> None:
-        """Forget what was seen in the masked envs, shape (num_envs,), or in all, which begin anew."""
+        """Forget what was seen in these envs, a mask of shape (num_envs,), or in all, which begin anew."""
         if envs is None:
             self._step = 0
         if (reset := getattr(self._policy, "reset", None)) is not None:
@@ -382,7 +382,7 @@ class ExternalPolicy:
         return self._actions(self._raw(obs))
 
     def reset(self, envs: torch.Tensor | None = None) -> None:
-        """Forget what was seen in the masked envs, shape (num_envs,), or in all, which begin anew."""
+        """Forget what was seen in these envs, a mask of shape (num_envs,), or in all, which begin anew."""
         self._raw.reset(envs)
         with torch.inference_mode():  # as what is reset was made
             self._network.reset(envs)

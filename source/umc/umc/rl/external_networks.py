@@ -88,7 +88,7 @@ class TorchScriptNetwork:
 
     @torch.inference_mode()  # as its steps
     def reset(self, envs: torch.Tensor | None) -> None:
-        """Forget what was seen in the masked envs, or in all."""
+        """Forget what was seen in these envs, a mask, or in all."""
         for owner, name, first in self._state or ():
             if envs is None:
                 setattr(owner, name, first.repeat(1, self.num_envs, 1))
@@ -173,7 +173,7 @@ class OnnxNetwork:
         return torch.from_numpy(actions).to(self.device)
 
     def reset(self, envs: torch.Tensor | None) -> None:
-        """Forget what was seen in the masked envs, or in all."""
+        """Forget what was seen in these envs, a mask, or in all."""
         if envs is None:
             self._state: dict[str, np.ndarray] = {
                 one.name: np.zeros((one.shape[0], self.num_envs, one.shape[2]), np.float32) for one in self._states
@@ -239,7 +239,7 @@ class CheckpointNetwork:
         return self._layers(columns)
 
     def reset(self, envs: torch.Tensor | None) -> None:
-        """Forget what was seen in the masked envs, or in all."""
+        """Forget what was seen in these envs, a mask, or in all."""
         if envs is None:
             self._state = None
         elif self._state is not None:

@@ -50,7 +50,7 @@ class RecurrentPolicy(Protocol):
         ...
 
     def reset(self, envs: torch.Tensor | None) -> None:
-        """Forget what was seen in the masked envs, shape (num_envs,), or in all."""
+        """Forget what was seen in these envs, a mask of shape (num_envs,), or in all."""
         ...
 
 
@@ -78,7 +78,7 @@ class LoadedRecurrentPolicy(LoadedPolicy):
     """A policy that remembers the episode."""
 
     def reset(self, envs: torch.Tensor | None) -> None:
-        """Forget what was seen in the masked envs, shape (num_envs,), or in all."""
+        """Forget what was seen in these envs, a mask of shape (num_envs,), or in all."""
         self.actor.reset(envs)
 
 

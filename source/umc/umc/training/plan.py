@@ -229,7 +229,7 @@ def _new_run(request: TrainRequest, device: str) -> Plan:
     if chosen := set_sizes(request, env_cfg, agent_cfg, sizes):
         remarks.append(f"chosen{' for a CPU' if device == 'cpu' else ''}: {', '.join(chosen)}")
     if start_from is None:
-        remarks.append("starting from nothing")
+        remarks.append("training from scratch")
     else:
         remarks += _about_start(start_from, env_cfg, request.overrides) + _adopt_critic(request, start_from, agent_cfg)
     agent_cfg.run_name = request.options.run_name or agent_cfg.run_name

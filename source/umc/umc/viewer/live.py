@@ -103,10 +103,10 @@ def session_without_policy(options: argparse.Namespace, overrides: list[str]) ->
 
 def _configure(session: Session, protocol: Protocol) -> None:
     """Prepare a task for the viewer and for manual faults."""
-    from umc.evaluation.conditions import disable_training_randomization, let_commands_fail, set_faults
+    from umc.evaluation.conditions import add_command_faults, disable_training_randomization, set_faults
     from umc.mdp import add_imu_sensors
     from umc.mdp.fault_terms import FAULTS_TERM
-    from umc.mdp.imu import shows_imu
+    from umc.mdp.imu import has_plain_imu_terms
     from umc.viewer.patches import patch_viser_visualizer
     from umc.viewer.scene import visualizer_cfg
 
@@ -117,8 +117,8 @@ def _configure(session: Session, protocol: Protocol) -> None:
     set_faults(cfg, protocol)
     if options.ledger is not None:
         getattr(cfg.events, FAULTS_TERM).params["ledger"] = str(options.ledger)
-    let_commands_fail(cfg)
-    if shows_imu(cfg):
+    add_command_faults(cfg)
+    if has_plain_imu_terms(cfg):
         add_imu_sensors(cfg)
     cfg.sim.visualizer_cfgs = [visualizer_cfg(options.host or HOST, options.port or PORT)]
 

@@ -8,7 +8,7 @@ inequalities together with contacts and all other joints, so that an impact cann
 two links: momentum is conserved, and a joint within its bounds feels no force. The damping that a fault adds is a pair
 of such rows, too, since MuJoCo damps after the solve.
 
-Limits are written into the solver's arrays of the masked envs: Isaac Lab's own writers make Newton rebuild its
+Limits are written into the solver's arrays of the envs in a mask: Isaac Lab's own writers make Newton rebuild its
 constants in all worlds at the next step.
 """
 
@@ -205,7 +205,7 @@ def _rows(data: Any) -> Any:
 
 
 def _show(buffer: ProxyArray, value: torch.Tensor, envs: torch.Tensor) -> None:
-    """Show in a buffer of the asset's data the engine's values of the masked envs."""
+    """Show in a buffer of the asset's data the engine's values of the envs in a mask."""
     shown = buffer.torch
     shown.copy_(torch.where(envs.view(-1, *(1,) * (value.dim() - 1)), value, shown))
 

@@ -45,7 +45,7 @@ class JointLimitWriter:
         return JointLimits(lower, upper, self._effort.healthy(), self._velocity.healthy())
 
     def write(self, limits: JointLimits, changed: torch.Tensor, passive: bool = True) -> None:
-        """Write the limits of the masked envs, shape (E,); limits that equal the healthy ones are restored.
+        """Write the limits of the envs in a mask, shape (E,); limits that equal the healthy ones are restored.
 
         Without ``passive`` no fault adds damping or friction, and the engine is not asked for them.
         """
@@ -58,7 +58,7 @@ class JointLimitWriter:
             self._passive.add(limits.damping, limits.friction, changed)
 
     def restore(self, envs: torch.Tensor) -> None:
-        """Restore the limits of the masked envs, limited or not. Shape is (E,)."""
+        """Restore the limits of the envs in a mask, shape (E,), limited or not."""
         for channel in self._channels:
             channel.restore(envs)
 
@@ -107,7 +107,7 @@ class _Channel(ABC):
 
     @abstractmethod
     def apply(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
-        """Write the rows of the masked envs."""
+        """Write the rows of the envs in a mask."""
 
 
 class _PositionChannel(_Channel):
@@ -185,7 +185,7 @@ class _PassiveChannel(_Channel):
             super().restore(envs)
 
     def add(self, damping: torch.Tensor, friction: torch.Tensor, changed: torch.Tensor) -> None:
-        """Add to the healthy values of the masked envs."""
+        """Add to the healthy values of the envs in a mask."""
         self._used = True
         added = torch.stack((damping, friction, friction), dim=-1)
         # an engine that keeps them in host memory is not asked without need
