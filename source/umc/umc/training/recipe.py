@@ -363,7 +363,7 @@ def _sibling(name: str, siblings: Mapping[str, str], inside: tuple[str, ...]) ->
         content["ablations"] = renamed[ablations]
     for phase in itertools.chain(*content["stages"].values()):
         if isinstance(source := phase.get("from"), Mapping) and "recipe" in source:
-            phase["from"] = {**source, "recipe": renamed[source["recipe"]]}
+            phase["from"] = {**source, "recipe": renamed.get(source["recipe"], source["recipe"])}
     return _merged(content, own)
 
 
