@@ -97,8 +97,10 @@ class NewtonJoints(EngineJoints):
     @override
     def read_passive(self) -> torch.Tensor:
         model = cast(Any, self._model)
-        damping, friction = (wp.to_torch(values)[self._dofs] for values in (model.joint_damping, model.joint_friction))
-        return torch.stack((damping, friction, friction), dim=-1)
+        own, added, friction = (
+            wp.to_torch(values)[self._dofs] for values in (model.joint_damping, self._damping, model.joint_friction)
+        )
+        return torch.stack((own + added, friction, friction), dim=-1)
 
     @override
     def write_passive(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
