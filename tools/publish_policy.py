@@ -247,10 +247,11 @@ def largest_difference(first: LoadedPolicy, second: LoadedPolicy, widths: Mappin
 
     def made_up(group: str, scale: float) -> torch.Tensor:
         shape = (CHECK_ROWS, widths[group])
+        faulty = torch.arange(CHECK_ROWS)[:, None] >= CHECK_ROWS // 4  # healthy robots, too
         if group == "joint_mask":
-            return (torch.rand(shape, generator=generator) < MASKED_SHARE).float()
+            return ((torch.rand(shape, generator=generator) < MASKED_SHARE) & faulty).float()
         if group == "fault_flag":
-            return torch.where(torch.rand(CHECK_ROWS, 1, generator=generator) < 0.5, 1.0, -1.0).expand(shape)
+            return torch.where((torch.rand(CHECK_ROWS, 1, generator=generator) < 0.5) & faulty, 1.0, -1.0).expand(shape)
         if group == "fault_class":
             return torch.eye(widths[group])[torch.randint(widths[group], (CHECK_ROWS,), generator=generator)]
         return torch.randn(shape, generator=generator) * scale

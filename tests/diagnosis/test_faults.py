@@ -38,9 +38,9 @@ def test_every_kind_that_is_told_apart_happens():
 @pytest.mark.parametrize("robot", ["A1", "Go2", "G1", "H1", "Solo8"])
 def test_every_robot_takes_the_faults(robot):
     cfg, _, plan = draw(LEARNED, robot)
-    sick = plan.joints.any(dim=2).any(dim=1)
-    assert sick.float().mean().item() == pytest.approx(0.5, abs=0.05)
-    assert plan.end[sick].max() > plan.onset[sick].max()  # and they end
+    faulty = plan.joints.any(dim=2).any(dim=1)
+    assert faulty.float().mean().item() == pytest.approx(0.5, abs=0.05)
+    assert plan.end[faulty].max() > plan.onset[faulty].max()  # and they end
     assert cfg.events.push.mode == "interval"
 
 

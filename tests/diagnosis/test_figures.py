@@ -97,7 +97,7 @@ def test_a_fault_that_hinders_nothing_is_told_apart():
     assert figures.find_events(recording).hinders.all()
 
 
-def test_an_episode_that_begins_sick_after_a_sick_one_has_a_new_fault():
+def test_an_episode_that_begins_with_a_fault_after_one_with_a_fault_has_a_new_fault():
     recording = blank()
     recording.label[20:100, 0, 0, 0] = DEAD + 1
     recording.starts[60, 0] = True

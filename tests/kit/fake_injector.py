@@ -13,7 +13,7 @@ LINKS = {"hip": "thigh", "knee": "shin"}
 """The link that each joint moves."""
 
 
-class FakeBoard:
+class FakeInjector:
     """As :class:`umc.mdp.FaultInjector`; faults set in at once, at 1.5 s."""
 
     def __init__(

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 import umc
-from fake_injector import FakeBoard
+from fake_injector import FakeInjector
 from fake_kit import FakeKit, Widget
 from pxr import Usd, UsdGeom, UsdPhysics
 from umc.kit import FaultPanel
@@ -33,7 +33,7 @@ def toml(extension_folder) -> dict:
 
 @pytest.fixture
 def env() -> SimpleNamespace:
-    return SimpleNamespace(spec=SimpleNamespace(id="UMC-A1-Stage2"), injector=FakeBoard())
+    return SimpleNamespace(spec=SimpleNamespace(id="UMC-A1-Stage2"), injector=FakeInjector())
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_the_check_box_switches_colors_and_links_without_color_are_named(kit, ex
 
 
 def test_the_window_follows_the_task_and_the_refresh_period_and_the_menu_hides_it(kit, extension, clock, monkeypatch):
-    injector = FakeBoard(links={"neck": "head"}, kinds=("rom",))
+    injector = FakeInjector(links={"neck": "head"}, kinds=("rom",))
     other = SimpleNamespace(spec=SimpleNamespace(id="UMC-Other-Stage1"), injector=injector)
     monkeypatch.setattr(extension._panel, "_find", lambda: other)
     kit.update()

@@ -9,7 +9,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from fake_injector import FakeBoard
+from fake_injector import FakeInjector
 from umc.kit.panel import FaultPanel, color_of, find_env, task_name
 from umc.mdp import events
 from umc.rendering.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR
@@ -18,12 +18,12 @@ from umc.utils.errors import UmcError
 
 @pytest.fixture
 def env() -> SimpleNamespace:
-    return SimpleNamespace(spec=SimpleNamespace(id="UMC-A1-Stage2"), injector=FakeBoard())
+    return SimpleNamespace(spec=SimpleNamespace(id="UMC-A1-Stage2"), injector=FakeInjector())
 
 
 @pytest.fixture
 def panel(env) -> FaultPanel:
-    panel = FaultPanel(find=lambda: env, make_board=lambda one: one.injector)
+    panel = FaultPanel(find=lambda: env, make_injector=lambda one: one.injector)
     panel.refresh()
     return panel
 
@@ -48,7 +48,7 @@ def test_mistakes_become_a_message_until_the_next_command(panel, env, joint, sev
 
 def test_the_panel_waits_for_a_task_and_drops_a_closed_one(env):
     found: list[SimpleNamespace] = []
-    panel = FaultPanel(find=lambda: found[0] if found else None, make_board=lambda one: one.injector)
+    panel = FaultPanel(find=lambda: found[0] if found else None, make_injector=lambda one: one.injector)
     panel.refresh()
     assert (panel.title, panel.rows, panel.kinds, panel.num_envs) == ("no task with UMC's faults is running", [], (), 0)
     panel.inject("hip")
@@ -58,7 +58,7 @@ def test_the_panel_waits_for_a_task_and_drops_a_closed_one(env):
     panel.refresh()
     panel.select_env(3)
     assert (panel.title, panel.env_id, panel.kind) == ("UMC-A1-Stage2", 3, "dead")
-    found[0] = SimpleNamespace(spec=None, cfg=object(), injector=FakeBoard(num_envs=2))
+    found[0] = SimpleNamespace(spec=None, cfg=object(), injector=FakeInjector(num_envs=2))
     panel.refresh()
     assert (panel.title, panel.env_id) == ("object", 1)
     found.clear()
@@ -73,7 +73,7 @@ def test_a_board_that_cannot_be_made_is_reported_once(env):
         tries.append(one)
         raise UmcError("its joints cannot be limited")
 
-    panel = FaultPanel(find=lambda: env, make_board=refuse)
+    panel = FaultPanel(find=lambda: env, make_injector=refuse)
     panel.refresh()
     panel.refresh()
     assert len(tries) == 1

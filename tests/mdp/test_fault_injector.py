@@ -69,7 +69,7 @@ def walk(physics: str, ledger: str) -> dict:
     seen["left"] = [row.joint for row in injector.rows(2) if row.kinds]
     seen["kinds"], seen["links"] = injector.kinds, injector.links
     ranges = {kind: injector.severity_range(KNEE, kind) for kind in injector.kinds}
-    seen["spans"] = {kind: found and vars(found) for kind, found in ranges.items()}
+    seen["ranges"] = {kind: found and vars(found) for kind, found in ranges.items()}
     limits = robot.data.joint_pos_limits.torch
     seen["limits"] = [limits[1, hip].tolist(), limits[0, hip].tolist()]
     injector.inject(1, KNEE, "effort", WEAK)
@@ -152,19 +152,19 @@ def test_rows_show_the_faults_of_each_joint(run):
     assert [link + "_joint" for link in seen["links"]] == list(rows)
 
 
-def test_spans_hold_what_makes_sense_for_the_joint(run):
+def test_severity_ranges_hold_what_makes_sense_for_the_joint(run):
     seen, _ = run
-    spans = seen["spans"]
-    assert set(spans) == set(KINDS)
-    without = {kind for kind, span in spans.items() if span is None}
+    ranges = seen["ranges"]
+    assert set(ranges) == set(KINDS)
+    without = {kind for kind, found in ranges.items() if found is None}
     assert without == {"locked", "power_loss", "frozen", "imu_frozen", "imu_dead"}
-    assert (spans["effort"]["high"], spans["effort"]["first"]) == (25.0, 5.0)  # A1's motor, the paper's severity
-    assert spans["rom"] == {"low": 0.01, "high": 1.0, "first": pytest.approx(0.3), "unit": "-"}
-    for kind, span in spans.items():
-        if span is not None:
-            assert span["low"] <= span["first"] <= span["high"], kind
-            for name in ("low", "high", "first"):
-                find_kind(kind).check(span[name])
+    assert (ranges["effort"]["high"], ranges["effort"]["initial"]) == (25.0, 5.0)  # A1's motor, the paper's severity
+    assert ranges["rom"] == {"low": 0.01, "high": 1.0, "initial": pytest.approx(0.3), "unit": "-"}
+    for kind, found in ranges.items():
+        if found is not None:
+            assert found["low"] <= found["initial"] <= found["high"], kind
+            for name in ("low", "high", "initial"):
+                find_kind(kind).check(found[name])
 
 
 def test_the_ledger_records_manual_faults_and_the_limits_in_physics(run):

@@ -47,10 +47,10 @@ def test_gradients_are_those_of_finite_differences(name):
 def test_outputs_and_gradients_are_those_of_torchs_own_attention(name, monkeypatch):
     block, x = block_and_tokens()
     results = []
-    for short_rows in (True, False):
-        monkeypatch.setattr(blocks, "is_eager_cpu", lambda _, short_rows=short_rows: short_rows)
+    for short_sequences in (True, False):
+        monkeypatch.setattr(blocks, "is_eager_cpu", lambda _, short_sequences=short_sequences: short_sequences)
         tokens = block(x, biases()[name])
-        assert (type(tokens.grad_fn).__name__ == "ShortSequenceBlockBackward") == short_rows
+        assert (type(tokens.grad_fn).__name__ == "ShortSequenceBlockBackward") == short_sequences
         results.append([tokens, *torch.autograd.grad(tokens.sin().sum(), [x, *weights(block)])])
     for ours, torchs in zip(*results, strict=True):
         torch.testing.assert_close(ours, torchs, atol=1e-12, rtol=1e-12)

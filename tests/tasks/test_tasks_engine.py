@@ -3,9 +3,12 @@
 """The tasks on real engines: what stands in which column, and what happens to broken physics."""
 
 import functools
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 
 TRAIN = Path(__file__).parents[2] / "scripts" / "train.py"
 MOVED, BROKEN_ENV = 0.05, 1
@@ -147,3 +150,14 @@ def test_a1_starts_at_the_start_of_its_track_and_stands_on_it(run_engine, physic
     assert said["up"] == 8
     assert all(0.22 < height < 0.34 for height in said["above"])
     assert max(said["world"]) > 0.33  # 0.28 above the plane at z = 0 would be a fall through the ground
+
+
+@pytest.mark.engine
+def test_h1_trains_on_newton(tmp_path):
+    """Stage 2 from scratch, with the paper's faults of this robot."""
+    arguments = ["--task", "UMC-H1-Stage2", "--agent", "mlp_one_stage", "--num_envs", "8", "--device", "cpu"]
+    command = [sys.executable, str(TRAIN), *arguments, "--max_iterations", "2", "--seed", "3", "physics=newton_mjwarp"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = tmp_path.glob("logs/rsl_rl/umc_h1_mlp_one_stage_stage2/*/model_1.pt")
+    assert checkpoint_info(read_checkpoint(path), path).physics == "newton_mjwarp"

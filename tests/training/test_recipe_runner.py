@@ -176,6 +176,7 @@ def test_a_changed_recipe_is_refused_unless_restarted(tmp_path):
         (lambda state: {"format": 1}, "another version of umc"),
         (lambda state: {"format": 2}, "recipe is missing"),
         (lambda state: {**state, "phases": [3]}, "phases.0 is 3"),
+        (lambda state: {key: value for key, value in state.items() if key != "phases"}, "phases is missing"),
         (lambda state: {**state, "phases": [{**state["phases"][0], "seconds": -1.0}]}, "phases.0.seconds is -1.0"),
         (lambda state: {**state, "phases": [{**state["phases"][0], "checkpoint": None}]}, "is done is missing"),
         (lambda state: {**state, "phases": [{**state["phases"][0], "title": "x" * 5000}]}, "phases.0.title is 'xxx"),

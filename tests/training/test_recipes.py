@@ -23,6 +23,19 @@ def test_every_recipe_names_tasks_agents_and_fields_that_exist(monkeypatch):
         check_recipe(read_recipe(name))
 
 
+def test_stage_2_of_g1_and_h1_keeps_the_policy_symmetric():
+    for name in ("g1_mlp_cpu", "h1_mlp_cpu"):
+        phase = [phase for phase in read_recipe(name).phases if phase.stage == 2][-1]
+        assert {"agent.mirror=true", "agent.mirror_loss=1.0"} <= {*phase.overrides}, name
+
+
+def test_a_mirror_loss_without_mirror_images_is_refused_before_anything_is_trained(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("extends: solo8_nm_mlp_cpu\noverrides: [agent.mirror_loss=2.0]\n")
+    with pytest.raises(UmcError, match="has no effect without mirror images"):
+        check_recipe(read_recipe(str(path)))
+
+
 def test_paper_recipes_have_the_papers_sizes():
     paper = [name for name in recipe_names() if name.endswith("_paper") and "mt_ftc" not in name]  # has its own code's
     assert len(paper) >= 20

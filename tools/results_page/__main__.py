@@ -19,7 +19,14 @@ from umc.evaluation.report.plots import image
 from umc.evaluation.study import STUDY, load_study
 from umc.faults import find_scenario
 from umc.faults.scenarios import PAPER
-from umc.rl.checkpoint import TERRAIN_KEY, checkpoint_info, interface_of, read_checkpoint, trained_terrain
+from umc.rl.checkpoint import (
+    TERRAIN_KEY,
+    checkpoint_info,
+    interface_of,
+    read_checkpoint,
+    trained_overrides,
+    trained_terrain,
+)
 from umc.rl.pretrained import find_pretrained, is_last_stage, is_pretrained, read_models, verified_file
 from umc.tasks.registry import checked_checkpoint, checked_robot
 from umc.utils.cli import Parser, at_least_one, run_main
@@ -228,7 +235,8 @@ def by_interface(policies: Mapping[str, Checkpoint]) -> list[dict[str, Checkpoin
     """Return policies in groups that one environment can simulate: MT-FTC has observations and gains of its own."""
     groups: dict[tuple[str, ...], dict[str, Checkpoint]] = {}
     for label, one in policies.items():
-        groups.setdefault(tuple(interface_of(one.info.env_overrides or ())), {})[label] = one
+        interface = interface_of(trained_overrides(one.path, one.info))
+        groups.setdefault(tuple(sorted(interface)), {})[label] = one
     return list(groups.values())
 
 

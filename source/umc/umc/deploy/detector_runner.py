@@ -30,7 +30,7 @@ OUTPUTS = ("sensor", "joint", "severity", "reported", "next_state")
 
 @dataclass(frozen=True)
 class JointDiagnosis:
-    """What a detector says of a joint."""
+    """Diagnosis of a joint."""
 
     sensor: float
     """Probability of a sensor fault [-]."""
@@ -82,13 +82,15 @@ class DetectorRunner:
         joints = len(self._about["joint_names"])
         self.reported: NDArray[np.bool_] = np.zeros((joints, 2), dtype=bool)
         """Whether a sensor fault and a joint fault of each joint are reported. Shape is (J, 2)."""
-        self._said = tuple(np.eye(1, 1 + len(self._about[kinds]))[[0] * joints] for kinds in ("sensors", "joints"))
+        self._probabilities = tuple(
+            np.eye(1, 1 + len(self._about[kinds]))[[0] * joints] for kinds in ("sensors", "joints")
+        )
 
     def __call__(self, obs: NDArray[Any]) -> None:
         """Take in an observation (D,), as the policy gets it but with no joint masked."""
         feed = {"obs": obs[None].astype(np.float32), "state": self._state}
         sensor, joint, _, reported, self._state = self._session.run(list(OUTPUTS), feed)
-        self._said = np.asarray(sensor)[0], np.asarray(joint)[0]
+        self._probabilities = np.asarray(sensor)[0], np.asarray(joint)[0]
         self.reported = np.asarray(reported)[0] > 0.5
 
     @property
@@ -104,8 +106,8 @@ class DetectorRunner:
 
     @property
     def diagnosis(self) -> dict[str, JointDiagnosis]:
-        """What it says of each joint, by name."""
-        sensors, joints = self._said
+        """Diagnosis of each joint, by name."""
+        sensors, joints = self._probabilities
         return {
             name: JointDiagnosis(
                 sensor=1.0 - float(sensors[number, 0]),

@@ -76,7 +76,7 @@ class DetectorFile:
         if (own.obs_dim, own.joint_columns) != (layout.obs_dim, layout.joint_columns):
             raise UmcError(
                 f"{self.path} reads another observation, of {own.obs_dim} columns, not these {layout.obs_dim}; train it"
-                " in this task, with this --agent"
+                " beside this policy"
             )
 
 

@@ -167,18 +167,18 @@ def delays(events: Events, step_dt: float, report: str = "delay") -> NDArray[np.
 def right_joint(recording: Recording) -> Interval | None:
     """Return how often the first joint that is reported after an onset has a fault, of all robots with a report."""
     broken = (recording.label > 0).any(axis=3)
-    sick, reported = broken.any(axis=2), recording.reported.any(axis=3)
-    waiting, before = np.zeros_like(sick[0]), np.zeros_like(reported[0])
-    was_sick = np.zeros_like(sick[0])
+    has_fault, reported = broken.any(axis=2), recording.reported.any(axis=3)
+    waiting, before = np.zeros_like(has_fault[0]), np.zeros_like(reported[0])
+    had_fault = np.zeros_like(has_fault[0])
     right = count = 0
-    for begins, ill, faulty, now in zip(recording.starts, sick, broken, reported, strict=True):
+    for begins, has_fault_now, faulty, now in zip(recording.starts, has_fault, broken, reported, strict=True):
         before &= ~begins[:, None]
-        waiting = ill & ((waiting & ~begins) | begins | ~was_sick)
+        waiting = has_fault_now & ((waiting & ~begins) | begins | ~had_fault)
         fresh = now & ~before
         first = waiting & fresh.any(axis=1)
         count += int(first.sum())
         right += int((first & (fresh & faulty).any(axis=1)).sum())
-        waiting, before, was_sick = waiting & ~first, now.copy(), ill
+        waiting, before, had_fault = waiting & ~first, now.copy(), has_fault_now
     return wilson(float(right), float(count))
 
 

@@ -27,8 +27,8 @@ from umc.utils.io import atomic_write
 NAMES = ("sensor faults", "joint faults")
 MOTION = "joint faults that change the joint's motion"
 ANY_REPORT = (
-    "kinds and severities that were not in the training. The joint is reported, whatever its kind; of joints that "
-    "have no other fault, and joint faults that change the joint's motion within a second."
+    "kinds and severities that were not in the training. Any report of the joint counts, whatever kind it names; "
+    "joints with another fault are left out, and joint faults that do not change the joint's motion within a second."
 )
 
 

@@ -21,7 +21,7 @@ AFTERMATH_S = 1.0
 """How long after a fault has ended a report of it is no false alarm [s]."""
 
 ON_STEPS = 3
-"""Env steps in a row that a fault has to be detected for before it is reported."""
+"""Consecutive env steps above the threshold before a fault is reported."""
 
 LEAST_MINUTES = 1e-9
 """Time that takes the place of none [min]."""

@@ -36,8 +36,8 @@ ORACLE_SHARE = 0.25
 """First part of the training, in which the simulator tells the policy what is broken [-]. Afterwards the detector tells
 a growing share of the robots, all from twice this part on: it has to learn from what its own mistakes lead to."""
 
-UNSEEN = 0.3
-"""Length of the rollouts that choose temperature and thresholds after the training, as part of the training [-].
+THRESHOLD_SHARE = 0.3
+"""Length of the rollouts from which temperature and thresholds are chosen, as part of the training [-].
 Half of it is healthy: 150 iterations of 256 envs give 100 minutes, so that one false alarm in 20 is seen five times."""
 
 SAVE_EVERY_S = 120.0
@@ -177,7 +177,7 @@ def _rollout_for_thresholds(run: DetectorRun, kept: dict[str, Any], rollout: Rol
     from umc.diagnosis.learn import Stretch
 
     _write(run, kept)
-    stretches = max(round(UNSEEN * int(run.about["iterations"])), 1)
+    stretches = max(round(THRESHOLD_SHARE * int(run.about["iterations"])), 1)
     print(f"choosing thresholds: {stretches} more rollouts of {STEPS} env steps", flush=True)
     rollout.detected_envs |= True
     return [Stretch.of([rollout.step() for _ in range(STEPS)]).outputs() for _ in range(stretches)]

@@ -50,7 +50,7 @@ class DetectionRecorder:
     """
 
     def __init__(self, onset: torch.Tensor, joints: torch.Tensor, faulty: torch.Tensor) -> None:
-        self._onset, self._joints, self._sick = onset, joints, faulty
+        self._onset, self._joints, self._faulty = onset, joints, faulty
         self._before = torch.zeros_like(joints)
         self._found = torch.zeros_like(joints)
         self._delay = torch.full_like(onset, NOT_FOUND)
@@ -58,7 +58,7 @@ class DetectionRecorder:
 
     def record(self, number: int, reported: torch.Tensor, going: torch.Tensor) -> None:
         """Take the joints that are reported after env step ``number``, (num_envs, num_joints), of envs that go on."""
-        broken = self._sick & (number >= self._onset)
+        broken = self._faulty & (number >= self._onset)
         healthy = going & ~broken
         self._alarms += ((reported & ~self._before).sum(dim=1)) * healthy
         self._healthy += healthy

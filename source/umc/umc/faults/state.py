@@ -46,7 +46,7 @@ class PlanSource(Protocol):
         ...
 
     def random_key(self, env_ids: torch.Tensor, episode: torch.Tensor) -> RandomKey:
-        """See :meth:`FaultSchedule.identity`."""
+        """See :meth:`FaultSchedule.random_key`."""
         ...
 
 

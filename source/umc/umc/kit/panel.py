@@ -81,14 +81,14 @@ class FaultPanel:
 
     Args:
         find: Finds the running environment.
-        make_board: Makes the injector of an environment; :class:`umc.mdp.FaultInjector` if not given.
+        make_injector: Makes the injector of an environment; :class:`umc.mdp.FaultInjector` if not given.
     """
 
     def __init__(
-        self, find: Callable[[], Any | None] = find_env, make_board: Callable[[Any], FaultInjector] | None = None
+        self, find: Callable[[], Any | None] = find_env, make_injector: Callable[[Any], FaultInjector] | None = None
     ) -> None:
         self._find = find
-        self._make_board = make_board or _fault_board
+        self._make_injector = make_injector or _fault_injector
         self.env_id = 0
         """Env whose joints are listed."""
         self.color_links = True
@@ -128,7 +128,7 @@ class FaultPanel:
             self.kind = self.kinds[number]
 
     def inject(self, joint: str, severity: str = "") -> None:
-        """Break a joint of the selected env from the next step on; an empty severity is the injector's first one."""
+        """Break a joint of the selected env from the next step on; an empty severity is the initial one."""
         done = f"env {self.env_id}: {joint} gets '{self.kind}' with the next step"
         self._do(lambda injector: injector.inject(self.env_id, joint, self.kind, _number(severity)), done)
 
@@ -155,7 +155,7 @@ class FaultPanel:
         self._say("")
         if env is not None:
             try:
-                self._injector = self._make_board(env)
+                self._injector = self._make_injector(env)
             except UmcError as error:
                 self._say(str(error), is_error=True)
         injector = self._injector
@@ -172,7 +172,7 @@ class FaultPanel:
         self.message, self.is_error = message, is_error
 
 
-def _fault_board(env: Any) -> FaultInjector:
+def _fault_injector(env: Any) -> FaultInjector:
     """Import Isaac Lab late, when the environment has loaded it."""
     from umc.mdp.fault_injector import FaultInjector
 

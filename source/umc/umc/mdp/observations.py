@@ -211,7 +211,7 @@ def fault_class(env: ManagerBasedEnv) -> torch.Tensor:
 
 
 def class_columns(broken: torch.Tensor, reduced: torch.Tensor) -> torch.Tensor:
-    """Return the columns of :func:`fault_class` for reported joints and those of a narrower range, (num_envs, J)."""
+    """Return the columns of :func:`fault_class`, from joints with a reported fault and those whose range it reduces."""
     is_broken, is_reduced = broken.any(dim=1), reduced.any(dim=1)
     return torch.stack((~is_broken, is_broken & ~is_reduced, is_broken & is_reduced), dim=1).float()
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""An encoder block over a dozen tokens on a CPU, where torch's own attention is slow for such short rows."""
+"""An encoder block over a dozen tokens on a CPU, where torch's own attention is slow for such short sequences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_eager_cpu(x: Tensor) -> bool:
 
 
 class ShortSequenceBlock(torch.autograd.Function):
-    """Post-norm encoder block with ReLU for short rows of tokens; see :class:`umc.models.blocks.EncoderBlock`.
+    """Post-norm encoder block with ReLU for short sequences of tokens; see :class:`umc.models.blocks.EncoderBlock`.
 
     torch's softmax and its fused attention handle one row of scores after the other, which for 13 tokens takes longer
     than the matrix products. Here whole batches go through each elementwise step, heads lie one after the other so that

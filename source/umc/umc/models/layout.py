@@ -124,15 +124,15 @@ class JointColumns(nn.Module):
 
     def masked_tokens(self, joint_mask: Tensor) -> Tensor:
         """Append a token that is never masked to a joint mask (B, J), True or 1 = masked: (B, J + 1) bool."""
-        alive = torch.zeros_like(joint_mask[:, :1], dtype=torch.bool)
-        return torch.cat([joint_mask > 0.5, alive], dim=1)
+        never = torch.zeros_like(joint_mask[:, :1], dtype=torch.bool)
+        return torch.cat([joint_mask > 0.5, never], dim=1)
 
     def masked_columns(self, masked_tokens: Tensor) -> Tensor:
-        """Spread dead tokens (B, J + 1) over the columns of the observation, (B, D) bool."""
+        """Spread masked tokens (B, J + 1) over the columns of the observation, (B, D) bool."""
         return masked_tokens.index_select(1, self.owner)
 
     def fill_masked(self, obs: Tensor, masked_tokens: Tensor, value: float) -> Tensor:
-        """Replace all that dead tokens (B, J + 1) report in observations (B, D) by a value, NaN and inf too."""
+        """Replace all that masked tokens (B, J + 1) report in observations (B, D) by a value, NaN and inf too."""
         # A select and not a product: nan * 0 is nan.
         return obs.masked_fill(self.masked_columns(masked_tokens), value)
 

@@ -12,7 +12,7 @@ import inspect
 import numbers
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from umc.rl.critics import LIVE_GROUP
@@ -241,6 +241,13 @@ def _names(cfg: Any) -> list[str]:
     if isinstance(cfg, Mapping):
         return list(cfg)
     return [name for name in vars(cfg) if not name.startswith("_")] if dataclasses.is_dataclass(cfg) else []
+
+
+def check_mirror(agent_cfg: Any, overrides: Iterable[str]) -> None:
+    """Raise UmcError if overrides give a mirror loss to an agent without mirror images."""
+    given = {override_key(token) for token in overrides}
+    if "agent.mirror_loss" in given and "agent.mirror" not in given and not agent_cfg.mirror:
+        raise UmcError("agent.mirror_loss has no effect without mirror images; add agent.mirror=true")
 
 
 def check_groups(env_cfg: Any, agent_cfg: Any) -> None:

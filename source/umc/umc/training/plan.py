@@ -32,6 +32,7 @@ from umc.tasks.memory import check_memory, check_networks
 from umc.tasks.task_cfg import (
     check_groups,
     check_launch,
+    check_mirror,
     default_engine,
     names_engine,
     physics_name,
@@ -218,9 +219,7 @@ def _new_run(request: TrainRequest, device: str) -> Plan:
     """Plan a run that starts from nothing or from other weights."""
     request.overrides = merged_overrides(request.spec.tokens(request.stage), request.overrides)
     env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
-    given = {override_key(token) for token in request.overrides}
-    if not agent_cfg.mirror and "agent.mirror_loss" in given and "agent.mirror" not in given:
-        raise UmcError("agent.mirror_loss has no effect without mirror images; add agent.mirror=true")
+    check_mirror(agent_cfg, request.overrides)
     start_from = _start(request)
     remarks = [request.engine] if request.engine else []
     sizes = cpu_sizes(request.spec) if device == "cpu" else {}
@@ -261,6 +260,7 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
     require_trusted_code(record.fields["overrides"], str(record.path))
     request.overrides = merged_overrides(record.fields["overrides"], typed)
     env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
+    check_mirror(agent_cfg, typed)
     agent_cfg.seed = record.fields["seed"]
     set_sizes(request, env_cfg, agent_cfg, {name: record.fields[name] for name in REMEMBERED}, typed)
     remarks = [f"resuming {path}"]

@@ -355,7 +355,7 @@ def _siblings() -> dict[str, str]:
 
 
 def _sibling(name: str, siblings: Mapping[str, str], inside: tuple[str, ...]) -> dict[str, Any]:
-    """Return a recipe for a GPU; what it starts from, and what its ablations vary, are such recipes, too."""
+    """Return a recipe for a GPU; what it starts from, and what its ablations vary, are recipes for a GPU, too."""
     own = read_config_file("recipe", SCALED)
     content = _scaled(_inherited(siblings[name], inside)[1], own.pop("scale"), name)
     renamed = {old: new for new, old in siblings.items()}
@@ -363,7 +363,8 @@ def _sibling(name: str, siblings: Mapping[str, str], inside: tuple[str, ...]) ->
         content["ablations"] = renamed[ablations]
     for phase in itertools.chain(*content["stages"].values()):
         if isinstance(source := phase.get("from"), Mapping) and "recipe" in source:
-            phase["from"] = {**source, "recipe": renamed.get(source["recipe"], source["recipe"])}
+            start = source["recipe"]
+            phase["from"] = {**source, "recipe": start if start.endswith(f"_{SCALED}") else renamed[start]}
     return _merged(content, own)
 
 

@@ -76,9 +76,9 @@ class PhaseState(FileModel):
 class RecipeState(FileModel):
     """The file :data:`STATE`; a later layout has a higher format."""
 
-    format: Literal[FORMAT] = FORMAT  # pyright: ignore[reportInvalidTypeForm]
+    format: Literal[FORMAT]  # pyright: ignore[reportInvalidTypeForm]
     recipe: str
-    phases: list[PhaseState] = []
+    phases: list[PhaseState]
 
 
 def run_recipe(argv: list[str]) -> int:
@@ -133,14 +133,15 @@ def _options(argv: list[str]) -> argparse.Namespace:
 def check_recipe(recipe: Recipe) -> None:
     """Resolve every phase without a simulator, so that no mistake shows up hours later; raise UmcError for one."""
     from umc.tasks.limits import check_faults
-    from umc.tasks.task_cfg import pick_device, resolve_cfgs
+    from umc.tasks.task_cfg import check_mirror, pick_device, resolve_cfgs
 
     pick_device(recipe.device)
     for phase in recipe.phases:
         try:
             agent, _ = checked_agent(phase.agent, phase.task, recipe.library)
-            env_cfg, _ = resolve_cfgs(phase.task, agent, list(phase.overrides))
+            env_cfg, agent_cfg = resolve_cfgs(phase.task, agent, list(phase.overrides))
             check_faults(env_cfg)
+            check_mirror(agent_cfg, phase.overrides)
         except UmcError as error:
             raise UmcError(f"recipe {recipe.name}: {phase.title}: {error}") from error
 
@@ -152,7 +153,7 @@ class RecipeRun:
         self.recipe, self.logs, self.command, self.trust = recipe, logs, command, trust
         self.folder = logs / "recipes" / f"{recipe.name}_seed{recipe.seed}"
         # a restart forgets the runs, which stay where they are
-        self.state = RecipeState(recipe=recipe.name) if restart else self._read()
+        self.state = RecipeState(format=FORMAT, recipe=recipe.name, phases=[]) if restart else self._read()
         self.shows = False
         """Whether phases are only shown: what is not there yet is named in angle brackets."""
         self._last_line = -math.inf
@@ -164,7 +165,7 @@ class RecipeRun:
     def _read(self) -> RecipeState:
         path, fix = self.folder / STATE, "start over with --restart"
         if not path.exists():
-            return RecipeState(recipe=self.recipe.name)
+            return RecipeState(format=FORMAT, recipe=self.recipe.name, phases=[])
         state = read_json(path, fix)
         if not isinstance(state, dict) or state.get("format") != FORMAT:
             raise UmcError(f"{path} is of another version of umc; {fix}")
