@@ -134,7 +134,9 @@ def test_a_detector_of_another_observation_is_refused(detector, monkeypatch, col
     state.reset(torch.arange(2))
     state.advance(torch.ones(2, dtype=torch.long), torch.zeros(2, 2))
     found = make_detection(env_with({"policy": torch.zeros(2, columns[0])}, source="detector", file=detector), state)
-    with pytest.raises(UmcError, match=f"reads another observation, of 8 columns, not these {columns[0]}; train it in"):
+    with pytest.raises(
+        UmcError, match=f"reads another observation, of 8 columns, not these {columns[0]}; train it beside"
+    ):
         found.update()
 
 

@@ -14,9 +14,9 @@ from torch import Tensor
 from umc.detection import Detection, Detector, mask_and_flag
 from umc.detection.labels import Labeller, Labels
 from umc.faults import JointLimits
+from umc.faults.detection import class_columns
 from umc.mdp.detection import reported_joints
 from umc.mdp.fault_terms import fault_term
-from umc.mdp.observations import class_columns
 from umc.rl.policy import RecurrentPolicy
 
 if TYPE_CHECKING:

@@ -105,3 +105,12 @@ class NoDetection:
 
     def update(self) -> None:
         """Change nothing."""
+
+
+def class_columns(broken: torch.Tensor, reduced: torch.Tensor) -> torch.Tensor:
+    """Return 1 in the column of each env's class of joint faults, in the order of FAULT_CLASSES, else 0.
+
+    Takes joints with a reported joint fault and those whose range it reduces, (num_envs, J).
+    """
+    is_broken, is_reduced = broken.any(dim=1), reduced.any(dim=1)
+    return torch.stack((~is_broken, is_broken & ~is_reduced, is_broken & is_reduced), dim=1).float()

@@ -18,6 +18,7 @@ from isaaclab.utils.noise import NoiseCfg
 from isaaclab.utils.string import string_to_callable
 
 from umc.faults.apply import ImuChannel, SensorChannel
+from umc.faults.detection import class_columns
 from umc.faults.kinds import ACTION, ANGULAR_VELOCITY, GRAVITY, POSITION, VELOCITY
 from umc.mdp.fault_terms import fault_term
 from umc.mdp.rewards import gait_phase
@@ -208,12 +209,6 @@ def fault_class(env: ManagerBasedEnv) -> torch.Tensor:
     """
     found = fault_term(env).detect()
     return class_columns(found.has_joint_fault, found.range_reduced)
-
-
-def class_columns(broken: torch.Tensor, reduced: torch.Tensor) -> torch.Tensor:
-    """Return the columns of :func:`fault_class`, from joints with a reported fault and those whose range it reduces."""
-    is_broken, is_reduced = broken.any(dim=1), reduced.any(dim=1)
-    return torch.stack((~is_broken, is_broken & ~is_reduced, is_broken & is_reduced), dim=1).float()
 
 
 def live_faults(env: ManagerBasedEnv) -> torch.Tensor:
