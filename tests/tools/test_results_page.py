@@ -302,13 +302,17 @@ def test_a_policy_with_another_interface_runs_alone_and_one_that_cannot_be_expor
     engines = ["ovphysx", "mujoco"]
     section = results.Section("solo8", "", "ovphysx", engines, policies, tmp_path / "work", tmp_path / "kept")
     measured = []
-    monkeypatch.setattr(results, "_measure_in_isaaclab", lambda *args: measured.append((args[3], [*args[4]])))
+    monkeypatch.setattr(results, "_measure_in_isaaclab", lambda *args: measured.append((args[5].name, [*args[4]])))
     monkeypatch.setattr(results, "_measure_in_mujoco", lambda *args: measured.append(("mujoco", [*args[3]])))
     results._measure(SimpleNamespace(kept=False, checkpoint=["x"]), [], section)
     # and has an environment of its own
     alone, others = ["mt_ftc"], ["mlp", "transformer"]
     inert = "ovphysx_inert_effort"
-    assert measured == [("ovphysx", others), ("ovphysx", alone), ("mujoco", others), (inert, others), (inert, alone)]
+    assert measured == [
+        *(("ovphysx", others), ("ovphysx_2", alone)),
+        ("mujoco", others),
+        *((inert, others), (f"{inert}_2", alone)),
+    ]
 
 
 def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):

@@ -221,7 +221,7 @@ def test_an_ablation_is_the_unchanged_recipe_from_its_stage_1_on():
     assert read_recipe("g1_mlp_ratio_1110_cpu").phases[0].source == Source(recipe="g1_mlp_cpu", stage=1)
     as_unchanged = [dataclasses.replace(phase, agent="mlp", source=None) for phase in varied.phases]
     assert as_unchanged == [dataclasses.replace(phase, iterations_before=0) for phase in unchanged]
-    # one that starts from nothing cannot borrow the settings of a Stage 2
+    # one that starts from scratch cannot borrow the settings of a Stage 2
     with pytest.raises(UmcError, match="no recipe 'g1_mlp_one_stage_cpu'"):
         read_recipe("g1_mlp_one_stage_cpu")
 

@@ -213,20 +213,21 @@ def _measure(options: argparse.Namespace, overrides: Sequence[str], section: Sec
     engines = sorted(section.engines, key=lambda one: (one == "mujoco", one != section.engine))
     engines += [section.inert] if section.robot in PAPER["robots"] else []
     for engine in engines:
+        runs = {label: one for label, one in section.policies.items() if engine != "mujoco" or runs_in_mujoco(one)}
         policies = {
             label: one
-            for label, one in section.policies.items()
+            for label, one in runs.items()
             if not (options.kept and kept_path(section.kept, engine, one.sha256).is_file())
-            and (engine != "mujoco" or runs_in_mujoco(one))
         }
         if not policies:
-            print(f"{section.title} on {engine}: all {len(section.policies)} policies are kept", flush=True)
+            print(f"{section.title} on {engine}: all {len(runs)} policies are kept", flush=True)
         elif engine == "mujoco":
             _measure_in_mujoco(options, overrides, section, policies)
         else:
             print(f"{section.title} on {engine}: {len(policies)} policies", flush=True)
-            for alike in by_interface(policies):
-                _measure_in_isaaclab(options, overrides, section, engine, alike)
+            for number, alike in enumerate(by_interface(policies), 1):
+                out = section.work / (engine if number == 1 else f"{engine}_{number}")
+                _measure_in_isaaclab(options, overrides, section, engine, alike, out)
         if options.checkpoint is None:
             prune(section.kept, engine, [one.sha256 for one in section.policies.values()])
 
@@ -256,6 +257,7 @@ def _measure_in_isaaclab(
     section: Section,
     engine: str,
     policies: Mapping[str, Checkpoint],
+    out: Path,
 ) -> None:
     argv = ["--checkpoint", *(str(one.path) for one in policies.values()), "--robot", section.robot]
     argv += ["--labels", *policies]
@@ -266,10 +268,10 @@ def _measure_in_isaaclab(
         scenarios, limited = protocol_for(section.robot, name=INERT).scenarios, section.limited
         num_envs, physics = num_envs * len(limited) // len(scenarios), section.engine
         argv += ["--protocol", INERT, "--scenarios", *map(str, limited)]
-    argv += ["--num_envs", str(num_envs), "--out", str(section.work / engine), f"physics={physics}"]
+    argv += ["--num_envs", str(num_envs), "--out", str(out), f"physics={physics}"]
     argv += [f"{TERRAIN_KEY}={section.ground}"] if section.ground else []
     run_umc("evaluate", [*argv, *overrides])
-    keep(load_study(section.work / engine / STUDY), section.kept, engine)
+    keep(load_study(out / STUDY), section.kept, engine)
 
 
 def _measure_in_mujoco(

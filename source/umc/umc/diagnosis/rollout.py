@@ -106,7 +106,7 @@ class Rollout:
         self._starts = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
         self._effects = Effects(env.num_envs, len(term.state.joint_names), env.device)
         self.detected_envs = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
-        """Envs whose mask and flag come from the detector, not from the simulator. Shape is (E,)."""
+        """Envs whose mask, flag and fault class come from the detector, not the simulator. Shape is (E,)."""
 
     def step(self) -> RolloutStep:
         """Let the detector look, the policy act and the robots move on; return what the detector read and predicted."""

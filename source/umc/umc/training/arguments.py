@@ -54,7 +54,7 @@ STAGE2_KEYS = ("env.events.faults", "env.events.reset_faults", "agent.experiment
 
 ONE_FOLDER = "--run_dir is the whole name of one run's folder; leave out"
 FROM_PRETRAINED = f"--checkpoint {PRETRAINED} starts from a pretrained policy; leave out"
-FROM_NOTHING = "--quick starts from nothing; leave out --resume and --checkpoint"
+FROM_SCRATCH = "--quick starts from scratch; leave out --resume and --checkpoint"
 
 CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
     *(({flag}, f"--{flag} needs --recipe NAME; leave it out, or name a recipe") for flag in RECIPE_FLAGS),
@@ -68,8 +68,8 @@ CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
     ),
     ({PRETRAINED, "resume"}, f"{FROM_PRETRAINED} --resume"),
     ({PRETRAINED, "no_pretrained"}, f"{FROM_PRETRAINED} --no_pretrained"),
-    ({"quick", "resume"}, FROM_NOTHING),
-    ({"quick", "checkpoint"}, FROM_NOTHING),
+    ({"quick", "resume"}, FROM_SCRATCH),
+    ({"quick", "checkpoint"}, FROM_SCRATCH),
     ({"teacher", "quick"}, "--quick has no teacher; leave out --teacher"),
     ({"quick", "distributed"}, "--quick is a matter of one process; start it without torchrun and --distributed"),
 )
@@ -114,7 +114,7 @@ class TrainRequest:
 
     @property
     def stage1_agent(self) -> str | None:
-        """Agent whose Stage 1 weights this run loads; None if it starts from nothing."""
+        """Agent whose Stage 1 weights this run loads; None if it starts from scratch."""
         return self.spec.stage1 if self.stage == 2 else None
 
     @property

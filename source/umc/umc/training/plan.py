@@ -83,7 +83,7 @@ class Plan:
     device: str
     """Of physics and learning."""
     start_from: Path | None
-    """Checkpoint whose weights the run loads, or that it resumes; None starts from nothing."""
+    """Checkpoint whose weights the run loads, or that it resumes; None starts from scratch."""
     record: RunRecord
     remarks: list[str]
     """Lines for the user."""
@@ -216,7 +216,7 @@ def make_plan(request: TrainRequest) -> Plan:
 
 
 def _new_run(request: TrainRequest, device: str) -> Plan:
-    """Plan a run that starts from nothing or from other weights."""
+    """Plan a run that starts from scratch or from other weights."""
     request.overrides = merged_overrides(request.spec.tokens(request.stage), request.overrides)
     env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
     check_mirror(agent_cfg, request.overrides)

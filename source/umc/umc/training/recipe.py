@@ -159,7 +159,7 @@ class Phase:
     overrides: tuple[str, ...]
     """Including the engine preset."""
     source: Source | None = None
-    """Where its weights come from; None: from the phase before it, or from nothing."""
+    """Where its weights come from; None: from the phase before it, or from scratch."""
     resumes: bool = False
     """Whether it resumes the run of the phase before it, optimizer and iterations included."""
     iterations_before: int = 0
