@@ -47,7 +47,7 @@ EPISODE = 40
 SCENARIOS = (
     *("normal", "rom", "effort", "velocity", "locked", "power_loss", "braking", "derating", "friction"),
     *("dead", "frozen", "bias", "drift", "noise", "dropped", "delayed"),
-    *("burst_loss", "growing_delay", "imu_bias", "imu_drift", "imu_frozen", "imu_dead"),
+    *("burst_loss", "growing_delay", "backlash", "imu_bias", "imu_drift", "imu_frozen", "imu_dead"),
     *("dead+rom+effort+velocity", "locked+power_loss", "rom+locked+delayed", "frozen+noise+dropped", "drift+velocity"),
     *("braking+rom", "friction+velocity", "derating+effort"),
 )
@@ -65,6 +65,7 @@ SEVERITY = {
     "delayed": {"choice": [1, 3, 10]},
     "burst_loss": {"uniform": [1, 20]},
     "growing_delay": {"uniform": [0.05, 1.0]},
+    "backlash": {"uniform": [0.05, 0.5]},
     "imu_bias": {"log_uniform": [0.01, 2.0]},
     "imu_drift": {"log_uniform": [0.01, 1.0]},
 }

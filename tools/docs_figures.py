@@ -79,6 +79,7 @@ EXAMPLES: dict[str, tuple[float, str]] = {
     "delayed": (5.0, "5 steps (0.1 s) late"),
     "burst_loss": (10.0, "bursts of 10 steps (0.2 s)"),
     "growing_delay": (0.1, "1 step later every 10"),
+    "backlash": (0.3, "0.3 rad of play"),
 }
 """Severity of each kind, in its unit and in words: the paper's for A1 where it has one (effort: that of training)."""
 

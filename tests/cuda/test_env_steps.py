@@ -28,7 +28,7 @@ MAY_WAIT = {
     "faults/schedule.py FaultSchedule._set_odds": "where a curriculum changes the odds",
 }
 KINDS = ("rom", "effort", "velocity", "locked", "power_loss", "dead", "frozen", "bias", "drift", "noise", "dropped")
-KINDS += ("delayed", "braking", "friction", "derating", "burst_loss", "growing_delay")
+KINDS += ("delayed", "braking", "friction", "derating", "burst_loss", "growing_delay", "backlash")
 SEVERITY = {
     "rom": {"uniform": [0.2, 0.4]},
     "effort": {"fraction": {"choice": [0.2, 0.4]}},
@@ -41,6 +41,7 @@ SEVERITY = {
     "derating": {"fraction": 0.5},
     "burst_loss": 5.0,
     "growing_delay": 0.1,
+    "backlash": 0.1,
 }
 
 

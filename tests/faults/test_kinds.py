@@ -85,6 +85,21 @@ def test_a_delay_grows_step_by_step_to_the_longest():
     assert deliver("growing_delay", 0.0) == [1, 2, 3]
 
 
+def test_backlash_lets_a_joint_turn_freely_within_the_play():
+    kind = find_kind("backlash")
+    target = torch.stack((torch.full((2, 5), 1.0), torch.full((2, 5), 0.1), torch.full((2, 5), 2.0)))
+    position = torch.tensor([[0.5, 0.85, 1.0, 1.15, 1.5]]).expand(2, 5)
+    velocity = torch.tensor([[3.0]]).expand(2, 5)
+    on = torch.tensor([[True], [False]]).expand(2, 5)
+    acting = kind.transmit(target, position, velocity, on, torch.full((2, 5), 0.4))
+    error = acting[0] - position
+    assert error[0].tolist() == pytest.approx([0.3, 0.0, 0.0, 0.0, -0.3])
+    assert acting[1][0].tolist() == pytest.approx([0.1, 3.0, 3.0, 3.0, 0.1])
+    assert torch.equal(acting[:, 1], target[:, 1])
+    assert torch.equal(acting[2], target[2])
+    assert torch.equal(kind.transmit(target, position, velocity, on, torch.zeros(2, 5)), target)
+
+
 def test_targets_that_were_sent_in_inference_mode_are_forgotten_outside_it():
     state = FaultState(FaultSchedule(["a", "b"], scenario="delayed", severity={"delayed": 1}, num_joints=(1, 2)), 2)
     line = CommandChannel(state)
@@ -157,7 +172,7 @@ def test_a_kind_needs_a_name_of_its_own():
         register_kind(type("Other", (JointKind,), {"name": "dead"}))
     with pytest.raises(UmcError, match="letters, digits and underscores"):
         register_kind(type("Other", (JointKind,), {"name": "half dead"}))
-    with pytest.raises(UmcError, match="choose from bias"):
+    with pytest.raises(UmcError, match="choose from backlash, bias"):
         find_kind("deaf")
 
 

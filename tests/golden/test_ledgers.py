@@ -12,6 +12,7 @@ from umc.faults import FaultSchedule
 
 GOLDEN = json.loads(Path(__file__).with_name("ledgers.json").read_text())
 SEVERITY = {
+    "backlash": {"uniform": [0.05, 0.5]},
     "bias": {"uniform": [-0.1, 0.1]},
     "braking": {"uniform": [0.5, 5.0]},
     "burst_loss": {"choice": [3, 10]},

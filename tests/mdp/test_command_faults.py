@@ -9,6 +9,8 @@ import pytest
 import torch
 from fault_env import UnstartedEnv
 from umc import mdp
+from umc.faults import FaultSchedule, FaultState
+from umc.faults.apply import CommandChannel
 from umc.mdp.actions import JointTargets
 from umc.utils.errors import UmcError
 
@@ -167,3 +169,34 @@ def test_tasks_have_the_joint_targets_that_are_quick_on_physx():
     for robot in ("A1", "Go2", "H1", "G1", "Solo8"):
         cfg: Any = load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point")
         assert cfg.actions.joint_pos.class_type is JointTargets
+
+
+def test_targets_that_backlash_changed_are_restored_once_it_ends():
+    """Two physics steps in each of four env steps; the fault is on in the second and third."""
+    schedule = FaultSchedule(
+        ["a", "b"], scenario="backlash", severity={"backlash": 0.4}, onset=1, duration=2, num_joints=(2, 2)
+    )
+    state = FaultState(schedule, 1)
+    state.reset(torch.tensor([0]))
+    buffers = {name: torch.zeros(1, 2) for name in ("position", "velocity", "effort")}
+    motion = {"joint_pos": torch.full((1, 2), 0.1), "joint_vel": torch.full((1, 2), 3.0)}
+    wrapped = [SimpleNamespace(**{name: SimpleNamespace(torch=value)}) for name, value in buffers.items()]
+    command = SimpleNamespace(**{key: value for one in wrapped for key, value in vars(one).items()})
+    data = SimpleNamespace(**{name: SimpleNamespace(torch=value) for name, value in motion.items()})
+    decimations: list[int] = []
+    term = object.__new__(mdp.CommandFaultsCfg().class_type)
+    manager = SimpleNamespace(set_decimation=decimations.append)
+    term._env = SimpleNamespace(_physics_handles_decimation=True, sim=SimpleNamespace(physics_manager=manager))
+    term._asset = SimpleNamespace(actuators=SimpleNamespace(target_command=command), data=data)
+    term._channel, term._last, term._delivered, term._arrived = CommandChannel(state), None, None, None
+    seen = []
+    for step in range(4):
+        state.advance(torch.tensor([step]), motion["joint_pos"])
+        term.process_actions(torch.zeros(1, 0))
+        for _ in range(2):
+            buffers["position"].fill_(0.2)  # as other terms do, which leave velocities alone
+            term.apply_actions()
+            seen.append((buffers["position"][0, 0].item(), buffers["velocity"][0, 0].item()))
+    free, sent = (pytest.approx(0.1), 3.0), (pytest.approx(0.2), 0.0)
+    assert seen == [sent, sent, free, free, free, free, sent, sent]
+    assert (decimations, term._env._physics_handles_decimation) == ([1], False)

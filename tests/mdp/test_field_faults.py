@@ -15,11 +15,12 @@ ONSET, EPISODE = 10, 150
 """Env steps to the faults, and of the episode."""
 
 SCENARIOS = ("normal", "braking", "friction", "derating", "burst_loss", "growing_delay", "imu_drift", "imu_frozen")
-HEALTHY, BRAKING, RUBBING, HOT, BURSTS, LATER, TILTING, FROZEN = range(8)
+SCENARIOS += ("backlash",)
+HEALTHY, BRAKING, RUBBING, HOT, BURSTS, LATER, TILTING, FROZEN, LOOSE = range(9)
 BRAKE, RUB, CONTINUOUS = 2.0, 3.0, 0.5
 """[N*m*s/rad], [N*m], [N*m]."""
-BURST, GROWTH, TILT = 6, 0.25, 0.2
-"""[env steps], [-], [rad/s]."""
+BURST, GROWTH, PLAY, TILT = 6, 0.25, 0.4, 0.2
+"""[env steps], [-], [rad], [rad/s]."""
 LEGS = {leg: [f"{leg}_.*"] for leg in ("FL", "FR", "RL", "RR")}
 
 
@@ -39,6 +40,7 @@ def faults_from_the_field(physics: str, out: str) -> None:
             "derating": CONTINUOUS,
             "burst_loss": BURST,
             "growing_delay": GROWTH,
+            "backlash": PLAY,
             "imu_drift": TILT,
         },
         "joint_groups": LEGS,
@@ -110,7 +112,7 @@ def reach(log, env: int, joints: torch.Tensor) -> torch.Tensor:
 def test_a_whole_leg_fails_the_same_one_on_both_engines(logs):
     newton, physx = (logs[physics] for physics in ENGINES)
     assert torch.equal(newton.joints, physx.joints)
-    assert newton.joints.unflatten(1, (4, 3)).all(2).sum(1).tolist() == [0, 1, 1, 1, 1, 1, 1, 1]
+    assert newton.joints.unflatten(1, (4, 3)).all(2).sum(1).tolist() == [0, 1, 1, 1, 1, 1, 1, 1, 1]
 
 
 def test_a_braked_leg_gives_no_torque_and_comes_to_rest(log):
@@ -172,6 +174,20 @@ def test_commands_arrive_later_and_later(log):
         assert torch.equal(log.arrived[step, LATER, joints], log.sent[step - delay, LATER, joints]), step
     assert torch.equal(log.arrived[:, LATER, ~joints], log.sent[:, LATER, ~joints])
     assert (log.q[-40:, LATER] - log.q[-40:, HEALTHY])[:, joints].abs().max() > 0.1
+
+
+def test_a_leg_with_worn_gears_is_moved_beyond_the_play_only(log):
+    joints = leg(log, LOOSE)
+    q, torque, sent = (values[ONSET + 1 :, LOOSE][:, joints] for values in (log.q, log.torque, log.sent))
+    # torques are those of the last physics step, positions those after it: 5 ms later
+    error, moved = (sent - q).abs(), 0.005 * log.v[ONSET + 1 :, LOOSE][:, joints].abs() + 0.01
+    free, held = error < PLAY / 2 - moved, error > PLAY / 2 + moved
+    assert free.float().mean() > 0.2
+    assert held.float().mean() > 0.2
+    assert torque[free].abs().max() < 1e-5
+    assert torque[held].abs().min() > 0.0
+    assert (reach(log, LOOSE, joints) < reach(log, HEALTHY, joints) - PLAY / 2).all()
+    assert (log.torque[ONSET + 1 :, LOOSE][:, ~joints].abs() > 0.0).all()
 
 
 def test_the_imu_reads_wrong_from_the_onset_on(log):

@@ -160,6 +160,22 @@ def test_bursts_and_growing_delays_keep_the_last_that_arrived():
     assert (bursts == again).all()
 
 
+def test_backlash_acts_in_physics_steps_from_the_onset_on():
+    faults = faults_of("backlash", backlash=0.4)
+    found = []
+    for step in range(3):
+        faults.advance(step, ANGLES)
+        assert (faults.deliver(ANGLES + 0.5) == ANGLES + 0.5).all()
+        transmit = faults.transmission(0)
+        assert transmit is not None
+        found.append([transmit(ANGLES[0] + error, ANGLES[0], SPEEDS[0]) for error in (0.5, 0.1)])
+    np.testing.assert_allclose(found[1][0][0] - ANGLES[0], 0.5)
+    np.testing.assert_allclose(found[2][0][0] - ANGLES[0], [0.5, 0.3, 0.5])
+    np.testing.assert_allclose(found[2][1][0] - ANGLES[0], [0.1, 0.0, 0.1])
+    np.testing.assert_allclose(found[2][1][1], [0.0, SPEEDS[0, 1], 0.0])
+    assert faults_of("dropped", dropped=1.0).transmission(0) is None
+
+
 def test_a_new_episode_forgets_the_last():
     faults = faults_of("dropped", dropped=1.0, onset=1)
     sent_and_arrived(faults, 5)

@@ -74,6 +74,35 @@ def test_a_shorter_contact_time_is_a_harder_contact():
     assert 0.0 < deep[1] < deep[0] / 4  # a spring's depth goes with the square of its time constant
 
 
+def test_worn_gears_give_no_torque_within_their_play(kind):
+    """The play of one robot's knees; the motors hold them beyond it only."""
+    half, knees = 0.2, [NAMES.index(f"{leg}_calf_joint") for leg in ("FL", "FR", "RL", "RR")]
+    torques, errors = [], []
+
+    def worn(target, q, v):
+        error = (target - q)[knees]
+        acting, speed = target.copy(), np.zeros(12)
+        acting[knees] -= np.clip(error, -half, half)
+        speed[knees] = np.where(np.abs(error) < half, v[knees], 0.0)
+        errors.append(error)
+        return acting, speed
+
+    robot = Robot(kind)
+    for _ in range(150):
+        robot.step(POSE, worn)
+        torques.append(robot.torque[knees])
+    torque, error = np.array(torques), np.array(errors)[kind.motors.decimation - 1 :: kind.motors.decimation]
+    free = np.abs(error) < half
+    assert free.any()
+    assert np.abs(torque[free]).max() == 0.0
+    # the trunk sinks by what the knees give: they carry it on the far side of the play
+    assert not free[-1].any()
+    sagged, whole = robot.data.qpos[2], Robot(kind)
+    for _ in range(150):
+        whole.step(POSE)
+    assert whole.data.qpos[2] - sagged > 0.02
+
+
 def test_torques_are_those_of_the_description_and_reach_the_joints(kind):
     robot = hanging(kind)
     joint, target = NAMES.index("FR_calf_joint"), POSE.copy()

@@ -115,6 +115,17 @@ def test_a_simulation_derates_and_brakes_the_motors_of_its_robots(policy):
     np.testing.assert_allclose(added, np.full(len(names), 3.0))
 
 
+def test_the_knees_of_a_simulation_give_by_their_play(policy):
+    severity = {"backlash": 0.4}
+    case = {"severity": severity, "onset": 1, "num_joints": (4, 4), "joint_names": [".*_calf_joint"], "seed": 1}
+    zero, both = np.zeros(2, dtype=np.int64), np.array([0, 1])
+    cases = [{**case, "scenario": "backlash"}, {**case, "scenario": 8}]
+    run = run_rollout(RolloutCfg(policy, (0.0, 0.0, 0.0), 50, both, zero, zero, zero, both, cases), 1, None)
+    worn, whole = run.height[20:].mean(0)
+    assert not run.fell.any()
+    assert whole - worn > 0.02
+
+
 def test_go2_stands_for_5_s_and_its_faults_are_those_of_its_own_protocol(tmp_path):
     """An export of a policy that has learnt nothing holds all figures of robot and task."""
     checkpoint = write_fresh(tmp_path, "UMC-Go2-Stage2")

@@ -51,6 +51,7 @@ SIZES: Mapping[str, tuple[float, float]] = {
     "dropped": (0.2, 0.9),
     "burst_loss": (3.0, 25.0),
     "growing_delay": (0.01, 0.2),
+    "backlash": (0.02, 0.4),
 }
 """Smallest and largest severity, from hardly noticeable on: parts of what a healthy joint has, of a kind that takes
 such fractions, else in its unit."""

@@ -116,6 +116,7 @@ class CommandChannel:
         self._state, self._envs = state, envs
         self._known: tuple[FaultKind, ...] = ()
         self._kinds: list[CommandKind] = []
+        self._moving: list[CommandKind] = []
         self._sent: torch.Tensor | None = None
         """Targets of each of the last env steps. Shape is (LONGEST_DELAY + 1, 3, E, J)."""
         self._num_sent: torch.Tensor | None = None
@@ -128,7 +129,13 @@ class CommandChannel:
         if self._known is not self._state.kinds:
             self._known = self._state.kinds
             self._kinds = [kind for kind in self._known if isinstance(kind, CommandKind)]
+            self._moving = [kind for kind in self._kinds if kind.depends_on_motion]
         return bool(self._kinds)
+
+    @property
+    def depends_on_motion(self) -> bool:
+        """Whether faults change targets in every physics step: :meth:`transmit` has to be called there."""
+        return self.can_fail and bool(self._moving)
 
     def reset(self, env_ids: Index | Sequence[int] = _ALL) -> None:
         """Forget what was sent to some envs."""
@@ -171,6 +178,23 @@ class CommandChannel:
                 arriving = kind.deliver(arriving, context)
         self._num_sent += 1
         return None if arriving is None else (on, arriving)
+
+    def transmit(
+        self, arrived: torch.Tensor, position: torch.Tensor, velocity: torch.Tensor, envs: Index = _ALL
+    ) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Take the targets that arrived, shape (3, E, J), positions [rad] and speeds [rad/s] of joints, shapes (E, J).
+
+        ``envs`` are the rows of the channel that they are of. Returns the joints with a fault, shape (E, J), and the
+        targets that act in this physics step; None if there is no such joint.
+        """
+        found = [(kind, self._state.live_fault(kind.name)) for kind in self._moving]
+        live = [(kind, fault.on[self._envs][envs], fault.severity[self._envs][envs]) for kind, fault in found]
+        faulty = torch.stack([on for _, on, _ in live]).any(dim=0)
+        if faulty.device.type == "cpu" and not faulty.any():
+            return None
+        for kind, on, severity in live:
+            arrived = kind.transmit(arrived, position, velocity, on, severity.to(arrived.dtype))
+        return faulty, arrived
 
     def _uniform(self, stream: str, ago: torch.Tensor | int = 0, shared: bool = False) -> torch.Tensor:
         if isinstance(ago, torch.Tensor):

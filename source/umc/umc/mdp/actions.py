@@ -28,7 +28,8 @@ class CommandFaults(ActionTerm):
     """Action term that replaces the targets of faulty commands after the other terms; takes no action itself.
 
     A message holds position, velocity and effort target of a joint and is sent once per env step
-    (:class:`~umc.faults.apply.CommandChannel`): a faulty one stays the same over the physics steps of its env step.
+    (:class:`~umc.faults.apply.CommandChannel`): a faulty one stays the same over the physics steps of its env step,
+    unless what of it acts on the joint depends on the joint's motion, as with backlash.
     """
 
     cfg: "CommandFaultsCfg"
@@ -42,6 +43,8 @@ class CommandFaults(ActionTerm):
         self._last: torch.Tensor | None = None
         """Targets of the env step before, until those of this one have been sent."""
         self._delivered: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._arrived: torch.Tensor | None = None
+        """Targets that arrived in this env step, where faults change them in every physics step."""
 
     @property
     def action_dim(self) -> int:
@@ -64,21 +67,39 @@ class CommandFaults(ActionTerm):
 
     def process_actions(self, actions: torch.Tensor) -> None:
         """Remember which targets arrived in the env step before."""
+        if self._channel.depends_on_motion:
+            _step_physics_one_by_one(self._env)
+        if self._arrived is not None:  # other terms write some of the targets only
+            self._write(self._arrived)
         if self._channel.can_fail:
             self._last = self._targets()
 
     def apply_actions(self) -> None:
         """Overwrite the targets of faulty commands, in every physics step."""
+        is_sent = self._last is not None
         if self._last is not None:
             self._delivered = self._channel.send(self._targets(), self._last)
             self._last = None
-        if self._delivered is None:
+        if self._delivered is not None:
+            self._write(*reversed(self._delivered))
+        if not self._channel.depends_on_motion:
             return
-        # The buffers themselves: the asset submits them before the physics step, and its setters would do so a second
-        # time (5 ms a call on PhysX, 1,024 envs on a CPU).
-        faulty, targets = self._delivered
-        for buffer, delivered in zip(self._buffers(), targets, strict=True):
-            buffer.copy_(torch.where(faulty, delivered, buffer))
+        if is_sent:
+            self._arrived = self._targets()
+        assert self._arrived is not None
+        data = self._asset.data
+        transmitted = self._channel.transmit(self._arrived, data.joint_pos.torch, data.joint_vel.torch)
+        if transmitted is not None:
+            self._write(*reversed(transmitted))
+
+    def _write(self, targets: torch.Tensor, joints: torch.Tensor | None = None) -> None:
+        """Write the targets of some joints, shape (num_envs, num_joints), by default of all.
+
+        Into the buffers themselves: the asset submits them before the physics step, and its setters would do so a
+        second time (5 ms a call on PhysX, 1,024 envs on a CPU).
+        """
+        for buffer, target in zip(self._buffers(), targets, strict=True):
+            buffer.copy_(target if joints is None else torch.where(joints, target, buffer))
 
     def _buffers(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the asset's position, velocity and effort targets. Shapes are (num_envs, num_joints)."""
@@ -88,6 +109,13 @@ class CommandFaults(ActionTerm):
     def _targets(self) -> torch.Tensor:
         """Return a copy of the targets. Shape is (3, num_envs, num_joints)."""
         return torch.stack(self._buffers())
+
+
+def _step_physics_one_by_one(env: Any) -> None:
+    """Have action terms applied in every physics step; Newton takes all of an env step at once otherwise."""
+    if env._physics_handles_decimation:
+        env._physics_handles_decimation = False
+        env.sim.physics_manager.set_decimation(1)
 
 
 @configclass

@@ -145,6 +145,7 @@ def add_faults(
     ``delayed``        how late a command arrives [env steps]
     ``burst_loss``     length of the bursts that lose 30 % of the commands [env steps]
     ``growing_delay``  by how much the delay grows in an env step [-]
+    ``backlash``       play of the gears [rad]
     ``imu_bias``       error of the angular velocity [rad/s]
     ``imu_drift``      the same, and rate at which gravity tilts [rad/s]
     ``imu_frozen``     none; the last reading of the IMU is repeated

@@ -42,6 +42,7 @@ _RANGES: dict[str, tuple[float, float, float]] = {
     "delayed": (1.0, 10.0, 5.0),
     "burst_loss": (1.0, 50.0, 10.0),
     "growing_delay": (0.01, 1.0, 0.1),
+    "backlash": (0.01, 1.0, 0.3),
 }
 """Least, most and initial severity of kinds that have no healthy value, in the kind's unit. The initial one is that of
 the pictures in docs/faults.md; the ends are what is just visible, and what no robot walks with."""

@@ -18,7 +18,7 @@ from umc.faults import FaultState, JointLimits, SensorKind
 from umc.faults.apply import CommandChannel, ImuChannel, SensorChannel
 from umc.faults.kinds import ACTION, ANGULAR_VELOCITY, GRAVITY, POSITION, VELOCITY
 from umc.faults.state import PlanSource
-from umc.sim2sim.robot import JointBounds
+from umc.sim2sim.robot import JointBounds, Transmission
 from umc.utils.errors import UmcError
 
 Vector = NDArray[np.float64]
@@ -136,6 +136,21 @@ class Faults:
         self._arrived = sent if delivered is None else delivered[1]
         lost = (self._arrived[0] != sent[0]).numpy()
         return np.where(lost, self._arrived[0].double().numpy(), targets)
+
+    def transmission(self, robot: int) -> Transmission | None:
+        """Return what a robot's joints make of the targets that arrive; None if these act as they are."""
+        if not self._commands.depends_on_motion:
+            return None
+        rows = slice(robot, robot + 1)
+
+        def transmit(target: Vector, position: Vector, velocity: Vector) -> tuple[Vector, Vector]:
+            columns = np.stack((target, np.zeros_like(target), np.zeros_like(target)))[:, None]
+            motion = (torch.as_tensor(values[None]) for values in (position, velocity))
+            acting = self._commands.transmit(torch.as_tensor(columns), *motion, rows)
+            sent = columns if acting is None else acting[1].numpy()
+            return sent[0, 0], sent[1, 0]
+
+        return transmit
 
 
 def joint_limits(bounds: JointBounds) -> JointLimits:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 import re
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -56,6 +56,11 @@ FREE = 7
 """Coordinates of the free base; its speeds are one fewer."""
 
 Vector = NDArray[np.float64]
+
+
+Transmission = Callable[[Vector, Vector, Vector], tuple[Vector, Vector]]
+"""Takes position targets [rad] that arrived, angles [rad] and speeds [rad/s]; returns the position and velocity targets
+[rad/s] that act in a physics step. Shapes are (J,)."""
 
 
 @dataclass(frozen=True)
@@ -242,11 +247,13 @@ class Robot:
         self._lower, self._upper = bounds.lower[at], bounds.upper[at]
         self._speed = np.where(slow, bounds.velocity, np.inf)[at]
 
-    def step(self, target: Vector) -> None:
+    def step(self, target: Vector, transmission: Transmission | None = None) -> None:
         """Hold joint targets [rad] of shape (J,) for one call of the policy."""
         model, data, kind = self.model, self.data, self.kind
         for _ in range(kind.motors.decimation):
-            wanted = self.kp * (target - data.qpos[kind.qpos]) - self.kd * data.qvel[kind.qvel]
+            q, v = self.joint_position, self.joint_velocity
+            acting, speed = (target, 0.0) if transmission is None else transmission(target, q, v)
+            wanted = self.kp * (acting - q) + self.kd * (speed - v)
             self.torque = np.clip(wanted, -self._effort, self._effort)
             data.qfrc_applied[kind.qvel] = self.torque
             touched = False

@@ -180,7 +180,7 @@ class Simulation:
                     trace.non_finite[step, index], up[index] = True, False
             arriving = faults.deliver(targets)
             for index in np.flatnonzero(up):
-                robots[index].step(arriving[index])
+                robots[index].step(arriving[index], faults.transmission(int(index)))
                 up[index] = self._record(trace, step, int(index))
             if not up.any():
                 break

@@ -25,7 +25,7 @@ from umc.faults.kinds.base import (
     is_detected,
     register_kind,
 )
-from umc.faults.kinds.command import LONGEST_DELAY, BurstLoss, CommandError, Delayed, Dropped, GrowingDelay
+from umc.faults.kinds.command import LONGEST_DELAY, Backlash, BurstLoss, CommandError, Delayed, Dropped, GrowingDelay
 from umc.faults.kinds.imu import ImuBias, ImuDead, ImuDrift, ImuError, ImuFrozen
 from umc.faults.kinds.joint import (
     Braking,

@@ -222,11 +222,29 @@ class CommandContext:
 
 
 class CommandKind(FaultKind):
-    """A command that does not arrive as it was sent."""
+    """A command that does not reach the joint as it was sent."""
+
+    depends_on_motion: ClassVar[bool] = False
+    """Whether :meth:`transmit` changes targets."""
 
     @abstractmethod
     def deliver(self, target: torch.Tensor, context: CommandContext) -> torch.Tensor:
         """Return the position, velocity and effort targets that arrive, given those sent. Shapes are (3, E, J)."""
+
+    def transmit(
+        self,
+        target: torch.Tensor,
+        position: torch.Tensor,
+        velocity: torch.Tensor,
+        on: torch.Tensor,
+        severity: torch.Tensor,
+    ) -> torch.Tensor:
+        """Return the targets that act on the joint in a physics step, given those that arrived, shape (3, E, J).
+
+        Takes positions [rad] and speeds [rad/s] of the joints, those that have the fault, and its severity, shapes
+        (E, J). Called for kinds that depend on the motion.
+        """
+        return target
 
 
 KINDS: dict[str, FaultKind] = {}

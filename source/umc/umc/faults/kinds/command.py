@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import override
 
 import torch
@@ -24,7 +25,7 @@ LONGEST_BURST = 50
 
 
 class CommandError(CommandKind):
-    """A command that arrives wrong; none without severity."""
+    """A command that does not reach the joint as it was sent; none without severity."""
 
     @override
     def healthy_severity(self, nominal: JointLimits | None) -> float:
@@ -108,3 +109,38 @@ class GrowingDelay(CommandError):
     def deliver(self, target: torch.Tensor, context: CommandContext) -> torch.Tensor:
         delay = (context.severity * (context.age + 1)).long().clamp(0, LONGEST_DELAY)
         return torch.where(context.on, context.sent(delay), target)
+
+
+@register_kind
+class Backlash(CommandError):
+    """The gears are worn: within the play, the severity, the joint turns freely, and the motor holds it only beyond.
+
+    The motor's loop is closed on its rotor, which is taken to cross the play at once: it presses on a flank once the
+    target is half the play away from the joint, then the torque is kp*(error - play/2) - kd*qd; else it is none. The
+    rotor's inertia stays with the joint. Effort targets arrive unchanged.
+    """
+
+    name = "backlash"
+    unit = "[rad]"
+    default = None
+    min_severity, max_severity = 0.0, math.pi
+    depends_on_motion = True
+
+    @override
+    def deliver(self, target: torch.Tensor, context: CommandContext) -> torch.Tensor:
+        return target
+
+    @override
+    def transmit(
+        self,
+        target: torch.Tensor,
+        position: torch.Tensor,
+        velocity: torch.Tensor,
+        on: torch.Tensor,
+        severity: torch.Tensor,
+    ) -> torch.Tensor:
+        half = torch.where(on, 0.5 * severity, 0.0)
+        error = target[0] - position
+        free = on & (error.abs() < half)
+        play = torch.maximum(torch.minimum(error, half), -half)
+        return torch.stack((target[0] - play, torch.where(free, velocity, target[1]), target[2]))
