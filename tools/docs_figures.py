@@ -94,7 +94,7 @@ LAYERS: dict[str, tuple[type[FaultKind], str]] = {
     "motor": (JointKind, "motor or gearbox fail"),
     "sensor": (SensorKind, "the sensor reads wrong"),
     "imu": (ImuKind, "the IMU reads wrong"),
-    "command": (CommandKind, "the command is lost or late"),
+    "command": (CommandKind, "the command does not reach the joint as sent"),
 }
 """Pictures: file ``fault_<name>.png``, the kinds on it (:func:`kinds_of`), and a headline."""
 
@@ -276,7 +276,7 @@ def roll_out(checkpoint: Path, physics: str) -> Rollout:
     mdp.add_imu_sensors(env_cfg)
     env_cfg.events.faults.params = {
         "asset_cfg": SceneEntityCfg("robot", joint_names=[JOINT]),
-        "severity": {kind: severity for kind, (severity, _) in EXAMPLES.items()},
+        "severity": {kind: severity for kind, (severity, _) in EXAMPLES.items() if KINDS[kind].unit},
         "scenario": [*kinds, "normal"],
         "num_joints": (1, 1),
         "onset": ONSET,

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from umc.diagnosis.train import NUM_ENVS, prepare_rollout
 from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
-from umc.utils.cli import path, run_main
+from umc.utils.cli import check_combinations, path, run_main
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 
 if TYPE_CHECKING:
     from umc.detection import DetectorFile
-    from umc.diagnosis.faults import KindRange
+    from umc.diagnosis.faults import KindRange, RandomFaults
 
 DESCRIPTION = "Measure a fault detector: what it finds, how late, on which joint, and its false alarms."
 
@@ -27,6 +27,7 @@ EXAMPLES = (
     "--detector logs/detector/detector.pt --checkpoint pretrained:a1_mlp_stage2 --no_push physics=newton_mjwarp",
     "--detector logs/detector/detector.pt --checkpoint pretrained:a1_mlp_stage2 --kinds braking friction:0.05,0.2",
     "--detector logs/detector/detector.pt --task UMC-G1-Stage2 --policy motion.pt --trust --minutes 600",
+    "--exported exported",
 )
 
 MINUTES = 120.0
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``umc diagnose``."""
     add = parser.add_argument_group("diagnosis").add_argument
     add("--detector", type=path, help="file that umc train-detector has written")
+    add("--exported", type=path, help="folder of umc export --detector: walk in plain MuJoCo, without the task's noise")
     add("--minutes", type=float, default=MINUTES, help=f"robot-minutes to walk ({MINUTES:g})")
     add("--num_envs", type=int, help=f"robots simulated at once ({NUM_ENVS})")
     add("--no_push", action="store_true", help="do not push the robots")
@@ -53,6 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "without it those that detectors learn",
     )
     add("--oracle", action="store_true", help="let the simulator tell the policy what is broken, not the detector")
+
+
+CONTRADICTIONS: tuple[tuple[set[str], str], ...] = tuple(
+    ({"exported", flag}, f"--exported has policy, detector and task; leave out --{flag}")
+    for flag in ("detector", "checkpoint", "policy", "task", "num_envs")
+)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -70,25 +78,71 @@ def _held_out(file: DetectorFile) -> list[KindRange]:
     return [KindRange.read(text) for text in texts]
 
 
+def _faults(options: argparse.Namespace) -> RandomFaults:
+    from umc.diagnosis.faults import LEARNED, KindRange, only
+
+    return LEARNED if options.kinds is None else only([KindRange.read(text) for text in options.kinds])
+
+
+def _about(options: argparse.Namespace) -> dict[str, object]:
+    return {
+        "mask and flag from": "the simulator" if options.oracle else "the detector",
+        "pushes": "no" if options.no_push else "yes",
+        "seed": options.seed,
+    }
+
+
+def _in_mujoco(options: argparse.Namespace, overrides: Sequence[str]) -> int:
+    """Measure an exported policy and its detector."""
+    if overrides:
+        raise UmcError(f"{overrides[0]} has no effect on an exported policy; leave it out")
+    with timed("loading packages"), quiet():
+        import mujoco
+
+        from umc.deploy.description import description_file, read_description
+        from umc.diagnosis.report import write_report
+        from umc.evaluation.protocol import protocol_for
+        from umc.sim2sim.diagnosis import diagnosis_rollout, record
+    from umc.utils.outputs import require_writable
+
+    file = description_file(options.exported)
+    description = read_description(file)
+    command = protocol_for(description["trained"]["robot"].lower()).command
+    cfg = diagnosis_rollout(
+        file, command, options.minutes, _faults(options), options.seed, options.oracle, not options.no_push
+    )
+    out: Path = options.out or file.parent / "diagnosis"
+    require_writable(out, "--out")
+    about = {
+        "detector": f"{description['detector']['file']}, {description['detector']['sha256'][:12]}",
+        "policy": f"{description['checkpoint']['file']}, {description['checkpoint']['sha256'][:12]}",
+        "task": f"{description['trained']['task']}, flat ground, command {command}, no noise",
+        "engine": f"mujoco {mujoco.__version__}",
+        **_about(options),
+    }
+    print(f"report: {write_report(record(cfg), about, out)}", flush=True)
+    return 0
+
+
 def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
         return show_help(argv, "diagnose", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
     with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_arguments)
         from umc.detection import read_detector
-    if options.detector is None:
-        raise UmcError("--detector is missing; give a file that umc train-detector has written")
     if not 0.0 < options.minutes <= MOST_MINUTES:
         raise UmcError(f"--minutes is {options.minutes}; it has to be above 0 and at most {MOST_MINUTES:g}")
+    check_combinations(options, CONTRADICTIONS)
+    options.seed = SEED if options.seed is None else options.seed
+    if options.exported is not None:
+        return _in_mujoco(options, overrides)
+    if options.detector is None:
+        raise UmcError("--detector is missing; give a file that umc train-detector has written")
     if num_policies(options) != 1:
         raise UmcError("a detector watches one policy; give one --checkpoint, or one --policy with --task")
-    from umc.diagnosis.faults import LEARNED, KindRange, only
-
-    faults = LEARNED if options.kinds is None else only([KindRange.read(text) for text in options.kinds])
-    file = read_detector(options.detector)
+    faults, file = _faults(options), read_detector(options.detector)
     held_out = _held_out(file)
     with timed("reading the policy and its task"), quiet():
-        options.seed = SEED if options.seed is None else options.seed
         session = prepare_rollout(options, overrides, faults)
     from umc.diagnosis.recording import record
     from umc.diagnosis.report import write_report
@@ -112,11 +166,9 @@ def _run(argv: list[str]) -> int:
     about = {
         "detector": f"{options.detector.name}, {file.sha256[:12]}",
         "policy": f"{session.checkpoints[0].path.name}, {session.checkpoints[0].sha256[:12]}",
-        "mask and flag from": "the simulator" if options.oracle else "the detector",
         "task": session.task,
         "engine": physics_name(session.env_cfg),
-        "pushes": "no" if options.no_push else "yes",
-        "seed": options.seed,
+        **_about(options),
     }
     if held_out:
         about["held out of the training"] = ", ".join(file.about["hold_out"])

@@ -82,15 +82,17 @@ class DetectorRunner:
         joints = len(self._about["joint_names"])
         self.reported: NDArray[np.bool_] = np.zeros((joints, 2), dtype=bool)
         """Whether a sensor fault and a joint fault of each joint are reported. Shape is (J, 2)."""
-        self._probabilities = tuple(
-            np.eye(1, 1 + len(self._about[kinds]))[[0] * joints] for kinds in ("sensors", "joints")
+        self.probabilities: tuple[NDArray[Any], NDArray[Any]] = (
+            np.eye(1, 1 + len(self._about["sensors"]))[[0] * joints],
+            np.eye(1, 1 + len(self._about["joints"]))[[0] * joints],
         )
+        """Probability of no fault and of each kind, of sensors and of joints. Shape is (J, 1 + kinds)."""
 
     def __call__(self, obs: NDArray[Any]) -> None:
         """Take in an observation (D,), as the policy gets it but with no joint masked."""
         feed = {"obs": obs[None].astype(np.float32), "state": self._state}
         sensor, joint, _, reported, self._state = self._session.run(list(OUTPUTS), feed)
-        self._probabilities = np.asarray(sensor)[0], np.asarray(joint)[0]
+        self.probabilities = np.asarray(sensor)[0], np.asarray(joint)[0]
         self.reported = np.asarray(reported)[0] > 0.5
 
     @property
@@ -107,7 +109,7 @@ class DetectorRunner:
     @property
     def diagnosis(self) -> dict[str, JointDiagnosis]:
         """Diagnosis of each joint, by name."""
-        sensors, joints = self._probabilities
+        sensors, joints = self.probabilities
         return {
             name: JointDiagnosis(
                 sensor=1.0 - float(sensors[number, 0]),

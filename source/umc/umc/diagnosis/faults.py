@@ -183,21 +183,25 @@ def _distribution(kind: str, low: float, high: float) -> dict[str, Any]:
     )
 
 
+def random_settings(faults: RandomFaults, seed: int, steps: int, most_joints: int) -> dict[str, Any]:
+    """Return fields of :class:`umc.faults.FaultsCfg` for episodes of ``steps`` env steps, half of them healthy."""
+    return {
+        "ratios": {"normal": sum(faults.odds.values()), **faults.odds},
+        "severity": faults.severity(),
+        "num_joints": (1, min(MOST_JOINTS, most_joints)),
+        "onset_range": (1, max(int(LONGEST_WAIT * steps), 1)),
+        "duration": (max(int(SHORTEST_FAULT * steps), 1), steps),
+        "seed": seed,
+    }
+
+
 def add_random_faults(env_cfg: Any, seed: int, push: bool = True, faults: RandomFaults = LEARNED) -> None:
     """Let half of the robots of a task fail in random ways, and push them in place of the task's own pushes."""
     steps = int(env_cfg.episode_length_s / (env_cfg.sim.dt * env_cfg.decimation))
     term = entries(env_cfg.events).get(FAULTS_TERM)
     # a cfg of add_faults leaves out what is the default
     most = (term.params if term else {}).get("num_joints", FaultsCfg().num_joints)[1]
-    replace_faults(
-        env_cfg,
-        ratios={"normal": sum(faults.odds.values()), **faults.odds},
-        severity=faults.severity(),
-        num_joints=(1, min(MOST_JOINTS, most)),
-        onset_range=(1, max(int(LONGEST_WAIT * steps), 1)),
-        duration=(max(int(SHORTEST_FAULT * steps), 1), steps),
-        seed=seed,
-    )
+    replace_faults(env_cfg, **random_settings(faults, seed, steps, most))
     if any(isinstance(find_kind(kind), CommandKind) for name in faults.odds for kind in name.split("+")):
         add_command_faults(env_cfg)
     env_cfg.curriculum = None

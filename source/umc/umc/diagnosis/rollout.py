@@ -34,6 +34,21 @@ LEAST_PUSH = 0.02
 """Torque, as part of the healthy limit, below which a motor hardly pushes [-]."""
 
 
+def limits_act(limits: JointLimits, healthy: JointLimits, position: Tensor, speed: Tensor, demanded: Tensor) -> Tensor:
+    """Return joints that would go beyond a limit which is lower than the healthy one, or that move heavily.
+
+    Takes joint positions [rad], speeds [rad/s] and the torques that the motors would give if they could [N*m]; every
+    shape is (E, J).
+    """
+    pushes = demanded.abs() > LEAST_PUSH * healthy.effort
+    upper = (limits.upper < healthy.upper) & (position >= limits.upper - NEAR) & (demanded > 0.0)
+    lower = (limits.lower > healthy.lower) & (position <= limits.lower + NEAR) & (demanded < 0.0)
+    weak = (limits.effort < healthy.effort) & (demanded.abs() > limits.effort)
+    slow = (limits.velocity < healthy.velocity) & (speed.abs() >= NEARLY * limits.velocity)
+    stiff = (limits.friction > healthy.friction) | (limits.damping > healthy.damping)
+    return ((upper | lower | weak | stiff) & pushes) | slow
+
+
 class Effects:
     """Remembers which joint faults have changed their joint's motion.
 
@@ -137,17 +152,8 @@ class Rollout:
         return step
 
     def _hinders(self, limits: JointLimits) -> Tensor:
-        """Return joints that would go beyond a limit which is lower than the healthy one, or that move heavily."""
-        data, healthy = self._robot.data, self._healthy
-        demanded = self._robot.actuators.computed_effort.torch
-        position, speed = data.joint_pos.torch, data.joint_vel.torch
-        pushes = demanded.abs() > LEAST_PUSH * healthy.effort
-        upper = (limits.upper < healthy.upper) & (position >= limits.upper - NEAR) & (demanded > 0.0)
-        lower = (limits.lower > healthy.lower) & (position <= limits.lower + NEAR) & (demanded < 0.0)
-        weak = (limits.effort < healthy.effort) & (demanded.abs() > limits.effort)
-        slow = (limits.velocity < healthy.velocity) & (speed.abs() >= NEARLY * limits.velocity)
-        stiff = (limits.friction > healthy.friction) | (limits.damping > healthy.damping)
-        return ((upper | lower | weak | stiff) & pushes) | slow
+        data, demanded = self._robot.data, self._robot.actuators.computed_effort.torch
+        return limits_act(limits, self._healthy, data.joint_pos.torch, data.joint_vel.torch, demanded)
 
     def _speed(self) -> Tensor:
         return self._robot.data.root_lin_vel_b.torch[:, :2].norm(dim=1)

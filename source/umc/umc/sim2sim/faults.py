@@ -56,27 +56,29 @@ class Faults:
     ) -> None:
         self.count = len(envs)
         """Number of robots."""
-        self._state = FaultState(source, num_envs)
-        self._envs = torch.as_tensor(envs)
+        self.state = FaultState(source, num_envs)
+        """Faults of all envs."""
+        self.envs = torch.as_tensor(envs)
+        """Env of each robot, int64. Shape is (R,)."""
         self._pose, self._bounds, self._step_dt = pose, healthy, step_dt
         self._healthy = joint_limits(healthy)
-        self._position = SensorChannel(POSITION, step_dt, self._envs)
-        self._velocity = SensorChannel(VELOCITY, step_dt, self._envs)
-        self._imu = [ImuChannel(name, step_dt, self._envs) for name in (ANGULAR_VELOCITY, GRAVITY)]
-        self._commands = CommandChannel(self._state, self._envs)
+        self._position = SensorChannel(POSITION, step_dt, self.envs)
+        self._velocity = SensorChannel(VELOCITY, step_dt, self.envs)
+        self._imu = [ImuChannel(name, step_dt, self.envs) for name in (ANGULAR_VELOCITY, GRAVITY)]
+        self._commands = CommandChannel(self.state, self.envs)
         self._arrived = torch.zeros(3, len(envs), len(pose))
 
     def reset(self, episode: int) -> None:
         """Plan an episode of each env, counted from 0."""
-        state = self._state
-        state.episode[self._envs] = episode - 1
-        state.reset(self._envs)
+        state = self.state
+        state.episode[self.envs] = episode - 1
+        state.reset(self.envs)
         plan = state.plan
         for number, kind in enumerate(state.kinds):
             if not isinstance(kind, SensorKind):
                 continue
-            hit = (plan.kinds[:, :, number, None] & plan.joints)[self._envs]
-            if kind.masks_joint and bool(((plan.severity[:, :, number] != 0.0)[self._envs] & hit).any()):
+            hit = (plan.kinds[:, :, number, None] & plan.joints)[self.envs]
+            if kind.masks_joint and bool(((plan.severity[:, :, number] != 0.0)[self.envs] & hit).any()):
                 raise UmcError(f"sensors that are '{kind.name}' must report 0 here; leave such faults out")
             if not kind.masks_joint and ACTION in kind.quantities and bool(hit.any()):
                 raise UmcError(
@@ -87,44 +89,44 @@ class Faults:
 
     def advance(self, step: int, position: Vector) -> bool:
         """Switch faults on and off at an env step, given joint angles [rad], shape (R, J); return whether any was."""
-        state = self._state
+        state = self.state
         everywhere = torch.zeros(state.num_envs, position.shape[1])
-        everywhere[self._envs] = torch.as_tensor(position, dtype=torch.float32)
+        everywhere[self.envs] = torch.as_tensor(position, dtype=torch.float32)
         return bool(state.advance(torch.full((state.num_envs,), step), everywhere).any())
 
     def update_memory(self, effort: Vector) -> bool:
         """Take the motors' torques [N*m], shape (R, J), in every env step; return whether limits move with them."""
-        state = self._state
+        state = self.state
         if not state.depends_on_torque:
             return False
         everywhere = torch.zeros(state.num_envs, effort.shape[1])
-        everywhere[self._envs] = torch.as_tensor(effort, dtype=torch.float32)
+        everywhere[self.envs] = torch.as_tensor(effort, dtype=torch.float32)
         return bool(state.update_memory(everywhere, self._step_dt).any())
 
     def bounds(self) -> list[JointBounds]:
         """Limits of each robot's joints now; those that no fault lowers are the healthy ones, to the bit."""
         columns: dict[str, Vector] = {}
-        for name, value in vars(self._state.limits(self._healthy)).items():
-            values = value.expand(self._state.num_envs, -1)[self._envs]
+        for name, value in vars(self.state.limits(self._healthy)).items():
+            values = value.expand(self.state.num_envs, -1)[self.envs]
             changed = (values != getattr(self._healthy, name)).numpy()
             columns[name] = np.where(changed, values.double().numpy(), getattr(self._bounds, name))
         return [JointBounds(**{name: column[row] for name, column in columns.items()}) for row in range(self.count)]
 
     def sense(self, position: Vector, velocity: Vector) -> SensorReadings:
         """Measure true joint angles [rad] and speeds [rad/s]. Shapes are (R, J)."""
-        state = self._state
+        state = self.state
         return SensorReadings(
             self._position.read(state, torch.as_tensor(position - self._pose)).numpy() + self._pose,
             self._velocity.read(state, torch.as_tensor(velocity)).numpy(),
-            state.joint_mask[self._envs].numpy(),
-            (state.fault_flag[self._envs, 0] > 0.0).numpy(),
+            state.joint_mask[self.envs].numpy(),
+            (state.fault_flag[self.envs, 0] > 0.0).numpy(),
         )
 
     def sense_base(self, angular_velocity: Vector, gravity: Vector) -> list[Vector]:
         """Measure angular velocity [rad/s] and direction of gravity of the bases in their frames. Shapes are (R, 3)."""
         signals = (angular_velocity, gravity)
         return [
-            channel.read(self._state, torch.as_tensor(signal)).numpy()
+            channel.read(self.state, torch.as_tensor(signal)).numpy()
             for channel, signal in zip(self._imu, signals, strict=True)
         ]
 

@@ -206,6 +206,8 @@ class Robot:
         self.kp, self.kd = motors.kp, motors.kd
         self.torque: Vector = np.zeros(len(motors.names))
         """Torques of the motors now [N*m]. Shape is (J,)."""
+        self.demanded: Vector = self.torque
+        """What they would be without a limit [N*m]. Shape is (J,)."""
         pose, data = motors.pose, self.data
         self.model.geom_friction[self.model.geom_bodyid > 0, 0] = 1.0 if start is None else start.friction
         if start is not None:
@@ -253,8 +255,8 @@ class Robot:
         for _ in range(kind.motors.decimation):
             q, v = self.joint_position, self.joint_velocity
             acting, speed = (target, 0.0) if transmission is None else transmission(target, q, v)
-            wanted = self.kp * (acting - q) + self.kd * (speed - v)
-            self.torque = np.clip(wanted, -self._effort, self._effort)
+            self.demanded = self.kp * (acting - q) + self.kd * (speed - v)
+            self.torque = np.clip(self.demanded, -self._effort, self._effort)
             data.qfrc_applied[kind.qvel] = self.torque
             touched = False
             for _ in range(kind.substeps):

@@ -11,7 +11,7 @@ Processes and not threads: most of the time is spent in Python, under its lock.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from umc.deploy.description import read_description
 from umc.deploy.policy_runner import PolicyRunner, RunnerError
-from umc.faults import FaultCases, FaultReplay
+from umc.faults import FaultCases, FaultReplay, FaultSchedule
 from umc.faults.state import PlanSource
 from umc.sim2sim.conditions import Conditions, draw_start
 from umc.sim2sim.external import ExternalRobotPolicy, ExternalRunner
@@ -67,6 +67,10 @@ class RolloutCfg:
     """Faults of each cell, for :class:`umc.faults.FaultCases`; empty where a ledger is replayed."""
     ledger: Path | None = None
     """Ledger that is replayed."""
+    random: Mapping[str, Any] | None = None
+    """Fields of :class:`umc.faults.FaultsCfg` by which faults are drawn instead."""
+    oracle: bool = True
+    """Whether the policy is told by the simulator what is broken, not by the detector that was exported with it."""
     solver: SolverCfg = field(default_factory=SolverCfg)
     clamp: bool = False
     """Whether targets are clamped to the joint limits, as on a robot; in the training they are not."""
@@ -120,6 +124,29 @@ class Trace:
         return cls(zeros((*one, 2)), *(zeros(one) for _ in range(4)), flags(one), flags(one), flags((*one, feet)))
 
 
+class Watch(Protocol):
+    """What looks at robots as they are simulated; ``up`` are those whose episode goes on, shape (R,)."""
+
+    def before_step(self, step: int, faults: Faults, up: NDArray[np.bool_]) -> None:
+        """Look at what the policies have made of a step's readings, before the robots move."""
+
+    def after_step(self, faults: Faults, up: NDArray[np.bool_]) -> None:
+        """Look at robots that have moved, before faults are switched."""
+
+
+class Runner[Result](Protocol):
+    """What simulates groups of robots in processes; made anew from its cfg in each."""
+
+    @property
+    def cfg(self) -> RolloutCfg:
+        """Configuration of the rollout."""
+        ...
+
+    def run(self, rows: NDArray[np.int64]) -> Result:
+        """Simulate the robots of some rows of the cfg, all in the same of their episodes."""
+        ...
+
+
 class Simulation:
     """Policy, robots and faults of one process.
 
@@ -137,12 +164,15 @@ class Simulation:
         self.source: PlanSource
         if cfg.ledger is not None:
             self.source = FaultReplay(cfg.ledger, motors.names, step_dt=self.step_dt)
+            return
+        nominal = joint_limits(self.kind.bounds)
+        if cfg.random is not None:
+            self.source = FaultSchedule(motors.names, nominal=nominal, **cfg.random)
         else:
-            nominal = joint_limits(self.kind.bounds)
             self.source = FaultCases(motors.names, cfg.cases, cfg.num_envs, episode_length=cfg.steps, nominal=nominal)
             self.source.assign(torch.as_tensor(cfg.cell), torch.as_tensor(cfg.member))
 
-    def run(self, rows: NDArray[np.int64]) -> Trace:
+    def run(self, rows: NDArray[np.int64], watch: Watch | None = None) -> Trace:
         """Simulate the robots of some rows of the cfg, all in the same of their episodes."""
         cfg, kind, count = self.cfg, self.kind, len(rows)
         while len(self.robots) < count:
@@ -159,33 +189,42 @@ class Simulation:
         up = np.ones(count, dtype=bool)
         self._switch(faults, 0)
         for step in range(cfg.steps):
-            senses = faults.sense(*self._joints(count))
-            turning, gravity = faults.sense_base(*self._bases(count))
-            targets = np.tile(kind.motors.pose, (count, 1))
-            for index in np.flatnonzero(up):
-                robot, runner, dead = robots[index], runners[index], senses.dead[index]
-                if isinstance(runner, ExternalRunner):
-                    runner.linear_velocity = robot.velocity
-                try:
-                    targets[index] = runner(
-                        senses.position[index],
-                        senses.velocity[index],
-                        turning[index],
-                        gravity[index],
-                        cfg.command,
-                        dead=[name for name, is_dead in zip(names, dead, strict=True) if is_dead],
-                        detected=bool(senses.detected[index]),
-                    )
-                except RunnerError:  # the simulation of this robot has diverged
-                    trace.non_finite[step, index], up[index] = True, False
+            targets = self._act(faults, trace, step, up)
+            if watch is not None:
+                watch.before_step(step, faults, up)
             arriving = faults.deliver(targets)
             for index in np.flatnonzero(up):
                 robots[index].step(arriving[index], faults.transmission(int(index)))
                 up[index] = self._record(trace, step, int(index))
+            if watch is not None:
+                watch.after_step(faults, up)
             if not up.any():
                 break
             self._switch(faults, step + 1)
         return trace
+
+    def _act(self, faults: Faults, trace: Trace, step: int, up: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the targets of all policies; robots whose readings are refused are no longer up."""
+        cfg, motors, count = self.cfg, self.kind.motors, faults.count
+        senses = faults.sense(*self._joints(count))
+        turning, gravity = faults.sense_base(*self._bases(count))
+        targets = np.tile(motors.pose, (count, 1))
+        for index in np.flatnonzero(up):
+            robot, runner, dead = self.robots[index], self.runners[index], senses.dead[index]
+            if isinstance(runner, ExternalRunner):
+                runner.linear_velocity = robot.velocity
+            position, velocity = senses.position[index], senses.velocity[index]
+            known: dict[str, Any] = {}
+            if cfg.oracle:
+                known["dead"] = [name for name, is_dead in zip(motors.names, dead, strict=True) if is_dead]
+                known["detected"] = bool(senses.detected[index])
+            else:  # no message of the joint arrives
+                position, velocity = (np.where(dead, np.nan, values) for values in (position, velocity))
+            try:
+                targets[index] = runner(position, velocity, turning[index], gravity[index], cfg.command, **known)
+            except RunnerError:  # the simulation of this robot has diverged
+                trace.non_finite[step, index], up[index] = True, False
+        return targets
 
     def _joints(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Angles and speeds of all joints; 0 where they are not finite."""
@@ -226,33 +265,41 @@ class Simulation:
 def run_rollout(cfg: RolloutCfg, workers: int | None = None, title: str | None = "MuJoCo") -> Trace:
     """Simulate all robots of the cfg."""
     simulation = Simulation(cfg)  # refuses here what each process would refuse
+    every = Trace.empty(cfg.steps, len(cfg.env), len(simulation.kind.feet))
+    for rows, trace in simulate(simulation, workers, title):
+        for name, values in vars(trace).items():
+            getattr(every, name)[:, rows] = values
+    return every
+
+
+def simulate[Result](
+    runner: Runner[Result], workers: int | None = None, title: str | None = "MuJoCo"
+) -> Iterator[tuple[NDArray[np.int64], Result]]:
+    """Yield rows of the runner's cfg and what it returns for them, as they finish."""
+    cfg = runner.cfg
     groups = [
         group
         for episode in np.unique(cfg.episode)
         for rows in [np.flatnonzero(cfg.episode == episode)]
         for group in np.array_split(rows, -(-len(rows) // GROUP))
     ]
-    every = Trace.empty(cfg.steps, len(cfg.env), len(simulation.kind.feet))
     count = min(workers or os.cpu_count() or 1, len(groups))
     with progress_bar(len(cfg.env), title, "robot") as bar:
-        for rows, trace in _results(simulation, groups, count):
-            for name, values in vars(trace).items():
-                getattr(every, name)[:, rows] = values
+        for rows, result in _results(runner, groups, count):
+            yield rows, result
             bar.update(len(rows))
-    return every
 
 
-def _results(
-    simulation: Simulation, groups: Sequence[NDArray[np.int64]], workers: int
-) -> Iterator[tuple[NDArray[np.int64], Trace]]:
-    """Yield groups of robots as they finish."""
+def _results[Result](
+    runner: Runner[Result], groups: Sequence[NDArray[np.int64]], workers: int
+) -> Iterator[tuple[NDArray[np.int64], Result]]:
     if workers == 1:
-        yield from ((rows, simulation.run(rows)) for rows in groups)
+        yield from ((rows, runner.run(rows)) for rows in groups)
         return
     # spawned: torch and ONNX Runtime have threads, which a fork would not copy; each inherits the limit of one core
     with (
         _single_threaded(),
-        ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker, (simulation.cfg,)) as pool,
+        ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker, (type(runner), runner.cfg)) as pool,
     ):
         waiting = {pool.submit(_work, rows): rows for rows in groups}
         try:
@@ -267,18 +314,18 @@ def _results(
             pool.shutdown(cancel_futures=True)
 
 
-_simulation: Simulation | None = None
+_runner: Runner[Any] | None = None
 
 
-def _begin_worker(cfg: RolloutCfg) -> None:
-    global _simulation
+def _begin_worker(kind: Callable[[RolloutCfg], Runner[Any]], cfg: RolloutCfg) -> None:
+    global _runner
     torch.set_num_threads(1)
-    _simulation = Simulation(cfg)
+    _runner = kind(cfg)
 
 
-def _work(rows: NDArray[np.int64]) -> Trace:
-    assert _simulation is not None
-    return _simulation.run(rows)
+def _work(rows: NDArray[np.int64]) -> Any:
+    assert _runner is not None
+    return _runner.run(rows)
 
 
 @contextmanager
