@@ -32,7 +32,7 @@ ENGINES = ("newton_mjwarp", "ovphysx")
 KINDS = (
     *("rom", "effort", "velocity", "locked", "power_loss", "braking", "derating", "friction"),
     *("dead", "frozen", "bias", "drift", "noise"),
-    *("dropped", "delayed", "burst_loss", "growing_delay", "backlash"),
+    *("dropped", "delayed", "burst_loss", "growing_delay"),
 )
 SCENARIOS = (*KINDS, "dead+rom+effort+velocity", "noise+drift+delayed", "frozen+locked+dropped")
 """Assigned to the envs in turn: every kind alone, and some together."""
@@ -51,7 +51,6 @@ SEVERITY = {
     "delayed": {"choice": [1, 2, 5]},
     "burst_loss": 5,
     "growing_delay": 0.1,
-    "backlash": 0.1,
 }
 
 ONSET = 3

@@ -29,6 +29,7 @@ from soak_checks import GRACE, OVERSHOOT, SPEEDING, Findings, Segment, compare
 from solver_flags import add_solver_flags, set_solver
 from solver_room import SolverRoom
 from umc.faults import read_ledger, training_faults
+from umc.mdp.actions import step_physics_one_by_one
 from umc.utils.console import ignore_known_warnings, progress_bar, quiet
 from umc.utils.errors import UmcError
 
@@ -215,9 +216,7 @@ def make_env(args: argparse.Namespace, ledger: Path) -> ManagerBasedRLEnv:
         **TIMES,
     }
     env = ManagerBasedRLEnv(cfg)
-    if args.physics == "newton_mjwarp":  # one call per physics step, so that each can be measured
-        env.sim.physics_manager.set_decimation(1)
-        env._physics_handles_decimation = False
+    step_physics_one_by_one(env)  # so that each can be measured
     return env
 
 

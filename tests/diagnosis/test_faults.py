@@ -7,7 +7,8 @@ import copy
 import pytest
 import torch
 from umc.detection import JOINT_KINDS, SENSOR_KINDS
-from umc.diagnosis.faults import LEARNED, ODDS, KindRange, add_random_faults, only, without
+from umc.diagnosis.faults import LEARNED, ODDS, KindRange, only, without
+from umc.diagnosis.task import add_random_faults
 from umc.faults import KINDS, FaultSchedule, JointKind, JointLimits
 from umc.faults.cfg import faults_cfg
 from umc.tasks.task_cfg import resolve_cfgs

@@ -5,7 +5,8 @@
 import pytest
 import torch
 from umc.detection import Detector
-from umc.diagnosis.rollout import Effects, Rollout
+from umc.diagnosis.effects import Effects
+from umc.diagnosis.rollout import Rollout
 from umc.rl.agents import AGENTS
 from umc.tasks.task_cfg import resolve_cfgs
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from umc.faults import FaultSchedule, FaultState, JointKind, find_kind, register_kind
 from umc.faults.apply import CommandChannel, ImuChannel
-from umc.faults.kinds import CommandContext, SensorContext, rom_window
+from umc.faults.kinds import CommandContext, MotionContext, SensorContext, rom_window
 from umc.utils.errors import UmcError
 
 SIGNAL = torch.tensor([[1.0, 2.0, 3.0]])
@@ -91,13 +91,15 @@ def test_backlash_lets_a_joint_turn_freely_within_the_play():
     position = torch.tensor([[0.5, 0.85, 1.0, 1.15, 1.5]]).expand(2, 5)
     velocity = torch.tensor([[3.0]]).expand(2, 5)
     on = torch.tensor([[True], [False]]).expand(2, 5)
-    acting = kind.transmit(target, position, velocity, on, torch.full((2, 5), 0.4))
+    acting = kind.transmit(target, MotionContext(on, torch.full((2, 5), 0.4), position, velocity))
     error = acting[0] - position
     assert error[0].tolist() == pytest.approx([0.3, 0.0, 0.0, 0.0, -0.3])
     assert acting[1][0].tolist() == pytest.approx([0.1, 3.0, 3.0, 3.0, 0.1])
     assert torch.equal(acting[:, 1], target[:, 1])
     assert torch.equal(acting[2], target[2])
-    assert torch.equal(kind.transmit(target, position, velocity, on, torch.zeros(2, 5)), target)
+    assert torch.equal(kind.transmit(target, MotionContext(on, torch.zeros(2, 5), position, velocity))[0], target[0])
+    assert kind.depends_on_motion
+    assert not find_kind("dropped").depends_on_motion
 
 
 def test_targets_that_were_sent_in_inference_mode_are_forgotten_outside_it():

@@ -9,8 +9,7 @@ import pytest
 import torch
 from fault_env import UnstartedEnv
 from umc import mdp
-from umc.faults import FaultSchedule, FaultState
-from umc.faults.apply import CommandChannel
+from umc.faults import FaultSchedule, FaultState, find_kind, inject_fault
 from umc.mdp.actions import JointTargets
 from umc.utils.errors import UmcError
 
@@ -171,32 +170,96 @@ def test_tasks_have_the_joint_targets_that_are_quick_on_physx():
         assert cfg.actions.joint_pos.class_type is JointTargets
 
 
-def test_targets_that_backlash_changed_are_restored_once_it_ends():
-    """Two physics steps in each of four env steps; the fault is on in the second and third."""
-    schedule = FaultSchedule(
-        ["a", "b"], scenario="backlash", severity={"backlash": 0.4}, onset=1, duration=2, num_joints=(2, 2)
-    )
-    state = FaultState(schedule, 1)
-    state.reset(torch.tensor([0]))
-    buffers = {name: torch.zeros(1, 2) for name in ("position", "velocity", "effort")}
-    motion = {"joint_pos": torch.full((1, 2), 0.1), "joint_vel": torch.full((1, 2), 3.0)}
-    wrapped = [SimpleNamespace(**{name: SimpleNamespace(torch=value)}) for name, value in buffers.items()]
-    command = SimpleNamespace(**{key: value for one in wrapped for key, value in vars(one).items()})
-    data = SimpleNamespace(**{name: SimpleNamespace(torch=value) for name, value in motion.items()})
-    decimations: list[int] = []
-    term = object.__new__(mdp.CommandFaultsCfg().class_type)
-    manager = SimpleNamespace(set_decimation=decimations.append)
-    term._env = SimpleNamespace(_physics_handles_decimation=True, sim=SimpleNamespace(physics_manager=manager))
-    term._asset = SimpleNamespace(actuators=SimpleNamespace(target_command=command), data=data)
-    term._channel, term._last, term._delivered, term._arrived = CommandChannel(state), None, None, None
-    seen = []
-    for step in range(4):
-        state.advance(torch.tensor([step]), motion["joint_pos"])
-        term.process_actions(torch.zeros(1, 0))
+class Actuators(dict):
+    """A robot's motors by group, and their targets."""
+
+    def __init__(self, command):
+        self.target_command = command
+
+
+class Joints:
+    """Two joints at 0.1 rad that turn at 3 rad/s, and the action term of their command faults."""
+
+    def __init__(self, scenario="normal", **severity):
+        schedule = FaultSchedule(
+            ["a", "b"], scenario=scenario, severity=severity, onset=1, duration=2, num_joints=(2, 2)
+        )
+        self.state = FaultState(schedule, 1)
+        self.state.reset(torch.tensor([0]))
+        self.buffers = {name: torch.zeros(1, 2) for name in ("position", "velocity", "effort")}
+        motion = {"joint_pos": torch.full((1, 2), 0.1), "joint_vel": torch.full((1, 2), 3.0)}
+        command, data = (
+            SimpleNamespace(**{name: SimpleNamespace(torch=value) for name, value in columns.items()})
+            for columns in (self.buffers, motion)
+        )
+        self.decimations: list[int] = []
+        manager = SimpleNamespace(set_decimation=self.decimations.append)
+        func = SimpleNamespace(state=self.state)
+        events = SimpleNamespace(
+            active_terms={"interval": ["faults"]}, get_term_cfg=lambda _: SimpleNamespace(func=func)
+        )
+        self.env: Any = SimpleNamespace(
+            scene={"robot": SimpleNamespace(actuators=Actuators(command), data=data)},
+            sim=SimpleNamespace(physics_manager=manager),
+            event_manager=events,
+            num_envs=1,
+            device="cpu",
+            _physics_handles_decimation=True,
+        )
+        self.term: Any = mdp.CommandFaultsCfg().class_type(mdp.CommandFaultsCfg(), self.env)
+
+    def step(self, number, target, between=lambda: None):
+        """Position and velocity targets of the first joint in two physics steps of an env step."""
+        self.state.advance(torch.tensor([number]), torch.full((1, 2), 0.1))
+        self.term.process_actions(torch.zeros(1, 0))
+        seen = []
         for _ in range(2):
-            buffers["position"].fill_(0.2)  # as other terms do, which leave velocities alone
-            term.apply_actions()
-            seen.append((buffers["position"][0, 0].item(), buffers["velocity"][0, 0].item()))
-    free, sent = (pytest.approx(0.1), 3.0), (pytest.approx(0.2), 0.0)
-    assert seen == [sent, sent, free, free, free, free, sent, sent]
-    assert (decimations, term._env._physics_handles_decimation) == ([1], False)
+            self.buffers["position"].fill_(target)  # as other terms do, which leave velocities alone
+            self.term.apply_actions()
+            seen.append((round(self.buffers["position"][0, 0].item(), 4), self.buffers["velocity"][0, 0].item()))
+            between()
+        return seen
+
+
+def test_targets_that_backlash_changed_are_restored_once_it_ends():
+    joints = Joints("backlash", backlash=0.4)
+    free, sent = (0.1, 3.0), (0.2, 0.0)
+    seen = [joints.step(step, 0.2) for step in range(4)]
+    assert seen == [[sent, sent], [free, free], [free, free], [sent, sent]]
+    assert joints.decimations == [1]
+    assert not joints.env._physics_handles_decimation
+
+
+def test_targets_that_others_write_between_steps_stay():
+    joints = Joints("backlash", backlash=0.4)
+    for step in range(2):
+        joints.step(step, 0.2)
+    joints.buffers["velocity"].fill_(7.0)  # by a reset, say
+    assert joints.step(3, 0.2) == [(0.2, 7.0)] * 2
+
+
+def test_a_lost_command_leaves_the_target_that_arrived_not_the_one_that_acted():
+    joints = Joints("backlash+dropped", backlash=0.1, dropped=1.0)
+    assert joints.step(0, 0.3) == [(0.3, 0.0)] * 2
+    # 0.3 arrived last, of which half the play is lost
+    assert joints.step(1, 0.9) == [(0.25, 0.0)] * 2
+    assert joints.step(2, 0.9) == [(0.25, 0.0)] * 2
+    assert joints.step(3, 0.9) == [(0.9, 0.0)] * 2
+
+
+def test_a_manual_backlash_in_the_middle_of_an_env_step_acts_in_the_next():
+    joints = Joints()
+
+    def inject():
+        inject_fault(joints.state, 0, 0, find_kind("backlash"), 0.4)
+
+    assert joints.step(1, 0.2, inject) == [(0.2, 0.0)] * 2
+    assert joints.step(2, 0.2) == [(0.1, 3.0)] * 2
+
+
+def test_gears_of_the_engines_own_drives_have_no_play(monkeypatch):
+    joints = Joints("backlash", backlash=0.4)
+    monkeypatch.setattr("umc.mdp.actions.ImplicitActuator", dict)
+    joints.term._asset.actuators["legs"] = {}
+    with pytest.raises(UmcError, match="actuators 'legs' are the engine's, whose gears have no play"):
+        joints.step(0, 0.2)

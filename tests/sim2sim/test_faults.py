@@ -161,18 +161,21 @@ def test_bursts_and_growing_delays_keep_the_last_that_arrived():
 
 
 def test_backlash_acts_in_physics_steps_from_the_onset_on():
-    faults = faults_of("backlash", backlash=0.4)
-    found = []
+    """Two robots, of which the second alone stands for an env with the fault."""
+    faults = faults_of("backlash", envs=(2, 0), num_envs=3, backlash=0.4)
+    angles, found = np.tile(ANGLES, (2, 1)), []
     for step in range(3):
-        faults.advance(step, ANGLES)
-        assert (faults.deliver(ANGLES + 0.5) == ANGLES + 0.5).all()
-        transmit = faults.transmission(0)
-        assert transmit is not None
-        found.append([transmit(ANGLES[0] + error, ANGLES[0], SPEEDS[0]) for error in (0.5, 0.1)])
-    np.testing.assert_allclose(found[1][0][0] - ANGLES[0], 0.5)
-    np.testing.assert_allclose(found[2][0][0] - ANGLES[0], [0.5, 0.3, 0.5])
-    np.testing.assert_allclose(found[2][1][0] - ANGLES[0], [0.1, 0.0, 0.1])
-    np.testing.assert_allclose(found[2][1][1], [0.0, SPEEDS[0, 1], 0.0])
+        faults.advance(step, angles)
+        faults.state.live[2] = False
+        assert (faults.deliver(angles + 0.5) == angles + 0.5).all()
+        transmit = [faults.transmission(robot) for robot in range(2)]
+        found.append([one(ANGLES[0] + error, ANGLES[0], SPEEDS[0]) for one in transmit for error in (0.5, 0.1)])
+    for position, speed in (*found[1], *found[2][:2]):
+        np.testing.assert_allclose(position - ANGLES[0], np.full(3, position[0] - ANGLES[0, 0]))
+        np.testing.assert_allclose(speed, 0.0)
+    np.testing.assert_allclose(found[2][2][0] - ANGLES[0], [0.5, 0.3, 0.5])
+    np.testing.assert_allclose(found[2][3][0] - ANGLES[0], [0.1, 0.0, 0.1])
+    np.testing.assert_allclose(found[2][3][1], [0.0, SPEEDS[0, 1], 0.0])
     assert faults_of("dropped", dropped=1.0).transmission(0) is None
 
 

@@ -77,7 +77,8 @@ def test_a_robot_moves_the_same_beside_any_others(policy):
 
 
 def test_it_needs_no_isaac_lab():
-    modules = ("umc.sim2sim.rollout", "umc.sim2sim.study", "umc.sim2sim.agreement", "umc.cli.sim2sim")
+    names = ("rollout", "study", "agreement", "diagnosis")
+    modules = (*(f"umc.sim2sim.{name}" for name in names), "umc.cli.sim2sim", "umc.diagnosis.report")
     code = "; ".join([f"import sys, {', '.join(modules)}", "sys.exit('isaaclab' in sys.modules)"])
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

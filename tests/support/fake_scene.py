@@ -121,7 +121,9 @@ class FakeEnv:
         self.step_dt, self.max_episode_length = 0.02, 1000
         self.physics_dt = 0.005
         self.max_episode_length_s = 20.0
-        self.sim = SimpleNamespace(is_playing=lambda: True, device=device)
+        manager = SimpleNamespace(set_decimation=lambda decimation: None)
+        self.sim = SimpleNamespace(is_playing=lambda: True, device=device, physics_manager=manager)
+        self._physics_handles_decimation = True
         names = robot_names(cfg.scene.robot)
         assert names is not None
         robot = FakeRobot(cfg.scene.robot, names.joints, names.bodies, envs, device)

@@ -5,20 +5,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from umc.diagnosis.train import NUM_ENVS, prepare_rollout
 from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
-from umc.utils.cli import check_combinations, path, run_main
+from umc.utils.cli import MOST_WORKERS, check_combinations, path, run_main, within
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 
 if TYPE_CHECKING:
-    from umc.detection import DetectorFile
     from umc.diagnosis.faults import KindRange, RandomFaults
+    from umc.diagnosis.recording import Recording
 
 DESCRIPTION = "Measure a fault detector: what it finds, how late, on which joint, and its false alarms."
 
@@ -54,12 +55,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="faults that happen, of any kind of joints, sensors and commands, with severities (friction:0.05,0.2); "
         "without it those that detectors learn",
     )
+    add("--workers", type=int, help="processes of --exported; as many as there are cores without it")
     add("--oracle", action="store_true", help="let the simulator tell the policy what is broken, not the detector")
 
 
-CONTRADICTIONS: tuple[tuple[set[str], str], ...] = tuple(
-    ({"exported", flag}, f"--exported has policy, detector and task; leave out --{flag}")
-    for flag in ("detector", "checkpoint", "policy", "task", "num_envs")
+CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
+    *(
+        ({"exported", flag}, f"--exported has policy, detector and task, and needs no GPU; leave out --{flag}")
+        for flag in (
+            "detector",
+            "checkpoint",
+            "policy",
+            "trust",
+            "task",
+            "offline",
+            "robot",
+            "agent",
+            "device",
+            "num_envs",
+        )
+    ),
+    ({"workers", "detector"}, "--workers are those of --exported; leave it out"),
 )
 
 
@@ -68,84 +84,30 @@ def main(argv: Sequence[str]) -> int:
     return run_main(_run, argv)
 
 
-def _held_out(file: DetectorFile) -> list[KindRange]:
-    """Return what the training of a detector left out."""
-    from umc.diagnosis.faults import KindRange
-
-    texts = file.about.get("hold_out", [])
-    if not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):
-        raise UmcError(f"{file.path}: hold_out is no list of kinds; train it again")
-    return [KindRange.read(text) for text in texts]
-
-
-def _faults(options: argparse.Namespace) -> RandomFaults:
-    from umc.diagnosis.faults import LEARNED, KindRange, only
-
-    return LEARNED if options.kinds is None else only([KindRange.read(text) for text in options.kinds])
-
-
-def _about(options: argparse.Namespace) -> dict[str, object]:
-    return {
-        "mask and flag from": "the simulator" if options.oracle else "the detector",
-        "pushes": "no" if options.no_push else "yes",
-        "seed": options.seed,
-    }
-
-
-def _in_mujoco(options: argparse.Namespace, overrides: Sequence[str]) -> int:
-    """Measure an exported policy and its detector."""
-    if overrides:
-        raise UmcError(f"{overrides[0]} has no effect on an exported policy; leave it out")
-    with timed("loading packages"), quiet():
-        import mujoco
-
-        from umc.deploy.description import description_file, read_description
-        from umc.diagnosis.report import write_report
-        from umc.evaluation.protocol import protocol_for
-        from umc.sim2sim.diagnosis import diagnosis_rollout, record
-    from umc.utils.outputs import require_writable
-
-    file = description_file(options.exported)
-    description = read_description(file)
-    command = protocol_for(description["trained"]["robot"].lower()).command
-    cfg = diagnosis_rollout(
-        file, command, options.minutes, _faults(options), options.seed, options.oracle, not options.no_push
-    )
-    out: Path = options.out or file.parent / "diagnosis"
-    require_writable(out, "--out")
-    about = {
-        "detector": f"{description['detector']['file']}, {description['detector']['sha256'][:12]}",
-        "policy": f"{description['checkpoint']['file']}, {description['checkpoint']['sha256'][:12]}",
-        "task": f"{description['trained']['task']}, flat ground, command {command}, no noise",
-        "engine": f"mujoco {mujoco.__version__}",
-        **_about(options),
-    }
-    print(f"report: {write_report(record(cfg), about, out)}", flush=True)
-    return 0
-
-
 def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
         return show_help(argv, "diagnose", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
     with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_arguments)
         from umc.detection import read_detector
+        from umc.diagnosis.faults import LEARNED, KindRange, only
     if not 0.0 < options.minutes <= MOST_MINUTES:
         raise UmcError(f"--minutes is {options.minutes}; it has to be above 0 and at most {MOST_MINUTES:g}")
     check_combinations(options, CONTRADICTIONS)
+    within(options.workers, "--workers", 1, MOST_WORKERS)
     options.seed = SEED if options.seed is None else options.seed
+    faults = LEARNED if options.kinds is None else only([KindRange.read(text) for text in options.kinds])
     if options.exported is not None:
-        return _in_mujoco(options, overrides)
+        return _in_mujoco(options, overrides, faults)
     if options.detector is None:
-        raise UmcError("--detector is missing; give a file that umc train-detector has written")
+        raise UmcError("--detector is missing; give a file of umc train-detector, or an --exported policy")
     if num_policies(options) != 1:
         raise UmcError("a detector watches one policy; give one --checkpoint, or one --policy with --task")
-    faults, file = _faults(options), read_detector(options.detector)
-    held_out = _held_out(file)
+    file = read_detector(options.detector)
+    held_out = [KindRange.read(text) for text in file.held_out]
     with timed("reading the policy and its task"), quiet():
         session = prepare_rollout(options, overrides, faults)
     from umc.diagnosis.recording import record
-    from umc.diagnosis.report import write_report
     from umc.diagnosis.rollout import Rollout
     from umc.evaluation.session import open_session
     from umc.mdp.observations import joint_layout
@@ -168,9 +130,53 @@ def _run(argv: list[str]) -> int:
         "policy": f"{session.checkpoints[0].path.name}, {session.checkpoints[0].sha256[:12]}",
         "task": session.task,
         "engine": physics_name(session.env_cfg),
-        **_about(options),
+    }
+    return _report(options, recording, about, out, held_out)
+
+
+def _in_mujoco(options: argparse.Namespace, overrides: Sequence[str], faults: RandomFaults) -> int:
+    """Measure an exported policy and its detector."""
+    if overrides:
+        raise UmcError(f"{overrides[0]} has no effect on an exported policy; leave it out")
+    with timed("loading MuJoCo"):
+        import mujoco
+
+        from umc.deploy.description import description_file
+        from umc.diagnosis.faults import KindRange
+        from umc.sim2sim.diagnosis import diagnosis_rollout, record
+    from umc.utils.outputs import require_writable
+
+    cfg = diagnosis_rollout(description_file(options.exported), options.minutes, faults, options.seed)
+    cfg = replace(cfg, oracle=options.oracle, push=not options.no_push)
+    out: Path = options.out or cfg.policy.parent / "diagnosis"
+    require_writable(out, "--out")
+    detector, known = cfg.runner().detector, cfg.description
+    assert detector is not None
+    about = {
+        "detector": f"{known['detector']['file']}, {known['detector']['sha256'][:12]}",
+        "policy": f"{known['checkpoint']['file']}, {known['checkpoint']['sha256'][:12]}",
+        "task": f"{known['trained']['task']}, flat ground, command {cfg.command}, no noise",
+        "engine": f"mujoco {mujoco.__version__}",
+    }
+    held_out = [KindRange.read(text) for text in detector.held_out]
+    return _report(options, record(cfg, options.workers), about, out, held_out)
+
+
+def _report(
+    options: argparse.Namespace,
+    recording: Recording,
+    about: Mapping[str, str],
+    out: Path,
+    held_out: Sequence[KindRange],
+) -> int:
+    from umc.diagnosis.report import write_report
+
+    more: dict[str, object] = {
+        "mask and flag from": "the simulator" if options.oracle else "the detector",
+        "pushes": "no" if options.no_push else "yes",
+        "seed": options.seed,
     }
     if held_out:
-        about["held out of the training"] = ", ".join(file.about["hold_out"])
-    print(f"report: {write_report(recording, about, out, held_out)}", flush=True)
+        more["held out of the training"] = ", ".join(map(str, held_out))
+    print(f"report: {write_report(recording, {**about, **more}, out, held_out)}", flush=True)
     return 0

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,10 +34,11 @@ class _Plain(nn.Module):
         return found.sensor, found.joint, found.severity, found.reported.to(obs.dtype), found.state
 
 
-def write_detector_onnx(detector: Detector, path: Path, any_fault: bool = False) -> float:
+def write_detector_onnx(detector: Detector, path: Path, any_fault: bool = False, held_out: Sequence[str] = ()) -> float:
     """Write a detector as ONNX; return its largest difference to torch, UmcError if that is too large.
 
-    ``any_fault`` says whether the flag goes up for every joint fault (:func:`umc.detection.mask_and_flag`).
+    ``any_fault`` says whether the flag goes up for every joint fault (:func:`umc.detection.mask_and_flag`),
+    ``held_out`` what its training left out.
     """
     layout, plain = detector.layout, _Plain(detector).eval()
     export_onnx(plain, (torch.zeros(2, layout.obs_dim), detector.start(2)), path, INPUTS, OUTPUTS)
@@ -46,6 +48,7 @@ def write_detector_onnx(detector: Detector, path: Path, any_fault: bool = False)
         "sensors": list(SENSOR_KINDS),
         "joints": list(JOINT_KINDS),
         "any_fault": any_fault,
+        "hold_out": list(held_out),
     }
     add_metadata(path, {METADATA_KEY: json.dumps(about)})
     return _check(plain, path)

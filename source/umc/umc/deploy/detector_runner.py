@@ -76,6 +76,11 @@ class DetectorRunner:
         self._empty = np.zeros((1, len(joint_names), about["state_dim"]), dtype=np.float32)
         self.reset()
 
+    @property
+    def held_out(self) -> list[str]:
+        """Kinds, or severities of kinds, that its training left out."""
+        return list(self._about.get("hold_out", []))
+
     def reset(self) -> None:
         """Start an episode: nothing is remembered, nothing is reported."""
         self._state = self._empty

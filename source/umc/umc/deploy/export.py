@@ -91,7 +91,7 @@ def export_checkpoint(
             detector.require(policy.info.robot, policy.info.joint_names)
             detector.require_layout(policy.actor.layout)
             part = stack.enter_context(atomic_path(folder / DETECTOR))
-            difference = write_detector_onnx(detector.detector, part, any_fault)
+            difference = write_detector_onnx(detector.detector, part, any_fault, detector.held_out)
             content["detector"] = {
                 "file": DETECTOR,
                 "sha256": sha256(part),

@@ -63,6 +63,14 @@ class DetectorFile:
     resume: dict[str, Any] | None = None
     """What its training needs to go on; None in a published file."""
 
+    @property
+    def held_out(self) -> list[str]:
+        """Kinds, or severities of kinds, that its training left out, as ``--hold_out`` takes them."""
+        texts = self.about.get("hold_out", [])
+        if not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):
+            raise UmcError(f"{self.path}: hold_out is no list of kinds; train it again")
+        return texts
+
     def require(self, robot: str | None, joint_names: Sequence[str]) -> None:
         """Raise UmcError if it does not fit a robot (None: any) and its joints in order."""
         if robot is not None and robot != self.robot:

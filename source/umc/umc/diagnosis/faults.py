@@ -10,14 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from isaaclab.envs import mdp as lab
-from isaaclab.managers import EventTermCfg
 
-from umc.evaluation.conditions import add_command_faults, drop_events, replace_faults
-from umc.faults import CommandKind, FaultsCfg, JointLimits, find_kind
+from umc.faults import JointLimits, find_kind
 from umc.faults.kinds import ImuKind
-from umc.mdp.fault_terms import FAULTS_TERM
-from umc.mdp.observations import entries
 from umc.utils.errors import UmcError
 
 ODDS: Mapping[str, float] = {
@@ -104,6 +99,10 @@ class KindRange:
         if not 0.0 <= low < high < math.inf:
             raise UmcError(f"{text}: severities go from a number, 0 or above, to a larger one: {kind}:0.1,0.3")
         return cls(kind, (low, high))
+
+    def __str__(self) -> str:
+        """Return the text that :meth:`read` takes."""
+        return self.kind if self.sizes is None else f"{self.kind}:{self.sizes[0]:g},{self.sizes[1]:g}"
 
     def holds(self, kind: str, severity: float) -> bool:
         """Return whether it holds a fault of a kind and a severity."""
@@ -193,24 +192,3 @@ def random_settings(faults: RandomFaults, seed: int, steps: int, most_joints: in
         "duration": (max(int(SHORTEST_FAULT * steps), 1), steps),
         "seed": seed,
     }
-
-
-def add_random_faults(env_cfg: Any, seed: int, push: bool = True, faults: RandomFaults = LEARNED) -> None:
-    """Let half of the robots of a task fail in random ways, and push them in place of the task's own pushes."""
-    steps = int(env_cfg.episode_length_s / (env_cfg.sim.dt * env_cfg.decimation))
-    term = entries(env_cfg.events).get(FAULTS_TERM)
-    # a cfg of add_faults leaves out what is the default
-    most = (term.params if term else {}).get("num_joints", FaultsCfg().num_joints)[1]
-    replace_faults(env_cfg, **random_settings(faults, seed, steps, most))
-    if any(isinstance(find_kind(kind), CommandKind) for name in faults.odds for kind in name.split("+")):
-        add_command_faults(env_cfg)
-    env_cfg.curriculum = None
-    drop_events(env_cfg, "interval")  # the task's own pushes
-    if push:
-        speed = {"x": (-PUSH, PUSH), "y": (-PUSH, PUSH)}
-        env_cfg.events.push = EventTermCfg(
-            func=lab.push_by_setting_velocity,
-            mode="interval",
-            interval_range_s=PUSH_EVERY,
-            params={"velocity_range": speed},
-        )

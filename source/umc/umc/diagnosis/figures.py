@@ -83,14 +83,16 @@ def find_events(recording: Recording) -> Events:
     changed = np.concatenate((label[:1] != 0, label[1:] != label[:-1]))
     # an episode that begins with a fault of the one before has a new fault
     begins = (label != 0) & (changed | recording.starts[:, :, None, None])
+    starts = [np.append(np.flatnonzero(column), total) for column in recording.starts.T]
     after = round(CONFUSION_AFTER_S / recording.step_dt)
     span, last = round(HINDERS_WITHIN_S / recording.step_dt), round(WITHIN[-1] / recording.step_dt)
     for onset, robot, joint, fault in np.argwhere(begins):
         if onset == 0:  # its onset may lie before the recording
             continue
-        mine = label[onset:, robot, joint, fault]
-        over = (mine != mine[0]) | (np.arange(len(mine)) > 0) & recording.starts[onset:, robot]
-        length = int(over.argmax()) if over.any() else total - onset
+        episode = starts[robot][np.searchsorted(starts[robot], onset, side="right")]
+        mine = label[onset:episode, robot, joint, fault]
+        over = mine != mine[0]
+        length = int(over.argmax()) if over.any() else len(mine)
         part = slice(onset, onset + length)
         reported = recording.reported[part, robot, joint, fault]
         faulty = recording.faulty[part, robot, joint, fault].astype(np.float64)

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from umc.detection import JOINT_KINDS, SENSOR_KINDS
-from umc.diagnosis.rollout import Rollout
+
+if TYPE_CHECKING:
+    from umc.diagnosis.rollout import Rollout
 
 Array = NDArray[np.generic]
 

@@ -57,7 +57,7 @@ class DetectorRun:
 
 def prepare_rollout(options: argparse.Namespace, overrides: list[str], faults: RandomFaults) -> Session:
     """Return the policy and its task as it was trained, with random faults and pushes."""
-    from umc.diagnosis.faults import add_random_faults
+    from umc.diagnosis.task import add_random_faults
     from umc.evaluation.checkpoints import External
     from umc.evaluation.session import prepare
     from umc.rl.checkpoint import DETECTION, trained_overrides

@@ -15,6 +15,7 @@ from umc.faults.kinds import (
     FaultKind,
     ImuContext,
     ImuKind,
+    MotionContext,
     SensorContext,
     SensorKind,
 )
@@ -193,7 +194,8 @@ class CommandChannel:
         if faulty.device.type == "cpu" and not faulty.any():
             return None
         for kind, on, severity in live:
-            arrived = kind.transmit(arrived, position, velocity, on, severity.to(arrived.dtype))
+            context = MotionContext(on, severity.to(arrived.dtype), position, velocity)
+            arrived = kind.transmit(arrived, context)
         return faulty, arrived
 
     def _uniform(self, stream: str, ago: torch.Tensor | int = 0, shared: bool = False) -> torch.Tensor:

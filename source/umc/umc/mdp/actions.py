@@ -1,11 +1,12 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Action terms: joint position targets, and command faults that drop and delay them."""
+"""Action terms: joint position targets, and command faults that change them."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from isaaclab.actuators import ImplicitActuator
 from isaaclab.envs import mdp as lab
 from isaaclab.managers import ActionTerm, ActionTermCfg
 from isaaclab.utils import configclass
@@ -45,6 +46,8 @@ class CommandFaults(ActionTerm):
         self._delivered: tuple[torch.Tensor, torch.Tensor] | None = None
         self._arrived: torch.Tensor | None = None
         """Targets that arrived in this env step, where faults change them in every physics step."""
+        self._acting: tuple[torch.Tensor, torch.Tensor] | None = None
+        """Joints whose targets were changed in the last physics step, and what was written there."""
 
     @property
     def action_dim(self) -> int:
@@ -67,39 +70,47 @@ class CommandFaults(ActionTerm):
 
     def process_actions(self, actions: torch.Tensor) -> None:
         """Remember which targets arrived in the env step before."""
+        self._restore()
         if self._channel.depends_on_motion:
-            _step_physics_one_by_one(self._env)
-        if self._arrived is not None:  # other terms write some of the targets only
-            self._write(self._arrived)
+            _require_explicit_motors(self._asset)
+            step_physics_one_by_one(self._env)
         if self._channel.can_fail:
             self._last = self._targets()
 
     def apply_actions(self) -> None:
         """Overwrite the targets of faulty commands, in every physics step."""
-        is_sent = self._last is not None
+        is_first = self._last is not None
         if self._last is not None:
             self._delivered = self._channel.send(self._targets(), self._last)
             self._last = None
         if self._delivered is not None:
-            self._write(*reversed(self._delivered))
-        if not self._channel.depends_on_motion:
+            self._write(*self._delivered)
+        if is_first:
+            self._arrived = self._targets() if self._channel.depends_on_motion else None
+        if self._arrived is None:  # a manual fault may come in the middle of an env step: it acts in the next
             return
-        if is_sent:
-            self._arrived = self._targets()
-        assert self._arrived is not None
         data = self._asset.data
-        transmitted = self._channel.transmit(self._arrived, data.joint_pos.torch, data.joint_vel.torch)
-        if transmitted is not None:
-            self._write(*reversed(transmitted))
+        self._acting = self._channel.transmit(self._arrived, data.joint_pos.torch, data.joint_vel.torch)
+        if self._acting is not None:
+            self._write(*self._acting)
 
-    def _write(self, targets: torch.Tensor, joints: torch.Tensor | None = None) -> None:
-        """Write the targets of some joints, shape (num_envs, num_joints), by default of all.
+    def _restore(self) -> None:
+        """Put back the targets that arrived, where nobody else has written: terms write some of the three only."""
+        if self._acting is None or self._arrived is None:
+            return
+        joints, acting = self._acting
+        for buffer, written, arrived in zip(self._buffers(), acting, self._arrived, strict=True):
+            buffer.copy_(torch.where(joints & (buffer == written), arrived, buffer))
+        self._acting = None
 
-        Into the buffers themselves: the asset submits them before the physics step, and its setters would do so a
-        second time (5 ms a call on PhysX, 1,024 envs on a CPU).
+    def _write(self, joints: torch.Tensor, targets: torch.Tensor) -> None:
+        """Write the targets of some joints, shape (num_envs, num_joints), into the buffers themselves.
+
+        The asset submits them before the physics step, and its setters would do so a second time (5 ms a call on
+        PhysX, 1,024 envs on a CPU).
         """
         for buffer, target in zip(self._buffers(), targets, strict=True):
-            buffer.copy_(target if joints is None else torch.where(joints, target, buffer))
+            buffer.copy_(torch.where(joints, target, buffer))
 
     def _buffers(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the asset's position, velocity and effort targets. Shapes are (num_envs, num_joints)."""
@@ -111,11 +122,21 @@ class CommandFaults(ActionTerm):
         return torch.stack(self._buffers())
 
 
-def _step_physics_one_by_one(env: Any) -> None:
-    """Have action terms applied in every physics step; Newton takes all of an env step at once otherwise."""
+def step_physics_one_by_one(env: Any) -> None:
+    """Have Newton take the physics steps of an env step one by one, so that action terms are applied in each."""
     if env._physics_handles_decimation:
         env._physics_handles_decimation = False
         env.sim.physics_manager.set_decimation(1)
+
+
+def _require_explicit_motors(asset: "Articulation") -> None:
+    """Raise UmcError if the engine computes torques between two calls of the action terms."""
+    for group in asset.actuators:
+        if isinstance(asset.actuators[group], ImplicitActuator):
+            raise UmcError(
+                f"actuators '{group}' are the engine's, whose gears have no play; leave backlash out, or make them an"
+                " IdealPDActuatorCfg"
+            )
 
 
 @configclass

@@ -103,11 +103,15 @@ class Faults:
         everywhere[self.envs] = torch.as_tensor(effort, dtype=torch.float32)
         return bool(state.update_memory(everywhere, self._step_dt).any())
 
+    def limits(self) -> JointLimits:
+        """Limits of the robots' joints now; every shape is (R, J)."""
+        limits = vars(self.state.limits(self._healthy))
+        return JointLimits(**{name: value.expand(self.state.num_envs, -1)[self.envs] for name, value in limits.items()})
+
     def bounds(self) -> list[JointBounds]:
         """Limits of each robot's joints now; those that no fault lowers are the healthy ones, to the bit."""
         columns: dict[str, Vector] = {}
-        for name, value in vars(self.state.limits(self._healthy)).items():
-            values = value.expand(self.state.num_envs, -1)[self.envs]
+        for name, values in vars(self.limits()).items():
             changed = (values != getattr(self._healthy, name)).numpy()
             columns[name] = np.where(changed, values.double().numpy(), getattr(self._bounds, name))
         return [JointBounds(**{name: column[row] for name, column in columns.items()}) for row in range(self.count)]

@@ -18,6 +18,7 @@ from umc.faults.kinds.base import (
     ImuKind,
     JointKind,
     JointLimits,
+    MotionContext,
     OnsetState,
     SensorContext,
     SensorKind,

@@ -221,30 +221,35 @@ class CommandContext:
     see :meth:`umc.faults.FaultState.uniform` for those of an earlier step, and of all joints of an env."""
 
 
+@dataclass
+class MotionContext:
+    """What acts on a joint in a physics step may depend on. Shapes are (E, J)."""
+
+    on: torch.Tensor
+    """Joints whose command has the fault."""
+    severity: torch.Tensor
+    """Severity."""
+    position: torch.Tensor
+    """Joint positions [rad]."""
+    velocity: torch.Tensor
+    """Joint speeds [rad/s]."""
+
+
 class CommandKind(FaultKind):
-    """A command that does not reach the joint as it was sent."""
+    """A command that does not reach the joint as it was sent. Targets are positions, velocities and efforts."""
 
-    depends_on_motion: ClassVar[bool] = False
-    """Whether :meth:`transmit` changes targets."""
-
-    @abstractmethod
     def deliver(self, target: torch.Tensor, context: CommandContext) -> torch.Tensor:
-        """Return the position, velocity and effort targets that arrive, given those sent. Shapes are (3, E, J)."""
-
-    def transmit(
-        self,
-        target: torch.Tensor,
-        position: torch.Tensor,
-        velocity: torch.Tensor,
-        on: torch.Tensor,
-        severity: torch.Tensor,
-    ) -> torch.Tensor:
-        """Return the targets that act on the joint in a physics step, given those that arrived, shape (3, E, J).
-
-        Takes positions [rad] and speeds [rad/s] of the joints, those that have the fault, and its severity, shapes
-        (E, J). Called for kinds that depend on the motion.
-        """
+        """Return the targets that arrive in an env step, given those sent. Shapes are (3, E, J)."""
         return target
+
+    def transmit(self, target: torch.Tensor, context: MotionContext) -> torch.Tensor:
+        """Return the targets that act in a physics step, given those that arrived. Shapes are (3, E, J)."""
+        return target
+
+    @property
+    def depends_on_motion(self) -> bool:
+        """Whether it has a :meth:`transmit` of its own, which is called in every physics step."""
+        return type(self).transmit is not CommandKind.transmit
 
 
 KINDS: dict[str, FaultKind] = {}

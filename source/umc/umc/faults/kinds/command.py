@@ -9,7 +9,7 @@ from typing import override
 
 import torch
 
-from umc.faults.kinds.base import CommandContext, CommandKind, JointLimits, register_kind
+from umc.faults.kinds.base import CommandContext, CommandKind, JointLimits, MotionContext, register_kind
 
 LONGEST_DELAY = 10
 """Longest delay [env steps]: 0.2 s at 50 Hz."""
@@ -113,34 +113,22 @@ class GrowingDelay(CommandError):
 
 @register_kind
 class Backlash(CommandError):
-    """The gears are worn: within the play, the severity, the joint turns freely, and the motor holds it only beyond.
+    """The gears are worn: within the play, the severity, the joint turns freely, and the motor moves it only beyond.
 
-    The motor's loop is closed on its rotor, which is taken to cross the play at once: it presses on a flank once the
-    target is half the play away from the joint, then the torque is kp*(error - play/2) - kd*qd; else it is none. The
-    rotor's inertia stays with the joint. Effort targets arrive unchanged.
+    Where the position error e is at most half the play, the motor gives no torque; beyond, it gives kp*(|e| - play/2)
+    towards the target, less kd*qd. The rotor's own motion within the play is not simulated: its inertia stays with the
+    joint, and its damping brakes the joint beyond the play only. Effort targets are not changed.
     """
 
     name = "backlash"
     unit = "[rad]"
     default = None
     min_severity, max_severity = 0.0, math.pi
-    depends_on_motion = True
 
     @override
-    def deliver(self, target: torch.Tensor, context: CommandContext) -> torch.Tensor:
-        return target
-
-    @override
-    def transmit(
-        self,
-        target: torch.Tensor,
-        position: torch.Tensor,
-        velocity: torch.Tensor,
-        on: torch.Tensor,
-        severity: torch.Tensor,
-    ) -> torch.Tensor:
-        half = torch.where(on, 0.5 * severity, 0.0)
-        error = target[0] - position
-        free = on & (error.abs() < half)
+    def transmit(self, target: torch.Tensor, context: MotionContext) -> torch.Tensor:
+        half = torch.where(context.on, 0.5 * context.severity, 0.0)
+        error = target[0] - context.position
+        free = context.on & (error.abs() <= half)
         play = torch.maximum(torch.minimum(error, half), -half)
-        return torch.stack((target[0] - play, torch.where(free, velocity, target[1]), target[2]))
+        return torch.stack((target[0] - play, torch.where(free, context.velocity, target[1]), target[2]))
