@@ -261,6 +261,17 @@ def kinds_of(layer: str) -> list[str]:
     return [kind for kind in found if layer not in ("joint", "motor") or (kind in FIELD) == (layer == "motor")]
 
 
+def example_faults() -> dict[str, Any]:
+    """Return the faults of envs that have one kind each, and none in the last."""
+    return {
+        "severity": {kind: severity for kind, (severity, _) in EXAMPLES.items() if KINDS[kind].unit},
+        "scenario": [*EXAMPLES, "normal"],
+        "num_joints": (1, 1),
+        "onset": ONSET,
+        "seed": 1,
+    }
+
+
 def roll_out(checkpoint: Path, physics: str) -> Rollout:
     """Let one A1 for each kind of fault walk into it."""
     from isaaclab.envs import ManagerBasedRLEnv
@@ -274,14 +285,7 @@ def roll_out(checkpoint: Path, physics: str) -> Rollout:
     env_cfg = exact_cfg("UMC-A1-Stage2", overrides, len(kinds) + 1, ONSET + AFTER)
     env_cfg.actions.command_faults = mdp.CommandFaultsCfg()
     mdp.add_imu_sensors(env_cfg)
-    env_cfg.events.faults.params = {
-        "asset_cfg": SceneEntityCfg("robot", joint_names=[JOINT]),
-        "severity": {kind: severity for kind, (severity, _) in EXAMPLES.items() if KINDS[kind].unit},
-        "scenario": [*kinds, "normal"],
-        "num_joints": (1, 1),
-        "onset": ONSET,
-        "seed": 1,
-    }
+    env_cfg.events.faults.params = {"asset_cfg": SceneEntityCfg("robot", joint_names=[JOINT]), **example_faults()}
     env: Any = ManagerBasedRLEnv(env_cfg)
     widths = {name: shape[0] for name, shape in env.observation_manager.group_obs_dim.items()}
     robot, term, state = env.scene["robot"], env.action_manager.get_term("joint_pos"), mdp.fault_state(env)

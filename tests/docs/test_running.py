@@ -71,6 +71,7 @@ SHRINK: list[tuple[str, str | None, str]] = [
     (r"--policy policy\.pt", None, "needs a file that its reader has trained; tests/tasks/test_parts.py"),
     (r"umc benchmark --", "--quick", ""),
     (r"umc train-detector", "--num_envs 8 --iterations 1", ""),
+    (r"umc diagnose .*--exported", "--minutes 0.3 --workers 1", ""),
     (r"umc diagnose", "--num_envs 8 --minutes 0.2", ""),
     (r"tools\.leaderboard", None, "writes into the clone; tests/evaluation/test_card.py"),
     (r"evaluate\.py .*--report_only", "", ""),

@@ -8,13 +8,27 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from fresh_policy import write_fresh
 from PIL import Image
+from umc.faults import FaultSchedule, JointLimits
 from umc.faults.kinds import KINDS, find_kind
 from umc.rendering.layout import Moment, Take
 
 from tools import docs_figures
-from tools.docs_figures import AFTER, BEFORE, EXAMPLES, KEPT, LAYERS, Rollout, draw_faults, kinds_of, latest, main
+from tools.docs_figures import (
+    AFTER,
+    BEFORE,
+    EXAMPLES,
+    KEPT,
+    LAYERS,
+    Rollout,
+    draw_faults,
+    example_faults,
+    kinds_of,
+    latest,
+    main,
+)
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 LARGEST = 900_000
@@ -70,6 +84,15 @@ def test_each_kind_has_its_column_and_its_own_curves(rollout, layer):
             if limits is not None:  # drawn from the onset on, where the fault has changed it
                 assert np.array_equal(np.isnan(limits), rollout.time < 0.0)
                 assert np.array_equal(limits[rollout.time >= 0.0], rollout.of(upper, kind)[rollout.time >= 0.0])
+
+
+def test_each_env_of_the_rollout_has_its_kind():
+    one = torch.ones(1)
+    schedule = FaultSchedule([docs_figures.JOINT], nominal=JointLimits(-one, one, one, one), **example_faults())
+    envs = torch.arange(len(EXAMPLES) + 1)
+    plan = schedule.draw(envs, torch.zeros_like(envs))
+    shown = [[kind.name for kind, on in zip(schedule.kinds, row, strict=True) if on] for row in plan.kinds[:, 0]]
+    assert shown == [*([kind] for kind in EXAMPLES), []]
 
 
 def test_every_kind_is_shown_and_the_page_has_the_pictures():
