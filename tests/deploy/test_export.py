@@ -268,19 +268,3 @@ def test_a_policy_that_reads_what_exports_do_not_take_is_refused(tmp_path):
     with pytest.raises(UmcError, match="reads the observation group fault_class, which exported policies do not take"):
         export_checkpoint(checkpoint, tmp_path / "out", env_cfg_of("UMC-A1-Stage2"))
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "--checkpoint is missing"),
-        (["--checkpoint", "nowhere.pt"], "no checkpoint at nowhere.pt"),
-        (["--checkpoint", __file__], "damaged or no checkpoint"),
-        (["--checkpoint", "x.pt", "--batch", "3"], "unrecognized arguments"),
-    ],
-)
-def test_a_mistake_is_one_line_and_exit_status_2(arguments, words, capsys):
-    assert main(arguments) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.startswith("error: ")
-    assert words in line

@@ -33,6 +33,9 @@ CFGS = {
     "mlp": lambda **options: UmcMlpModelCfg(**COMMON, hidden_dims=[32, 32], **options),
     "transformer": lambda **options: UmcTransformerModelCfg(**COMMON, **SIZES, **options),
     "body": lambda **options: UmcTransformerModelCfg(**COMMON, **SIZES, **GRAPH, **options),
+    "body_mix": lambda **options: UmcTransformerModelCfg(
+        **COMMON, **SIZES, **GRAPH | {"attention": "body_mix"}, **options
+    ),
     "body_transformer": lambda **options: UmcBodyTransformerModelCfg(**COMMON, **SIZES, **GRAPH, **options),
 }
 FAULT_AWARE = ["mlp", "transformer", "body"]

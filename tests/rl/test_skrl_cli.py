@@ -53,31 +53,6 @@ def test_overrides_are_those_of_rsl_rl():
     assert (chosen.agent_cfg.algorithm.clip_param, chosen.agent_cfg.actor.hidden_dims) == (0.1, [8])
 
 
-@pytest.mark.parametrize(
-    ("argv", "line"),
-    [
-        (["--rl_library", "sb3"], "argument --rl_library: invalid choice: 'sb3' (choose from "),
-        (
-            [*SKRL, "--agent", "rsl_rl_mlp_cfg_entry_point"],
-            "agent rsl_rl_mlp_cfg_entry_point is rsl_rl's, --rl_library is skrl; leave one of the two out",
-        ),
-        ([*SKRL, "--agent", "lstm"], "unknown agent lstm; choose one of transformer, mlp"),
-        ([*SKRL, "agent.algorithm.entropy_loss_scale=1"], "agent.algorithm has no field entropy_loss_scale"),
-        ([*SKRL, "agent.algorithm.clip_param=wide"], "agent.algorithm.clip_param takes a number"),
-        ([*SKRL, "agent.algorithm.optimizer=adamw"], "skrl's PPO has no optimizer=adamw; train this agent with"),
-        ([*SKRL, "agent.torch_compile_mode=default"], "leave agent.torch_compile_mode out"),
-        ([*SKRL, "--agent", "gru"], "skrl does not train networks with a memory here; give --rl_library rsl_rl"),
-        ([*SKRL, "--resume"], "nothing to resume in logs/skrl/umc_a1_mlp_stage1"),
-    ],
-)
-def test_what_is_wrong_is_one_line(argv, line, capfd):
-    assert launch.main([*STAGE1, *argv]) == 2
-    err = capfd.readouterr().err
-    assert err.startswith("error: ")
-    assert line in err
-    assert err.count("\n") == 1
-
-
 def test_several_processes_are_refused_before_skrl_waits_for_them(monkeypatch):
     request = parse([*STAGE1, *SKRL, "--distributed"])
     monkeypatch.setenv("WORLD_SIZE", "2")

@@ -200,27 +200,6 @@ def test_the_program_writes_a_study_and_compares(policy, tmp_path, capsys, monke
     assert "settings" in capsys.readouterr().err
 
 
-def test_invalid_flags_are_refused_in_one_line(policy, ledger, tmp_path, capsys):
-    own = ["--policy", str(policy)]
-    for flags, words in (
-        ([], "--policy is missing"),
-        (["--policy", str(CHECKPOINT)], "export it with umc export"),
-        (["--policy", str(tmp_path)], "no exported policy"),
-        ([*own, "--robot", "G1"], "not G1"),
-        ([*own, "--episodes", "0"], "--episodes is 0"),
-        ([*own, "--ledger", str(ledger), "--healthy"], "--ledger excludes"),
-        ([*own, "--ledger", str(tmp_path / "none.jsonl")], "none.jsonl: No such file"),
-        ([*own, "--against", str(tmp_path)], "no study"),
-        ([*own, "--scenarios", "9"], "unknown scenario 9"),
-        ([*own, "--healthy", "--contact_time", "0.004"], "contacts of 0.004 s are too short for steps of 0.005 s"),
-        ([*own, "--healthy", "--contact_time", "nan"], "--contact_time is nan; it has to be above 0"),
-    ):
-        assert main(flags) == 2
-        error = capsys.readouterr().err
-        assert words in error
-        assert error.count("\n") == 1
-
-
 def made_study(outcomes, members=None):
     """A study of scenarios 3 and 8, robots in turn; those that are up got 0.15 m far."""
     protocol, count = a1(100, [3, 8]), len(outcomes)

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 import yaml
 from fresh_policy import write_fresh
-from umc.training import train as launch
 from umc.training.sweep import check_trainings, parse_sweep, run_sweep, trainings_of
 from umc.training.sweep_file import read_sweep_file
 from umc.utils.config import read_overrides
@@ -150,33 +149,6 @@ def test_ctrl_c_and_sigterm_let_trainings_save_and_the_same_command_goes_on(swee
         assert signal.getsignal(signal.SIGTERM) == before
         assert "the same command resumes" in capsys.readouterr().out
         assert [record["status"] for record in records(tmp_path)] == statuses
-
-
-@pytest.mark.parametrize(
-    ("argv", "line"),
-    [
-        (["--seed", "3"], "--seed does not go with --sweep: give sweep.seeds"),
-        (["--resume"], "--resume does not go with --sweep"),
-        (["--distributed"], "a run of a sweep is one process"),
-        (["--jobs", "0"], "--jobs is 0"),
-        (["--max_iterations", "0"], "--max_iterations is 0"),
-        (["--jobs", "2", "--ray", "2"], "give one of them"),
-        (["--ray_address", "1.2.3.4:1"], "--ray_address needs --ray"),
-        (["--checkpoint", "nowhere.pt"], "no checkpoint at nowhere.pt"),
-        (["sweep.seeds=3"], "sweep seeds: seeds is 3; input should be a valid list"),
-        (["sweep.seeds=[1,1]"], "holds a seed twice"),
-        (["sweep.overrides.agent.x=3"], "overrides.agent.x is 3; input should be a valid list"),
-        (["sweep.gird=3"], "unknown key gird; did you mean grid?"),
-        (["sweep.agents=[lstm]"], "unknown agent lstm"),
-        (["--task", "UMC-A1-Stage3"], "unknown task UMC-A1-Stage3"),
-    ],
-)
-def test_what_is_wrong_is_one_line(argv, line, capsys):
-    assert launch.main([*STAGE1, "--sweep", "seeds", *argv]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("error: ")
-    assert line in err
-    assert err.count("\n") == 1
 
 
 def test_a_run_that_died_after_its_last_checkpoint_is_not_trained_for_ever(sweep, tmp_path, capsys):
