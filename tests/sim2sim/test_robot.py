@@ -72,6 +72,8 @@ def test_a_shorter_contact_time_is_a_harder_contact():
             robot.step(POSE)
         deep.append(-robot.data.contact.dist.mean())
     assert 0.0 < deep[1] < deep[0] / 4  # a spring's depth goes with the square of its time constant
+    with pytest.raises(UmcError, match=r"contacts of 0\.004 s are too short for steps of 0\.005 s"):
+        a1(contact_time=0.004)
 
 
 def test_worn_gears_give_no_torque_within_their_play(kind):

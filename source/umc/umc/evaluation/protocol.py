@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal, Self
 
-import torch
 from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_validator
 
 from umc.evaluation.arguments import HEALTHY, MOST_STEPS
 from umc.evaluation.metrics import check_radii
-from umc.faults import FaultCases, JointLimits, Scenario, find_scenario
+from umc.faults import FaultsCfg, Scenario, find_scenario, try_faults
 from umc.utils.config import FileModel, FolderName, Seed, merged, read_config_file, validated
 from umc.utils.distributed import LARGEST_SEED
 from umc.utils.errors import UmcError
@@ -156,14 +155,12 @@ class Protocol:
 
     def check_faults(self, joint_names: Sequence[str]) -> None:
         """Raise UmcError for what a robot of these joints refuses, before any simulation; fractions are of 1."""
-        ones = torch.ones(len(joint_names))
-        healthy = JointLimits(-ones, ones, ones, ones)
         checked: list[dict[str, Any]] = []
         for case in self.cases():
             case["seed"] = 0
             if case not in checked:
                 checked.append(case)
-                FaultCases(joint_names, [case], 1, episode_length=self.steps, nominal=healthy)
+                try_faults(joint_names, FaultsCfg(cases=[case]), self.steps, f"protocol {self.name}")
 
     def quick(self) -> Protocol:
         """Return the first setting alone in short episodes: a check that everything works."""

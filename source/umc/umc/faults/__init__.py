@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Faults: which joints fail, how, when and in which env; pure torch, no simulator."""
 
-from umc.faults.cases import FaultCases
+from umc.faults.cases import FaultCases, draw_source, try_faults
 from umc.faults.cfg import ONSET_RANGE, FaultsCfg
 from umc.faults.kinds import KINDS, CommandKind, FaultKind, JointKind, JointLimits, SensorKind, find_kind, register_kind
 from umc.faults.ledger import (

@@ -119,3 +119,29 @@ def _case_cfg(shared: FaultsCfg, case: Mapping[str, Any]) -> FaultsCfg:
         raise UmcError(f"a case has no '{ignored[0]}' of its own; give it beside cases")
     severity = check_mapping("severity", shared.severity) | check_mapping("severity", case.get("severity"))
     return faults_cfg(shared, {**case, "severity": severity}, "a case has")
+
+
+def draw_source(
+    joint_names: Sequence[str], faults: FaultsCfg, num_envs: int, /, **environment: Any
+) -> FaultSchedule | FaultCases:
+    """Return what draws these faults: the cases if there are any, else one schedule."""
+    if faults.cases is None:
+        return FaultSchedule(joint_names, faults, **environment)
+    return FaultCases(joint_names, faults.cases, num_envs, faults, **environment)
+
+
+def try_faults(
+    joint_names: Sequence[str], faults: FaultsCfg, episode_length: int | None, where: str
+) -> FaultSchedule | FaultCases:
+    """Draw an episode of a robot without a simulation, whose limits are 1: they scale severities alone.
+
+    Raises UmcError, which names ``where`` they come from, for faults that it cannot have.
+    """
+    one, env = torch.ones(len(joint_names)), torch.zeros(1, dtype=torch.long)
+    healthy = JointLimits(-one, one, one, one)
+    try:
+        source = draw_source(joint_names, faults, 1, episode_length=episode_length, nominal=healthy)
+        source.draw(env, env)
+    except TypeError as error:  # such as a word instead of a number
+        raise UmcError(f"faults cannot be drawn with {where}: {error}; correct them") from error
+    return source

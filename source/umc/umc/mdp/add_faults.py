@@ -10,16 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, override
 
-import torch
 from isaaclab.assets import ArticulationCfg
 from isaaclab.envs import ManagerBasedRLEnvCfg
 from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTermCfg, SceneEntityCfg
 from isaaclab.utils import configclass
 from isaaclab_tasks.utils import PresetCfg
 
-from umc.faults import FaultCases, FaultsCfg, FaultSchedule, read_ledger
+from umc.faults import FaultsCfg, read_ledger, try_faults
 from umc.faults.cfg import check_mapping, check_path, check_patterns, faults_cfg, is_list_of
-from umc.faults.kinds import CommandKind, FaultKind, ImuKind, JointKind, JointLimits
+from umc.faults.kinds import CommandKind, FaultKind, ImuKind, JointKind
 from umc.faults.replay import ledger_kinds
 from umc.faults.severity import FRACTION, SHAPES
 from umc.mdp.actions import CommandFaultsCfg
@@ -323,11 +322,6 @@ def validate_faults(env_cfg: Any, faults: FaultsCfg, joints: int = PLACEHOLDER_J
     if faults.ledger is not None:
         check_path("ledger", faults.ledger)
     names = [f"joint_{number}" for number in range(joints)]
-    one = torch.ones(joints)
-    robot: dict[str, Any] = {
-        "episode_length": _episode_length(env_cfg),
-        "nominal": JointLimits(-one, one, one, one),
-    }
     kinds: tuple[FaultKind, ...] = ()
     for severity in _without_patterns(check_mapping("severity", faults.severity)):
         cfg = replace(
@@ -337,15 +331,7 @@ def validate_faults(env_cfg: Any, faults: FaultsCfg, joints: int = PLACEHOLDER_J
             joint_groups=_without_names(faults.joint_groups, names),
             cases=_cases_of_any_robot(faults.cases, names),
         )
-        try:
-            if cfg.cases is None:
-                source = FaultSchedule(names, cfg, **robot)
-            else:
-                source = FaultCases(names, cfg.cases, 1, cfg, **robot)
-            source.draw(torch.zeros(1, dtype=torch.long), torch.zeros(1, dtype=torch.long))
-        except TypeError as error:  # such as a string instead of a number
-            raise UmcError(f"faults cannot be drawn with these parameters: {error}") from error
-        kinds = source.kinds
+        kinds = try_faults(names, cfg, _episode_length(env_cfg), "these parameters").kinds
     return kinds
 
 

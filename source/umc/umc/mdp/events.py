@@ -23,6 +23,7 @@ from umc.faults import (
     JointLimits,
     LedgerWriter,
     clear_faults,
+    draw_source,
     find_kind,
     inject_fault,
 )
@@ -226,9 +227,7 @@ def _plan_source(
         if has_fault_curriculum(env.cfg):
             raise UmcError("a replay has no curriculum; take fault_curriculum out of the environment's curriculum")
         return FaultReplay(faults.replay, asset.joint_names, step_dt=env.step_dt, **timing)
-    if faults.cases is not None:
-        return FaultCases(asset.joint_names, faults.cases, env.num_envs, faults, nominal=nominal, **timing)
-    return FaultSchedule(asset.joint_names, faults, nominal=nominal, **timing)
+    return draw_source(asset.joint_names, faults, env.num_envs, nominal=nominal, **timing)
 
 
 def newest_env() -> ManagerBasedRLEnv | None:

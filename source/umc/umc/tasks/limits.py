@@ -10,9 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING
 from typing import Any
 
-import torch
-
-from umc.faults import FaultCases, FaultSchedule, JointLimits
+from umc.faults import try_faults
 from umc.faults.cfg import faults_cfg
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.models.size import SIZES
@@ -130,18 +128,8 @@ def check_faults(env_cfg: Any) -> None:
     faults = faults_cfg(None, {**params, "joint_names": None if asset_cfg is None else asset_cfg.joint_names})
     if faults.replay is not None:
         return
-    one = torch.ones(len(names.joints))
-    robot: dict[str, Any] = {
-        "episode_length": math.ceil(env_cfg.episode_length_s / (env_cfg.sim.dt * env_cfg.decimation)),
-        "nominal": JointLimits(-one, one, one, one),  # the true ones are the engine's; they scale severities alone
-    }
-    try:
-        if faults.cases is None:
-            FaultSchedule(names.joints, faults, **robot)
-        else:
-            FaultCases(names.joints, faults.cases, 1, faults, **robot)
-    except TypeError as error:  # such as a word instead of a number
-        raise UmcError(f"faults cannot be drawn with env.events.{FAULTS_TERM}.params: {error}; correct them") from error
+    steps = math.ceil(env_cfg.episode_length_s / (env_cfg.sim.dt * env_cfg.decimation))
+    try_faults(names.joints, faults, steps, f"env.events.{FAULTS_TERM}.params")
 
 
 def _values(here: Any, path: list[str], where: str = "") -> Iterator[tuple[str, Any]]:
