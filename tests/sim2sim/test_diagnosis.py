@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import umc.tasks  # noqa: F401 - registers them
 from fresh_policy import write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.deploy.detector_runner import DetectorRunner
