@@ -115,7 +115,7 @@ class GrowingDelay(CommandError):
 class Backlash(CommandError):
     """The gears are worn: within the play, the severity, the joint turns freely, and the motor moves it only beyond.
 
-    Where the position error e is at most half the play, the motor gives no torque; beyond, it gives kp*(abs(e) - play/2)
+    Where the position error e is at most half the play, there is no torque; beyond, it is kp*(abs(e) - play/2)
     towards the target, less kd*qd. The rotor's own motion within the play is not simulated: its inertia stays with the
     joint, and its damping brakes the joint beyond the play only. Effort targets are not changed.
     """
