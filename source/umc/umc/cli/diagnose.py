@@ -25,7 +25,6 @@ DESCRIPTION = "Measure a fault detector: what it finds, how late, on which joint
 
 EXAMPLES = (
     "--detector logs/detector/detector.pt --checkpoint pretrained:a1_mlp_stage2 physics=ovphysx",
-    "--detector logs/detector/detector.pt --checkpoint pretrained:a1_mlp_stage2 --no_push physics=newton_mjwarp",
     "--detector logs/detector/detector.pt --checkpoint pretrained:a1_mlp_stage2 --kinds braking friction:0.05,0.2",
     "--detector logs/detector/detector.pt --task UMC-G1-Stage2 --policy motion.pt --trust --minutes 600",
     "--exported exported",
