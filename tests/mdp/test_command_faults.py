@@ -10,7 +10,7 @@ import torch
 from fault_env import UnstartedEnv
 from umc import mdp
 from umc.faults import FaultSchedule, FaultState, find_kind, inject_fault
-from umc.mdp.actions import JointTargets
+from umc.mdp.actions import JointTargets, check_command_faults
 from umc.utils.errors import UmcError
 
 SCENARIOS = ("dropped", "delayed", "dropped+delayed", "normal", "normal", "normal", "normal")
@@ -170,13 +170,6 @@ def test_tasks_have_the_joint_targets_that_are_quick_on_physx():
         assert cfg.actions.joint_pos.class_type is JointTargets
 
 
-class Actuators(dict):
-    """A robot's motors by group, and their targets."""
-
-    def __init__(self, command):
-        self.target_command = command
-
-
 class Joints:
     """Two joints at 0.1 rad that turn at 3 rad/s, and the action term of their command faults."""
 
@@ -199,7 +192,7 @@ class Joints:
             active_terms={"interval": ["faults"]}, get_term_cfg=lambda _: SimpleNamespace(func=func)
         )
         self.env: Any = SimpleNamespace(
-            scene={"robot": SimpleNamespace(actuators=Actuators(command), data=data)},
+            scene={"robot": SimpleNamespace(actuators=SimpleNamespace(target_command=command), data=data)},
             sim=SimpleNamespace(physics_manager=manager),
             event_manager=events,
             num_envs=1,
@@ -257,9 +250,12 @@ def test_a_manual_backlash_in_the_middle_of_an_env_step_acts_in_the_next():
     assert joints.step(2, 0.2) == [(0.1, 3.0)] * 2
 
 
-def test_gears_of_the_engines_own_drives_have_no_play(monkeypatch):
-    joints = Joints("backlash", backlash=0.4)
+def test_backlash_of_the_engines_own_drives_is_refused(monkeypatch):
     monkeypatch.setattr("umc.mdp.actions.ImplicitActuator", dict)
-    joints.term._asset.actuators["legs"] = {}
-    with pytest.raises(UmcError, match="actuators 'legs' are the engine's, whose gears have no play"):
-        joints.step(0, 0.2)
+    cfg = SimpleNamespace(actions=SimpleNamespace(command_faults=mdp.CommandFaultsCfg()))
+    robot = SimpleNamespace(actuators={"legs": {}})
+    check_command_faults(cfg, [find_kind("dropped")], robot, "robot")
+    with pytest.raises(UmcError, match="'backlash' needs motors that Isaac Lab computes, and some of 'robot' are the"):
+        check_command_faults(cfg, [find_kind("backlash")], robot, "robot")
+    robot.actuators["legs"] = object()
+    check_command_faults(cfg, [find_kind("backlash")], robot, "robot")

@@ -72,7 +72,6 @@ class CommandFaults(ActionTerm):
         """Remember which targets arrived in the env step before."""
         self._restore()
         if self._channel.depends_on_motion:
-            _require_explicit_motors(self._asset)
             step_physics_one_by_one(self._env)
         if self._channel.can_fail:
             self._last = self._targets()
@@ -129,16 +128,6 @@ def step_physics_one_by_one(env: Any) -> None:
         env.sim.physics_manager.set_decimation(1)
 
 
-def _require_explicit_motors(asset: "Articulation") -> None:
-    """Raise UmcError if the engine computes torques between two calls of the action terms."""
-    for group in asset.actuators:
-        if isinstance(asset.actuators[group], ImplicitActuator):
-            raise UmcError(
-                f"actuators '{group}' are the engine's, whose gears have no play; leave backlash out, or make them an"
-                " IdealPDActuatorCfg"
-            )
-
-
 @configclass
 class CommandFaultsCfg(ActionTermCfg):
     """Cfg of the term for command faults; has to be the last of a robot's action terms."""
@@ -147,16 +136,24 @@ class CommandFaultsCfg(ActionTermCfg):
     asset_name: str = "robot"
 
 
-def check_command_faults(env_cfg: Any, kinds: Iterable[FaultKind], asset_name: str) -> None:
-    """Raise UmcError if command faults are planned and the robot's last action term does not apply them."""
-    broken = [kind.name for kind in kinds if isinstance(kind, CommandKind)]
+def check_command_faults(env_cfg: Any, kinds: Iterable[FaultKind], asset: Any, asset_name: str) -> None:
+    """Raise UmcError if command faults are planned that the robot's last action term or its motors do not apply."""
+    broken = [kind for kind in kinds if isinstance(kind, CommandKind)]
     terms = [term for term in entries(env_cfg.actions).values() if isinstance(term, ActionTermCfg)]
     terms = [term for term in terms if term.asset_name == asset_name]
     if broken and not (terms and isinstance(terms[-1], CommandFaultsCfg)):
+        names = ", ".join(kind.name for kind in broken)
         raise UmcError(
-            f"commands of '{asset_name}' can fail ({', '.join(broken)}), but its last action term does not apply that;"
-            f" add as the last one: {LAST_ACTION}"
+            f"commands of '{asset_name}' can fail ({names}), but its last action term does not apply that; add as the"
+            f" last one: {LAST_ACTION}"
         )
+    for kind in broken:
+        # the engine computes torques between two calls of the action terms
+        if kind.depends_on_motion and any(isinstance(motors, ImplicitActuator) for motors in asset.actuators.values()):
+            raise UmcError(
+                f"'{kind.name}' needs motors that Isaac Lab computes, and some of '{asset_name}' are the engine's; leave"
+                " it out, or make them an IdealPDActuatorCfg"
+            )
 
 
 class JointTargets(lab.JointPositionAction):

@@ -64,7 +64,7 @@ class joint_faults(ManagerTermBase):
         self.asset: Articulation = env.scene[asset_cfg.name]
         writer = JointLimitWriter(self.asset) if _needs_nominal(faults, env.cfg) else None
         self.source = _plan_source(faults, env, self.asset, None if writer is None else _nominal(writer))
-        check_command_faults(env.cfg, self.source.kinds, asset_cfg.name)
+        check_command_faults(env.cfg, self.source.kinds, self.asset, asset_cfg.name)
         check_imu_sensors(env.cfg, self.source.kinds)
         ranks = ranks_from_env()
         if ranks.is_distributed and faults.ledger is not None:
@@ -122,7 +122,7 @@ class joint_faults(ManagerTermBase):
     def inject_fault(self, env_id: int, joint: int, kind: str, severity: float, detected: bool | None = None) -> None:
         """Let a joint fail from the next step on, until the episode ends; see :func:`umc.faults.inject_fault`."""
         found = find_kind(kind)
-        check_command_faults(self._env.cfg, [found], self.asset_name)
+        check_command_faults(self._env.cfg, [found], self.asset, self.asset_name)
         check_imu_sensors(self._env.cfg, [found])
         if isinstance(found, JointKind):
             self.prepare_limits()
