@@ -147,13 +147,13 @@ def check_command_faults(env_cfg: Any, kinds: Iterable[FaultKind], asset: Any, a
             f"commands of '{asset_name}' can fail ({names}), but its last action term does not apply that; add as the"
             f" last one: {LAST_ACTION}"
         )
-    for kind in broken:
-        # the engine computes torques between two calls of the action terms
-        if kind.depends_on_motion and any(isinstance(motors, ImplicitActuator) for motors in asset.actuators.values()):
-            raise UmcError(
-                f"'{kind.name}' needs motors that Isaac Lab computes, and some of '{asset_name}' are the engine's; leave"
-                " it out, or make them an IdealPDActuatorCfg"
-            )
+    moving = [kind.name for kind in broken if kind.depends_on_motion]
+    # the engine computes its own motors' torques between two calls of the action terms
+    if moving and any(isinstance(asset.actuators[group], ImplicitActuator) for group in asset.actuators):
+        raise UmcError(
+            f"'{moving[0]}' needs motors that Isaac Lab computes, and some of '{asset_name}' are the engine's; leave it out,"
+            " or make them an IdealPDActuatorCfg"
+        )
 
 
 class JointTargets(lab.JointPositionAction):
