@@ -151,8 +151,8 @@ def check_command_faults(env_cfg: Any, kinds: Iterable[FaultKind], asset: Any, a
     # the engine computes its own motors' torques between two calls of the action terms
     if moving and any(isinstance(asset.actuators[group], ImplicitActuator) for group in asset.actuators):
         raise UmcError(
-            f"'{moving[0]}' needs motors that Isaac Lab computes, and some of '{asset_name}' are the engine's; leave it out,"
-            " or make them an IdealPDActuatorCfg"
+            f"'{moving[0]}' needs motors that Isaac Lab computes, and some of '{asset_name}' are the engine's; leave it"
+            " out, or make them an IdealPDActuatorCfg"
         )
 
 
