@@ -15,11 +15,12 @@ import torch
 import yaml
 from exported_a1 import A1
 from fresh_policy import WIDTHS, write_fresh
+from isaaclab.utils.noise import GaussianNoiseCfg, UniformNoiseCfg
 from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.cli.export import main
 from umc.deploy import export
 from umc.deploy.export import export_checkpoint
-from umc.deploy.io_descriptor import control, fall, feet, start
+from umc.deploy.io_descriptor import control, fall, feet, observation_terms, start
 from umc.deploy.policy_runner import BadGravity, PolicyRunner
 from umc.mdp import CommandFaultsCfg
 from umc.rl.policy import load_policy, registered_agent
@@ -210,6 +211,24 @@ def test_events_and_terminations_of_another_task_are_named_and_faults_of_command
     assert start(cfg)["other_events"] == ["trunk_mass"]
     assert start(cfg)["added_base_mass_kg"] == (0.0, 0.0)
     assert fall(cfg)["other_terminations"] == ["second"]
+
+
+def test_noise_is_described_by_its_distribution_or_named():
+    group = env_cfg_of("UMC-A1-Stage2").observations.policy
+    group.base_ang_vel.noise = GaussianNoiseCfg(mean=0.1, std=0.3)
+    group.projected_gravity.noise = UniformNoiseCfg(n_min=0.9, n_max=1.1, operation="scale")
+    found = {term["name"]: term["noise"] for term in observation_terms(group, 12)}
+    assert found == {
+        "base_lin_vel": None,
+        "base_ang_vel": {"normal": [0.1, 0.3]},
+        "projected_gravity": {"other": "UniformNoiseCfg"},
+        "command": None,
+        "joint_pos": {"uniform": [-0.01, 0.01]},
+        "joint_vel": {"uniform": [-1.5, 1.5]},
+        "last_action": None,
+    }
+    group.enable_corruption = False
+    assert not any(term["noise"] for term in observation_terms(group, 12))
 
 
 @pytest.mark.parametrize("writer", ["write_onnx", "write_torchscript"])

@@ -329,6 +329,11 @@ def swap_meaning(content):
         (put("FL_hip_joint", "joints", 1, "name"), "joints names a joint twice"),
         (put(5, "joints"), "joints has to be a list"),
         (put([1.0, 2.0], "observations", "policy", 1, "scale"), "policy.1.scale has to be a list of 3 entries"),
+        (
+            put({"uniform": [2.0, 1.0]}, "observations", "policy", 1, "noise"),
+            "noise.uniform has its larger value first",
+        ),
+        (put({}, "observations", "policy", 1, "noise"), "noise has to have one of uniform, normal, other"),
         (put("../policy.onnx", "onnx", "file"), "onnx.file has to be a name without slashes"),
         (put("../../../a1", "trained", "robot"), "trained.robot has to be a name without slashes"),
         (put(["("], "feet"), "feet.0 is no regular expression"),

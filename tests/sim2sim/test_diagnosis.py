@@ -10,6 +10,7 @@ import torch
 import umc.tasks  # noqa: F401 - registers them
 from fresh_policy import write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
+from umc.deploy.description import read_description
 from umc.deploy.detector_runner import DetectorRunner
 from umc.deploy.export import export_checkpoint
 from umc.deploy.policy_runner import PolicyRunner
@@ -19,6 +20,7 @@ from umc.faults import FaultState
 from umc.models import JointLayout
 from umc.robots import A1_JOINTS
 from umc.sim2sim import diagnosis
+from umc.sim2sim.conditions import SensorNoise
 from umc.sim2sim.diagnosis import DiagnosisSimulation, diagnosis_rollout, record
 from umc.utils.errors import UmcError
 
@@ -115,6 +117,43 @@ def test_the_policy_is_told_by_the_detector_or_by_the_simulator(policy, monkeypa
     record(rollout(policy, oracle, kinds=[KindRange("dead")]), 1)
     # eight robots take turns; after three steps the detector reports all of their joints
     assert (max(masks) <= 4.0) if oracle else (min(masks[32:64]) == 12.0)
+
+
+def test_sensors_are_as_noisy_as_in_the_task(policy, monkeypatch):
+    """What a resting robot measures differs from step to step by up to the noise, faults and dead sensors excluded."""
+    seen, call = [], PolicyRunner.__call__
+
+    def look(self, *signals, **known):
+        seen.append([np.asarray(signal, dtype=float) for signal in signals[:4]])
+        return call(self, *signals, **known)
+
+    monkeypatch.setattr(PolicyRunner, "__call__", look)
+    cfg = replace(rollout(policy, kinds=[KindRange("delayed", (2.0, 4.0))]), steps=1)
+    exact, noisy, again = [], [], []
+    for signals, noise in ((exact, False), (noisy, True), (again, True)):
+        seen.clear()
+        record(replace(cfg, noise=noise), 1)
+        signals[:] = map(np.array, zip(*seen, strict=True))
+    for true, wrong, other, largest in zip(exact, noisy, again, (0.01, 1.5, 0.2, 0.05), strict=True):
+        off = np.abs(wrong - true)
+        assert 0.8 * largest < off.max() <= largest * (1.0 + 1e-6)
+        assert (np.ptp(wrong - true, axis=0) > 0.0).all()  # each robot has its own
+        np.testing.assert_array_equal(wrong, other)
+
+
+def test_an_export_has_to_say_how_noisy_sensors_are(policy):
+    cfg = rollout(policy)
+    for noise, words in (
+        ({}, "export the policy again"),
+        ({"noise": {"other": "ConstantNoiseCfg"}}, "ConstantNoiseCfg"),
+    ):
+        content = read_description(policy)
+        for term in content["observations"]["policy"]:
+            del term["noise"]
+            term |= noise
+        with pytest.raises(UmcError, match=words):
+            SensorNoise(content)
+    assert cfg.noise
 
 
 def test_pushes_change_the_speed_of_the_trunk(policy, monkeypatch):

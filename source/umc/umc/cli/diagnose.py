@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``umc diagnose``."""
     add = parser.add_argument_group("diagnosis").add_argument
     add("--detector", type=path, help="file that umc train-detector has written")
-    add("--exported", type=path, help="folder of umc export --detector: walk in plain MuJoCo, without the task's noise")
+    add("--exported", type=path, help="folder of umc export --detector: walk in plain MuJoCo")
     add("--minutes", type=float, default=MINUTES, help=f"robot-minutes to walk ({MINUTES:g})")
     add("--num_envs", type=int, help=f"robots simulated at once ({NUM_ENVS})")
     add("--no_push", action="store_true", help="do not push the robots")
@@ -154,7 +154,7 @@ def _in_mujoco(options: argparse.Namespace, overrides: Sequence[str], faults: Ra
     about = {
         "detector": f"{known['detector']['file']}, {known['detector']['sha256'][:12]}",
         "policy": f"{known['checkpoint']['file']}, {known['checkpoint']['sha256'][:12]}",
-        "task": f"{known['trained']['task']}, flat ground, command {cfg.command}, no noise",
+        "task": f"{known['trained']['task']}, flat ground, command {cfg.command}",
         "engine": f"mujoco {mujoco.__version__}",
     }
     held_out = [KindRange.read(text) for text in detector.held_out]

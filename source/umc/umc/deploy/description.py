@@ -35,6 +35,9 @@ MEASURABLE: Mapping[str, int | None] = {
 }
 """Functions of observation terms that a robot can measure, and their columns: None for one per joint, 0 for any."""
 
+NOISES = ("uniform", "normal", "other")
+"""How a term's noise is described: lowest and highest, mean and standard deviation, or by its name alone."""
+
 DIGEST_KEY = "umc_description_sha256"
 """Entry of the ONNX file's metadata that has :func:`digest` of the description it was exported with."""
 
@@ -182,6 +185,13 @@ def _scale(value: Any, place: str) -> None:
     (_list(_number(), 1) if isinstance(value, list) else _number())(value, place)
 
 
+def _noise(value: Any, place: str) -> None:
+    """Check how noise is distributed, or the name of a noise that cannot be described."""
+    _table({"uniform": _range, "normal": _list(_number(), 2, 2), "other": _text()}, NOISES)(value, place)
+    if len(value) != 1:
+        raise _Invalid(f"{place} has to have one of {', '.join(NOISES)}")
+
+
 _TEXT, _NUMBER = _text(), _number()
 _COUNT = _number(0, LARGEST, whole=True)
 _NAME = _text(r"[^/\\\x00-\x1f]{1,200}(?<!^\.)(?<!^\.\.)", "a name without slashes")
@@ -201,9 +211,10 @@ _TERM = _table(
         "columns": _list(_COUNT, 2, 2),
         "unit": _TEXT,
         "scale": _scale,
+        "noise": _maybe(_noise),
         "period_s": _POSITIVE,
     },
-    optional=("period_s",),
+    optional=("noise", "period_s"),
 )
 _TERMS = _list(_TERM, 1)
 

@@ -54,12 +54,15 @@ TERMINATIONS: Mapping[str, str | None] = dict.fromkeys(
 )
 """Terminations that ``fall`` describes."""
 
+NOISES = (("uniform", "UniformNoiseCfg", ("n_min", "n_max")), ("normal", "GaussianNoiseCfg", ("mean", "std")))
+"""Distributions of noise, Isaac Lab's cfgs of them, and the parameters of these."""
+
 AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 """Components of a root velocity, as Isaac Lab names them."""
 
 
 def observation_terms(group: Any, num_joints: int, clips: bool = False) -> list[dict[str, Any]]:
-    """List the terms of an observation group: function, columns ``[start, stop)``, unit before scaling, scale.
+    """List the terms of an observation group: function, columns ``[start, stop)``, unit, scale, noise (before scaling).
 
     UmcError if a term's width is not known, or it has more than a scale and, with ``clips``, a clip.
     """
@@ -78,6 +81,7 @@ def observation_terms(group: Any, num_joints: int, clips: bool = False) -> list[
             "columns": [start, stop],
             "unit": OBSERVATIONS.get(function, (None, ""))[1],
             "scale": list(scale) if isinstance(scale, Sequence) else float(scale),
+            "noise": noise_of(term) if group.enable_corruption else None,
         })  # fmt: skip
         if clipped:
             terms[-1]["clip"] = list(term.clip)
@@ -236,6 +240,22 @@ def function_name(term: Any) -> str:
     """Return the name of what a term computes; of a joint sensor, what it wraps."""
     function = term.params.get("func", term.func)
     return getattr(function, "__name__", str(function)).rpartition(":")[2].rpartition(".")[2]
+
+
+def noise_of(term: Any) -> dict[str, Any] | None:
+    """Describe the noise of a term: two parameters by distribution, or the name of a cfg that has no such form."""
+    noise = term.noise or term.params.get("noise")
+    if noise is None:
+        return None
+    for distribution, cfg, names in NOISES:
+        values = [getattr(noise, name, None) for name in names]
+        if (
+            type(noise).__name__ == cfg
+            and noise.operation == "add"
+            and all(isinstance(one, float | int) for one in values)
+        ):
+            return {distribution: [float(one) for one in values]}
+    return {"other": type(noise).__name__}
 
 
 def _width(function: str, term: Any, num_joints: int) -> int:

@@ -1,15 +1,17 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""How robots start in plain MuJoCo and when they have fallen: the figures of the task, read from ``policy.json``."""
+"""How robots start in plain MuJoCo, when they have fallen and how noisy their sensors are, as ``policy.json`` says."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from umc.utils.errors import UmcError
 
 Range = tuple[float, float]
 Vector = NDArray[np.float64]
@@ -95,3 +97,41 @@ def draw_start(conditions: Conditions, seed: int, member: int, num_joints: int) 
         velocity=np.array([random.uniform(*one) for one in conditions.base_velocity_m_rad_per_s]),
         joint_factor=random.uniform(*conditions.joint_position_factor, num_joints),
     )
+
+
+NOISY = ("joint_pos_rel", "joint_vel_rel", "base_ang_vel", "projected_gravity")
+"""Observation functions of what a robot measures."""
+
+NO_NOISE = {"uniform": (0.0, 0.0)}
+
+
+class SensorNoise:
+    """The noise that a task adds to what robots measure.
+
+    Raises:
+        UmcError: If the policy's description does not say how noisy the sensors are.
+    """
+
+    def __init__(self, description: Mapping[str, Any]) -> None:
+        terms = {term["function"]: term for term in description["observations"]["policy"]}
+        self._noises: list[Mapping[str, Sequence[float]] | None] = []
+        for function in NOISY:
+            term = terms.get(function, {"noise": None})
+            if "noise" not in term:
+                raise UmcError("the export does not say how noisy the sensors are; export the policy again")
+            if term["noise"] and "other" in term["noise"]:
+                raise UmcError(f"{function} has {term['noise']['other']}, which there is not in MuJoCo; train without")
+            self._noises.append(term["noise"])
+
+    def draw(self, seed: int, member: int) -> Callable[..., list[Vector]]:
+        """Return one robot's noise: from (seed, member) alone, a function of its signals in the order of NOISY."""
+        random = np.random.default_rng([seed * SEED_FACTOR % 2**31, member, 1])  # not the numbers of its start
+
+        def add(*signals: Vector) -> list[Vector]:
+            return [
+                signal + getattr(random, distribution)(*parameters, signal.shape)
+                for signal, noise in zip(signals, self._noises, strict=True)
+                for distribution, parameters in (noise or NO_NOISE).items()
+            ]
+
+        return add

@@ -63,6 +63,7 @@ def diagnosis_rollout(policy: Path, minutes: float, faults: RandomFaults, seed: 
         cell=zero,
         random=random_settings(faults, seed, steps, len(description["joints"])),
         oracle=False,
+        noise=True,
     )
 
 

@@ -29,7 +29,7 @@ from umc.deploy.description import read_description
 from umc.deploy.policy_runner import PolicyRunner, RunnerError
 from umc.faults import FaultCases, FaultReplay, FaultSchedule
 from umc.faults.state import PlanSource
-from umc.sim2sim.conditions import Conditions, draw_start
+from umc.sim2sim.conditions import Conditions, SensorNoise, draw_start
 from umc.sim2sim.external import ExternalRobotPolicy, ExternalRunner
 from umc.sim2sim.faults import Faults, joint_limits
 from umc.sim2sim.robot import Motors, Robot, RobotType, SolverCfg, robot_mjcf
@@ -71,6 +71,8 @@ class RolloutCfg:
     """Fields of :class:`umc.faults.FaultsCfg` by which faults are drawn instead."""
     oracle: bool = True
     """Whether the policy is told by the simulator what is broken, not by the detector that was exported with it."""
+    noise: bool = False
+    """Whether sensors are as noisy as in the task; evaluations have none."""
     solver: SolverCfg = field(default_factory=SolverCfg)
     clamp: bool = False
     """Whether targets are clamped to the joint limits, as on a robot; in the training they are not."""
@@ -158,6 +160,8 @@ class Simulation:
         self.cfg = cfg
         self.runners = [cfg.runner()]
         self.robots: list[Robot] = []
+        self._noise = SensorNoise(cfg.description) if cfg.noise else None
+        self._noisy: list[Callable[..., list[NDArray[np.float64]]]] = []
         motors, conditions = Motors.from_description(cfg.description), Conditions.from_description(cfg.description)
         self.kind = RobotType(robot_mjcf(cfg.description["trained"]["robot"]), motors, conditions, cfg.solver)
         self.step_dt = motors.physics_dt * motors.decimation
@@ -183,6 +187,8 @@ class Simulation:
         for robot, runner, row in zip(robots, runners, rows, strict=True):
             robot.reset(draw_start(kind.conditions, int(cfg.seed[row]), int(cfg.member[row]), len(names)))
             runner.reset()
+        if self._noise is not None:
+            self._noisy = [self._noise.draw(int(cfg.seed[row]), int(cfg.member[row])) for row in rows]
         faults = Faults(self.source, cfg.env[rows], cfg.num_envs, kind.motors.pose, kind.bounds, self.step_dt)
         faults.reset(int(cfg.episode[rows[0]]))
         trace = Trace.empty(cfg.steps, count, len(kind.feet))
@@ -206,8 +212,12 @@ class Simulation:
     def _act(self, faults: Faults, trace: Trace, step: int, up: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the targets of all policies; robots whose readings are refused are no longer up."""
         cfg, motors, count = self.cfg, self.kind.motors, faults.count
-        senses = faults.sense(*self._joints(count))
-        turning, gravity = faults.sense_base(*self._bases(count))
+        signals = (*self._joints(count), *self._bases(count))
+        if self._noisy:
+            every = [noisy(*own) for noisy, *own in zip(self._noisy, *signals, strict=True)]
+            signals = tuple(map(np.stack, zip(*every, strict=True)))
+        senses = faults.sense(*signals[:2])
+        turning, gravity = faults.sense_base(*signals[2:])
         targets = np.tile(motors.pose, (count, 1))
         for index in np.flatnonzero(up):
             robot, runner, dead = self.robots[index], self.runners[index], senses.dead[index]
