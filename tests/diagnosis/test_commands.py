@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from umc.detection import JOINT_KINDS, read_detector
 
 POLICY = ("--checkpoint", "pretrained:a1_mlp_stage2", "--num_envs", 16)
@@ -50,6 +51,17 @@ def test_a_detector_is_trained_and_resumed_and_measured_and_tells_a_policy_what_
     assert found["about"]["mask and flag from"] == "the detector"
     assert found["about"]["held out of the training"] == "bias, effort:0.05,0.2"
     assert found["kinds"]["joint faults"] == [*JOINT_KINDS, "friction", "delayed"]
+
+    chosen = tmp_path / "chosen"
+    flags = ("--detector", path, "--iterations", 0, "--out", chosen)
+    assert "iteration 1/" not in umc("train-detector", *POLICY, *flags, *TASK)
+    anew = read_detector(chosen / "detector.pt")
+    assert anew.held_out == finished.held_out
+    assert anew.about["start"]["sha256"] == finished.sha256
+    assert anew.about["figures"]["minutes"] == pytest.approx(12.0)
+    assert anew.about["figures"]["joint"]["temperature"] == float(anew.detector.temperature[1])
+    for name, weight in finished.detector.named_parameters():
+        assert torch.equal(weight, anew.detector.get_parameter(name)), name
 
     told = ("env.detection.source=detector", f"env.detection.file={path}")
     out = tmp_path / "evaluation"

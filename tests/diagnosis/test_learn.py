@@ -10,7 +10,7 @@ from umc.detection import JOINT_KINDS, SENSOR_KINDS, Detector
 from umc.detection.labels import Labels
 from umc.diagnosis.learn import IGNORED, LEAST_SIZE, Learner, Stretch, calibrate
 from umc.diagnosis.rollout import RolloutStep
-from umc.diagnosis.train import detected_share, settle
+from umc.diagnosis.train import detected_share, part_of_training, settle
 from umc.models import JointLayout
 
 JOINTS = ("a", "b")
@@ -163,3 +163,5 @@ def test_a_robot_whose_fault_has_not_shown_itself_gives_no_false_alarm():
 
 def test_the_simulator_tells_at_first_and_the_detector_later():
     assert [detected_share(done) for done in (0.0, 0.25, 0.375, 0.5, 1.0)] == [0.0, 0.0, 0.5, 1.0, 1.0]
+    assert [part_of_training(done, goes_on=False) for done in (0.0, 0.3, 1.0)] == [0.0, 0.3, 1.0]
+    assert [part_of_training(done, goes_on=True) for done in (0.0, 0.5, 1.0)] == [0.5, 0.75, 1.0]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from umc.diagnosis.train import ITERATIONS, NUM_ENVS, STEPS, plan, train
 from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
-from umc.utils.cli import at_least_one, run_main
+from umc.utils.cli import check_combinations, path, run_main
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
@@ -19,8 +19,11 @@ DESCRIPTION = "Train a detector of joint and sensor faults beside a walking poli
 EXAMPLES = (
     "--checkpoint pretrained:a1_mlp_stage2 physics=ovphysx",
     "--task UMC-G1-Stage2 --policy motion.pt --trust physics=ovphysx",
+    "--checkpoint pretrained:a1_mlp_stage2 --detector logs/detector/detector.pt --iterations 0 physics=newton_mjwarp",
     "--checkpoint pretrained:a1_mlp_stage2 --out logs/detector --resume",
 )
+
+CONTRADICTIONS = (({"detector", "network"}, "--detector has a network; leave out --network"),)
 
 MOST_ALARMS = 60.0
 """Most false alarms that can be accepted [1/min]."""
@@ -31,7 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("training").add_argument
     add("--num_envs", type=int, help=f"robots simulated at once ({NUM_ENVS})")
     add("--iterations", type=int, default=ITERATIONS, help=f"iterations of {STEPS} env steps ({ITERATIONS})")
-    add("--network", choices=("gru", "tcn"), default="gru", help="gru (default) or tcn")
+    add(
+        "--detector",
+        type=path,
+        help="file of another training to go on from, for this policy, engine or ground; with --iterations 0 it learns "
+        "nothing, and only its temperature and thresholds are chosen here",
+    )
+    add("--network", choices=("gru", "tcn"), help="gru (default) or tcn")
     add(
         "--false_alarms",
         type=float,
@@ -59,7 +68,9 @@ def _run(argv: list[str]) -> int:
         return show_help(argv, "train-detector", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
     with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_arguments)
-    at_least_one(options.iterations, "--iterations")
+    check_combinations(options, CONTRADICTIONS)
+    if options.iterations < (least := 1 if options.detector is None else 0):
+        raise UmcError(f"--iterations is {options.iterations}; it has to be at least {least}")
     if not 0.0 <= options.false_alarms <= MOST_ALARMS:
         raise UmcError(f"--false_alarms is {options.false_alarms}; it has to lie between 0 and {MOST_ALARMS:g}")
     if num_policies(options) != 1:

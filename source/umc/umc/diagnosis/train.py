@@ -8,7 +8,7 @@ import argparse
 import copy
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,11 @@ a growing share of the robots, all from twice this part on: it has to learn from
 
 THRESHOLD_SHARE = 0.3
 """Length of the rollouts from which temperature and thresholds are chosen, as part of the training [-].
-Half of it is healthy: 150 iterations of 256 envs give 100 minutes, so that one false alarm in 20 is seen five times."""
+Half of it is healthy: 150 iterations of 256 envs give 100 minutes, so that one false alarm in 20 is seen five times.
+A detector that goes on from another needs no fewer."""
+
+LATER_HALF = 0.5
+"""Part of the training [-] at which a detector goes on from another: all robots depend on it, and it learns slower."""
 
 SAVE_EVERY_S = 120.0
 LINE_EVERY = 10
@@ -51,7 +55,7 @@ class DetectorRun:
     session: Session
     folder: Path
     start: DetectorFile | None
-    """What is resumed."""
+    """What is resumed, or gone on from."""
     about: dict[str, Any]
 
 
@@ -78,10 +82,14 @@ def prepare_rollout(options: argparse.Namespace, overrides: list[str], faults: R
 def plan(options: argparse.Namespace, overrides: list[str]) -> DetectorRun:
     """Decide everything about a training; raise UmcError if something is wrong with it."""
     from umc.detection import read_detector
+    from umc.detection.network import NETWORKS
     from umc.diagnosis.faults import KindRange, without
     from umc.utils.outputs import require_writable
 
     options.seed = options.seed or 0
+    before = None if options.detector is None else replace(read_detector(options.detector), resume=None)
+    if before is not None:
+        options.network, options.hold_out = before.detector.cfg.network, options.hold_out or before.held_out
     session = prepare_rollout(options, overrides, without([KindRange.read(text) for text in options.hold_out]))
     one = session.checkpoints[0]
     folder = options.out or Path("logs") / f"umc_{session.info.robot}_detector" / run_stamp()
@@ -91,13 +99,15 @@ def plan(options: argparse.Namespace, overrides: list[str]) -> DetectorRun:
         "seed": options.seed,
         "num_envs": options.num_envs,
         "iterations": options.iterations,
-        "network": options.network,
+        "network": options.network or NETWORKS[0],
         "pushes": not options.no_push,
         "hold_out": options.hold_out,
         "overrides": overrides,
         "umc_version": umc.__version__,
     }
-    start = None
+    if before is not None:
+        about["start"] = {"name": options.detector.name, "sha256": before.sha256}
+    start = before
     if options.resume:
         start = read_detector(folder / FILE)
         _require_resumable(start, about, options.iterations)
@@ -110,8 +120,8 @@ def plan(options: argparse.Namespace, overrides: list[str]) -> DetectorRun:
 def _require_resumable(start: DetectorFile, about: dict[str, Any], iterations: int) -> None:
     if start.resume is None:
         raise UmcError(f"{start.path} is finished, or published without what --resume needs; give another --out")
-    for name in ("policy", "task", "network", "hold_out"):
-        if start.about.get(name, []) != about[name]:
+    for name in ("policy", "task", "network", "hold_out", "start"):
+        if start.about.get(name, []) != about.get(name, []):
             raise UmcError(f"{start.path} was trained with another {name}; repeat its command line, or leave --resume")
     if start.resume["done"] > iterations:
         raise UmcError(f"{start.path} has {start.resume['done']} iterations already; give more --iterations")
@@ -121,20 +131,14 @@ def train(run: DetectorRun) -> Path:
     """Let the policy walk, learn, and write the detector; return its file."""
     import torch
 
-    from umc.detection import Detector, DetectorCfg
     from umc.diagnosis.learn import Learner, Stretch
     from umc.diagnosis.rollout import Rollout
     from umc.evaluation.session import open_session
-    from umc.mdp.observations import joint_layout
 
     session, total = run.session, int(run.about["iterations"])
     torch.manual_seed(int(run.about["seed"]))
     with open_session(session) as (env, (policy,)):
-        if run.start is not None:
-            detector = run.start.detector.requires_grad_(True)
-        else:
-            detector = Detector(joint_layout(env), DetectorCfg(network=run.about["network"]))
-        detector = detector.to(env.device).eval()
+        detector = _begin(run, env).to(env.device).eval()
         rollout, learner = Rollout(env, policy, detector), Learner(detector)
         robots = torch.arange(env.num_envs, device=env.device)
         done = 0
@@ -147,8 +151,9 @@ def train(run: DetectorRun) -> Path:
         try:
             while done < total:
                 begin = time.monotonic()
-                rollout.detected_envs = robots < env.num_envs * detected_share(done / total)
-                losses = learner.learn(Stretch.of([rollout.step() for _ in range(STEPS)]), done / total)
+                part = part_of_training(done / total, "start" in run.about)
+                rollout.detected_envs = robots < env.num_envs * detected_share(part)
+                losses = learner.learn(Stretch.of([rollout.step() for _ in range(STEPS)]), part)
                 done += 1
                 kept = _snapshot(run, detector, learner, done)
                 seconds = time.monotonic() - begin
@@ -172,15 +177,33 @@ def train(run: DetectorRun) -> Path:
     return run.folder / FILE
 
 
+def _begin(run: DetectorRun, env: Any) -> Detector:
+    """Return the detector that learns."""
+    from umc.detection import Detector, DetectorCfg
+    from umc.mdp.observations import joint_layout
+
+    if run.start is None:
+        return Detector(joint_layout(env), DetectorCfg(network=run.about["network"]))
+    run.start.require(run.session.info.robot, env.scene["robot"].joint_names)
+    run.start.require_layout(joint_layout(env))
+    return run.start.detector.requires_grad_(True)
+
+
 def _rollout_for_thresholds(run: DetectorRun, kept: dict[str, Any], rollout: Rollout) -> list[Stretch]:
     """Return the finished detector's predictions in new rollouts in which all robots depend on it."""
     from umc.diagnosis.learn import Stretch
 
     _write(run, kept)
-    stretches = max(round(THRESHOLD_SHARE * int(run.about["iterations"])), 1)
+    iterations = int(run.about["iterations"])
+    stretches = max(round(THRESHOLD_SHARE * (max(iterations, ITERATIONS) if "start" in run.about else iterations)), 1)
     print(f"choosing thresholds: {stretches} more rollouts of {STEPS} env steps", flush=True)
     rollout.detected_envs |= True
     return [Stretch.of([rollout.step() for _ in range(STEPS)]).outputs() for _ in range(stretches)]
+
+
+def part_of_training(done: float, goes_on: bool) -> float:
+    """Return where in a training a detector is, given the part of this one that is done [-]."""
+    return LATER_HALF + (1.0 - LATER_HALF) * done if goes_on else done
 
 
 def detected_share(done: float) -> float:
