@@ -21,7 +21,7 @@ from umc.cli.export import main
 from umc.deploy import export
 from umc.deploy.export import export_checkpoint
 from umc.deploy.io_descriptor import control, fall, feet, observation_terms, start
-from umc.deploy.policy_runner import BadGravity, PolicyRunner
+from umc.deploy.policy_runner import NonFiniteInput, PolicyRunner
 from umc.mdp import CommandFaultsCfg
 from umc.rl.policy import load_policy, registered_agent
 from umc.robots import A1_JOINTS
@@ -106,8 +106,8 @@ def test_exports_of_a_policy_with_memory_remember_what_it_remembers(tmp_path):
         "command": [0.5, 0.0, 0.0],
     }
     first, second = runner(**sensors), runner(**sensors)
-    with pytest.raises(BadGravity):
-        runner(**{**sensors, "gravity": [0.0, 0.0, -9.81]})
+    with pytest.raises(NonFiniteInput):
+        runner(**{**sensors, "gravity": [0.0, 0.0, math.nan]})
     third = runner(**sensors)
     runner.reset()
     assert np.array_equal(runner(**sensors), first)
@@ -227,6 +227,8 @@ def test_noise_is_described_by_its_distribution_or_named():
         "joint_vel": {"uniform": [-1.5, 1.5]},
         "last_action": None,
     }
+    group.base_ang_vel.noise = UniformNoiseCfg(n_min=0.2, n_max=0.1)
+    assert observation_terms(group, 12)[1]["noise"] == {"other": "UniformNoiseCfg"}
     group.enable_corruption = False
     assert not any(term["noise"] for term in observation_terms(group, 12))
 

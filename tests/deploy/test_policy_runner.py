@@ -334,6 +334,10 @@ def swap_meaning(content):
             "noise.uniform has its larger value first",
         ),
         (put({}, "observations", "policy", 1, "noise"), "noise has to have one of uniform, normal, other"),
+        (
+            put({"normal": [0.0, -1.0]}, "observations", "policy", 1, "noise"),
+            "noise.normal.1 has to be a number from 0",
+        ),
         (put("../policy.onnx", "onnx", "file"), "onnx.file has to be a name without slashes"),
         (put("../../../a1", "trained", "robot"), "trained.robot has to be a name without slashes"),
         (put(["("], "feet"), "feet.0 is no regular expression"),
@@ -342,6 +346,7 @@ def swap_meaning(content):
         # valid, but not what was exported
         (swap_meaning, "policy.json is not as it was exported with"),
         (put(40.0, "joints", 0, "kp_Nm_per_rad"), "policy.json is not as it was exported with"),
+        (put(None, "observations", "policy", 1, "noise"), "policy.json is not as it was exported with"),
         (put([], "feet"), "policy.json is not as it was exported with"),
         (put(0.9, "start", "base_height_m"), "policy.json is not as it was exported with"),
         (put(0.5, "fall", "max_roll_rad"), "policy.json is not as it was exported with"),

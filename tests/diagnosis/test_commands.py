@@ -57,7 +57,7 @@ def test_a_detector_is_trained_and_resumed_and_measured_and_tells_a_policy_what_
     assert "iteration 1/" not in umc("train-detector", *POLICY, *flags, *TASK)
     anew = read_detector(chosen / "detector.pt")
     assert anew.held_out == finished.held_out
-    assert anew.about["start"]["sha256"] == finished.sha256
+    assert anew.about["detector"]["sha256"] == finished.sha256
     assert anew.about["figures"]["minutes"] == pytest.approx(12.0)
     assert anew.about["figures"]["joint"]["temperature"] == float(anew.detector.temperature[1])
     for name, weight in finished.detector.named_parameters():

@@ -3,15 +3,17 @@
 """What a detector learns from stretches of walks."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
-from umc.detection import JOINT_KINDS, SENSOR_KINDS, Detector
+from umc.detection import JOINT_KINDS, SENSOR_KINDS, Detector, DetectorFile
 from umc.detection.labels import Labels
 from umc.diagnosis.learn import IGNORED, LEAST_SIZE, Learner, Stretch, calibrate
 from umc.diagnosis.rollout import RolloutStep
-from umc.diagnosis.train import detected_share, part_of_training, settle
+from umc.diagnosis.train import detected_share, part_of_training, require_resumable, settle
 from umc.models import JointLayout
+from umc.utils.errors import UmcError
 
 JOINTS = ("a", "b")
 LAYOUT = JointLayout.term_major(JOINTS, 2 + 6, 2)
@@ -165,3 +167,23 @@ def test_the_simulator_tells_at_first_and_the_detector_later():
     assert [detected_share(done) for done in (0.0, 0.25, 0.375, 0.5, 1.0)] == [0.0, 0.0, 0.5, 1.0, 1.0]
     assert [part_of_training(done, goes_on=False) for done in (0.0, 0.3, 1.0)] == [0.0, 0.3, 1.0]
     assert [part_of_training(done, goes_on=True) for done in (0.0, 0.5, 1.0)] == [0.5, 0.75, 1.0]
+
+
+def test_a_training_is_resumed_by_its_own_command_line():
+    about = {"policy": {"sha256": "a"}, "task": "UMC-A1-Stage2", "network": "gru", "hold_out": ["rom"]}
+    stopped = DetectorFile(Detector(LAYOUT), "a1", about, Path("d.pt"), resume={"done": 3})
+    require_resumable(stopped, about, 3)
+    other = {"sha256": "b"}
+    for changed, iterations, words in (
+        (about, 2, "has 3 iterations already"),
+        ({**about, "hold_out": []}, 3, "another hold_out"),
+        ({**about, "detector": other}, 3, "another detector"),
+    ):
+        with pytest.raises(UmcError, match=words):
+            require_resumable(stopped, changed, iterations)
+    started = replace(stopped, about={**about, "detector": other})
+    require_resumable(started, started.about, 3)
+    with pytest.raises(UmcError, match="another detector"):
+        require_resumable(started, about, 3)
+    with pytest.raises(UmcError, match="is finished"):
+        require_resumable(replace(stopped, resume=None), about, 3)

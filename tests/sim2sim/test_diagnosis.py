@@ -10,7 +10,6 @@ import torch
 import umc.tasks  # noqa: F401 - registers them
 from fresh_policy import write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
-from umc.deploy.description import read_description
 from umc.deploy.detector_runner import DetectorRunner
 from umc.deploy.export import export_checkpoint
 from umc.deploy.policy_runner import PolicyRunner
@@ -20,7 +19,7 @@ from umc.faults import FaultState
 from umc.models import JointLayout
 from umc.robots import A1_JOINTS
 from umc.sim2sim import diagnosis
-from umc.sim2sim.conditions import SensorNoise
+from umc.sim2sim.conditions import NOISY, SensorNoise
 from umc.sim2sim.diagnosis import DiagnosisSimulation, diagnosis_rollout, record
 from umc.utils.errors import UmcError
 
@@ -120,7 +119,6 @@ def test_the_policy_is_told_by_the_detector_or_by_the_simulator(policy, monkeypa
 
 
 def test_sensors_are_as_noisy_as_in_the_task(policy, monkeypatch):
-    """What a resting robot measures differs from step to step by up to the noise, faults and dead sensors excluded."""
     seen, call = [], PolicyRunner.__call__
 
     def look(self, *signals, **known):
@@ -129,6 +127,7 @@ def test_sensors_are_as_noisy_as_in_the_task(policy, monkeypatch):
 
     monkeypatch.setattr(PolicyRunner, "__call__", look)
     cfg = replace(rollout(policy, kinds=[KindRange("delayed", (2.0, 4.0))]), steps=1)
+    assert cfg.noise
     exact, noisy, again = [], [], []
     for signals, noise in ((exact, False), (noisy, True), (again, True)):
         seen.clear()
@@ -141,19 +140,60 @@ def test_sensors_are_as_noisy_as_in_the_task(policy, monkeypatch):
         np.testing.assert_array_equal(wrong, other)
 
 
-def test_an_export_has_to_say_how_noisy_sensors_are(policy):
-    cfg = rollout(policy)
-    for noise, words in (
-        ({}, "export the policy again"),
-        ({"noise": {"other": "ConstantNoiseCfg"}}, "ConstantNoiseCfg"),
-    ):
-        content = read_description(policy)
-        for term in content["observations"]["policy"]:
-            del term["noise"]
-            term |= noise
-        with pytest.raises(UmcError, match=words):
-            SensorNoise(content)
-    assert cfg.noise
+def test_a_frozen_sensor_has_no_noise(policy, monkeypatch):
+    """Sensors fail after noise has been added: a reading that is held stands still."""
+    seen, call = {}, PolicyRunner.__call__
+
+    def look(self, position, *signals, **known):
+        seen.setdefault(id(self), []).append(np.array(position))
+        return call(self, position, *signals, **known)
+
+    monkeypatch.setattr(PolicyRunner, "__call__", look)
+    robots = DiagnosisSimulation(rollout(policy, kinds=[KindRange("frozen")])).run(np.arange(8))
+    still = 0
+    for columns, readings in zip(robots, map(np.array, seen.values()), strict=True):
+        frozen = columns["label"][..., 0] > 0
+        held = frozen[1:]  # what is held is the last reading before the onset
+        np.testing.assert_array_equal((readings[1:] == readings[:-1])[: len(held)], held)
+        still += held.sum()
+    assert still > 10
+
+
+def described(*noises):
+    """Observations of a policy whose sensors have these noises."""
+    terms = [{"function": function, "noise": noise} for function, noise in zip(NOISY, noises, strict=False)]
+    return {"observations": {"policy": terms}}
+
+
+def test_noise_is_drawn_anew_in_each_step_of_each_robot_by_its_distribution():
+    noise = SensorNoise(described({"normal": [5.0, 0.1]}, {"uniform": [1.0, 2.0]}, None))
+    one, same, other = noise.draw(5, 3), noise.draw(5, 3), noise.draw(5, 4)
+    zeros = [np.zeros(1000)] * 4
+    first, second = one(*zeros), one(*zeros)
+    for number in (0, 1):
+        assert (first[number] != second[number]).all()
+        assert (first[number] != other(*zeros)[number]).all()
+    assert abs(first[0].mean() - 5.0) < 0.02
+    assert abs(first[0].std() - 0.1) < 0.01
+    assert 1.0 <= first[1].min() < 1.1
+    assert 1.9 < first[1].max() <= 2.0
+    assert not first[2].any()
+    assert not first[3].any()
+    for found, wanted in zip(same(*zeros), first, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("description", "words"),
+    [
+        ({"observations": {"policy": [{"function": "joint_pos_rel"}]}}, "export the policy again"),
+        (described({"other": "ConstantNoiseCfg"}), r"that of joint_pos_rel \(ConstantNoiseCfg\) is another"),
+        ({"observations": {"policy": [{"function": "last_action", "noise": {"uniform": [0, 1]}}]}}, "last_action"),
+    ],
+)
+def test_noise_that_is_not_known_is_refused(description, words):
+    with pytest.raises(UmcError, match=words):
+        SensorNoise(description)
 
 
 def test_pushes_change_the_speed_of_the_trunk(policy, monkeypatch):

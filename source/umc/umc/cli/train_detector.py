@@ -23,7 +23,10 @@ EXAMPLES = (
     "--checkpoint pretrained:a1_mlp_stage2 --out logs/detector --resume",
 )
 
-CONTRADICTIONS = (({"detector", "network"}, "--detector has a network; leave out --network"),)
+CONTRADICTIONS = (
+    ({"detector", "network"}, "--detector has a network; leave out --network"),
+    ({"detector", "hold_out"}, "--detector keeps what was held out of its training; leave out --hold_out"),
+)
 
 MOST_ALARMS = 60.0
 """Most false alarms that can be accepted [1/min]."""
@@ -37,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--detector",
         type=path,
-        help="file of another training to go on from, for this policy, engine or ground; with --iterations 0 it learns "
-        "nothing, and only its temperature and thresholds are chosen here",
+        help="trained detector to start from, of another policy, engine or ground; --iterations 0 keeps its weights "
+        "and chooses only temperature and thresholds",
     )
     add("--network", choices=("gru", "tcn"), help="gru (default) or tcn")
     add(
@@ -51,7 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--hold_out",
         nargs="+",
-        default=[],
         metavar="KIND",
         help="kinds, or severities of a kind (effort:0.05,0.2), that are not learned; umc diagnose has a table of them",
     )
@@ -80,6 +82,5 @@ def _run(argv: list[str]) -> int:
     with timed("reading the policy and its task"), quiet():
         run = plan(options, overrides)
     print(f"run folder: {run.folder}", flush=True)
-    path = train(run)
-    print(f"detector: {path}", flush=True)
+    print(f"detector: {train(run)}", flush=True)
     return 0

@@ -35,9 +35,6 @@ MEASURABLE: Mapping[str, int | None] = {
 }
 """Functions of observation terms that a robot can measure, and their columns: None for one per joint, 0 for any."""
 
-NOISES = ("uniform", "normal", "other")
-"""How a term's noise is described: lowest and highest, mean and standard deviation, or by its name alone."""
-
 DIGEST_KEY = "umc_description_sha256"
 """Entry of the ONNX file's metadata that has :func:`digest` of the description it was exported with."""
 
@@ -185,11 +182,17 @@ def _scale(value: Any, place: str) -> None:
     (_list(_number(), 1) if isinstance(value, list) else _number())(value, place)
 
 
+def _normal(value: Any, place: str) -> None:
+    """Check a mean and a standard deviation."""
+    _list(_number(), 2, 2)(value, place)
+    _number(0.0)(value[1], f"{place}.1")
+
+
 def _noise(value: Any, place: str) -> None:
-    """Check how noise is distributed, or the name of a noise that cannot be described."""
-    _table({"uniform": _range, "normal": _list(_number(), 2, 2), "other": _text()}, NOISES)(value, place)
+    """Check the distribution of a term's noise, or the name of a noise that has no such form."""
+    _table(_NOISES, optional=_NOISES)(value, place)
     if len(value) != 1:
-        raise _Invalid(f"{place} has to have one of {', '.join(NOISES)}")
+        raise _Invalid(f"{place} has to have one of {', '.join(_NOISES)}")
 
 
 _TEXT, _NUMBER = _text(), _number()
@@ -201,6 +204,7 @@ _POSITIVE = _number(0.0, above=True)
 _DT = _number(0.0, 1.0, above=True)
 _PER_JOINT = _list(_NUMBER, 1, MAX_JOINTS)
 _TEXTS = _list(_TEXT)
+_NOISES: Mapping[str, Check] = {"uniform": _range, "normal": _normal, "other": _TEXT}
 
 _NETWORK = _table({"file": _NAME, "sha256": _SHA256, "largest_difference_to_torch": _number(0.0, 1.0)})
 

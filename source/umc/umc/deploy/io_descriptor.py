@@ -54,8 +54,8 @@ TERMINATIONS: Mapping[str, str | None] = dict.fromkeys(
 )
 """Terminations that ``fall`` describes."""
 
-NOISES = (("uniform", "UniformNoiseCfg", ("n_min", "n_max")), ("normal", "GaussianNoiseCfg", ("mean", "std")))
-"""Distributions of noise, Isaac Lab's cfgs of them, and the parameters of these."""
+DISTRIBUTIONS = (("uniform", "UniformNoiseCfg", ("n_min", "n_max")), ("normal", "GaussianNoiseCfg", ("mean", "std")))
+"""Of noise: name in ``policy.json``, Isaac Lab's cfg, and its two parameters."""
 
 AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 """Components of a root velocity, as Isaac Lab names them."""
@@ -243,18 +243,15 @@ def function_name(term: Any) -> str:
 
 
 def noise_of(term: Any) -> dict[str, Any] | None:
-    """Describe the noise of a term: two parameters by distribution, or the name of a cfg that has no such form."""
+    """Return the distribution of a term's noise with its parameters, or the cfg's name if it is another."""
     noise = term.noise or term.params.get("noise")
     if noise is None:
         return None
-    for distribution, cfg, names in NOISES:
+    for distribution, cfg, names in DISTRIBUTIONS:
         values = [getattr(noise, name, None) for name in names]
-        if (
-            type(noise).__name__ == cfg
-            and noise.operation == "add"
-            and all(isinstance(one, float | int) for one in values)
-        ):
-            return {distribution: [float(one) for one in values]}
+        plain = noise.operation == "add" and all(isinstance(value, float | int) for value in values)
+        if type(noise).__name__ == cfg and plain and (distribution != "uniform" or values == sorted(values)):
+            return {distribution: [float(value) for value in values]}
     return {"other": type(noise).__name__}
 
 

@@ -39,10 +39,10 @@ a growing share of the robots, all from twice this part on: it has to learn from
 THRESHOLD_SHARE = 0.3
 """Length of the rollouts from which temperature and thresholds are chosen, as part of the training [-].
 Half of it is healthy: 150 iterations of 256 envs give 100 minutes, so that one false alarm in 20 is seen five times.
-A detector that goes on from another needs no fewer."""
+One that starts from another detector gets at least as many as 150 iterations give."""
 
 LATER_HALF = 0.5
-"""Part of the training [-] at which a detector goes on from another: all robots depend on it, and it learns slower."""
+"""Where a detector that starts from another begins, as part of a whole training [-]."""
 
 SAVE_EVERY_S = 120.0
 LINE_EVERY = 10
@@ -55,7 +55,7 @@ class DetectorRun:
     session: Session
     folder: Path
     start: DetectorFile | None
-    """What is resumed, or gone on from."""
+    """Detector to start from: the interrupted training's, or that of ``--detector``; None for a new one."""
     about: dict[str, Any]
 
 
@@ -89,9 +89,12 @@ def plan(options: argparse.Namespace, overrides: list[str]) -> DetectorRun:
     options.seed = options.seed or 0
     before = None if options.detector is None else replace(read_detector(options.detector), resume=None)
     if before is not None:
-        options.network, options.hold_out = before.detector.cfg.network, options.hold_out or before.held_out
-    session = prepare_rollout(options, overrides, without([KindRange.read(text) for text in options.hold_out]))
+        options.network, options.hold_out = before.detector.cfg.network, before.held_out
+    held_out = options.hold_out or []
+    session = prepare_rollout(options, overrides, without([KindRange.read(text) for text in held_out]))
     one = session.checkpoints[0]
+    if before is not None:
+        before.require(session.info.robot, one.info.joint_names)
     folder = options.out or Path("logs") / f"umc_{session.info.robot}_detector" / run_stamp()
     about = {
         "policy": {"name": one.path.name, "sha256": one.sha256},
@@ -101,26 +104,27 @@ def plan(options: argparse.Namespace, overrides: list[str]) -> DetectorRun:
         "iterations": options.iterations,
         "network": options.network or NETWORKS[0],
         "pushes": not options.no_push,
-        "hold_out": options.hold_out,
+        "hold_out": held_out,
         "overrides": overrides,
         "umc_version": umc.__version__,
     }
     if before is not None:
-        about["start"] = {"name": options.detector.name, "sha256": before.sha256}
+        about["detector"] = {"name": options.detector.name, "sha256": before.sha256}
     start = before
     if options.resume:
         start = read_detector(folder / FILE)
-        _require_resumable(start, about, options.iterations)
+        require_resumable(start, about, options.iterations)
     elif (folder / FILE).exists():
         raise UmcError(f"{folder / FILE} exists already; give --resume, or another --out")
     require_writable(folder, "--out")
     return DetectorRun(session, folder, start, about)
 
 
-def _require_resumable(start: DetectorFile, about: dict[str, Any], iterations: int) -> None:
+def require_resumable(start: DetectorFile, about: dict[str, Any], iterations: int) -> None:
+    """Raise UmcError unless an interrupted training can go on as another command line says."""
     if start.resume is None:
         raise UmcError(f"{start.path} is finished, or published without what --resume needs; give another --out")
-    for name in ("policy", "task", "network", "hold_out", "start"):
+    for name in ("policy", "task", "network", "hold_out", "detector"):
         if start.about.get(name, []) != about.get(name, []):
             raise UmcError(f"{start.path} was trained with another {name}; repeat its command line, or leave --resume")
     if start.resume["done"] > iterations:
@@ -151,7 +155,7 @@ def train(run: DetectorRun) -> Path:
         try:
             while done < total:
                 begin = time.monotonic()
-                part = part_of_training(done / total, "start" in run.about)
+                part = part_of_training(done / total, "detector" in run.about)
                 rollout.detected_envs = robots < env.num_envs * detected_share(part)
                 losses = learner.learn(Stretch.of([rollout.step() for _ in range(STEPS)]), part)
                 done += 1
@@ -184,7 +188,6 @@ def _begin(run: DetectorRun, env: Any) -> Detector:
 
     if run.start is None:
         return Detector(joint_layout(env), DetectorCfg(network=run.about["network"]))
-    run.start.require(run.session.info.robot, env.scene["robot"].joint_names)
     run.start.require_layout(joint_layout(env))
     return run.start.detector.requires_grad_(True)
 
@@ -195,14 +198,16 @@ def _rollout_for_thresholds(run: DetectorRun, kept: dict[str, Any], rollout: Rol
 
     _write(run, kept)
     iterations = int(run.about["iterations"])
-    stretches = max(round(THRESHOLD_SHARE * (max(iterations, ITERATIONS) if "start" in run.about else iterations)), 1)
+    if "detector" in run.about:
+        iterations = max(iterations, ITERATIONS)
+    stretches = max(round(THRESHOLD_SHARE * iterations), 1)
     print(f"choosing thresholds: {stretches} more rollouts of {STEPS} env steps", flush=True)
     rollout.detected_envs |= True
     return [Stretch.of([rollout.step() for _ in range(STEPS)]).outputs() for _ in range(stretches)]
 
 
 def part_of_training(done: float, goes_on: bool) -> float:
-    """Return where in a training a detector is, given the part of this one that is done [-]."""
+    """Return the part of a whole training that is over [-], given the part of this run that is done."""
     return LATER_HALF + (1.0 - LATER_HALF) * done if goes_on else done
 
 

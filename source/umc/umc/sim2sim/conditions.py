@@ -100,7 +100,7 @@ def draw_start(conditions: Conditions, seed: int, member: int, num_joints: int) 
 
 
 NOISY = ("joint_pos_rel", "joint_vel_rel", "base_ang_vel", "projected_gravity")
-"""Observation functions of what a robot measures."""
+"""Observation functions of the sensors, in the order in which noise is added."""
 
 NO_NOISE = {"uniform": (0.0, 0.0)}
 
@@ -109,29 +109,36 @@ class SensorNoise:
     """The noise that a task adds to what robots measure.
 
     Raises:
-        UmcError: If the policy's description does not say how noisy the sensors are.
+        UmcError: If the policy's description does not say how noisy the sensors are, or plain MuJoCo has no such noise.
     """
 
     def __init__(self, description: Mapping[str, Any]) -> None:
-        terms = {term["function"]: term for term in description["observations"]["policy"]}
-        self._noises: list[Mapping[str, Sequence[float]] | None] = []
-        for function in NOISY:
-            term = terms.get(function, {"noise": None})
+        found: dict[str, Mapping[str, Any]] = {}
+        for term in description["observations"]["policy"]:
             if "noise" not in term:
-                raise UmcError("the export does not say how noisy the sensors are; export the policy again")
-            if term["noise"] and "other" in term["noise"]:
-                raise UmcError(f"{function} has {term['noise']['other']}, which there is not in MuJoCo; train without")
-            self._noises.append(term["noise"])
+                raise UmcError("policy.json does not say how noisy the sensors are; export the policy again")
+            if (noise := term["noise"]) is None:
+                continue
+            function = term["function"]
+            if function not in NOISY or "other" in noise:
+                raise UmcError(
+                    "plain MuJoCo has uniform and normal noise of sensors, which is added; that of "
+                    f"{function} ({', '.join(map(str, noise.values()))}) is another: use umc diagnose --detector"
+                )
+            found[function] = noise
+        self._noises = [next(iter(found.get(function, NO_NOISE).items())) for function in NOISY]
 
     def draw(self, seed: int, member: int) -> Callable[..., list[Vector]]:
-        """Return one robot's noise: from (seed, member) alone, a function of its signals in the order of NOISY."""
-        random = np.random.default_rng([seed * SEED_FACTOR % 2**31, member, 1])  # not the numbers of its start
+        """Return a function that adds a robot's noise to its signals, in the order of NOISY.
+
+        What it adds depends on (seed, member) alone.
+        """
+        random = np.random.default_rng([seed * SEED_FACTOR % 2**31, member, 1])  # another stream than that of its start
 
         def add(*signals: Vector) -> list[Vector]:
             return [
                 signal + getattr(random, distribution)(*parameters, signal.shape)
-                for signal, noise in zip(signals, self._noises, strict=True)
-                for distribution, parameters in (noise or NO_NOISE).items()
+                for signal, (distribution, parameters) in zip(signals, self._noises, strict=True)
             ]
 
         return add
