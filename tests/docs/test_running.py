@@ -34,6 +34,7 @@ JOBS = 2
 WRITTEN = {  # what a page asks its reader for
     r"a\.pt b\.pt": "pretrained:a1_mlp_stage2 pretrained:a1_nm_mlp_stage1 --labels mlp transformer --out OUT",
     r"logs/rsl_rl/umc_g1_mlp_stage2/<run> pretrained": "pretrained:g1_nm_mlp_stage1 pretrained",
+    r"(?<=checkpoint )RUN pretrained:a1_mlp_stage2": "pretrained:a1_transformer_stage2 pretrained:a1_mlp_stage2",
     r"a\.pt|(?<=checkpoint )<run>|(?<=checkpoint )RUN(?= )|RUN$": "pretrained:a1_mlp_stage2",
     r"^\.\.\.": "./isaaclab.sh -p scripts/evaluate.py --robot A1 --checkpoint pretrained:a1_mlp_stage2",
     r"my_protocol\.yaml": "config/protocols/umc_paper.yaml",

@@ -248,7 +248,7 @@ def noise_of(term: Any) -> dict[str, Any] | None:
     if noise is None:
         return None
     for distribution, cfg, names in DISTRIBUTIONS:
-        values = [getattr(noise, name, None) for name in names]
+        values: list[Any] = [getattr(noise, name, None) for name in names]
         plain = noise.operation == "add" and all(isinstance(value, float | int) for value in values)
         if type(noise).__name__ == cfg and plain and (distribution != "uniform" or values == sorted(values)):
             return {distribution: [float(value) for value in values]}

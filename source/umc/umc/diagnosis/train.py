@@ -87,14 +87,16 @@ def plan(options: argparse.Namespace, overrides: list[str]) -> DetectorRun:
     from umc.utils.outputs import require_writable
 
     options.seed = options.seed or 0
-    before = None if options.detector is None else replace(read_detector(options.detector), resume=None)
-    if before is not None:
-        options.network, options.hold_out = before.detector.cfg.network, before.held_out
+    start, origin = None, {}
+    if options.detector is not None:
+        start = replace(read_detector(options.detector), resume=None)
+        origin = {"detector": {"name": options.detector.name, "sha256": start.sha256}}
+        options.network, options.hold_out = start.detector.cfg.network, start.held_out
     held_out = options.hold_out or []
     session = prepare_rollout(options, overrides, without([KindRange.read(text) for text in held_out]))
     one = session.checkpoints[0]
-    if before is not None:
-        before.require(session.info.robot, one.info.joint_names)
+    if start is not None:
+        start.require(session.info.robot, one.info.joint_names)
     folder = options.out or Path("logs") / f"umc_{session.info.robot}_detector" / run_stamp()
     about = {
         "policy": {"name": one.path.name, "sha256": one.sha256},
@@ -107,10 +109,8 @@ def plan(options: argparse.Namespace, overrides: list[str]) -> DetectorRun:
         "hold_out": held_out,
         "overrides": overrides,
         "umc_version": umc.__version__,
+        **origin,
     }
-    if before is not None:
-        about["detector"] = {"name": options.detector.name, "sha256": before.sha256}
-    start = before
     if options.resume:
         start = read_detector(folder / FILE)
         require_resumable(start, about, options.iterations)
