@@ -18,6 +18,7 @@ import torch
 from dummy_training import planned, put_checkpoint
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
+from umc.tasks import task_cfg
 from umc.tasks.task_cfg import resolve_cfgs
 from umc.training import plan, quick, train
 from umc.training.arguments import parse
@@ -82,6 +83,14 @@ def test_an_engine_that_is_not_installed_is_named(tmp_path, monkeypatch, refused
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == package else find(name, *more))
     line = f"physics={physics} needs the Python package {package}, which is not installed; install"
     assert line in refused(*STAGE1, f"physics={physics}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_system_without_the_library_of_physx_is_told_how_to_get_it(tmp_path, monkeypatch, refused):
+    monkeypatch.setattr(task_cfg, "PHYSX_LIBRARY", "libGL.so.1.of.no.system")
+    assert "which this system lacks; install it (Debian, Ubuntu: apt-get install libgl1)" in refused(
+        *STAGE1, "physics=ovphysx"
+    )
     assert not list(tmp_path.iterdir())
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import dataclasses
 import importlib.util
 import inspect
@@ -45,6 +46,9 @@ SELECTORS = ("physics", "renderer", "presets")
 
 ENGINES = {"ovphysx": ("ovphysx", "newton_mjwarp"), "newton_mjwarp": ("newton", "ovphysx")}
 """Python package of each engine that needs no Isaac Sim, and the other one."""
+
+PHYSX_LIBRARY = "libGL.so.1"
+"""System library that ovphysx links, also where nothing is drawn."""
 
 
 def names_engine(overrides: Sequence[str]) -> bool:
@@ -281,6 +285,14 @@ def check_launch(env_cfg: Any, options: argparse.Namespace) -> None:
             f"physics={engine} needs the Python package {package}, which is not installed; install the version in "
             f"requirements.lock, or choose physics={other}"
         )
+    if engine == "ovphysx" and sys.platform == "linux":
+        try:
+            ctypes.CDLL(PHYSX_LIBRARY)
+        except OSError as error:
+            raise UmcError(
+                f"physics=ovphysx needs {PHYSX_LIBRARY}, which this system lacks; install it (Debian, Ubuntu: "
+                f"apt-get install libgl1), or choose physics={other}"
+            ) from error
 
 
 def pick_device(device: str | None) -> str:
