@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sweeps become protocols and find their policies."""
 
+import os
 from collections import Counter
 
 import pytest
@@ -78,6 +79,8 @@ def test_an_ablation_finds_the_last_run_of_every_seed(tmp_path):
         for number, seed in enumerate(seeds):
             folder = tmp_path / "rsl_rl" / f"umc_a1_{agent}_stage2" / f"2026-01-0{number + 1}_00-00-00"
             runs[agent, number] = write_fresh(folder, seed=seed)
+    older = write_fresh(tmp_path / "skrl" / "umc_a1_mlp_stage2" / "2026-01-09_00-00-00", seed=1)
+    os.utime(older, (1, 1))
     expected = (("mlp", 2), ("mlp", 0), ("mlp_mask_100", 0))
     assert found("NETWORK", "NETWORK_mask_100") == [str(runs[key]) for key in expected]
     with pytest.raises(UmcError, match=r"no trained mlp_mask_minus_100 of a1.*--task UMC-A1-Stage2 --agent mlp_mask_m"):

@@ -144,6 +144,8 @@ def larger_than_its_memory(data):
         (put([1.0], "actor_state_dict"), "actor_state_dict is no dict of tensors"),
         (put([1.0], "actor_state_dict", "w"), "actor_state_dict is no dict of tensors"),
         (put("x", "iter"), "iter is no count"),
+        (replaced(lambda data: data.pop("iter")), "iter is missing"),
+        (replaced(lambda data: data.pop("infos")), "infos is missing"),
         (put([1], "infos"), "infos is no dict"),
         (put(5, "infos", "umc", "joint_names"), "joint_names is 5; input should be a valid list"),
         (put(7, "infos", "umc", "task"), "task is 7; input should be a valid string"),

@@ -3,6 +3,7 @@
 """A student acts as its teacher does, and its run says whom it imitates."""
 
 import json
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from tensordict import TensorDict
 from torch import nn
 from umc.deploy.export import export_checkpoint
 from umc.rl.checkpoint import read_checkpoint
-from umc.rl.distillation import LABELS, DistillationRunner, TeacherEnvWrapper, read_teacher
+from umc.rl.distillation import LABELS, DistillationRunner, TeacherEnvWrapper, find_student, read_teacher
 from umc.rl.symmetry import mirror_of
 from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import parse
@@ -235,6 +236,10 @@ def test_a_policy_that_saw_no_faults_replaces_stage_1(place):
     assert needs_stage1(request)
     (place / "logs/rsl_rl/umc_a1_mlp_stage1/ppo/run.json").write_text(json.dumps({**record, "status": "finished"}))
     assert not needs_stage1(request)
+    older = put_checkpoint(place / "logs/rsl_rl/umc_a1_mlp_stage1/sweep-1f2e", record={**record, "status": "finished"})
+    os.utime(older, (1, 1))
+    newest = find_student(place / "logs/rsl_rl/umc_a1_mlp_stage1", request.teacher)
+    assert newest.parent.name == "ppo"
     # another file is another teacher, and so is another description of the same
     (place / "walk.yaml").write_text("{file: walk.pt, clip_actions: 2.0}")
     assert needs_stage1(request_of(2, "--teacher", "walk.yaml", "--trust"))

@@ -28,7 +28,7 @@ OWN_SECTIONS = ("protocol", "sweep")
 
 def scenario(text: str) -> int | str:
     """Read a scenario: a number of the paper's table, or a name."""
-    return int(text) if text.lstrip("-").isdigit() else text
+    return int(text) if text.removeprefix("-").isdecimal() else text
 
 
 def add_policy_arguments(parser: argparse.ArgumentParser, seed: str = "seed of faults and starts") -> None:

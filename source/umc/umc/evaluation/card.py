@@ -328,7 +328,7 @@ def write_card(card: Card, folder: Path) -> list[Path]:
 def _scenario_title(name: str) -> str:
     from umc.evaluation.breakdown import scenario_name
 
-    return scenario_name(int(name) if name.isdigit() else name)
+    return scenario_name(int(name) if name.isdecimal() else name)
 
 
 def read_card(path: Path) -> Card:

@@ -333,6 +333,6 @@ def code_fingerprint(package: Path | None = None) -> str:
 def read_share(text: str) -> tuple[int, int]:
     """Read ``2/8``, the second of eight shares, as its index, from 0, and the number of shares."""
     number, slash, count = text.partition("/")
-    if not (slash and number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
+    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
         raise UmcError(f"--share {text} is not a share; 2/8 is the second of eight")
     return int(number) - 1, int(count)

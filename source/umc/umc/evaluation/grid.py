@@ -63,12 +63,12 @@ def _trained(agent: str, robot: str, logs: Path) -> list[Path]:
     if agent not in AGENTS:
         raise UmcError(f"unknown agent {agent} in the sweep; choose one of {', '.join(AGENTS)}")
     stage = AGENTS[agent].stages[-1]
+    experiments = (experiment_folder(logs, experiment_name(robot, agent, stage), library) for library in LIBRARIES)
+    runs = [run for experiment in experiments for run in sorted(experiment.glob("*"))]
+    last = [found[-1] for run in runs if (found := checkpoints_in(run))]
     newest: dict[int, Path] = {}
-    for library in LIBRARIES:
-        experiment = experiment_folder(logs, experiment_name(robot, agent, stage), library)
-        last = [found[-1] for run in sorted(experiment.glob("*")) if (found := checkpoints_in(run))]
-        for path in sorted(last, key=lambda path: path.stat().st_mtime_ns):
-            newest[checkpoint_info(read_checkpoint(path), path).seed] = path
+    for path in sorted(last, key=lambda path: path.stat().st_mtime_ns):
+        newest[checkpoint_info(read_checkpoint(path), path).seed] = path
     if not newest:
         task = f"UMC-{display_name(robot)}-Stage{stage}"
         raise UmcError(

@@ -144,7 +144,9 @@ def _check_parts(data: Mapping[str, Any]) -> None:
     for name in ("optimizer_state_dict", "infos"):
         if not isinstance(data.get(name, {}), dict | None):
             raise TypeError(f"{name} is no dict")
-    if type(data.get("iter", 0)) is not int or data.get("iter", 0) < 0:
+    if missing := {"iter", "infos"} - data.keys():
+        raise ValueError(f"{min(missing)} is missing")
+    if type(data["iter"]) is not int or data["iter"] < 0:
         raise ValueError("iter is no count")
 
 

@@ -99,13 +99,14 @@ def read_teacher(text: str, robot: str, trust: bool) -> Teacher:
 
 def find_student(experiment: Path, teacher: Teacher) -> Path | None:
     """Return the last checkpoint of the newest finished run of an experiment that imitated a teacher."""
-    for folder in sorted(experiment.glob("*"), reverse=True):
-        if (folder / RUN_FILE).is_file():
+    students = []
+    for folder in sorted(experiment.glob("*")):
+        if (folder / RUN_FILE).is_file() and (found := checkpoints_in(folder)):
             record = read_record(folder)
             of = record.get("teacher") or {}
             if of.get("sha256") == teacher.sha256 and record.get("status") == FINISHED:
-                return next(iter(checkpoints_in(folder)[::-1]), None)
-    return None
+                students.append(found[-1])
+    return max(students, key=lambda path: path.stat().st_mtime_ns, default=None)
 
 
 class TeacherEnvWrapper(RslRlVecEnvWrapper):

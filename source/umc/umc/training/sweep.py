@@ -23,6 +23,7 @@ from prettytable import PrettyTable, TableStyle
 
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoints_in, iterations_of
+from umc.rl.pretrained import is_pretrained
 from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task
 from umc.training.arguments import DEFAULT_AGENT, add_arguments, parse, stage1_overrides
 from umc.training.sweep_file import SweepFile, read_sweep_file
@@ -230,7 +231,7 @@ def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
         raise UmcError("--jobs is for this machine, --ray for a cluster; give one of them")
     if options.ray_address is not None and options.ray is None:
         raise UmcError("--ray_address needs --ray WORKERS")
-    if options.checkpoint is not None and not options.checkpoint.startswith("pretrained"):
+    if options.checkpoint is not None and not is_pretrained(options.checkpoint):
         options.checkpoint = str(checked_checkpoint(options.checkpoint))
     changes = [token for token in rest if token.startswith("sweep.")]
     return options, [token for token in rest if token not in changes], changes

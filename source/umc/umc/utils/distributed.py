@@ -95,7 +95,7 @@ def ranks_from_env(variables: Mapping[str, str] | None = None) -> Ranks:
     numbers = {}
     for name, default in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1")):
         text = variables.get(name) or default
-        if not text.isdigit():
+        if not text.isdecimal():
             raise UmcError(f"the environment variable {name} is {text!r}, no number; let torchrun set it")
         numbers[name] = int(text)
     rank, local_rank, world_size = numbers.values()

@@ -228,7 +228,7 @@ def check_address(address: str) -> None:
     if address == "auto":  # Ray looks it up
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not (host and port.isdigit()):
+    if not (host and port.isdecimal()):
         raise UmcError(
             f"--ray_address {address} is not a Ray address; it looks like 10.0.0.1:6379, ray://10.0.0.1:10001 or auto"
         )

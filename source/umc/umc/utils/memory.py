@@ -28,7 +28,7 @@ def available_bytes(meminfo: Path = MEMINFO, cgroups: Sequence[tuple[Path, Path,
         if "MemAvailable" in fields:
             found.append(int(fields["MemAvailable"].split()[0]) * 1024)
     for limit, usage, parts in cgroups:
-        if limit.is_file() and usage.is_file() and (text := limit.read_text().strip()).isdigit():
+        if limit.is_file() and usage.is_file() and (text := limit.read_text().strip()).isdecimal():
             found.append(max(int(text) - int(usage.read_text()) + _cached(parts), 0))
     return min(found, default=None)
 

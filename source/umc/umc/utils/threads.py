@@ -45,7 +45,7 @@ def cores(quota: Path = QUOTA) -> int:
     """Return the processors that this process may use: those of its affinity, within its container's limit."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     words = quota.read_text().split() if quota.is_file() else []
-    if len(words) == 2 and words[0].isdigit() and words[1].isdigit() and int(words[1]) > 0:
+    if len(words) == 2 and words[0].isdecimal() and words[1].isdecimal() and int(words[1]) > 0:
         count = min(count, max(math.ceil(int(words[0]) / int(words[1])), 1))
     return count
 
@@ -54,7 +54,7 @@ def torch_threads(size: str, environment: Mapping[str, str] = os.environ) -> Thr
     """Choose the threads of torch for a small or large network on a CPU."""
     there = cores()
     if given := environment.get("OMP_NUM_THREADS", ""):
-        return Threads(int(given) if given.isdigit() and int(given) else there, "OMP_NUM_THREADS")
+        return Threads(int(given) if given.isdecimal() and int(given) else there, "OMP_NUM_THREADS")
     if (tuned := read_tuned().get(size)) is not None:
         return Threads(min(tuned, there), "umc tune")
     return Threads(min(there, MOST_THREADS), f"{there} cores")

@@ -132,7 +132,8 @@ class Scene:
 
     def url(self, host: str) -> str:
         """Return the address of the page on this machine for the host that was asked for."""
-        return f"http://{'localhost' if host == '0.0.0.0' else host}:{self.server.get_port()}"
+        here = "localhost" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+        return f"http://{here}:{self.server.get_port()}"
 
     def check(self) -> None:
         """Raise UmcError if Isaac Lab has removed the visualizer, which it does after a failure."""

@@ -113,7 +113,7 @@ def card_bars(readings: Mapping[str, Mapping[str, Any]], keys: Sequence[str]) ->
     names = list(next(iter(readings.values()))["scenarios"])
     figure = _figure(8.5, 4.6)
     axes = figure.subplots(2, 1, sharex=True)
-    labels = [f"{name}\n{_lines(scenario_name(int(name) if name.isdigit() else name), 9)}" for name in names]
+    labels = [f"{name}\n{_lines(scenario_name(int(name) if name.isdecimal() else name), 9)}" for name in names]
     width = 0.8 / len(readings)
     for axis, key in zip(axes, keys, strict=True):
         for number, (reading, found) in enumerate(readings.items()):
