@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from changed_files import put
 from fresh_policy import WIDTHS, write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
 from recorded_rollout import what_a_robot_feels_and_does
@@ -284,20 +285,6 @@ def test_targets_stay_within_the_joints_limits_and_the_rate(sheets, monkeypatch)
     for wrong in (0.0, math.nan, math.inf, "fast", True):
         with pytest.raises(UmcError, match="give a speed above 0 rad/s"):
             PolicyRunner(sheets["a1"][0], max_rate=wrong)
-
-
-def put(value, *keys):
-    """A change that sets a value of policy.json, or removes it if it is None."""
-
-    def change(content):
-        for key in keys[:-1]:
-            content = content[key]
-        if value is None:
-            del content[keys[-1]]
-        else:
-            content[keys[-1]] = value
-
-    return change
 
 
 def swap_columns(content):

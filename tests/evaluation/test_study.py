@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from changed_files import put
 from made_up_study import JOINTS, made_up_study
 from umc.evaluation import rollout
 from umc.evaluation.metrics import Step
@@ -58,18 +59,6 @@ def test_what_is_no_study_is_refused(tmp_path):
         write_torch(tmp_path / "study.pt", {"format": version})
         with pytest.raises(UmcError, match=r"has format .* instead of .*, a study of another umc"):
             load_study(tmp_path / "study.pt")
-
-
-def put(value, *keys):
-    def change(content):
-        for key in keys[:-1]:
-            content = content[key]
-        if value is None:
-            del content[keys[-1]]
-        else:
-            content[keys[-1]] = value
-
-    return change
 
 
 RUN = ("policies", 0, "run")

@@ -14,6 +14,7 @@ import zipfile
 import dummy_training as dummy
 import pytest
 import torch
+from changed_files import Bomb
 from umc.rl.checkpoint import (
     checkpoint_info,
     checkpoints_in,
@@ -60,16 +61,6 @@ def test_kill_9_while_writing_leaves_a_whole_file(tmp_path):
         assert checkpoints_in(tmp_path) == [path]
         remove_leftovers(tmp_path)
         assert list(tmp_path.iterdir()) == [path]
-
-
-class Bomb:
-    """Leaves a file behind when it is unpickled."""
-
-    def __init__(self, path):
-        self.path = str(path)
-
-    def __reduce__(self):
-        return os.mkdir, (self.path,)
 
 
 @pytest.mark.parametrize("place", ["actor_state_dict", "optimizer_state_dict", "infos", "iter", "a key of its own"])

@@ -14,6 +14,7 @@ import dummy_skrl
 import dummy_training as dummy
 import pytest
 import torch
+from changed_files import Bomb
 from rsl_rl.runners import OnPolicyRunner
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from umc.rl import runner as runner_module
@@ -164,16 +165,6 @@ def test_other_sizes_are_one_line(tmp_path, library):
     with pytest.raises(UmcError, match="do not fit the model") as error:
         other.load(str(path))
     assert "\n" not in str(error.value)
-
-
-class Bomb:
-    """Leaves a folder behind when it is unpickled."""
-
-    def __init__(self, path):
-        self.path = str(path)
-
-    def __reduce__(self):
-        return os.mkdir, (self.path,)
 
 
 def test_isaac_labs_play_and_train_run_no_code_from_the_checkpoint_of_a_umc_policy(tmp_path):
