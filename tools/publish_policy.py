@@ -73,7 +73,6 @@ def _run(argv: Sequence[str]) -> int:
     add("--out", type=Path, default=pretrained_folder(), help="folder to write to; the package's without it")
     options = parser.parse_args(argv)
     checkpoint = checked_checkpoint(options.checkpoint)
-    assert checkpoint is not None
     with quiet():
         from umc.utils.naming import load_tasks
 

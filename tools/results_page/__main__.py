@@ -183,9 +183,7 @@ def _last_stages() -> list[Path]:
 
 
 def _path(text: str) -> Path:
-    path = find_pretrained(text)[0] if is_pretrained(text) else checked_checkpoint(text)
-    assert path is not None
-    return path
+    return find_pretrained(text)[0] if is_pretrained(text) else checked_checkpoint(text)
 
 
 def sections(options: argparse.Namespace, overrides: Sequence[str]) -> Iterator[Section]:

@@ -62,7 +62,6 @@ def _run(argv: list[str]) -> int:
             if getattr(options, flag) is not None:
                 raise UmcError(f"--{flag} needs --checkpoint pretrained; a checkpoint has them inside")
         checkpoint = checked_checkpoint(options.checkpoint)
-    assert checkpoint is not None
     if options.any_fault and options.detector is None:
         raise UmcError("--any_fault needs --detector")
     out = options.out or results_folder(checkpoint) / "exported"

@@ -134,7 +134,6 @@ def read_checkpoints(
     found: list[Checkpoint] = []
     for text in texts:
         path = checked_checkpoint(text)
-        assert path is not None
         info = checkpoint_info(read_checkpoint(path), path)
         if robot is not None:
             require_match(info, path, robot)

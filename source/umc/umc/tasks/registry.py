@@ -100,10 +100,8 @@ def checked_robot(robot: str) -> str:
     raise UmcError(f"unknown robot {robot};{did_you_mean(robot.lower(), known)} choose one of {', '.join(known)}")
 
 
-def checked_checkpoint(text: str | None) -> Path | None:
+def checked_checkpoint(text: str) -> Path:
     """Return the path of a checkpoint, of a run folder its last one; :class:`UmcError` if there is none."""
-    if text is None:
-        return None
     if not text:
         raise UmcError("--checkpoint is empty; give the path of a model_<iteration>.pt")
     path = Path(text)

@@ -219,7 +219,8 @@ def parse(argv: list[str]) -> TrainRequest:
     if options.resume and options.run_dir is not None:
         options.checkpoint = str(options.run_dir)
     pretrained = is_pretrained(options.checkpoint)
-    checkpoint = None if pretrained else checked_checkpoint(options.checkpoint)
+    given: str | None = options.checkpoint
+    checkpoint = None if pretrained or given is None else checked_checkpoint(given)
     task = checked_task(options.task)
     robot, stage = task_parts(task)
     agent, spec = checked_agent(options.agent, task, options.rl_library)

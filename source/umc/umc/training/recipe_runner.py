@@ -308,8 +308,7 @@ class RecipeRun:
                 agent = BASELINE_PREFIX + agent
             path, _ = find_pretrained(str(source.path), self.recipe.robot, agent, source.stage)
         else:
-            path = checked_checkpoint(source.path)
-        assert path is not None
+            path = checked_checkpoint(str(source.path))
         if source.fold and self.shows:
             return f"<{str(path).strip('<>')}, folded>"
         return self._folded(phase, Path(path)) if source.fold else path
