@@ -203,7 +203,13 @@ def _rollout_for_thresholds(run: DetectorRun, kept: dict[str, Any], rollout: Rol
     stretches = max(round(THRESHOLD_SHARE * iterations), 1)
     print(f"choosing thresholds: {stretches} more rollouts of {STEPS} env steps", flush=True)
     rollout.detected_envs |= True
-    return [Stretch.of([rollout.step() for _ in range(STEPS)]).outputs() for _ in range(stretches)]
+    unseen, begin = [], time.monotonic()
+    for done in range(1, stretches + 1):
+        unseen.append(Stretch.of([rollout.step() for _ in range(STEPS)]).outputs())
+        if done % LINE_EVERY == 0:
+            eta = duration((time.monotonic() - begin) / done * (stretches - done))
+            print(f"rollout {done}/{stretches}, ETA {eta}", flush=True)
+    return unseen
 
 
 def part_of_training(done: float, goes_on: bool) -> float:
