@@ -161,6 +161,7 @@ def test_every_process_has_a_seed_of_its_own():
     ("variables", "line"),
     [
         ({"WORLD_SIZE": "two"}, "WORLD_SIZE is 'two', no number"),
+        ({"WORLD_SIZE": "²"}, "WORLD_SIZE is '²', no number"),
         ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK=2, LOCAL_RANK=0, WORLD_SIZE=2 contradict each other"),
         ({"RANK": "0", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}, "contradict each other"),
     ],

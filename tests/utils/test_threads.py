@@ -35,6 +35,7 @@ def test_what_was_measured_comes_before_the_rule_and_the_users_word_before_both(
     assert torch_threads(SMALL, {}) == (3, "umc tune")
     assert torch_threads(LARGE, {}).count == 8  # measured where there were more cores
     assert torch_threads(SMALL, {"OMP_NUM_THREADS": "5"}) == (5, "OMP_NUM_THREADS")
+    assert torch_threads(SMALL, {"OMP_NUM_THREADS": "²"}) == (8, "OMP_NUM_THREADS")
 
 
 @pytest.mark.parametrize("content", ['{"small": 0}', '{"small": "2"}', '{"medium": 2}', "[]", "{"])

@@ -18,6 +18,7 @@ from umc.viewer.attention_map import CELL, DARK, AttentionMap
 from umc.viewer.panel import slider_range, table
 from umc.viewer.patches import patch_viser_visualizer
 from umc.viewer.plots import CHARTS, SECONDS, History, latest_numbers
+from umc.viewer.scene import Scene
 
 JOINTS = ("FL_hip_joint", "FL_calf_joint", "FR_hip_joint")
 
@@ -155,3 +156,11 @@ def test_isaac_labs_visualizer_leaves_planes_to_the_page():
 def test_the_title_names_stage_and_iteration_of_umc_s_own_policies_alone(agent, title):
     info = SimpleNamespace(robot="g1", model="motion", stage=2, iteration=7, agent=agent)
     assert live.title(SimpleNamespace(checkpoints=(1,), info=info, task="UMC-G1-Stage2")) == title
+
+
+@pytest.mark.parametrize(
+    ("host", "address"), [("0.0.0.0", "localhost"), ("::", "localhost"), ("::1", "[::1]"), ("10.0.0.1", "10.0.0.1")]
+)
+def test_the_address_of_the_page_is_one_that_a_browser_opens(host, address):
+    page: Any = SimpleNamespace(server=SimpleNamespace(get_port=lambda: 8080))
+    assert Scene.url(page, host) == f"http://{address}:8080"
