@@ -250,12 +250,15 @@ def test_a_manual_backlash_in_the_middle_of_an_env_step_acts_in_the_next():
     assert joints.step(2, 0.2) == [(0.1, 3.0)] * 2
 
 
-def test_backlash_of_the_engines_own_drives_is_refused(monkeypatch):
-    monkeypatch.setattr("umc.mdp.actions.ImplicitActuator", dict)
+@pytest.mark.parametrize(
+    ("motor", "why"), [("ImplicitActuator", "are the engine's"), ("DelayedPDActuator", "delay their commands")]
+)
+def test_backlash_of_motors_that_do_not_read_the_targets_of_each_step_is_refused(motor, why, monkeypatch):
+    monkeypatch.setattr(f"umc.mdp.actions.{motor}", dict)
     cfg = SimpleNamespace(actions=SimpleNamespace(command_faults=mdp.CommandFaultsCfg()))
     robot = SimpleNamespace(actuators={"legs": {}})
     check_command_faults(cfg, [find_kind("dropped")], robot, "robot")
-    with pytest.raises(UmcError, match="'backlash' needs motors that Isaac Lab computes, and some of 'robot' are the"):
+    with pytest.raises(UmcError, match=f"'backlash' needs motors .* without a delay, and some of 'robot' {why};"):
         check_command_faults(cfg, [find_kind("backlash")], robot, "robot")
     robot.actuators["legs"] = object()
     check_command_faults(cfg, [find_kind("backlash")], robot, "robot")

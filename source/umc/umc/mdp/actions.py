@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from isaaclab.actuators import ImplicitActuator
+from isaaclab.actuators import DelayedPDActuator, ImplicitActuator
 from isaaclab.envs import mdp as lab
 from isaaclab.managers import ActionTerm, ActionTermCfg
 from isaaclab.utils import configclass
@@ -148,12 +148,14 @@ def check_command_faults(env_cfg: Any, kinds: Iterable[FaultKind], asset: Any, a
             f" last one: {LAST_ACTION}"
         )
     moving = [kind.name for kind in broken if kind.depends_on_motion]
-    # the engine computes its own motors' torques between two calls of the action terms
-    if moving and any(isinstance(asset.actuators[group], ImplicitActuator) for group in asset.actuators):
-        raise UmcError(
-            f"'{moving[0]}' needs motors that Isaac Lab computes, and some of '{asset_name}' are the engine's; leave it"
-            " out, or make them an IdealPDActuatorCfg"
-        )
+    # the engine computes its own motors' torques between two calls of the action terms; a delay would use old positions
+    refused = {ImplicitActuator: "are the engine's", DelayedPDActuator: "delay their commands"}
+    for motor, why in refused.items() if moving else ():
+        if any(isinstance(asset.actuators[group], motor) for group in asset.actuators):
+            raise UmcError(
+                f"'{moving[0]}' needs motors that Isaac Lab computes without a delay, and some of '{asset_name}' {why};"
+                " leave it out, or make them an IdealPDActuatorCfg"
+            )
 
 
 class JointTargets(lab.JointPositionAction):
