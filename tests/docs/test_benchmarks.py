@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from umc.cli import benchmark_speed
+from umc.cli.main import main
 from umc.utils.errors import UmcError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -91,7 +92,7 @@ def test_a_benchmark_that_fails_ends_the_command(monkeypatch, ratios, tmp_path, 
 
 def test_without_a_clone_it_says_so_in_one_line(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(benchmark_speed, "SCRIPT", tmp_path / "speed.py")
-    assert benchmark_speed.main(["--quick"]) == 2
+    assert main(["benchmark-speed", "--quick"]) == 2
     assert capsys.readouterr().err.startswith("error: umc benchmark-speed needs")
 
 

@@ -23,6 +23,7 @@ from fresh_policy import write_fresh
 from held_lock import held_lock
 from made_up_study import FEET, JOINTS, made_up_study
 from umc.cli import evaluate as command
+from umc.cli.main import main
 from umc.evaluation.arguments import parse
 from umc.evaluation.checkpoints import with_detections
 from umc.evaluation.evaluate import _default_folder, simulate_plan, worker_arguments
@@ -134,10 +135,10 @@ def test_a_report_that_is_written_again_can_have_other_names(tmp_path, monkeypat
     written = []
     monkeypatch.setattr("umc.evaluation.evaluate._report", lambda study, _: written.append(study))
     again = ["--report_only", str(tmp_path)]
-    assert command.main(again) == command.main([*again, "--labels", "x", "y", "z"]) == 0
+    assert main(["evaluate", *again]) == main(["evaluate", *again, "--labels", "x", "y", "z"]) == 0
     first, second = ([one.label for one in study.policies] for study in written)
     assert (first, second) == (["example A", "example B", "example C"], ["x", "y", "z"])
-    assert command.main([*again, "--labels", "x", "y"]) == 2
+    assert main(["evaluate", *again, "--labels", "x", "y"]) == 2
     assert "2 names for 3 checkpoints" in capsys.readouterr().err
 
 
@@ -282,13 +283,13 @@ def test_a_folder_into_which_another_process_evaluates_is_refused_by_name(sessio
     save_study(tmp_path / STUDY, made_up_study(members=1))
     with held_lock(tmp_path, ".lock_1_of_2") as other:
         owner = f"process {other.pid} on {socket.gethostname()} (since 2"
-        assert command.main([*argv, "1/2"]) == 2
+        assert main(["evaluate", *argv, "1/2"]) == 2
         assert owner in capsys.readouterr().err
-        assert command.main([*argv, "2/2"]) == 0
+        assert main(["evaluate", *argv, "2/2"]) == 0
     assert simulated == [1]
     with held_lock(tmp_path) as other:
         for words in (argv[:-1], ["--report_only", str(tmp_path)]):
-            assert command.main(words) == 2
+            assert main(["evaluate", *words]) == 2
             assert f"process {other.pid} on" in capsys.readouterr().err
     assert simulated == [1]
 

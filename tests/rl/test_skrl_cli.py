@@ -11,6 +11,7 @@ import dummy_skrl as dummy
 import dummy_training
 import pytest
 from dummy_training import planned
+from umc.cli.main import main
 from umc.training import train as launch
 from umc.training.arguments import parse
 from umc.training.plan import make_plan, needs_stage1
@@ -66,7 +67,7 @@ def test_a_run_resumes_with_its_own_library(tmp_path, capfd):
     for library, path in paths.items():
         other = "skrl" if library == "rsl_rl" else "rsl_rl"
         argv = [*STAGE1, "--resume", "--checkpoint", str(path), "--rl_library"]
-        assert launch.main([*argv, other]) == 2
+        assert main(["train", *argv, other]) == 2
         wanted = f"is a run of {library}; --resume needs the same library: give --rl_library {library}"
         assert wanted in capfd.readouterr().err
         assert planned(*argv, library).start_from == path

@@ -10,7 +10,7 @@ import pytest
 import torch
 from isaaclab.managers import SceneEntityCfg
 from isaaclab_tasks.utils import load_cfg_from_registry
-from umc.cli.sim2sim import main
+from umc.cli.main import main
 from umc.deploy.export import export_checkpoint
 from umc.evaluation.checkpoints import read_externals
 from umc.evaluation.protocol import protocol_for
@@ -38,7 +38,7 @@ def exported(tmp_path_factory):
 
 def run(out, *policy):
     short = ("--scenarios", "6", "--episodes", "1", "--steps", "140", "--workers", "1", "--out", str(out))
-    assert main([*map(str, policy), *short]) == 0
+    assert main(["sim2sim", *map(str, policy), *short]) == 0
     return load_study(out / STUDY)
 
 
@@ -54,7 +54,8 @@ def test_an_exported_policy_does_the_same_as_a_policy_of_others(exported, tmp_pa
     assert rows[-1]["same"]["value"] == 1.0
     # the same file, read in another way, is another policy
     (tmp_path / "other.yaml").write_text(f"file: {exported.onnx}\nclip_actions: 3.0\n")
-    assert main(["--task", TASK, "--policy", str(tmp_path / "other.yaml"), "--against", str(tmp_path / "b")]) == 2
+    other = ["--policy", str(tmp_path / "other.yaml"), "--against", str(tmp_path / "b")]
+    assert main(["sim2sim", "--task", TASK, *other]) == 2
 
 
 def test_every_process_gets_the_policy_and_its_task(exported):

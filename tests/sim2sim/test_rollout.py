@@ -13,7 +13,8 @@ import pytest
 import torch
 from fresh_policy import write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
-from umc.cli.sim2sim import add_arguments, main
+from umc.cli.main import main
+from umc.cli.sim2sim import add_arguments
 from umc.deploy.export import export_checkpoint
 from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
 from umc.evaluation.protocol import Setting, protocol_for
@@ -186,17 +187,17 @@ def test_the_program_writes_a_study_and_compares(policy, tmp_path, capsys, monke
     out = tmp_path / "out"
     flags = ["--policy", str(policy.parent), "--scenarios", "3", "8", "--episodes", "1", "--workers", "1"]
     flags += ["--steps", "130", "--radii", "0.1", "0.2"]
-    assert main([*flags, "--out", str(out)]) == 0
+    assert main(["sim2sim", *flags, "--out", str(out)]) == 0
     study = load_study(out / "study.pt")
     assert len(study.policies[0].run.cell) == 6
     assert study.about["physics"].startswith("mujoco 3")
     again = [*flags, "--out", str(tmp_path / "second"), "--against", str(out)]
-    assert main(again) == 0
+    assert main(["sim2sim", *again]) == 0
     said = json.loads((tmp_path / "second" / "agreement.json").read_text())
     assert said["scenarios"][-1]["same"]["value"] == 1.0
     assert "same outcome" in capsys.readouterr().out
     monkeypatch.setattr("umc.sim2sim.study.run_rollout", None)  # refused before it
-    assert main([*again, "--seed", "5"]) == 2
+    assert main(["sim2sim", *again, "--seed", "5"]) == 2
     assert "settings" in capsys.readouterr().err
 
 

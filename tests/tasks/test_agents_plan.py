@@ -13,6 +13,7 @@ import dummy_training as dummy
 import pytest
 from dummy_training import planned, put_checkpoint
 from umc import mdp
+from umc.cli.main import main
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.training import train as launch
 from umc.training.arguments import parse
@@ -66,7 +67,7 @@ def test_an_ablation_starts_from_the_stage_1_of_the_agent_that_it_varies(agent, 
         raise ChildFailed("train", 130)
 
     monkeypatch.setattr(launch, "run_umc", run_umc)
-    launch.main(command(agent))
+    main(["train", *command(agent)])
     (arguments,) = calls
     stage1 = parse(arguments)
     assert (stage1.task, stage1.spec.name, stage1.overrides) == ("UMC-A1-Stage1", "mlp", ["physics=ovphysx"])

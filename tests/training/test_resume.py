@@ -15,6 +15,7 @@ import dummy_training as dummy
 import pytest
 from dummy_training import planned, put_checkpoint
 from held_lock import held_lock
+from umc.cli.main import main
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.training import train
 from umc.training.arguments import parse
@@ -53,7 +54,7 @@ def content(folder):
 
 
 def no_simulator(monkeypatch, cfg=None):
-    """Let `train.main` build the dummy training in place of env and runner, and keep the rest of what it does."""
+    """Let `umc train` build the dummy training in place of env and runner, and keep the rest of what it does."""
 
     def build(plan, _cleanup):
         runner = dummy.build(plan.folder, cfg=cfg)
@@ -114,11 +115,11 @@ def test_a_run_whose_resume_is_refused_stays_as_it_was(monkeypatch, capfd):
         (["--max_iterations", "70"], "the run has 77 iterations already"),
         ([*more, "agent.actor.hidden_dims=[8]"], "do not fit the model"),
     ):
-        assert train.main([*A1, "--resume", *argv]) == 2
+        assert main(["train", *A1, "--resume", *argv]) == 2
         assert line in capfd.readouterr().err
         assert content(folder) == before
     no_simulator(monkeypatch)
-    assert train.main([*A1, "--resume", *more]) == 0
+    assert main(["train", *A1, "--resume", *more]) == 0
     record = json.loads((folder / "run.json").read_text())
     assert (record["status"], record["max_iterations"], len(record["starts"])) == ("finished", 79, 1)
     assert (folder / "params" / "agent.yaml").read_bytes() != before["agent.yaml"]
@@ -130,10 +131,10 @@ def test_a_run_in_which_another_process_trains_is_refused_by_name_until_that_pro
     no_simulator(monkeypatch)
     with held_lock(folder) as other:
         before = content(folder)
-        assert train.main([*A1, "--resume", "--max_iterations", "78"]) == 2
+        assert main(["train", *A1, "--resume", "--max_iterations", "78"]) == 2
         assert f"process {other.pid} on {socket.gethostname()} (since 2" in capfd.readouterr().err
         assert content(folder) == before
-    assert train.main([*A1, "--resume", "--max_iterations", "78"]) == 0
+    assert main(["train", *A1, "--resume", "--max_iterations", "78"]) == 0
 
 
 def test_a_run_keeps_its_agent(tmp_path):

@@ -17,6 +17,7 @@ from typing import cast
 import dummy_distributed as dummy
 import pytest
 import torch
+from umc.cli.main import main
 from umc.faults import FaultSchedule, FaultState
 from umc.rl.checkpoint import checkpoints_in, read_checkpoint
 from umc.tasks.task_cfg import pick_device
@@ -219,10 +220,10 @@ def several(monkeypatch, rank):
 
 
 def test_several_processes_and_the_flag_go_together(monkeypatch, capfd):
-    assert train.main(["--task", "UMC-A1-Stage1", "--distributed"]) == 2
+    assert main(["train", "--task", "UMC-A1-Stage1", "--distributed"]) == 2
     assert "--distributed needs a launcher" in capfd.readouterr().err
     several(monkeypatch, 0)
-    assert train.main(["--task", "UMC-A1-Stage1"]) == 2
+    assert main(["train", "--task", "UMC-A1-Stage1"]) == 2
     assert "8 processes were started (WORLD_SIZE); add --distributed" in capfd.readouterr().err
 
 
@@ -240,7 +241,7 @@ def test_a_missing_stage_1_is_trained_on_the_way_by_torchrun_only(monkeypatch, c
     if store is not None:
         monkeypatch.setenv(distributed.AGENT_STORE, store)
     argv = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu", "--distributed"]
-    assert train.main(argv) == code
+    assert main(["train", *argv]) == code
     assert ("train Stage 1 first, or start with torchrun" in capfd.readouterr().err) == (code == 2)
 
 

@@ -5,13 +5,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from umc.cli.evaluate import add_arguments as add_evaluation_arguments
 from umc.cli.evaluate import launcher_arguments
 from umc.evaluation.arguments import add_policy_arguments, parse
-from umc.utils.cli import run_main
 from umc.utils.config import override_key
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
@@ -47,12 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--quick", action="store_true", help="a few envs and steps: proves that everything works, no figures")
 
 
-def main(argv: Sequence[str]) -> int:
+STOPPED = "stopped; finished batches are kept, the same command goes on from there"
+"""Printed after Ctrl-C and SIGTERM."""
+
+
+def main(argv: list[str]) -> int:
     """Run ``umc benchmark``; return its exit status."""
-    return run_main(_run, argv, "stopped; finished batches are kept, the same command goes on from there")
-
-
-def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
         return show_help(argv, "benchmark", DESCRIPTION, EXAMPLES, [_add_policy_arguments, add_arguments])
     with timed("loading packages"), quiet():

@@ -6,22 +6,16 @@ from __future__ import annotations
 
 import runpy
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import umc
-from umc.utils.cli import run_main
 from umc.utils.errors import UmcError
 
 SCRIPT = Path(umc.__file__).parents[3] / "benchmarks" / "speed.py"
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: list[str]) -> int:
     """Run ``umc benchmark-speed``; return its exit status."""
-    return run_main(_run, argv)
-
-
-def _run(argv: list[str]) -> int:
     if not SCRIPT.is_file():
         raise UmcError("umc benchmark-speed needs the benchmarks of a clone; git clone the repository and run it there")
     sys.path.insert(0, str(SCRIPT.parent))  # as python benchmarks/speed.py does

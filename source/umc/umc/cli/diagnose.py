@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from umc.diagnosis.train import NUM_ENVS, prepare_rollout
 from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
-from umc.utils.cli import MOST_WORKERS, check_combinations, path, run_main, within
+from umc.utils.cli import MOST_WORKERS, check_combinations, path, within
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
@@ -78,12 +78,8 @@ CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
 )
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: list[str]) -> int:
     """Run ``umc diagnose``; return its exit status."""
-    return run_main(_run, argv)
-
-
-def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
         return show_help(argv, "diagnose", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
     with timed("loading packages"), quiet():

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from umc.evaluation.arguments import OWN_SECTIONS, add_policy_arguments, overrides_first, parse, scenario
-from umc.utils.cli import check_combinations, path, run_main
+from umc.utils.cli import check_combinations, path
 from umc.utils.config import read_overrides
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
@@ -71,12 +71,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--plan", type=Path, help=argparse.SUPPRESS)  # what a worker of a cluster simulates
 
 
-def main(argv: Sequence[str]) -> int:
+STOPPED = "stopped; finished batches are kept, the same command goes on from there"
+"""Printed after Ctrl-C and SIGTERM."""
+
+
+def main(argv: list[str]) -> int:
     """Run ``umc evaluate``; return its exit status."""
-    return run_main(_run, argv, "stopped; finished batches are kept, the same command goes on from there")
-
-
-def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
         return show_help(argv, "evaluate", DESCRIPTION, EXAMPLES, [_add_policy_arguments, add_arguments])
     with timed("loading packages"), quiet():

@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, trained_overrides
 from umc.rl.pretrained import is_pretrained, results_folder
-from umc.utils.cli import Parser, path, run_main
+from umc.utils.cli import Parser, path
 from umc.utils.config import merged_overrides
 from umc.utils.console import quiet, timed, waiting
 from umc.utils.errors import UmcError
@@ -38,12 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", type=path, help="folder to write to; 'exported' beside the checkpoint without it")
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: list[str]) -> int:
     """Run ``umc export``; return its exit status."""
-    return run_main(_run, argv)
-
-
-def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
         return show_help(argv, "export", DESCRIPTION, EXAMPLES, [add_arguments], launcher=None)
     from umc.tasks.registry import checked_checkpoint, checked_task, pretrained_policy

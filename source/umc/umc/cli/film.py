@@ -5,11 +5,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
 from umc.rendering.film_cfg import FilmCfg, add_film_arguments, check_output, film_cfg
-from umc.utils.cli import run_main
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
@@ -26,12 +24,8 @@ EXAMPLES = (
 )
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: list[str]) -> int:
     """Run ``umc film``; return its exit status."""
-    return run_main(_run, argv)
-
-
-def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
         return show_help(argv, "film", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_film_arguments], launcher=())
     with timed("loading packages"), quiet():

@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from umc.rl.agents import AGENTS
 from umc.rl.pretrained import describe, read_models
-from umc.utils.cli import Parser, run_main
+from umc.utils.cli import Parser
 from umc.utils.config import config_names
 
 DESCRIPTION = "List what other commands take by name; everything without a kind."
@@ -30,12 +28,8 @@ def listed(kind: str) -> list[str]:
     return {"tasks": task_ids, "robots": robots, "recipes": recipe_names}[kind]()
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: list[str]) -> int:
     """Run ``umc list``; return its exit status."""
-    return run_main(_run, argv)
-
-
-def _run(argv: list[str]) -> int:
     parser = Parser(prog="umc list", description=DESCRIPTION)
     parser.add_argument("kind", nargs="?", choices=KINDS, metavar="KIND", help=f"one of {', '.join(KINDS)}")
     kind = parser.parse_args(argv).kind

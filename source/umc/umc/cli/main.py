@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from umc.utils.cli import USAGE_ERROR, did_you_mean
+from umc.utils.cli import USAGE_ERROR, did_you_mean, run_main
 from umc.utils.lazy_imports import defer_unused_imports
 
 COMMANDS: dict[str, tuple[str, list[str], str]] = {
@@ -55,8 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     defer_unused_imports()
     # before torch is imported: OpenMP's threads that spin while they wait slow a transformer down on a busy machine
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    module, first, _ = COMMANDS[name]
-    return importlib.import_module(module).main([*first, *rest])
+    path, first, _ = COMMANDS[name]
+    module = importlib.import_module(path)
+    return run_main(module.main, [*first, *rest], getattr(module, "STOPPED", "stopped"))
 
 
 def usage() -> str:

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from umc.cli.film import is_shown, write_films
 from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
 from umc.rendering.film_cfg import add_film_arguments, film_cfg
-from umc.utils.cli import path, run_main
+from umc.utils.cli import path
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
@@ -42,12 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--ledger", type=path, help="viser: file that records what breaks and heals (docs/ledger.md)")
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: list[str]) -> int:
     """Run ``umc play``; return its exit status."""
-    return run_main(_run, argv)
-
-
-def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
         return show_help(argv, "play", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
     from umc.viewer.live import is_live, play_live

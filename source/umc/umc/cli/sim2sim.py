@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umc.evaluation.arguments import HEALTHY, MOST_EPISODES, MOST_STEPS, scenario
-from umc.utils.cli import MOST_WORKERS, Parser, check_combinations, check_seed, path, run_main, within
+from umc.utils.cli import MOST_WORKERS, Parser, check_combinations, check_seed, path, within
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import write_json
@@ -83,12 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", type=path, help="folder to write to; 'mujoco' beside the policy without it")
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: list[str]) -> int:
     """Run ``umc sim2sim``; return its exit status."""
-    return run_main(_run, argv)
-
-
-def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
         return show_help(argv, "sim2sim", DESCRIPTION, EXAMPLES, [add_arguments], launcher=None)
     parser = Parser(add_help=False)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.utils.cli import FAILED, as_flags, path, run_main
+from umc.utils.cli import FAILED, as_flags, path
 from umc.utils.config import override_key
 from umc.utils.console import escape_markdown, markdown_table, quiet, timed
 from umc.utils.errors import UmcError
@@ -78,12 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--measure", type=Path, help=argparse.SUPPRESS)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: list[str]) -> int:
     """Run ``umc smoke-test``; return its exit status."""
-    return run_main(_run, argv)
-
-
-def _run(argv: list[str]) -> int:
     end_with_parent()
     if asks_for_help(argv):
         return show_help(argv, "smoke-test", DESCRIPTION, EXAMPLES, [add_arguments])

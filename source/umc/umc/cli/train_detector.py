@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from umc.diagnosis.train import ITERATIONS, NUM_ENVS, STEPS, plan, train
 from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
-from umc.utils.cli import check_combinations, path, run_main
+from umc.utils.cli import check_combinations, path
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
@@ -60,12 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--resume", action="store_true", help="go on with the training in the folder of --out")
 
 
-def main(argv: Sequence[str]) -> int:
+STOPPED = "stopped; what was not saved yet is lost"
+"""Printed after Ctrl-C and SIGTERM."""
+
+
+def main(argv: list[str]) -> int:
     """Run ``umc train-detector``; return its exit status."""
-    return run_main(_run, argv, "stopped; what was not saved yet is lost")
-
-
-def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
         return show_help(argv, "train-detector", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
     with timed("loading packages"), quiet():

@@ -9,12 +9,11 @@ import contextlib
 import io
 import os
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from umc.rl.agents import AGENTS
-from umc.utils.cli import Parser, as_flags, run_main
+from umc.utils.cli import Parser, as_flags
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 from umc.utils.process import ChildFailed, run_umc
@@ -52,12 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", default="mlp", help="agent; small and large networks are kept apart")
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: list[str]) -> int:
     """Run ``umc tune``; return its exit status."""
-    return run_main(_run, argv)
-
-
-def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
         return show_help(argv, "tune", DESCRIPTION, EXAMPLES, [add_arguments], launcher=None)
     parser = Parser(add_help=False)

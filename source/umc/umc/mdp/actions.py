@@ -148,7 +148,7 @@ def check_command_faults(env_cfg: Any, kinds: Iterable[FaultKind], asset: Any, a
             f" last one: {LAST_ACTION}"
         )
     moving = [kind.name for kind in broken if kind.depends_on_motion]
-    # the engine computes its own motors' torques between two calls of the action terms; a delay would use old positions
+    # between two calls of the action terms the engine computes its own motors' torques; a delay uses older positions
     refused = {ImplicitActuator: "are the engine's", DelayedPDActuator: "delay their commands"}
     for motor, why in refused.items() if moving else ():
         if any(isinstance(asset.actuators[group], motor) for group in asset.actuators):

@@ -16,7 +16,7 @@ import umc
 from umc.rl.critics import add_privileged_faults, use_mlp_critic
 from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import DESCRIPTION, EXAMPLES, TrainRequest, add_arguments, parse
-from umc.utils.cli import as_flags, run_main
+from umc.utils.cli import as_flags
 from umc.utils.config import override_key
 from umc.utils.console import quiet, timed
 from umc.utils.distributed import (
@@ -44,12 +44,12 @@ STARTUP_LOG = "startup.log"
 """What Isaac Lab prints while it builds an env, kept in the run folder."""
 
 
+STOPPED = "stopped; what was not saved yet is lost"
+"""Printed after Ctrl-C and SIGTERM."""
+
+
 def main(argv: list[str]) -> int:
     """Run the command ``umc train``; return its exit status."""
-    return run_main(_dispatch, argv, "stopped; what was not saved yet is lost")
-
-
-def _dispatch(argv: list[str]) -> int:
     end_with_parent()
     if asks_for_help(argv):
         return show_help(argv, "train", DESCRIPTION, EXAMPLES, [add_arguments])
