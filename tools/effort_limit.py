@@ -15,6 +15,8 @@ from typing import Any
 
 from umc.utils.cli import Parser, run_main
 
+from tools.docs_figures import exact_cfg
+
 LIMIT = 0.05
 """Effort limit [N*m]; A1 stands with up to 5 N*m."""
 
@@ -36,9 +38,14 @@ def main(argv: Sequence[str]) -> int:
 def measure(physics: str) -> list[tuple[str, float, float]]:
     """Return trunk height [m] and largest applied torque [N*m] of every robot, with its name."""
     import torch
+    from isaaclab.envs import ManagerBasedRLEnv
+    from umc.utils.naming import load_tasks
 
     torch.set_num_threads(1)
-    env = _make_env(physics)
+    load_tasks()
+    overrides = [f"physics={physics}", "env.scene.terrain=flat"]
+    env = ManagerBasedRLEnv(exact_cfg("UMC-A1-Stage1", overrides, len(ROBOTS), STEPS))
+    env.reset()
     robot = env.scene["robot"]
     _limit(env, torch.full((1, robot.num_joints), LIMIT))
     for _ in range(STEPS):
@@ -47,29 +54,6 @@ def measure(physics: str) -> list[tuple[str, float, float]]:
     torques = robot.actuators.applied_effort.torch.abs().amax(dim=1).tolist()
     env.close()
     return list(zip(ROBOTS, heights, torques, strict=True))
-
-
-def _make_env(physics: str) -> Any:
-    """Make three A1 without any randomisation or termination."""
-    from isaaclab.envs import ManagerBasedRLEnv
-    from umc.evaluation.conditions import disable_training_randomization
-    from umc.tasks.task_cfg import resolve_cfgs
-    from umc.utils.naming import load_tasks
-
-    load_tasks()
-    cfg, _ = resolve_cfgs("UMC-A1-Stage1", None, [f"physics={physics}", "env.scene.terrain=flat"])
-    disable_training_randomization(cfg, (0.0, 0.0, 0.0), len(ROBOTS), 5 * STEPS, seed=0)
-    cfg.sim.device = "cpu"
-    for name, term in vars(cfg.events).items():
-        if getattr(term, "mode", None) == "startup":
-            setattr(cfg.events, name, None)
-    cfg.events.reset_joints.params["position_range"] = (1.0, 1.0)
-    for name, term in vars(cfg.terminations).items():
-        if hasattr(term, "func") and not term.time_out:
-            setattr(cfg.terminations, name, None)
-    env = ManagerBasedRLEnv(cfg)
-    env.reset()
-    return env
 
 
 def _limit(env: Any, limits: Any) -> None:

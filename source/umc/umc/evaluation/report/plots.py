@@ -80,59 +80,54 @@ def style(groups: Sequence[str]) -> dict[str, tuple[str, str]]:
 def scenario_bars(estimates: Estimates) -> Figure:
     """Draw the two main rates by scenario, with intervals."""
     scenarios, groups = estimates.study.protocol.scenarios, list(estimates.groups)
-    looks = style(groups)
     figure = _figure(max(6.5, 1.2 + 0.95 * (len(scenarios) + 1)), 5.0)
     axes = figure.subplots(2, 1, sharex=True)
     titles = [scenario_title(one).split(": ", 1) for one in scenarios]
-    names = ["\n".join(_lines(part, 9) for part in parts) for parts in titles] + ["average"]
-    centres = np.array([*range(len(scenarios)), len(scenarios) + 0.25])
-    width = 0.8 / len(groups)
+    names = ["\n".join(_lines(part, 9) for part in parts) for parts in titles]
+    places = [*range(len(scenarios)), None]
     for axis, metric in zip(axes, main_rates(estimates.study.protocol.radii), strict=True):
-        for number, group in enumerate(groups):
-            found = [estimates.group(group, metric.key, place) for place in [*range(len(scenarios)), None]]
-            at = centres + (number - (len(groups) - 1) / 2.0) * width
-            for x, one in zip(at, found, strict=True):
-                if one is not None:
-                    axis.bar(x, 100 * one.value, 0.9 * width, color=looks[group][0])
-                    low, high = 100 * (one.value - one.low), 100 * (one.high - one.value)
-                    axis.errorbar(x, 100 * one.value, [[low], [high]], color=INK, linewidth=0.9, capsize=1.8)
-        axis.axvline(len(scenarios) - 0.4, color=FAINT, linewidth=0.8, linestyle=":")
-        axis.set_ylim(*PERCENT)
-        axis.set_ylabel("robots [%]")
-        axis.grid(axis="y")
-        axis.set_title(_title(metric), loc="left")
-        axis.tick_params(axis="x", length=0)
-    axes[1].set_xticks(centres, names)
-    _legend(figure, looks)
+        rates = {one: [estimates.group(one, metric.key, place) for place in places] for one in groups}
+        _bars(axis, _title(metric), names, rates)
+    _legend(figure, style(groups))
     return figure
 
 
 @matplotlib.rc_context(STYLE)
 def card_bars(readings: Mapping[str, Mapping[str, Any]], keys: Sequence[str]) -> Figure:
     """Draw rates of a card's readings by scenario, with intervals."""
-    names = list(next(iter(readings.values()))["scenarios"])
+    scenarios = list(next(iter(readings.values()))["scenarios"])
     figure = _figure(8.5, 4.6)
     axes = figure.subplots(2, 1, sharex=True)
-    labels = [f"{name}\n{_lines(scenario_name(int(name) if name.isdecimal() else name), 9)}" for name in names]
-    width = 0.8 / len(readings)
+    names = [f"{one}\n{_lines(scenario_name(int(one) if one.isdecimal() else one), 9)}" for one in scenarios]
     for axis, key in zip(axes, keys, strict=True):
-        for number, (reading, found) in enumerate(readings.items()):
-            rates = [*(found["scenarios"][name].get(key) for name in names), found["average"].get(key)]
-            for place, rate in enumerate(rates):
-                if rate is not None:
-                    value, low, high = (100 * one for one in rate)
-                    x = place + 0.25 * (place == len(names)) + (number - (len(readings) - 1) / 2) * width
-                    axis.bar(x, value, 0.9 * width, color=COLORS[number], label=reading if place == 0 else None)
-                    axis.errorbar(x, value, [[value - low], [high - value]], color=INK, linewidth=0.9, capsize=1.8)
-        axis.axvline(len(names) - 0.4, color=FAINT, linewidth=0.8, linestyle=":")
-        axis.set_ylim(*PERCENT)
-        axis.set_ylabel("robots [%]")
-        axis.grid(axis="y")
-        axis.set_title(key, loc="left")
-        axis.tick_params(axis="x", length=0)
+        rates: dict[str, list[Interval | None]] = {}
+        for name, found in readings.items():
+            values = [one.get(key) for one in [*found["scenarios"].values(), found["average"]]]
+            rates[name] = [None if value is None else Interval(*value) for value in values]
+        _bars(axis, key, names, rates)
     axes[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    axes[1].set_xticks([*range(len(names)), len(names) + 0.25], [*labels, "average"])
     return figure
+
+
+def _bars(axis: Axes, title: str, scenarios: Sequence[str], rates: Mapping[str, Sequence[Interval | None]]) -> None:
+    """Draw rates of every scenario and of their average, one bar per name."""
+    looks = style(list(rates))
+    centres = np.array([*range(len(scenarios)), len(scenarios) + 0.25])
+    width = 0.8 / len(rates)
+    for number, (name, found) in enumerate(rates.items()):
+        at = centres + (number - (len(rates) - 1) / 2) * width
+        for place, (x, rate) in enumerate(zip(at, found, strict=True)):
+            if rate is not None:
+                axis.bar(x, 100 * rate.value, 0.9 * width, color=looks[name][0], label=name if place == 0 else None)
+                low, high = 100 * (rate.value - rate.low), 100 * (rate.high - rate.value)
+                axis.errorbar(x, 100 * rate.value, [[low], [high]], color=INK, linewidth=0.9, capsize=1.8)
+    axis.axvline(len(scenarios) - 0.4, color=FAINT, linewidth=0.8, linestyle=":")
+    axis.set_ylim(*PERCENT)
+    axis.set_ylabel("robots [%]")
+    axis.grid(axis="y")
+    axis.set_title(title, loc="left")
+    axis.tick_params(axis="x", length=0)
+    axis.set_xticks(centres, [*scenarios, "average"])
 
 
 @matplotlib.rc_context(STYLE)
