@@ -44,7 +44,7 @@ def measure(physics: str) -> list[tuple[str, float, float]]:
     torch.set_num_threads(1)
     load_tasks()
     overrides = [f"physics={physics}", "env.scene.terrain=flat"]
-    env = ManagerBasedRLEnv(exact_cfg("UMC-A1-Stage1", overrides, len(ROBOTS), STEPS))
+    env = ManagerBasedRLEnv(exact_cfg("UMC-A1-Stage1", overrides, len(ROBOTS), 5 * STEPS))
     env.reset()
     robot = env.scene["robot"]
     _limit(env, torch.full((1, robot.num_joints), LIMIT))
