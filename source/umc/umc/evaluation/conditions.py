@@ -40,18 +40,19 @@ SPARE_STEPS = 10
 
 
 def disable_training_randomization(
-    env_cfg: Any, command: tuple[float, float, float], num_envs: int, steps: int, seed: int
+    env_cfg: Any, command: tuple[float, float, float], num_envs: int, steps: int, seed: int, noise: bool = False
 ) -> None:
     """Switch off noise, pushes, curricula and changing commands in place; physics and starts stay randomised.
 
-    ``command`` is a velocity x [m/s], y [m/s], yaw [rad/s], ``steps`` are the env steps that are measured.
+    ``command`` is a velocity x [m/s], y [m/s], yaw [rad/s], ``steps`` are the env steps that are measured; ``noise``
+    leaves the observations as noisy as they are.
     """
     env_cfg.scene.num_envs = num_envs
     env_cfg.seed = seed
     env_cfg.episode_length_s = (steps + SPARE_STEPS) * env_cfg.sim.dt * env_cfg.decimation
     for group in entries(env_cfg.observations).values():
         if hasattr(group, "enable_corruption"):
-            group.enable_corruption = False
+            group.enable_corruption = group.enable_corruption and noise
     drop_events(env_cfg, "interval")
     env_cfg.curriculum = None
     velocity = getattr(env_cfg.commands, parts_of(env_cfg).command)

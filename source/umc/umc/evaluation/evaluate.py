@@ -186,7 +186,7 @@ def measure_gait(session: Session, protocol: Protocol, out: Path) -> None:
     num_envs = options.num_envs or (QUICK_ENVS if options.quick else HEALTHY_ENVS)
     steps = protocol.steps if options.quick else round(HEALTHY_SECONDS / (cfg.sim.dt * cfg.decimation))
     feet = required_feet(cfg)
-    disable_training_randomization(cfg, protocol.command, num_envs, steps, protocol.seed)
+    disable_training_randomization(cfg, protocol.command, num_envs, steps, protocol.seed, protocol.noise)
     set_healthy(cfg)
     with open_session(session) as (env, (policy,)):
         gait, loads = run_healthy(env, policy, feet, protocol, steps)

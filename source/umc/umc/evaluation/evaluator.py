@@ -143,7 +143,9 @@ class Evaluator:
         num_envs = self.batches.num_envs
         # Isaac Lab reads the flag once more when the env is made, and a batch may be smaller than asked for
         session.options.num_envs = num_envs
-        disable_training_randomization(session.env_cfg, protocol.command, num_envs, protocol.steps, protocol.seed)
+        disable_training_randomization(
+            session.env_cfg, protocol.command, num_envs, protocol.steps, protocol.seed, protocol.noise
+        )
         set_faults(session.env_cfg, protocol)
         self.folder = out / PARTS
         checkpoints = [(one.path, one.info) for one in session.checkpoints]

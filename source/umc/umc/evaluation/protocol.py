@@ -85,6 +85,8 @@ class Protocol:
     draws: Literal["independent", "stratified"] = "independent"
     """Whether number and choice of faulty joints are drawn for each robot alone, or balanced over the robots of a cell,
     so that a few robots represent all draws. Studies without this entry drew independently."""
+    noise: bool = False
+    """Whether observations are as noisy as in the training, as a robot's are."""
     track: Mapping[str, float] = field(default_factory=dict)
     """Width, block length and border of the terrain's tracks [m]; empty on flat ground."""
     conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -179,8 +181,9 @@ class Protocol:
     def describe(self) -> dict[str, Any]:
         """Return the protocol in plain values, as reports print it."""
         described = asdict(self)
-        if not self.conditions:  # digests of cards are older than this field
-            del described["conditions"]
+        for name in ("conditions", "noise"):  # digests of cards are older than these fields
+            if not described[name]:
+                del described[name]
         return described
 
 
@@ -308,6 +311,7 @@ class _RobotEntry(FileModel):
     command: Annotated[list[_Speed], Field(min_length=3, max_length=3)] = list(Protocol.command)
     radii: Annotated[list[float], Field(max_length=_MOST)] = list(Protocol.radii)
     draws: Literal["independent", "stratified"] = "stratified"
+    noise: bool = False
     track: _Track | None = None
     conditions: dict[str, _Condition] = {}
 
@@ -337,6 +341,7 @@ class _RobotEntry(FileModel):
             command=(self.command[0], self.command[1], self.command[2]),
             radii=check_radii(self.radii),
             draws=self.draws,
+            noise=self.noise,
             track={} if self.track is None else self.track.model_dump(),
             conditions={name: one.model_dump(exclude_unset=True) for name, one in self.conditions.items()},
         )
