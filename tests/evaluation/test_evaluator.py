@@ -104,6 +104,16 @@ def test_a_parts_name_depends_on_all_that_decides_its_result(names, session, mon
     assert (few[9] == more[9], few[10] == more[10]) == (True, False)
 
 
+def test_observations_are_as_noisy_as_in_the_training_only_where_the_protocol_says_so(tmp_path):
+    options, overrides = parse(["--device", "cpu", "--checkpoint", str(write_fresh(tmp_path))], command.add_arguments)
+    noisy = prepare(options, overrides, stage=2)
+    Evaluator(noisy, replace(PROTOCOL, noise=True), 24, 1, tmp_path)
+    groups = noisy.env_cfg.observations
+    assert (groups.policy.enable_corruption, groups.critic.enable_corruption) == (True, False)
+    Evaluator(noisy, PROTOCOL, 24, 1, tmp_path)
+    assert not groups.policy.enable_corruption
+
+
 def test_training_seeds_are_one_group_of_each_source_of_detection(tmp_path):
     paths = [write_fresh(tmp_path / str(seed), seed=seed) for seed in (1, 2, 3)]
     options, overrides = parse(["--device", "cpu", "--checkpoint", *map(str, paths)], command.add_arguments)

@@ -23,6 +23,14 @@ from umc.utils.errors import UmcError
 JOINTS = {"a1": A1_JOINTS, "go2": GO2_JOINTS, "g1": G1_JOINTS, "h1": H1_JOINTS, "solo8": SOLO8_JOINTS}
 
 
+def test_noise_is_part_of_the_protocol_only_where_it_is_on():
+    """Digests of cards are older than the field."""
+    assert "noise" not in protocol_for("a1").describe()
+    noisy = protocol_for("a1", overrides={"noise": True})
+    assert noisy.describe()["noise"] is True
+    assert protocol_of(json_values(noisy.describe())) == noisy
+
+
 @pytest.mark.parametrize("robot", ["a1", "h1", "g1", "solo8"])
 def test_protocols_and_the_paper_settings_of_the_faults_agree(robot):
     """tests/test_paper_tables.py compares protocols with the paper itself."""

@@ -45,6 +45,7 @@ TITLES = {
     "radii": "radii [m]",
     "track": "terrain track [m]",
     "draws": "draws of number and joints",
+    "noise": "observations as noisy as in the training",
 }
 """What the page calls fields of the protocol."""
 
