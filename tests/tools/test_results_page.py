@@ -410,6 +410,7 @@ def test_the_page_says_what_a_detector_finds_and_costs_where_it_is_kept(tmp_path
     assert "| sensor faults | 12 | 50% [40, 60] | - | 0.12 |" in page
     assert "other joint faults" not in page  # there were none
     assert "3 false alarms in 60 minutes of healthy walking, 0.05 a minute [0.01, 0.15]" in page
+    assert "over the same 288 robots (sensor noise: none), averaged" in page
     (row,) = re.findall(r"^\| `detector:file=a.pt` \| .*$", page, re.MULTILINE)
     assert re.fullmatch(r"\| \S+ \| \d+% \[\d+, \d+\] \| [+-]\S+ \[\S+, \S+\] \| \d+% .* \|", row)
     assert re.search(r"^\| `oracle` \| \d+% \[.*\] \| - \|", page, re.MULTILINE)

@@ -36,10 +36,12 @@ AGAIN = "run umc diagnose again"
 def section(folder: Path, title: str) -> dict[str, Any] | None:
     """Return what the section says of a robot, from the folder of its studies; None where nothing is kept."""
     diagnosis, study = folder / FOLDER / DIAGNOSIS, folder / FOLDER / SOURCES
+    compared = load_study(study) if study.is_file() else None
     found = {
         "title": title,
         **(_diagnosed(diagnosis) if diagnosis.is_file() else {"faults": [], "alarms": "", "about": ""}),
-        "sources": _sources(load_study(study)) if study.is_file() else [],
+        "sources": [] if compared is None else _sources(compared),
+        "robots": "" if compared is None else _robots(compared),
     }
     return found if found["faults"] or found["sources"] else None
 
@@ -81,6 +83,11 @@ def _sources(study: Study) -> list[list[str]]:
             cells.append(NOTHING if found is None else _points(100 * found.value, 100 * found.low, 100 * found.high))
         rows.append(cells)
     return rows
+
+
+def _robots(study: Study) -> str:
+    noise = "as in the training" if study.protocol.noise else "none"
+    return f"{len(study.policies[0].run.cell)} robots (sensor noise: {noise})"
 
 
 def _points(value: float, low: float, high: float) -> str:
