@@ -130,7 +130,7 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
     import umc.evaluation.rollout as rollout
     from tensordict import TensorDict
     from umc.evaluation.arguments import parse
-    from umc.evaluation.conditions import disable_training_randomization, set_faults
+    from umc.evaluation.conditions import set_protocol
     from umc.evaluation.protocol import protocol_for
     from umc.evaluation.session import open_session, prepare
     from umc.tasks.parts import required_feet
@@ -139,8 +139,7 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
     session = prepare(*parse(arguments, lambda _: None), stage=2)
     settings = {"seed": [1, 800, 50], "onset": list(ONSETS)}
     protocol = protocol_for("a1", overrides={"steps": options.steps, "settings": settings})
-    disable_training_randomization(session.env_cfg, protocol.command, options.num_envs, protocol.steps, protocol.seed)
-    set_faults(session.env_cfg, protocol)
+    set_protocol(session.env_cfg, protocol, options.num_envs)
     rounds = []
     with open_session(session) as (env, (policy,)):
         feet, _ = rollout.feet_sensor(env, required_feet(session.env_cfg))

@@ -15,8 +15,6 @@ from typing import Any
 
 from umc.utils.cli import Parser, run_main
 
-from tools.docs_figures import exact_cfg
-
 LIMIT = 0.05
 """Effort limit [N*m]; A1 stands with up to 5 N*m."""
 
@@ -40,6 +38,8 @@ def measure(physics: str) -> list[tuple[str, float, float]]:
     import torch
     from isaaclab.envs import ManagerBasedRLEnv
     from umc.utils.naming import load_tasks
+
+    from tools.docs_figures import exact_cfg
 
     torch.set_num_threads(1)
     load_tasks()

@@ -3,6 +3,7 @@
 """The help of every command: shown without the packages that take seconds to import, Isaac Lab's flags at the end."""
 
 import argparse
+import importlib
 import subprocess
 import sys
 
@@ -21,6 +22,12 @@ except SystemExit as stop:
 print("imported:", *sys.modules.keys() & set({slow!r}))
 sys.exit(status)
 """
+
+
+def test_what_a_stopped_command_prints_is_text():
+    modules = [importlib.import_module(module) for module, _, _ in COMMANDS.values()]
+    assert all(isinstance(getattr(module, "STOP_MESSAGE", ""), str) for module in modules)
+    assert any(hasattr(module, "STOP_MESSAGE") for module in modules)
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

@@ -107,7 +107,8 @@ def test_a_parts_name_depends_on_all_that_decides_its_result(names, session, mon
 def test_observations_are_as_noisy_as_in_the_training_only_where_the_protocol_says_so(tmp_path):
     options, overrides = parse(["--device", "cpu", "--checkpoint", str(write_fresh(tmp_path))], command.add_arguments)
     noisy = prepare(options, overrides, stage=2)
-    Evaluator(noisy, replace(PROTOCOL, noise=True), 24, 1, tmp_path)
+    evaluator = Evaluator(noisy, replace(PROTOCOL, noise=True), 24, 1, tmp_path)
+    assert evaluator._about()["noise"] == "as in the training"
     groups = noisy.env_cfg.observations
     assert (groups.policy.enable_corruption, groups.critic.enable_corruption) == (True, False)
     Evaluator(noisy, PROTOCOL, 24, 1, tmp_path)

@@ -8,6 +8,12 @@ from typing import Any
 import pytest
 import torch
 from fault_env import UnstartedEnv
+from isaaclab.actuators import (
+    DelayedPDActuatorCfg,
+    IdealPDActuatorCfg,
+    ImplicitActuatorCfg,
+    RemotizedPDActuatorCfg,
+)
 from umc import mdp
 from umc.faults import FaultSchedule, FaultState, find_kind, inject_fault
 from umc.mdp.actions import JointTargets, check_command_faults
@@ -251,14 +257,19 @@ def test_a_manual_backlash_in_the_middle_of_an_env_step_acts_in_the_next():
 
 
 @pytest.mark.parametrize(
-    ("motor", "why"), [("ImplicitActuator", "are the engine's"), ("DelayedPDActuator", "delay their commands")]
+    ("motor", "why"),
+    [
+        (ImplicitActuatorCfg, "are the engine's"),
+        (DelayedPDActuatorCfg, "delay their commands"),
+        (RemotizedPDActuatorCfg, "delay their commands"),
+    ],
 )
-def test_backlash_of_motors_that_do_not_read_the_targets_of_each_step_is_refused(motor, why, monkeypatch):
-    monkeypatch.setattr(f"umc.mdp.actions.{motor}", dict)
+def test_backlash_of_motors_that_do_not_read_the_targets_of_each_step_is_refused(motor, why):
     cfg = SimpleNamespace(actions=SimpleNamespace(command_faults=mdp.CommandFaultsCfg()))
-    robot = SimpleNamespace(actuators={"legs": {}})
+    gains = {"joint_names_expr": [".*"], "stiffness": 1.0, "damping": 1.0}
+    robot = SimpleNamespace(cfg=SimpleNamespace(actuators={"legs": motor(**gains)}))
     check_command_faults(cfg, [find_kind("dropped")], robot, "robot")
     with pytest.raises(UmcError, match=f"'backlash' needs motors .* without a delay, and some of 'robot' {why};"):
         check_command_faults(cfg, [find_kind("backlash")], robot, "robot")
-    robot.actuators["legs"] = object()
+    robot.cfg.actuators["legs"] = IdealPDActuatorCfg(**gains)
     check_command_faults(cfg, [find_kind("backlash")], robot, "robot")

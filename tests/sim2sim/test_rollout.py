@@ -24,7 +24,7 @@ from umc.rl.pretrained import pretrained_folder
 from umc.sim2sim.agreement import agreement, agreement_table, ledger_agreement, pair_up
 from umc.sim2sim.robot import Robot, SolverCfg
 from umc.sim2sim.rollout import RolloutCfg, Simulation, run_rollout
-from umc.sim2sim.study import episode_batch, evaluate, ledger_rollout, protocol_rollout
+from umc.sim2sim.study import about, episode_batch, evaluate, ledger_rollout, protocol_rollout
 from umc.utils.errors import UmcError
 from umc.utils.naming import load_tasks
 
@@ -59,6 +59,15 @@ def test_the_pretrained_policy_walks(policy):
     assert run.episodes.speed_after_onset.mean() == pytest.approx(0.54, abs=0.12)
     assert run.episodes.height_after_onset.mean() == pytest.approx(0.30, abs=0.02)
     assert 0.2 < run.stance.float().mean() < 0.8  # a trot stands on two feet
+
+
+def test_sensors_are_as_noisy_as_in_the_training_where_the_protocol_says_so(policy):
+    protocols = a1(20, [8]), replace(a1(20, [8]), noise=True)
+    exact, noisy = (protocol_rollout(protocol, policy, 1, SolverCfg()) for protocol in protocols)
+    assert [about(cfg, "")["noise"] for cfg in (exact, noisy)] == ["off", "as in the training"]
+    traces = [run_rollout(cfg, 1, None) for cfg in (exact, exact, noisy)]
+    same = [(traces[0].work == trace.work).all() for trace in traces[1:]]
+    assert same == [True, False]
 
 
 @pytest.mark.slow

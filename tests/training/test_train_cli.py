@@ -16,6 +16,7 @@ import dummy_training as dummy
 import pytest
 import torch
 from dummy_training import planned, put_checkpoint
+from umc.cli.main import main
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.tasks import task_cfg
@@ -58,7 +59,7 @@ def refused(capfd):
 
     def line(*argv):
         capfd.readouterr()
-        assert train.main(list(argv)) == 2
+        assert main(["train", *argv]) == 2
         out, err = capfd.readouterr()
         assert out == ""
         assert err.startswith("error: ")
@@ -221,7 +222,7 @@ def test_a_missing_stage_1_is_trained_first_with_the_same_settings(monkeypatch, 
 
     monkeypatch.setattr(train, "run_umc", run_umc)
     overrides = ["physics=ovphysx", "env.events.faults.params.seed=3", "agent.actor.hidden_dims=[8]"]
-    assert train.main([*STAGE2, "--rl_library", library, "--num_envs", "4", *overrides]) == code
+    assert main(["train", *STAGE2, "--rl_library", library, "--num_envs", "4", *overrides]) == code
     ((command, arguments),) = calls
     assert command == "train"
     stage1 = parse(arguments)
@@ -245,7 +246,7 @@ def test_run_json_holds_how_a_run_ended_and_how_to_repeat_it(tmp_path, monkeypat
         return plan.folder / "model_0.pt"
 
     monkeypatch.setattr(train, "_simulate", simulate)
-    assert train.main([*STAGE1, "--num_envs", "3", "--run_name", "mine", "physics=ovphysx"]) == code
+    assert main(["train", *STAGE1, "--num_envs", "3", "--run_name", "mine", "physics=ovphysx"]) == code
     (path,) = tmp_path.glob(f"{RUNS}/*_mine/run.json")
     record = json.loads(path.read_text())
     assert record["status"] == status
@@ -289,7 +290,7 @@ def test_quick_trains_both_stages_evaluates_and_films(tmp_path, monkeypatch, cap
             (out / ("report.json" if command == "evaluate" else "policy.mp4")).touch()
 
     monkeypatch.setattr(quick, "run_umc", run_umc)
-    assert train.main([*STAGE2, "--quick", "physics=ovphysx"]) == 0
+    assert main(["train", *STAGE2, "--quick", "physics=ovphysx"]) == 0
     assert [name for name, _ in calls] == ["train", "train", "evaluate", "film"]
     assert all({"physics=ovphysx", "--device"} <= set(arguments) for _, arguments in calls)
     assert [arguments[1] for _, arguments in calls[:2]] == ["UMC-A1-Stage1", "UMC-A1-Stage2"]

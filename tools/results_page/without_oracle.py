@@ -3,7 +3,7 @@
 """Section "Without an oracle" of the results page, from a diagnosis and a study that are kept beside the page.
 
 Keep them: ``./isaaclab.sh -p -m tools.results_page.without_oracle --robot a1 --diagnosis diagnosis.json --study
-study.pt``, of ``umc diagnose`` and of ``umc evaluate --detection oracle detector:file=PATH none``.
+study.pt``, of ``umc diagnose`` and of ``umc evaluate protocol.noise=true --detection oracle detector:file=PATH none``.
 """
 
 from __future__ import annotations
@@ -36,12 +36,10 @@ AGAIN = "run umc diagnose again"
 def section(folder: Path, title: str) -> dict[str, Any] | None:
     """Return what the section says of a robot, from the folder of its studies; None where nothing is kept."""
     diagnosis, study = folder / FOLDER / DIAGNOSIS, folder / FOLDER / SOURCES
-    compared = load_study(study) if study.is_file() else None
     found = {
         "title": title,
         **(_diagnosed(diagnosis) if diagnosis.is_file() else {"faults": [], "alarms": "", "about": ""}),
-        "sources": [] if compared is None else _sources(compared),
-        "robots": "" if compared is None else _robots(compared),
+        **(_compared(load_study(study)) if study.is_file() else {"sources": []}),
     }
     return found if found["faults"] or found["sources"] else None
 
@@ -70,7 +68,7 @@ def _fault(name: str, one: Mapping[str, Any]) -> list[str]:
     return [name, str(one["count"]), *rates, "never" if middle is None else printed(middle, 2)]
 
 
-def _sources(study: Study) -> list[list[str]]:
+def _compared(study: Study) -> dict[str, Any]:
     """Return what each source of mask and flag gives, and the difference from the first over the same robots."""
     estimates, rates = Estimates(study), main_rates(study.protocol.radii)
     groups = list(estimates.groups)
@@ -82,12 +80,8 @@ def _sources(study: Study) -> list[list[str]]:
             found = estimates.difference(groups[0], group, rate.key) if number else None
             cells.append(NOTHING if found is None else _points(100 * found.value, 100 * found.low, 100 * found.high))
         rows.append(cells)
-    return rows
-
-
-def _robots(study: Study) -> str:
     noise = "as in the training" if study.protocol.noise else "none"
-    return f"{len(study.policies[0].run.cell)} robots (sensor noise: {noise})"
+    return {"sources": rows, "robots": f"{len(study.policies[0].run.cell)} robots (sensor noise: {noise})"}
 
 
 def _points(value: float, low: float, high: float) -> str:

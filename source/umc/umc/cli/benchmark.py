@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--quick", action="store_true", help="a few envs and steps: proves that everything works, no figures")
 
 
-STOPPED = "stopped; finished batches are kept, the same command goes on from there"
+STOP_MESSAGE = "stopped; finished batches are kept, the same command goes on from there"
 """Printed after Ctrl-C and SIGTERM."""
 
 

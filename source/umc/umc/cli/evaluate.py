@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--plan", type=Path, help=argparse.SUPPRESS)  # what a worker of a cluster simulates
 
 
-STOPPED = "stopped; finished batches are kept, the same command goes on from there"
+STOP_MESSAGE = "stopped; finished batches are kept, the same command goes on from there"
 """Printed after Ctrl-C and SIGTERM."""
 
 

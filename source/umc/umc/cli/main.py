@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     path, first, _ = COMMANDS[name]
     module = importlib.import_module(path)
-    return run_main(module.main, [*first, *rest], getattr(module, "STOPPED", "stopped"))
+    return run_main(module.main, [*first, *rest], getattr(module, "STOP_MESSAGE", "stopped"))
 
 
 def usage() -> str:

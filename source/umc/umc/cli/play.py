@@ -67,15 +67,12 @@ def main(argv: list[str]) -> int:
 
 def show(session: Session, protocol: Protocol, endless: bool) -> int:
     """Show the policy in one of Isaac Lab's visualizers, in real time, until Ctrl-C or the end; return 0."""
-    from umc.evaluation.conditions import disable_training_randomization, set_faults
+    from umc.evaluation.conditions import set_protocol
     from umc.evaluation.rollout import reset_batch, step_policy
     from umc.evaluation.session import open_session
     from umc.utils.console import progress_bar
 
-    disable_training_randomization(
-        session.env_cfg, protocol.command, session.options.num_envs or 1, protocol.steps, protocol.seed
-    )
-    set_faults(session.env_cfg, protocol)
+    set_protocol(session.env_cfg, protocol, session.options.num_envs or 1)
     with open_session(session) as (env, (policy,)):
         print("press Ctrl-C to end", flush=True)
         while True:

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--resume", action="store_true", help="go on with the training in the folder of --out")
 
 
-STOPPED = "stopped; what was not saved yet is lost"
+STOP_MESSAGE = "stopped; what was not saved yet is lost"
 """Printed after Ctrl-C and SIGTERM."""
 
 

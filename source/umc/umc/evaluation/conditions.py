@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Changes a task of training for evaluation: no noise, no pushes, one command, chosen faults."""
+"""Changes a task of training for evaluation: no pushes, one command, chosen faults, noise only if it is asked for."""
 
 from __future__ import annotations
 
@@ -42,17 +42,16 @@ SPARE_STEPS = 10
 def disable_training_randomization(
     env_cfg: Any, command: tuple[float, float, float], num_envs: int, steps: int, seed: int, noise: bool = False
 ) -> None:
-    """Switch off noise, pushes, curricula and changing commands in place; physics and starts stay randomised.
+    """Switch off pushes, curricula, changing commands and, unless ``noise``, noise; the rest stays randomized.
 
-    ``command`` is a velocity x [m/s], y [m/s], yaw [rad/s], ``steps`` are the env steps that are measured; ``noise``
-    leaves the observations as noisy as they are.
+    ``command`` is a velocity x [m/s], y [m/s], yaw [rad/s], ``steps`` are the env steps that are measured.
     """
     env_cfg.scene.num_envs = num_envs
     env_cfg.seed = seed
     env_cfg.episode_length_s = (steps + SPARE_STEPS) * env_cfg.sim.dt * env_cfg.decimation
     for group in entries(env_cfg.observations).values():
         if hasattr(group, "enable_corruption"):
-            group.enable_corruption = group.enable_corruption and noise
+            group.enable_corruption &= noise
     drop_events(env_cfg, "interval")
     env_cfg.curriculum = None
     velocity = getattr(env_cfg.commands, parts_of(env_cfg).command)
@@ -87,6 +86,14 @@ def add_command_faults(env_cfg: Any) -> None:
     actions = entries(env_cfg.actions)
     if not any(isinstance(term, CommandFaultsCfg) for term in actions.values()):
         actions["command_faults"] = CommandFaultsCfg()
+
+
+def set_protocol(env_cfg: Any, protocol: Protocol, num_envs: int) -> None:
+    """Give a task the conditions of a protocol, in place."""
+    disable_training_randomization(
+        env_cfg, protocol.command, num_envs, protocol.steps, protocol.seed, noise=protocol.noise
+    )
+    set_faults(env_cfg, protocol)
 
 
 def set_faults(env_cfg: Any, protocol: Protocol) -> None:

@@ -198,6 +198,7 @@ def measure_gait(session: Session, protocol: Protocol, out: Path) -> None:
         "num_envs": num_envs,
         "seed": cfg.seed,
         **AS_EVALUATED,
+        "noise": "as in the training" if protocol.noise else "off",
     }
     print(gait_table(gait))
     print(load_table(loads, protocol.severity))

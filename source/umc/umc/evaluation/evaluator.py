@@ -136,17 +136,14 @@ class Evaluator:
     """
 
     def __init__(self, session: Session, protocol: Protocol, num_envs: int, episodes: int | None, out: Path) -> None:
-        from umc.evaluation.conditions import disable_training_randomization, set_faults
+        from umc.evaluation.conditions import set_protocol
 
         self.session, self.protocol = session, protocol
         self.batches = Batches.plan(protocol, num_envs, episodes)
         num_envs = self.batches.num_envs
         # Isaac Lab reads the flag once more when the env is made, and a batch may be smaller than asked for
         session.options.num_envs = num_envs
-        disable_training_randomization(
-            session.env_cfg, protocol.command, num_envs, protocol.steps, protocol.seed, protocol.noise
-        )
-        set_faults(session.env_cfg, protocol)
+        set_protocol(session.env_cfg, protocol, num_envs)
         self.folder = out / PARTS
         checkpoints = [(one.path, one.info) for one in session.checkpoints]
         self.labels = labels_of(checkpoints, session.options.labels)
@@ -313,6 +310,7 @@ class Evaluator:
             "seed": session.env_cfg.seed,
             "quick": session.options.quick,
             **AS_EVALUATED,
+            "noise": "as in the training" if self.protocol.noise else "off",
             "command_line": shlex.join(sys.argv),
             "time": now(),
             "git": git_state(),

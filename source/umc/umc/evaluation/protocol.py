@@ -86,7 +86,7 @@ class Protocol:
     """Whether number and choice of faulty joints are drawn for each robot alone, or balanced over the robots of a cell,
     so that a few robots represent all draws. Studies without this entry drew independently."""
     noise: bool = False
-    """Whether observations are as noisy as in the training, as a robot's are."""
+    """Whether observations are as noisy as in the training; else they are exact."""
     track: Mapping[str, float] = field(default_factory=dict)
     """Width, block length and border of the terrain's tracks [m]; empty on flat ground."""
     conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from isaaclab.actuators import DelayedPDActuator, ImplicitActuator
+from isaaclab.actuators import DelayedPDActuatorCfg, ImplicitActuatorCfg
 from isaaclab.envs import mdp as lab
 from isaaclab.managers import ActionTerm, ActionTermCfg
 from isaaclab.utils import configclass
@@ -149,9 +149,9 @@ def check_command_faults(env_cfg: Any, kinds: Iterable[FaultKind], asset: Any, a
         )
     moving = [kind.name for kind in broken if kind.depends_on_motion]
     # between two calls of the action terms the engine computes its own motors' torques; a delay uses older positions
-    refused = {ImplicitActuator: "are the engine's", DelayedPDActuator: "delay their commands"}
+    refused = {ImplicitActuatorCfg: "are the engine's", DelayedPDActuatorCfg: "delay their commands"}
     for motor, why in refused.items() if moving else ():
-        if any(isinstance(asset.actuators[group], motor) for group in asset.actuators):
+        if any(isinstance(cfg, motor) for cfg in asset.cfg.actuators.values()):
             raise UmcError(
                 f"'{moving[0]}' needs motors that Isaac Lab computes without a delay, and some of '{asset_name}' {why};"
                 " leave it out, or make them an IdealPDActuatorCfg"

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.evaluation.conditions import disable_training_randomization, set_faults
+from umc.evaluation.conditions import set_protocol
 from umc.evaluation.labels import labels_of
 from umc.evaluation.metrics import Step
 from umc.evaluation.protocol import Protocol
@@ -109,8 +109,7 @@ def film_takes(
     from umc.mdp import fault_state
     from umc.rendering.camera import CAMERA, FollowCamera, camera_cfg
 
-    disable_training_randomization(session.env_cfg, protocol.command, 1, protocol.steps, protocol.seed)
-    set_faults(session.env_cfg, protocol)
+    set_protocol(session.env_cfg, protocol, 1)
     setattr(session.env_cfg.scene, CAMERA, camera_cfg(*cfg.size))
     falls = FallDetector(session.env_cfg)
     steps = range(cfg.every, cfg.steps + 1, cfg.every) if steps is None else steps

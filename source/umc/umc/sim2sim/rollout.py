@@ -72,7 +72,7 @@ class RolloutCfg:
     oracle: bool = True
     """Whether the policy is told by the simulator what is broken, not by the detector that was exported with it."""
     noise: bool = False
-    """Whether sensors are as noisy as in the task; evaluations have no noise."""
+    """Whether sensors are as noisy as in the task."""
     solver: SolverCfg = field(default_factory=SolverCfg)
     clamp: bool = False
     """Whether targets are clamped to the joint limits, as on a robot; in the training they are not."""

@@ -41,6 +41,7 @@ def protocol_rollout(
         member=member,
         cell=cell,
         cases=protocol.cases(),
+        noise=protocol.noise,
         solver=solver,
     )
 
@@ -90,6 +91,7 @@ def ledger_rollout(
         member=episode * ledger.header.num_envs + env,
         cell=np.array([scenarios.index(name) for name in names]),
         ledger=ledger.path,
+        noise=protocol.noise,
         solver=solver,
     )
 
@@ -132,7 +134,7 @@ def about(cfg: RolloutCfg, command_line: str) -> dict[str, Any]:
         "targets": "clamped to the joint limits" if cfg.clamp else "not clamped",
         "ground": "flat",
         "action": "mean (no exploration noise)",
-        "noise": "off",
+        "noise": "as in the training" if cfg.noise else "off",
         "pushes": "off",
         "randomised": "starts and physics, from the ranges of training, drawn by another generator",
         "ledger": None if cfg.ledger is None else str(cfg.ledger),

@@ -44,7 +44,7 @@ STARTUP_LOG = "startup.log"
 """What Isaac Lab prints while it builds an env, kept in the run folder."""
 
 
-STOPPED = "stopped; what was not saved yet is lost"
+STOP_MESSAGE = "stopped; what was not saved yet is lost"
 """Printed after Ctrl-C and SIGTERM."""
 
 

@@ -103,7 +103,7 @@ def session_without_policy(options: argparse.Namespace, overrides: list[str]) ->
 
 def _configure(session: Session, protocol: Protocol) -> None:
     """Prepare a task for the viewer and for manual faults."""
-    from umc.evaluation.conditions import add_command_faults, disable_training_randomization, set_faults
+    from umc.evaluation.conditions import add_command_faults, set_protocol
     from umc.mdp import add_imu_sensors
     from umc.mdp.fault_terms import FAULTS_TERM
     from umc.mdp.imu import has_plain_imu_terms
@@ -113,8 +113,7 @@ def _configure(session: Session, protocol: Protocol) -> None:
     patch_viser_visualizer()
     guard_requests(own_names(session.options.host or HOST))
     cfg, options = session.env_cfg, session.options
-    disable_training_randomization(cfg, protocol.command, options.num_envs or 1, protocol.steps, protocol.seed)
-    set_faults(cfg, protocol)
+    set_protocol(cfg, protocol, options.num_envs or 1)
     if options.ledger is not None:
         getattr(cfg.events, FAULTS_TERM).params["ledger"] = str(options.ledger)
     add_command_faults(cfg)
