@@ -114,7 +114,7 @@ def walk(physics):
 
     tokens = [*AGENTS["mt_ftc"].tokens(2), "env.events.faults.params.onset_range=[5,20]"]
     cfg, _ = resolve_cfgs(TASK, None, [f"physics={physics}", *tokens])
-    cfg.scene.num_envs, cfg.sim.device, cfg.terminations.trunk_contact = 8, "cpu", None
+    cfg.scene.num_envs, cfg.sim.device, cfg.seed, cfg.terminations.trunk_contact = 8, "cpu", 1, None
     cfg.observations.policy.enable_corruption = False
     env = ManagerBasedRLEnv(cfg)
     env.reset()
