@@ -26,7 +26,7 @@ from umc.cli import evaluate as command
 from umc.cli.main import main
 from umc.evaluation.arguments import parse
 from umc.evaluation.checkpoints import with_detections
-from umc.evaluation.evaluate import _default_folder, simulate_plan, worker_arguments
+from umc.evaluation.evaluate import _default_folder, measure_gait, simulate_plan, worker_arguments
 from umc.evaluation.evaluator import NOT_SIMULATED, Batches, Evaluator, code_fingerprint
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.session import prepare
@@ -113,6 +113,22 @@ def test_observations_are_as_noisy_as_in_the_training_only_where_the_protocol_sa
     assert (groups.policy.enable_corruption, groups.critic.enable_corruption) == (True, False)
     Evaluator(noisy, PROTOCOL, 24, 1, tmp_path)
     assert not groups.policy.enable_corruption
+
+
+@pytest.mark.parametrize("noise", [True, False])
+def test_a_gait_is_measured_with_the_noise_of_the_protocol(noise, tmp_path, monkeypatch):
+    class Opened(Exception):
+        """The session would be simulated now."""
+
+    def opened(_session):
+        raise Opened
+
+    options, overrides = parse(["--device", "cpu", "--checkpoint", str(write_fresh(tmp_path))], command.add_arguments)
+    walking = prepare(options, overrides, stage=2)
+    monkeypatch.setattr("umc.evaluation.evaluate.open_session", opened)
+    with pytest.raises(Opened):
+        measure_gait(walking, replace(PROTOCOL, noise=noise), tmp_path)
+    assert walking.env_cfg.observations.policy.enable_corruption is noise
 
 
 def test_training_seeds_are_one_group_of_each_source_of_detection(tmp_path):
