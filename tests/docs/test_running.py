@@ -63,6 +63,7 @@ SHRINK: list[tuple[str, str | None, str]] = [
     (r"go2_train\.py .*--evaluate", "--num_envs 8 --steps 20", ""),
     (r"go2_train\.py", "--num_envs 8 --iterations 1", ""),
     (r"go2_faults\.py", "--steps 20", ""),
+    (r"train\.py .*--recipe \S+_gpu", "--show --device cpu", ""),
     (r"train\.py .*--recipe", "--show", ""),
     (r"train\.py .*--resume", "--num_envs 8 --max_iterations 2", ""),
     (r"train\.py .*--video", "--num_envs 8 --max_iterations 1 --video_length 12", ""),
