@@ -126,7 +126,8 @@ class Blocks:
         self._env.action_manager.process_action(action)
         self._env.action_manager.apply_action()
         self._env.scene.write_data_to_sim()
-        for _ in range(self._env.cfg.decimation):
+        # as in an env step: some engines take all physics steps in one call
+        for _ in range(1 if self._env._physics_handles_decimation else self._env.cfg.decimation):
             self._env.sim.step(render=False)
 
     def _now(self) -> float:

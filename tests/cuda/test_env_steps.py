@@ -16,6 +16,7 @@ from fake_scene import BASE_DOFS, task_cfg
 from isaaclab.managers import CurriculumTermCfg, ManagerTermBaseCfg
 from umc import mdp
 from umc.detection import Detector, DetectorCfg, DetectorFile, write_detector
+from umc.faults.plan import FaultPlan
 from umc.mdp import observations, rewards, terminations
 from umc.mdp.curricula import failure_sampling, fault_curriculum
 from umc.mdp.fault_log import LOG_EVERY
@@ -94,7 +95,7 @@ def sampled(cfg):
 
 @pytest.fixture
 def walk(make_env):
-    """Take steps in which episodes end, and return env and what stands in for Warp."""
+    """Take steps in which episodes end, and return env and what stands in for Warp; then knows a step's operators."""
 
     def walk(cfg, steps=2):
         with fake_cuda(MAY_WAIT) as gpu:
@@ -108,6 +109,7 @@ def walk(make_env):
                 for _ in range(steps):
                     env.step(actions)
                     env.reset(ids)
+        walk.operators = gpu.operators / steps
         return env, warp
 
     return walk
@@ -116,6 +118,20 @@ def walk(make_env):
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_terms_of_a_task(robot, walk):
     walk(task_cfg(robot))
+
+
+def test_faults_are_switched_once_in_an_env_step(walk, monkeypatch):
+    calls = []
+    monkeypatch.setattr(FaultPlan, "is_on", lambda self, step: calls.append(1) or self.onset == step[:, None])
+    walk(task_cfg("A1", all_faults), steps=5)
+    assert len(calls) == 2 + 5  # the first two: terms are measured, and what is allocated once
+
+
+@pytest.mark.parametrize(("change", "most"), [(lambda cfg: None, 560), (all_faults, 1260)], ids=["task", "all faults"])
+def test_a_step_with_resets_takes_few_operators(change, most, walk):
+    """Each takes the host as long as a small kernel takes the GPU, which waits for it (docs/benchmarks.md)."""
+    walk(task_cfg("A1", change))
+    assert walk.operators <= most
 
 
 @pytest.mark.parametrize("change", [unsure, unseen, curriculum, sampled])

@@ -37,6 +37,28 @@ def test_a_fault_sets_in_at_its_onset_and_once():
     assert late.advance(torch.tensor([500, 9]), torch.zeros(2, 6)).tolist() == [True, False]
 
 
+def test_env_steps_that_were_taken_are_known_without_reading_them():
+    state, step = state_of(4, scenario=6, onset=10), torch.zeros(4, dtype=torch.long)
+
+    def take():
+        assert not state.has_advanced(step)
+        state.advance(step, torch.zeros(4, 6))
+        assert state.has_advanced(step)
+        assert not state.has_advanced(step.clone())
+
+    take()
+    with torch.inference_mode():  # as in an evaluation
+        step += 1
+        take()
+        step[torch.tensor([1, 2])] = 0
+        take()
+        assert not state.has_advanced(step + 1)
+        state.advance(step + 1, torch.zeros(4, 6))  # whose changes torch does not count
+    take()
+    state.reset(torch.tensor([1]))
+    take()
+
+
 def test_nothing_is_live_before_onset_and_nothing_is_left_after_reset():
     state = state_of(64, ratios=(0, 1, 1, 1))
     assert not any(tensor.any() for tensor in (state.live, state.detected, state.active))

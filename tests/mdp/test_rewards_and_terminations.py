@@ -189,10 +189,10 @@ def test_any_coordinate_that_is_not_finite_ends_the_episode(broken, value):
     ],
 )
 def test_roll_and_pitch_have_limits_of_their_own(roll, pitch, max_pitch, ends):
-    from isaaclab.utils.math import quat_from_euler_xyz
+    from isaaclab.utils.math import quat_apply_inverse, quat_from_euler_xyz
 
     quat = quat_from_euler_xyz(torch.tensor([roll]), torch.tensor([pitch]), torch.tensor([2.0]))
-    env = make_env(root_quat_w=quat.tolist())
+    env = make_env(projected_gravity_b=quat_apply_inverse(quat, torch.tensor([[0.0, 0.0, -1.0]])).tolist())
     assert mdp.roll_pitch_beyond(env, max_roll=0.8, max_pitch=max_pitch).item() is ends
 
 

@@ -154,6 +154,26 @@ def test_state_that_cannot_be_reset_robot_by_robot_is_refused(tmp_path, module, 
         require_fits(path, TorchScriptNetwork(path, 4, "cpu"), [WIDTH], "columns", JOINTS)
 
 
+def test_a_network_is_tried_without_the_rounding_of_a_gpu(tmp_path, monkeypatch):
+    """Else a GPU's actions of one robot differ from those of many by more than the tolerance."""
+    seen = []
+    path = script(nn.Linear(WIDTH, JOINTS), tmp_path / "p.pt")
+    call = TorchScriptNetwork.__call__
+    flags = torch.backends.cuda.matmul, torch.backends.cudnn
+
+    def watched(self, *columns):
+        seen.extend(one.allow_tf32 for one in flags)
+        return call(self, *columns)
+
+    monkeypatch.setattr(TorchScriptNetwork, "__call__", watched)
+    for one in flags:
+        monkeypatch.setattr(one, "allow_tf32", True)
+    require_fits(path, TorchScriptNetwork(path, 4, "cpu"), [WIDTH], "columns", JOINTS)
+    assert seen
+    assert not any(seen)
+    assert all(one.allow_tf32 for one in flags)
+
+
 class Two(nn.Module):
     """Returns actions and something else."""
 

@@ -23,6 +23,7 @@ from torch import nn
 from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.utils._python_dispatch import TorchDispatchMode
+from umc.faults import random_kernels
 
 CUDA = torch.device("cuda:0")
 ATEN: Any = torch.ops.aten
@@ -54,6 +55,8 @@ class FakeCuda(TorchDispatchMode):
         self._watches = False
         self.truth = False
         """What a mask says that is read where it may be."""
+        self.operators = 0
+        """Operators while it watched that a GPU would have to launch something for."""
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
@@ -72,6 +75,7 @@ class FakeCuda(TorchDispatchMode):
             with self:
                 return func.decompose(*args, **kwargs)
         ours, place = _caller() if self._watches else (False, "")
+        self.operators += self._watches and func.namespace == "aten" and not func.is_view
         if place.partition(":")[0] in self._may_wait:
             ours = False
         if ours and (reason := _waits(func, args)):
@@ -102,7 +106,8 @@ def fake_cuda(may_wait: Collection[str] = ()) -> Iterator[FakeCuda]:
     torch._C._jit_set_texpr_fuser_enabled(False)  # TorchScript would compile for the device
     try:
         modules, losses = _patched(nn.Module, "_apply", _apply), _patched(torch.Tensor, "backward", _backward)
-        with modules, losses, FakeTensorMode(), FakeCuda(may_wait) as gpu:
+        words = _patched(random_kernels, "philox_words", _philox_words)
+        with modules, losses, words, FakeTensorMode(), FakeCuda(may_wait) as gpu:
             yield gpu
     finally:
         torch._C._jit_set_texpr_fuser_enabled(fuses)
@@ -140,6 +145,15 @@ def _backward(self: torch.Tensor, *_args: Any, **_kwargs: Any) -> None:
         if (parameter := getattr(node, "variable", None)) is not None:
             parameter.grad = torch.zeros_like(parameter)
         nodes += [following for following, _ in node.next_functions]
+
+
+def _philox_words(*given: torch.Tensor) -> torch.Tensor:
+    """Check what the kernel takes; there is no device to launch it on."""
+    shape = given[0].shape
+    assert len(given) == 5
+    assert all((one.shape, one.dtype, one.device) == (shape, torch.int64, CUDA) for one in given)
+    assert len(shape) == 2
+    return torch.empty(2, *shape, dtype=torch.int64, device=CUDA)
 
 
 def _caller() -> tuple[bool, str]:

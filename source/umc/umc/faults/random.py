@@ -3,7 +3,7 @@
 """Random numbers without a state: each is a function of (seed, counter), the same on every device and in any order.
 
 Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC11), in integer operations that torch
-carries out alike on CPU and CUDA.
+carries out alike on CPU and CUDA. On CUDA a Warp kernel does so in one launch.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ def philox_pair(seed: Word, counter: tuple[Word, Word, Word, Word]) -> tuple[tor
 
     Seed (its lowest 64 bits count) and the four words are broadcast; at least one is a tensor.
     """
+    if (device := _device_of(seed, *counter)).type == "cuda":
+        return _on_gpu(device, seed, *counter)
     c0, c1, c2, c3 = counter
     key0, key1 = seed & _WORD, (seed >> 32) & _WORD
     for _ in range(_ROUNDS):
@@ -38,6 +40,21 @@ def philox_pair(seed: Word, counter: tuple[Word, Word, Word, Word]) -> tuple[tor
         c0, c1, c2, c3 = high1 ^ c1 ^ key0, low1, high0 ^ c3 ^ key1, low0
         key0, key1 = (key0 + _WEYL[0]) & _WORD, (key1 + _WEYL[1]) & _WORD
     return torch.as_tensor(c0), torch.as_tensor(c1)
+
+
+def _device_of(*words: Word) -> torch.device:
+    return next(word.device for word in words if isinstance(word, torch.Tensor))
+
+
+def _on_gpu(device: torch.device, *words: Word) -> tuple[torch.Tensor, torch.Tensor]:
+    """Seed and counter by the kernel, which takes tensors of one shape with two dimensions."""
+    from umc.faults.random_kernels import philox_words  # slow to import
+
+    whole = [word if isinstance(word, torch.Tensor) else torch.full((), word, device=device) for word in words]
+    shaped = torch.broadcast_tensors(*whole)
+    shape = shaped[0].shape
+    first, second = philox_words(*(word.reshape(-1, shape[-1] if shape else 1) for word in shaped)).unbind(0)
+    return first.reshape(shape), second.reshape(shape)
 
 
 def _multiply(a: Word, b: int) -> tuple[Word, Word]:

@@ -274,9 +274,9 @@ class FaultSchedule:
 
     def draw(self, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
         """Draw the plans of some envs and their episodes, counted from 0; both int64 of shape (N,)."""
-        words = self._draw_words(env_ids, episode)
+        words, shares = self._draw_words(env_ids, episode)
         count = integers(words[int(_Stream.COUNT)], *self._cfg.num_faults)
-        faults = [self._draw_fault(env_ids, words, number, number < count) for number in range(self.num_faults)]
+        faults = [self._draw_fault(env_ids, words, shares, number, number < count) for number in range(self.num_faults)]
         if self._spread is not None:
             for number, fault in enumerate(faults):
                 joints = self._spread.joints(_STREAMS_OF_A_FAULT * number, env_ids, episode)
@@ -303,15 +303,26 @@ class FaultSchedule:
         self._ones, self._many = ones, many
         self._counter = streams, torch.cat((no_joint, self.joint_ids.repeat(len(many))))
 
-    def _draw_words(self, env_ids: torch.Tensor, episode: torch.Tensor) -> dict[int, torch.Tensor]:
-        """Random words by stream. Shapes are (N,), or (N, J) where each joint has one of its own."""
+    def _draw_words(
+        self, env_ids: torch.Tensor, episode: torch.Tensor
+    ) -> tuple[dict[int, torch.Tensor], dict[int, torch.Tensor]]:
+        """Random words by stream, and uniform numbers. Shapes are (N,), or (N, J) where each joint has its own.
+
+        Uniform numbers are those of joints only.
+        """
         words = philox(self.seed, (env_ids[:, None], episode[:, None], *self._counter))
         singles, rest = words[:, : len(self._ones)].unbind(1), words[:, len(self._ones) :]
-        per_joint = rest.split(len(self.joint_names), dim=1)
-        return dict(zip(self._ones, singles, strict=True)) | dict(zip(self._many, per_joint, strict=True))
+        per_joint, shares = (values.split(len(self.joint_names), dim=1) for values in (rest, uniform(rest)))
+        found = dict(zip(self._ones, singles, strict=True)) | dict(zip(self._many, per_joint, strict=True))
+        return found, dict(zip(self._many, shares, strict=True))
 
     def _draw_fault(
-        self, env_ids: torch.Tensor, words: Mapping[int, torch.Tensor], number: int, wanted: torch.Tensor
+        self,
+        env_ids: torch.Tensor,
+        words: Mapping[int, torch.Tensor],
+        shares: Mapping[int, torch.Tensor],
+        number: int,
+        wanted: torch.Tensor,
     ) -> dict[str, Any]:
         """One fault of each env; every entry's shape is (N, ...)."""
         cfg, first = self._cfg, _STREAMS_OF_A_FAULT * number
@@ -343,7 +354,7 @@ class FaultSchedule:
         severity = torch.zeros(len(env_ids), len(self.kinds), len(self.joint_names), device=self.device)
         for index, kind in enumerate(self.kinds):
             if kind.name in self._severities:
-                share = uniform(words[named_stream(f"{number}/{kind.name}")])
+                share = shares[named_stream(f"{number}/{kind.name}")]
                 share = share[:, :1].expand_as(share) if kind.shared_severity else share
                 severity[:, index] = self._severities[kind.name].sample(share, self.level)
         return {
@@ -356,7 +367,7 @@ class FaultSchedule:
             "period": period,
             "on": on,
             "severity": severity,
-            "placement": uniform(words[first + _Stream.PLACEMENT]),
+            "placement": shares[first + _Stream.PLACEMENT],
         }
 
     def _draw_scenario(self, env_ids: torch.Tensor, words: torch.Tensor) -> torch.Tensor:

@@ -104,7 +104,9 @@ class Severities:
         A level below 1 moves them towards the healthy joint, unless the kind has no mild form.
         """
         severity = torch.zeros_like(share)
-        for columns, distribution in self._groups:
+        for joints, distribution in self._groups:
+            # a slice of all joints is a view, and saves a GPU two launches
+            columns = slice(None) if len(joints) == len(self._joint_names) else joints
             drawn = distribution.sample(share[:, columns])
             if distribution.fraction and self._reference is not None:
                 drawn = drawn * self._reference[columns]

@@ -104,8 +104,9 @@ class FaultState:
         """Number of manual faults in each env's plan; they follow those that the source planned."""
         self.faults_on = self._full((envs, faults), False)
         """Faults of the plan that are on now. Shape is (E, M)."""
-        self._is_reset = True
-        """Whether plans have been drawn since faults were switched; manual changes take effect in the next step."""
+        self._switched_at: tuple[torch.Tensor, int] | None = None
+        """Env steps that :meth:`advance` took last, and torch's count of their changes; None after a reset. Manual
+        changes take effect in the next step."""
         self._onset_step = self._full((envs, kinds, joints), 0)
         self._onset_position = self._full((envs, kinds, joints), 0.0)
         self._placement = self._full((envs, kinds, joints), 0.0)
@@ -175,7 +176,7 @@ class FaultState:
         # not live[env_ids] = False: that uploads the number, and a GPU makes the host wait for it
         for live in (self.live, self.detected, self.faults_on, self.step):
             live.index_fill_(0, env_ids, 0)
-        self._is_reset = True
+        self._switched_at = None
 
     def make_room(self, num_faults: int, kinds: Iterable[FaultKind] = ()) -> None:
         """Make room for so many faults in an episode and for more kinds; plans and live faults stay as they are."""
@@ -198,6 +199,14 @@ class FaultState:
             new[:, places] = old
             setattr(self, name, new)
 
+    def has_advanced(self, step: torch.Tensor) -> bool:
+        """Return whether :meth:`advance` has taken these env steps already; neither a CPU nor a GPU reads them.
+
+        A change of theirs counts that torch has made.
+        """
+        known = self._switched_at
+        return known is not None and known[0] is step and known[1] == step._version
+
     def advance(self, step: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
         """Switch faults on and off; return the envs whose live faults have changed, shape (E,).
 
@@ -205,10 +214,7 @@ class FaultState:
         second call in the same env step changes nothing. A fault whose onset was passed over (rsl_rl starts training
         in the middle of episodes) sets in at once.
         """
-        # every observation term asks; a GPU's answer would make the host wait
-        if self.device.type == "cpu" and not self._is_reset and torch.equal(step, self.step):
-            return torch.zeros_like(step, dtype=torch.bool)
-        self._is_reset = False
+        self._switched_at = None if step.is_inference() else (step, step._version)  # such tensors have no count
         self.step.copy_(step)
         plan = self.plan
         faults_on = plan.is_on(step)

@@ -162,8 +162,9 @@ class joint_faults(ManagerTermBase):
         Every observation term calls this, and only the first call of an env step has an effect: observations of an
         episode's last step are computed before the event, and have to show a fault that sets in with that step.
         """
-        position = self.asset.data.joint_pos.torch
-        self._pending |= self.state.advance(self._env.episode_length_buf, position)
+        step = cast("ManagerBasedRLEnv", self._env).episode_length_buf
+        if not self.state.has_advanced(step):
+            self._pending |= self.state.advance(step, self.asset.data.joint_pos.torch)
         return self.state
 
     def detect(self) -> Any:

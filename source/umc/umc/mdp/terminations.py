@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from isaaclab.managers import SceneEntityCfg
-from isaaclab.utils.math import euler_xyz_from_quat, wrap_to_pi
 
 from umc.mdp.rewards import height_above_ground
 
@@ -34,8 +33,10 @@ def roll_pitch_beyond(
 ) -> torch.Tensor:
     """End an episode when the trunk's absolute roll or pitch [rad] exceeds a limit. Shape is (num_envs,)."""
     asset: Articulation = env.scene[asset_cfg.name]
-    roll, pitch, _ = euler_xyz_from_quat(asset.data.root_quat_w.torch)
-    return (wrap_to_pi(roll).abs() > max_roll) | (wrap_to_pi(pitch).abs() > max_pitch)
+    # from gravity, not from the quaternion: a tenth of the operations
+    forward, left, up = asset.data.projected_gravity_b.torch.unbind(1)
+    roll, pitch = torch.atan2(-left, -up), torch.asin(forward.clamp(-1.0, 1.0))
+    return (roll.abs() > max_roll) | (pitch.abs() > max_pitch)
 
 
 def height_below_minimum(

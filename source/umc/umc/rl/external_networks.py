@@ -266,6 +266,8 @@ def require_fits(path: Path, network: Network, widths: Sequence[int], about: str
     After a reset they have to get it again, and a robot that another's reset does not concern has to go on.
     ``widths`` are the columns of its inputs, ``about`` says what the first holds.
     """
+    from isaaclab_rl.entrypoints.common import scoped_torch_backend_flags  # slow to import
+
     robots, generator = 2, torch.Generator().manual_seed(0)
     seen = [
         [torch.randn(robots, width, generator=generator).to(network.device) for width in widths] for _ in range(STEPS)
@@ -278,7 +280,11 @@ def require_fits(path: Path, network: Network, widths: Sequence[int], about: str
             raise RuntimeError(f"for {count} robots it returns shape {tuple(actions.shape[1:])}")
         return actions
 
-    with torch.inference_mode():
+    # a GPU rounds the factors of products to 10 bits, by other kernels for one robot than for many
+    exact = scoped_torch_backend_flags(
+        cuda_matmul_allow_tf32=False, cudnn_allow_tf32=False, cudnn_deterministic=True, cudnn_benchmark=False
+    )
+    with exact, torch.inference_mode():
         singles, both = [network.sized(1) for _ in range(robots)], network.sized(robots)
         rows = [slice(robot, robot + 1) for robot in range(robots)]
         try:
