@@ -42,6 +42,8 @@ ENVS, STREAMS, JOINTS = torch.arange(5)[:, None], torch.tensor([3, 2**32 - 1, 7,
         (ENVS * 2**40 - 7, (ENVS, ENVS, 2**32 - 1, ENVS * 12 + JOINTS)),  # of a step of cases
         (2**63 - 1, (ENVS, ENVS, 5, torch.arange(3)[None, :])),
         (1, (ENVS[:0], ENVS[:0], 5, JOINTS)),  # no env is reset
+        (2**64 + 2**63 + 3, (ENVS, ENVS, 5, JOINTS)),
+        (-(2**63) - 1, (ENVS, ENVS, 5, JOINTS)),
     ],
 )
 def test_the_kernel_draws_the_words_of_torch(seed, counter):

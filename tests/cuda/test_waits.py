@@ -51,8 +51,8 @@ def physx(tmp_path):
 
 
 WAITS = {
-    "faults/cases.py FaultCases.draw": (cases, "an evaluation resets robots that fall; Isaac Lab has counted them"),
-    "faults/schedule.py _Spread.joints": (stratified, "the same; its tables are made on the host"),
+    "faults/cases.py FaultCases._draw_all": (cases, "once, before an evaluation"),
+    "faults/schedule.py _Spread.joints": (stratified, "its tables are made on the host; a protocol's cases ask once"),
     "faults/ledger.py LedgerWriter.record_plans": (ledger, "a ledger is a file"),
     "faults/ledger.py LedgerWriter.record_switches": (switches, "a ledger is a file"),
     "faults/plan.py widen_plan": (manual, "only where faults were injected manually"),
@@ -66,3 +66,12 @@ def test_the_host_waits(place, tmp_path):
         action = WAITS[place][0](tmp_path)
         with gpu.watched(), pytest.raises(OffDevice, match=place):
             action()
+
+
+def test_robots_that_start_again_in_an_evaluation_leave_the_host_free():
+    with fake_cuda() as gpu:
+        source = FaultCases(JOINTS, [{"seed": 1}, {"seed": 2}], ENVS, **FAULTS)
+        state, ids = FaultState(source, ENVS), torch.arange(ENVS, device=CUDA)
+        state.reset(ids)
+        with gpu.watched():
+            state.reset(ids)

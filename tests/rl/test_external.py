@@ -154,6 +154,18 @@ def test_state_that_cannot_be_reset_robot_by_robot_is_refused(tmp_path, module, 
         require_fits(path, TorchScriptNetwork(path, 4, "cpu"), [WIDTH], "columns", JOINTS)
 
 
+def test_a_traced_file_that_keeps_to_the_cpu_is_refused_on_another_device(tmp_path):
+    class Traced(nn.Module):
+        def forward(self, x):
+            return x[:, :JOINTS] + torch.zeros(x.shape[0], JOINTS)
+
+    path = tmp_path / "traced.pt"
+    torch.jit.trace(Traced(), torch.zeros(2, WIDTH)).save(path)
+    require_fits(path, TorchScriptNetwork(path, 4, "cpu"), [WIDTH], "columns", JOINTS)
+    with pytest.raises(UmcError, match=r"tensors on the CPU built in.*script the policy"):
+        require_fits(path, TorchScriptNetwork(path, 4, "meta"), [WIDTH], "columns", JOINTS)
+
+
 def test_a_network_is_tried_without_the_rounding_of_a_gpu(tmp_path, monkeypatch):
     """Else a GPU's actions of one robot differ from those of many by more than the tolerance."""
     seen = []

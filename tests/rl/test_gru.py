@@ -7,6 +7,7 @@ import copy
 import pytest
 import torch
 from dummy_robot import DummyRobotEnv, build_runner, term_groups
+from rsl_rl.algorithms import ppo
 from tensordict import TensorDict
 from umc.models import GruCfg, JointLayout, MaskedGru
 from umc.rl.models import MaskedGruModel
@@ -176,6 +177,33 @@ def test_mirror_images_are_learnt_from_with_their_own_memory(tmp_path, monkeypat
     half = len(ratios[0]) // 2
     torch.testing.assert_close(ratios[0][:half], taken[0][:half], rtol=0.0, atol=1e-4)
     assert not torch.allclose(ratios[0][half:], ratios[0][:half])
+
+
+def test_it_learns_in_mixed_precision(tmp_path):
+    def change(cfg):
+        cfg.algorithm.use_mixed_precision = True
+
+    runner = build_runner(tmp_path, "gru", change=change)
+    before = runner.alg.get_policy().core.memory.weight_hh.clone()
+    runner.train(1)
+    assert not torch.equal(runner.alg.get_policy().core.memory.weight_hh, before)
+
+
+def test_it_learns_compiled(tmp_path, monkeypatch):
+    monkeypatch.setattr("umc.rl.runner.mirror_of", lambda env: Mirror(term_groups(12), A1_JOINTS))
+    monkeypatch.setattr("umc.rl.symmetry.mirror_of", lambda env: Mirror(term_groups(12), A1_JOINTS))
+    # as rsl_rl compiles, without code for a device
+    monkeypatch.setattr(ppo, "compile_model", lambda model, mode: torch.compile(model, backend="eager"))
+
+    def change(cfg):
+        cfg.mirror, cfg.algorithm.num_mini_batches, cfg.torch_compile_mode = True, 2, "default"
+
+    runner = build_runner(tmp_path, "gru", change=change)
+    assert runner.alg.actor is not runner.alg.get_policy()
+    assert runner.alg.get_policy().mirror is not None
+    before = runner.alg.get_policy().core.memory.weight_hh.clone()
+    runner.train(1)
+    assert not torch.equal(runner.alg.get_policy().core.memory.weight_hh, before)
 
 
 def test_what_cannot_learn_from_whole_rollouts_is_refused(tmp_path):

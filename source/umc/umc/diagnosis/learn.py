@@ -69,8 +69,16 @@ class Stretch:
         )
 
     def outputs(self) -> Stretch:
-        """Return it without what only learning needs, which is most of it."""
-        return replace(self, obs=self.obs[..., :0].clone(), state=self.state[..., :0].clone())
+        """Return it on the CPU, without what only learning needs, which is most of it."""
+        nothing = {name: getattr(self, name)[..., :0].clone() for name in ("obs", "state", "severity")}
+        sensor, joint = self.log_probabilities
+        return replace(
+            self,
+            **nothing,
+            starts=self.starts.cpu(),
+            labels=self.labels.cpu(),
+            log_probabilities=(sensor.cpu(), joint.cpu()),
+        )
 
 
 def _log(probabilities: Sequence[Tensor]) -> Tensor:

@@ -61,6 +61,8 @@ class FaultCases:
             torch.tensor([self.scenarios.index(scenario) for scenario in schedule.scenarios], device=self.device)
             for schedule in self.schedules
         ]
+        self._plans: FaultPlan | None = None
+        """Those of all envs, drawn once: a case and a member have one."""
         number = torch.arange(num_envs, device=self.device)
         self.assign(number % len(cases), number // len(cases))
 
@@ -87,15 +89,22 @@ class FaultCases:
     def assign(self, case: torch.Tensor, member: torch.Tensor) -> None:
         """Assign a case and a member to each env from its next reset on; both int64 of shape (E,)."""
         self.case, self.member = case.to(self.device), member.to(self.device)
+        self._plans = None
 
     def draw(self, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
         """Draw the plans of some envs, int64 of shape (N,); every episode of an env is that of its member."""
+        if self._plans is None:
+            self._plans = self._draw_all()
+        return self._plans.map(lambda column: column[env_ids])
+
+    def _draw_all(self) -> FaultPlan:
+        """Draw the plans of all envs."""
         parts, order = [], []
         for number, schedule in enumerate(self.schedules):
-            mine = (self.case[env_ids] == number).nonzero().squeeze(1)
+            mine = (self.case == number).nonzero().squeeze(1)
             if not len(mine):
                 continue
-            plan = schedule.draw(self.member[env_ids[mine]], torch.zeros_like(mine))
+            plan = schedule.draw(self.member[mine], torch.zeros_like(mine))
             plan = replace(plan, scenario=self._scenario_ids[number][plan.scenario])
             parts.append(widen_plan(plan, self.num_faults, len(self.kinds), range(len(self.kinds))))
             order.append(mine)

@@ -50,7 +50,9 @@ def _on_gpu(device: torch.device, *words: Word) -> tuple[torch.Tensor, torch.Ten
     """Seed and counter by the kernel, which takes tensors of one shape with two dimensions."""
     from umc.faults.random_kernels import philox_words  # slow to import
 
-    whole = [word if isinstance(word, torch.Tensor) else torch.full((), word, device=device) for word in words]
+    whole = [
+        word if isinstance(word, torch.Tensor) else torch.full((), seed_word(word), device=device) for word in words
+    ]
     shaped = torch.broadcast_tensors(*whole)
     shape = shaped[0].shape
     first, second = philox_words(*(word.reshape(-1, shape[-1] if shape else 1) for word in shaped)).unbind(0)

@@ -130,8 +130,10 @@ class FaultInjector:
         since = [math.inf] * len(self.joint_names)
         for kind in state.kinds:
             fault = state.live_fault(kind.name)
-            for joint, step in enumerate(fault.onset[env_id].tolist()):
-                if fault.on[env_id, joint]:
+            for joint, (on, step) in enumerate(
+                zip(fault.on[env_id].tolist(), fault.onset[env_id].tolist(), strict=True)
+            ):
+                if on:
                     since[joint] = min(since[joint], step * self._env.step_dt)
         rows = []
         watching = self._term.detector

@@ -49,7 +49,7 @@ class FaultLog:
         has = ((plan.scenario[env_ids, :, None] == self._numbers) & planned[:, :, None]).any(dim=1)
         has &= ((steps > 0) & (self._state.episode[env_ids] >= 0))[:, None]
         values = torch.stack([torch.ones_like(steps), self._falls(env_ids), steps], dim=1)
-        self._sums += has.float().T @ values.float()
+        self._sums += (has[:, :, None] * values[:, None].float()).sum(0)
 
     def _falls(self, env_ids: torch.Tensor) -> torch.Tensor:
         """Return which envs ended by a fall."""

@@ -71,12 +71,14 @@ class MaskedGru(MaskedMlp):
         obs = self._blanked(obs, joint_mask)
         cell, (steps, envs) = self.memory, starts.shape
         # the inputs of all steps at once: only the memory's own product has to wait for the step before
-        gates = nn.functional.linear(obs, cell.weight_ih, cell.bias_ih).view(-1, steps, envs, 3 * self.memory_dim)
+        gates = (
+            nn.functional.linear(obs, cell.weight_ih, cell.bias_ih).float().view(-1, steps, envs, 3 * self.memory_dim)
+        )
         kept = (~starts).to(obs.dtype).unsqueeze(-1)
         memories = []
         for step in range(steps):
             memory = memory * kept[step]
-            own = nn.functional.linear(memory, cell.weight_hh, cell.bias_hh)
+            own = nn.functional.linear(memory, cell.weight_hh, cell.bias_hh).float()  # in a product of mixed precision
             reset, update, new = gates[:, step].chunk(3, dim=-1)
             own_reset, own_update, own_new = own.chunk(3, dim=-1)
             candidate = torch.tanh(new + torch.sigmoid(reset + own_reset) * own_new)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ TOLERANCE = 1e-4
 
 RUN_ERRORS = (RuntimeError, IndexError, torch.jit.Error)
 """What a network raises that does not fit its inputs."""
+
+OTHER_DEVICE = re.compile(r"same device|at least two devices|not on the expected device")
+"""What torch says of tensors on two devices."""
 
 STEPS = 3
 """Steps in which a network is tried before its first."""
@@ -93,7 +97,7 @@ class TorchScriptNetwork:
             if envs is None:
                 setattr(owner, name, first.repeat(1, self.num_envs, 1))
             else:
-                getattr(owner, name)[:, envs] = first
+                setattr(owner, name, torch.where(envs[:, None], first, getattr(owner, name)))
 
 
 @dataclass
@@ -244,7 +248,7 @@ class CheckpointNetwork:
             self._state = None
         elif self._state is not None:
             for value in self._state if isinstance(self._state, tuple) else (self._state,):
-                value[:, envs] = 0.0
+                value.masked_fill_(envs[:, None], 0.0)
 
 
 Network = TorchScriptNetwork | OnnxNetwork | CheckpointNetwork
@@ -290,6 +294,11 @@ def require_fits(path: Path, network: Network, widths: Sequence[int], about: str
         try:
             alone = torch.cat([walk(*one) for one in zip(singles, rows, strict=True)], dim=1)
         except RUN_ERRORS as error:
+            if network.device != "cpu" and OTHER_DEVICE.search(str(error)):
+                raise UmcError(
+                    f"{path} has tensors on the CPU built in; script the policy instead of tracing it, or give "
+                    "--device cpu"
+                ) from error
             raise UmcError(
                 f"{path} does not take the {widths[0]} columns of the task ({about}): {_reason(error)}; "
                 "describe what it reads in a YAML file (docs/external_policies.md)"

@@ -34,7 +34,7 @@ def patch_rsl_rl_load(model_class: type) -> None:
         """Load the models and training state from a given path."""
         if not isinstance(self.alg.get_policy(), model_class):
             return original(self, path, load_cfg, strict, map_location)
-        data = read_checkpoint(path, map_location or self.device)
+        data = read_checkpoint(path, map_location or "cpu")  # Adam's counters stay there
         if self.alg.load(data, load_cfg, strict):
             self.current_learning_iteration = data["iter"]
         return data.get("infos")

@@ -332,13 +332,13 @@ class UmcRunner(TrainingRunner, OnPolicyRunner):
         self._check_memory()
         if symmetry is not None:
             self.alg.symmetry = symmetry
-            if isinstance(self.alg.actor, MaskedGruModel):
-                self.alg.actor.mirror = mirror_of(self.env).observations
+            if isinstance(actor := self.alg.get_policy(), MaskedGruModel):  # compiled or not
+                actor.mirror = mirror_of(self.env).observations
 
     def _check_memory(self) -> None:
         """Refuse what learns from other mini-batches than those of whole rollouts."""
         alg = self.alg
-        if alg.critic.is_recurrent or (alg.actor.is_recurrent and not isinstance(alg.actor, MaskedGruModel)):
+        if alg.critic.is_recurrent or (alg.actor.is_recurrent and not isinstance(alg.get_policy(), MaskedGruModel)):
             raise UmcError("only umc.rl.models:MaskedGruModel has a memory here, and only as the actor; give another")
         if alg.actor.is_recurrent and self.env.num_envs < alg.num_mini_batches:
             raise UmcError(

@@ -103,7 +103,7 @@ class PhysxJoints(EngineJoints):
             impulse = torch.linalg.solve(
                 torch.where(both, response[:, base:], identity), torch.where(stopped, joint_speed - target, 0.0)
             )
-            after = before - torch.einsum("nij,nj->ni", response, impulse)
+            after = before - (response * impulse.unsqueeze(1)).sum(-1)  # a product of matrices may round in training
         speeds = after[:, base:].clamp(-limit, limit)  # rounding
         self.asset.write_joint_velocity_to_sim_index(velocity=speeds, env_ids=ids.int())
         if base:
