@@ -67,7 +67,7 @@ def test_each_error_of_an_oracle_has_a_curve_from_the_oracle_without_errors_on(s
 def test_an_error_beside_another_one_has_no_point_of_the_oracle():
     both = [f"corrupted_oracle:missed=0.2,delay={steps}" for steps in (5, 10)]
     (found,) = plots.varied_errors(["oracle", *both]).items()
-    assert found == (plots.Error("delay", ", missed 0.2"), {1: 5.0, 2: 10.0})
+    assert found == (("delay", ", missed 0.2"), {1: 5.0, 2: 10.0})
 
 
 def test_curves_stand_beside_the_papers(estimates):

@@ -5,6 +5,7 @@
 import io
 import warnings
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -140,7 +141,7 @@ def test_every_robot_has_a_memory_of_its_own(tmp_path, kind):
         before = network(first)
         network.reset(None)
         assert not torch.allclose(before, network(first))
-        assert torch.allclose(network.sized(robots)(first), kind(file, robots, "cpu")(first))
+        assert torch.allclose(replace(network, num_envs=robots)(first), kind(file, robots, "cpu")(first))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import io
 import os
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
 
 from umc.rl.agents import AGENTS
 from umc.utils.cli import Parser, as_flags
@@ -37,14 +36,6 @@ WORTH = 1.05
 """More threads have to be so many times faster [-]: fewer leave cores to other trainings."""
 
 
-class Setting(NamedTuple):
-    """What a training of the comparison has."""
-
-    engine: str
-    num_envs: int
-    threads: int
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``umc tune``."""
     parser.add_argument("--task", default="UMC-A1-Stage1", help="gym id of the task that is trained")
@@ -67,12 +58,12 @@ def main(argv: list[str]) -> int:
     engine, other = ENGINES
     task, size = checked_task(options.task), network_size(AGENTS[options.agent])
     print(f"{'engine':<14}{'envs':>5}{'threads':>9}{'env-steps/s':>13}")
-    speeds = {threads: _speed(task, options.agent, Setting(engine, NUM_ENVS[0], threads)) for threads in choices()}
+    speeds = {threads: _speed(task, options.agent, engine, NUM_ENVS[0], threads) for threads in choices()}
     threads = fewest_worth(speeds)
     file = write_tuned({size: threads})  # first: what follows only informs
-    _speed(task, options.agent, Setting(other, NUM_ENVS[0], threads))
+    _speed(task, options.agent, other, NUM_ENVS[0], threads)
     for num_envs in NUM_ENVS[1:]:
-        _speed(task, options.agent, Setting(engine, num_envs, threads))
+        _speed(task, options.agent, engine, num_envs, threads)
     print(f"kept: {threads} of {cores()} threads for {size} networks ({file}); umc train uses them")
     print("Engine and envs change what is learned: choose them with physics=NAME and --num_envs.")
     return 0
@@ -93,14 +84,14 @@ def fewest_worth(speeds: dict[int, float]) -> int:
     return best
 
 
-def _speed(task: str, agent: str, setting: Setting) -> float:
-    """Train with a setting, print and return its speed [env steps/s]."""
-    os.environ["OMP_NUM_THREADS"] = str(setting.threads)
+def _speed(task: str, agent: str, engine: str, num_envs: int, threads: int) -> float:
+    """Train with these settings, print and return the speed [env steps/s]."""
+    os.environ["OMP_NUM_THREADS"] = str(threads)
     with tempfile.TemporaryDirectory(prefix="umc_tune_") as folder:
         run = Path(folder) / "run"
-        flags = as_flags(task=task, agent=agent, num_envs=setting.num_envs, max_iterations=ITERATIONS, run_dir=run)
+        flags = as_flags(task=task, agent=agent, num_envs=num_envs, max_iterations=ITERATIONS, run_dir=run)
         log = Path(folder) / "output.log"
-        words = [*flags, "--device", "cpu", "--logs", folder, f"physics={setting.engine}", "env.scene.terrain=flat"]
+        words = [*flags, "--device", "cpu", "--logs", folder, f"physics={engine}", "env.scene.terrain=flat"]
         shown = io.StringIO()
         try:
             with contextlib.redirect_stdout(shown):
@@ -111,5 +102,5 @@ def _speed(task: str, agent: str, setting: Setting) -> float:
         progress = read_progress(run)
     assert progress is not None  # the training ended well
     rate = progress["env_steps_per_s"]
-    print(f"{setting.engine:<14}{setting.num_envs:>5}{setting.threads:>9}{rate:>13,.0f}", flush=True)
+    print(f"{engine:<14}{num_envs:>5}{threads:>9}{rate:>13,.0f}", flush=True)
     return rate

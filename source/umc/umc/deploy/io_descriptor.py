@@ -104,10 +104,12 @@ def group_widths(observations: Any, groups: Sequence[str], num_joints: int) -> d
 
 def task_figures(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
     """Describe the joints, control, feet, starts and falls of a task."""
+    from umc.tasks.parts import feet_of  # imports Isaac Lab
+
     return {
         "joints": joint_table(env_cfg.scene.robot, joint_names),
         "control": control(env_cfg, joint_names),
-        "feet": feet(env_cfg),
+        "feet": list(feet_of(env_cfg) or ()),  # only the figures about feet need them
         "start": start(env_cfg),
         "fall": fall(env_cfg),
     }
@@ -115,7 +117,7 @@ def task_figures(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
 
 def joint_table(robot: Any, joint_names: Sequence[str]) -> list[dict[str, Any]]:
     """List default pose, gains and limits of every joint, in order; UmcError if one has no actuator."""
-    from umc.robots.names import joint_limits  # imports Isaac Lab, as the next two
+    from umc.robots.names import joint_limits
 
     pose, limits = expand(robot.init_state.joint_pos, joint_names, 0.0), joint_limits(robot)
     rows: dict[str, dict[str, Any]] = {}
@@ -195,13 +197,6 @@ def fall(env_cfg: Any) -> dict[str, Any]:
         "min_height_m": found["height_below_minimum"].get("minimum_height"),
         "other_terminations": other,
     }
-
-
-def feet(env_cfg: Any) -> list[str]:
-    """List name patterns of the bodies that carry the feet; none if the task does not say."""
-    from umc.tasks.parts import feet_of
-
-    return list(feet_of(env_cfg) or ())  # only the figures about feet need them
 
 
 def expand(

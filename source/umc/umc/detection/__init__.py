@@ -4,16 +4,3 @@
 
 from umc.detection.file import DetectorFile, read_detector, write_detector
 from umc.detection.network import JOINT_KINDS, NETWORKS, SENSOR_KINDS, Detection, Detector, DetectorCfg, mask_and_flag
-
-__all__ = [
-    "JOINT_KINDS",
-    "NETWORKS",
-    "SENSOR_KINDS",
-    "Detection",
-    "Detector",
-    "DetectorCfg",
-    "DetectorFile",
-    "mask_and_flag",
-    "read_detector",
-    "write_detector",
-]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -34,10 +34,6 @@ class Detections:
     """Joints that a report began of while the robot had no fault."""
     healthy_steps: torch.Tensor
     """Env steps without a fault."""
-
-    def cpu(self) -> Detections:
-        """Copy to the CPU."""
-        return Detections(**{field.name: getattr(self, field.name).cpu() for field in fields(self)})
 
 
 class DetectionRecorder:

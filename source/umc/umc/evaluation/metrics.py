@@ -14,7 +14,7 @@ the policy under faults: they are excluded and counted separately.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
 from typing import Any
@@ -109,10 +109,6 @@ class Episodes:
     recovery: torch.Tensor
     """Steps from onset until the robot keeps :data:`RECOVERED` of its own speed; 0 if it never lost it,
     :data:`NOT_RECOVERED` if it did not recover."""
-
-    def cpu(self) -> Episodes:
-        """Copy to the CPU."""
-        return Episodes(**{field.name: getattr(self, field.name).cpu() for field in fields(self)})
 
     @property
     def failed(self) -> torch.Tensor:

@@ -114,16 +114,17 @@ def run_faults(
             if bar is not None:
                 bar.update(protocol.steps - step.number)
             break
-    return EpisodeBatch(
-        recorder.episodes().cpu(),
+    found = EpisodeBatch(
+        recorder.episodes(),
         assignment.cell,
         assignment.member,
         assignment.onset,
-        joints.cpu(),
+        joints,
         severity,
-        None if feet is None else stance.cpu(),
-        None if reports is None else reports.detections().cpu(),
+        None if feet is None else stance,
+        None if reports is None else reports.detections(),
     )
+    return EpisodeBatch.from_tensors({name: value.cpu() for name, value in found.tensors().items()})
 
 
 def feet_sensor(env: ManagerBasedRLEnv, feet: Sequence[str]) -> tuple[SceneEntityCfg, tuple[str, ...]]:

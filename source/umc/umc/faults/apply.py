@@ -70,21 +70,13 @@ class SensorChannel:
         return values[self._envs][:, self._joints]
 
 
-class ImuChannel:
-    """One quantity of the base as its inertial sensor reports it; as :class:`SensorChannel`."""
-
-    def __init__(self, quantity: str, step_dt: float, envs: Index = _ALL) -> None:
-        self._quantity, self._step_dt, self._envs = quantity, step_dt, envs
-        self._held: dict[str, torch.Tensor] = {}
-
-    def reset(self) -> None:
-        """Forget what was held."""
-        self._held.clear()
+class ImuChannel(SensorChannel):
+    """One quantity of the base as its inertial sensor reports it, whatever the joints."""
 
     def read(self, state: FaultState, signal: torch.Tensor) -> torch.Tensor:
         """Return what the sensor reports, given what a working one would. Shapes are (E, 3)."""
         for kind in state.kinds:
-            if not isinstance(kind, ImuKind) or self._quantity not in kind.quantities:
+            if not isinstance(kind, ImuKind) or self.quantity not in kind.quantities:
                 continue
             live = state.live_fault(kind.name)
             on = live.on[self._envs].any(dim=1, keepdim=True)
@@ -95,7 +87,7 @@ class ImuChannel:
                 continue
             severity = torch.where(live.on, live.severity, 0.0)[self._envs].amax(dim=1, keepdim=True)
             context = ImuContext(
-                quantity=self._quantity,
+                quantity=self.quantity,
                 on=on,
                 severity=severity.to(signal.dtype),
                 age=live.age[self._envs].amax(dim=1, keepdim=True) * self._step_dt,

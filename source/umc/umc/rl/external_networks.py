@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ class TorchScriptNetwork:
     device: str
     groups: tuple[str, ...] = ()
     """Observation groups that it reads beside its columns: the names of its other inputs."""
-    _state: list[tuple[Any, str, torch.Tensor]] | None = None
+    _state: list[tuple[Any, str, torch.Tensor]] | None = field(default=None, init=False)
     """Module, buffer and first value of what a robot remembers; None before the first step."""
 
     def __post_init__(self) -> None:
@@ -75,10 +75,6 @@ class TorchScriptNetwork:
         owners = dict(self.module.named_modules())
         places = [(name, *name.rpartition(".")[::2]) for name in changed if first[name].shape[1] == 1]
         return [(owners[owner], name, first[full]) for full, owner, name in places]
-
-    def sized(self, count: int) -> TorchScriptNetwork:
-        """Return the same network for another number of envs."""
-        return TorchScriptNetwork(self.path, count, self.device)
 
     def __call__(self, columns: torch.Tensor, *groups: torch.Tensor) -> torch.Tensor:
         """Return actions for columns and the groups that it reads. Shapes are (num_envs, width)."""
@@ -157,10 +153,6 @@ class OnnxNetwork:
         self.groups = tuple(one.name for one in columns[1:])
         self.reset(None)
 
-    def sized(self, count: int) -> OnnxNetwork:
-        """Return the same network for another number of envs."""
-        return OnnxNetwork(self.path, count, self.device)
-
     def __call__(self, columns: torch.Tensor, *groups: torch.Tensor) -> torch.Tensor:
         """Return actions for columns and the groups that it reads. Shapes are (num_envs, width)."""
         feed = dict(self._state)
@@ -230,10 +222,6 @@ class CheckpointNetwork:
         self._layers = nn.Sequential(*modules[:-1])
         self._state: Any = None
 
-    def sized(self, count: int) -> CheckpointNetwork:
-        """Return the same network for another number of envs."""
-        return CheckpointNetwork(self.path, count, self.device, self.activation)
-
     def __call__(self, columns: torch.Tensor) -> torch.Tensor:
         """Return actions for columns. Shapes are (num_envs, width)."""
         columns = self._normalize(columns)
@@ -289,7 +277,7 @@ def require_fits(path: Path, network: Network, widths: Sequence[int], about: str
         cuda_matmul_allow_tf32=False, cudnn_allow_tf32=False, cudnn_deterministic=True, cudnn_benchmark=False
     )
     with exact, torch.inference_mode():
-        singles, both = [network.sized(1) for _ in range(robots)], network.sized(robots)
+        singles, both = [replace(network, num_envs=1) for _ in range(robots)], replace(network, num_envs=robots)
         rows = [slice(robot, robot + 1) for robot in range(robots)]
         try:
             alone = torch.cat([walk(*one) for one in zip(singles, rows, strict=True)], dim=1)

@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from multiprocessing import get_context
@@ -35,6 +34,7 @@ from umc.sim2sim.faults import Faults, joint_limits
 from umc.sim2sim.robot import Motors, Robot, RobotType, SolverCfg, robot_mjcf
 from umc.utils.console import progress_bar
 from umc.utils.errors import UmcError
+from umc.utils.process import environment
 
 GROUP = 8
 """Robots that a process simulates at once: few enough for a progress bar to move."""
@@ -308,7 +308,7 @@ def _results[Result](
         return
     # spawned: torch and ONNX Runtime have threads, which a fork would not copy; each inherits the limit of one core
     with (
-        _single_threaded(),
+        environment(**dict.fromkeys(THREAD_VARIABLES, "1")),
         ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker, (type(runner), runner.cfg)) as pool,
     ):
         waiting = {pool.submit(_work, rows): rows for rows in groups}
@@ -336,17 +336,3 @@ def _begin_worker(kind: Callable[[RolloutCfg], Runner[Any]], cfg: RolloutCfg) ->
 def _work(rows: NDArray[np.int64]) -> Any:
     assert _runner is not None
     return _runner.run(rows)
-
-
-@contextmanager
-def _single_threaded() -> Iterator[None]:
-    """Limit processes that are started here to one core each."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            del os.environ[name]
-            if value is not None:
-                os.environ[name] = value

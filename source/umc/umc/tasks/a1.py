@@ -9,7 +9,7 @@ from isaaclab_tasks.utils import preset
 from umc import mdp
 from umc.faults import paper_settings
 from umc.robots import A1_CFG
-from umc.tasks.base import friction_event, payload_event
+from umc.tasks.base import FaultyJoints, friction_event, payload_event
 from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.ppo import RobotAgents
 from umc.tasks.quadruped import (
@@ -79,13 +79,8 @@ class A1Stage1EnvCfg(QuadrupedEnvCfg):
 
 
 @configclass
-class A1Stage2EnvCfg(A1Stage1EnvCfg):
+class A1Stage2EnvCfg(FaultyJoints, A1Stage1EnvCfg):
     """Stage 2: the same task with faults."""
-
-    def __post_init__(self) -> None:
-        """Let the joints fail."""
-        super().__post_init__()
-        self.enable_faults()
 
 
 ROBOT_AGENTS = RobotAgents(

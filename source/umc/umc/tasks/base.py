@@ -217,3 +217,12 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
     def enable_faults(self) -> None:
         """Draw the four subcategories of faults equally often (Stage 2)."""
         self.events.faults.params["ratios"] = EQUAL_RATIOS
+
+
+class FaultyJoints:
+    """Stage 2 of a task: a base before the cfg of its Stage 1."""
+
+    def __post_init__(self: Any) -> None:
+        """Let the joints fail."""
+        super().__post_init__()
+        self.enable_faults()

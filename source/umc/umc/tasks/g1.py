@@ -9,6 +9,7 @@ from isaaclab.utils import configclass
 from umc import mdp
 from umc.robots import G1_CFG
 from umc.robots.g1 import TARGET_HEIGHT
+from umc.tasks.base import FaultyJoints
 from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.humanoid import HumanoidEnvCfg, HumanoidRewardsCfg
 from umc.tasks.ppo import RobotAgents
@@ -42,13 +43,8 @@ class G1Stage1EnvCfg(HumanoidEnvCfg):
 
 
 @configclass
-class G1Stage2EnvCfg(G1Stage1EnvCfg):
+class G1Stage2EnvCfg(FaultyJoints, G1Stage1EnvCfg):
     """Stage 2: the same task with faults."""
-
-    def __post_init__(self) -> None:
-        """Let the joints fail."""
-        super().__post_init__()
-        self.enable_faults()
 
 
 ROBOT_AGENTS = RobotAgents(

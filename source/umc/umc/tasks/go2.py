@@ -7,7 +7,7 @@ from isaaclab.utils import configclass
 from umc.robots import GO2_CFG
 from umc.robots.go2 import EFFORT_LIMIT
 from umc.tasks.a1 import CommandsCfg, TerminationsCfg
-from umc.tasks.base import friction_event, payload_event
+from umc.tasks.base import FaultyJoints, friction_event, payload_event
 from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.ppo import RobotAgents
 from umc.tasks.quadruped import QuadrupedEnvCfg, QuadrupedEventsCfg
@@ -55,13 +55,8 @@ class Go2Stage1EnvCfg(QuadrupedEnvCfg):
 
 
 @configclass
-class Go2Stage2EnvCfg(Go2Stage1EnvCfg):
+class Go2Stage2EnvCfg(FaultyJoints, Go2Stage1EnvCfg):
     """Stage 2: the same task with faults."""
-
-    def __post_init__(self) -> None:
-        """Let the joints fail."""
-        super().__post_init__()
-        self.enable_faults()
 
 
 ROBOT_AGENTS = RobotAgents(

@@ -10,6 +10,7 @@ from isaaclab.utils import configclass
 from umc import mdp
 from umc.robots import H1_CFG
 from umc.robots.h1 import TARGET_HEIGHT
+from umc.tasks.base import FaultyJoints
 from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.humanoid import HumanoidEnvCfg, HumanoidRewardsCfg
 from umc.tasks.ppo import RobotAgents
@@ -49,13 +50,8 @@ class H1Stage1EnvCfg(HumanoidEnvCfg):
 
 
 @configclass
-class H1Stage2EnvCfg(H1Stage1EnvCfg):
+class H1Stage2EnvCfg(FaultyJoints, H1Stage1EnvCfg):
     """Stage 2: the same task with faults."""
-
-    def __post_init__(self) -> None:
-        """Let the joints fail."""
-        super().__post_init__()
-        self.enable_faults()
 
 
 ROBOT_AGENTS = RobotAgents(

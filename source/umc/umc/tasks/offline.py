@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from isaaclab.assets import ArticulationCfg
 from isaaclab.terrains import TerrainImporterCfg
@@ -19,21 +19,11 @@ from umc.tasks.bodies import selections
 from umc.terrains import FLAT_GROUND_CFG
 from umc.utils.errors import UmcError
 
+LOCAL_ROBOTS = {"Unitree/A1/a1.usd": DATA / "a1.usda", "Unitree/Go2/go2.usd": DATA / "go2.usda"}
+"""Robots of this package by the end of the path of those on the server whose place they take."""
 
-class LocalRobot(NamedTuple):
-    """A robot of this package that takes the place of one on the server."""
-
-    usd: str
-    """Its USD file."""
-    bodies: Mapping[str, str]
-    """Patterns of bodies that the server's file has, and those that have their place here."""
-
-
-LOCAL_ROBOTS = {
-    "Unitree/A1/a1.usd": LocalRobot(str(DATA / "a1.usda"), {".*_foot": ".*_calf"}),
-    "Unitree/Go2/go2.usd": LocalRobot(str(DATA / "go2.usda"), {".*_foot": ".*_calf"}),
-}
-"""Robots by the end of their path on the server. Feet are welded to calves here."""
+LOCAL_BODIES = {".*_foot": ".*_calf"}
+"""Patterns of bodies that the server's files have, and those that have their place here: feet are welded to calves."""
 
 LOOKS = ("texture_file", "visual_material")
 """Fields that change nothing but the picture."""
@@ -78,17 +68,17 @@ def make_offline(env_cfg: Any) -> list[str]:
 def _local_robot(env_cfg: Any, robot: ArticulationCfg, where: str) -> list[str]:
     """Take a robot of this package for one on the server; return what has changed."""
     path = getattr(robot.spawn, "usd_path", None)
-    local = next((local for end, local in LOCAL_ROBOTS.items() if is_remote(path) and str(path).endswith(end)), None)
+    local = next((file for end, file in LOCAL_ROBOTS.items() if is_remote(path) and str(path).endswith(end)), None)
     if local is None:
         return []
     spawn: Any = robot.spawn
-    spawn.usd_path = local.usd
-    changes = [f"{where}.spawn.usd_path: {local.usd.rpartition('/')[2]} of this package"]
+    spawn.usd_path = str(local)
+    changes = [f"{where}.spawn.usd_path: {local.name} of this package"]
     for place, selection in selections(env_cfg):
         names = selection.body_names
-        if isinstance(names, str) and names in local.bodies:
-            selection.body_names = local.bodies[names]
-            changes.append(f"{place}.body_names: {names} becomes {local.bodies[names]}")
+        if isinstance(names, str) and names in LOCAL_BODIES:
+            selection.body_names = LOCAL_BODIES[names]
+            changes.append(f"{place}.body_names: {names} becomes {LOCAL_BODIES[names]}")
     return changes
 
 

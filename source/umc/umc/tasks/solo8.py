@@ -12,7 +12,7 @@ from isaaclab_tasks.utils import PresetCfg, preset
 from umc import mdp
 from umc.robots import SOLO8_CFG
 from umc.robots.solo8 import EFFORT_LIMIT, RESET_SCALE
-from umc.tasks.base import ActorTermsCfg, friction_event, payload_event
+from umc.tasks.base import ActorTermsCfg, FaultyJoints, friction_event, payload_event
 from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.ppo import RobotAgents
 from umc.tasks.quadruped import (
@@ -97,13 +97,8 @@ class Solo8Stage1EnvCfg(QuadrupedEnvCfg):
 
 
 @configclass
-class Solo8Stage2EnvCfg(Solo8Stage1EnvCfg):
+class Solo8Stage2EnvCfg(FaultyJoints, Solo8Stage1EnvCfg):
     """Stage 2: the same task with faults."""
-
-    def __post_init__(self) -> None:
-        """Let the joints fail."""
-        super().__post_init__()
-        self.enable_faults()
 
 
 ROBOT_AGENTS = RobotAgents(

@@ -11,7 +11,6 @@ import dataclasses
 import importlib.util
 import inspect
 import numbers
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -24,6 +23,7 @@ from umc.utils.config import override_key
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError, shown
 from umc.utils.naming import library_of
+from umc.utils.process import environment
 
 FLAGS = {
     "env.sim.device": "--device",
@@ -118,20 +118,14 @@ def one_line_errors() -> Iterator[None]:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    before = os.environ.get("HYDRA_FULL_ERROR")
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints and exits by itself
     try:
-        yield
+        with environment(HYDRA_FULL_ERROR="1"):  # else Hydra prints and exits by itself
+            yield
     except UmcError:
         raise
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise UmcError(" ".join(lines) or type(error).__name__) from error
-    finally:
-        if before is None:
-            del os.environ["HYDRA_FULL_ERROR"]
-        else:
-            os.environ["HYDRA_FULL_ERROR"] = before
 
 
 def check_overrides(sections: dict[str, Any], overrides: list[str]) -> None:

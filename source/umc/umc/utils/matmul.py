@@ -77,14 +77,9 @@ def check_bfloat16(device: str, compile_mode: str | None) -> None:
 @functools.cache
 def onednn_is_exact() -> bool:
     """Return whether oneDNN multiplies float32 matrices in float32 on this CPU; tried once per process."""
-    matmul = torch.backends.mkldnn.matmul
-    before = matmul.fp32_precision
     exact = _probe()
-    matmul.fp32_precision = ONEDNN
-    try:
+    with onednn_matmul(rounded=True):
         error = (_probe() - exact).abs().max()
-    finally:
-        matmul.fp32_precision = before
     return bool(error <= FLOAT32_ERROR * exact.abs().max())
 
 

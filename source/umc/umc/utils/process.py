@@ -148,6 +148,20 @@ def handle_signals(handler: Callable[[int], None]) -> Iterator[None]:
             signal.signal(signum, previous)
 
 
+@contextlib.contextmanager
+def environment(**variables: str) -> Iterator[None]:
+    """Set environment variables for the duration of the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            del os.environ[name]
+            if value is not None:
+                os.environ[name] = value
+
+
 def exit_status(code: int) -> int:
     """Return an exit status as shells report it: 128 + number for a child killed by a signal."""
     return code if code >= 0 else 128 - code

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Patch of Isaac Lab 3.0.0's viser visualizer: the ground plane is drawn by UMC's page."""
 
-from typing import Any
-
 
 def patch_viser_visualizer() -> None:
     """Let ``isaaclab_visualizers.viser.viser_visualizer.NewtonViewerViser`` skip planes.
@@ -14,8 +12,4 @@ def patch_viser_visualizer() -> None:
     """
     from isaaclab_visualizers.viser.viser_visualizer import NewtonViewerViser
 
-    NewtonViewerViser._log_plane_instances = _skip
-
-
-def _skip(*_: Any, **__: Any) -> None:
-    """Draw nothing."""
+    NewtonViewerViser._log_plane_instances = lambda *_, **__: None

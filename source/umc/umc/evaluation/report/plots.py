@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from textwrap import fill
 from typing import Any
@@ -307,7 +306,7 @@ def cost_curves(estimates: Estimates) -> Figure | None:
     looks = style(list(names))
     figure = _figure(max(6.5, 2.6 * len(varied) + 1.2), 4.6)
     axes = figure.subplots(2, len(varied), sharex="col", sharey=True, squeeze=False)
-    for column, (error, points) in enumerate(varied.items()):
+    for column, ((error, rest), points) in enumerate(varied.items()):
         for row, metric in enumerate(main_rates(estimates.study.protocol.radii)):
             axis = axes[row, column]
             for policy, look in looks.items():
@@ -319,26 +318,19 @@ def cost_curves(estimates: Estimates) -> Figure | None:
             axis.set_title(metric.title, loc="left")
             if column == 0:
                 axis.set_ylabel("robots [%]")
-        axes[1, column].set_xlabel(_lines(f"{ERRORS[error.field]}{error.rest}", 30))
+        axes[1, column].set_xlabel(_lines(f"{ERRORS[error]}{rest}", 30))
     if len(looks) > 1:
         _legend(figure, {names[policy].label.partition(",")[0]: look for policy, look in looks.items()})
     return figure
 
 
-@dataclass(frozen=True)
-class Error:
-    """An error of a corrupted oracle, and the others that stay the same."""
-
-    field: str
-    rest: str = ""
-
-
-def varied_errors(detections: Sequence[str]) -> dict[Error, dict[int, float]]:
+def varied_errors(detections: Sequence[str]) -> dict[tuple[str, str], dict[int, float]]:
     """Return which errors take two values or more among what policies are told, with the value by policy's number.
 
-    The oracle itself is the one without errors. ``detections`` are as ``--detection`` takes them.
+    Keys are an error and, in words, the others that stay the same. The oracle itself is the one without errors.
+    ``detections`` are as ``--detection`` takes them.
     """
-    found: dict[Error, dict[int, float]] = {}
+    found: dict[tuple[str, str], dict[int, float]] = {}
     for number, text in enumerate(detections):
         source, _, rest = text.partition(":")
         if source != "corrupted_oracle":
@@ -346,13 +338,13 @@ def varied_errors(detections: Sequence[str]) -> dict[Error, dict[int, float]]:
         fields = dict(sorted(part.split("=", 1) for part in rest.split(",") if "=" in part))
         for name in fields.keys() & ERRORS.keys():
             others = "".join(f", {key} {value}" for key, value in fields.items() if key != name)
-            found.setdefault(Error(name, others), {})[number] = float(fields[name])
+            found.setdefault((name, others), {})[number] = float(fields[name])
     oracles = [number for number, text in enumerate(detections) if text == "oracle"]
-    for error, points in found.items():
-        if not any(f", {name} " in error.rest for name in ERRORS):
+    for (_, rest), points in found.items():
+        if not any(f", {name} " in rest for name in ERRORS):
             points |= dict.fromkeys(oracles, 0.0)
     varied = {error: points for error, points in found.items() if len(set(points.values())) > 1}
-    return dict(sorted(varied.items(), key=lambda one: (list(ERRORS).index(one[0].field), one[0].rest)))
+    return dict(sorted(varied.items(), key=lambda one: (list(ERRORS).index(one[0][0]), one[0][1])))
 
 
 @matplotlib.rc_context(STYLE)

@@ -63,26 +63,10 @@ class NewtonJoints(EngineJoints):
     def write_position_limits(
         self, lower: torch.Tensor, upper: torch.Tensor, soft: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor
     ) -> None:
-        data, solver = cast(Any, self.asset.data), _solver()
-        newton_dof = cast(Any, solver.mjc_jnt_to_newton_dof)
-        wp.launch(
-            write_position_limits,
-            dim=newton_dof.shape,
-            inputs=[
-                self.asset.num_joints,
-                self._slots,
-                newton_dof,
-                *(wp.from_torch(tensor.contiguous()) for tensor in (envs, faulty, lower, upper)),
-            ],
-            outputs=[
-                self._model.joint_limit_lower,
-                self._model.joint_limit_upper,
-                solver.mjw_model.jnt_range,
-                self._lower,
-                self._upper,
-            ],
-            device=self._model.device,
-        )
+        data, model, solver = cast(Any, self.asset.data), self._model, _solver()
+        outputs = [model.joint_limit_lower, model.joint_limit_upper, solver.mjw_model.jnt_range]
+        outputs += [self._lower, self._upper]
+        self._launch(write_position_limits, solver.mjc_jnt_to_newton_dof, [envs, faulty, lower, upper], [], outputs)
         _show(data.joint_pos_limits_lower, lower, envs)
         _show(data.joint_pos_limits_upper, upper, envs)
         _show(data.joint_pos_limits, torch.stack((lower, upper), dim=-1), envs)
@@ -105,48 +89,28 @@ class NewtonJoints(EngineJoints):
     @override
     def write_passive(self, values: torch.Tensor, faulty: torch.Tensor, envs: torch.Tensor) -> None:
         solver = _solver()
-        model, newton_dof = solver.mjw_model, cast(Any, solver.mjc_dof_to_newton_dof)
+        model = solver.mjw_model
         if self._dry is None or self._dry[0] is not model:
             self._dry = model, wp.clone(model.dof_solref), wp.clone(model.dof_solimp)
-        wp.launch(
-            write_passive,
-            dim=newton_dof.shape,
-            inputs=[
-                self.asset.num_joints,
-                self._slots,
-                newton_dof,
-                *(wp.from_torch(tensor.contiguous()) for tensor in (envs, faulty, values)),
-                model.opt.timestep,
-                *self._dry[1:],
-                self._model.joint_damping,
-            ],
-            outputs=[
-                self._damping,
-                self._model.joint_friction,
-                model.dof_frictionloss,
-                model.dof_solref,
-                model.dof_solimp,
-            ],
-            device=self._model.device,
-        )
+        more = [model.opt.timestep, *self._dry[1:], self._model.joint_damping]
+        outputs = [self._damping, self._model.joint_friction]
+        outputs += [model.dof_frictionloss, model.dof_solref, model.dof_solimp]
+        self._launch(write_passive, solver.mjc_dof_to_newton_dof, [envs, faulty, values], more, outputs)
 
     @override
     def write_effort_limits(self, effort: torch.Tensor, envs: torch.Tensor) -> None:
         solver = _solver()
-        newton_dof = cast(Any, solver.mjc_jnt_to_newton_dof)
-        wp.launch(
-            write_effort_limits,
-            dim=newton_dof.shape,
-            inputs=[
-                self.asset.num_joints,
-                self._slots,
-                newton_dof,
-                *(wp.from_torch(tensor.contiguous()) for tensor in (envs, effort)),
-            ],
-            outputs=[self._model.joint_effort_limit, solver.mjw_model.jnt_actfrcrange],
-            device=self._model.device,
-        )
+        outputs = [self._model.joint_effort_limit, solver.mjw_model.jnt_actfrcrange]
+        self._launch(write_effort_limits, solver.mjc_jnt_to_newton_dof, [envs, effort], [], outputs)
         _show(self.asset.data.joint_effort_limits, effort, envs)
+
+    def _launch(
+        self, kernel: Any, newton_dof: Any, tensors: list[torch.Tensor], more: list[Any], outputs: list[Any]
+    ) -> None:
+        """Run a kernel that writes the envs in a mask, one thread for every joint of the solver."""
+        given = [wp.from_torch(tensor.contiguous()) for tensor in tensors]
+        inputs = [self.asset.num_joints, self._slots, newton_dof, *given, *more]
+        wp.launch(kernel, dim=newton_dof.shape, inputs=inputs, outputs=outputs, device=self._model.device)
 
     def _hook(self, state: Any) -> None:
         """Hook in between constraints and solve, at the first substep: the solver is built after the event manager."""
