@@ -20,12 +20,12 @@ from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.cli.export import main
 from umc.deploy import export
 from umc.deploy.export import export_checkpoint
-from umc.deploy.io_descriptor import control, fall, observation_terms, start
+from umc.deploy.io_descriptor import control, fall, observation_terms, start, task_figures
 from umc.deploy.policy_runner import NonFiniteInput, PolicyRunner
 from umc.mdp import CommandFaultsCfg
 from umc.rl.policy import load_policy, registered_agent
 from umc.robots import A1_JOINTS
-from umc.tasks.parts import feet_of
+from umc.robots.names import robot_names
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 from umc.utils.naming import task_parts
@@ -198,7 +198,8 @@ GO2 = {"base_height_m": 0.42, "added_base_mass_kg": [1.2, 3.5], "contact_bodies"
 @pytest.mark.parametrize(("robot", "changes"), [("A1", {}), ("G1", G1), ("Go2", GO2)])
 def test_starts_and_falls_are_those_of_the_task(robot, changes):
     cfg = env_cfg_of(f"UMC-{robot}-Stage2")
-    found = {"feet": list(feet_of(cfg) or ()), **start(cfg), **fall(cfg)}
+    figures = task_figures(cfg, robot_names(cfg.scene.robot).joints)
+    found = {"feet": figures["feet"], **figures["start"], **figures["fall"]}
     assert json.loads(json.dumps(found)) == {"feet": A1["feet"], **A1["start"], **A1["fall"], **changes}
 
 

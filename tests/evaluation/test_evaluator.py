@@ -29,7 +29,7 @@ from umc.evaluation.checkpoints import with_detections
 from umc.evaluation.evaluate import _default_folder, measure_gait, simulate_plan, worker_arguments
 from umc.evaluation.evaluator import NOT_SIMULATED, Batches, Evaluator, code_fingerprint
 from umc.evaluation.protocol import Setting, protocol_for
-from umc.evaluation.session import prepare
+from umc.evaluation.session import open_session, prepare
 from umc.evaluation.study import STUDY, EpisodeBatch, load_study, save_study
 from umc.utils.cli import run_main
 from umc.utils.errors import UmcError
@@ -113,6 +113,24 @@ def test_observations_are_as_noisy_as_in_the_training_only_where_the_protocol_sa
     assert (groups.policy.enable_corruption, groups.critic.enable_corruption) == (True, False)
     Evaluator(noisy, PROTOCOL, 24, 1, tmp_path)
     assert not groups.policy.enable_corruption
+
+
+def test_policies_act_without_the_rounding_of_a_gpu(tmp_path, monkeypatch):
+    flags = torch.backends.cuda.matmul, torch.backends.cudnn
+    for one in flags:
+        monkeypatch.setattr(one, "allow_tf32", True)
+
+    @contextlib.contextmanager
+    def opened(*_):
+        assert not any(one.allow_tf32 for one in flags)
+        raise UmcError("the simulation starts")
+        yield
+
+    monkeypatch.setattr("umc.tasks.simulation.simulation", opened)
+    options, overrides = parse(["--device", "cpu", "--checkpoint", str(write_fresh(tmp_path))], command.add_arguments)
+    session = prepare(options, overrides, stage=2)
+    with pytest.raises(UmcError, match="the simulation starts"), open_session(session):
+        pass
 
 
 @pytest.mark.parametrize("noise", [True, False])

@@ -143,7 +143,7 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Pol
     for remark in session.remarks:
         print(remark)
     print(f"{session.task}, {count} envs on {session.device}", flush=True)
-    # a GPU rounds the factors of a recurrent network's products to 10 bits otherwise, and not as those of one robot
+    # by default a GPU rounds the factors of a recurrent network's products to 10 bits: actions depend on the batch
     exact = scoped_torch_backend_flags(
         cuda_matmul_allow_tf32=False, cudnn_allow_tf32=False, cudnn_deterministic=True, cudnn_benchmark=False
     )

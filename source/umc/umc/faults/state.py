@@ -200,9 +200,9 @@ class FaultState:
             setattr(self, name, new)
 
     def has_advanced(self, step: torch.Tensor) -> bool:
-        """Return whether :meth:`advance` has taken these env steps already; neither a CPU nor a GPU reads them.
+        """Return whether :meth:`advance` has taken these env steps already, without reading them.
 
-        A change of theirs counts that torch has made.
+        Only changes that torch has made to the tensor are noticed.
         """
         known = self._switched_at
         return known is not None and known[0] is step and known[1] == step._version

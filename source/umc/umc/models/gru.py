@@ -70,7 +70,8 @@ class MaskedGru(MaskedMlp):
         self._check(obs, joint_mask, fault_flag)
         obs = self._blanked(obs, joint_mask)
         cell, (steps, envs) = self.memory, starts.shape
-        # the inputs of all steps at once: only the memory's own product has to wait for the step before
+        # the inputs of all steps at once: only the memory's own product has to wait for the step before; autocast would
+        # return bfloat16, which lerp does not mix
         gates = (
             nn.functional.linear(obs, cell.weight_ih, cell.bias_ih).float().view(-1, steps, envs, 3 * self.memory_dim)
         )
@@ -78,7 +79,7 @@ class MaskedGru(MaskedMlp):
         memories = []
         for step in range(steps):
             memory = memory * kept[step]
-            own = nn.functional.linear(memory, cell.weight_hh, cell.bias_hh).float()  # in a product of mixed precision
+            own = nn.functional.linear(memory, cell.weight_hh, cell.bias_hh).float()
             reset, update, new = gates[:, step].chunk(3, dim=-1)
             own_reset, own_update, own_new = own.chunk(3, dim=-1)
             candidate = torch.tanh(new + torch.sigmoid(reset + own_reset) * own_new)

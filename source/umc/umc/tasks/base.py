@@ -220,7 +220,7 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
 
 
 class FaultyJoints:
-    """Stage 2 of a task: a base before the cfg of its Stage 1."""
+    """Mixin of Stage 2 cfgs; list it before the Stage 1 cfg."""
 
     def __post_init__(self: Any) -> None:
         """Let the joints fail."""
