@@ -13,6 +13,7 @@ from isaaclab.managers import RewardTermCfg as RewTerm
 from isaaclab.managers import TerminationTermCfg as DoneTerm
 from isaaclab.utils import configclass
 from isaaclab_tasks.core.velocity import mdp as velocity
+from isaaclab_tasks.utils import PresetCfg, preset
 
 from umc import mdp
 from umc.tasks.base import (
@@ -100,6 +101,16 @@ class QuadrupedEventsCfg(FaultEventsCfg):
     )
     reset_base = reset_base_event(yaw=0.1, speed=0.2)
     reset_joints = reset_joints_event()
+    # A1-Walk has none; `env.events.push=random` pushes with legged_gym's speeds, as often as unitree_rl_gym
+    push: PresetCfg = preset(
+        default=None,
+        random=EventTerm(
+            func=lab.push_by_setting_velocity,
+            mode="interval",
+            interval_range_s=(5.0, 5.0),
+            params={"velocity_range": {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}},
+        ),
+    )
 
 
 @configclass
