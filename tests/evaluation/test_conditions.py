@@ -101,10 +101,11 @@ def test_commands_observations_and_faults_of_an_evaluation(run_engine, tmp_path)
 
 
 def break_commands_and_imu(physics, folder):
-    """What A1 reads of its IMU, and the targets that arrive, under faults that its task does not have."""
+    """What A1 reads of its IMU, the targets that arrive, and pushes, none of which its task has."""
     from fresh_policy import write_fresh
     from umc.evaluation.arguments import parse
-    from umc.evaluation.conditions import disable_training_randomization, set_faults
+    from umc.evaluation.conditions import set_protocol
+    from umc.evaluation.pushes import PUSH_EVERY, pushes
     from umc.evaluation.rollout import reset_batch, step_policy
     from umc.evaluation.session import open_session, prepare
     from umc.evaluation.study import assign_envs
@@ -113,9 +114,10 @@ def break_commands_and_imu(physics, folder):
     options, overrides = parse(["--checkpoint", str(checkpoint), f"physics={physics}"], lambda _: None)
     session = prepare(options, overrides)
     scenarios = ("imu_dead", "dropped", 8)
-    protocol = replace(protocol_for("a1", scenarios), settings=(Setting(3, ONSETS[0]),), steps=STEPS, track={})
-    disable_training_randomization(session.env_cfg, (0.5, 0.0, 0.0), len(scenarios), STEPS, 3)
-    set_faults(session.env_cfg, protocol)
+    protocol = replace(
+        protocol_for("a1", scenarios), settings=(Setting(3, ONSETS[0]),), steps=STEPS, track={}, push=1.5
+    )
+    set_protocol(session.env_cfg, protocol, len(scenarios))
     rates, targets = [], []
     with open_session(session) as (env, (policy,)):
         terms = env.observation_manager.active_terms["policy"]
@@ -127,12 +129,22 @@ def break_commands_and_imu(physics, folder):
             rates.append(env.obs_buf["policy"][:, before : before + 3].abs().amax(1).tolist())
             arrived = env.scene["robot"].actuators.target_command.position.torch
             targets.append(arrived.clone())
+        robot, everyone, pushed = env.scene["robot"], torch.arange(len(scenarios)), []
+        for step in range(2 * PUSH_EVERY):
+            env.episode_length_buf[:] = step
+            before_push = robot.data.root_vel_w.torch.clone()
+            env.event_manager.apply("interval", dt=env.step_dt)
+            changes = robot.data.root_vel_w.torch - before_push
+            whom, how = pushes(torch.full((len(scenarios),), 3), everyone * 0, torch.full_like(everyone, step), 1.5)
+            expected = torch.zeros_like(changes)
+            expected[whom, :2] = how[whom]
+            pushed.append((int(whom.sum()), float((changes - expected).abs().max())))
     changed = [(now != last).sum(1).tolist() for last, now in pairwise(targets)]
-    return {"rates": rates, "changed": changed}
+    return {"rates": rates, "changed": changed, "pushed": pushed}
 
 
 @pytest.mark.engine
-def test_an_evaluation_breaks_the_imu_and_commands_of_a_task_without_such_faults(run_engine, tmp_path):
+def test_an_evaluation_breaks_imu_and_commands_and_pushes_robots_of_a_task_without_them(run_engine, tmp_path):
     seen = run_engine(break_commands_and_imu, folder=str(tmp_path))
     after = ONSETS[0] + 1
     for rates in seen["rates"][after:]:
@@ -141,6 +153,9 @@ def test_an_evaluation_breaks_the_imu_and_commands_of_a_task_without_such_faults
     for changed in seen["changed"][after:]:
         assert changed[1] in (7, 8)  # four or five joints of twelve get no commands
         assert changed[0] == changed[2] == 12
+    # all three are the first robot of the same seed; each is pushed twice
+    assert sum(count for count, _ in seen["pushed"]) == 6
+    assert max(error for _, error in seen["pushed"]) < 1e-5
 
 
 def test_the_ground_under_a_robot_depends_on_its_setting_and_member_only():

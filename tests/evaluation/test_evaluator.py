@@ -111,7 +111,7 @@ def test_observations_are_as_noisy_as_in_the_training_only_where_the_protocol_sa
     assert evaluator._about()["noise"] == "as in the training"
     groups = noisy.env_cfg.observations
     assert (groups.policy.enable_corruption, groups.critic.enable_corruption) == (True, False)
-    Evaluator(noisy, PROTOCOL, 24, 1, tmp_path)
+    assert Evaluator(noisy, PROTOCOL, 24, 1, tmp_path)._about()["pushes"] == "off"
     assert not groups.policy.enable_corruption
 
 
@@ -129,6 +129,7 @@ def test_policies_act_without_the_rounding_of_a_gpu(tmp_path, monkeypatch):
     monkeypatch.setattr("umc.tasks.simulation.simulation", opened)
     options, overrides = parse(["--device", "cpu", "--checkpoint", str(write_fresh(tmp_path))], command.add_arguments)
     session = prepare(options, overrides, stage=2)
+    session.env_cfg.scene.num_envs = 1  # whatever memory is free
     with pytest.raises(UmcError, match="the simulation starts"), open_session(session):
         pass
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from umc.evaluation.gait import GaitRecorder, LoadRecorder
 from umc.evaluation.metrics import Step
-from umc.evaluation.report import load_table
+from umc.evaluation.report import gait_table, load_table
 
 DT = 0.02
 LIMITS = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
@@ -27,7 +27,7 @@ def walk(steps=100, fell_at=None, non_finite_at=None, standing=False):
             timed_out=torch.zeros(2, dtype=torch.bool),
         )
         recorder.record(state, torch.tensor([[step % 4 in (1, 2), True]] * 2))
-    return recorder.report(command=0.5, step_dt=DT, steps=steps)
+    return recorder.report(command=(0.5, 0.0, 0.0), step_dt=DT, steps=steps)
 
 
 def test_speed_height_and_contacts_of_a_steady_walk():
@@ -61,7 +61,7 @@ def test_a_circle_has_no_net_speed_and_steps_after_a_fall_do_not_count():
     for angle in torch.linspace(0, 2 * torch.pi, 101):
         position = torch.tensor([[angle.cos(), angle.sin()]])
         recorder.record(Step(position, torch.tensor([0.5]), torch.ones(1), NO, NO, NO), NO[None])
-    report = recorder.report(0.5, DT, 101)
+    report = recorder.report((0.5, 0.0, 0.0), DT, 101)
     assert (report.forward_speed, report.net_speed) == (pytest.approx(0.5), pytest.approx(0.0, abs=1e-4))
     recorder = GaitRecorder(1, ("a",))
     for step in range(1, 21):
@@ -69,9 +69,24 @@ def test_a_circle_has_no_net_speed_and_steps_after_a_fall_do_not_count():
         x, speed, height = torch.tensor([9.0, 9.0, 9.0] if down else [0.01 * step, 0.5, 0.3])[:, None]
         position, fell = torch.stack([x, 0.0 * x], dim=1), torch.tensor([step == 10])
         recorder.record(Step(position, speed, height, fell, NO, NO), torch.tensor([[down and step % 2 == 0]]))
-    report = recorder.report(0.5, DT, 20)
+    report = recorder.report((0.5, 0.0, 0.0), DT, 20)
     assert (report.forward_speed, report.net_speed, report.trunk_height) == pytest.approx((0.5, 0.5, 0.3))
     assert (report.duty_factor["a"], report.swings_per_second["a"], report.falls) == (0.0, 0.0, 1)
+
+
+def test_speed_to_the_left_and_turning_are_averaged_and_no_robot_that_walks_sideways_stands():
+    recorder = GaitRecorder(1, ("a",))
+    for step in range(10):
+        state = Step(
+            torch.zeros(1, 2), torch.zeros(1), torch.ones(1), NO, NO, NO, sideward_velocity=torch.tensor([0.3]),
+            turning_rate=torch.tensor([0.1 * step]),
+        )  # fmt: skip
+        recorder.record(state, NO[None])
+    report = recorder.report((0.0, 0.4, 0.5), DT, 10)
+    assert (report.sideward_speed, report.turning_rate, report.standing) == (pytest.approx(0.3), pytest.approx(0.45), 0)
+    shown = gait_table(report)
+    assert "speed to the left / command [m/s]" in shown
+    assert "0.300 / 0.40" in shown
 
 
 def record_loads(fallen_from=1):

@@ -23,12 +23,13 @@ from umc.utils.errors import UmcError
 JOINTS = {"a1": A1_JOINTS, "go2": GO2_JOINTS, "g1": G1_JOINTS, "h1": H1_JOINTS, "solo8": SOLO8_JOINTS}
 
 
-def test_noise_is_part_of_the_protocol_only_where_it_is_on():
-    """Digests of cards are older than the field."""
-    assert "noise" not in protocol_for("a1").describe()
-    noisy = protocol_for("a1", overrides={"noise": True})
-    assert noisy.describe()["noise"] is True
-    assert protocol_of(json_values(noisy.describe())) == noisy
+@pytest.mark.parametrize(("name", "value"), [("noise", True), ("push", 0.5)])
+def test_noise_and_pushes_are_part_of_the_protocol_only_where_they_are_on(name, value):
+    """Digests of cards are older than the fields."""
+    assert name not in protocol_for("a1").describe()
+    disturbed = protocol_for("a1", overrides={name: value})
+    assert disturbed.describe()[name] == value
+    assert protocol_of(json_values(disturbed.describe())) == disturbed
 
 
 @pytest.mark.parametrize("robot", ["a1", "h1", "g1", "solo8"])

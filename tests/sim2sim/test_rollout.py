@@ -18,6 +18,7 @@ from umc.cli.sim2sim import add_arguments
 from umc.deploy.export import export_checkpoint
 from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
 from umc.evaluation.protocol import Setting, protocol_for
+from umc.evaluation.pushes import PUSH_EVERY, pushes
 from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs, load_study
 from umc.faults import FaultSchedule, FaultState, LedgerWriter, find_scenario, read_ledger
 from umc.rl.pretrained import pretrained_folder
@@ -68,6 +69,28 @@ def test_sensors_are_as_noisy_as_in_the_training_where_the_protocol_says_so(poli
     traces = [run_rollout(cfg, 1, None) for cfg in (exact, exact, noisy)]
     same = [(traces[0].work == trace.work).all() for trace in traces[1:]]
     assert same == [True, False]
+
+
+def test_robots_are_pushed_when_and_as_the_protocol_says(policy):
+    """As tests/evaluation/test_conditions.py measures in Isaac Lab."""
+    protocol = replace(a1(PUSH_EVERY, [8]), push=0.8)
+    cfg = protocol_rollout(protocol, policy, 3, SolverCfg())
+    simulation = Simulation(cfg)
+    simulation.run(np.arange(3))
+    pushed = []
+    for step in range(PUSH_EVERY):
+        before = [robot.data.qvel.copy() for robot in simulation.robots]
+        simulation._push(np.arange(3), step, np.array([True, True, False]))
+        changes = np.array([robot.data.qvel - old for robot, old in zip(simulation.robots, before, strict=True)])
+        assert not changes[:, 2:].any()
+        pushed.append(changes[:, 0] != 0.0)
+        whom, how = pushes(torch.ones(3, dtype=torch.int64), torch.arange(3), torch.full((3,), step), 0.8)
+        expected = how.numpy() * (whom & torch.tensor([True, True, False])).numpy()[:, None]
+        assert changes[:, :2] == pytest.approx(expected, abs=1e-6)
+    assert np.sum(pushed, axis=0).tolist() == [1, 1, 0]  # the third robot has fallen
+    assert about(cfg, "")["pushes"] == "up to 0.8 m/s along x and y"
+    calm, disturbed = (run_rollout(one, 1, None) for one in (replace(cfg, push_speed=0.0), cfg))
+    assert (calm.work != disturbed.work).any()
 
 
 @pytest.mark.slow

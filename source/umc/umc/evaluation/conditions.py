@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Changes a task of training for evaluation: no pushes, one command, chosen faults, noise only if it is asked for."""
+"""Changes a task of training for evaluation: one command, chosen faults, noise and pushes only if asked for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from umc.evaluation.arguments import HEALTHY
 from umc.evaluation.protocol import Protocol
-from umc.evaluation.starts import seed_starts
+from umc.evaluation.starts import seed_pushes, seed_starts
 from umc.faults import CommandKind, find_kind
 from umc.faults.kinds import ImuKind
 from umc.mdp.add_faults import RESET_TERM
@@ -94,6 +94,8 @@ def set_protocol(env_cfg: Any, protocol: Protocol, num_envs: int) -> None:
         env_cfg, protocol.command, num_envs, protocol.steps, protocol.seed, noise=protocol.noise
     )
     set_faults(env_cfg, protocol)
+    if protocol.push:
+        seed_pushes(env_cfg, protocol.push)
 
 
 def set_faults(env_cfg: Any, protocol: Protocol) -> None:

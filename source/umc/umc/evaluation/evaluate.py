@@ -19,7 +19,7 @@ from umc.evaluation.evaluator import Evaluator, code_fingerprint, read_share
 from umc.evaluation.gait import GAIT
 from umc.evaluation.grid import apply_grid, trained_policies
 from umc.evaluation.labels import own_labels
-from umc.evaluation.protocol import Protocol, protocol_for
+from umc.evaluation.protocol import Protocol, disturbances, protocol_for
 from umc.evaluation.report import gait_report, gait_table, load_table, score_table, write_study_report
 from umc.evaluation.session import AS_EVALUATED, Session, open_session, prepare
 from umc.evaluation.statistics import MIN_ROBOTS
@@ -183,6 +183,8 @@ def measure_gait(session: Session, protocol: Protocol, out: Path) -> None:
     from umc.tasks.task_cfg import physics_name
 
     options, cfg = session.options, session.env_cfg
+    if protocol.push:
+        raise UmcError("protocol.push: --healthy does not push; use --scenarios 8 in its place")
     num_envs = options.num_envs or (QUICK_ENVS if options.quick else HEALTHY_ENVS)
     steps = protocol.steps if options.quick else round(HEALTHY_SECONDS / (cfg.sim.dt * cfg.decimation))
     feet = required_feet(cfg)
@@ -198,7 +200,7 @@ def measure_gait(session: Session, protocol: Protocol, out: Path) -> None:
         "num_envs": num_envs,
         "seed": cfg.seed,
         **AS_EVALUATED,
-        "noise": "as in the training" if protocol.noise else "off",
+        **disturbances(protocol.noise, protocol.push),
     }
     print(gait_table(gait))
     print(load_table(loads, protocol.severity))

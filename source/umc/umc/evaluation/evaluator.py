@@ -21,7 +21,7 @@ import torch
 import umc
 from umc.evaluation.checkpoints import External
 from umc.evaluation.labels import groups_of, labels_of
-from umc.evaluation.protocol import Protocol
+from umc.evaluation.protocol import Protocol, disturbances
 from umc.evaluation.session import AS_EVALUATED, Session, open_session
 from umc.evaluation.study import EnvAssignment, EpisodeBatch, PolicyResult, Study, assignment_of
 from umc.rl.policy import AGENT_FILE
@@ -310,7 +310,7 @@ class Evaluator:
             "seed": session.env_cfg.seed,
             "quick": session.options.quick,
             **AS_EVALUATED,
-            "noise": "as in the training" if self.protocol.noise else "off",
+            **disturbances(self.protocol.noise, self.protocol.push),
             "command_line": shlex.join(sys.argv),
             "time": now(),
             "git": git_state(),

@@ -16,7 +16,7 @@ GAIT = "gait.json"
 """Report of a healthy gait."""
 
 STANDING_SPEED = 0.1
-"""Mean forward speed below which a robot counts as standing still [m/s]."""
+"""Mean velocity below which a robot counts as standing still [m/s]."""
 
 SHARE = 0.95
 """Share of the time in which a joint stays below its high torque and high speed [-]."""
@@ -28,8 +28,8 @@ class GaitReport:
 
     envs: int
     seconds: float
-    command: float
-    """Commanded forward speed [m/s]."""
+    command: tuple[float, float, float]
+    """Commanded velocity x [m/s], y [m/s], yaw [rad/s]."""
     falls: int
     """Robots that fell at least once."""
     non_finite: int
@@ -38,6 +38,10 @@ class GaitReport:
     """Robots that stood still."""
     forward_speed: float
     """Mean velocity along the robot's own forward axis [m/s]."""
+    sideward_speed: float
+    """Mean velocity to its own left [m/s]."""
+    turning_rate: float
+    """Mean angular velocity about its own upward axis [rad/s]."""
     net_speed: float
     """Mean of straight-line distance from start to end over time [m/s]: below ``forward_speed`` when paths bend."""
     trunk_height: float
@@ -59,7 +63,8 @@ class GaitRecorder:
         """Robots that have not fallen and whose physics is finite so far. Shape is (num_envs,)."""
         self._fell, self._broken = torch.zeros_like(self.up), torch.zeros_like(self.up)
         self._steps = torch.zeros(num_envs, device=device)
-        self._speed, self._height = torch.zeros_like(self._steps), torch.zeros_like(self._steps)
+        self._velocity = torch.zeros(num_envs, 3, device=device)  # ahead, to the left, turning
+        self._height = torch.zeros_like(self._steps)
         self._start = torch.zeros(num_envs, 2, device=device)
         self._end = torch.zeros_like(self._start)
         self._stance = torch.zeros(num_envs, len(feet), device=device)
@@ -76,18 +81,20 @@ class GaitRecorder:
         self._start = torch.where(first[:, None], step.position, self._start)
         self._end = torch.where(up[:, None], step.position, self._end)
         self._steps += up
-        self._speed += torch.where(up, step.forward_velocity, 0.0)
+        velocity = (step.forward_velocity, step.sideward_velocity, step.turning_rate)
+        self._velocity += torch.stack([torch.where(up, one, 0.0) for one in velocity], dim=1)
         self._height += torch.where(up, step.height, 0.0)
         self._stance += up[:, None] & contact
         self._swings += up[:, None] & self._contact & ~contact
         self._contact = contact.clone()
 
-    def report(self, command: float, step_dt: float, steps: int) -> GaitReport:
-        """Summarise ``steps`` env steps of ``step_dt`` [s] at the commanded forward speed ``command`` [m/s]."""
+    def report(self, command: tuple[float, float, float], step_dt: float, steps: int) -> GaitReport:
+        """Summarise ``steps`` env steps of ``step_dt`` [s] under a ``command`` x [m/s], y [m/s], yaw [rad/s]."""
         seen = ~self._broken & (self._steps > 0)
         taken = self._steps[seen]
         total = float(taken.sum().clamp(min=1))
-        speed = self._speed[seen] / taken
+        speed = self._velocity[seen, :2].norm(dim=1) / taken
+        ahead, left, turning = (self._velocity[seen].sum(0) / total).tolist()
         # from the first to the last recorded position there is one step less than positions
         net = (self._end - self._start)[seen].norm(dim=1) / ((taken - 1).clamp(min=1) * step_dt)
         stance, swings = self._stance[seen].sum(0) / total, self._swings[seen].sum(0) / (total * step_dt)
@@ -98,7 +105,9 @@ class GaitRecorder:
             falls=int(self._fell.sum()),
             non_finite=int(self._broken.sum()),
             standing=int((speed < STANDING_SPEED).sum()),
-            forward_speed=float(self._speed[seen].sum()) / total,
+            forward_speed=ahead,
+            sideward_speed=left,
+            turning_rate=turning,
             net_speed=float(net.mean()) if len(net) else 0.0,
             trunk_height=float(self._height[seen].sum()) / total,
             duty_factor={foot: float(stance[k]) for k, foot in enumerate(self._feet)},

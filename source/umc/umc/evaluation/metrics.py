@@ -74,6 +74,10 @@ class Step:
     """Envs whose time ran out; not a fall. Shape is (num_envs,)."""
     velocity_error: torch.Tensor = _ZERO
     """Error of the planar velocity [m/s]. Shape is (num_envs,)."""
+    sideward_velocity: torch.Tensor = _ZERO
+    """Velocity to the robot's own left [m/s]. Shape is (num_envs,)."""
+    turning_rate: torch.Tensor = _ZERO
+    """Angular velocity about the robot's own upward axis [rad/s]. Shape is (num_envs,)."""
     work: torch.Tensor = _ZERO
     """Work of the motors in this step, without negative power [J]. Shape is (num_envs,)."""
     effort: torch.Tensor = _ZERO

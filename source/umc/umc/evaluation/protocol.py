@@ -87,6 +87,8 @@ class Protocol:
     so that a few robots represent all draws. Studies without this entry drew independently."""
     noise: bool = False
     """Whether observations are as noisy as in the training; else they are exact."""
+    push: float = 0.0
+    """Largest change of the trunk's velocity by a push, along x and y [m/s]; 0 without pushes."""
     track: Mapping[str, float] = field(default_factory=dict)
     """Width, block length and border of the terrain's tracks [m]; empty on flat ground."""
     conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -181,10 +183,18 @@ class Protocol:
     def describe(self) -> dict[str, Any]:
         """Return the protocol in plain values, as reports print it."""
         described = asdict(self)
-        for name in ("conditions", "noise"):  # digests of cards are older than these fields
+        for name in ("conditions", "noise", "push"):  # digests of cards are older than these fields
             if not described[name]:
                 del described[name]
         return described
+
+
+def disturbances(noise: bool, push: float) -> dict[str, str]:
+    """Return what reports say about noise, and about pushes of up to ``push`` [m/s]."""
+    return {
+        "noise": "as in the training" if noise else "off",
+        "pushes": f"up to {push:g} m/s along x and y" if push else "off",
+    }
 
 
 def protocol_for(
@@ -312,6 +322,7 @@ class _RobotEntry(FileModel):
     radii: Annotated[list[float], Field(max_length=_MOST)] = list(Protocol.radii)
     draws: Literal["independent", "stratified"] = "stratified"
     noise: bool = False
+    push: Annotated[float, Field(ge=0.0, le=100.0)] = Protocol.push
     track: _Track | None = None
     conditions: dict[str, _Condition] = {}
 
@@ -342,6 +353,7 @@ class _RobotEntry(FileModel):
             radii=check_radii(self.radii),
             draws=self.draws,
             noise=self.noise,
+            push=self.push,
             track={} if self.track is None else self.track.model_dump(),
             conditions={name: one.model_dump(exclude_unset=True) for name, one in self.conditions.items()},
         )

@@ -61,6 +61,8 @@ def step_policy(
             non_finite=broken.clone(),
             timed_out=truncated & ~terminated,
             velocity_error=(command[:, :2] - velocity[:, :2]).norm(dim=1),
+            sideward_velocity=velocity[:, 1].clone(),
+            turning_rate=robot.data.root_ang_vel_b.torch[:, 2].clone(),
             effort=effort.clone(),
             joint_velocity=joint_velocity.clone(),
             work=power * env.step_dt,
@@ -150,4 +152,4 @@ def run_healthy(
         for step in step_policy(env, policy, obs, steps, bar):
             recorder.record(step, foot_contact(env, sensor_cfg))
             loads.record(step.effort, step.joint_velocity, recorder.up)
-    return recorder.report(protocol.command[0], env.step_dt, steps), loads.report(protocol.severity)
+    return recorder.report(protocol.command, env.step_dt, steps), loads.report(protocol.severity)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 AS_EVALUATED = {
     "action": "mean (no exploration noise)",
-    "pushes": "off",
     "randomised": "starts and physics, as in training",
 }
 """What reports say about every evaluation."""

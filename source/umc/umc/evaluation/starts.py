@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Seeds the start of every robot of an evaluation, so that it does not depend on the other robots of its batch."""
+"""Seeds start and pushes of every robot of an evaluation, so that they do not depend on others of its batch."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from isaaclab.envs import mdp as lab
 from isaaclab.managers import EventTermCfg, ManagerTermBase
 from torch.overrides import TorchFunctionMode
 
+from umc.evaluation.pushes import pushes
 from umc.mdp.add_faults import RESET_TERM
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
-    from isaaclab.envs import ManagerBasedEnv
+    from isaaclab.assets import Articulation
+    from isaaclab.envs import ManagerBasedEnv, ManagerBasedRLEnv
 
 STARTS_TERM = "seeded_starts"
 """Name of the event term that starts robots."""
+
+PUSHES_TERM = "seeded_pushes"
+"""Name of the event term that pushes robots."""
 
 START = "start"
 """Mode of the terms that randomise a robot's physics and state; they run when an evaluation starts it."""
@@ -63,10 +68,13 @@ class SeededStarts(ManagerTermBase):
     def __init__(self, cfg: EventTermCfg, env: ManagerBasedEnv) -> None:
         super().__init__(cfg, env)
         self._seeds: list[int] | None = None
+        self.robots = torch.zeros(2, env.num_envs, dtype=torch.int64, device=env.device)
+        """Seed of every env, and which robot of its seed it is. Shape is (2, num_envs)."""
 
     def prepare(self, seed: torch.Tensor, member: torch.Tensor) -> None:
         """Set the seeds, and which robot of its seed each env is, for the next reset of all; int64 of (num_envs,)."""
         self._seeds = ((seed * _MULTIPLIER + member) % 2**31).tolist()
+        self.robots = torch.stack((seed, member)).to(self.robots.device)
 
     def __call__(self, env: ManagerBasedEnv, env_ids: torch.Tensor | slice) -> None:
         """Reset some envs."""
@@ -128,6 +136,26 @@ class PerEnvRandom(TorchFunctionMode):
         if device not in self._generators:
             self._generators[device] = [torch.Generator(device).manual_seed(seed) for seed in self._seeds]
         return self._generators[device]
+
+
+def seed_pushes(env_cfg: Any, speed: float) -> None:
+    """Let an evaluation push its robots, by changes of the trunk's velocity of up to ``speed`` along x and y [m/s]."""
+    step = env_cfg.sim.dt * env_cfg.decimation
+    term = EventTermCfg(
+        func=push_seeded, mode="interval", interval_range_s=(step, step), is_global_time=True, params={"speed": speed}
+    )
+    setattr(env_cfg.events, PUSHES_TERM, term)
+
+
+def push_seeded(env: ManagerBasedRLEnv, env_ids: None, speed: float) -> None:
+    """Push the robots whose turn it is, after an env step."""
+    asset: Articulation = env.scene["robot"]
+    seed, member = starts_of(env).robots
+    pushed, change = pushes(seed, member, env.episode_length_buf, speed)
+    if len(rows := pushed.nonzero().flatten()):
+        velocity = asset.data.root_vel_w.torch[rows]
+        velocity[:, :2] += change[rows]
+        asset.write_root_velocity_to_sim_index(root_velocity=velocity, env_ids=rows)
 
 
 def starts_of(env: ManagerBasedEnv) -> SeededStarts:

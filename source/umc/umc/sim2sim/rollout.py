@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from umc.deploy.description import read_description
 from umc.deploy.policy_runner import PolicyRunner, RunnerError
+from umc.evaluation.pushes import pushes
 from umc.faults import FaultCases, FaultReplay, FaultSchedule
 from umc.faults.state import PlanSource
 from umc.sim2sim.conditions import Conditions, SensorNoise, draw_start
@@ -73,6 +74,8 @@ class RolloutCfg:
     """Whether the policy is told by the simulator what is broken, not by the detector that was exported with it."""
     noise: bool = False
     """Whether sensors are as noisy as in the task."""
+    push_speed: float = 0.0
+    """As :attr:`umc.evaluation.protocol.Protocol.push`."""
     solver: SolverCfg = field(default_factory=SolverCfg)
     clamp: bool = False
     """Whether targets are clamped to the joint limits, as on a robot; in the training they are not."""
@@ -104,6 +107,10 @@ class Trace:
     """Horizontal position [m]. Shape is (T, R, 2)."""
     forward_velocity: NDArray[np.float32]
     """Along the robot's own forward axis [m/s]. Shape is (T, R)."""
+    sideward_velocity: NDArray[np.float32]
+    """To its own left [m/s]. Shape is (T, R)."""
+    turning_rate: NDArray[np.float32]
+    """About its own upward axis [rad/s]. Shape is (T, R)."""
     height: NDArray[np.float32]
     """Of the base [m]. Shape is (T, R)."""
     velocity_error: NDArray[np.float32]
@@ -123,7 +130,7 @@ class Trace:
         zeros = partial(np.zeros, dtype=np.float32)
         flags = partial(np.zeros, dtype=np.bool_)
         one = (steps, robots)
-        return cls(zeros((*one, 2)), *(zeros(one) for _ in range(4)), flags(one), flags(one), flags((*one, feet)))
+        return cls(zeros((*one, 2)), *(zeros(one) for _ in range(6)), flags(one), flags(one), flags((*one, feet)))
 
 
 class Watch(Protocol):
@@ -195,6 +202,7 @@ class Simulation:
         up = np.ones(count, dtype=bool)
         self._switch(faults, 0)
         for step in range(cfg.steps):
+            self._push(rows, step, up)
             targets = self._act(faults, trace, step, up)
             if watch is not None:
                 watch.before_step(step, faults, up)
@@ -248,6 +256,15 @@ class Simulation:
         robots = self.robots[:count]
         return np.stack([robot.angular_velocity for robot in robots]), np.stack([robot.gravity for robot in robots])
 
+    def _push(self, rows: NDArray[np.int64], step: int, up: NDArray[np.bool_]) -> None:
+        """Push the robots whose turn it is, as evaluations in Isaac Lab do."""
+        if not self.cfg.push_speed:
+            return
+        seed, member = (torch.as_tensor(values[rows]) for values in (self.cfg.seed, self.cfg.member))
+        pushed, change = pushes(seed, member, torch.full_like(seed, step), self.cfg.push_speed)
+        for index in np.flatnonzero(pushed.numpy() & up):
+            self.robots[index].data.qvel[:2] += change[index].numpy()
+
     def _switch(self, faults: Faults, step: int) -> None:
         robots = self.robots[: faults.count]
         position, _ = self._joints(faults.count)
@@ -264,7 +281,8 @@ class Simulation:
             return False
         velocity = robot.velocity
         trace.position[step, index] = robot.data.qpos[:2]
-        trace.forward_velocity[step, index] = velocity[0]
+        trace.forward_velocity[step, index], trace.sideward_velocity[step, index] = velocity[:2]
+        trace.turning_rate[step, index] = robot.angular_velocity[2]
         trace.height[step, index] = robot.data.qpos[2]
         trace.velocity_error[step, index] = np.linalg.norm(np.array(self.cfg.command[:2]) - velocity[:2])
         trace.work[step, index] = robot.power * self.step_dt

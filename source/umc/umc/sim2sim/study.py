@@ -14,7 +14,7 @@ import torch
 
 from umc.evaluation.gait import GaitRecorder, GaitReport
 from umc.evaluation.metrics import EpisodeRecorder, Step
-from umc.evaluation.protocol import Protocol, Setting
+from umc.evaluation.protocol import Protocol, Setting, disturbances
 from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs, faulty_joints, severities
 from umc.faults import FaultState, Ledger, Scenario, find_scenario
 from umc.faults.plan import NEVER
@@ -42,6 +42,7 @@ def protocol_rollout(
         cell=cell,
         cases=protocol.cases(),
         noise=protocol.noise,
+        push_speed=protocol.push,
         solver=solver,
     )
 
@@ -92,6 +93,7 @@ def ledger_rollout(
         cell=np.array([scenarios.index(name) for name in names]),
         ledger=ledger.path,
         noise=protocol.noise,
+        push_speed=protocol.push,
         solver=solver,
     )
 
@@ -134,8 +136,7 @@ def about(cfg: RolloutCfg, command_line: str) -> dict[str, Any]:
         "targets": "clamped to the joint limits" if cfg.clamp else "not clamped",
         "ground": "flat",
         "action": "mean (no exploration noise)",
-        "noise": "as in the training" if cfg.noise else "off",
-        "pushes": "off",
+        **disturbances(cfg.noise, cfg.push_speed),
         "randomised": "starts and physics, from the ranges of training, drawn by another generator",
         "ledger": None if cfg.ledger is None else str(cfg.ledger),
         "command_line": command_line,
@@ -182,11 +183,14 @@ def measure_gait(cfg: RolloutCfg, workers: int | None = None) -> GaitReport:
     recorder = GaitRecorder(len(cfg.env), cfg.description["feet"])
     for number in range(cfg.steps):
         recorder.record(_step(trace, number), torch.as_tensor(trace.contact[number]))
-    return recorder.report(cfg.command[0], cfg.description["control"]["policy_dt_s"], cfg.steps)
+    return recorder.report(cfg.command, cfg.description["control"]["policy_dt_s"], cfg.steps)
 
 
 def _step(trace: Trace, number: int) -> Step:
     """State after env step ``number``, counted from 0."""
-    names = ("position", "forward_velocity", "height", "fell", "non_finite", "velocity_error", "work")
+    names = (
+        "position", "forward_velocity", "sideward_velocity", "turning_rate", "height", "fell", "non_finite",
+        "velocity_error", "work",
+    )  # fmt: skip
     values = {name: torch.as_tensor(getattr(trace, name)[number]) for name in names}
     return Step(**values, timed_out=torch.zeros_like(values["fell"]), number=number + 1)

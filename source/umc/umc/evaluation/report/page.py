@@ -46,6 +46,7 @@ TITLES = {
     "track": "terrain track [m]",
     "draws": "draws of number and joints",
     "noise": "observations as noisy as in the training",
+    "push": "pushes of up to [m/s]",
 }
 """What the page calls fields of the protocol."""
 

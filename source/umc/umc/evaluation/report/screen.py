@@ -16,7 +16,7 @@ from umc.evaluation.protocol import Protocol
 from umc.evaluation.report.renderers import NOTHING, figure
 from umc.utils.provenance import versions
 
-FORMAT = 1
+FORMAT = 2
 """Version of the layout of ``gait.json``."""
 
 MEANS = {"speed_before_onset": "v before [m/s]", "survival": "up for [s]", "height_after_onset": "height [m]"}
@@ -55,9 +55,12 @@ def score_table(protocol: Protocol, scores: Sequence[Score]) -> str:
 def gait_table(report: GaitReport) -> str:
     """Tabulate the figures of the healthy gait."""
     table = _table(["healthy gait", ""])
+    means = (report.forward_speed, report.sideward_speed, report.turning_rate)
+    names, units = ("forward speed", "speed to the left", "turning rate"), ("m/s", "m/s", "rad/s")
+    velocity = zip(names, means, units, report.command, strict=True)
     table.add_rows([
         ["robots, seconds", f"{report.envs}, {report.seconds:.1f}"],
-        ["forward speed / command [m/s]", f"{report.forward_speed:.3f} / {report.command:.2f}"],
+        *([f"{what} / command [{unit}]", f"{mean:.3f} / {asked:.2f}"] for what, mean, unit, asked in velocity),
         ["straight-line speed [m/s]", f"{report.net_speed:.3f}"],
         ["falls, non-finite, standing still", f"{report.falls}, {report.non_finite}, {report.standing}"],
         ["trunk height [m]", f"{report.trunk_height:.3f}"],
