@@ -32,6 +32,7 @@ JOBS = 2
 """Pages that run at once; the commands of a page run one after another, since they use what the former wrote."""
 
 WRITTEN = {  # what a page asks its reader for
+    r"UMC_1 .* BASELINE_3": "pretrained:a1_mlp_stage2 pretrained:a1_nm_mlp_stage1",
     r"a\.pt b\.pt": "pretrained:a1_transformer_stage2 pretrained:a1_nm_mlp_stage1 --labels mlp transformer --out OUT",
     r"logs/rsl_rl/umc_g1_mlp_stage2/<run> pretrained": "pretrained:g1_nm_mlp_stage1 pretrained",
     r"(?<=checkpoint )RUN pretrained:a1_mlp_stage2": "pretrained:a1_transformer_stage2 pretrained:a1_mlp_stage2",
