@@ -28,8 +28,8 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 TIMEOUT_S = 500
 """Longest start of the engine and longest wait for the page [s]; both take seconds on an idle machine."""
 
-SEVERITY_BOX = ".mantine-NumberInput-input"
-"""The number beside the slider."""
+NUMBER_BOX = ".mantine-NumberInput-input"
+"""The number beside a slider; that of the severity is the first, those of the command follow."""
 
 SIZE = {"width": 1440, "height": 840}
 """Of the page [px]."""
@@ -117,9 +117,9 @@ class LivePage:
         """Choose a kind and wait until its slider is there, at a severity."""
         self.choose("Fault", kind)
         self.page.wait_for_function(
-            f"severity => {{ const boxes = [...document.querySelectorAll('{SEVERITY_BOX}')]"
+            f"severity => {{ const boxes = [...document.querySelectorAll('{NUMBER_BOX}')]"
             ".filter(box => box.offsetParent).map(box => parseFloat(box.value));"
-            " return boxes.length == 1 && boxes[0] == severity; }",
+            " return boxes.length == 4 && boxes[0] == severity; }",
             arg=severity,
         )
 
@@ -127,7 +127,11 @@ class LivePage:
         self.page.get_by_role("button", name=button, exact=True).click()
 
     def set_severity(self, value: float) -> None:
-        box = self.page.locator(f"{SEVERITY_BOX}:visible")
+        self.set_number(0, value)
+
+    def set_number(self, number: int, value: float) -> None:
+        """Type a value into one of the visible boxes."""
+        box = self.page.locator(f"{NUMBER_BOX}:visible").nth(number)
         box.fill(str(value))
         box.press("Enter")
         # viser's page sends numbers a moment later: its own clock waits, however busy the machine is

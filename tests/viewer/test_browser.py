@@ -97,6 +97,8 @@ def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_e
         live.wait_for_row(JOINT, "healthy")
         assert live.page.get_by_text("The robot fell").count() == 0  # it did not
         start_a_scenario(live)
+        live.set_number(-1, 0.4)  # turn
+        live.press("Push")
         assert live.errors == []
         assert running.interrupt() == 130
         assert "stopped" in running.output()

@@ -8,11 +8,15 @@ import math
 import random
 import time
 from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import MagicMock
 
 import msgspec
 import pytest
+import torch
 import viser
 import websockets
+from isaaclab.envs import mdp as lab
 from umc.mdp import JointRow, SeverityRange
 from umc.utils.errors import UmcError
 from umc.viewer import guard
@@ -28,6 +32,7 @@ from umc.viewer.guard import (
     paced,
 )
 from umc.viewer.panel import Panel
+from umc.viewer.steering import LARGEST, PUSH, Steering
 
 JOINTS, KINDS = ("FL_calf_joint", "FR_calf_joint"), ("effort", "rom", "dead")
 
@@ -52,15 +57,33 @@ class Injector:
         assert joint in (None, *JOINTS)
 
 
+def steered():
+    """A velocity command of three robots, 0.5 m/s straight ahead."""
+    ranges = lab.UniformVelocityCommandCfg.Ranges(lin_vel_x=(0.5, 0.5), lin_vel_y=(0.0, 0.0), ang_vel_z=(0.0, 0.0))
+    return SimpleNamespace(cfg=SimpleNamespace(ranges=ranges), vel_command_b=torch.tensor([[0.5, 0.0, 0.0]] * 3))
+
+
+def walking(command, pushed):
+    """A simulation of three robots that have a command; pushes change the second's velocity."""
+    robot = SimpleNamespace(
+        device="cpu",
+        data=SimpleNamespace(root_vel_w=SimpleNamespace(torch=torch.zeros(3, 6))),
+        write_root_velocity_to_sim_index=lambda root_velocity, env_ids: pushed.append((env_ids, root_velocity)),
+    )
+    manager = SimpleNamespace(get_term=lambda name: {"base_velocity": command}[name])
+    return SimpleNamespace(step_dt=0.02, device="cpu", cfg=None, command_manager=manager, scene={"robot": robot})
+
+
 @pytest.fixture
 def page(monkeypatch):
     """A viser server with the controls of the page."""
     monkeypatch.setattr(panel_module, "fault_state", lambda env: None)
     guard_requests(own_names("localhost"))
     server = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
-    panel = Panel(server, SimpleNamespace(step_dt=0.02), Injector(), "test", None)
+    command = steered()
+    panel = Panel(server, walking(command, []), Injector(), "test", None)
     MessageGuard(server)
-    yield SimpleNamespace(server=server, panel=panel, port=server.get_port())
+    yield SimpleNamespace(server=server, panel=panel, port=server.get_port(), command=command)
     server.stop()
 
 
@@ -82,6 +105,25 @@ CAMERA = {
     "up_direction": [0.0, 0.0, 1.0],
 }
 """What a page sends first."""
+
+
+def test_a_page_steers_all_robots_for_good_and_pushes_the_one_that_is_shown():
+    command, pushed = steered(), []
+    gui = MagicMock()
+    steering = Steering(gui, cast(Any, walking(command, pushed)), lambda act, *values: act(*values), lambda: 1)
+    assert [call.args[:3] for call in gui.add_slider.call_args_list] == [
+        (label, -LARGEST, LARGEST) for label in ("Forward [m/s]", "Left [m/s]", "Turn [rad/s]")
+    ]
+    moved = [call.args[0] for call in gui.add_slider.return_value.on_update.call_args_list]
+    moved[1](SimpleNamespace(target=SimpleNamespace(value=-0.3)))
+    steering.steer(2, 0.8)
+    assert command.vel_command_b.tolist() == [pytest.approx([0.5, -0.3, 0.8])] * 3
+    assert command.cfg.ranges.lin_vel_y == (-0.3, -0.3)  # what a reset draws from
+    gui.add_button.return_value.on_click.call_args.args[0](None)
+    ((env_ids, velocity),) = pushed
+    assert env_ids.tolist() == [1]
+    assert 0.0 < velocity.abs().max() <= PUSH
+    assert not velocity[:, 2:].any()
 
 
 def some_value(random):
@@ -150,6 +192,7 @@ def test_random_messages_leave_the_viewer_running_and_its_controls_valid(page, m
     assert panel._kind.value in KINDS
     assert 0.5 <= panel._severity.value <= 25.0
     assert 0 <= panel.env_id < Injector.num_envs
+    assert page.command.vel_command_b.abs().max() <= LARGEST
     assert not page.server.gui._current_file_upload_states
     assert not shared
     assert "viewer: ignored a message of a page" in capsys.readouterr().out

@@ -22,6 +22,7 @@ from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR, rgb
 from umc.utils.errors import UmcError
 from umc.viewer.attention_map import AttentionMap
 from umc.viewer.plots import History, Plots, html_table, measure
+from umc.viewer.steering import Steering
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -90,7 +91,9 @@ class Panel:
             labels = {f"{number} {scenario_name(number)}": number for number in SCENARIOS}
             buttons = gui.add_button_group("New episode", list(labels))
             buttons.on_click(lambda event: self._later(self._start, labels[event.target.value]))
-        with gui.add_folder("View", order=FIRST + 3):
+        with gui.add_folder("Walk", order=FIRST + 3):
+            Steering(gui, env, self._later, lambda: self.env_id)
+        with gui.add_folder("View", order=FIRST + 4):
             self._add_view(gui)
         aside = gui.add_panel()
         with aside.add_tab("Joint"):
