@@ -142,9 +142,7 @@ class _Actor:
         return torch.zeros(*obs.batch_size, self.num_actions, device=obs.device)
 
     def reset(self, envs: torch.Tensor | None) -> None:
-        from umc.rl.policy import RecurrentPolicy
-
-        if isinstance(self.policy, RecurrentPolicy):
+        if self.policy is not None:
             self.policy.reset(envs)
 
 
