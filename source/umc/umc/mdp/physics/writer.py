@@ -44,6 +44,11 @@ class JointLimitWriter:
         lower, upper = self._position.healthy().unbind(-1)
         return JointLimits(lower, upper, self._effort.healthy(), self._velocity.healthy())
 
+    @property
+    def nominal(self) -> JointLimits:
+        """Limits of healthy joints, as the first env has them. Shapes are (J,)."""
+        return JointLimits(*(limit[0] for limit in vars(self.healthy).values()))
+
     def write(self, limits: JointLimits, changed: torch.Tensor, passive: bool = True) -> None:
         """Write the limits of the envs in a mask, shape (E,); limits that equal the healthy ones are restored.
 
