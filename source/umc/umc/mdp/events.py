@@ -29,6 +29,7 @@ from umc.faults import (
 )
 from umc.faults.cfg import EVENT_FIELDS, faults_cfg
 from umc.faults.severity import FRACTION
+from umc.faults.state import known_empty
 from umc.mdp.actions import check_command_faults
 from umc.mdp.curricula import has_fault_curriculum
 from umc.mdp.detection import DetectionCfg, DetectorInEnv, make_detection
@@ -181,7 +182,7 @@ class joint_faults(ManagerTermBase):
         changed = self._pending
         if self.writer is not None and self.state.depends_on_torque:
             changed = changed | self.state.update_memory(self.asset.actuators.applied_effort.torch, self._env.step_dt)
-        if changed.device.type == "cpu" and not changed.any():
+        if known_empty(changed):
             return
         limits = None
         if self.writer is not None:
