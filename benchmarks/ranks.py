@@ -12,13 +12,14 @@ own; the rate is that of all processes together. Rates are of the wall clock: le
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from ratios import save, spread
 
 LAUNCHER = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node")
 REFERENCE = "one process, one thread"
@@ -74,10 +75,8 @@ def main() -> None:
     print("|---|---:|---|")
     for name, found in rates.items():
         ratios = [one / other for one, other in zip(found, rates[REFERENCE], strict=True)]
-        spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        print(f"| {name} | {statistics.median(found):,.0f} | {spread} |")
-    if args.json:
-        args.json.write_text(json.dumps(rates, indent=1))
+        print(f"| {name} | {statistics.median(found):,.0f} | {spread(ratios)} |")
+    save(args.json, rates)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from umc.utils.config import validated
+from pydantic import Field
+from umc.utils.config import FileModel, validated
 from umc.utils.io import read_json
 
 SLOWER = 1.1
@@ -49,23 +49,19 @@ def spread(ratios: Sequence[float], digits: int = 2) -> str:
     return "{} ({} to {})".format(*(f"{one:.{digits}f}" for one in figures))
 
 
-class Row(BaseModel):
+class Row(FileModel):
     """One ratio."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     ratio: str
     """What is divided by what."""
     case: str
     better: Literal["lower", "higher"]
-    values: Annotated[list[Annotated[float, Field(gt=0.0, allow_inf_nan=False)]], Field(min_length=1)]
+    values: Annotated[list[Annotated[float, Field(gt=0.0)]], Field(min_length=1)]
     """Of all rounds [-]."""
 
 
-class Table(BaseModel):
+class Table(FileModel):
     """Ratios of one run, and where they were measured."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     commit: str | None
     date: str

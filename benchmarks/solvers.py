@@ -16,6 +16,7 @@ import statistics
 import sys
 
 from envs import ENGINES, ROBOTS, Child
+from ratios import spread
 from solver_flags import NEWTON, PHYSX
 
 VARIANTS = {
@@ -46,8 +47,7 @@ def measure(robot: str, engine: str, args: argparse.Namespace) -> list[str]:
     for name in names:
         shares = [own / other for own, other in zip(seconds["own"], seconds[name], strict=True)]
         rate = args.num_envs * args.steps / statistics.median(seconds[name])
-        share = f"{statistics.median(shares):.2f} ({min(shares):.2f} to {max(shares):.2f})"
-        rows.append(f"| {robot} | {engine} | {name.replace('=', ' ')} | {rate:,.0f} | {share} |")
+        rows.append(f"| {robot} | {engine} | {name.replace('=', ' ')} | {rate:,.0f} | {spread(shares)} |")
     return rows
 
 

@@ -12,13 +12,14 @@ without (torch, Newton and Isaac Lab's environments). Usage:
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from ratios import save
 
 UMC = ("-m", "umc")
 FEW = ("--num_envs", "2", "--max_iterations", "1", "agent.num_steps_per_env=1", "agent.algorithm.num_mini_batches=1")
@@ -61,8 +62,7 @@ def main() -> None:
     print(f"{'':<38}{'processor time [s]':>20}{'ratio':>8}")
     for name, runs in seconds.items():
         print(f"{name:<38}{min(runs):>20.2f}{min(runs) / least:>8.2f}")
-    if args.json:
-        args.json.write_text(json.dumps(seconds, indent=1))
+    save(args.json, seconds)
 
 
 if __name__ == "__main__":

@@ -198,7 +198,7 @@ def draw_terrain(path: Path) -> None:
 
 def exact_cfg(task: str, overrides: Sequence[str], num_envs: int, steps: int) -> Any:
     """Return a task whose envs all start in the default pose, with the same body, and are not reset by falls."""
-    from umc.evaluation.conditions import disable_training_randomization
+    from umc.evaluation.conditions import disable_training_randomization, drop_events
     from umc.tasks.registry import checked_task
     from umc.tasks.task_cfg import resolve_cfgs
 
@@ -209,9 +209,7 @@ def exact_cfg(task: str, overrides: Sequence[str], num_envs: int, steps: int) ->
     for name in vars(env_cfg.terminations):
         if name != "time_out":
             setattr(env_cfg.terminations, name, None)
-    for name, event in vars(env_cfg.events).items():
-        if event is not None and event.mode == "startup":
-            setattr(env_cfg.events, name, None)
+    drop_events(env_cfg, "startup")
     env_cfg.events.reset_joints.params["position_range"] = (1.0, 1.0)
     env_cfg.events.reset_base.params.update(pose_range={}, velocity_range={})
     return env_cfg

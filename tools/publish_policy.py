@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from pydantic import PositiveInt
 from umc.rl.checkpoint import (
     WEIGHTS,
     CheckpointInfo,
@@ -29,7 +29,7 @@ from umc.rl.pretrained import FORMAT, MODELS, model_name, pretrained_folder, rea
 from umc.tasks.registry import checked_checkpoint
 from umc.training.recipe import recipe_names
 from umc.utils.cli import Parser, did_you_mean, run_main
-from umc.utils.config import validated
+from umc.utils.config import OpenFile, validated
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, read_json, sha256, write_json
@@ -295,18 +295,12 @@ def metrics_of(path: Path, known: set[str]) -> dict[str, Any]:
     }
 
 
-class _File(BaseModel):
-    """A file or a part of one; what is not read is kept."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
-
-
-class _Checkpoint(_File):
+class _Checkpoint(OpenFile):
     path: str
     sha256: str
 
 
-class HealthyReport(_File):
+class HealthyReport(OpenFile):
     """What is read of a gait.json."""
 
     checkpoint: _Checkpoint
@@ -314,17 +308,17 @@ class HealthyReport(_File):
     gait: dict[str, Any]
 
 
-class _Policy(_File):
+class _Policy(OpenFile):
     about: dict[str, Any]
     average: dict[str, Any]
     scenarios: dict[str, dict[str, Any]]
 
 
-class _Named(_File):
+class _Named(OpenFile):
     name: str
 
 
-class FaultsReport(_File):
+class FaultsReport(OpenFile):
     """What is read of a report.json."""
 
     protocol: _Named

@@ -13,7 +13,7 @@ from umc.evaluation import metrics, rollout
 from umc.evaluation.gait import LoadRecorder
 from umc.evaluation.metrics import EpisodeRecorder
 from umc.faults.scenarios import SCENARIOS
-from umc.rl.policy import LoadedPolicy, LoadedRecurrentPolicy, build_model, registered_agent
+from umc.rl.policy import LoadedPolicy, build_model, registered_agent
 
 MAY_WAIT = {"evaluation/metrics.py EpisodeRecorder.has_ended": "once in LOOK_EVERY env steps"}
 
@@ -29,8 +29,7 @@ def cases(cfg):
 def policy_of(agent):
     cfg = registered_agent("UMC-A1-Stage2", f"rsl_rl_{agent}_cfg_entry_point")
     actor = build_model(cfg, WIDTHS["a1"], 12).to(CUDA).eval().requires_grad_(False)
-    kind = LoadedRecurrentPolicy if agent == "gru" else LoadedPolicy
-    return kind(actor, None, None, "", 10.0)
+    return LoadedPolicy(actor, None, None, "", 10.0)
 
 
 @pytest.mark.parametrize("agent", ["mlp", "gru"])

@@ -35,9 +35,13 @@ def classes_read(physics):
     env = ManagerBasedRLEnv(cfg)
     detector, read = Detector(joint_layout(env)), []
     detector.thresholds[:] = torch.tensor([0.0, 0.0, 1.0])
-    rollout = Rollout(
-        env, lambda obs: read.append(obs["fault_class"].argmax(dim=1).tolist()) or torch.zeros(8, 8), detector
-    )
+
+    def policy(obs):
+        read.append(obs["fault_class"].argmax(dim=1).tolist())
+        return torch.zeros(8, 8)
+
+    policy.reset = lambda envs: None
+    rollout = Rollout(env, policy, detector)
     rollout.detected_envs[:4] = True
     for _ in range(3):
         rollout.step()

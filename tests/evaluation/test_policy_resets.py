@@ -20,7 +20,7 @@ def test_policies_forget_at_first_and_with_each_episode(monkeypatch):
         return {}, None, fell, fell.flip(0), {}
 
     values = SimpleNamespace(torch=torch.zeros(envs, 3))
-    data = SimpleNamespace(root_pos_w=values, root_lin_vel_b=values, joint_vel=values)
+    data = SimpleNamespace(root_pos_w=values, root_lin_vel_b=values, root_ang_vel_b=values, joint_vel=values)
     robot = SimpleNamespace(data=data, actuators=SimpleNamespace(applied_effort=values))
 
     class Scene(dict):

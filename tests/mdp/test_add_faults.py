@@ -195,7 +195,7 @@ class FaultyGo2EnvCfg(UnitreeGo2FlatEnvCfg):
 
 
 def test_isaac_labs_commands_resolve_such_a_task(monkeypatch):
-    limited = SimpleNamespace(healthy=JointLimits(*torch.ones(4, 1, 4)))
+    limited = SimpleNamespace(nominal=JointLimits(*torch.ones(4, 4)))
     monkeypatch.setattr("umc.mdp.events.JointLimitWriter", lambda asset: limited)
     gym.register("Faulty-Go2", entry_point="", kwargs={"env_cfg_entry_point": f"{__name__}:{FaultyGo2EnvCfg.__name__}"})
     try:
@@ -349,8 +349,8 @@ def test_cases_may_name_joints():
 )
 def test_a_fault_that_would_have_no_effect_is_refused_when_the_limits_are_known(monkeypatch, faults, message):
     limits = ([-1.0, -math.inf], [1.0, math.inf], [20.0, math.inf], [10.0, math.inf])
-    healthy = JointLimits(*(torch.tensor([row, row]) for row in limits))
-    monkeypatch.setattr("umc.mdp.events.JointLimitWriter", lambda asset: SimpleNamespace(healthy=healthy))
+    nominal = JointLimits(*(torch.tensor(row) for row in limits))
+    monkeypatch.setattr("umc.mdp.events.JointLimitWriter", lambda asset: SimpleNamespace(nominal=nominal))
     cfg = add(go2(), num_joints=(1, 1), **faults)
     env = UnstartedEnv(cfg, ["knee", "wheel"])
     if message is not None:

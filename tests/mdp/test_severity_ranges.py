@@ -31,12 +31,12 @@ def test_every_severity_that_is_offered_for_a_kind_of_ones_own_is_valid(monkeypa
     kind = type("Rust", (JointKind,), {**attributes, "limit": lambda self, limits, *_: limits})()
     monkeypatch.setitem(KINDS, "rust", kind)
     schedule = FaultSchedule(["a", "b"], scenario="normal", num_joints=(1, 2))
-    healthy = JointLimits(*(torch.full((1, 2), value) for value in (-1.0, 1.0, 20.0, 10.0)))
+    nominal = JointLimits(*(torch.full((2,), value) for value in (-1.0, 1.0, 20.0, 10.0)))
     term = SimpleNamespace(
         prepare_limits=lambda: None,
         state=FaultState(schedule, 1),
         source=schedule,
-        writer=SimpleNamespace(healthy=healthy),
+        writer=SimpleNamespace(nominal=nominal),
     )
     events = SimpleNamespace(
         active_terms={"interval": ["faults"]}, get_term_cfg=lambda name: SimpleNamespace(func=term)

@@ -11,7 +11,7 @@ from rsl_rl.algorithms import ppo
 from tensordict import TensorDict
 from umc.models import GruCfg, JointLayout, MaskedGru
 from umc.rl.models import MaskedGruModel
-from umc.rl.policy import LoadedRecurrentPolicy
+from umc.rl.policy import LoadedPolicy
 from umc.rl.symmetry import Mirror, OnePassSymmetry
 from umc.robots import A1_JOINTS
 from umc.utils.errors import UmcError
@@ -100,7 +100,7 @@ class Recall(DummyRobotEnv):
 def recall_error(runner):
     """Mean squared error of the last step's actions of an episode, by the policy that evaluations would load."""
     env = Recall()
-    policy = LoadedRecurrentPolicy(runner.alg.get_policy(), *[None] * 4)  # type: ignore[arg-type]
+    policy = LoadedPolicy(runner.alg.get_policy(), *[None] * 4)  # type: ignore[arg-type]
     policy.reset(None)
     obs, errors = env.get_observations().clone(), []
     for step in range(12):

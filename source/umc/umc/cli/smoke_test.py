@@ -259,23 +259,17 @@ def _simulate(argv: list[str]) -> int:
         options, overrides = parse_all(argv, [add_arguments])
         from umc.evaluation.device_speed import measure
         from umc.evaluation.devices import RECORDED_ENVS, make_repeatable, record
-        from umc.evaluation.session import Session, open_session
-        from umc.tasks.registry import checked_task
-        from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
+        from umc.evaluation.session import open_session, without_policy
 
-        task = checked_task(options.task)
-        options.device = pick_device(options.device)
-        env_cfg, _ = resolve_cfgs(task, None, overrides)
+        session = without_policy(options, overrides, options.task)
         recording: Path | None = options.record
         ledger = None
         if recording is not None:
             ledger = recording.with_suffix(".jsonl")
             options.num_envs = RECORDED_ENVS
-            make_repeatable(env_cfg, ledger)
-        check_launch(env_cfg, options)
-        env_cfg.sim.device = options.device
-        env_cfg.scene.num_envs = options.num_envs or env_cfg.scene.num_envs
-    with open_session(Session(options, (), task, env_cfg, options.device)) as (env, _):
+            make_repeatable(session.env_cfg, ledger)
+        session.env_cfg.scene.num_envs = options.num_envs or session.env_cfg.scene.num_envs
+    with open_session(session) as (env, _):
         if recording is None or ledger is None:
             measure(env, options.measure)
         else:

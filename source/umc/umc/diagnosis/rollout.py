@@ -18,7 +18,6 @@ from umc.faults import JointLimits
 from umc.faults.detection import class_columns
 from umc.mdp.detection import reported_joints
 from umc.mdp.fault_terms import fault_term
-from umc.rl.policy import RecurrentPolicy
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -64,8 +63,7 @@ class Rollout:
         assert term.writer is not None
         self._healthy, self._robot, self._faults = term.writer.healthy, term.asset, term.state
         self.labeller = Labeller(term.state, JointLimits(*(value[0] for value in vars(self._healthy).values())))
-        if isinstance(policy, RecurrentPolicy):
-            policy.reset(None)
+        policy.reset(None)
         self._obs, _ = env.reset()
         self.state = detector.start(env.num_envs, env.device)
         self._starts = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
@@ -96,8 +94,7 @@ class Rollout:
         hinders &= ~self._starts[:, None]
         self._effects.after(hinders)
         step = RolloutStep(read, starts, before, detection, labels, shown, hinders, self._speed())
-        if isinstance(self.policy, RecurrentPolicy):
-            self.policy.reset(self._starts)
+        self.policy.reset(self._starts)
         self.state = detection.state
         return step
 

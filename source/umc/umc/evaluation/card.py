@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
-from umc.evaluation.arguments import HEALTHY
+from umc.evaluation.arguments import HEALTHY, scenario
 from umc.evaluation.checkpoints import Checkpoint, External
 from umc.evaluation.estimates import RobotTable
 from umc.evaluation.metrics import Outcome, counts_of, main_rates
 from umc.evaluation.study import PolicyResult, Study
 from umc.faults import find_scenario
 from umc.rl.checkpoint import interface_of
-from umc.utils.config import FileModel, validated
+from umc.utils.config import FileModel, OpenFile, validated
 from umc.utils.errors import UmcError
 from umc.utils.io import fingerprint, read_json, sha256
 from umc.utils.naming import display_name
@@ -67,10 +67,8 @@ class Reading(FileModel):
     scenarios: dict[str, Rates]
 
 
-class PolicyFile(BaseModel):
+class PolicyFile(OpenFile):
     """What is known about a policy; files of others say less than UMC's checkpoints."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
 
     file: str
     """Its name, without the folder."""
@@ -254,11 +252,11 @@ def _readings(study: Study, result: PolicyResult) -> dict[str, Any]:
     """Return the rates of both readings; scenarios without a torque limit are the same in both, and use all robots."""
     protocol, table = study.protocol, RobotTable(study, _all_counted(result))
     differs = [name for name in protocol.scenarios if EFFORT in find_scenario(name).kinds]
-    scenario = result.run.cell % len(protocol.scenarios)
+    place = result.run.cell % len(protocol.scenarios)
     inert = torch.tensor([EFFORT in setting.severity for setting, _ in protocol.cells])[result.run.cell]
     limited = torch.zeros_like(inert)
     for name in differs:
-        limited |= scenario == protocol.scenarios.index(name)
+        limited |= place == protocol.scenarios.index(name)
     found = {}
     for reading, other in zip(READINGS, (inert, ~inert), strict=True):
         rows = ~(limited & other)
@@ -305,10 +303,11 @@ def stem_of(robot: str, name: str) -> str:
 
 def page_of(card: Card) -> str:
     """Render a card as Markdown."""
+    from umc.evaluation.breakdown import scenario_name
     from umc.evaluation.report.renderers import render
 
     names = {"robot": display_name(card.robot), "picture": f"{stem_of(card.robot, card.name)}.svg"}
-    return render("card.md", card=card, **names, scenario=_scenario_title)
+    return render("card.md", card=card, **names, scenario=lambda name: scenario_name(scenario(name)))
 
 
 def write_card(card: Card, folder: Path) -> list[Path]:
@@ -323,12 +322,6 @@ def write_card(card: Card, folder: Path) -> list[Path]:
     files = {f"{stem}.json": f"{text}\n".encode(), f"{stem}.md": page_of(card).encode(), f"{stem}.svg": picture}
     write_all(folder, files)
     return [folder / name for name in files]
-
-
-def _scenario_title(name: str) -> str:
-    from umc.evaluation.breakdown import scenario_name
-
-    return scenario_name(int(name) if name.isdecimal() else name)
 
 
 def read_card(path: Path) -> Card:

@@ -22,7 +22,7 @@ from umc.evaluation.study import EnvAssignment, EpisodeBatch, assign_envs, fault
 from umc.faults import FaultCases
 from umc.mdp import foot_contact, height_above_ground
 from umc.mdp.fault_terms import fault_term
-from umc.rl.policy import Policy, RecurrentPolicy
+from umc.rl.policy import Policy
 from umc.tasks.parts import parts_of
 from umc.terrains.tracks import tracks_in
 from umc.utils.console import progress_bar
@@ -37,14 +37,11 @@ def step_policy(
     """Step an environment that has just been reset, and yield what every step measures."""
     robot = env.scene["robot"]
     parts = parts_of(env.cfg)
-    remembers = isinstance(policy, RecurrentPolicy)
-    if remembers:
-        policy.reset(None)
+    policy.reset(None)
     for number in range(1, steps + 1):
         actions = policy(TensorDict(obs, batch_size=[env.num_envs]))
         obs, _, terminated, truncated, _ = env.step(actions)
-        if remembers:
-            policy.reset(terminated | truncated)
+        policy.reset(terminated | truncated)
         broken = env.termination_manager.get_term(parts.non_finite)
         position = robot.data.root_pos_w.torch - env.scene.env_origins
         height = height_above_ground(env)

@@ -19,7 +19,7 @@ from umc.faults.kinds import (
     SensorContext,
     SensorKind,
 )
-from umc.faults.state import FaultState
+from umc.faults.state import FaultState, known_empty
 
 Index = torch.Tensor | slice
 """Rows or columns of a tensor; on a GPU a list would make the host wait."""
@@ -53,7 +53,7 @@ class SensorChannel:
             held = self._held.get(kind.name, signal)
             if kind.remembers:
                 self._held[kind.name] = torch.where(on, held, signal)
-            if on.device.type == "cpu" and not on.any():
+            if known_empty(on):
                 continue
             context = SensorContext(
                 quantity=self.quantity,
@@ -83,7 +83,7 @@ class ImuChannel(SensorChannel):
             held = self._held.get(kind.name, signal)
             if kind.remembers:
                 self._held[kind.name] = torch.where(on, held, signal)
-            if on.device.type == "cpu" and not on.any():
+            if known_empty(on):
                 continue
             severity = torch.where(live.on, live.severity, 0.0)[self._envs].amax(dim=1, keepdim=True)
             context = ImuContext(
@@ -156,7 +156,7 @@ class CommandChannel:
         live = [(kind, self._state.live_fault(kind.name)) for kind in self._kinds]
         on = torch.stack([fault.on[self._envs] for _, fault in live]).any(dim=0)
         arriving = None
-        if on.device.type != "cpu" or on.any():
+        if not known_empty(on):
             last = torch.where((self._num_sent == 0)[:, None], targets, last)
             arriving = targets
             for kind, fault in live:
@@ -183,7 +183,7 @@ class CommandChannel:
         found = [(kind, self._state.live_fault(kind.name)) for kind in self._moving]
         live = [(kind, fault.on[self._envs][envs], fault.severity[self._envs][envs]) for kind, fault in found]
         faulty = torch.stack([on for _, on, _ in live]).any(dim=0)
-        if faulty.device.type == "cpu" and not faulty.any():
+        if known_empty(faulty):
             return None
         for kind, on, severity in live:
             context = MotionContext(on, severity.to(arrived.dtype), position, velocity)

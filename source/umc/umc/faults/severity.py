@@ -18,7 +18,7 @@ from umc.utils.errors import UmcError
 SHAPES = ("uniform", "log_uniform", "choice")
 """Distributions: ``{"uniform": [low, high]}``, ``{"log_uniform": [low, high]}``, ``{"choice": [a, b, ...]}``."""
 
-NO_LIMIT = 1.0e4
+LARGEST_LIMIT = 1.0e4
 """Limits above this are none [N*m, rad/s, rad]: engines have large numbers in their place."""
 
 FRACTION = "fraction"
@@ -136,7 +136,7 @@ def _by_pattern(
 
 def _require_limits(kind: FaultKind, limits: torch.Tensor, joint_names: Sequence[str], ids: Sequence[int]) -> None:
     """Refuse joints without a limit: a part of a number that no joint reaches has no effect."""
-    free = [joint_names[index] for index in ids if not float(limits[index]) < NO_LIMIT]
+    free = [joint_names[index] for index in ids if not float(limits[index]) < LARGEST_LIMIT]
     if free:
         raise UmcError(
             f"{kind.name} would have no effect on {', '.join(free[:3])}{' and others' if len(free) > 3 else ''}, which "

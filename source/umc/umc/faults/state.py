@@ -219,7 +219,7 @@ class FaultState:
         plan = self.plan
         faults_on = plan.is_on(step)
         changed = (faults_on != self.faults_on).any(dim=1)
-        if self.device.type == "cpu" and not changed.any():
+        if known_empty(changed):
             return changed
         self.faults_on.copy_(faults_on)
         live = torch.zeros_like(self.live)
@@ -322,6 +322,11 @@ class FaultState:
 
     def _full(self, shape: tuple[int, ...], value: float) -> torch.Tensor:
         return torch.full(shape, value, device=self.device)
+
+
+def known_empty(mask: torch.Tensor) -> bool:
+    """Return whether a mask is known to be empty: a CUDA device is not asked, since the answer would wait for it."""
+    return mask.device.type == "cpu" and not bool(mask.any())
 
 
 def _normal(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:

@@ -15,7 +15,7 @@ from umc.detection import Detection, DetectorFile, mask_and_flag, read_detector
 from umc.detection.network import JOINT, JOINT_KINDS
 from umc.faults import FaultState, JointKind, find_kind
 from umc.faults.detection import SOURCES, CorruptedOracle, NoDetection
-from umc.faults.state import FAULT_FLAG_WIDTH
+from umc.faults.state import FAULT_FLAG_WIDTH, known_empty
 from umc.mdp.observations import joint_layout
 from umc.utils.errors import UmcError
 
@@ -116,7 +116,7 @@ class DetectorInEnv:
         """Look at the last observation; a second call in the same step changes nothing."""
         now = torch.stack((self._state.episode, self._state.step))
         new = (now != self._at).any(dim=0)
-        if new.device.type == "cpu" and not new.any():
+        if known_empty(new):
             return
         first = now[0] != self._at[0]  # the last observation is of the episode before
         self._at.copy_(now)

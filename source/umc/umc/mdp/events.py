@@ -29,6 +29,7 @@ from umc.faults import (
 )
 from umc.faults.cfg import EVENT_FIELDS, faults_cfg
 from umc.faults.severity import FRACTION
+from umc.faults.state import known_empty
 from umc.mdp.actions import check_command_faults
 from umc.mdp.curricula import has_fault_curriculum
 from umc.mdp.detection import DetectionCfg, DetectorInEnv, make_detection
@@ -63,7 +64,7 @@ class joint_faults(ManagerTermBase):
         self.asset_name = asset_cfg.name
         self.asset: Articulation = env.scene[asset_cfg.name]
         writer = JointLimitWriter(self.asset) if _needs_nominal(faults, env.cfg) else None
-        self.source = _plan_source(faults, env, self.asset, None if writer is None else _nominal(writer))
+        self.source = _plan_source(faults, env, self.asset, None if writer is None else writer.nominal)
         check_command_faults(env.cfg, self.source.kinds, self.asset, asset_cfg.name)
         check_imu_sensors(env.cfg, self.source.kinds)
         ranks = ranks_from_env()
@@ -80,7 +81,7 @@ class joint_faults(ManagerTermBase):
             self.writer = writer or JointLimitWriter(self.asset)
             if not isinstance(self.source, FaultReplay):
                 # not by a nominal of the schedule, which ledgers hold and which fractions alone need
-                self.source.require_limits(_nominal(self.writer))
+                self.source.require_limits(self.writer.nominal)
         self.log = FaultLog(env, self.state) if has_faults and isinstance(self.source, FaultSchedule) else None
         """What trainings log about the scenarios; None for a healthy stage, and where faults are assigned."""
         self.ledger: LedgerWriter | None = None
@@ -181,7 +182,7 @@ class joint_faults(ManagerTermBase):
         changed = self._pending
         if self.writer is not None and self.state.depends_on_torque:
             changed = changed | self.state.update_memory(self.asset.actuators.applied_effort.torch, self._env.step_dt)
-        if changed.device.type == "cpu" and not changed.any():
+        if known_empty(changed):
             return
         limits = None
         if self.writer is not None:
@@ -213,11 +214,6 @@ def _needs_nominal(faults: FaultsCfg, env_cfg: Any) -> bool:
         return isinstance(value, list | tuple) and any(has_fraction(part) for part in value)
 
     return has_fraction([faults.severity, faults.cases]) or has_fault_curriculum(env_cfg)
-
-
-def _nominal(writer: JointLimitWriter) -> JointLimits:
-    """Return the limits of healthy joints, as the first env has them. Shapes are (J,)."""
-    return JointLimits(*(limit[0] for limit in vars(writer.healthy).values()))
 
 
 def _plan_source(

@@ -166,8 +166,7 @@ class FaultInjector:
         unit = found.unit.strip("[]")
         writer = self._term.writer
         assert writer is not None  # the constructor has made it
-        limits = writer.healthy
-        reference = found.severity_reference(type(limits)(*(value[0] for value in vars(limits).values())))
+        reference = found.severity_reference(writer.nominal)
         if reference is not None:
             healthy = float(torch.as_tensor(reference).expand(len(self.joint_names))[column])
             if math.isfinite(healthy):

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from isaaclab.managers import ObservationTermCfg
@@ -86,17 +86,13 @@ def _wrap(term: Any, asset_name: str, where: str) -> ObservationTermCfg | None:
 
 def has_imu_sensor(env_cfg: Any) -> bool:
     """Return whether any observation shows an inertial sensor that can fail."""
-    return any(_is_sensor(term) for term in _terms(env_cfg))
-
-
-def _terms(env_cfg: Any) -> Iterator[Any]:
-    for group in entries(env_cfg.observations).values():
-        yield from entries(group).values() if hasattr(group, "__dict__") or isinstance(group, dict) else ()
-
-
-def _is_sensor(term: Any) -> bool:
-    func = getattr(term, "func", None)
-    return func is imu_sensor or isinstance(func, imu_sensor) or str(func).endswith(":imu_sensor")
+    groups = entries(env_cfg.observations).values()
+    groups = [entries(group) for group in groups if isinstance(group, dict) or hasattr(group, "__dict__")]
+    functions = [getattr(term, "func", None) for terms in groups for term in terms.values()]
+    # a running env has instances in its cfg, and one that went through Hydra names
+    return any(
+        func is imu_sensor or isinstance(func, imu_sensor) or str(func).endswith(":imu_sensor") for func in functions
+    )
 
 
 def check_imu_sensors(env_cfg: Any, kinds: Iterable[FaultKind]) -> None:

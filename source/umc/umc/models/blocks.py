@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import cast
 
 import torch
@@ -33,6 +35,14 @@ def make_activation(name: str) -> nn.Module:
     if name not in ACTIVATIONS:
         raise UmcError(f"unknown activation {name!r}, choose one of: {', '.join(sorted(ACTIVATIONS))}")
     return ACTIVATIONS[name](inplace=True) if name in IN_PLACE else ACTIVATIONS[name]()
+
+
+def hidden_layers(widths: Sequence[int], activation: str) -> list[nn.Module]:
+    """Make linear layers from each width to the next, each followed by an activation function."""
+    layers: list[nn.Module] = []
+    for width, following in pairwise(widths):
+        layers += [nn.Linear(width, following), make_activation(activation)]
+    return layers
 
 
 class PerTokenLinear(nn.Module):

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from torch import Tensor, nn
 
 from umc.faults import FAULT_FLAG_WIDTH
-from umc.models.blocks import make_activation
+from umc.models.blocks import hidden_layers
 from umc.models.core import CoreCfg, MaskedCore
 from umc.models.layout import JointLayout
 from umc.utils.errors import UmcError
@@ -42,11 +41,8 @@ class MaskedMlp(MaskedCore):
         if not hidden_dims or min(hidden_dims) < 1:
             raise UmcError(f"hidden_dims must be a list of positive widths, not {list(hidden_dims)}")
         widths = [layout.obs_dim + memory_dim + FAULT_FLAG_WIDTH * int(cfg.flagged), *hidden_dims]
-        layers: list[nn.Module] = []
-        for width, following in pairwise(widths):
-            layers += [nn.Linear(width, following), make_activation(cfg.activation)]
-        layers.append(nn.Linear(widths[-1], self.num_outputs))
-        self.layers = nn.Sequential(*layers)
+        hidden = hidden_layers(widths, cfg.activation)
+        self.layers = nn.Sequential(*hidden, nn.Linear(widths[-1], self.num_outputs))
 
     def forward(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
         """Compute actions (B, J) or values (B, 1); see MaskedCore.forward."""

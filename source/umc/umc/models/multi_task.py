@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
 from umc.faults import FAULT_CLASSES
-from umc.models.blocks import make_activation
+from umc.models.blocks import hidden_layers
 from umc.models.core import CoreCfg, MaskedCore
 from umc.models.layout import JointLayout
 from umc.utils.errors import UmcError
@@ -49,9 +48,10 @@ class MultiTaskMlp(MaskedCore):
         head = [*cfg.hidden_dims[-1:], *cfg.head_dims]
         if not cfg.hidden_dims or not cfg.head_dims or min(*widths, *head) < 1:
             raise UmcError("hidden_dims and head_dims must be lists of positive widths")
-        self.shared = nn.Sequential(*_hidden(widths, cfg.activation))
+        self.shared = nn.Sequential(*hidden_layers(widths, cfg.activation))
         self.heads = nn.ModuleList(
-            nn.Sequential(*_hidden(head, cfg.activation), nn.Linear(head[-1], self.num_outputs)) for _ in FAULT_CLASSES
+            nn.Sequential(*hidden_layers(head, cfg.activation), nn.Linear(head[-1], self.num_outputs))
+            for _ in FAULT_CLASSES
         )
 
     def forward(self, obs: Tensor, joint_mask: Tensor | None = None, fault_flag: Tensor | None = None) -> Tensor:
@@ -62,10 +62,3 @@ class MultiTaskMlp(MaskedCore):
         outputs = torch.stack([head(shared) for head in self.heads], dim=1)
         chosen = fault_flag.argmax(dim=1).view(-1, 1, 1).expand(-1, 1, self.num_outputs)
         return outputs.gather(1, chosen).squeeze(1)
-
-
-def _hidden(widths: Sequence[int], activation: str) -> list[nn.Module]:
-    layers: list[nn.Module] = []
-    for width, following in pairwise(widths):
-        layers += [nn.Linear(width, following), make_activation(activation)]
-    return layers

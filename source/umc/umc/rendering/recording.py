@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.evaluation.checkpoints import engine_override
-from umc.evaluation.session import Session, open_session
+from umc.evaluation.session import open_session, without_policy
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.rendering.film_cfg import FilmCfg
 from umc.rendering.layout import Heading, Moment, Take
@@ -24,23 +23,19 @@ def film_recording(options: argparse.Namespace, overrides: Sequence[str]) -> int
     """Write the MP4 ``--out`` of the recording ``--recording``, and return 0."""
     from umc.rendering.camera import CAMERA, camera_cfg
     from umc.rendering.film import write_film
-    from umc.tasks.registry import checked_task
-    from umc.tasks.task_cfg import pick_device, resolve_cfgs
     from umc.utils.console import quiet
 
     cfg, recording = FilmCfg(), read_torch(options.recording)
     steps = len(recording["root_pose"])
     with quiet():
-        task, device = checked_task(options.task), pick_device(options.device)
-        engine, _ = engine_override((), overrides, device)
-        env_cfg, _ = resolve_cfgs(task, None, [*engine, *overrides])
-    env_cfg.sim.device = options.device = device
+        session = without_policy(options, overrides, options.task)
+    env_cfg = session.env_cfg
     env_cfg.scene.num_envs, env_cfg.seed = 1, 0
     getattr(env_cfg.events, FAULTS_TERM).params["ledger"] = None  # it is the training's
     setattr(env_cfg.scene, CAMERA, camera_cfg(*cfg.size))
-    with open_session(Session(options, (), task, env_cfg, device)) as (env, _):
+    with open_session(session) as (env, _):
         take = replay(env, recording, cfg)
-        heading = Heading(f"{task}, env step {recording['step']:,} of the training", steps, env.step_dt, None)
+        heading = Heading(f"{session.task}, env step {recording['step']:,} of the training", steps, env.step_dt, None)
         write_film(Path(options.out), [take], heading, 1.0 / (env.step_dt * cfg.every))
     return 0
 

@@ -22,7 +22,7 @@ from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint, 
 from umc.rl.external import EXPORTED, ExternalFile, add_group, confirm_code, load_external, load_source, read_external
 from umc.rl.external_networks import is_torchscript, is_umc_checkpoint
 from umc.rl.model_cfg import DistillationCfg
-from umc.rl.policy import Policy, RecurrentPolicy, load_policy_for
+from umc.rl.policy import Policy, load_policy_for
 from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.runner import UmcRunner
 from umc.utils.errors import UmcError
@@ -115,9 +115,7 @@ class TeacherEnvWrapper(RslRlVecEnvWrapper):
     def __init__(self, env: Any, clip_actions: float | None, teacher: Teacher) -> None:
         super().__init__(env, clip_actions)
         self._teacher, self._group = teacher.load(self.unwrapped), teacher.group  # type: ignore[arg-type]
-        self._remembers = isinstance(self._teacher, RecurrentPolicy)
-        if self._remembers:
-            self._teacher.reset(None)  # type: ignore[union-attr]
+        self._teacher.reset(None)
         self._obs: TensorDict | None = None
 
     def get_observations(self) -> TensorDict:
@@ -129,8 +127,7 @@ class TeacherEnvWrapper(RslRlVecEnvWrapper):
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict]:
         """Step the env; the teacher forgets the episodes that have ended."""
         obs, rewards, dones, extras = super().step(actions)
-        if self._remembers:
-            self._teacher.reset(dones.bool())  # type: ignore[union-attr]
+        self._teacher.reset(dones.bool())
         self._obs = self._labelled(obs)
         return self._obs, rewards, dones, extras
 

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from rsl_rl.utils import resolve_class
@@ -15,7 +15,7 @@ from tensordict import TensorDict
 
 from umc.models.size import check_network
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
-from umc.rl.models import MaskedGruModel, MaskedModel
+from umc.rl.models import MaskedModel
 from umc.utils.code_names import require_trusted_code
 from umc.utils.config import read_yaml
 from umc.utils.errors import UmcError, shown
@@ -37,13 +37,8 @@ LEGACY_FIELDS = ("stochastic", "init_noise_std", "noise_std_type", "state_depend
 """Fields that Isaac Lab's model cfgs keep for older rsl_rl; the model classes do not take them."""
 
 
-Policy = Callable[[TensorDict], torch.Tensor]
-"""From observation groups to actions."""
-
-
-@runtime_checkable
-class RecurrentPolicy(Protocol):
-    """A policy that remembers."""
+class Policy(Protocol):
+    """From observation groups to actions."""
 
     def __call__(self, obs: TensorDict) -> torch.Tensor:
         """Return actions for observation groups."""
@@ -71,11 +66,6 @@ class LoadedPolicy:
         with torch.inference_mode():
             actions = self.actor(obs)
         return actions if self.clip is None else actions.clamp(-self.clip, self.clip)
-
-
-@dataclass(frozen=True)
-class LoadedRecurrentPolicy(LoadedPolicy):
-    """A policy that remembers the episode."""
 
     def reset(self, envs: torch.Tensor | None) -> None:
         """Forget what was seen in these envs, a mask of shape (num_envs,), or in all."""
@@ -176,8 +166,7 @@ def load_policy(
     except (RuntimeError, UmcError) as error:  # torch's and our models'
         raise UmcError(f"the weights in {path} do not fit the model of its run; restore its {AGENT_FILE}") from error
     actor = actor.to(device).eval().requires_grad_(False)
-    kind = LoadedRecurrentPolicy if isinstance(actor, MaskedGruModel) else LoadedPolicy
-    return kind(actor, info, path, sha256(path), agent.get("clip_actions"))
+    return LoadedPolicy(actor, info, path, sha256(path), agent.get("clip_actions"))
 
 
 def load_policy_for(checkpoint: Path | str, env: ManagerBasedRLEnv, robot: str) -> LoadedPolicy:

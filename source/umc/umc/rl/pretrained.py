@@ -9,10 +9,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from umc.rl.agents import AGENTS, agent_spec
-from umc.utils.config import FileModel, FolderName, validated
+from umc.utils.config import FileModel, FolderName, OpenFile, validated
 from umc.utils.errors import UmcError
 from umc.utils.io import read_json, sha256
 
@@ -28,18 +28,14 @@ FORMAT = 1
 REINSTALL = "restore it with git, or install umc again"
 
 
-class _Trained(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow")
-
+class _Trained(OpenFile):
     iterations: int | None = None
     physics: str | None = None
     terrain: str | None = None
 
 
-class _Entry(BaseModel):
+class _Entry(OpenFile):
     """What is read of an entry; the rest, such as its metrics, is for the documentation."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
 
     robot: str
     agent: str

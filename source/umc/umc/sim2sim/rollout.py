@@ -11,7 +11,7 @@ Processes and not threads: most of the time is spent in Python, under its lock.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -219,16 +219,21 @@ class Simulation:
 
     def _act(self, faults: Faults, trace: Trace, step: int, up: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the targets of all policies; robots whose readings are refused are no longer up."""
-        cfg, motors, count = self.cfg, self.kind.motors, faults.count
-        signals = (*self._joints(count), *self._bases(count))
+        cfg, motors, robots = self.cfg, self.kind.motors, self.robots[: faults.count]
+        signals = (
+            _joint_values(robot.joint_position for robot in robots),
+            _joint_values(robot.joint_velocity for robot in robots),
+            np.stack([robot.angular_velocity for robot in robots]),
+            np.stack([robot.gravity for robot in robots]),
+        )
         if self._noisy:
             every = [noisy(*own) for noisy, *own in zip(self._noisy, *signals, strict=True)]
             signals = tuple(map(np.stack, zip(*every, strict=True)))
         senses = faults.sense(*signals[:2])
         turning, gravity = faults.sense_base(*signals[2:])
-        targets = np.tile(motors.pose, (count, 1))
+        targets = np.tile(motors.pose, (len(robots), 1))
         for index in np.flatnonzero(up):
-            robot, runner, dead = self.robots[index], self.runners[index], senses.dead[index]
+            robot, runner, dead = robots[index], self.runners[index], senses.dead[index]
             if isinstance(runner, ExternalRunner):
                 runner.linear_velocity = robot.velocity
             position, velocity = senses.position[index], senses.velocity[index]
@@ -244,18 +249,6 @@ class Simulation:
                 trace.non_finite[step, index], up[index] = True, False
         return targets
 
-    def _joints(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Angles and speeds of all joints; 0 where they are not finite."""
-        robots = self.robots[:count]
-        position = np.stack([robot.joint_position for robot in robots])
-        velocity = np.stack([robot.joint_velocity for robot in robots])
-        return np.nan_to_num(position), np.nan_to_num(velocity)
-
-    def _bases(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Angular velocities and directions of gravity of all bases."""
-        robots = self.robots[:count]
-        return np.stack([robot.angular_velocity for robot in robots]), np.stack([robot.gravity for robot in robots])
-
     def _push(self, rows: NDArray[np.int64], step: int, up: NDArray[np.bool_]) -> None:
         """Push the robots whose turn it is, as evaluations in Isaac Lab do."""
         if not self.cfg.push_speed:
@@ -267,9 +260,8 @@ class Simulation:
 
     def _switch(self, faults: Faults, step: int) -> None:
         robots = self.robots[: faults.count]
-        position, _ = self._joints(faults.count)
-        switched = faults.advance(step, position)
-        if faults.update_memory(np.nan_to_num(np.stack([robot.torque for robot in robots]))) or switched:
+        switched = faults.advance(step, _joint_values(robot.joint_position for robot in robots))
+        if faults.update_memory(_joint_values(robot.torque for robot in robots)) or switched:
             for robot, bounds in zip(robots, faults.bounds(), strict=True):
                 robot.limit(bounds)
 
@@ -288,6 +280,11 @@ class Simulation:
         trace.work[step, index] = robot.power * self.step_dt
         trace.contact[step, index] = robot.stance
         return True
+
+
+def _joint_values(rows: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return values of all robots' joints, of a row each; 0 where they are not finite."""
+    return np.nan_to_num(np.stack(list(rows)))
 
 
 def run_rollout(cfg: RolloutCfg, workers: int | None = None, title: str | None = "MuJoCo") -> Trace:

@@ -188,9 +188,5 @@ def measure_gait(cfg: RolloutCfg, workers: int | None = None) -> GaitReport:
 
 def _step(trace: Trace, number: int) -> Step:
     """State after env step ``number``, counted from 0."""
-    names = (
-        "position", "forward_velocity", "sideward_velocity", "turning_rate", "height", "fell", "non_finite",
-        "velocity_error", "work",
-    )  # fmt: skip
-    values = {name: torch.as_tensor(getattr(trace, name)[number]) for name in names}
+    values = {name: torch.as_tensor(rows[number]) for name, rows in vars(trace).items() if name != "contact"}
     return Step(**values, timed_out=torch.zeros_like(values["fell"]), number=number + 1)

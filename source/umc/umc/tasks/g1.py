@@ -24,10 +24,6 @@ class RewardsCfg(HumanoidRewardsCfg):
     # last: it sums up the others
     only_positive = RewTerm(func=mdp.only_positive, weight=1.0)
 
-    def __post_init__(self) -> None:
-        """Ask for the robot's height."""
-        self.base_height.params["target_height"] = TARGET_HEIGHT
-
 
 @configclass
 class G1Stage1EnvCfg(HumanoidEnvCfg):
@@ -40,6 +36,7 @@ class G1Stage1EnvCfg(HumanoidEnvCfg):
         """Put G1 in the scene."""
         super().__post_init__()
         self.set_robot("g1", G1_CFG)
+        self.rewards.base_height.params["target_height"] = TARGET_HEIGHT
 
 
 @configclass

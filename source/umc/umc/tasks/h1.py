@@ -31,10 +31,6 @@ class RewardsCfg(HumanoidRewardsCfg):
     # last: it sums up the others
     only_positive = RewTerm(func=mdp.only_positive, weight=1.0)
 
-    def __post_init__(self) -> None:
-        """Ask for the robot's height."""
-        self.base_height.params["target_height"] = TARGET_HEIGHT
-
 
 @configclass
 class H1Stage1EnvCfg(HumanoidEnvCfg):
@@ -47,6 +43,7 @@ class H1Stage1EnvCfg(HumanoidEnvCfg):
         """Put H1 in the scene."""
         super().__post_init__()
         self.set_robot("h1", H1_CFG)
+        self.rewards.base_height.params["target_height"] = TARGET_HEIGHT
 
 
 @configclass

@@ -44,6 +44,12 @@ class FileModel(BaseModel):
         return content
 
 
+class OpenFile(BaseModel):
+    """What is read of a file or of a section of one; other keys are kept."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+
 def validated[Model: BaseModel](model: type[Model], content: Any, where: str) -> Model:
     """Check the content of a file, named ``where`` in messages; raise a one-line UmcError about the first mistake."""
     try:

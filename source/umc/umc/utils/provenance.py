@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt
 
 import umc
-from umc.utils.config import validated
+from umc.utils.config import OpenFile, validated
 from umc.utils.errors import UmcError
 from umc.utils.io import read_json, write_json
 from umc.utils.naming import library_of
@@ -128,10 +128,8 @@ def new_record(folder: Path, task: str, agent: str, **fields: Any) -> RunRecord:
     return RunRecord(folder, {**manifest, "agent": agent, **fields})
 
 
-class _Record(BaseModel):
+class _Record(OpenFile):
     """Fields of ``run.json`` that are read; others are kept, since this file is also Isaac Lab's manifest."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
 
     task: str
     agent: str
@@ -160,10 +158,10 @@ def read_record(folder: Path) -> dict[str, Any]:
     return fields
 
 
-class _Progress(BaseModel):
-    """Fields of ``progress.json`` that are read; others are kept."""
+class _Progress(OpenFile):
+    """Fields of ``progress.json`` that are read."""
 
-    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+    model_config = ConfigDict(allow_inf_nan=False)
 
     iteration: NonNegativeInt
     iterations: NonNegativeInt

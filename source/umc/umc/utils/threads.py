@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from umc.utils.config import validated
+from umc.utils.config import FileModel, validated
 from umc.utils.io import read_json, write_json
 
 SMALL, LARGE = "small", "large"
@@ -26,10 +26,9 @@ QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """Limit of a container: microseconds of processor time in a period, and the period."""
 
 
-class _Tuned(BaseModel):
+class _Tuned(FileModel):
     """Content of the file of ``umc tune``: the fastest number of threads by size of the network."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
     small: int | None = Field(None, ge=1, le=4096)
     large: int | None = Field(None, ge=1, le=4096)
 

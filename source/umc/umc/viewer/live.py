@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from umc.evaluation.arguments import num_policies
-from umc.evaluation.checkpoints import engine_override
-from umc.evaluation.session import Session, open_session, prepare
+from umc.evaluation.session import Session, open_session, prepare, without_policy
 from umc.rendering.film_cfg import FilmCfg
 from umc.utils.errors import UmcError
 from umc.utils.outputs import require_writable
@@ -70,8 +69,12 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
     from umc.utils.naming import robot_and_stage
 
     with timed("reading policy and task"), quiet():
-        make = session_without_policy if not num_policies(options) else prepare
-        session = make(options, overrides)
+        if num_policies(options):
+            session = prepare(options, overrides)
+        else:
+            session = without_policy(options, overrides, options.task or STANDING_TASK)
+            line = f"no --checkpoint: the robot of {session.task} holds its default pose"
+            session.remarks = (f"{line}; --checkpoint pretrained lets one walk", *session.remarks)
     if session.checkpoints:
         cfg = cfg.for_stage(session.info.stage, options.scenario)
     endless = options.steps is None
@@ -84,21 +87,6 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
         episodes = Episodes(protocol, env.num_envs, cfg.scenario)
         _play(env, policies[0] if policies else None, episodes, session, endless)
     return 0
-
-
-def session_without_policy(options: argparse.Namespace, overrides: list[str]) -> Session:
-    """Return a session without a policy, whose robot holds its default pose; UmcError if the task is unknown."""
-    from umc.tasks.registry import checked_task
-    from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
-
-    task = checked_task(options.task or STANDING_TASK)
-    device = pick_device(options.device)
-    engine, chosen = engine_override((), overrides, device)
-    env_cfg, _ = resolve_cfgs(task, None, [*engine, *overrides])
-    check_launch(env_cfg, options)
-    env_cfg.sim.device = options.device = device
-    line = f"no --checkpoint: the robot of {task} holds its default pose; --checkpoint pretrained lets one walk"
-    return Session(options, (), task, env_cfg, device, (line, *chosen))
 
 
 def _configure(session: Session, protocol: Protocol) -> None:
@@ -142,9 +130,7 @@ class _Actor:
         return torch.zeros(*obs.batch_size, self.num_actions, device=obs.device)
 
     def reset(self, envs: torch.Tensor | None) -> None:
-        from umc.rl.policy import RecurrentPolicy
-
-        if isinstance(self.policy, RecurrentPolicy):
+        if self.policy is not None:
             self.policy.reset(envs)
 
 

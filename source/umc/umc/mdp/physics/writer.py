@@ -12,6 +12,7 @@ from isaaclab.actuators import ImplicitActuator
 from isaaclab.actuators import newton as drives  # loaded when it is used: umc.utils.lazy_imports
 
 from umc.faults.kinds import JointLimits
+from umc.faults.state import known_empty
 from umc.mdp.physics.engine import EngineJoints
 from umc.utils.errors import UmcError
 
@@ -44,12 +45,17 @@ class JointLimitWriter:
         lower, upper = self._position.healthy().unbind(-1)
         return JointLimits(lower, upper, self._effort.healthy(), self._velocity.healthy())
 
+    @property
+    def nominal(self) -> JointLimits:
+        """Limits of healthy joints, as the first env has them. Shapes are (J,)."""
+        return JointLimits(*(limit[0] for limit in vars(self.healthy).values()))
+
     def write(self, limits: JointLimits, changed: torch.Tensor, passive: bool = True) -> None:
         """Write the limits of the envs in a mask, shape (E,); limits that equal the healthy ones are restored.
 
         Without ``passive`` no fault adds damping or friction, and the engine is not asked for them.
         """
-        if _none(changed):
+        if known_empty(changed):
             return
         self._position.write(torch.stack((limits.lower, limits.upper), dim=-1), changed)
         self._effort.write(limits.effort, changed)
@@ -85,7 +91,7 @@ class _Channel(ABC):
         faulty &= changed.unsqueeze(1)
         limited = faulty.any(dim=1)
         touched = limited | (self.limited & changed)
-        if not _none(touched):
+        if not known_empty(touched):
             self._remember(healthy)
             self.apply(torch.where(_rows(touched, values), values, healthy), faulty, touched)
             self.limited = torch.where(changed, limited, self.limited)
@@ -93,7 +99,7 @@ class _Channel(ABC):
     def restore(self, envs: torch.Tensor) -> None:
         """See :meth:`JointLimitWriter.restore`."""
         touched = envs & self.limited
-        if not _none(touched):
+        if not known_empty(touched):
             nothing = torch.zeros(self._remembered.shape[:2], dtype=torch.bool, device=envs.device)
             self.apply(self._remembered, nothing, touched)
             self.limited = self.limited & ~touched
@@ -189,7 +195,7 @@ class _PassiveChannel(_Channel):
         self._used = True
         added = torch.stack((damping, friction, friction), dim=-1)
         # an engine that keeps them in host memory is not asked without need
-        if not _none(changed & (self.limited | (added != 0.0).flatten(1).any(dim=1))):
+        if not known_empty(changed & (self.limited | (added != 0.0).flatten(1).any(dim=1))):
             self.write(self.healthy() + added, changed)
 
     def read(self) -> torch.Tensor:
@@ -226,8 +232,3 @@ def _engine_joints(asset: Articulation) -> EngineJoints:
 def _rows(envs: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """Return a mask of envs that broadcasts over their joints."""
     return envs.view(-1, *(1,) * (like.dim() - 1))
-
-
-def _none(envs: torch.Tensor) -> bool:
-    """Return whether a mask is known to be empty: a CUDA device is not asked, since the answer would wait for it."""
-    return envs.device.type == "cpu" and not bool(envs.any())

@@ -83,10 +83,10 @@ def load_urdf(path: Path) -> tuple[mujoco.MjSpec, Mapping[str, float]]:
 
 def _float_root(robot: ET.Element, joints: list[ET.Element]) -> None:
     """Let the first link with a mass float; MuJoCo would weld it to the world and drop its mass."""
-    children = {_end(joint, "child") for joint in joints}
+    children = {attribute_of(joint, "child") for joint in joints}
     root = next(link for link in robot.findall("link") if link.attrib["name"] not in children)
     if root.find("inertial") is None:  # A1: a massless "base" with the trunk fixed to it
-        next(joint for joint in joints if _end(joint, "parent") == root.attrib["name"]).set("type", "floating")
+        next(joint for joint in joints if attribute_of(joint, "parent") == root.attrib["name"]).set("type", "floating")
         return
     ET.SubElement(robot, "link", name="_world")
     joint = ET.SubElement(robot, "joint", name="_root", type="floating")
@@ -94,8 +94,9 @@ def _float_root(robot: ET.Element, joints: list[ET.Element]) -> None:
     ET.SubElement(joint, "child", link=root.attrib["name"])
 
 
-def _end(joint: ET.Element, end: str) -> str:
-    element = joint.find(end)
-    if element is None:
-        raise UmcError(f"joint {joint.attrib['name']} of the URDF has no {end}; fix the file")
-    return element.attrib["link"]
+def attribute_of(joint: ET.Element, tag: str, name: str = "link") -> str:
+    """Return an attribute of a part of a joint: of its ``parent`` or ``child`` the link."""
+    part = joint.find(tag)
+    if part is None:
+        raise UmcError(f"joint {joint.attrib['name']} of the URDF has no {tag}; fix the file")
+    return part.attrib[name]

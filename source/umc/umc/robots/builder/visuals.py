@@ -21,7 +21,7 @@ from pxr import Usd, UsdGeom, Vt
 from trimesh.transformations import euler_matrix, rotation_matrix, translation_matrix
 
 from umc.robots.builder.cfg import BuildCfg, Color
-from umc.robots.builder.source import mesh_path
+from umc.robots.builder.source import attribute_of, mesh_path
 from umc.utils.errors import UmcError
 
 FACES = 60_000
@@ -84,13 +84,13 @@ def _parts(robot: ET.Element, cfg: BuildCfg, folder: Path | None) -> Iterable[tu
 
 def _link_frames(robot: ET.Element, cfg: BuildCfg) -> dict[str, tuple[str, np.ndarray]]:
     """Return the body of every link below a body and the link's pose in it, other joints at the angle of their weld."""
-    joints = {_child(joint, "child", "link"): joint for joint in robot.findall("joint")}
+    joints = {attribute_of(joint, "child"): joint for joint in robot.findall("joint")}
     frames: dict[str, tuple[str, np.ndarray]] = {name: (name, np.eye(4)) for name in cfg.bodies}
 
     def place(link: str) -> tuple[str, np.ndarray] | None:
         if link not in frames and link in joints:
             joint = joints[link]
-            parent = place(_child(joint, "parent", "link"))
+            parent = place(attribute_of(joint, "parent"))
             if parent is not None:
                 frames[link] = (parent[0], parent[1] @ _origin(joint) @ _weld(joint, cfg))
         return frames.get(link)
@@ -100,18 +100,11 @@ def _link_frames(robot: ET.Element, cfg: BuildCfg) -> dict[str, tuple[str, np.nd
     return frames
 
 
-def _child(joint: ET.Element, tag: str, attribute: str) -> str:
-    """Return an attribute of a joint's child, which every URDF has."""
-    child = joint.find(tag)
-    assert child is not None, tag
-    return child.attrib[attribute]
-
-
 def _weld(joint: ET.Element, cfg: BuildCfg) -> np.ndarray:
     """Return the rotation of a joint that the cfg welds at an angle."""
     for rule, angle in cfg.welded_at.items():
         if re.fullmatch(rule, joint.attrib["name"]):
-            return np.asarray(rotation_matrix(angle, _floats(_child(joint, "axis", "xyz"))))
+            return np.asarray(rotation_matrix(angle, _floats(attribute_of(joint, "axis", "xyz"))))
     return np.eye(4)
 
 
