@@ -94,7 +94,7 @@ MUTATIONS = {
     "a stray item": ("plan = self.plan\n", "plan = self.plan; step.max().item()\n"),
     "arange without a device": ("plan = self.plan\n", "plan = self.plan; torch.arange(4)\n"),
     "a stray cpu": ("plan = self.plan\n", "plan = self.plan; step.cpu()\n"),
-    "a branch on data": (" and not changed.any()", " or not changed.any()"),
+    "a branch on data": ("if known_empty(changed)", "if not changed.any()"),
 }
 
 

@@ -74,16 +74,16 @@ class Step:
     """Envs whose time ran out; not a fall. Shape is (num_envs,)."""
     velocity_error: torch.Tensor = _ZERO
     """Error of the planar velocity [m/s]. Shape is (num_envs,)."""
-    sideward_velocity: torch.Tensor = _ZERO
-    """Velocity to the robot's own left [m/s]. Shape is (num_envs,)."""
-    turning_rate: torch.Tensor = _ZERO
-    """Angular velocity about the robot's own upward axis [rad/s]. Shape is (num_envs,)."""
     work: torch.Tensor = _ZERO
     """Work of the motors in this step, without negative power [J]. Shape is (num_envs,)."""
     effort: torch.Tensor = _ZERO
     """Torques of the motors [N*m]. Shape is (num_envs, num_joints)."""
     joint_velocity: torch.Tensor = _ZERO
     """Velocities of the joints [rad/s]. Shape is (num_envs, num_joints)."""
+    sideward_velocity: torch.Tensor = _ZERO
+    """Velocity to the robot's own left [m/s]. Shape is (num_envs,)."""
+    turning_rate: torch.Tensor = _ZERO
+    """Angular velocity about the robot's own upward axis [rad/s]. Shape is (num_envs,)."""
     number: int = 0
     """Counted from 1."""
 

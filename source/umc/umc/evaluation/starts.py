@@ -74,7 +74,7 @@ class SeededStarts(ManagerTermBase):
     def prepare(self, seed: torch.Tensor, member: torch.Tensor) -> None:
         """Set the seeds, and which robot of its seed each env is, for the next reset of all; int64 of (num_envs,)."""
         self._seeds = ((seed * _MULTIPLIER + member) % 2**31).tolist()
-        self.robots = torch.stack((seed, member)).to(self.robots.device)
+        self.robots = torch.stack((seed, member))
 
     def __call__(self, env: ManagerBasedEnv, env_ids: torch.Tensor | slice) -> None:
         """Reset some envs."""
@@ -82,6 +82,7 @@ class SeededStarts(ManagerTermBase):
         if self._seeds is None:
             return
         seeds, self._seeds = self._seeds, None
+        self.robots = self.robots.to(env.device)
         names = env.event_manager.active_terms[START]
         terms = [env.event_manager.get_term_cfg(name).func for name in names]
         # a class term is an instance of its class by now
