@@ -18,7 +18,7 @@ exclude_patterns = ["_build"]
 
 # ---------------------------------------------------------------- pages
 myst_enable_extensions = ["colon_fence", "deflist"]
-myst_heading_anchors = 3
+myst_heading_anchors = 4
 
 # ---------------------------------------------------------------- API reference
 autodoc_member_order = "bysource"
