@@ -207,6 +207,7 @@ def take_picture(path: Path) -> None:
         for joint, kind, first, severity in (("RR_thigh_joint", "bias", 0.3, 0.1), ("FR_calf_joint", "effort", 8, 14)):
             live.choose("Joint", joint)
             live.choose_fault(kind, first)
+            live.page.wait_for_timeout(1000)  # the slider of the kind before had the same value
             live.set_severity(severity)
             live.press("Break")
             live.wait_for_row(joint, kind)
@@ -217,9 +218,7 @@ def take_picture(path: Path) -> None:
         live.page.locator("#umc-faults").evaluate("table => table.scrollIntoView({block: 'start'})")
         live.page.mouse.move(SIZE["width"] / 2, SIZE["height"] / 2)
         live.page.wait_for_timeout(4000)
-        below = live.page.get_by_text("Physics: OVPhysX").bounding_box()["y"]
-        picture = live.screenshot().crop((0, 0, SIZE["width"], int(below) - 4))
-        picture.quantize(128).save(path, optimize=True)  # the README loads it
+        live.screenshot().quantize(128).save(path, optimize=True)  # the README loads it
 
 
 if __name__ == "__main__":
