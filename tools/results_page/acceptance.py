@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -110,15 +111,10 @@ def inert_reading(study: Study, inert: Study) -> Study:
 
 
 def pairs(study: Study) -> list[tuple[PolicyResult, PolicyResult]]:
-    """Return UMC's policies of Stage 2 with the baseline of the same network, of the same seed if there is one."""
-    found = []
-    for result in study.policies:
-        baseline = f"nm_{_agent(result)}"
-        baselines = [one for one in study.policies if _agent(one) == baseline]
-        baselines.sort(key=lambda one: one.about.get("seed") != result.about.get("seed"))
-        if result.about.get("stage") == 2 and baseline in AGENTS and baselines:
-            found.append((result, baselines[0]))
-    return found
+    """Return UMC's policies of Stage 2, each with the strongest baseline."""
+    ours = [one for one in study.policies if one.about.get("stage") == 2 and f"nm_{_agent(one)}" in AGENTS]
+    baselines = [one for one in best_and_baseline(study) if is_baseline(one)]
+    return list(itertools.product(ours, baselines))
 
 
 def rate(study: Study, result: PolicyResult, metric: str, scenarios: Sequence[ScenarioId]) -> Interval | None:
