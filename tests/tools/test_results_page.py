@@ -205,6 +205,14 @@ def test_pictures_show_the_best_policy_the_strongest_baseline_and_the_paper():
     assert [text.get_text() for text in section_bars(one).legends[0].texts] == ["transformer", "nm_mlp"]
 
 
+def test_every_policy_is_compared_with_the_strongest_baseline():
+    rates = {"mlp": 0.8, "transformer": 0.6, "nm_mlp": 0.2, "nm_gru": 0.4}
+    study = made_up(policies=[(label, 1.0) for label in rates], members=10)
+    study = with_outcomes(study, dict.fromkeys(rates, constant(0.1)), {k: constant(v) for k, v in rates.items()})
+    found = {one.pair for one in criteria_of(study) if "paper" not in one.pair}
+    assert found == {"mlp against nm_gru", "transformer against nm_gru"}
+
+
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     return publish_made_up(tmp_path, monkeypatch)
