@@ -40,7 +40,7 @@ def changed(result, **episodes):
 
 
 def entry(**changes):
-    gait = {"forward_speed": 0.47, "command": 0.5, "trunk_height": 0.2, "falls": 1, "robots": 64, "standing": 0}
+    gait = {"forward_speed": 0.47, "command": [0.5, 0.0, 0.0], "trunk_height": 0.2, "falls": 1, "robots": 64, "standing": 0}
     return {
         "recipe": "a1_mlp_cpu",
         "commit": "abcdef0123456",
