@@ -40,12 +40,12 @@ def changed(result, **episodes):
 
 
 def entry(**changes):
-    gait = {"forward_speed": 0.47, "command": [0.5, 0.0, 0.0], "trunk_height": 0.2, "falls": 1, "robots": 64, "standing": 0}
+    gait = {"forward_speed": 0.47, "command": [0.5, 0.0, 0.0], "trunk_height": 0.2, "falls": 1, "robots": 64}
     return {
         "recipe": "a1_mlp_cpu",
         "commit": "abcdef0123456",
         "trained": {"num_envs": 256, "device": "cpu"},
-        "metrics": {"healthy": {**gait, "mean_feet_in_contact": 2.1}},
+        "metrics": {"healthy": {**gait, "standing": 0, "mean_feet_in_contact": 2.1}},
         **changes,
     }
 
