@@ -238,8 +238,12 @@ def test_a_policy_that_saw_no_faults_replaces_stage_1(place):
     assert not needs_stage1(request)
     older = put_checkpoint(place / "logs/rsl_rl/umc_a1_mlp_stage1/sweep-1f2e", record={**record, "status": "finished"})
     os.utime(older, (1, 1))
-    newest = find_student(place / "logs/rsl_rl/umc_a1_mlp_stage1", request.teacher)
+    newest = find_student(place / "logs/rsl_rl/umc_a1_mlp_stage1", request.teacher, [])
     assert newest.parent.name == "ppo"
+    # other commands or updates are another imitation; PPO and the faults of Stage 2 are not
+    assert not needs_stage1(request_of(2, *WALK, "env.events.faults.params.rate=0.5", "agent.mirror=true"))
+    for changed in ("agent.distillation.updates=20", "env.commands.base_velocity.rel_standing_envs=0.0"):
+        assert needs_stage1(request_of(2, *WALK, changed))
     # another file is another teacher, and so is another description of the same
     (place / "walk.yaml").write_text("{file: walk.pt, clip_actions: 2.0}")
     assert needs_stage1(request_of(2, "--teacher", "walk.yaml", "--trust"))

@@ -13,11 +13,13 @@ import pinocchio as pin
 import pytest
 from pxr import Gf, Usd, UsdGeom, UsdPhysics
 from umc.robots import A1_CFG, G1_CFG, GO2_CFG, H1_CFG, SOLO8_CFG
-from umc.robots.builder import BUILD_CFGS, build, build_visuals, source
+from umc.robots.builder import BUILD_CFGS, BuildCfg, build, build_visuals, source
 from umc.robots.builder.__main__ import main
+from umc.robots.builder.cfg import Fit, Shape
 from umc.robots.solo8 import RESET_SCALE
 from umc.robots.spawn import DATA
 from umc.sim2sim.robot import load_robot
+from umc.utils.errors import UmcError
 from usd_comparison import TOLERANCE, compare, reduced_model
 
 CONFIGURATIONS = {"a1": A1_CFG, "g1": G1_CFG, "go2": GO2_CFG, "h1": H1_CFG, "solo8": SOLO8_CFG}
@@ -238,6 +240,62 @@ def test_visual_meshes_come_from_the_urdf(tmp_path):
         boxes = [cache.ComputeLocalBound(s.GetPrimAtPath(prim.GetPath())).GetRange() for s in (built, committed)]
         np.testing.assert_allclose(boxes[0].GetMin(), boxes[1].GetMin(), atol=1e-3)
         np.testing.assert_allclose(boxes[0].GetMax(), boxes[1].GetMax(), atol=1e-3)
+
+
+CUBE = "".join(f"v {x} {y} {z}\n" for x in (-0.1, 0.1) for y in (-0.2, 0.2) for z in (-0.3, 0.3)) + (
+    "f 1 2 4 3\nf 5 7 8 6\nf 1 5 6 2\nf 3 4 8 7\nf 1 3 7 5\nf 2 6 8 4\n"
+)
+LINK = """<link name="{name}">
+  <inertial><mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>{collision}
+</link>"""
+COLLISION = '<collision><geometry><mesh filename="package://dog/meshes/cube.{suffix}"/></geometry></collision>'
+DOG = """<robot name="dog">{links}<joint name="hip" type="revolute"><parent link="trunk"/><child link="leg"/>
+  <axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="20" {velocity}/></joint></robot>"""
+
+
+@pytest.fixture
+def dog(tmp_path):
+    """Writes a URDF of one's own, as a ROS package has it, and returns its cfg."""
+
+    def write(collision=COLLISION.format(suffix="obj"), velocity='velocity="30"'):
+        links = LINK.format(name="trunk", collision=collision) + LINK.format(name="leg", collision="")
+        for name, text in (("urdf/dog.urdf", DOG.format(links=links, velocity=velocity)), ("meshes/cube.obj", CUBE)):
+            (tmp_path / "dog" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "dog" / name).write_text(text)
+        return BuildCfg(
+            name="dog",
+            notice="",
+            urdf=lambda: tmp_path / "dog/urdf/dog.urdf",
+            bodies=("trunk", "leg"),
+            joints=("hip",),
+            armature={".*": 0.01},
+            shapes=(Shape(".*", Fit.BOX),),
+            colors=((".*", (0.5, 0.5, 0.5)),),
+        )
+
+    return write
+
+
+def test_collision_meshes_of_ones_own_urdf_become_primitives(dog, tmp_path):
+    path = build(dog(), tmp_path / "out")
+    (geom,) = mujoco.MjSpec.from_file(str(path.with_suffix(".xml"))).geoms
+    np.testing.assert_allclose(sorted(geom.size), (0.1, 0.2, 0.3), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("words", "changes"),
+    [
+        ("no collision mesh package://dog/meshes/cube.dae with a suffix .stl, .obj, .msh; ", {"collision": "dae"}),
+        ("no collision mesh package://dog/meshes/gone.stl", {"collision": "stl"}),
+        ("dog has no collision shapes; add a Primitive for the trunk", {"collision": ""}),
+        ("dog: no velocity limit of hip; give it in the URDF, or BuildCfg.limits", {"velocity": ""}),
+    ],
+)
+def test_a_urdf_that_would_build_another_robot_is_refused(words, changes, dog, tmp_path):
+    if suffix := changes.get("collision"):
+        changes = {"collision": COLLISION.format(suffix=suffix).replace("cube.stl", "gone.stl")}
+    with pytest.raises(UmcError, match=re.escape(words)):
+        build(dog(**changes), tmp_path / "out")
 
 
 def test_meshes_that_no_package_has_need_a_folder(monkeypatch, capsys, tmp_path):

@@ -369,7 +369,7 @@ class ExternalPolicy:
         dims: Any = env.observation_manager.group_obs_dim
         widths = [self._columns.width, *(dims[name][0] for name in self._network.groups)]
         require_fits(external.path, self._network, widths, self._columns.about, env.action_manager.total_action_dim)
-
+        print(f"{external.path} reads {self._columns.about}, at {1 / env.step_dt:g} Hz", flush=True)
         self._raw = CheckedPolicy(str(external.path), self._infer, env.action_manager.total_action_dim)
 
     def _infer(self, obs: TensorDict) -> torch.Tensor:

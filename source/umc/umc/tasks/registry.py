@@ -42,7 +42,8 @@ def checked_task(task: str | None) -> str:
     name = task.split(":")[-1]
     if name in known:
         return name
-    raise UmcError(f"unknown task {task};{did_you_mean(name, known)} choose one of {', '.join(known)}")
+    other = "" if name.startswith("UMC-") else "; your own task gets faults by umc.mdp.add_faults (docs/tutorial.md)"
+    raise UmcError(f"unknown task {task};{did_you_mean(name, known)} choose one of {', '.join(known)}{other}")
 
 
 def checked_task_of_any_package(task: str) -> str:

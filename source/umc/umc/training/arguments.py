@@ -42,7 +42,7 @@ EXAMPLES = (
     "--task UMC-G1-Stage2 --quick",
     "--task UMC-A1-Stage2 --agent mlp --num_envs 1024 env.scene.terrain=flat",
     "--recipe a1_mlp_cpu",
-    "--task UMC-G1-Stage2 --agent mlp --teacher motion.pt --trust",
+    "--task UMC-G1-Stage2 --agent gru --teacher motion.pt --trust",
 )
 
 RECIPE_FLAGS = ("restart", "evaluate", "show")

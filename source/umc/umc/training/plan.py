@@ -39,7 +39,7 @@ from umc.tasks.task_cfg import (
     pick_device,
     resolve_cfgs,
 )
-from umc.training.arguments import TrainRequest, add_arguments
+from umc.training.arguments import TrainRequest, add_arguments, stage1_overrides
 from umc.utils.code_names import require_trusted_code
 from umc.utils.config import merged_overrides, override_key
 from umc.utils.distributed import ranks_from_env
@@ -152,7 +152,7 @@ def _newest_stage1(request: TrainRequest, agent: str) -> Path | None:
         from umc.rl.distillation import find_student
 
         experiment = experiment_folder(request.logs, experiment_name(request.robot, agent, 1), request.library)
-        return find_student(experiment, request.teacher)
+        return find_student(experiment, request.teacher, stage1_overrides(request.overrides))
     return find_stage1(request.logs, request.robot, agent, request.library, not request.options.no_pretrained)
 
 

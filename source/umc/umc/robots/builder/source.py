@@ -22,6 +22,10 @@ EXAMPLE_ROBOT_DATA_MESHES = "package://example-robot-data/robots"
 """How its URDFs address their meshes."""
 
 
+MESHES = (".stl", ".obj", ".msh")
+"""Files that MuJoCo reads."""
+
+
 def example_robot(path: str) -> Path:
     """Return the path of a file below the ``robots`` folder of ``example-robot-data``; UmcError in another version."""
     pin = f"pip install {EXAMPLE_ROBOT_DATA}=={EXAMPLE_ROBOT_DATA_VERSION}"
@@ -50,10 +54,7 @@ def mesh_path(name: str, folder: Path | None) -> Path:
 
 
 def load_urdf(path: Path) -> tuple[mujoco.MjSpec, Mapping[str, float]]:
-    """Read a URDF with a floating root; return it with the velocity limit [rad/s] of each joint, which MuJoCo lacks.
-
-    Of collision meshes only those of ``example-robot-data`` are kept.
-    """
+    """Read a URDF with a floating root; return it with the velocity limits [rad/s] of its joints, which MuJoCo lacks."""
     robot = ET.parse(path).getroot()
     for options in robot.findall("mujoco"):
         robot.remove(options)
@@ -64,11 +65,10 @@ def load_urdf(path: Path) -> tuple[mujoco.MjSpec, Mapping[str, float]]:
             mesh = collision.find("geometry/mesh")
             if mesh is None:
                 continue
-            if not mesh.attrib["filename"].startswith(EXAMPLE_ROBOT_DATA_MESHES):
+            if (file := _collision_mesh(mesh.attrib["filename"], path)) is None:
                 link.remove(collision)
-                continue
-            file = mesh.attrib["filename"].removeprefix(EXAMPLE_ROBOT_DATA_MESHES)
-            mesh.set("filename", f"{example_robot('')}{file}")
+            else:
+                mesh.set("filename", str(file))
     options = ET.SubElement(ET.SubElement(robot, "mujoco"), "compiler")
     options.attrib.update(strippath="false", fusestatic="true", fitaabb="true", discardvisual="false")
     joints = robot.findall("joint")
@@ -76,9 +76,26 @@ def load_urdf(path: Path) -> tuple[mujoco.MjSpec, Mapping[str, float]]:
     limits = {
         joint.attrib["name"]: float(limit.attrib["velocity"])
         for joint in joints
-        if (limit := joint.find("limit")) is not None
+        if (limit := joint.find("limit")) is not None and "velocity" in limit.attrib
     }
     return mujoco.MjSpec.from_string(ET.tostring(robot, encoding="unicode")), limits
+
+
+def _collision_mesh(name: str, urdf: Path) -> Path | None:
+    """Return the path of a mesh; None if it is of a bundled URDF, whose meshes no package has."""
+    if name.startswith(EXAMPLE_ROBOT_DATA_MESHES):
+        return Path(f"{example_robot('')}{name.removeprefix(EXAMPLE_ROBOT_DATA_MESHES)}")
+    if urdf.parent == bundled(""):
+        return None
+    package, _, below = name.removeprefix("package://").partition("/")
+    places = [urdf.parent / name] if "://" not in name else [up / package / below for up in urdf.resolve().parents]
+    file = next((place for place in places if place.is_file()), None)
+    if file is None or file.suffix.lower() not in MESHES:
+        raise UmcError(
+            f"{urdf}: no collision mesh {name} with a suffix {', '.join(MESHES)}; put it there, or take the collision "
+            "out of the file and add a Primitive to the BuildCfg"
+        )
+    return file.resolve()
 
 
 def _float_root(robot: ET.Element, joints: list[ET.Element]) -> None:

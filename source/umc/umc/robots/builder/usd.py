@@ -16,6 +16,7 @@ import numpy as np
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 
 from umc.robots.builder.cfg import BuildCfg
+from umc.utils.errors import UmcError
 
 LIMIT_SOLREF = (0.01, 1.0)
 """Time constant [s] and damping ratio [-] of a joint limit in MuJoCo. G1's knee, commanded 0.3 rad beyond its limit,
@@ -102,7 +103,7 @@ def _define_shape(stage: Usd.Stage, path: str, kind: mujoco.mjtGeom, size: np.nd
         sphere.CreateRadiusAttr(radius)
         return _extent(sphere, (radius,) * 3)
     if kind not in (_GEOM.mjGEOM_CAPSULE, _GEOM.mjGEOM_CYLINDER):
-        raise ValueError(f"{path}: {kind.name} is no shape for both engines; give its link a rule in the BuildCfg")
+        raise UmcError(f"{path}: {kind.name} is no shape for both engines; give its link a rule in the BuildCfg")
     capsule = kind == _GEOM.mjGEOM_CAPSULE
     rod = (UsdGeom.Capsule if capsule else UsdGeom.Cylinder).Define(stage, path)
     rod.CreateAxisAttr(UsdGeom.Tokens.z)
