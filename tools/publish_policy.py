@@ -14,9 +14,9 @@ import io
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 from umc.rl.checkpoint import (
     WEIGHTS,
     CheckpointInfo,
@@ -300,12 +300,16 @@ class _Checkpoint(OpenFile):
     sha256: str
 
 
+class _Gait(OpenFile):
+    command: Annotated[list[float], Field(min_length=3, max_length=3)]
+
+
 class HealthyReport(OpenFile):
     """What is read of a gait.json."""
 
     checkpoint: _Checkpoint
     num_envs: PositiveInt
-    gait: dict[str, Any]
+    gait: _Gait
 
 
 class _Policy(OpenFile):

@@ -115,6 +115,20 @@ def test_observations_are_as_noisy_as_in_the_training_only_where_the_protocol_sa
     assert not groups.policy.enable_corruption
 
 
+def test_a_described_policy_reads_as_much_noise_as_the_others(tmp_path):
+    torch.jit.script(torch.nn.Linear(27, 12)).save(str(tmp_path / "walk.pt"))
+    (tmp_path / "walk.yaml").write_text("file: walk.pt\nobservations: [joint_pos, joint_vel, command]\n")
+    argv = ["--task", "UMC-A1-Stage2", "--policy", str(tmp_path / "walk.yaml"), "--trust", "--device", "cpu"]
+    session = prepare(*parse(argv, command.add_arguments), stage=2)
+    group = session.env_cfg.observations.external_policy_0
+    assert not group.enable_corruption  # a teacher labels what it reads without noise
+    for noise in (True, False):
+        evaluator = Evaluator(session, replace(PROTOCOL, noise=noise), 24, 1, tmp_path)
+        evaluator._about()
+        assert group.enable_corruption is noise
+    assert group.term_0_joint_pos.params["noise"] is not None
+
+
 def test_policies_act_without_the_rounding_of_a_gpu(tmp_path, monkeypatch):
     flags = torch.backends.cuda.matmul, torch.backends.cudnn
     for one in flags:

@@ -323,6 +323,19 @@ def test_a_policy_with_another_interface_runs_alone_and_one_that_cannot_be_expor
     ]
 
 
+def test_mujoco_has_the_conditions_of_the_other_engines(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(results, "run_umc", lambda command, argv: calls.append((command, argv)))
+    monkeypatch.setattr(results, "load_study", lambda path: None)
+    monkeypatch.setattr(results, "keep", lambda *_: None)
+    section = results.Section("a1", "", "ovphysx", ["ovphysx", "mujoco"], {}, tmp_path / "work", tmp_path / "kept")
+    overrides = ["protocol.draws=independent", "env.scene.terrain=flat"]
+    one = SimpleNamespace(path=tmp_path, sha256=SHA["mlp"])
+    results._measure_in_mujoco(SimpleNamespace(mujoco_episodes=4), overrides, section, {"mlp": one})
+    (command, argv) = calls[-1]
+    assert (command, argv[-1], overrides[1] in argv) == ("sim2sim", overrides[0], False)
+
+
 def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):
     """Studies are kept beside the page, without this machine's paths; a new policy's study joins the others."""
     made_with = {"members": 10, "command_line": f"python {package}", "git": {"commit": "first" * 8}}

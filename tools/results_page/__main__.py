@@ -28,6 +28,7 @@ from umc.rl.checkpoint import (
     trained_terrain,
 )
 from umc.rl.pretrained import find_pretrained, is_last_stage, is_pretrained, read_models, verified_file
+from umc.sim2sim.agreement import require_same_conditions
 from umc.tasks.registry import checked_checkpoint, checked_robot
 from umc.utils.cli import Parser, at_least_one, run_main
 from umc.utils.config import read_yaml
@@ -275,14 +276,13 @@ def _measure_in_isaaclab(
 def _measure_in_mujoco(
     options: argparse.Namespace, overrides: Sequence[str], section: Section, policies: Mapping[str, Checkpoint]
 ) -> None:
-    steps = [token.split("=", 1)[1] for token in overrides if token.startswith("protocol.steps=")]
+    changes = [token for token in overrides if token.startswith("protocol.")]
     for label, one in policies.items():
         print(f"{section.robot} in plain MuJoCo: {label}", flush=True)
         exported = section.work / "mujoco" / one.sha256[:NAME_LENGTH]
         run_umc("export", ["--checkpoint", str(one.path), "--out", str(exported)])
         more = ["--episodes", str(options.mujoco_episodes), "--out", str(exported)]
-        more += ["--steps", steps[-1]] if steps else []
-        run_umc("sim2sim", ["--policy", str(exported), *more])
+        run_umc("sim2sim", ["--policy", str(exported), *more, *changes])
         keep(load_study(exported / STUDY), section.kept, "mujoco")
 
 
@@ -292,6 +292,8 @@ def collect(section: Section) -> RobotResults:
     studies = {engine: kept_study(section.kept, engine, policies) for engine in section.engines if engine != "mujoco"}
     alone = [(label, one.sha256) for label, one in section.policies.items() if runs_in_mujoco(one)]
     mujoco = [kept_study(section.kept, "mujoco", [one]) for one in alone if "mujoco" in section.engines]
+    for one in mujoco if section.engine in studies else ():
+        require_same_conditions(studies[section.engine].protocol, one.protocol)
     models = list(read_models().values())
     entries = {entry[key]: entry for key in ("sha256", "source_sha256") for entry in models if entry.get(key)}
     # of the folder alone: where nothing is kept, the page has one reading only

@@ -11,8 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.evaluation.arguments import HEALTHY, MOST_EPISODES, MOST_STEPS, scenario
+from umc.evaluation.arguments import (
+    HEALTHY,
+    HEALTHY_PUSHED,
+    HEALTHY_SECONDS,
+    MOST_EPISODES,
+    MOST_STEPS,
+    overrides_first,
+    scenario,
+)
 from umc.utils.cli import MOST_WORKERS, Parser, check_combinations, check_seed, path, within
+from umc.utils.config import read_overrides
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import write_json
@@ -31,9 +40,6 @@ EPISODES = 8
 
 HEALTHY_ROBOTS = 16
 """Robots of ``--healthy`` without ``--episodes``."""
-
-HEALTHY_SECONDS = 10.0
-"""Length of ``--healthy`` without ``--steps`` [s], as in ``umc evaluate``."""
 
 LONGEST_CONTACT_TIME = 1.0
 """Largest time constant of contacts [s]; with a longer one the ground does not carry the robot."""
@@ -89,7 +95,9 @@ def main(argv: list[str]) -> int:
         return show_help(argv, "sim2sim", DESCRIPTION, EXAMPLES, [add_arguments], launcher=None)
     parser = Parser(add_help=False)
     add_arguments(parser)
-    options, overrides = parser.parse_with_overrides(argv)
+    options, typed = parser.parse_with_overrides(overrides_first(argv), ("env.", "protocol."))
+    options.changes = read_overrides(typed, "protocol")
+    overrides = [token for token in typed if not token.startswith("protocol.")]
     with timed("loading packages"):
         import umc.evaluation.report
         import umc.sim2sim.study  # noqa: F401  (what takes seconds of the imports below)
@@ -156,7 +164,9 @@ def _healthy(options: argparse.Namespace, description: Mapping[str, Any], solver
 
     steps = options.steps or round(HEALTHY_SECONDS / description["control"]["policy_dt_s"])
     setting = Setting(seed=options.seed or 0, onset=1)  # nothing sets in: only where the figures count from
-    paper = protocol_for(options.robot, [HEALTHY], options.radii, name=options.protocol)
+    paper = protocol_for(options.robot, [HEALTHY], options.radii, name=options.protocol, overrides=options.changes)
+    if paper.push:
+        raise UmcError(HEALTHY_PUSHED)
     protocol = replace(paper, steps=steps, settings=(setting,))
     cfg = protocol_rollout(protocol, options.policy, options.episodes or HEALTHY_ROBOTS, solver)
     cfg = replace(cfg, clamp=options.clamp)
@@ -172,7 +182,7 @@ def _protocol(options: argparse.Namespace, description: Mapping[str, Any], solve
     from umc.sim2sim.agreement import agreement, find_result, pair_up, require_same_conditions, write_agreement
     from umc.sim2sim.study import protocol_rollout
 
-    overrides = {} if options.steps is None else {"steps": options.steps}
+    overrides = options.changes | ({} if options.steps is None else {"steps": options.steps})
     protocol = protocol_for(
         options.robot, options.scenarios, options.radii, options.seed, name=options.protocol, overrides=overrides
     )
@@ -201,7 +211,7 @@ def _ledger(options: argparse.Namespace, _description: Mapping[str, Any], solver
             f"the ledger {options.ledger} is one of robot '{ledger.header.robot}', the policy is for "
             f"{options.robot}; give a ledger of {options.robot}"
         )
-    base = protocol_for(options.robot, radii=options.radii, name=options.protocol)
+    base = protocol_for(options.robot, radii=options.radii, name=options.protocol, overrides=options.changes)
     protocol, cfg = ledger_rollout(ledger, base, options.policy, options.steps, options.episodes, solver)
     print(f"ledger {options.ledger}: {len(cfg.env)} episodes of up to {protocol.steps} steps")
     study = _evaluate(cfg, protocol, options)

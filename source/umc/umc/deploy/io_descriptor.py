@@ -244,7 +244,7 @@ def noise_of(term: Any) -> dict[str, Any] | None:
         return None
     for distribution, cfg, names in DISTRIBUTIONS:
         values: list[Any] = [getattr(noise, name, None) for name in names]
-        plain = noise.operation == "add" and all(isinstance(value, float | int) for value in values)
+        plain = getattr(noise, "operation", None) == "add" and all(isinstance(value, float | int) for value in values)
         if type(noise).__name__ == cfg and plain and (distribution != "uniform" or values == sorted(values)):
             return {distribution: [float(value) for value in values]}
     return {"other": type(noise).__name__}

@@ -62,7 +62,7 @@ class Rollout:
         term.prepare_limits()
         assert term.writer is not None
         self._healthy, self._robot, self._faults = term.writer.healthy, term.asset, term.state
-        self.labeller = Labeller(term.state, JointLimits(*(value[0] for value in vars(self._healthy).values())))
+        self.labeller = Labeller(term.state, term.writer.nominal)
         policy.reset(None)
         self._obs, _ = env.reset()
         self.state = detector.start(env.num_envs, env.device)

@@ -46,11 +46,17 @@ def disable_training_randomization(
 
     ``command`` is a velocity x [m/s], y [m/s], yaw [rad/s], ``steps`` are the env steps that are measured.
     """
+    from umc.rl.external import EXTERNAL_GROUP, GROUP
+
     env_cfg.scene.num_envs = num_envs
     env_cfg.seed = seed
     env_cfg.episode_length_s = (steps + SPARE_STEPS) * env_cfg.sim.dt * env_cfg.decimation
-    for group in entries(env_cfg.observations).values():
-        if hasattr(group, "enable_corruption"):
+    groups = entries(env_cfg.observations)
+    noisy = noise and bool(getattr(groups.get(GROUP), "enable_corruption", False))
+    for name, group in groups.items():
+        if name.startswith(EXTERNAL_GROUP):  # what a policy of others reads is as noisy as the actor's
+            group.enable_corruption = noisy
+        elif hasattr(group, "enable_corruption"):
             group.enable_corruption &= noise
     drop_events(env_cfg, "interval")
     env_cfg.curriculum = None

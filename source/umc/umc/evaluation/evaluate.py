@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import NonNegativeInt, PositiveInt, Strict
 
-from umc.evaluation.arguments import MOST_EPISODES, OWN_SECTIONS, num_policies
+from umc.evaluation.arguments import HEALTHY_PUSHED, HEALTHY_SECONDS, MOST_EPISODES, OWN_SECTIONS, num_policies
 from umc.evaluation.checkpoints import External, with_detections
 from umc.evaluation.estimates import too_few_robots
 from umc.evaluation.evaluator import Evaluator, code_fingerprint, read_share
@@ -43,9 +43,6 @@ QUICK_ENVS = 16
 
 HEALTHY_ENVS = 64
 """Envs of ``--healthy``."""
-
-HEALTHY_SECONDS = 10.0
-"""Length of ``--healthy`` [s]."""
 
 
 def evaluate(
@@ -184,7 +181,7 @@ def measure_gait(session: Session, protocol: Protocol, out: Path) -> None:
 
     options, cfg = session.options, session.env_cfg
     if protocol.push:
-        raise UmcError("protocol.push: --healthy does not push; use --scenarios 8 in its place")
+        raise UmcError(HEALTHY_PUSHED)
     num_envs = options.num_envs or (QUICK_ENVS if options.quick else HEALTHY_ENVS)
     steps = protocol.steps if options.quick else round(HEALTHY_SECONDS / (cfg.sim.dt * cfg.decimation))
     feet = required_feet(cfg)

@@ -47,7 +47,7 @@ KEY_LENGTH = 24
 """Hexadecimal digits of a part's file name."""
 
 NOT_SIMULATED = (
-    *("cli", "viewer", "kit", "sim2sim", "rendering", "deploy", "diagnosis", "config"),
+    *("cli", "viewer", "kit", "sim2sim", "rendering", "deploy", "diagnosis", "config", "rl/data"),
     *(f"evaluation/{name}" for name in ("report", "breakdown.py", "estimates.py", "labels.py")),
 )
 """Parts of this package that no simulation reads; a change of anything else makes other results. Protocols are in

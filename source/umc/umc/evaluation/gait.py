@@ -35,7 +35,7 @@ class GaitReport:
     non_finite: int
     """Robots whose physics became non-finite; in no other figure."""
     standing: int
-    """Robots that stood still."""
+    """Robots that stood still although the command was to walk."""
     forward_speed: float
     """Mean velocity along the robot's own forward axis [m/s]."""
     sideward_speed: float
@@ -104,7 +104,7 @@ class GaitRecorder:
             command=command,
             falls=int(self._fell.sum()),
             non_finite=int(self._broken.sum()),
-            standing=int((speed < STANDING_SPEED).sum()),
+            standing=int((speed < STANDING_SPEED).sum()) if any(command[:2]) else 0,
             forward_speed=ahead,
             sideward_speed=left,
             turning_rate=turning,

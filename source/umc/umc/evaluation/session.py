@@ -143,6 +143,7 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Pol
     import torch
     from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env, scoped_torch_backend_flags
 
+    from umc.rl.external import ExternalPolicy
     from umc.tasks.memory import check_memory
     from umc.tasks.simulation import simulation
     from umc.utils.console import quiet
@@ -168,6 +169,9 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Pol
             inner: Any = env.unwrapped
             policies = load_policies(session, inner)
             finish_phase("policy")
+        for one in policies:
+            if isinstance(one, ExternalPolicy):
+                print(one.about, flush=True)
         yield inner, policies
 
 

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 GROUP = "policy"
 """Group of the task that a policy reads unless it is described otherwise."""
 
+EXTERNAL_GROUP = "external_policy_"
+"""Beginning of the names of groups that described policies read."""
+
 EXPORTED = "policy"
 """Stem of the files that ``umc export`` writes."""
 
@@ -178,7 +181,7 @@ def read_external(text: str, number: int = 0, own_group: bool = False) -> Extern
     digest = sha256(path)
     if data:
         digest = hashlib.sha256("".join([digest, *map(sha256, data)]).encode()).hexdigest()
-    return ExternalFile(path, description, digest, f"external_policy_{number}" if own else GROUP, data)
+    return ExternalFile(path, description, digest, f"{EXTERNAL_GROUP}{number}" if own else GROUP, data)
 
 
 def _module_file(module: str) -> Path | None:
@@ -237,7 +240,7 @@ def _copy_term(env_cfg: Any, external: ExternalFile, wanted: TermDescription) ->
         )
     term = copy.deepcopy(found[name])
     term.func = string_to_callable(term.func) if isinstance(term.func, str) else term.func
-    term.noise, term.flatten_history_dim = None, False
+    term.flatten_history_dim = False
     if term.func is not joint_sensor and entries(env_cfg.events).get(FAULTS_TERM) is not None:
         if term.func in UNSUPPORTED_TERMS:
             raise UmcError(f"{external.path} reads {wanted.term}, for which there are no faults; leave it out")
@@ -369,7 +372,8 @@ class ExternalPolicy:
         dims: Any = env.observation_manager.group_obs_dim
         widths = [self._columns.width, *(dims[name][0] for name in self._network.groups)]
         require_fits(external.path, self._network, widths, self._columns.about, env.action_manager.total_action_dim)
-        print(f"{external.path} reads {self._columns.about}, at {1 / env.step_dt:g} Hz", flush=True)
+        self.about = f"{external.path} reads {self._columns.about}, at {1 / env.step_dt:g} Hz"
+        """What it reads, and how often, in a line."""
         self._raw = CheckedPolicy(str(external.path), self._infer, env.action_manager.total_action_dim)
 
     def _infer(self, obs: TensorDict) -> torch.Tensor:

@@ -123,7 +123,7 @@ class SensorNoise:
             if function not in NOISY or "other" in noise:
                 raise UmcError(
                     "plain MuJoCo has uniform and normal noise of sensors, which is added; that of "
-                    f"{function} ({', '.join(map(str, noise.values()))}) is another: use umc diagnose --detector"
+                    f"{function} ({', '.join(map(str, noise.values()))}) is another; leave noise out, or use Isaac Lab"
                 )
             found[function] = noise
         self._noises = [next(iter(found.get(function, NO_NOISE).items())) for function in NOISY]

@@ -81,6 +81,7 @@ def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
             "checkpoint": {"file": found.path.name, "sha256": found.sha256},
             "trained": asdict(found.info),
             "reads": found.about["reads"],
+            "observations": {GROUP: observation_terms(entries(env_cfg.observations)[GROUP], len(names))},
             **figures,
         },
         reads={

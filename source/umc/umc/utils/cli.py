@@ -43,10 +43,12 @@ class Parser(argparse.ArgumentParser):
         """Raise what the command prints as one line."""
         raise UmcError(message)
 
-    def parse_with_overrides(self, argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-        """Return the flags and the overrides of an env cfg; any other word is an error."""
+    def parse_with_overrides(
+        self, argv: Sequence[str], sections: tuple[str, ...] = ("env.",)
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Return the flags and the overrides of some sections, of an env cfg without; any other word is an error."""
         options, overrides = self.parse_known_args(argv)
-        if unknown := [token for token in overrides if not token.startswith("env.") or "=" not in token]:
+        if unknown := [token for token in overrides if not token.startswith(sections) or "=" not in token]:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return options, overrides
 

@@ -157,8 +157,9 @@ def environment(**variables: str) -> Iterator[None]:
         yield
     finally:
         for name, value in before.items():
-            del os.environ[name]
-            if value is not None:
+            if value is None:
+                os.environ.pop(name, None)
+            else:
                 os.environ[name] = value
 
 

@@ -32,7 +32,9 @@ def compile_model(cfg: BuildCfg) -> tuple[mujoco.MjModel, Mapping[str, float]]:
         if joint.type != mujoco.mjtJoint.mjJNT_FREE:
             joint.armature = match(cfg.armature.items(), joint.name, "armature")
     if missing := sorted(set(cfg.joints) - set(velocity_limits)):
-        raise UmcError(f"{cfg.name}: no velocity limit of {', '.join(missing)}; give it in the URDF, or BuildCfg.limits")
+        raise UmcError(
+            f"{cfg.name}: no velocity limit of {', '.join(missing)}; give it in the URDF, or BuildCfg.limits"
+        )
     if not spec.geoms:
         raise UmcError(f"{cfg.name} has no collision shapes; add a Primitive for the trunk and for each foot")
     model = spec.compile()
