@@ -248,7 +248,7 @@ CUBE = "".join(f"v {x} {y} {z}\n" for x in (-0.1, 0.1) for y in (-0.2, 0.2) for 
 LINK = """<link name="{name}">
   <inertial><mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>{collision}
 </link>"""
-COLLISION = '<collision><geometry><mesh filename="package://dog/meshes/cube.{suffix}"/></geometry></collision>'
+CUBE_COLLISION = '<collision><geometry><mesh filename="package://dog/meshes/cube.obj"/></geometry></collision>'
 DOG = """<robot name="dog">{links}<joint name="hip" type="revolute"><parent link="trunk"/><child link="leg"/>
   <axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="20" {velocity}/></joint></robot>"""
 
@@ -257,7 +257,7 @@ DOG = """<robot name="dog">{links}<joint name="hip" type="revolute"><parent link
 def dog(tmp_path):
     """Writes a URDF of one's own, as a ROS package has it, and returns its cfg."""
 
-    def write(collision=COLLISION.format(suffix="obj"), velocity='velocity="30"'):
+    def write(collision=CUBE_COLLISION, velocity='velocity="30"'):
         links = LINK.format(name="trunk", collision=collision) + LINK.format(name="leg", collision="")
         for name, text in (("urdf/dog.urdf", DOG.format(links=links, velocity=velocity)), ("meshes/cube.obj", CUBE)):
             (tmp_path / "dog" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -285,15 +285,15 @@ def test_collision_meshes_of_ones_own_urdf_become_primitives(dog, tmp_path):
 @pytest.mark.parametrize(
     ("words", "changes"),
     [
-        ("no collision mesh package://dog/meshes/cube.dae with a suffix .stl, .obj, .msh; ", {"collision": "dae"}),
-        ("no collision mesh package://dog/meshes/gone.stl", {"collision": "stl"}),
+        ("no collision mesh package://dog/meshes/cube.dae with a suffix .stl, .obj, .msh; ", {"mesh": "cube.dae"}),
+        ("no collision mesh package://dog/meshes/gone.stl", {"mesh": "gone.stl"}),
         ("dog has no collision shapes; add a Primitive for the trunk", {"collision": ""}),
         ("dog: no velocity limit of hip; give it in the URDF, or BuildCfg.limits", {"velocity": ""}),
     ],
 )
 def test_a_urdf_that_would_build_another_robot_is_refused(words, changes, dog, tmp_path):
-    if suffix := changes.get("collision"):
-        changes = {"collision": COLLISION.format(suffix=suffix).replace("cube.stl", "gone.stl")}
+    if mesh := changes.get("mesh"):
+        changes = {"collision": CUBE_COLLISION.replace("cube.obj", mesh)}
     with pytest.raises(UmcError, match=re.escape(words)):
         build(dog(**changes), tmp_path / "out")
 

@@ -54,7 +54,7 @@ def mesh_path(name: str, folder: Path | None) -> Path:
 
 
 def load_urdf(path: Path) -> tuple[mujoco.MjSpec, Mapping[str, float]]:
-    """Read a URDF with a floating root; return it with the velocity limits [rad/s] of its joints, which MuJoCo lacks."""
+    """Read a URDF with a floating root; return it with velocity limits [rad/s] of joints, which MuJoCo lacks."""
     robot = ET.parse(path).getroot()
     for options in robot.findall("mujoco"):
         robot.remove(options)
