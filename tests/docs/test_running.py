@@ -57,6 +57,7 @@ SHRINK: list[tuple[str, str | None, str]] = [
     (r"--ray", None, "needs a cluster; tests/training has one"),
     (r"--public CLONE", None, "needs a clone of another project"),
     (r"--(policy|teacher) motion\.pt", None, "needs a file that its reader fetches; tests/rl/test_external.py"),
+    (r"--recipe examples/", None, "needs a file that its reader fetches; tests/training/test_recipes.py"),
     (r"train\.py .*--quick", None, "takes minutes; tests/packaging and tests/training run it"),
     (r"tensorboard", None, "serves until it is stopped, and needs libusb"),
     (r"tools\.results_page", None, "takes hours; tests/tools"),

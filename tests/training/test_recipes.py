@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
+import torch
 from tiny_recipe import TINY, written
 from umc.faults import paper_settings
 from umc.rl.agents import AGENTS, STAGE_ITERATIONS
@@ -21,6 +23,15 @@ def test_every_recipe_names_tasks_agents_and_fields_that_exist(monkeypatch):
     monkeypatch.setattr("umc.tasks.task_cfg.pick_device", lambda _: "cpu")
     for name in recipe_names():
         check_recipe(read_recipe(name))
+
+
+def test_recipes_beside_the_package_fit_the_policy_that_they_imitate(tmp_path, monkeypatch):
+    monkeypatch.setattr("umc.tasks.task_cfg.pick_device", lambda _: "cpu")
+    monkeypatch.chdir(tmp_path)
+    for path in Path(__file__).parents[2].glob("examples/*.yaml"):
+        columns, joints = (41, 10) if "h1" in path.stem else (47, 12)
+        torch.jit.script(torch.nn.Linear(columns, joints)).save("motion.pt")
+        check_recipe(read_recipe(str(path)))
 
 
 def test_stage_2_of_g1_and_h1_keeps_the_policy_symmetric():

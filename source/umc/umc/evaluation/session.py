@@ -141,9 +141,10 @@ def _pretrained(options: argparse.Namespace) -> tuple[list[str] | None, list[str
 def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Policy]]]:
     """Start the environment and load all policies, so that one that does not fit is refused before any runs."""
     import torch
-    from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env, scoped_torch_backend_flags
+    from isaaclab_rl.entrypoints.common import apply_env_overrides, close_env
 
     from umc.rl.external import ExternalPolicy
+    from umc.rl.external_networks import exact_products
     from umc.tasks.memory import check_memory
     from umc.tasks.simulation import simulation
     from umc.utils.console import quiet
@@ -156,11 +157,7 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Pol
     for remark in session.remarks:
         print(remark)
     print(f"{session.task}, {count} envs on {session.device}", flush=True)
-    # by default a GPU rounds the factors of a recurrent network's products to 10 bits: actions depend on the batch
-    exact = scoped_torch_backend_flags(
-        cuda_matmul_allow_tf32=False, cudnn_allow_tf32=False, cudnn_deterministic=True, cudnn_benchmark=False
-    )
-    with exact, simulation(session.env_cfg, session.options, session.device) as (finish_phase, cleanup):
+    with exact_products(), simulation(session.env_cfg, session.options, session.device) as (finish_phase, cleanup):
         with quiet():
             apply_env_overrides(session.options, session.env_cfg)
             env = _make(session)

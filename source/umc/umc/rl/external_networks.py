@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import zipfile
 from collections.abc import Callable, Sequence
@@ -252,14 +253,24 @@ def load_network(path: Path, num_envs: int = 1, device: str = "cpu", activation:
     return CheckpointNetwork(path, num_envs, device, activation)
 
 
+def exact_products() -> contextlib.AbstractContextManager[Any]:
+    """Return a context in which actions do not depend on the batch.
+
+    By default a GPU rounds the factors of products to 10 bits, by other kernels for one robot than for many.
+    """
+    from isaaclab_rl.entrypoints.common import scoped_torch_backend_flags  # slow to import
+
+    return scoped_torch_backend_flags(
+        cuda_matmul_allow_tf32=False, cudnn_allow_tf32=False, cudnn_deterministic=True, cudnn_benchmark=False
+    )
+
+
 def require_fits(path: Path, network: Network, widths: Sequence[int], about: str, num_actions: int) -> None:
     """Raise UmcError unless a network takes its inputs, and robots side by side get what each gets alone.
 
     After a reset they have to get it again, and a robot that another's reset does not concern has to go on.
     ``widths`` are the columns of its inputs, ``about`` says what the first holds.
     """
-    from isaaclab_rl.entrypoints.common import scoped_torch_backend_flags  # slow to import
-
     robots, generator = 2, torch.Generator().manual_seed(0)
     seen = [
         [torch.randn(robots, width, generator=generator).to(network.device) for width in widths] for _ in range(STEPS)
@@ -272,11 +283,7 @@ def require_fits(path: Path, network: Network, widths: Sequence[int], about: str
             raise RuntimeError(f"for {count} robots it returns shape {tuple(actions.shape[1:])}")
         return actions
 
-    # a GPU rounds the factors of products to 10 bits, by other kernels for one robot than for many
-    exact = scoped_torch_backend_flags(
-        cuda_matmul_allow_tf32=False, cudnn_allow_tf32=False, cudnn_deterministic=True, cudnn_benchmark=False
-    )
-    with exact, torch.inference_mode():
+    with exact_products(), torch.inference_mode():
         singles, both = [replace(network, num_envs=1) for _ in range(robots)], replace(network, num_envs=robots)
         rows = [slice(robot, robot + 1) for robot in range(robots)]
         try:
