@@ -218,18 +218,29 @@ TASK = "UMC-A1-Stage1"
 WALK = ("--teacher", "walk.pt", "--trust")
 
 
-def test_a_policy_that_saw_no_faults_replaces_stage_1(place):
-    plan = planned("--task", "UMC-A1-Stage1", "--agent", "mlp", "--device", "cpu", *WALK)
-    assert plan.agent_cfg.max_iterations == plan.agent_cfg.distillation.iterations == 150
-    assert plan.env_cfg.observations.external_policy_0.enable_corruption is False
-    teacher = plan.record.fields["teacher"]
-    record = {"task": "UMC-A1-Stage1", "agent": "rsl_rl_mlp_cfg_entry_point", "seed": 1, "overrides": []}
+def test_a_policy_of_others_is_imitated_in_both_stages_and_sees_what_working_sensors_report(place):
+    for stage in (1, 2):
+        plan = planned("--task", f"UMC-A1-Stage{stage}", "--agent", "mlp", "--device", "cpu", *WALK)
+        assert plan.agent_cfg.max_iterations == plan.agent_cfg.distillation.iterations == 150
+        assert plan.start_from is None
+        group = plan.env_cfg.observations.external_policy_0
+        assert group.enable_corruption is False
+        names = [term.func.__name__ for term in vars(group).values() if hasattr(term, "func")]
+        assert {"joint_pos_rel", "joint_vel_rel", "last_action"} < set(names)
+        assert not {"joint_sensor", "imu_sensor"} & set(names)
+
+
+def test_a_policy_of_umc_that_saw_no_faults_replaces_stage_1(place):
+    put_checkpoint(place / "own", task=TASK)
+    walk = ("--teacher", "own")
+    teacher = planned("--task", TASK, "--agent", "mlp", "--device", "cpu", *walk).record.fields["teacher"]
+    record = {"task": TASK, "agent": "rsl_rl_mlp_cfg_entry_point", "seed": 1, "overrides": []}
     put_checkpoint(place / "logs/rsl_rl/umc_a1_mlp_stage1/ppo", record={**record, "status": "finished"})
-    request = request_of(2, *WALK, "--max_iterations", "7")
+    request = request_of(2, *walk, "--max_iterations", "7")
     assert not request.imitates
     assert needs_stage1(request)  # that of PPO is not its
     arguments = request.stage1_arguments()
-    assert arguments[arguments.index("--teacher") :][:3] == ["--teacher", "walk.pt", "--trust"]
+    assert arguments[arguments.index("--teacher") :][:3] == ["--teacher", "own", "--trust"]
     assert "--max_iterations" not in arguments
     record["teacher"] = teacher
     (place / "logs/rsl_rl/umc_a1_mlp_stage1/ppo/run.json").write_text(json.dumps({**record, "status": "running"}))
@@ -241,14 +252,12 @@ def test_a_policy_that_saw_no_faults_replaces_stage_1(place):
     newest = find_student(place / "logs/rsl_rl/umc_a1_mlp_stage1", request.teacher, [])
     assert newest.parent.name == "ppo"
     # other commands or updates are another imitation; PPO and the faults of Stage 2 are not
-    assert not needs_stage1(request_of(2, *WALK, "env.events.faults.params.rate=0.5", "agent.mirror=true"))
+    assert not needs_stage1(request_of(2, *walk, "env.events.faults.params.rate=0.5", "agent.mirror=true"))
     for changed in ("agent.distillation.updates=20", "env.commands.base_velocity.rel_standing_envs=0.0"):
-        assert needs_stage1(request_of(2, *WALK, changed))
-    # another file is another teacher, and so is another description of the same
-    (place / "walk.yaml").write_text("{file: walk.pt, clip_actions: 2.0}")
-    assert needs_stage1(request_of(2, "--teacher", "walk.yaml", "--trust"))
-    torch.jit.script(nn.Linear(48, 12)).save(str(place / "walk.pt"))
-    assert needs_stage1(request_of(2, *WALK))
+        assert needs_stage1(request_of(2, *walk, changed))
+    # another file is another teacher
+    put_checkpoint(place / "own", "model_9.pt", task=TASK)
+    assert needs_stage1(request_of(2, *walk))
 
 
 def test_an_exported_folder_is_a_teacher_and_a_run_folder_is_its_last_checkpoint(place):
@@ -309,7 +318,11 @@ def test_a_teacher_whose_actions_mean_something_else_is_refused_and_a_start_is_r
     [
         (1, ("--teacher", "walk.pt"), r"walk\.pt is code \(TorchScript\); add --trust"),
         (1, ("--teacher", "nothing.onnx"), r"no network at nothing\.onnx"),
-        (2, (*WALK, "--checkpoint", "own/model_5.pt"), r"replaces Stage 1, which this run does not start from"),
+        (
+            2,
+            ("--teacher", "own", "--checkpoint", "own/model_5.pt"),
+            r"replaces Stage 1, which this run does not start from",
+        ),
         (1, (*WALK, "--rl_library", "skrl"), r"--teacher needs --rl_library rsl_rl"),
         (1, (*WALK, "--resume"), r"has no teacher; leave out --teacher"),
     ],

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from isaaclab.actuators import newton as drives  # loaded when it is used: umc.utils.lazy_imports
@@ -160,6 +161,19 @@ class imu_sensor(_Sensor):
         ``quantity`` is what it reports: ``angular_velocity`` [rad/s] or ``gravity``, known for Isaac Lab's own terms.
         """
         return self._channel.read(fault_term(env).advance(), self._signal(env, noise))
+
+
+def without_sensor(term: ObservationTermCfg) -> ObservationTermCfg:
+    """Return an observation term as working sensors without noise would report it."""
+    found, func = copy.copy(term), cast("Any", term.func)
+    found.noise = None
+    if isinstance(func, type) and issubclass(func, _Sensor):
+        params, wrapped = term.params, term.params["func"]
+        found.func = string_to_callable(wrapped) if isinstance(wrapped, str) else wrapped
+        found.params = {**(params.get("func_params") or {})}
+        if params.get("asset_cfg") is not None and "asset_cfg" in inspect.signature(found.func).parameters:
+            found.params["asset_cfg"] = params["asset_cfg"]
+    return found
 
 
 def joint_layout(env: ManagerBasedEnv, group: str = "policy") -> JointLayout:

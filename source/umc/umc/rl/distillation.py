@@ -50,7 +50,7 @@ class Teacher:
     sha256: str
     """Of what decides its actions: the file, and what describes it."""
     stage: int
-    """Stage that it was trained in; 1 for a policy that UMC did not train."""
+    """Last stage in which it can be imitated: a policy that UMC did not train sees true values, whatever fails."""
     source: ExternalFile | Path
     """A policy that UMC did not train, or a checkpoint of UMC."""
     robot: str
@@ -91,12 +91,12 @@ def read_teacher(text: str, robot: str, trust: bool) -> Teacher:
         info = checkpoint_info(read_checkpoint(path), path)
         require_match(info, path, robot)
         return Teacher(text, sha256(path), info.stage, path, robot)
-    external = read_external(text, own_group=True)
+    external = read_external(text, teacher=True)
     if external.is_code and not trust:
         confirm_code(external.path)
     network = load_source(external)  # what is no policy is refused before the simulation starts
     said = [external.sha256, external.description.model_dump(mode="json")]
-    return Teacher(text, fingerprint(said), 1, external, robot, getattr(network, "groups", ()))
+    return Teacher(text, fingerprint(said), 2, external, robot, getattr(network, "groups", ()))
 
 
 def find_student(experiment: Path, teacher: Teacher, overrides: Sequence[str]) -> Path | None:

@@ -31,7 +31,16 @@ from tensordict import TensorDict
 from umc.faults.kinds import ACTION
 from umc.mdp.add_faults import MASK_GROUP
 from umc.mdp.fault_terms import FAULTS_TERM
-from umc.mdp.observations import QUANTITIES, entries, fault_flag, group_terms, joint_mask, joint_sensor, phase_clock
+from umc.mdp.observations import (
+    QUANTITIES,
+    entries,
+    fault_flag,
+    group_terms,
+    joint_mask,
+    joint_sensor,
+    phase_clock,
+    without_sensor,
+)
 from umc.mdp.sensor_cfg import UNSUPPORTED_TERMS, SensorWrapper, action_terms
 from umc.rl.external_networks import STATE_IN, STATE_OUT, is_torchscript, load_network, onnx_data, require_fits
 from umc.robots.names import robot_names
@@ -135,6 +144,8 @@ class ExternalFile:
     """Observation group that it reads."""
     data: tuple[Path, ...] = ()
     """Files beside an ONNX file that hold its weights."""
+    sees_truth: bool = False
+    """Whether it reads what working sensors without noise would report."""
 
     @property
     def function(self) -> str | None:
@@ -147,11 +158,11 @@ class ExternalFile:
         return self.function is None and is_torchscript(self.path)
 
 
-def read_external(text: str, number: int = 0, own_group: bool = False) -> ExternalFile:
+def read_external(text: str, number: int = 0, teacher: bool = False) -> ExternalFile:
     """Read what ``--policy`` names: a network, a YAML file that describes one, or ``package.module:function``.
 
-    ``number`` tells the observation groups of several policies apart. With ``own_group`` the policy reads a copy of the
-    task's group, without noise, whatever is overridden there.
+    ``number`` tells the observation groups of several policies apart. A ``teacher`` reads a copy of the task's
+    group, whatever is overridden there, and what working sensors without noise would report.
     """
     path = Path(text)
     if path.suffix in YAML_SUFFIXES:
@@ -174,14 +185,14 @@ def read_external(text: str, number: int = 0, own_group: bool = False) -> Extern
     no_checkpoint = path.suffix == ".onnx" or is_torchscript(path)
     if no_checkpoint and description.activation != PolicyDescription.model_fields["activation"].default:
         raise UmcError(f"{text}: activation is for checkpoints, and {path} says its own; remove it")
-    own = own_group or any(
+    own = teacher or any(
         getattr(description, name) != PolicyDescription.model_fields[name].default for name in OWN_GROUP
     )
     data = onnx_data(path) if path.suffix == ".onnx" else ()
     digest = sha256(path)
     if data:
         digest = hashlib.sha256("".join([digest, *map(sha256, data)]).encode()).hexdigest()
-    return ExternalFile(path, description, digest, f"{EXTERNAL_GROUP}{number}" if own else GROUP, data)
+    return ExternalFile(path, description, digest, f"{EXTERNAL_GROUP}{number}" if own else GROUP, data, teacher)
 
 
 def _module_file(module: str) -> Path | None:
@@ -241,7 +252,9 @@ def _copy_term(env_cfg: Any, external: ExternalFile, wanted: TermDescription) ->
     term = copy.deepcopy(found[name])
     term.func = string_to_callable(term.func) if isinstance(term.func, str) else term.func
     term.flatten_history_dim = False
-    if term.func is not joint_sensor and entries(env_cfg.events).get(FAULTS_TERM) is not None:
+    if external.sees_truth:
+        term = without_sensor(term)
+    elif term.func is not joint_sensor and entries(env_cfg.events).get(FAULTS_TERM) is not None:
         if term.func in UNSUPPORTED_TERMS:
             raise UmcError(f"{external.path} reads {wanted.term}, for which there are no faults; leave it out")
         # a critic's true values would not fail

@@ -329,7 +329,7 @@ class UmcRunner(TrainingRunner, OnPolicyRunner):
         symmetry = make_symmetry(self.cfg, self.env)  # raises before anything is made
         OnPolicyRunner.__init__(self, self.env, self.cfg, log_dir=log_dir, device=self.device)
         speed_up(self.alg)
-        if rate := self.cfg["critic_learning_rate"]:
+        if rate := self.cfg.get("critic_learning_rate"):
             hold_critic_rate(self.alg, rate)
         self._check_memory()
         if symmetry is not None:
