@@ -162,8 +162,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--teacher",
         help="policy to imitate instead of PPO: a TorchScript or ONNX file, a checkpoint of rsl_rl, skrl or UMC, a "
-        "folder of umc export, a YAML file that describes one, or package.module:function; one that saw no faults "
-        "replaces Stage 1 (docs/distillation.md)",
+        "folder of umc export, a YAML file that describes one, or package.module:function (docs/distillation.md)",
     )
     add("--trust", action="store_true", help="run the code in the TorchScript file of --teacher")
     add("--no_pretrained", action="store_true", help="train a missing Stage 1 even where one comes with the package")
