@@ -29,7 +29,7 @@ from umc.rl.logger import IterationStats, Progress, RunLogger
 from umc.rl.models import MaskedGruModel
 from umc.rl.patches import configure_rsl_rl
 from umc.rl.symmetry import make_symmetry, mirror_of
-from umc.rl.update import hold_critic_rate, speed_up
+from umc.rl.update import speed_up
 from umc.rl.watchdog import Watchdog
 from umc.utils.distributed import all_gather, all_reduce_max, ranks_from_env
 from umc.utils.errors import UmcError
@@ -329,8 +329,6 @@ class UmcRunner(TrainingRunner, OnPolicyRunner):
         symmetry = make_symmetry(self.cfg, self.env)  # raises before anything is made
         OnPolicyRunner.__init__(self, self.env, self.cfg, log_dir=log_dir, device=self.device)
         speed_up(self.alg)
-        if rate := self.cfg.get("critic_learning_rate"):
-            hold_critic_rate(self.alg, rate)
         self._check_memory()
         if symmetry is not None:
             self.alg.symmetry = symmetry

@@ -80,20 +80,6 @@ def speed_up(alg: PPO) -> None:
         _fuse(alg.optimizer)
 
 
-def hold_critic_rate(alg: PPO, rate: float) -> None:
-    """Let the critic learn at a rate of its own; rsl_rl gives it the actor's, which the KL divergence adapts."""
-    optimizer, critic = alg.optimizer, set(alg.critic.parameters())
-    (both,) = optimizer.param_groups
-    own = [one for one in both["params"] if one in critic]
-    both["params"] = [one for one in both["params"] if one not in critic]
-    optimizer.add_param_group({**both, "params": own})
-
-    def hold(*_: Any) -> None:
-        optimizer.param_groups[1]["lr"] = rate
-
-    optimizer.register_step_pre_hook(hold)
-
-
 def _fuse(optimizer: torch.optim.Adam) -> None:
     """Take torch's fused Adam instead of its loop over parameters; checkpoints do not say so and any may be loaded."""
 

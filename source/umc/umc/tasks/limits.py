@@ -80,7 +80,6 @@ LIMITS = {
     "agent.distillation.samples": Range(1, 100_000_000, whole=True),
     "agent.distillation.mixing": Range(0, whole=True),
     "agent.distillation.learning_rate": Range(0.0, 1.0, above=True),
-    "agent.critic_learning_rate": Range(0.0, 1.0),
     "agent.algorithm.learning_rate": Range(0.0, 1.0, above=True),
     "agent.algorithm.gamma": Range(0.0, 1.0),
     "agent.algorithm.lam": Range(0.0, 1.0),

@@ -84,10 +84,6 @@ class UmcPpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     mlp_critic: bool = False
     """Whether the critic is an MLP whatever the actor is (:mod:`umc.rl.critics`); the paper's is like the actor."""
 
-    critic_learning_rate: float = 0.0
-    """Learning rate of the critic; 0: that of the actor, which ``algorithm.desired_kl`` adapts. After an imitation the
-    actor's becomes so low that the critic hardly learns (docs/distillation.md)."""
-
     curriculum_iterations: int = 0
     """Iterations that a curriculum agent's stages are spread over; 0: those of the run. For runs in several phases."""
 
