@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A student acts as its teacher does, and its run says whom it imitates."""
 
-import json
-import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +15,7 @@ from tensordict import TensorDict
 from torch import nn
 from umc.deploy.export import export_checkpoint
 from umc.rl.checkpoint import read_checkpoint
-from umc.rl.distillation import LABELS, DistillationRunner, TeacherEnvWrapper, find_student, read_teacher
+from umc.rl.distillation import LABELS, DistillationRunner, TeacherEnvWrapper, read_teacher
 from umc.rl.symmetry import mirror_of
 from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import parse
@@ -230,36 +228,6 @@ def test_a_policy_of_others_is_imitated_in_both_stages_and_sees_what_working_sen
         assert not {"joint_sensor", "imu_sensor"} & set(names)
 
 
-def test_a_policy_of_umc_that_saw_no_faults_replaces_stage_1(place):
-    put_checkpoint(place / "own", task=TASK)
-    walk = ("--teacher", "own")
-    teacher = planned("--task", TASK, "--agent", "mlp", "--device", "cpu", *walk).record.fields["teacher"]
-    record = {"task": TASK, "agent": "rsl_rl_mlp_cfg_entry_point", "seed": 1, "overrides": []}
-    put_checkpoint(place / "logs/rsl_rl/umc_a1_mlp_stage1/ppo", record={**record, "status": "finished"})
-    request = request_of(2, *walk, "--max_iterations", "7")
-    assert not request.imitates
-    assert needs_stage1(request)  # that of PPO is not its
-    arguments = request.stage1_arguments()
-    assert arguments[arguments.index("--teacher") :][:3] == ["--teacher", "own", "--trust"]
-    assert "--max_iterations" not in arguments
-    record["teacher"] = teacher
-    (place / "logs/rsl_rl/umc_a1_mlp_stage1/ppo/run.json").write_text(json.dumps({**record, "status": "running"}))
-    assert needs_stage1(request)
-    (place / "logs/rsl_rl/umc_a1_mlp_stage1/ppo/run.json").write_text(json.dumps({**record, "status": "finished"}))
-    assert not needs_stage1(request)
-    older = put_checkpoint(place / "logs/rsl_rl/umc_a1_mlp_stage1/sweep-1f2e", record={**record, "status": "finished"})
-    os.utime(older, (1, 1))
-    newest = find_student(place / "logs/rsl_rl/umc_a1_mlp_stage1", request.teacher, [])
-    assert newest.parent.name == "ppo"
-    # other commands or updates are another imitation; PPO and the faults of Stage 2 are not
-    assert not needs_stage1(request_of(2, *walk, "env.events.faults.params.rate=0.5", "agent.mirror=true"))
-    for changed in ("agent.distillation.updates=20", "env.commands.base_velocity.rel_standing_envs=0.0"):
-        assert needs_stage1(request_of(2, *walk, changed))
-    # another file is another teacher
-    put_checkpoint(place / "own", "model_9.pt", task=TASK)
-    assert needs_stage1(request_of(2, *walk))
-
-
 def test_an_exported_folder_is_a_teacher_and_a_run_folder_is_its_last_checkpoint(place):
     fresh = write_fresh(place / "fresh", task=TASK, model="mlp", change=None)
     export_checkpoint(fresh, place / "exported", load_cfg_from_registry(TASK, "env_cfg_entry_point"))
@@ -318,11 +286,7 @@ def test_a_teacher_whose_actions_mean_something_else_is_refused_and_a_start_is_r
     [
         (1, ("--teacher", "walk.pt"), r"walk\.pt is code \(TorchScript\); add --trust"),
         (1, ("--teacher", "nothing.onnx"), r"no network at nothing\.onnx"),
-        (
-            2,
-            ("--teacher", "own", "--checkpoint", "own/model_5.pt"),
-            r"replaces Stage 1, which this run does not start from",
-        ),
+        (2, ("--teacher", "own"), r"was trained without faults; imitate it with --task UMC-A1-Stage1"),
         (1, (*WALK, "--rl_library", "skrl"), r"--teacher needs --rl_library rsl_rl"),
         (1, (*WALK, "--resume"), r"has no teacher; leave out --teacher"),
     ],

@@ -168,7 +168,8 @@ def without_sensor(term: ObservationTermCfg) -> ObservationTermCfg:
     found, func = copy.copy(term), cast("Any", term.func)
     found.noise = None
     if isinstance(func, type) and issubclass(func, _Sensor):
-        params, wrapped = term.params, term.params["func"]
+        params: dict[str, Any] = term.params
+        wrapped = params["func"]
         found.func = string_to_callable(wrapped) if isinstance(wrapped, str) else wrapped
         found.params = {**(params.get("func_params") or {})}
         if params.get("asset_cfg") is not None and "asset_cfg" in inspect.signature(found.func).parameters:

@@ -8,7 +8,6 @@ trains no critic, and learns from each rollout once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,10 +25,8 @@ from umc.rl.model_cfg import DistillationCfg
 from umc.rl.policy import Policy, load_policy_for
 from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.runner import UmcRunner
-from umc.utils.config import override_key
 from umc.utils.errors import UmcError
 from umc.utils.io import fingerprint, read_torch, sha256
-from umc.utils.provenance import FINISHED, RUN_FILE, read_record
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -97,27 +94,6 @@ def read_teacher(text: str, robot: str, trust: bool) -> Teacher:
     network = load_source(external)  # what is no policy is refused before the simulation starts
     said = [external.sha256, external.description.model_dump(mode="json")]
     return Teacher(text, fingerprint(said), 2, external, robot, getattr(network, "groups", ()))
-
-
-def find_student(experiment: Path, teacher: Teacher, overrides: Sequence[str]) -> Path | None:
-    """Return the last checkpoint of the newest finished run of an experiment that imitated a teacher.
-
-    Of ``overrides`` those of the environment and of the imitation have to be the run's.
-    """
-    students = []
-    for folder in sorted(experiment.glob("*")):
-        if (folder / RUN_FILE).is_file() and (found := checkpoints_in(folder)):
-            record = read_record(folder)
-            of = record.get("teacher") or {}
-            same = of.get("sha256") == teacher.sha256 and _of_imitation(record["overrides"]) == _of_imitation(overrides)
-            if same and record.get("status") == FINISHED:
-                students.append(found[-1])
-    return max(students, key=lambda path: path.stat().st_mtime_ns, default=None)
-
-
-def _of_imitation(overrides: Sequence[str]) -> list[str]:
-    """Return the overrides that decide what is imitated, and how."""
-    return sorted(token for token in overrides if override_key(token).startswith(("env.", "agent.distillation.")))
 
 
 class TeacherEnvWrapper(RslRlVecEnvWrapper):

@@ -117,23 +117,15 @@ class TrainRequest:
         """Agent whose Stage 1 weights this run loads; None if it starts from scratch."""
         return self.spec.stage1 if self.stage == 2 else None
 
-    @property
-    def imitates(self) -> bool:
-        """Whether this run itself imitates the teacher, rather than its Stage 1."""
-        return self.teacher is not None and self.teacher.stage >= self.stage
-
     def flags(self, agent: str) -> list[str]:
         """Return the flags that a child process which trains ``agent`` takes over."""
-        names = ["num_envs", "seed", "device", "run_name", "deterministic", "distributed"]
-        names += [] if self.teacher is not None else ["max_iterations"]  # imitation takes fewer than PPO
+        names = ["num_envs", "seed", "max_iterations", "device", "run_name", "deterministic", "distributed"]
         return as_flags(agent=agent, logs=self.logs, **{name: getattr(self.options, name) for name in names})
 
     def stage1_arguments(self) -> list[str]:
         """Return the arguments of a training of the Stage 1 that this run starts from."""
         assert self.stage1_agent is not None
         flags = self.flags(entry_point(self.stage1_agent, self.library))
-        if self.teacher is not None:  # its code has been confirmed
-            flags += as_flags(teacher=self.options.teacher, trust=True)
         return ["--task", stage1_task(self.task), *flags, *stage1_overrides(self.overrides)]
 
 

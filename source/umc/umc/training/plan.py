@@ -39,14 +39,14 @@ from umc.tasks.task_cfg import (
     pick_device,
     resolve_cfgs,
 )
-from umc.training.arguments import TrainRequest, add_arguments, stage1_overrides
+from umc.training.arguments import TrainRequest, add_arguments
 from umc.utils.code_names import require_trusted_code
 from umc.utils.config import merged_overrides, override_key
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 from umc.utils.isaaclab_flags import parse_all
-from umc.utils.naming import experiment_folder, experiment_name, library_of, run_stamp
+from umc.utils.naming import experiment_folder, library_of, run_stamp, stage1_task
 from umc.utils.outputs import require_folder_name, require_writable
 from umc.utils.process import lock_folder
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, read_record
@@ -134,25 +134,22 @@ def add_teacher(request: TrainRequest) -> None:
     from umc.rl.distillation import read_teacher
 
     request.teacher = read_teacher(text, request.robot, request.options.trust)
-    if request.options.resume and not request.imitates:
-        raise UmcError(f"a Stage 2 run does not imitate {text} itself; leave out --teacher")
-    if not request.imitates and (request.stage1_agent is None or request.checkpoint is not None):
-        raise UmcError(f"{text} saw no faults, so it replaces Stage 1, which this run does not start from")
+    if request.teacher.stage < request.stage:
+        raise UmcError(
+            f"{text} was trained without faults; imitate it with --task {stage1_task(request.task)}, and start Stage 2 "
+            "with --checkpoint"
+        )
 
 
 def needs_stage1(request: TrainRequest) -> bool:
     """Return whether Stage 1 has to be trained before this run can start."""
-    if request.checkpoint is not None or request.options.resume or request.stage1_agent is None or request.imitates:
+    options = request.options
+    if request.checkpoint is not None or options.resume or request.stage1_agent is None or request.teacher is not None:
         return False
     return _newest_stage1(request, request.stage1_agent) is None
 
 
 def _newest_stage1(request: TrainRequest, agent: str) -> Path | None:
-    if request.teacher is not None:
-        from umc.rl.distillation import find_student
-
-        experiment = experiment_folder(request.logs, experiment_name(request.robot, agent, 1), request.library)
-        return find_student(experiment, request.teacher, stage1_overrides(request.overrides))
     return find_stage1(request.logs, request.robot, agent, request.library, not request.options.no_pretrained)
 
 
@@ -168,7 +165,7 @@ def make_plan(request: TrainRequest) -> Plan:
         require_usable(request, request.checkpoint)
     plan = _resumed_run(request, device) if options.resume else _new_run(request, device)
     env_cfg, agent_cfg = plan.env_cfg, plan.agent_cfg
-    if request.teacher is not None and request.imitates:
+    if request.teacher is not None:
         _require_same_interface(request.teacher, request.overrides)
         request.teacher.add_observations(env_cfg)
         plan.record.fields["teacher"] = {"name": request.teacher.text, "sha256": request.teacher.sha256}
@@ -223,7 +220,7 @@ def _new_run(request: TrainRequest, device: str) -> Plan:
     start_from = _start(request)
     remarks = [request.engine] if request.engine else []
     sizes = cpu_sizes(request.spec) if device == "cpu" else {}
-    if request.imitates:
+    if request.teacher is not None:
         sizes["max_iterations"] = agent_cfg.distillation.iterations
     if chosen := set_sizes(request, env_cfg, agent_cfg, sizes):
         remarks.append(f"chosen{' for a CPU' if device == 'cpu' else ''}: {', '.join(chosen)}")
@@ -351,7 +348,7 @@ def set_sizes(
 
 def _start(request: TrainRequest) -> Path | None:
     agent = request.stage1_agent
-    if request.checkpoint is not None or agent is None or request.imitates:
+    if request.checkpoint is not None or agent is None or request.teacher is not None:
         return request.checkpoint
     path = _newest_stage1(request, agent)
     if path is None:
@@ -437,7 +434,7 @@ def _require_same_teacher(request: TrainRequest, record: RunRecord) -> None:
 
 def samples_at_once(request: TrainRequest, agent_cfg: Any) -> float:
     """Return how many samples of an env a mini-batch of PPO has, mirror images included; 0 for an imitation."""
-    if request.imitates:
+    if request.teacher is not None:
         return 0.0
     samples = agent_cfg.num_steps_per_env / agent_cfg.algorithm.num_mini_batches
     # with an MLP as critic a large network is one of two

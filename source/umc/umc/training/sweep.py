@@ -104,13 +104,8 @@ class Training:
         """Digest that identifies it; iterations and device do not count, since a run may be prolonged."""
         parts = [self.task, self.agent, self.library, self.seed, self.tokens, self.common, self.options.checkpoint]
         parts.append(None if self.after is None else self.after.key)
-        parts += [self.options.teacher] if self.imitates else []
+        parts += [self.options.teacher] if self.options.teacher else []
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
-
-    @property
-    def imitates(self) -> bool:
-        """Whether it imitates the sweep's teacher; a Stage 2 after an imitation goes on from it."""
-        return self.options.teacher is not None and self.after is None
 
     @property
     def folder(self) -> Path:
@@ -151,7 +146,7 @@ class Training:
         sizes = {name: getattr(options, name) for name in ("logs", "max_iterations", "device")}
         own = as_flags(task=self.task, agent=entry_point(self.agent, self.library), **sizes)
         # the teacher's code has been confirmed
-        return own + (as_flags(teacher=options.teacher, trust=True) if self.imitates else []) + list(self.common)
+        return own + (as_flags(teacher=options.teacher, trust=True) if options.teacher else []) + list(self.common)
 
     def arguments(self) -> list[str]:
         """Return the arguments of ``train.py`` that start or resume it."""
@@ -244,7 +239,7 @@ def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence
     that have one Stage 1 in common (ablations) share it, seed by seed.
     """
     task = checked_task(options.task)
-    has_stage1 = options.checkpoint is None and _teacher_stage(options, task) != 2
+    has_stage1 = options.checkpoint is None and options.teacher is None
     first: dict[str, Training] = {}
     rest: list[Training] = []
     agents, seeds = sweep.agent_names or [options.agent], sweep.seeds or [DEFAULT_SEED]
@@ -265,15 +260,6 @@ def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence
             training = dataclasses.replace(training, after=first.setdefault(before.key, before))
         rest.append(training)
     return [*first.values(), *rest]
-
-
-def _teacher_stage(options: argparse.Namespace, task: str) -> int | None:
-    """Return the stage of the teacher; None without one."""
-    if options.teacher is None:
-        return None
-    from umc.rl.distillation import read_teacher
-
-    return read_teacher(options.teacher, task_parts(task)[0], options.trust).stage
 
 
 class Sweep:

@@ -175,8 +175,8 @@ def resume_command(plan: Plan, checkpoint: Path) -> str:
         agent=request.spec.name,
         resume=True,
         checkpoint=checkpoint,
-        teacher=request.options.teacher if request.imitates else None,
-        trust=request.options.trust and request.imitates,
+        teacher=request.options.teacher,
+        trust=request.options.trust,
         deterministic=request.options.deterministic,
         # without it each process takes the GPU of its number
         device=plan.device if processes == 1 or plan.device == "cpu" else None,
@@ -300,7 +300,7 @@ def _checkpoint_info(plan: Plan, env: Any) -> CheckpointInfo:
 
 def _library(request: TrainRequest) -> tuple[Callable[[Any, dict[str, Any]], Any], Callable[..., TrainingRunner]]:
     """Return what wraps an env for an RL library, given the agent cfg, and the runner."""
-    if request.teacher is not None and request.imitates:
+    if request.teacher is not None:
         from umc.rl.distillation import DistillationRunner, TeacherEnvWrapper
 
         teacher = request.teacher
