@@ -259,7 +259,6 @@ def constant(env):
 def test_a_policy_that_saw_faults_is_imitated_under_faults(place):
     own = put_checkpoint(place / "own", stage=2, task="UMC-A1-Stage2")
     request = request_of(2, "--teacher", str(own.parent))
-    assert request.imitates
     assert not needs_stage1(request)
     plan = planned("--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu", "--teacher", str(own))
     assert plan.start_from is None
