@@ -9,6 +9,7 @@ import torch
 import yaml
 from isaaclab.envs import mdp as lab
 from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationManager, ObservationTermCfg, SceneEntityCfg
+from isaaclab.utils.noise import UniformNoiseCfg
 from isaaclab.utils.string import resolve_matching_names
 from tensordict import TensorDict
 from torch import nn
@@ -105,11 +106,11 @@ class Env(SimpleNamespace):
             ),
         )
 
-    def start(self, folder, module, **description):
+    def start(self, folder, module, teacher=False, **description):
         """Return the policy of a module with a description."""
         torch.jit.script(module).save(str(folder / "p.pt"))
         (folder / "p.yaml").write_text(yaml.safe_dump({"file": "p.pt", **description}))
-        external = read_external(str(folder / "p.yaml"))
+        external = read_external(str(folder / "p.yaml"), teacher=teacher)
         add_group(self.cfg, external)
         self.observation_manager = ObservationManager(self.cfg.observations, self)
         return ExternalPolicy(external, self)
@@ -136,6 +137,19 @@ def test_last_actions_of_all_steps_are_in_the_units_of_the_policy(tmp_path):
     env.columns(policy)
     env.dead[0, 2] = True
     wanted = [0.0, 0.0, 0.0, 5.6, 1.6, -0.4, 5.6, 1.6, 0.0]  # the second was seen before the sensor died
+    torch.testing.assert_close(env.columns(policy)[0], torch.tensor(wanted))
+
+
+@pytest.mark.parametrize("teacher", [True, False])
+def test_a_teacher_reads_what_working_sensors_report(teacher, tmp_path):
+    noise = UniformNoiseCfg(n_min=0.5, n_max=1.0)
+    terms = {"joint_pos": sensor(lab.joint_pos_rel, noise=noise), "last_action": sensor(lab.last_action)}
+    env = Env(policy=group_of(**terms))
+    policy = env.start(tmp_path, Take(0), teacher, observations=["joint_pos", "last_action"], action_scale=0.25)
+    env.columns(policy)
+    env.action_manager.action = torch.ones(ROBOTS, 3)
+    env.dead[:, 1] = True
+    wanted = [1.0, 2.0, 3.0, 2.0, 2.0, 2.0] if teacher else [1.0, 0.0, 3.0, 2.0, 0.0, 2.0]
     torch.testing.assert_close(env.columns(policy)[0], torch.tensor(wanted))
 
 
