@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 LARGEST_FILE = 2_000_000
 """Most bytes of a pretrained policy, as of any file of the repository."""
 
-TOLERANCE = 0.02
-"""Largest accepted difference of an action [action]: 5 to 10 mrad at the tasks' scales. A1's MLP differs by 7e-4."""
+TOLERANCE = 0.01
+"""Largest accepted difference of an action [action]: 5 mrad at the tasks' scale. A1's MLP differs by 7e-4."""
 
 CHECK_ROWS, CHECK_SCALES, MASKED_SHARE = 256, (0.3, 1.0), 0.3
 """Random observations of the comparison, their standard deviations and the share of masked joints; those of a walk

@@ -15,7 +15,7 @@ import torch
 import yaml
 from exported_a1 import A1
 from fresh_policy import WIDTHS, write_fresh
-from isaaclab.utils.noise import GaussianNoiseCfg, UniformNoiseCfg
+from isaaclab.utils.noise import GaussianNoiseCfg, NoiseModelCfg, UniformNoiseCfg
 from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.cli.export import main
 from umc.deploy import export
@@ -28,7 +28,7 @@ from umc.robots import A1_JOINTS
 from umc.robots.names import robot_names
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
-from umc.utils.naming import task_parts
+from umc.utils.naming import load_tasks, task_parts
 
 
 def normalized(agent):
@@ -46,6 +46,7 @@ def export_fresh(folder, task, model, change=None):
 
 
 def env_cfg_of(task):
+    load_tasks()
     return load_cfg_from_registry(task, "env_cfg_entry_point")
 
 
@@ -231,6 +232,8 @@ def test_noise_is_described_by_its_distribution_or_named():
     }
     group.base_ang_vel.noise = UniformNoiseCfg(n_min=0.2, n_max=0.1)
     assert observation_terms(group, 12)[1]["noise"] == {"other": "UniformNoiseCfg"}
+    group.base_ang_vel.noise = NoiseModelCfg(noise_cfg=UniformNoiseCfg())
+    assert observation_terms(group, 12)[1]["noise"] == {"other": "NoiseModelCfg"}
     group.enable_corruption = False
     assert not any(term["noise"] for term in observation_terms(group, 12))
 

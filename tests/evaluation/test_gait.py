@@ -13,7 +13,7 @@ LIMITS = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
 NO = torch.tensor([False])
 
 
-def walk(steps=100, fell_at=None, non_finite_at=None, standing=False):
+def walk(steps=100, fell_at=None, non_finite_at=None, standing=False, command=(0.5, 0.0, 0.0)):
     """Two robots walk along x, with foot a on the ground half of the time; the arguments are about the second one."""
     recorder = GaitRecorder(2, ("a", "b"))
     speed = torch.tensor([0.5, 0.0 if standing else 0.5])
@@ -27,7 +27,7 @@ def walk(steps=100, fell_at=None, non_finite_at=None, standing=False):
             timed_out=torch.zeros(2, dtype=torch.bool),
         )
         recorder.record(state, torch.tensor([[step % 4 in (1, 2), True]] * 2))
-    return recorder.report(command=(0.5, 0.0, 0.0), step_dt=DT, steps=steps)
+    return recorder.report(command=command, step_dt=DT, steps=steps)
 
 
 def test_speed_height_and_contacts_of_a_steady_walk():
@@ -46,6 +46,7 @@ def test_speed_height_and_contacts_of_a_steady_walk():
     ("what", "counts", "speed"),
     [
         ({"standing": True}, (0, 0, 1), 0.25),
+        ({"standing": True, "command": (0.0, 0.0, 0.5)}, (0, 0, 0), 0.25),  # it may turn
         ({"fell_at": 50}, (1, 0, 0), 0.5),
         ({"non_finite_at": 60, "standing": True}, (0, 1, 0), 0.5),
     ],

@@ -185,8 +185,10 @@ def test_a_policy_is_replaced_only_on_purpose_and_its_figures_can_follow(tmp_pat
     }
     (tmp_path / "report.json").write_text(json.dumps(report))
     gait = {"kind": "healthy", "checkpoint": {"path": "p", "sha256": sha256(published)}, "num_envs": 64}
-    figures = {"forward_speed": 0.4678912, "command": [0.5, 0.0, 0.0]}
-    gait |= {"task": "UMC-A1-Stage1", "physics": "ovphysx", "seed": 1, "gait": figures}
+    walked = {"forward_speed": 0.4678912, "command": [0.5, 0.0, 0.0]}
+    gait |= {"task": "UMC-A1-Stage1", "physics": "ovphysx", "seed": 1, "gait": walked}
+    (tmp_path / "gait.json").write_text(json.dumps({**gait, "gait": {**walked, "command": 0.5}}))
+    assert main([str(published), "--out", str(out), "--metrics", str(tmp_path / "gait.json")]) == 2  # of format 1
     (tmp_path / "gait.json").write_text(json.dumps(gait))
     reports = [str(tmp_path / f"{name}.json") for name in ("report", "gait")]
     assert main([str(published), "--out", str(out), "--metrics", *reports]) == 0

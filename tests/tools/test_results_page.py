@@ -336,6 +336,19 @@ def test_mujoco_has_the_conditions_of_the_other_engines(tmp_path, monkeypatch):
     assert (command, argv[-1], overrides[1] in argv) == ("sim2sim", overrides[0], False)
 
 
+def test_mujoco_under_other_conditions_is_not_shown(tmp_path, monkeypatch):
+    studies = {"ovphysx": made_up(), "mujoco": made_up("mujoco 3.12")}
+    monkeypatch.setattr(results, "kept_study", lambda folder, engine, policies: studies[engine])
+    monkeypatch.setattr(results, "runs_in_mujoco", lambda one: True)
+    policies = {"mlp": SimpleNamespace(path=tmp_path, sha256=SHA["mlp"])}
+    section = results.Section("a1", "", "ovphysx", list(studies), policies, tmp_path / "work", tmp_path / "kept")
+    assert len(results.collect(section).mujoco) == 1
+    other = studies["mujoco"]
+    studies["mujoco"] = replace(other, protocol=replace(other.protocol, draws="independent"))
+    with pytest.raises(UmcError, match=r"different conditions \(draws\)"):
+        results.collect(section)
+
+
 def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):
     """Studies are kept beside the page, without this machine's paths; a new policy's study joins the others."""
     made_with = {"members": 10, "command_line": f"python {package}", "git": {"commit": "first" * 8}}

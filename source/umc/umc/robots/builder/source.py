@@ -21,7 +21,6 @@ EXAMPLE_ROBOT_DATA_VERSION = "6.0.0"
 EXAMPLE_ROBOT_DATA_MESHES = "package://example-robot-data/robots"
 """How its URDFs address their meshes."""
 
-
 MESHES = (".stl", ".obj", ".msh")
 """Files that MuJoCo reads."""
 
