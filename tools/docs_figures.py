@@ -71,7 +71,7 @@ EXAMPLES: dict[str, tuple[float, str]] = {
     "bias": (0.3, "reads 0.3 rad too much"),
     "drift": (0.4, "slips by 0.4 rad/s"),
     "noise": (0.1, "0.1 rad standard deviation"),
-    "imu_bias": (0.5, "0.5 rad/s too much"),
+    "imu_bias": (0.5, "0.5 rad/s off, random axis"),
     "imu_drift": (0.3, "drifts at 0.3 rad/s"),
     "imu_frozen": (0.0, "repeats its last reading"),
     "imu_dead": (0.0, "reads 0"),
@@ -343,7 +343,8 @@ def draw_faults(rollout: Rollout, layer: str) -> Any:
         figure.legend(
             list(handles.values()), list(handles), loc="outside upper right", ncols=len(handles), frameon=False
         )
-        figure.suptitle(f"{JOINT}: {LAYERS[layer][1]}", x=0.01, ha="left", fontsize=1.25 * FONT, fontweight="bold")
+        title = LAYERS[layer][1] if layer == "imu" else f"{JOINT}: {LAYERS[layer][1]}"
+        figure.suptitle(title, x=0.01, ha="left", fontsize=1.25 * FONT, fontweight="bold")
     return figure
 
 

@@ -69,8 +69,8 @@ EXAMPLES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``umc sim2sim``."""
     add = parser.add_argument
-    add("--policy", help="folder that umc export wrote, or its .json or .onnx; with --task, a policy of others")
-    add("--task", help="gym id of the task whose observations a policy of others reads (docs/external_policies.md)")
+    add("--policy", help="folder that umc export wrote, or its .json or .onnx; with --task, an external policy")
+    add("--task", help="gym id of the task whose observations an external policy reads (docs/external_policies.md)")
     add("--trust", action="store_true", help="run the code in a TorchScript file")
     add("--robot", help="robot that the policy must be for")
     add("--protocol", help="file in config/protocols, or path of one (umc_paper; any_robot for robots not in it)")
