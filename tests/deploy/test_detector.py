@@ -96,6 +96,24 @@ def test_what_it_reports_is_masked_in_the_next_step(exported):
     assert reported[0] == 0 < max(reported)
 
 
+def test_what_the_driver_knows_adds_to_what_is_reported(exported, monkeypatch):
+    """The loop of the docs gives dead and detected in every step."""
+    runner = PolicyRunner(exported[0].description)
+    runner.detector.reported[0] = True
+    given = []
+    monkeypatch.setattr(runner, "_infer", lambda signals: given.append(signals) or np.zeros(12))
+    for joints, flag in ([], False), ([A1_JOINTS[2]], False):
+        runner(runner.default_position, np.zeros(12), **LEVEL, dead=joints, detected=flag)
+        runner.reset()
+        runner.detector.reported[0] = True
+    assert [given[0]["joint_mask"].nonzero()[0].tolist(), given[1]["joint_mask"].nonzero()[0].tolist()] == [[0], [0, 2]]
+    assert given[0]["fault_flag"].tolist() == [1.0] * 3
+    runner.uses_detector = False
+    runner(runner.default_position, np.zeros(12), **LEVEL)
+    assert not given[2]["joint_mask"].any()
+    assert given[2]["fault_flag"].tolist() == [-1.0] * 3
+
+
 def test_a_reading_that_no_sensor_gives_reads_zero(exported):
     files, _ = exported
     runner = PolicyRunner(files.description)

@@ -128,6 +128,8 @@ class PolicyRunner:
 
     _start: Memory = None
     detector: DetectorRunner | None = None
+    uses_detector = True
+    """Whether what the detector reports reaches the policy; a simulation that knows all faults turns it off."""
 
     def __init__(
         self,
@@ -206,8 +208,8 @@ class PolicyRunner:
         angular_velocity: ArrayLike,
         gravity: ArrayLike,
         command: ArrayLike,
-        dead: Collection[str] | None = None,
-        detected: bool | None = None,
+        dead: Collection[str] = (),
+        detected: bool = False,
     ) -> Vector:
         """Return the next joint targets.
 
@@ -223,9 +225,9 @@ class PolicyRunner:
                 nose points down, (0, 1, 0) when it lies on its left side. An accelerometer at rest reads the opposite,
                 times 9.81 m/s^2. Shape is (3,).
             command: Forward and sideward velocity [m/s] and yaw rate [rad/s] to walk with. Shape is (3,).
-            dead: Names of the joints whose sensors are dead; if not given, those that the detector reports, or none.
-            detected: Whether a fault of a joint, not only of its sensor, has been detected; if not given, as the
-                detector says, or not.
+            dead: Names of the joints whose sensors are dead, besides those that the detector reports.
+            detected: Whether a fault of a joint, not only of its sensor, has been detected; the detector may report
+                one, too.
 
         Returns:
             Joint targets [rad]. Shape is (J,).
@@ -240,7 +242,8 @@ class PolicyRunner:
             UmcError: If a value has another shape or type, or a dead joint is not one of the robot's.
         """
         finder = self.detector
-        given = _names("dead", () if dead is None else dead)
+        reports = finder if self.uses_detector else None
+        given = _names("dead", dead)
         unknown = sorted(set(given) - set(self._names))
         if unknown:
             raise UmcError(f"the robot has no joint {', '.join(unknown)}; name some of {', '.join(self._names)}")
@@ -248,12 +251,10 @@ class PolicyRunner:
         unread = np.isin(self._names, given)
         if finder is not None:
             unread |= self._unreadable({"joint_position": joint_position, "joint_velocity": joint_velocity})
-        mask = unread | finder.mask if finder is not None and dead is None else unread
-        if detected is None:
-            detected = finder is not None and finder.flag
-        detected = _flag("detected", detected)
+        mask = unread if reports is None else unread | reports.mask
+        detected = _flag("detected", detected) or (reports is not None and reports.flag)
         angle, speed = (
-            self._checked(name, value, ~(mask if finder is None else unread)[self._outward])
+            self._checked(name, value, ~unread[self._outward])
             for name, value in (("joint_position", joint_position), ("joint_velocity", joint_velocity))
         )
         every = np.ones(3, dtype=bool)

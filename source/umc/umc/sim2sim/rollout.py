@@ -96,7 +96,9 @@ class RolloutCfg:
         """Load the policy for one robot."""
         if isinstance(self.policy, ExternalRobotPolicy):
             return ExternalRunner(self.policy, self.clamp)
-        return PolicyRunner(self.policy, clamp=self.clamp, simulated=True)
+        runner = PolicyRunner(self.policy, clamp=self.clamp, simulated=True)
+        runner.uses_detector = not self.oracle
+        return runner
 
 
 @dataclass(frozen=True)
