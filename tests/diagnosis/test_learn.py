@@ -171,13 +171,14 @@ def test_the_simulator_tells_at_first_and_the_detector_later():
 
 def test_a_training_is_resumed_by_its_own_command_line():
     about = {"policy": {"sha256": "a"}, "task": "UMC-A1-Stage2", "network": "gru", "hold_out": ["rom"]}
-    stopped = DetectorFile(Detector(LAYOUT), "a1", about, Path("d.pt"), resume={"done": 3})
+    stopped = DetectorFile(Detector(LAYOUT), "a1", about, Path("d.pt"), resume={"done": 3, "optimizer": {}, "episode": torch.zeros(2)})
     require_resumable(stopped, about, 3)
     other = {"sha256": "b"}
     for changed, iterations, words in (
         (about, 2, "has 3 iterations already"),
         ({**about, "hold_out": []}, 3, "another hold_out"),
         ({**about, "detector": other}, 3, "another detector"),
+        ({**about, "num_envs": 8}, 3, "another num_envs"),
     ):
         with pytest.raises(UmcError, match=words):
             require_resumable(stopped, changed, iterations)
@@ -185,5 +186,7 @@ def test_a_training_is_resumed_by_its_own_command_line():
     require_resumable(started, started.about, 3)
     with pytest.raises(UmcError, match="another detector"):
         require_resumable(started, about, 3)
+    with pytest.raises(UmcError, match="does not hold episode"):
+        require_resumable(replace(stopped, resume={"done": 3, "optimizer": {}}), about, 3)
     with pytest.raises(UmcError, match="is finished"):
         require_resumable(replace(stopped, resume=None), about, 3)

@@ -257,6 +257,19 @@ def test_a_killed_writer_leaves_complete_lines_and_a_half_line_is_refused_or_lef
     assert len(read_ledger(path, allow_truncated=True).episodes) == 11
 
 
+def test_a_resumed_training_goes_on_in_another_ledger(path):
+    """The first reset draws episode 0; then the counters of the checkpoint come back."""
+    state = FaultState(schedule_of(), ENVS)
+    writer, every = LedgerWriter(path, state, state.source, robot="a1", step_dt=0.02), torch.arange(ENVS)
+    for counter in (None, 56, None):
+        if counter is not None:
+            state.episode.fill_(counter)
+        state.reset(every)
+        writer.record_plans(every, every + LENGTH)
+    episodes = read_ledger(path).episodes
+    assert [episodes[3, number].length for number in (0, 57, 58)] == [None, 3 + LENGTH, None]
+
+
 def test_a_ledger_is_never_written_over(path):
     record(path, schedule_of())
     before = path.read_bytes()

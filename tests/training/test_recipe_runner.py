@@ -168,6 +168,29 @@ def test_a_changed_recipe_is_refused_unless_restarted(tmp_path):
         run_recipe(["--recipe", written(tmp_path, num_envs=4)])
 
 
+@pytest.mark.parametrize("trained", [0, 2])
+def test_a_phase_that_failed_before_its_first_checkpoint_can_be_corrected(tmp_path, trained):
+    run = RecipeRun(read_recipe(written(tmp_path)), tmp_path / "logs", "")
+    for number in range(PHASES):
+        entry = run._entry(number)
+        Path(entry.run_dir).mkdir(parents=True, exist_ok=True)
+        iterations = (2, 5, trained)[number]
+        if iterations:
+            checkpoint = Path(entry.run_dir) / f"model_{iterations - 1}.pt"
+            checkpoint.touch()
+        if number < PHASES - 1:
+            entry.status, entry.checkpoint = "done", str(checkpoint)
+    run._write()
+    fewer = {**TINY["stages"], 2: [{"name": "faults", "iterations": 4, "num_envs": 4}]}
+    changed = RecipeRun(read_recipe(written(tmp_path, stages=fewer)), tmp_path / "logs", "")
+    if trained:
+        with pytest.raises(UmcError, match="has changed since its phase 3"):
+            changed._check_done()
+    else:
+        changed._check_done()
+        assert len(changed.state.phases) == PHASES - 1
+
+
 @pytest.mark.parametrize(
     ("damage", "why"),
     [

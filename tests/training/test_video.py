@@ -44,12 +44,14 @@ def clips(tmp_path, env, steps):
     found = []
     recorder = ClipRecorder(env, tmp_path, length=3, interval=10, on_clip=found.append)
     assert [recorder.step(step) for step in range(steps)] == list(range(steps))
+    recorder.finish()
     return found
 
 
 def test_clips_are_recorded_at_the_interval_relative_to_their_env(tmp_path):
     found = clips(tmp_path, Env(), 22)
-    assert [path.name for path in found] == ["step-0.pt", "step-10.pt"]  # the one of step 20 is not complete
+    assert [path.name for path in found] == ["step-0.pt", "step-10.pt", "step-20.pt"]
+    assert len(read_torch(found[2])["root_pose"]) == 2  # the training ended
     clip = read_torch(found[1])
     assert clip["step"] == 10
     assert clip["root_pose"][:, 0].tolist() == [11.0, 12.0, 13.0]

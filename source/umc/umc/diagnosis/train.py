@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import umc
+from umc.utils.config import override_key
 from umc.utils.console import duration
 from umc.utils.errors import UmcError
 from umc.utils.naming import run_stamp
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from umc.detection import Detector, DetectorFile
     from umc.diagnosis.faults import RandomFaults
     from umc.diagnosis.learn import Learner, Stretch
@@ -73,7 +76,8 @@ def prepare_rollout(options: argparse.Namespace, overrides: list[str], faults: R
     if not isinstance(one, External):  # it walks under the commands, and on the ground, of its training
         session = prepare(options, [*trained_overrides(one.path, one.info, overrides), *overrides])
     cfg = session.env_cfg
-    options.num_envs = cfg.scene.num_envs = options.num_envs or NUM_ENVS
+    typed = any(override_key(token) == "env.scene.num_envs" for token in overrides)
+    options.num_envs = cfg.scene.num_envs = options.num_envs or (cfg.scene.num_envs if typed else NUM_ENVS)
     cfg.seed = options.seed
     add_random_faults(cfg, options.seed, not options.no_push, faults)
     return session
@@ -124,7 +128,9 @@ def require_resumable(start: DetectorFile, about: dict[str, Any], iterations: in
     """Raise UmcError unless an interrupted training can go on as another command line says."""
     if start.resume is None:
         raise UmcError(f"{start.path} is finished, or published without what --resume needs; give another --out")
-    for name in ("policy", "task", "network", "hold_out", "detector"):
+    if missing := {"done", "optimizer", "episode"} - start.resume.keys():
+        raise UmcError(f"{start.path} does not hold {min(missing)}, as another version of umc wrote it; give another --out")
+    for name in ("policy", "task", "seed", "num_envs", "network", "hold_out", "detector"):
         if start.about.get(name, []) != about.get(name, []):
             raise UmcError(f"{start.path} was trained with another {name}; repeat its command line, or leave --resume")
     if start.resume["done"] > iterations:
@@ -138,18 +144,23 @@ def train(run: DetectorRun) -> Path:
     from umc.diagnosis.learn import Learner, Stretch
     from umc.diagnosis.rollout import Rollout
     from umc.evaluation.session import open_session
+    from umc.mdp import fault_state
 
     session, total = run.session, int(run.about["iterations"])
     torch.manual_seed(int(run.about["seed"]))
     with open_session(session) as (env, (policy,)):
         detector = _begin(run, env).to(env.device).eval()
+        resume = None if run.start is None else run.start.resume
+        episode = fault_state(env).episode
+        if resume is not None:  # faults are drawn from (seed, env, episode): from 0 they would be those it has seen
+            episode.copy_(resume["episode"])
         rollout, learner = Rollout(env, policy, detector), Learner(detector)
         robots = torch.arange(env.num_envs, device=env.device)
         done = 0
-        if run.start is not None and run.start.resume is not None:
-            done = int(run.start.resume["done"])
-            learner.optimizer.load_state_dict(run.start.resume["optimizer"])
-        kept = _snapshot(run, detector, learner, done)
+        if resume is not None:
+            done = int(resume["done"])
+            learner.optimizer.load_state_dict(resume["optimizer"])
+        kept = _snapshot(run, detector, learner, done, episode)
         saved = time.monotonic()
         rate = 0.0
         try:
@@ -159,7 +170,7 @@ def train(run: DetectorRun) -> Path:
                 rollout.detected_envs = robots < env.num_envs * detected_share(part)
                 losses = learner.learn(Stretch.of([rollout.step() for _ in range(STEPS)]), part)
                 done += 1
-                kept = _snapshot(run, detector, learner, done)
+                kept = _snapshot(run, detector, learner, done, episode)
                 seconds = time.monotonic() - begin
                 rate = seconds if rate == 0.0 else 0.2 * seconds + 0.8 * rate
                 if done % LINE_EVERY == 0 or done in (1, total):
@@ -247,12 +258,13 @@ def settle(detector: Detector, unseen: Sequence[Stretch], step_dt: float, most: 
     return figures
 
 
-def _snapshot(run: DetectorRun, detector: Detector, learner: Learner, done: int) -> dict[str, Any]:
+def _snapshot(run: DetectorRun, detector: Detector, learner: Learner, done: int, episode: Tensor) -> dict[str, Any]:
     """Return what a file of the training so far holds."""
+    optimizer = copy.deepcopy(learner.optimizer.state_dict())
     return {
         "detector": copy.deepcopy(detector),
         "about": run.about,
-        "resume": {"done": done, "optimizer": copy.deepcopy(learner.optimizer.state_dict())},
+        "resume": {"done": done, "optimizer": optimizer, "episode": episode.clone()},
     }
 
 

@@ -393,6 +393,8 @@ class LedgerWriter:
         self.path = check_path("ledger", path)
         self._state, self._schedule = state, schedule
         self._changes = 0
+        self._last: dict[int, int] = {}
+        """Last episode of each env in this file; a resumed training does not begin with episode 0."""
         source = state.source
         self._known_kinds = {kind.name for kind in source.kinds}
         # joints stand in the order of the draws, so that a replay of a replay still draws the same
@@ -431,8 +433,9 @@ class LedgerWriter:
         lines += [
             {"end": [env, episode - 1], "length": steps}
             for env, episode, steps in zip(envs, episodes, length.tolist(), strict=True)
-            if episode > 0
+            if self._last.get(env) == episode - 1
         ]
+        self._last.update(zip(envs, episodes, strict=True))
         plan = self._state.plan
         names = [field.name for field in fields(FaultPlan)]
         rows: dict[str, list[Any]] = {name: getattr(plan, name)[env_ids].tolist() for name in names}

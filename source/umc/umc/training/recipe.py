@@ -290,7 +290,7 @@ def _inherited(text: str, inside: tuple[str, ...] = ()) -> tuple[str, dict[str, 
     path = Path(text)
     name = path.name.removesuffix(".yaml").removesuffix(".yml")
     if name in inside:
-        raise UmcError(f"recipe {name} extends itself; take it out of 'extends'")
+        raise UmcError(f"recipe {name} extends itself; take it out of 'extends', or save your file under another name")
     inside = (*inside, name)
     if path.suffix in (".yaml", ".yml") and path.is_file():
         own = read_config_file("recipe", text)

@@ -359,9 +359,15 @@ class RecipeRun:
         return entries[number]
 
     def _check_done(self) -> None:
+        """Refuse changes of phases that have been trained; forget a changed one that has not."""
         for number, entry in enumerate(self.state.phases):
-            gone = number >= len(self.recipe.phases)
-            if gone or entry.fingerprint != self.recipe.fingerprint(number + 1):
+            phase = self.recipe.phases[number] if number < len(self.recipe.phases) else None
+            if phase is None or entry.fingerprint != self.recipe.fingerprint(number + 1):
+                files = checkpoints_in(Path(entry.run_dir))
+                before = 0 if phase is None else phase.iterations_before
+                if entry.status != "done" and (not files or iterations_of(files[-1]) <= before):
+                    del self.state.phases[number:]
+                    return
                 raise UmcError(
                     f"recipe {self.recipe.name} has changed since its phase {number + 1} ({entry.title}) was "
                     "trained; undo the change, start over with --restart, or save the changed recipe under another name"

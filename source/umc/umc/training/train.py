@@ -265,14 +265,17 @@ def _record_clips(plan: Plan, env: Any, cleanup: contextlib.ExitStack) -> Any:
     words = ["--task", plan.request.task, "--device", "cpu"]
     films = ClipFilms([*words, *(token for token in overrides if override_key(token).startswith(("env.", "presets")))])
 
+    recorder = ClipRecorder(env, plan.folder / FOLDER, options.video_length, options.video_interval, films.add)
+
     def end(kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
+            recorder.finish()
             films.finish()
         else:
             films.stop()
 
     cleanup.push(end)
-    return ClipRecorder(env, plan.folder / FOLDER, options.video_length, options.video_interval, films.add)
+    return recorder
 
 
 def _checkpoint_info(plan: Plan, env: Any) -> CheckpointInfo:

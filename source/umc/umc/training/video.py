@@ -65,6 +65,11 @@ class ClipRecorder(gym.Wrapper):
             "episode_step": env.episode_length_buf[FILMED_ENV].clone(),
         }
 
+    def finish(self) -> None:
+        """Write a clip that the end of the training has cut short."""
+        if self._clip:
+            self._write()
+
     def _write(self) -> None:
         frames = {name: torch.stack([frame[name] for frame in self._clip]).cpu() for name in self._clip[0]}
         self._clip = []

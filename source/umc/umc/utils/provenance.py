@@ -175,10 +175,13 @@ def write_progress(folder: Path, progress: dict[str, Any]) -> None:
 
 
 def read_progress(folder: Path) -> dict[str, Any] | None:
-    """Return what :func:`write_progress` wrote; None before the first iteration."""
+    """Return what :func:`write_progress` wrote; None before the first iteration, or if a power cut has damaged it."""
     path = folder / PROGRESS_FILE
     if not path.is_file():
         return None
-    progress = read_json(path, "delete it", allow_nan=True)
-    validated(_Progress, progress, f"{path} is damaged (delete it)")
+    try:
+        progress = read_json(path, "", allow_nan=True)
+        validated(_Progress, progress, "")
+    except UmcError:  # the next iteration writes it anew
+        return None
     return progress
