@@ -235,8 +235,7 @@ def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
 def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence[str]) -> list[Training]:
     """Return all trainings of a sweep, Stage 1 first.
 
-    Every seed gets a Stage 1 of its own, so that seeds are independent of each other from the first step on. Agents
-    that have one Stage 1 in common (ablations) share it, seed by seed.
+    Every seed gets a Stage 1 of its own. Agents that have one Stage 1 in common (ablations) share it, seed by seed.
     """
     task = checked_task(options.task)
     has_stage1 = options.checkpoint is None and options.teacher is None

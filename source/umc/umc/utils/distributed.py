@@ -21,8 +21,8 @@ from typing import Any
 from umc.utils.errors import UmcError
 
 SEED_STRIDE = 100_003
-"""From one rank's seed to the next one's. Greater than every seed that ``--seed -1`` draws, so that runs of a sweep
-share no random numbers (with Isaac Lab's stride of 1, rank 1 of seed 42 draws what rank 0 of seed 43 does)."""
+"""From one rank's seed to the next one's. Greater than every seed that ``--seed -1`` draws, so that ranks of different
+runs share none (with Isaac Lab's stride of 1, rank 1 of seed 42 draws what rank 0 of seed 43 does)."""
 
 LARGEST_SEED = 2**32 - 1
 """NumPy takes seeds up to this."""
