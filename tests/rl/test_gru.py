@@ -213,6 +213,12 @@ def test_what_cannot_learn_from_whole_rollouts_is_refused(tmp_path):
     with pytest.raises(UmcError, match="4 envs are too few for 5 mini-batches"):
         build_runner(tmp_path, "gru", change=more_batches)
 
+    def single_steps(cfg):
+        cfg.num_steps_per_env = 1
+
+    with pytest.raises(UmcError, match=r"give agent\.num_steps_per_env=2"):
+        build_runner(tmp_path, "gru", change=single_steps)
+
     def recurrent_critic(cfg):
         cfg.critic = copy.deepcopy(cfg.actor)
         cfg.critic.distribution_cfg = None

@@ -16,7 +16,9 @@ import pytest
 import torch
 from changed_files import Bomb
 from rsl_rl.runners import OnPolicyRunner
+from rsl_rl.utils.log_writer import LogWriter
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch.utils.tensorboard import SummaryWriter
 from umc.rl import runner as runner_module
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint, write_checkpoint
 from umc.rl.logger import HEADER_EVERY, LINE_EVERY, IterationStats, Progress
@@ -287,3 +289,17 @@ def test_the_share_of_faults_is_the_newest_that_the_environment_logged(tmp_path,
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("iteration ")]
     assert all("faults in 40% of envs" in line for line in lines)
     assert len(lines) == 2
+
+
+def test_a_writer_of_another_service_is_told_that_the_run_is_over(tmp_path):
+    """Those of W&B and Neptune are TensorBoard writers, too."""
+    calls = []
+
+    class Writer(SummaryWriter, LogWriter):
+        def stop(self):
+            calls.append("stop")
+
+    logger = dummy.build(tmp_path).logger
+    logger.writer = Writer(str(tmp_path))
+    logger.stop_logging_writer()
+    assert calls == ["stop"]

@@ -221,10 +221,9 @@ class RunLogger(Logger):
 
     def stop_logging_writer(self) -> None:
         """Close the writer; rsl_rl alone would lose TensorBoard's last seconds."""
-        if isinstance(self.writer, SummaryWriter):
+        if isinstance(self.writer, SummaryWriter):  # those of W&B and Neptune are, too
             self.writer.close()
-        else:
-            super().stop_logging_writer()
+        super().stop_logging_writer()
 
     def mean_return(self) -> float | None:
         """Return the mean return of the last 100 episodes [-]; None before the first one ended."""

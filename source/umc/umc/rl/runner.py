@@ -340,6 +340,8 @@ class UmcRunner(TrainingRunner, OnPolicyRunner):
         alg = self.alg
         if alg.critic.is_recurrent or (alg.actor.is_recurrent and not isinstance(alg.get_policy(), MaskedGruModel)):
             raise UmcError("only umc.rl.models:MaskedGruModel has a memory here, and only as the actor; give another")
+        if alg.actor.is_recurrent and self.cfg["num_steps_per_env"] == 1:
+            raise UmcError("a memory learns from rollouts of at least two steps; give agent.num_steps_per_env=2")
         if alg.actor.is_recurrent and self.env.num_envs < alg.num_mini_batches:
             raise UmcError(
                 f"{self.env.num_envs} envs are too few for {alg.num_mini_batches} mini-batches of whole rollouts; give "
