@@ -453,7 +453,8 @@ def _parser() -> Parser:
     return parser
 
 
-def _run(argv: list[str]) -> int:
+def main(argv: list[str]) -> int:
+    """Draw the picture that the command line asks for; return the exit status."""
     options, overrides = _parser().parse_known_args(argv)
     if overrides and options.picture not in ("portrait", "strip"):
         raise UmcError(f"unknown argument {overrides[0]}; --help lists all")
@@ -476,13 +477,8 @@ def _run(argv: list[str]) -> int:
     return 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Draw the picture that the command line asks for; return the exit status."""
-    return run_main(_run, argv)
-
-
 if __name__ == "__main__":
-    status = main(sys.argv[1:])
+    status = run_main(main, sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)  # the teardown of an engine may hang

@@ -16,7 +16,7 @@ from umc.training.recipe import read_recipe
 from umc.utils.io import atomic_write
 from umc.utils.naming import display_name, load_tasks
 
-from tools.results_page.acceptance import acceptance_reached, rate
+from tools.results_page.acceptance import acceptance_reached, main_rates
 from tools.results_page.kept import NAME_LENGTH
 from tools.results_page.page import ENGINES, GROUNDS
 
@@ -77,7 +77,7 @@ def _results(policy: str) -> list[list[str]]:
         study, engine = load_study(path), path.parent.name
         (result,), key = study.policies, acceptance_reached(study.protocol.robot)
         ground = "tracks" if study.protocol.track and engine != "mujoco" else "flat ground"
-        found = [percent(rate(study, result, one, study.protocol.scenarios)) for one in (key, "failed")]
+        found = [percent(one) for one in main_rates(study, result)]
         rows.append([ENGINES[engine], ground, str(len(result.run.cell)), key, *found])
     return sorted(rows)
 

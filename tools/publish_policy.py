@@ -57,10 +57,6 @@ RATES, DIGITS = ("reached@", "failed"), 4
 
 def main(argv: Sequence[str]) -> int:
     """Publish the policy that the command line names; return the exit status."""
-    return run_main(_run, argv)
-
-
-def _run(argv: Sequence[str]) -> int:
     parser = Parser(prog="python -m tools.publish_policy", description="Put a trained policy into the package.")
     add = parser.add_argument
     add("checkpoint", help="model_<iteration>.pt, a run folder, or a pretrained file whose entry is to be changed")
@@ -265,17 +261,14 @@ def largest_difference(first: LoadedPolicy, second: LoadedPolicy, widths: Mappin
 def metrics_of(path: Path, known: set[str]) -> dict[str, Any]:
     """Return the figures of a report of evaluate.py about a policy with one of the ``known`` SHA-256."""
     report = read_json(path, "give a report.json or gait.json")
-    kind = report.get("kind") if isinstance(report, dict) else None
-    if kind in ("healthy", "faults"):
-        report = rounded(
-            validated(HealthyReport if kind == "healthy" else FaultsReport, report, str(path)).model_dump()
-        )
+    kind = str(report.get("kind")) if isinstance(report, dict) else ""
+    if kind not in REPORTS:
+        raise UmcError(f"{path} is no report of scripts/evaluate.py; give a report.json or gait.json")
+    report = rounded(validated(REPORTS[kind], report, str(path)).model_dump())
     if kind == "healthy":
         if report["checkpoint"]["sha256"] not in known:
             raise UmcError(f"{path} is about {report['checkpoint']['path']}, another file; evaluate this one")
         return {"healthy": {**_conditions(report), "robots": report["num_envs"], **report["gait"]}}
-    if kind != "faults":
-        raise UmcError(f"{path} is no report of scripts/evaluate.py; give a report.json or gait.json")
     figures = next((one for one in report["policies"] if one["about"].get("sha256") in known), None)
     if figures is None:
         raise UmcError(f"{path} does not hold this policy; evaluate it with scripts/evaluate.py --checkpoint")
@@ -331,6 +324,10 @@ class FaultsReport(OpenFile):
     policies: list[_Policy]
 
 
+REPORTS = {"healthy": HealthyReport, "faults": FaultsReport}
+"""What is read of a report, by its kind."""
+
+
 def rounded(value: Any) -> Any:
     """Return plain values with their floats rounded."""
     if isinstance(value, dict):
@@ -345,4 +342,4 @@ def _conditions(about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_main(main, sys.argv[1:]))

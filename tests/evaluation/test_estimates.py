@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 from made_up_results import changed
-from made_up_study import made_up_study
-from umc.evaluation.estimates import Estimates, average_rate
-from umc.evaluation.metrics import Outcome, average
+from made_up_study import average, made_up_study
+from umc.evaluation.estimates import Estimates, RobotTable, average_rate
+from umc.evaluation.metrics import Outcome
+from umc.evaluation.protocol import protocol_for
 from umc.evaluation.report.page import summary
 from umc.evaluation.report.renderers import NOTHING
-from umc.evaluation.report.tables import difference_table
+from umc.evaluation.report.tables import TOO_FEW, difference_table
 from umc.evaluation.statistics import wilson
 from umc.utils.errors import UmcError
 
@@ -23,7 +24,10 @@ def test_every_figure_is_that_of_the_metrics():
     study = made_up_study(members=6)
     estimates = Estimates(study, resamples=50)
     for number, result in enumerate(study.policies):
-        scores = [score for _, score in study.scenario_scores(result)]
+        scores = [study.score(result, study.scenario_rows(result, one)) for one in study.protocol.scenarios]
+        mean = RobotTable(study, result).score()
+        assert mean.counts == average(scores).counts
+        assert mean.values == pytest.approx(average(scores).values)
         for place, score in [*enumerate(scores), (None, average(scores))]:
             for metric in estimates.metrics:
                 wanted = score[metric.key]
@@ -32,6 +36,19 @@ def test_every_figure_is_that_of_the_metrics():
                 if found is not None:
                     assert found.value == pytest.approx(wanted, rel=1e-5), (metric.key, place)
                     assert found.low <= found.value <= found.high or not metric.rate
+
+
+def test_the_average_weighs_scenarios_not_robots():
+    """One scenario evaluated one robot, which failed, another three, none failed: the paper's average is 50 %."""
+    study = made_up_study(members=1, policies=[("a", 1.0)], protocol=protocol_for("a1", [1, 2, 8]))
+    up, failed, gone = Outcome.UP, Outcome.FAILED, Outcome.FELL_BEFORE_ONSET
+    outcome = torch.tensor([[failed, up, gone], [gone, up, gone], [gone, up, gone]]).flatten()  # setting, scenario
+    result = changed(study.policies[0], outcome=outcome)
+    table, (one, _, empty) = RobotTable(study, result), (study.scenario_rows(result, name) for name in (1, 2, 8))
+    both = table.score()
+    assert (both["failed"], both.evaluated) == (pytest.approx(0.5), 4)
+    assert table.score(one | empty)["failed"] == 1.0
+    assert table.score(empty)["failed"] is None
 
 
 def test_a_policy_does_not_differ_from_itself():
@@ -68,7 +85,7 @@ def test_fewer_than_ten_robots_of_a_seed_have_no_p_and_no_bootstrapped_interval(
         assert 0.0 < estimates.policy(0, "failed").low < 1.0  # Wilson's needs no bootstrap
         findings, cautions = summary(estimates)
         assert any(", p " in line for line in findings) != few
-        assert any("no p-value" in line for line in cautions) == few
+        assert (TOO_FEW in cautions) == few
         row = difference_table(estimates, "weak", "strong", 2).rows[0]
         assert (row.cells[-1].text == NOTHING) == few
 

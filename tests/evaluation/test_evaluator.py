@@ -193,7 +193,7 @@ def test_another_source_of_detection_is_another_report(tmp_path):
 def test_a_report_that_is_written_again_can_have_other_names(tmp_path, monkeypatch, capsys):
     save_study(tmp_path / STUDY, made_up_study(members=1))
     written = []
-    monkeypatch.setattr("umc.evaluation.evaluate._report", lambda study, _: written.append(study))
+    monkeypatch.setattr("umc.evaluation.evaluate.report_study", lambda study, _: written.append(study))
     again = ["--report_only", str(tmp_path)]
     assert main(["evaluate", *again]) == main(["evaluate", *again, "--labels", "x", "y", "z"]) == 0
     first, second = ([one.label for one in study.policies] for study in written)

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pytest
 import torch
-from umc.evaluation.metrics import NOT_RECOVERED, EpisodeRecorder, Episodes, Outcome, Step, average, check_radii, score
+from umc.evaluation.metrics import NOT_RECOVERED, EpisodeRecorder, Episodes, Outcome, Step, check_radii, score
 from umc.utils.errors import UmcError
 
 DT = 0.02
@@ -128,17 +128,6 @@ def test_rates_share_the_robots_that_stood_at_onset():
     assert (*result.reached, result["failed"]) == pytest.approx((1 / 3,) * 3)
     some = score(episodes, (1, 2), DT, torch.tensor([False, True, True, False]))
     assert (some.evaluated, some.reached, some["failed"]) == (2, (0.0, 0.0), 0.5)
-
-
-def test_the_average_weighs_scenarios_not_robots():
-    """One scenario evaluated one robot, which failed, another three, none failed: the paper's average is 50 %."""
-    one = score(record([straight(20)], fell=10), (1,), DT)
-    three = score(record([[(0.0, 0.0)] * 8] * 3), (1,), DT)
-    empty = score(record([straight(20)], fell=2), (1,), DT)
-    both = average([one, three])
-    assert (both["failed"], both.evaluated) == (pytest.approx(0.5), 4)
-    assert average([empty, one])["failed"] == 1.0
-    assert average([empty])["failed"] is None
 
 
 @pytest.mark.parametrize("radii", [(), (0, 1), (1, 1), (2, 1), (-1, 1), (math.nan,)])

@@ -12,15 +12,15 @@ from html.parser import HTMLParser
 
 import pytest
 from made_up_results import changed
-from made_up_study import JOINTS, made_up_study
+from made_up_study import JOINTS, average, made_up_study
 from umc.evaluation.arguments import HEALTHY
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.grid import apply_grid
-from umc.evaluation.metrics import Outcome, average
+from umc.evaluation.metrics import Outcome
 from umc.evaluation.protocol import protocol_for
 from umc.evaluation.report import score_table, study_files, summary, write_all, write_study_report
 from umc.evaluation.report.paper import departures, paper_tables
-from umc.evaluation.report.renderers import Cell, Row, Table, printed, ranks
+from umc.evaluation.report.renderers import Cell, Row, Table, printed, ranks, render
 from umc.evaluation.report.tables import ablation_tables, left_out_table, main_table
 from umc.training.sweep_file import read_sweep_file
 from umc.utils.console import escape_markdown
@@ -34,7 +34,7 @@ VOID = {"meta", "img", "br", "link", "hr"}
 def study():
     study = made_up_study(members=4, vary_severity=True)
     odd = replace(study.policies[1], label="MLP <UMC> & 5_%", group="MLP <UMC> & 5_%")
-    about = {**study.about, "command_line": "evaluate.py --checkpoint a.pt 'b<c>.pt'"}
+    about = {**study.about, "command_line": "evaluate.py --checkpoint a.pt 'b<c>.pt'", "versions": {"torch": "2"}}
     return replace(study, policies=(study.policies[0], odd, study.policies[2]), about=about)
 
 
@@ -231,12 +231,12 @@ def test_robots_left_out_are_counted_by_cause(study):
 def test_the_terminal_table_has_a_line_for_each_scenario_and_the_average(study):
     protocol = replace(study.protocol, radii=(1.0, 2.0))
     small = replace(study, protocol=protocol)
-    scores = [score for _, score in small.scenario_scores(study.policies[0])]
-    words, *lines = score_table(protocol, scores).splitlines()
+    result = study.policies[0]
+    words, *lines = score_table(small, result).splitlines()
     assert "in % of the robots that stood at onset" in words
     rows = [line.split() for line in lines if not line.startswith("-")]
     assert [row[0] for row in rows] == ["scenario", *map(str, range(1, 9)), "average"]
-    mean = average(scores)
+    mean = average([small.score(result, small.scenario_rows(result, one)) for one in protocol.scenarios])
     assert rows[-1][1:5] == [str(mean.evaluated), *(f"{100 * mean[key]:.0f}" for key in RATES)]
     assert len({len(line) for line in lines}) == 1
 
@@ -245,7 +245,7 @@ def test_few_robots_have_no_p_and_every_form_of_the_report_says_why(study, files
     assert Estimates(study, resamples=20).too_few
     for name in ("tables.md", "tables.tex", "report.html"):
         text = " ".join(files[name].decode().split())
-        assert "No interval and no p: a fault seed has fewer than 10 robots" in text
+        assert "have no interval and no p: a fault seed has fewer than 10 robots" in text
         assert "Filled marks" not in text
         assert name == "report.html" or "Paired bootstrap" not in text  # the page explains every method
     assert json.loads(files["report.json"])["statistics"]["too_few_for_bootstrap"] is True
@@ -312,6 +312,7 @@ def test_ranks_numbers_and_a_table_of_one_row():
     assert "| a\\|b | **5%** [1, 9] |" in table.markdown()
     assert escape_markdown("nm_mlp _a_ *b* <c> < 0.1 &lt; & d") == r"nm_mlp \_a\_ \*b\* &lt;c> < 0.1 \&lt; & d"
     assert escape_markdown("<script>x</script> [a](javascript:b)") == r"&lt;script>x&lt;/script> [a]\(javascript:b)"
-    assert r"a|b & \textbf{5\%} {\scriptsize [1, 9]} \\" in table.latex()
-    assert r"failed $\downarrow$" in table.latex()
+    latex = render("table.tex", table=table)
+    assert r"a|b & \textbf{5\%} {\scriptsize [1, 9]} \\" in latex
+    assert r"failed $\downarrow$" in latex
     assert "<td><b>5%</b> <small>[1, 9]</small></td>" in table.html()

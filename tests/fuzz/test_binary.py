@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from made_up_study import made_up_study
 from mutated import all_finite, bad_files, damaged, mutated, paths_in, read_or_refuse
 from umc.deploy.description import digest, read_description
+from umc.evaluation.report import score_table
 from umc.evaluation.study import EpisodeBatch, load_study, save_study
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, trained_overrides
 from umc.rl.policy import load_policy, registered_agent
@@ -159,4 +160,4 @@ def test_study(folder, study, data):
         return
     for result in found.policies:
         assert isinstance(result.run, EpisodeBatch)
-        read_or_refuse(lambda result=result: list(found.scenario_scores(result)))
+        read_or_refuse(lambda result=result: score_table(found, result))

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
-from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
+from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome, Score, mean_of_known
 from umc.evaluation.protocol import Protocol, protocol_for
 from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs
 
@@ -70,6 +71,13 @@ def made_up_study(
             results.append(PolicyResult(label, name, about, run))
     about = {"task": "none", "physics": "none", "device": "none", "seed": seed, "note": NOTE}
     return Study(protocol, STEP_DT, JOINTS, about, tuple(results), FEET)
+
+
+def average(scores: Sequence[Score]) -> Score:
+    """Average scores as the paper does, without the sums of RobotTable: every scenario weighs the same."""
+    values = np.array([list(one.values.values()) for one in scores], dtype=float)  # None becomes NaN
+    counts = {name: sum(one.counts[name] for one in scores) for name in scores[0].counts}
+    return Score.of(counts, scores[0].values, mean_of_known(values))
 
 
 def _episodes(protocol: Protocol, onset: torch.Tensor, ease: torch.Tensor, rng: torch.Generator) -> Episodes:

@@ -14,6 +14,7 @@ from PIL import Image
 from umc.faults import FaultSchedule, JointLimits
 from umc.faults.kinds import KINDS, find_kind
 from umc.rendering.layout import Moment, Take
+from umc.utils.cli import run_main
 
 from tools import docs_figures
 from tools.docs_figures import (
@@ -27,7 +28,6 @@ from tools.docs_figures import (
     example_faults,
     kinds_of,
     latest,
-    main,
 )
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -35,6 +35,10 @@ LARGEST = 900_000
 """Most bytes of all pictures of faults together."""
 
 GREEN, VIOLET = (10, 200, 30), (120, 20, 220)
+
+
+def run(argv):
+    return run_main(docs_figures.main, argv)
 
 
 @pytest.fixture
@@ -108,7 +112,7 @@ def test_pictures_of_faults_are_small_and_can_be_read(rollout, tmp_path, monkeyp
     monkeypatch.setattr(docs_figures, "roll_out", lambda checkpoint, physics: rollout)
     checkpoint = tmp_path / "policy.pt"
     checkpoint.touch()
-    assert main(["faults", "--out", str(tmp_path / "new"), "--checkpoint", str(checkpoint)]) == 0
+    assert run(["faults", "--out", str(tmp_path / "new"), "--checkpoint", str(checkpoint)]) == 0
     pictures = sorted((tmp_path / "new").iterdir())
     assert [picture.name for picture in pictures] == [f"fault_{layer}.png" for layer in sorted(LAYERS)]
     assert sum(picture.stat().st_size for picture in pictures) < LARGEST
@@ -132,7 +136,7 @@ def test_a_strip_shows_the_middle_of_the_stills_that_were_asked_for(tmp_path, mo
     monkeypatch.setattr("umc.rendering.film.film_takes", lambda *rest: asked.append(sorted(rest[-1])) or film(*rest))
     out = tmp_path / "walk.png"
     arguments = ["--checkpoint", str(write_fresh(tmp_path)), "--out", str(out), "env.scene.terrain=flat"]
-    assert main(["strip", *arguments, "--begin", "1", "--apart", "0.1", "--stills", "3"]) == 0
+    assert run(["strip", *arguments, "--begin", "1", "--apart", "0.1", "--stills", "3"]) == 0
     assert asked == [[50, 55, 60]]
     page = np.asarray(Image.open(out)).astype(int)
     assert not (page == VIOLET).all(axis=-1).any()
@@ -151,7 +155,7 @@ def test_a_strip_shows_the_middle_of_the_stills_that_were_asked_for(tmp_path, mo
     ],
 )
 def test_a_mistake_is_one_line(arguments, words, capsys):
-    assert main(arguments) == 2
+    assert run(arguments) == 2
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("error: ")
     assert words in line

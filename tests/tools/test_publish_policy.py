@@ -17,10 +17,11 @@ from fresh_policy import WIDTHS, write_fresh
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, write_checkpoint
 from umc.rl.policy import load_policy, registered_agent
 from umc.rl.pretrained import read_models, verified_file
+from umc.utils.cli import run_main
 from umc.utils.io import sha256
 
 from tools import publish_policy
-from tools.publish_policy import LARGEST_FILE, TOLERANCE, largest_difference, main
+from tools.publish_policy import LARGEST_FILE, TOLERANCE, largest_difference
 
 RECORD = {
     "task": "UMC-A1-Stage2",
@@ -36,8 +37,12 @@ RECORD = {
 }
 
 
+def run(argv):
+    return run_main(publish_policy.main, argv)
+
+
 def publish(path, out, *more):
-    return main([str(path), "--out", str(out), "--recipe", "none", *more])
+    return run([str(path), "--out", str(out), "--recipe", "none", *more])
 
 
 def trained(folder, record=RECORD, model="mlp", **info):
@@ -118,7 +123,7 @@ def test_nothing_is_written_where_something_is_wrong(tmp_path, out, capsys, monk
     path = trained(tmp_path / "run")
 
     def refused(words, *more, recipe=("--recipe", "none")):
-        status = main([str(path), "--out", str(out), *recipe, *map(str, more)])
+        status = run([str(path), "--out", str(out), *recipe, *map(str, more)])
         err = capsys.readouterr().err
         assert (status, len(err.splitlines())) == (2, 1), err
         assert words in err
@@ -188,10 +193,10 @@ def test_a_policy_is_replaced_only_on_purpose_and_its_figures_can_follow(tmp_pat
     walked = {"forward_speed": 0.4678912, "command": [0.5, 0.0, 0.0]}
     gait |= {"task": "UMC-A1-Stage1", "physics": "ovphysx", "seed": 1, "gait": walked}
     (tmp_path / "gait.json").write_text(json.dumps({**gait, "gait": {**walked, "command": 0.5}}))
-    assert main([str(published), "--out", str(out), "--metrics", str(tmp_path / "gait.json")]) == 2  # of format 1
+    assert run([str(published), "--out", str(out), "--metrics", str(tmp_path / "gait.json")]) == 2  # of format 1
     (tmp_path / "gait.json").write_text(json.dumps(gait))
     reports = [str(tmp_path / f"{name}.json") for name in ("report", "gait")]
-    assert main([str(published), "--out", str(out), "--metrics", *reports]) == 0
+    assert run([str(published), "--out", str(out), "--metrics", *reports]) == 0
     after = read_models(out)["a1_mlp_stage2"]
     assert verified_file("a1_mlp_stage2", out) == published
     metrics = after.pop("metrics")

@@ -311,7 +311,7 @@ def test_a_policy_with_another_interface_runs_alone_and_one_that_cannot_be_expor
     section = results.Section("solo8", "", "ovphysx", engines, policies, tmp_path / "work", tmp_path / "kept")
     measured = []
     monkeypatch.setattr(results, "_measure_in_isaaclab", lambda *args: measured.append((args[5].name, [*args[4]])))
-    monkeypatch.setattr(results, "_measure_in_mujoco", lambda *args: measured.append(("mujoco", [*args[3]])))
+    monkeypatch.setattr(results, "_measure_in_mujoco", lambda *args: measured.append(("mujoco", [*args[2]])))
     results._measure(SimpleNamespace(kept=False, checkpoint=["x"]), [], section)
     # and has an environment of its own
     alone, others = ["mt_ftc"], ["mlp", "transformer"]
@@ -331,7 +331,7 @@ def test_mujoco_has_the_conditions_of_the_other_engines(tmp_path, monkeypatch):
     section = results.Section("a1", "", "ovphysx", ["ovphysx", "mujoco"], {}, tmp_path / "work", tmp_path / "kept")
     overrides = ["protocol.draws=independent", "env.scene.terrain=flat"]
     one = SimpleNamespace(path=tmp_path, sha256=SHA["mlp"])
-    results._measure_in_mujoco(SimpleNamespace(mujoco_episodes=4), overrides, section, {"mlp": one})
+    results._measure_in_mujoco(overrides, section, {"mlp": one})
     (command, argv) = calls[-1]
     assert (command, argv[-1], overrides[1] in argv) == ("sim2sim", overrides[0], False)
 

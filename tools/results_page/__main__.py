@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from umc.evaluation.arguments import overrides_first
 from umc.evaluation.card import EFFORT
 from umc.evaluation.checkpoints import Checkpoint, names_ground
 from umc.evaluation.labels import labels_of
@@ -53,9 +54,6 @@ MUJOCO_EPISODES = 4
 
 INERT = "umc_paper_inert_effort"
 """Protocol in which torque limits have no effect; its scenarios with such limits are simulated on one engine."""
-
-OVERRIDES = ("env.", "agent.", "protocol.", "physics=")
-"""What overrides begin with."""
 
 NOTES = Path(__file__).with_name("notes.yaml")
 """Explanations by section of the page."""
@@ -136,17 +134,13 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         type=int,
         help="robots of an evaluation for the main tables; as many as the others without it",
     )
-    words = f"robots of each cell in MuJoCo ({MUJOCO_EPISODES})"
-    add("--mujoco_episodes", type=int, default=MUJOCO_EPISODES, help=words)
     add("--device", help="cpu, cuda, cuda:N; default: the first GPU where there is one, else the CPU")
     add("--work", type=Path, default=Path("logs/results"), help="folder of the evaluations (logs/results)")
     words = "the page (docs/results.md); studies are kept in a folder of its name"
     add("--out", type=Path, default=Path("docs/results.md"), help=words)
     add("--kept", action="store_true", help="simulate only the policies of which nothing is kept beside the page")
     add("--report_only", "--report-only", action="store_true", help="regenerate the page without simulation")
-    # to the front, where no flag with a list of values takes them for one of its own
-    ours = [token for token in argv if token.startswith(OVERRIDES)]
-    options, overrides = parser.parse_known_args([*ours, *(token for token in argv if token not in ours)])
+    options, overrides = parser.parse_known_args(overrides_first(argv))
     for token in overrides:
         if token.startswith("-") or "=" not in token:
             example = "env.scene.terrain=flat or protocol.steps=300"
@@ -155,7 +149,6 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
             raise UmcError("give the engines with --engines, not physics=")
     at_least_one(options.num_envs, "--num_envs")
     at_least_one(options.main_num_envs, "--main_num_envs")
-    at_least_one(options.mujoco_episodes, "--mujoco_episodes")
     if set(options.engines) == {"mujoco"}:
         raise UmcError("--engines mujoco alone has no main tables; add newton_mjwarp or ovphysx")
     return options, overrides
@@ -221,7 +214,7 @@ def _measure(options: argparse.Namespace, overrides: Sequence[str], section: Sec
         if not policies:
             print(f"{section.title} on {engine}: all {len(runs)} policies are kept", flush=True)
         elif engine == "mujoco":
-            _measure_in_mujoco(options, overrides, section, policies)
+            _measure_in_mujoco(overrides, section, policies)
         else:
             print(f"{section.title} on {engine}: {len(policies)} policies", flush=True)
             for number, alike in enumerate(by_interface(policies), 1):
@@ -273,15 +266,13 @@ def _measure_in_isaaclab(
     keep(load_study(out / STUDY), section.kept, engine)
 
 
-def _measure_in_mujoco(
-    options: argparse.Namespace, overrides: Sequence[str], section: Section, policies: Mapping[str, Checkpoint]
-) -> None:
+def _measure_in_mujoco(overrides: Sequence[str], section: Section, policies: Mapping[str, Checkpoint]) -> None:
     changes = [token for token in overrides if token.startswith("protocol.")]
     for label, one in policies.items():
         print(f"{section.robot} in plain MuJoCo: {label}", flush=True)
         exported = section.work / "mujoco" / one.sha256[:NAME_LENGTH]
         run_umc("export", ["--checkpoint", str(one.path), "--out", str(exported)])
-        more = ["--episodes", str(options.mujoco_episodes), "--out", str(exported)]
+        more = ["--episodes", str(MUJOCO_EPISODES), "--out", str(exported)]
         run_umc("sim2sim", ["--policy", str(exported), *more, *changes])
         keep(load_study(exported / STUDY), section.kept, "mujoco")
 

@@ -29,6 +29,7 @@ from tools.results_page.acceptance import (
     criteria_of,
     ends,
     inert_reading,
+    main_rates,
     paper_criteria,
     paper_rates,
     rate,
@@ -209,11 +210,11 @@ def _origin(one: RobotResults, result: PolicyResult) -> list[Any]:
 
 def _engines(one: RobotResults) -> list[list[Any]]:
     """Cells of every policy on every engine that it was evaluated on."""
-    rows, keys = [], (acceptance_reached(one.robot), "failed")
+    rows = []
     studies = [*one.studies.items(), *(("mujoco", study) for study in one.mujoco)]
     for result in one.study.policies:
         measured = [
-            (engine, same, [rate(study, same, key, study.protocol.scenarios) for key in keys])
+            (engine, same, main_rates(study, same))
             for engine, study in studies
             for same in study.policies
             if same.about.get("sha256") == result.about.get("sha256")

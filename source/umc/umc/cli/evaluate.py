@@ -83,7 +83,8 @@ def main(argv: list[str]) -> int:
         options, overrides = parse(argv, add_arguments, OWN_SECTIONS)
         check_combinations(options, CONTRADICTIONS, ["no_ray"] if options.ray is None else [])
         _check_envs(options, overrides)
-        _check_detection(options, overrides)
+        if options.detection is not None and any(token.startswith("env.detection.") for token in overrides):
+            raise UmcError("--detection and env.detection name two sources; leave one of them out")
         from umc.evaluation.evaluate import evaluate, report_again
 
     if options.report_only is not None:
@@ -108,12 +109,6 @@ def _check_envs(options: argparse.Namespace, overrides: Sequence[str]) -> None:
     robot, changes = task[1].lower(), read_overrides(overrides, "protocol")
     protocol = protocol_for(robot, options.scenarios, options.radii, options.seed, options.protocol, changes)
     protocol.check_envs(options.num_envs)
-
-
-def _check_detection(options: argparse.Namespace, overrides: Sequence[str]) -> None:
-    """Refuse overrides that do not go together with ``--detection``."""
-    if options.detection is not None and any(token.startswith("env.detection.") for token in overrides):
-        raise UmcError("--detection and env.detection name two sources; leave one of them out")
 
 
 def launcher_arguments(argv: Sequence[str]) -> list[str]:

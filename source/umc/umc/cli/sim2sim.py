@@ -223,14 +223,11 @@ def _ledger(options: argparse.Namespace, _description: Mapping[str, Any], solver
 
 
 def _evaluate(cfg: RolloutCfg, protocol: Protocol, options: argparse.Namespace) -> Study:
-    from umc.evaluation.report import score_table, write_study_report
+    from umc.evaluation.report import report_study
     from umc.evaluation.study import STUDY, save_study
     from umc.sim2sim.study import evaluate
 
     study = evaluate(replace(cfg, clamp=options.clamp), protocol, options.command_line, options.workers)
     save_study(options.out / STUDY, study)
-    print(score_table(study.protocol, [score for _, score in study.scenario_scores(study.policies[0])]))
-    with timed("writing the report"):
-        page = write_study_report(study, options.out)
-    print(f"report: {page}", flush=True)
+    report_study(study, options.out)
     return study

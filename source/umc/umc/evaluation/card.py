@@ -251,12 +251,8 @@ def card_of(study: Study, result: PolicyResult, conditions: Conditions) -> Card:
 def _readings(study: Study, result: PolicyResult) -> dict[str, Any]:
     """Return the rates of both readings; scenarios without a torque limit are the same in both, and use all robots."""
     protocol, table = study.protocol, RobotTable(study, _all_counted(result))
-    differs = [name for name in protocol.scenarios if EFFORT in find_scenario(name).kinds]
-    place = result.run.cell % len(protocol.scenarios)
     inert = torch.tensor([EFFORT in setting.severity for setting, _ in protocol.cells])[result.run.cell]
-    limited = torch.zeros_like(inert)
-    for name in differs:
-        limited |= place == protocol.scenarios.index(name)
+    limited = torch.tensor([EFFORT in find_scenario(name).kinds for _, name in protocol.cells])[result.run.cell]
     found = {}
     for reading, other in zip(READINGS, (inert, ~inert), strict=True):
         rows = ~(limited & other)

@@ -64,8 +64,8 @@ class RobotTable:
             found.append(table)
         return found[0], found[1]
 
-    def score(self, select: torch.Tensor) -> Score:
-        """Return the metrics of selected robots, averaged over the scenarios that have such robots."""
+    def score(self, select: torch.Tensor | None = None) -> Score:
+        """Average the metrics of all or selected robots as the paper does: scenarios that have any weigh the same."""
         numerators, denominators = (sums.sum(axis=1) for sums in self.sums(select))
         values = mean_of_known(ratios(numerators, denominators))
         return Score.of(counts_of(self.episodes, select), (metric.key for metric in self.metrics), values)
@@ -127,10 +127,6 @@ class Estimates:
         for number, name in enumerate(group_names(self.study)):
             found.setdefault(name, []).append(number)
         return found
-
-    def metric(self, key: str) -> Metric:
-        """Return a metric by its key."""
-        return self.metrics[self._index[key]]
 
     def counts(self, number: int, scenario: int | None = None) -> dict[str, int]:
         """Return the robots of one policy by :data:`umc.evaluation.metrics.COUNTS`, in a scenario or in all."""

@@ -14,15 +14,13 @@ from pydantic import NonNegativeInt, PositiveInt, Strict
 
 from umc.evaluation.arguments import HEALTHY_PUSHED, HEALTHY_SECONDS, MOST_EPISODES, OWN_SECTIONS, num_policies
 from umc.evaluation.checkpoints import External, with_detections
-from umc.evaluation.estimates import too_few_robots
-from umc.evaluation.evaluator import Evaluator, code_fingerprint, read_share
+from umc.evaluation.evaluator import Evaluator, Part, code_fingerprint, read_share
 from umc.evaluation.gait import GAIT
 from umc.evaluation.grid import apply_grid, trained_policies
 from umc.evaluation.labels import own_labels
 from umc.evaluation.protocol import Protocol, disturbances, protocol_for
-from umc.evaluation.report import gait_report, gait_table, load_table, score_table, write_study_report
+from umc.evaluation.report import gait_report, gait_table, load_table, report_study
 from umc.evaluation.session import AS_EVALUATED, Session, open_session, prepare
-from umc.evaluation.statistics import MIN_ROBOTS
 from umc.evaluation.study import STUDY, Study, load_study, protocol_of, save_study
 from umc.rl.pretrained import results_folder
 from umc.training.sweep_file import SweepFile, read_sweep_file
@@ -96,7 +94,7 @@ def evaluate(
             return None
         study = evaluator.study()
         save_study(out / STUDY, study)
-        _report(study, out)
+        report_study(study, out)
         return study, out
 
 
@@ -142,7 +140,8 @@ def simulate_plan(session: Session, plan: Any) -> None:
     with quiet():
         protocol = protocol_of(checked.protocol)
         evaluator = Evaluator(session, protocol, checked.num_envs, checked.episodes, session.options.out)
-    evaluator.simulate(evaluator.planned(checked.parts))
+    # under the names by which the other process finds them
+    evaluator.simulate([Part(policy, batch, evaluator.folder / name) for policy, batch, name in checked.parts])
 
 
 def report_again(out: Path, labels: Sequence[str] | None = None) -> None:
@@ -155,21 +154,7 @@ def report_again(out: Path, labels: Sequence[str] | None = None) -> None:
         study = replace(study, policies=policies)
     require_writable(out, "--report_only")
     with lock_folder(out, f"evaluates into {out}"):
-        _report(study, out)
-
-
-def _report(study: Study, out: Path) -> None:
-    for result in study.policies:
-        print(result.label)
-        print(score_table(study.protocol, [score for _, score in study.scenario_scores(result)]))
-    if too_few_robots(study):
-        print(
-            f"fewer than {MIN_ROBOTS} robots a fault seed: the report has Wilson intervals of rates, and neither "
-            "intervals nor p-values of differences"
-        )
-    with timed("writing the report"):
-        page = write_study_report(study, out)
-    print(f"report: {page}", flush=True)
+        report_study(study, out)
 
 
 def measure_gait(session: Session, protocol: Protocol, out: Path) -> None:

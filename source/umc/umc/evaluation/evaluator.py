@@ -11,7 +11,7 @@ import hashlib
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -247,10 +247,6 @@ class Evaluator:
         own += ["--trust", "--policy", *policies] if policies else []  # the user has trusted them here
         command = (*process.UMC, "evaluate", *arguments, *own)
         return Job(command, inputs=inputs, outputs=tuple(part.output for part in parts), retries=RETRIES)
-
-    def planned(self, parts: Iterable[tuple[int, int, str]]) -> list[Part]:
-        """Return parts of another process's plan, under the names by which that process finds them."""
-        return [Part(policy, batch, self.folder / name) for policy, batch, name in parts]
 
     def study(self) -> Study:
         """Put the results of all parts together."""

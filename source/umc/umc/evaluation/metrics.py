@@ -403,13 +403,3 @@ def score(episodes: Episodes, radii: Sequence[float], step_dt: float, select: to
     rows = slice(None) if select is None else select.numpy()
     above, below = (sums[rows].sum(axis=0) for sums in sums_of(episodes, metrics, step_dt))
     return Score.of(counts_of(episodes, select), (metric.key for metric in metrics), ratios(above, below))
-
-
-def average(scores: Sequence[Score]) -> Score:
-    """Average as the paper does: every scenario weighs the same, however many robots were evaluated in it.
-
-    Counts are summed; metrics are averaged over the scenarios in which a robot was evaluated.
-    """
-    values = np.array([list(one.values.values()) for one in scores], dtype=float)  # None becomes NaN
-    counts = {name: sum(one.counts[name] for one in scores) for name in scores[0].counts}
-    return Score.of(counts, scores[0].values, mean_of_known(values))

@@ -340,20 +340,15 @@ class _RobotEntry(FileModel):
             Setting(own, onset, perlin_seed, severity=severity)
             for own, onset, perlin_seed, severity in zip(seeds, columns.onset, perlin_seeds, severities, strict=True)
         ]
+        others: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in self.model_dump(exclude={"settings", "track", "conditions"}).items()
+        }
         return Protocol(
             name=name,
             robot=robot,
-            num_envs=self.num_envs,
-            steps=self.steps,
-            num_joints=(self.num_joints[0], self.num_joints[1]),
-            severity=self.severity,
             settings=tuple(settings if seed is None else dict.fromkeys(settings)),
-            scenarios=tuple(self.scenarios),
-            command=(self.command[0], self.command[1], self.command[2]),
-            radii=check_radii(self.radii),
-            draws=self.draws,
-            noise=self.noise,
-            push=self.push,
             track={} if self.track is None else self.track.model_dump(),
             conditions={name: one.model_dump(exclude_unset=True) for name, one in self.conditions.items()},
+            **others,
         )

@@ -150,11 +150,9 @@ def resampled(sums: ArrayLike, strata: ArrayLike, resamples: int = RESAMPLES, se
     return np.concatenate([counts @ columns for counts in draws(strata, resamples, seed)])
 
 
-def bootstrap_mean(values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Interval | None:
-    """Return the mean of independent robots' values with its percentile interval; None without robots."""
+def bootstrap_mean(values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
+    """Return the mean of independent robots' values with its percentile interval."""
     numbers = np.asarray(values, dtype=np.float64)
-    if not len(numbers):
-        return None
     return percentiles(float(numbers.mean()), _mean_replicates(numbers, resamples, seed))
 
 
@@ -231,9 +229,7 @@ def matched(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.intp], NDAr
     return left, right
 
 
-def paired_bootstrap(
-    first: ArrayLike, second: ArrayLike, resamples: int = RESAMPLES, seed: int = 0
-) -> Difference | None:
+def paired_bootstrap(first: ArrayLike, second: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Difference:
     """Return by how much the same robots' values are larger in a second run; :func:`matched` finds their order.
 
     Raises UmcError if the numbers of robots differ.
@@ -241,8 +237,6 @@ def paired_bootstrap(
     left, right = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if left.shape != right.shape:
         raise UmcError(f"{len(left)} robots cannot be paired with {len(right)}; match them by cell and member first")
-    if not len(left):
-        return None
     found = _mean_replicates(right - left, resamples, seed)
     return difference(float(left.mean()), float(right.mean()), found, len(left))
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -231,11 +231,6 @@ class Study:
             return None
         rows = self.scenario_rows(result, scenario)
         return detection_score(run.detections, run.episodes, run.joints, self.step_dt, rows)
-
-    def scenario_scores(self, result: PolicyResult) -> Iterator[tuple[ScenarioId, Score]]:
-        """Yield the metrics of each scenario."""
-        for scenario in self.protocol.scenarios:
-            yield scenario, self.score(result, self.scenario_rows(result, scenario))
 
 
 def drawn_faults(study: Study) -> dict[ScenarioId, dict[str, dict[Any, int]]]:

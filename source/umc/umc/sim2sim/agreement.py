@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from prettytable import PrettyTable
 
-from umc.evaluation.metrics import Outcome
+from umc.evaluation.metrics import Outcome, metrics_of
 from umc.evaluation.protocol import Protocol
 from umc.evaluation.statistics import (
     MIN_ROBOTS,
@@ -118,21 +118,14 @@ def pair_up(first: Study, result: PolicyResult, second: Study) -> tuple[EpisodeB
 
 def agreement(protocol: Protocol, first: EpisodeBatch, second: EpisodeBatch) -> list[Agreement]:
     """Compare paired runs of :func:`pair_up`: a row per scenario, then one of all robots that both evaluated."""
-    runs, scenarios = (first, second), protocol.scenarios
-    outcomes = [run.episodes.outcome.numpy() for run in runs]
-    valid = np.isin(outcomes, (Outcome.UP, Outcome.FAILED)).all(0)
-    up = [outcome == Outcome.UP for outcome in outcomes]
-    flags = {
-        f"reached@{radius:g}": [
-            alive & (run.episodes.distance.numpy() > radius) for alive, run in zip(up, runs, strict=True)
-        ]
-        for radius in protocol.radii
-    } | {"failed": [~alive for alive in up]}
+    runs, scenarios = (first.episodes, second.episodes), protocol.scenarios
+    valid = (runs[0].evaluated & runs[1].evaluated).numpy()
+    rates = metrics_of(protocol.radii)[: len(protocol.radii) + 1]  # reached@k, then failed: the outcome
+    flags = {rate.key: [rate.terms(run)[0].numpy()[valid] for run in runs] for rate in rates}
     cell, member = first.cell.numpy(), first.member.numpy()
     robots = np.stack([cell // len(scenarios), member], axis=1)
     unit = np.unique(robots, axis=0, return_inverse=True)[1].reshape(-1)
-    chosen = {name: [flag[valid] for flag in pair] for name, pair in flags.items()}
-    return _rows(scenarios, (cell % len(scenarios))[valid], unit[valid], chosen)
+    return _rows(scenarios, (cell % len(scenarios))[valid], unit[valid], flags)
 
 
 def ledger_agreement(ledger: Ledger, cfg: RolloutCfg, study: Study) -> list[Agreement]:
@@ -177,7 +170,6 @@ def _share(flag: Flags, unit: Units) -> Interval:
 
 def _rate(name: str, first: Flags, second: Flags, unit: Units) -> Rate:
     found = paired_bootstrap(_by_unit(first, unit), _by_unit(second, unit))
-    assert found is not None  # there are pairs
     if len(np.unique(unit)) < MIN_ROBOTS:
         found = replace(found, low=math.nan, high=math.nan, p=math.nan)
     return Rate(name, float(first.mean()), float(second.mean()), found)

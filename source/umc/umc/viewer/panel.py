@@ -72,7 +72,7 @@ class Panel:
         self._clicks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._time = 0.0
         self._table_text = ""
-        self._history = History(env.step_dt, len(injector.joint_names))
+        self._history = History(env.step_dt)
         self.env_id = 0
         """Env that is shown."""
         self.scenario: int | None = None

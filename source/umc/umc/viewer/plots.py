@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -43,30 +44,23 @@ TABLE_STYLE = (
 class History:
     """Signals of all J joints of one env over the last seconds."""
 
-    def __init__(self, step_dt: float, num_joints: int) -> None:
-        length = max(round(SECONDS / step_dt), 2)
-        self._time = np.full(length, np.nan)
-        self._values = np.full((length, len(CHARTS), 3, num_joints), np.nan)
-        self._count = 0
+    def __init__(self, step_dt: float) -> None:
+        self._steps: deque[tuple[float, np.ndarray]] = deque(maxlen=max(round(SECONDS / step_dt), 2))
 
     def clear(self) -> None:
         """Remove all steps."""
-        self._count = 0
+        self._steps.clear()
 
     def add(self, time: float, values: np.ndarray) -> None:
         """Add a step: time [s]; value, lower and upper limit of each quantity, shape (charts, 3, J)."""
-        row = self._count % len(self._time)
-        self._time[row], self._values[row] = time, values
-        self._count += 1
+        self._steps.append((time, values))
 
     def of(self, joint: int) -> list[tuple[np.ndarray, ...]]:
         """Return time [s], value, lower and upper limit of one joint for each chart; a missing limit is NaN."""
-        length = len(self._time)
-        first = max(self._count - length, 0)
-        rows = np.arange(first, self._count) % length
-        values = self._values[rows][..., joint]
+        times = np.array([time for time, _ in self._steps])
+        values = np.array([one[..., joint] for _, one in self._steps]).reshape(-1, len(CHARTS), 3)
         values = np.where(np.isfinite(values), values, np.nan)
-        return [(self._time[rows], *values[:, chart].T) for chart in range(len(CHARTS))]
+        return [(times, *values[:, chart].T) for chart in range(len(CHARTS))]
 
 
 def measure(env: ManagerBasedRLEnv, env_id: int) -> np.ndarray:

@@ -4,4 +4,4 @@
 
 from umc.evaluation.report.page import summary
 from umc.evaluation.report.screen import gait_report, gait_table, load_table, score_table
-from umc.evaluation.report.write import study_files, write_all, write_study_report
+from umc.evaluation.report.write import report_study, study_files, write_all, write_study_report

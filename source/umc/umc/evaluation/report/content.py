@@ -18,7 +18,6 @@ from umc.evaluation.report.paper import departures, paper_tables, read_paper
 from umc.evaluation.statistics import LEVEL, wilson
 from umc.evaluation.study import PolicyResult, Study, drawn_faults
 from umc.utils.io import without_nan
-from umc.utils.provenance import versions
 
 SCHEMA = 3
 """Version of the layout of ``report.json``; 2 had ``judged`` for ``evaluated``."""
@@ -90,7 +89,7 @@ def study_content(estimates: Estimates, parts: Mapping[str, Sequence[SliceScore]
             "source": read_paper()["source"],
             "tables": [asdict(table) for table in paper_tables(study.protocol)],
         },
-        "versions": dict(study.about.get("versions") or versions()),
+        "versions": dict(study.about.get("versions", {})),
     }
 
 

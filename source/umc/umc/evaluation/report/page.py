@@ -13,8 +13,7 @@ from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import main_rates
 from umc.evaluation.report.paper import departures
 from umc.evaluation.report.renderers import Table, percent, render
-from umc.evaluation.statistics import MIN_ROBOTS
-from umc.utils.provenance import versions
+from umc.evaluation.report.tables import TOO_FEW
 
 MANY_LEFT_OUT = 0.05
 """Share of robots left out above which the summary says so."""
@@ -84,10 +83,7 @@ def _cautions(estimates: Estimates) -> list[str]:
     if study.about.get("quick"):
         found.append("This is a quick run: its episodes are far too short for figures.")
     if estimates.too_few:
-        found.append(
-            f"Fewer than {MIN_ROBOTS} robots a fault seed: differences and means have no interval and no p-value: "
-            "a bootstrap of so few gives intervals that are too narrow; rates of one policy have Wilson's."
-        )
+        found.append(TOO_FEW)
     for number, result in enumerate(study.policies):
         counts = estimates.counts(number)
         left_out = counts["envs"] - counts["evaluated"]
@@ -145,7 +141,7 @@ def html_page(
             for name, svg, caption in pictures
         ],
         command=about.get("command_line"),
-        versions=about.get("versions") or versions(),
+        versions=about.get("versions", {}),
         files=files,
     )
 

@@ -48,12 +48,8 @@ def paper_tables(protocol: Protocol | None = None) -> list[PaperTable]:
     for name, entry in read_paper()["tables"].items():
         rows = {row: tuple(values) for row, values in entry["rows"].items()}
         table = PaperTable(name, **{**entry, "radii": tuple(entry["radii"]), "rows": rows})
-        same = protocol is None or (table.protocol, table.robot, table.radii) == (
-            protocol.name,
-            protocol.robot,
-            tuple(protocol.radii),
-        )
-        if same:
+        theirs = (table.protocol, table.robot, table.radii)
+        if protocol is None or theirs == (protocol.name, protocol.robot, protocol.radii):
             found.append(table)
     return found
 

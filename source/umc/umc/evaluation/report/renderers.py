@@ -67,10 +67,6 @@ class Table:
         """Render heading, table and notes as Markdown."""
         return render("table.md", table=self)
 
-    def latex(self) -> str:
-        """Render a table environment in the paper's form; it needs booktabs and graphicx."""
-        return render("table.tex", table=self)
-
     def html(self) -> str:
         """Render a table element with its notes."""
         return render("table.html", table=self)

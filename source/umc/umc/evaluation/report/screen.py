@@ -10,10 +10,11 @@ from typing import Any
 
 from prettytable import HRuleStyle, PrettyTable, VRuleStyle
 
+from umc.evaluation.estimates import RobotTable
 from umc.evaluation.gait import SHARE, GaitReport, JointLoad
-from umc.evaluation.metrics import Score, average, metrics_of, reached_key
-from umc.evaluation.protocol import Protocol
-from umc.evaluation.report.renderers import NOTHING, figure
+from umc.evaluation.metrics import metrics_of, reached_key
+from umc.evaluation.report.renderers import figure
+from umc.evaluation.study import PolicyResult, Study
 from umc.utils.provenance import versions
 
 FORMAT = 2
@@ -36,13 +37,15 @@ def gait_report(report: GaitReport, run: Mapping[str, Any], loads: Sequence[Join
     }
 
 
-def score_table(protocol: Protocol, scores: Sequence[Score]) -> str:
-    """Tabulate one score per scenario of the protocol, in its order, and their average."""
+def score_table(study: Study, result: PolicyResult) -> str:
+    """Tabulate a policy's score in each scenario of the protocol, and their average."""
+    protocol = study.protocol
+    scores = [study.score(result, study.scenario_rows(result, scenario)) for scenario in protocol.scenarios]
     radii = [f"@{radius:g}" for radius in protocol.radii]
     metrics = {metric.key: metric for metric in metrics_of(protocol.radii)}
     rates = [*map(reached_key, protocol.radii), "failed"]
     table = _table(["scenario", "evaluated", *radii, "failed", "fell before", "non-finite", *MEANS.values()])
-    named = [*zip(map(str, protocol.scenarios), scores, strict=True), ("average", average(scores))]
+    named = [*zip(map(str, protocol.scenarios), scores, strict=True), ("average", RobotTable(study, result).score())]
     for number, (name, one) in enumerate(named, 1):
         shown = {key: figure(metrics[key], one[key]) for key in (*rates, *MEANS)}
         counts = (one.counts["fell_before_onset"], one.counts["non_finite"])
@@ -79,15 +82,15 @@ def load_table(loads: Sequence[JointLoad], severity: Mapping[str, Any]) -> str:
         return "no robot was up long enough to measure its joints"
     columns = [
         ("joint", [load.joint for load in loads]),
-        ("mean [N*m]", [_cell(load.mean_effort, 1, 1) for load in loads]),
-        (f"{SHARE:.0%} below [N*m]", [_cell(load.high_effort, 1, 1) for load in loads]),
-        (f"{SHARE:.0%} below [rad/s]", [_cell(load.high_velocity, 1, 1) for load in loads]),
+        ("mean [N*m]", [f"{load.mean_effort:.1f}" for load in loads]),
+        (f"{SHARE:.0%} below [N*m]", [f"{load.high_effort:.1f}" for load in loads]),
+        (f"{SHARE:.0%} below [rad/s]", [f"{load.high_velocity:.1f}" for load in loads]),
     ]
     if loads[0].beyond_effort is not None:
-        shares = [_cell(load.beyond_effort, 100, 0) + "%" for load in loads]
+        shares = [f"{load.beyond_effort:.0%}" for load in loads]
         columns.insert(3, (f"above {severity['effort']:g} N*m", shares))
     if loads[0].beyond_velocity is not None:
-        shares = [_cell(load.beyond_velocity, 100, 0) + "%" for load in loads]
+        shares = [f"{load.beyond_velocity:.0%}" for load in loads]
         columns.append((f"above {severity['velocity']:g} rad/s", shares))
     table = _table([head for head, _ in columns])
     table.add_rows([list(row) for row in zip(*(cells for _, cells in columns), strict=True)])
@@ -101,7 +104,3 @@ def _table(heads: Sequence[str]) -> PrettyTable:
     )  # fmt: skip
     table.align[heads[0]] = "l"
     return table
-
-
-def _cell(value: float | None, scale: float, digits: int) -> str:
-    return NOTHING if value is None else f"{value * scale:.{digits}f}"

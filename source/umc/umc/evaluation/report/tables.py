@@ -31,10 +31,10 @@ PAIRED = "Paired bootstrap; p is two-sided and not corrected for the number of c
 """Note of tables of differences."""
 
 TOO_FEW = (
-    f"No interval and no p: a fault seed has fewer than {MIN_ROBOTS} robots, from which a bootstrap gives intervals "
-    "that are too narrow. Rates of one policy have Wilson's intervals."
+    f"Differences and means have no interval and no p: a fault seed has fewer than {MIN_ROBOTS} robots, from which a "
+    "bootstrap gives intervals that are too narrow. Rates of one policy have Wilson's intervals."
 )
-"""Note of tables of differences between few robots."""
+"""What a study of few robots lacks."""
 
 DETECTOR = (
     "A robot is found when one of its faulty joints is reported, as a sensor fault or a joint fault; robots that fell "

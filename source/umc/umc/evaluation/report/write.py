@@ -15,21 +15,35 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from umc.evaluation.breakdown import SliceScore, break_down
-from umc.evaluation.estimates import Estimates
+from umc.evaluation.estimates import Estimates, too_few_robots
 from umc.evaluation.metrics import main_rates
 from umc.evaluation.report import plots
 from umc.evaluation.report.content import cells_csv, robots_csv, study_content
 from umc.evaluation.report.page import html_page, summary
 from umc.evaluation.report.paper import departures, paper_tables
 from umc.evaluation.report.renderers import render
-from umc.evaluation.report.tables import all_tables
+from umc.evaluation.report.screen import score_table
+from umc.evaluation.report.tables import TOO_FEW, all_tables
 from umc.evaluation.statistics import RESAMPLES
 from umc.evaluation.study import Study
 from umc.faults.kinds import find_kind
+from umc.utils.console import timed
 from umc.utils.io import atomic_write
 
 PAGE = "report.html"
 """The page to open first."""
+
+
+def report_study(study: Study, out: Path) -> None:
+    """Print the scores of a study and write its report."""
+    for result in study.policies:
+        print(result.label)
+        print(score_table(study, result))
+    if too_few_robots(study):
+        print(TOO_FEW)
+    with timed("writing the report"):
+        page = write_study_report(study, out)
+    print(f"report: {page}", flush=True)
 
 
 def write_study_report(study: Study, out: Path, resamples: int = RESAMPLES) -> Path:
