@@ -5,23 +5,24 @@
 import pytest
 import torch
 from umc.detection import Detector
-from umc.diagnosis.effects import Effects
+from umc.diagnosis.effects import still_shown
 from umc.diagnosis.rollout import Rollout
 from umc.rl.agents import AGENTS
 from umc.tasks.task_cfg import resolve_cfgs
 
 
 def test_a_fault_has_shown_itself_from_its_first_effect_to_its_end():
-    effects = Effects(2, 1)
-    label, starts = torch.tensor([[4], [4]]), torch.tensor([False, False])
-    assert not effects.before(label, starts).any()
-    effects.after(torch.tensor([[True], [False]]))
-    assert effects.before(label, starts).tolist() == [[True], [False]]
-    effects.after(torch.tensor([[False], [False]]))
-    assert effects.before(label, starts).tolist() == [[True], [False]]  # it need not do so in every step
-    assert not effects.before(torch.tensor([[5], [4]]), starts).any()  # another fault
-    effects.after(torch.tensor([[True], [True]]))
-    assert effects.before(torch.tensor([[5], [4]]), torch.tensor([True, False])).tolist() == [[False], [True]]
+    label, other, starts = torch.tensor([[4], [4]]), torch.tensor([[5], [4]]), torch.tensor([False, False])
+    shown = still_shown(torch.zeros(2, 1, dtype=torch.bool), torch.zeros(2, 1), label, starts)
+    assert not shown.any()
+    shown = still_shown(shown | torch.tensor([[True], [False]]), label, label, starts)
+    assert shown.tolist() == [[True], [False]]
+    shown = still_shown(shown, label, label, starts)
+    assert shown.tolist() == [[True], [False]]  # it need not do so in every step
+    shown = still_shown(shown, label, other, starts)
+    assert not shown.any()  # another fault
+    shown = still_shown(torch.tensor([[True], [True]]), other, other, torch.tensor([True, False]))
+    assert shown.tolist() == [[False], [True]]
 
 
 def classes_read(physics):

@@ -46,7 +46,7 @@ def test_skrl_is_asked_for_by_the_flag_or_by_the_agents_entry_point():
         assert chosen.record.fields["library"] == "skrl"
     assert parse(["--task", "UMC-A1-Stage1"]).agent == "rsl_rl_transformer_cfg_entry_point"
     named = parse([*STAGE1, *SKRL])
-    assert (named.agent, named.model) == ("skrl_mlp_cfg_entry_point", "mlp")
+    assert (named.agent, named.spec.network) == ("skrl_mlp_cfg_entry_point", "mlp")
 
 
 def test_overrides_are_those_of_rsl_rl():

@@ -16,6 +16,7 @@ from umc.deploy.export import export_checkpoint
 from umc.evaluation.checkpoints import read_externals
 from umc.evaluation.protocol import protocol_for
 from umc.evaluation.study import STUDY, load_study
+from umc.rl.agents import AGENTS
 from umc.rl.pretrained import pretrained_folder
 from umc.sim2sim.agreement import AGREEMENT
 from umc.sim2sim.external import ExternalRunner
@@ -74,6 +75,9 @@ def test_what_mujoco_does_not_measure_is_refused(exported, tmp_path):
     with pytest.raises(UmcError, match="reads randomized_physics, which there is not") as refused:
         read_external_policy(str(path), TASK, [], False)
     assert "\n" not in str(refused.value)
+    torch.jit.script(torch.nn.Linear(30, 8)).save(str(tmp_path / "p.pt"))
+    with pytest.raises(UmcError, match="reads root_quat_w, forward_and_turn, which there is not"):
+        read_external_policy(str(tmp_path / "p.pt"), "UMC-Solo8-Stage2", AGENTS["mt_ftc"].tokens(2), True)
 
 
 def test_joint_terms_that_mujoco_would_read_in_another_order_are_refused(exported):

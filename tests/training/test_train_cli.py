@@ -191,7 +191,7 @@ def test_a_training_that_asks_for_bfloat16_learns_in_it(rounded, monkeypatch):
         return Path("model_0.pt")
 
     logger = SimpleNamespace(mean_return=lambda: 0.0, mean_length=lambda: 0.0)
-    cfg = SimpleNamespace(bfloat16=rounded, max_iterations=1, init_at_random_ep_len=True)
+    cfg = SimpleNamespace(bfloat16=rounded, torch_compile_mode=None, max_iterations=1, init_at_random_ep_len=True)
     plan: Any = SimpleNamespace(device="cpu", agent_cfg=cfg, record=SimpleNamespace(fields={}))
     runner: Any = SimpleNamespace(train=learn, logger=logger)
     train._learn(plan, runner)
@@ -226,7 +226,7 @@ def test_a_missing_stage_1_is_trained_first_with_the_same_settings(monkeypatch, 
     ((command, arguments),) = calls
     assert command == "train"
     stage1 = parse(arguments)
-    assert (stage1.task, stage1.model, stage1.library) == ("UMC-A1-Stage1", "mlp", library)
+    assert (stage1.task, stage1.spec.network, stage1.library) == ("UMC-A1-Stage1", "mlp", library)
     assert (stage1.options.num_envs, stage1.options.device) == (4, "cpu")
     assert stage1.overrides == [overrides[0], overrides[2]]  # Stage 1 has no faults to set
     out, err = capsys.readouterr()

@@ -242,9 +242,7 @@ _FILE = _table(
                 "physics": _TEXT,
                 "terrain": _TEXT,
                 "env_overrides": _maybe(_list(_text(r"(?s).{0,10000}"))),
-                "weights_sha256": _text(r"([0-9a-f]{64})?", "a SHA-256 in hexadecimal"),
-            },
-            optional=("weights_sha256",),
+            }
         ),
         "inputs": _table(
             {"policy": _TEXT, "joint_mask": _TEXT, "fault_flag": _TEXT, MEMORY_INPUT: _TEXT}, optional=(MEMORY_INPUT,)

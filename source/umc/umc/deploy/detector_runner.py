@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from numpy.typing import NDArray
 
 from umc.deploy.description import AGAIN
 from umc.utils.errors import UmcError, shown
-from umc.utils.io import sha256
+
+MAX_NETWORK_BYTES = 256 * 2**20
+"""Largest ONNX file that is read [byte]; the largest agent's is 4 MiB."""
 
 METADATA_KEY = "umc_detector"
 """Entry of the ONNX file's metadata with what describes the detector, as JSON."""
@@ -49,31 +52,18 @@ class DetectorRunner:
 
     Args:
         path: ONNX file of ``umc export --detector``.
-        joint_names: Joints in the order of the observation.
-        wanted: SHA-256 that the file has to have; any if None.
+        wanted: SHA-256 that the file has to have.
 
     Raises:
-        UmcError: If the file is missing, another one, or of other joints.
+        UmcError: If the file is missing, or another one.
     """
 
-    def __init__(self, path: Path, joint_names: Sequence[str], wanted: str | None = None) -> None:
-        where = shown(str(path))
-        if not path.is_file():
-            raise UmcError(f"{where} is missing; copy it beside policy.json, or {AGAIN}")
-        if wanted is not None and sha256(path) != wanted:
-            raise UmcError(f"{where} is not the file that policy.json describes; copy both from one export, or {AGAIN}")
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.log_severity_level = 4
-        try:
-            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-            about = json.loads(self._session.get_modelmeta().custom_metadata_map[METADATA_KEY])
-        except Exception as error:  # ONNX Runtime's own
-            raise UmcError(f"{where} is no exported detector ({type(error).__name__}); {AGAIN}") from error
-        if about["joint_names"] != list(joint_names):
-            raise UmcError(f"{where} detects faults of other joints than the policy's; {AGAIN} with its own detector")
-        self._about: Mapping[str, Any] = about
-        self._empty = np.zeros((1, len(joint_names), about["state_dim"]), dtype=np.float32)
+    def __init__(self, path: Path, wanted: str) -> None:
+        self._session = load_session(path, wanted)
+        metadata = self._session.get_modelmeta().custom_metadata_map[METADATA_KEY]
+        self._about: Mapping[str, Any] = json.loads(metadata)
+        joints, state_dim = len(self._about["joint_names"]), self._about["state_dim"]
+        self._empty = np.zeros((1, joints, state_dim), dtype=np.float32)
         self.reset()
 
     @property
@@ -125,3 +115,27 @@ class DetectorRunner:
             )
             for number, name in enumerate(self._about["joint_names"])
         }
+
+
+def load_session(path: Path, wanted: str) -> onnxruntime.InferenceSession:
+    """Load an ONNX file; UmcError unless it is the one that was exported, of SHA-256 ``wanted``."""
+    where = shown(str(path))
+    if not path.is_file():
+        raise UmcError(f"{where} is missing; copy it beside policy.json, or {AGAIN}")
+    with path.open("rb") as file:
+        network = file.read(MAX_NETWORK_BYTES + 1)
+    if len(network) > MAX_NETWORK_BYTES:
+        raise UmcError(f"{where} is larger than {MAX_NETWORK_BYTES // 2**20} MiB; {AGAIN}")
+    found = hashlib.sha256(network).hexdigest()
+    if found != wanted:
+        raise UmcError(
+            f"{where} is not the file that policy.json describes (sha256 {found[:12]} instead of {wanted[:12]}); "
+            f"copy both from one export, or {AGAIN}"
+        )
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # for a single observation, more threads only cost time
+    options.log_severity_level = 4  # what it would log is raised, too
+    try:
+        return onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise UmcError(f"{where} is no network that ONNX Runtime can load ({type(error).__name__}); {AGAIN}") from error

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-import onnxruntime
 import torch
 
 from umc.deploy.description import DIGEST_KEY, FORMAT, digest
@@ -22,6 +21,7 @@ from umc.deploy.io_descriptor import group_widths, observation_terms, task_figur
 from umc.deploy.onnx_files import CHECK_BATCHES, TOLERANCE, add_metadata, export_onnx, ignore_deprecation
 from umc.detection import DetectorFile
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
+from umc.rl.external_networks import load_network
 from umc.rl.models import EXPORT_INPUTS, EXPORT_OUTPUTS, MEMORY_INPUT, MEMORY_OUTPUT, MaskedModel
 from umc.rl.policy import ACTOR_SET, LoadedPolicy, load_policy, stored_agent
 from umc.utils.errors import UmcError
@@ -37,9 +37,6 @@ OBSERVATION_NAMES = {
     "last_action": "actions",
 }
 """What mjlab's tasks call the terms of these functions; other terms are named by their function."""
-
-ExportedFunction = Callable[..., np.ndarray]
-"""From (policy (B, D), joint_mask (B, J), fault_flag (B, 3)), torch tensors, to actions (B, J), step by step."""
 
 MEMORY = "h_out of the step before; zeros at the start of an episode"
 """What a policy with memory takes as :data:`MEMORY_INPUT`."""
@@ -100,11 +97,11 @@ def export_checkpoint(
         write_onnx(policy.actor, parts.onnx)
         add_metadata(parts.onnx, {**onnx_metadata(content, env_cfg), DIGEST_KEY: digest(content)})
         write_torchscript(policy.actor, parts.torchscript)
-        for kind, run in (("onnx", onnx_function(parts.onnx)), ("torchscript", script_function(parts.torchscript))):
+        for kind in ("onnx", "torchscript"):
             content[kind] = {
                 "file": getattr(files, kind).name,
                 "sha256": sha256(getattr(parts, kind)),
-                "largest_difference_to_torch": check_export(policy.actor, run),
+                "largest_difference_to_torch": check_export(policy.actor, getattr(parts, kind)),
             }
         parts.description.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return files
@@ -123,6 +120,7 @@ def write_onnx(actor: MaskedModel, path: Path) -> None:
     ]
     model.graph.input.extend(unread)  # the exporter leaves out what a network does not read
     onnx.save(model, str(path))
+    onnx.checker.check_model(str(path))
 
 
 def onnx_metadata(content: Mapping[str, Any], env_cfg: Any) -> dict[str, str]:
@@ -162,61 +160,23 @@ def write_torchscript(actor: MaskedModel, path: Path) -> None:
         torch.jit.script(actor.as_jit().eval()).save(str(path))  # pyright: ignore[reportPrivateImportUsage]
 
 
-def onnx_function(path: Path) -> Callable[[], ExportedFunction]:
-    """Load an ONNX file with ONNX Runtime; each call of what it returns begins an episode."""
-    onnx.checker.check_model(str(path))
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-
-    widths = [one.shape[2] for one in session.get_inputs() if one.name == MEMORY_INPUT]
-
-    def episode() -> ExportedFunction:
-        memory: list[np.ndarray] = []
-
-        def run(*inputs: torch.Tensor) -> np.ndarray:
-            feed: dict[str, np.ndarray] = {
-                name: tensor.numpy() for name, tensor in zip(EXPORT_INPUTS, inputs, strict=True)
-            }
-            if widths:
-                feed[MEMORY_INPUT] = memory[0] if memory else np.zeros((1, len(inputs[0]), *widths), np.float32)
-            actions, *memory[:] = map(np.asarray, session.run(None, feed))
-            return actions
-
-        return run
-
-    return episode
-
-
-def script_function(path: Path) -> Callable[[], ExportedFunction]:
-    """Load a TorchScript file; each call of what it returns begins an episode."""
-    with ignore_deprecation():
-        module = torch.jit.load(str(path))  # pyright: ignore[reportPrivateImportUsage]
-
-    def run(*inputs: torch.Tensor) -> np.ndarray:
-        with torch.inference_mode():
-            return module(*inputs).numpy()
-
-    def episode() -> ExportedFunction:
-        module.reset()
-        return run
-
-    return episode
-
-
-def check_export(actor: MaskedModel, episode: Callable[[], ExportedFunction]) -> float:
-    """Return the largest difference of an action to torch, over batches and masks; UmcError above TOLERANCE."""
+def check_export(actor: MaskedModel, path: Path) -> float:
+    """Return the largest difference of a file's action to torch, over batches and masks; UmcError above TOLERANCE."""
     joints, columns = actor.layout.num_joints, actor.obs_dim
     generator = torch.Generator().manual_seed(0)
     largest = 0.0
     for batch in CHECK_BATCHES:
+        network = load_network(path, batch)
         some = (torch.rand(batch, joints, generator=generator) < 0.3).float()
         for mask in (torch.zeros(batch, joints), some, torch.ones(batch, joints)):
             flag = torch.where(mask.any(1, keepdim=True), 1.0, -1.0).expand(batch, 3).contiguous()
-            exported = episode()
+            read = {"joint_mask": mask, "fault_flag": flag}
+            network.reset(None)
             actor.reset()
             for _ in range(CHECK_STEPS if actor.is_recurrent else 1):
                 obs = torch.randn(batch, columns, generator=generator)
-                given = exported(obs, mask, flag)
                 with torch.inference_mode():
+                    given = network(obs, *(read[name] for name in network.groups)).numpy()
                     wanted = actor.deterministic(obs, mask, flag).numpy()
                 difference = float(np.abs(given - wanted).max()) if given.shape == wanted.shape else float("nan")
                 if not difference <= TOLERANCE:
@@ -230,7 +190,6 @@ def check_export(actor: MaskedModel, episode: Callable[[], ExportedFunction]) ->
 
 def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
     """Return the content of ``policy.json``; UmcError if the task's columns are not those of the training."""
-    info: Mapping[str, Any] = asdict(policy.info)
     names = policy.info.joint_names
     robot = env_cfg.scene.robot
     if robot.joint_ordering is not None and list(robot.joint_ordering) != list(names):
@@ -244,7 +203,7 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "checkpoint": {"file": policy.path.name, "sha256": policy.sha256},
-        "trained": dict(info),
+        "trained": asdict(policy.info),
         "inputs": {
             "policy": "observations times their scale, without noise; the entries of dead joints are 0",
             "joint_mask": "1 where a joint's sensor is dead, else 0",

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Collection, Mapping, Sequence
 from numbers import Real
@@ -25,16 +24,13 @@ from umc.deploy.description import (
     digest,
     read_description,
 )
-from umc.deploy.detector_runner import DetectorRunner
+from umc.deploy.detector_runner import DetectorRunner, load_session
 from umc.utils.errors import UmcError, shown
 
 Vector = NDArray[np.float64]
 
 Memory = NDArray[np.float32] | None
 """What a network remembers, (1, 1, H); None for one without memory."""
-
-MAX_NETWORK_BYTES = 256 * 2**20
-"""Largest ONNX file that is read [byte]; the largest agent's is 4 MiB."""
 
 MAX_INPUT = 1.0e3
 """Greatest magnitude of an input from a simulation [rad, rad/s, m/s]: one beyond has diverged, and a network turns it
@@ -146,7 +142,7 @@ class PolicyRunner:
         self._start = _empty_memory(self._session)
         known = content.get("detector")
         if known is not None:
-            self.detector = DetectorRunner(path.with_name(known["file"]), self._names, known["sha256"])
+            self.detector = DetectorRunner(path.with_name(known["file"]), known["sha256"])
         self.reset()
 
     def _configure(
@@ -369,25 +365,7 @@ class PolicyRunner:
 def _load_network(path: Path, content: Mapping[str, Any]) -> onnxruntime.InferenceSession:
     """Load an ONNX file; UmcError unless it is the one that was exported with the description, and finite."""
     where = shown(str(path))
-    if not path.is_file():
-        raise UmcError(f"{where} is missing; copy it beside policy.json, or {AGAIN}")
-    with path.open("rb") as file:
-        network = file.read(MAX_NETWORK_BYTES + 1)
-    if len(network) > MAX_NETWORK_BYTES:
-        raise UmcError(f"{where} is larger than {MAX_NETWORK_BYTES // 2**20} MiB; {AGAIN}")
-    found, wanted = hashlib.sha256(network).hexdigest(), content["onnx"]["sha256"]
-    if found != wanted:
-        raise UmcError(
-            f"{where} is not the file that policy.json describes (sha256 {found[:12]} instead of {wanted[:12]}); "
-            f"copy both from one export, or {AGAIN}"
-        )
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # for a single observation, more threads only cost time
-    options.log_severity_level = 4  # what it would log is raised, too
-    try:
-        session = onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise UmcError(f"{where} is no network that ONNX Runtime can load ({type(error).__name__}); {AGAIN}") from error
+    session = load_session(path, content["onnx"]["sha256"])
     if session.get_modelmeta().custom_metadata_map.get(DIGEST_KEY) != digest(content):
         raise UmcError(f"policy.json is not as it was exported with {where}; copy both from one export, or {AGAIN}")
     groups, joints = content["observations"], len(content["joints"])

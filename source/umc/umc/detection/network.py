@@ -116,7 +116,7 @@ class Detector(nn.Module):
 
     def step(self, obs: Tensor, state: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
         """Return logits of sensor and joint faults, severities, and the state, with gradients."""
-        base, joints = self.columns(obs * self.scale)
+        base, joints = self.columns.split(obs * self.scale)
         rows = self.memory.state_dim
         known, before = state[..., :rows], state[..., rows : rows + _READINGS]
         started, decided = state[..., rows + _READINGS : rows + _READINGS + 1], state[..., rows + _READINGS + 1 :]

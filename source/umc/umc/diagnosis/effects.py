@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from umc.faults import JointLimits
@@ -34,28 +33,6 @@ def limits_act(limits: JointLimits, healthy: JointLimits, position: Tensor, spee
     return ((upper | lower | weak | stiff) & pushes) | slow
 
 
-class Effects:
-    """Remembers which joint faults have changed their joint's motion.
-
-    Args:
-        envs: Number E of envs.
-        joints: Number J of joints.
-        device: Where it is kept.
-    """
-
-    def __init__(self, envs: int, joints: int, device: torch.device | str = "cpu") -> None:
-        self._shown = torch.zeros(envs, joints, dtype=torch.bool, device=device)
-        self._label = torch.zeros(envs, joints, dtype=torch.long, device=device)
-
-    def before(self, label: Tensor, starts: Tensor) -> Tensor:
-        """Return whose fault has done so before an env step, bool (E, J).
-
-        Another label (E, J), and another episode (E,), is another fault.
-        """
-        self._shown = self._shown & (label == self._label) & ~starts[:, None]
-        self._label = label
-        return self._shown
-
-    def after(self, hinders: Tensor) -> None:
-        """Take the joints, bool (E, J), whose fault did so in the env step."""
-        self._shown = self._shown | hinders
+def still_shown(shown: Tensor, before: Tensor, label: Tensor, starts: Tensor) -> Tensor:
+    """Return where ``shown``, bool (E, J), still holds: another label (E, J), or episode (E,), is another fault."""
+    return shown & (label == before) & ~starts[:, None]

@@ -44,7 +44,6 @@ class Events:
     """Index into the recording's kinds[fault]."""
     severity: NDArray[np.float64]
     joint: NDArray[np.int64]
-    robot: NDArray[np.int64]
     onset: NDArray[np.int64]
     """Env step of the recording."""
     length: NDArray[np.int64]
@@ -106,7 +105,6 @@ def find_events(recording: Recording) -> Events:
                 "kind": int(mine[0]) - 1,
                 "severity": float(recording.severity[onset, robot, joint, fault]),
                 "joint": joint,
-                "robot": robot,
                 "onset": onset,
                 "length": length,
                 "delay": _first(reported),

@@ -30,6 +30,9 @@ LEAST_SIZE = 0.05
 """Size of columns that hardly change in the training [-]: a command that is always 0 there must not count for more than
 others where it is not."""
 
+STRETCHES = 24
+"""Newest stretches to learn from."""
+
 LEAST_LEARNING_RATE = 0.02
 """Learning rate at the end, of that at the start [-]."""
 
@@ -88,25 +91,13 @@ def _log(probabilities: Sequence[Tensor]) -> Tensor:
 class Learner:
     """Adam on cross entropies of both labels and errors of severities, from the newest stretches.
 
-    Args:
-        detector: What learns.
-        learning_rate: At the start; it falls linearly.
-        updates: Gradient steps after each new stretch.
-        robots: Robots in each gradient step.
-        stretches: Newest stretches to learn from.
+    The learning rate falls linearly; ``updates`` gradient steps, of ``robots`` each, follow each new stretch.
     """
 
-    def __init__(
-        self,
-        detector: Detector,
-        learning_rate: float = 2.0e-3,
-        updates: int = 12,
-        robots: int = 128,
-        stretches: int = 24,
-    ) -> None:
+    def __init__(self, detector: Detector, learning_rate: float = 2.0e-3, updates: int = 12, robots: int = 128) -> None:
         self.detector, self.learning_rate = detector, learning_rate
         self._updates, self._robots = updates, robots
-        self._memory: deque[Stretch] = deque(maxlen=stretches)
+        self._memory: deque[Stretch] = deque(maxlen=STRETCHES)
         self.optimizer = torch.optim.Adam(detector.parameters(), lr=learning_rate)
 
     def learn(self, stretch: Stretch, done: float) -> dict[str, float]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from umc.detection import Detection, Detector, mask_and_flag
 from umc.detection.labels import Labeller, Labels
-from umc.diagnosis.effects import Effects, limits_act
+from umc.diagnosis.effects import limits_act, still_shown
 from umc.faults import JointLimits
 from umc.faults.detection import class_columns
 from umc.mdp.detection import reported_joints
@@ -48,13 +48,7 @@ class RolloutStep:
 
 
 class Rollout:
-    """A policy in a running environment, with a detector that watches it, whose report may replace the simulator's.
-
-    Args:
-        env: The environment, with the faults of :func:`umc.diagnosis.faults.add_random_faults`.
-        policy: The policy.
-        detector: The detector.
-    """
+    """A policy in a running environment, with a detector that watches it, whose report may replace the simulator's."""
 
     def __init__(self, env: ManagerBasedRLEnv, policy: Policy, detector: Detector) -> None:
         self.env, self.policy, self.detector = env, policy, detector
@@ -67,7 +61,8 @@ class Rollout:
         self._obs, _ = env.reset()
         self.state = detector.start(env.num_envs, env.device)
         self._starts = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
-        self._effects = Effects(env.num_envs, len(term.state.joint_names), env.device)
+        self._shown = torch.zeros(env.num_envs, len(term.state.joint_names), dtype=torch.bool, device=env.device)
+        self._label = self._shown.long()
         self.detected_envs = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
         """Envs whose mask, flag and fault class come from the detector, not the simulator. Shape is (E,)."""
 
@@ -85,14 +80,14 @@ class Rollout:
             found = class_columns(*reported_joints(detection))
             obs["fault_class"] = torch.where(by_detector, found, obs["fault_class"])
         labels, limits, starts = self.labeller(), self._faults.limits(self._healthy), self._starts
-        shown = self._effects.before(labels.joint, starts)
+        shown = still_shown(self._shown, self._label, labels.joint, starts)
         read = obs["policy"].clone()
         actions = self.policy(TensorDict(obs, batch_size=[self.env.num_envs]))
         self._obs, _, terminated, truncated, _ = self.env.step(actions)
         self._starts = terminated | truncated
         hinders = (self._hinders(limits) & (labels.joint > 0)) | (labels.joint > self.labeller.limiting)
         hinders &= ~self._starts[:, None]
-        self._effects.after(hinders)
+        self._shown, self._label = shown | hinders, labels.joint
         step = RolloutStep(read, starts, before, detection, labels, shown, hinders, self._speed())
         self.policy.reset(self._starts)
         self.state = detection.state

@@ -140,7 +140,3 @@ class JointColumns(nn.Module):
         """Split observations (B, D) into base (B, D - 3 J) and joints (B, J, 3)."""
         joints = obs.index_select(1, self.joint_index).view(-1, self.num_joints, 3)
         return obs.index_select(1, self.base_index), joints
-
-    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Same as split."""
-        return self.split(obs)

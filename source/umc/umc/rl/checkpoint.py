@@ -259,12 +259,8 @@ def trained_overrides(checkpoint: Path, info: CheckpointInfo, typed: Sequence[st
     """Return the ``env.`` overrides of the checkpoint's run, which evaluation and export have to repeat.
 
     A file of UMC 0.1 does not hold them; its run folder's record does. The list is empty where neither does. Those of
-    ``env.detection`` are left out: who reports faults to a policy is chosen anew each time.
-
-    Args:
-        checkpoint: Path of the file.
-        info: What it says about itself.
-        typed: Overrides of the command line; the run's overrides of the same keys are left out.
+    ``env.detection`` are left out: who reports faults to a policy is chosen anew each time. So are those of the same
+    keys as ``typed``, the overrides of the command line.
 
     Raises:
         UmcError: If one names code that is not of an installed task package, or a file.

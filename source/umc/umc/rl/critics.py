@@ -31,7 +31,7 @@ MLP_WEIGHTS = "core.layers."
 
 def add_privileged_faults(env_cfg: Any, agent_cfg: Any) -> None:
     """Add the faults to the critic's observations, in place, if ``agent_cfg.critic_sees_faults``."""
-    if not getattr(agent_cfg, "critic_sees_faults", False):
+    if not agent_cfg.critic_sees_faults:
         return
     from umc.mdp import LiveFaultsCfg
 
@@ -41,12 +41,7 @@ def add_privileged_faults(env_cfg: Any, agent_cfg: Any) -> None:
 
 
 def widen_critic(given: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Extend a critic's weights for one that reads more columns after the same ones; new columns do nothing at first.
-
-    Args:
-        given: Weights and observation statistics by name.
-        wanted: Those of the wider critic, for their shapes.
-    """
+    """Extend a critic's weights to the shapes of ``wanted``, with new columns at the end that do nothing at first."""
     import torch
 
     result = {}
@@ -70,7 +65,7 @@ def _neutral_columns(name: str, value: torch.Tensor, columns: int) -> torch.Tens
 
 def use_mlp_critic(agent_cfg: Any) -> None:
     """Make the critic an MLP, in place, if ``agent_cfg.mlp_critic``; it keeps ``hidden_dims`` if any were given."""
-    if not getattr(agent_cfg, "mlp_critic", False):
+    if not agent_cfg.mlp_critic:
         return
     from umc.rl.model_cfg import UmcMlpModelCfg
 

@@ -27,11 +27,10 @@ from umc.rl.checkpoint import (
 )
 from umc.rl.logger import IterationStats, Progress, RunLogger
 from umc.rl.models import MaskedGruModel
-from umc.rl.patches import configure_rsl_rl
 from umc.rl.symmetry import make_symmetry, mirror_of
 from umc.rl.update import speed_up
 from umc.rl.watchdog import Watchdog
-from umc.utils.distributed import all_gather, all_reduce_max, ranks_from_env
+from umc.utils.distributed import all_gather, all_reduce_max, connected, ranks_from_env
 from umc.utils.errors import UmcError
 from umc.utils.process import handle_signals
 from umc.utils.random_state import random_states, seed_all, set_random_states
@@ -50,14 +49,6 @@ class TrainingInterrupted(KeyboardInterrupt):
         super().__init__(f"stopped by {signal.Signals(signum).name}")
         self.signum = signum
         self.checkpoint = checkpoint
-
-
-class _StopNow(Exception):
-    """Leave the library's loop between two iterations."""
-
-    def __init__(self, signum: int) -> None:
-        super().__init__(signum)
-        self.signum = signum
 
 
 class _StopSignals:
@@ -103,16 +94,7 @@ class TrainingRunner:
         info: CheckpointInfo | None = None,
         save_every_s: float = SAVE_EVERY_S,
     ) -> None:
-        """Make algorithm and logger.
-
-        Args:
-            env: Environment, wrapped for the library.
-            train_cfg: Agent cfg as a dictionary.
-            log_dir: Run folder; None writes nothing.
-            device: Device of the learning.
-            info: What checkpoints say about themselves; needed to save any.
-            save_every_s: Longest time between two checkpoints [s].
-        """
+        """Make algorithm and logger; nothing is written without ``log_dir``, nothing saved without ``info``."""
         self.env = env
         self.cfg = train_cfg
         self.device = device
@@ -162,12 +144,6 @@ class TrainingRunner:
         with self._progress, handle_signals(self._signals.note), Watchdog() as self._watchdog:
             try:
                 self._learn(max_iterations - done, init_at_random_ep_len)
-            except _StopNow as stop:
-                path = self._checkpoint_path(self.current_learning_iteration)
-                if self.ranks.is_main:
-                    self.save(str(path))
-                self.logger.stop_logging_writer()
-                raise TrainingInterrupted(stop.signum, path) from None
             except (RuntimeError, ValueError) as error:
                 # rsl_rl refuses what an env returns, and a distribution its own numbers
                 if isinstance(error, UmcError) or ("NaN" not in str(error) and is_finite(self.alg.save())):
@@ -309,7 +285,11 @@ class TrainingRunner:
         if self._progress is not None:
             self._progress.update(stats, line=not (loop_saves or timed or stop))
         if stop is not None:
-            raise _StopNow(stop)
+            path = self._checkpoint_path(iteration)
+            if self.ranks.is_main:
+                self.save(str(path))
+            self.logger.stop_logging_writer()
+            raise TrainingInterrupted(stop, path)  # leaves the library's loop
         if timed and self.logger.writer is not None:  # only the first of several processes writes
             path = self._checkpoint_path(iteration)
             self.save(str(path))
@@ -349,7 +329,28 @@ class UmcRunner(TrainingRunner, OnPolicyRunner):
             )
 
     def _configure_multi_gpu(self) -> None:
-        configure_rsl_rl(self)
+        """Configure several processes in rsl_rl's runner, on a CPU, too.
+
+        What: stands in for ``OnPolicyRunner._configure_multi_gpu``.
+        Why: rsl_rl 5.5.1 demands the device ``cuda:<local rank>`` and NCCL, and opens the process group itself, when
+        the run's folder and its first checkpoint have to be agreed upon long before.
+        When it can go: once rsl_rl takes the process group that is there.
+        """
+        ranks = ranks_from_env()
+        self.gpu_world_size, self.gpu_global_rank = ranks.world_size, ranks.rank
+        self.is_distributed = ranks.is_distributed
+        self.cfg["multi_gpu"] = None
+        if not ranks.is_distributed:
+            return
+        if not connected():
+            raise UmcError("several processes, but no connection: call umc.utils.distributed.connect before the runner")
+        self.cfg["multi_gpu"] = {
+            "global_rank": ranks.rank,
+            "local_rank": ranks.local_rank,
+            "world_size": ranks.world_size,
+        }
+        if self.device.startswith("cuda"):
+            torch.cuda.set_device(self.device)
 
     def _learn(self, iterations: int, init_at_random_ep_len: bool) -> None:
         self.learn(iterations, init_at_random_ep_len)

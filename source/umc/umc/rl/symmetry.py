@@ -62,11 +62,9 @@ LIVE = "live"
 
 
 class Mirror:
-    """Mirror of the observations and actions of a task.
+    """Mirror of the observations and actions of a task, whose J joints are in the order of both.
 
-    Args:
-        groups: Observation groups: names and widths of their terms, in order.
-        joint_names: J joints in the order of observations and actions.
+    ``groups`` are the names and widths of the terms of each observation group, in order.
     """
 
     def __init__(self, groups: dict[str, list[tuple[str, int]]], joint_names: list[str]) -> None:
@@ -184,8 +182,6 @@ class OnePassSymmetry(Symmetry):
 
     def compute_loss(self, actor: MLPModel, batch: RolloutStorage.Batch, original_batch_size: int) -> Tensor:
         """Return the mean squared difference [-] between the actions on mirrored samples and the mirrored actions."""
-        if not self.use_data_augmentation:
-            return super().compute_loss(actor, batch, original_batch_size)
         means = actor.output_mean
         _, images = self.data_augmentation_func(env=self.env, obs=None, actions=means[:original_batch_size])
         mirrored = cast(Tensor, images).detach()[original_batch_size:]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Start a stage from Stage 1 weights, or turn them into a baseline and back: ``python -m umc.rl.transfer CHECKPOINT``.
+"""Start a stage from Stage 1 weights, or turn them into a baseline and back: ``fold: true`` of a recipe.
 
 In Stage 1 no joint is masked and the fault flag is always -1, so the flag's weights act as a constant. Folded into the
 bias they leave the network of normal training, with the same outputs: UMC and its baseline can share a Stage 1, and the
@@ -10,10 +10,8 @@ A checkpoint of the baseline becomes a Stage 1 of UMC: its network gets a flag w
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import math
-import sys
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +24,6 @@ from umc.rl.checkpoint import (
     newest_checkpoint,
     read_checkpoint,
     require_match,
-    write_checkpoint,
 )
 from umc.rl.critics import is_mlp_critic, widen_critic
 from umc.rl.pretrained import pretrained_file
@@ -191,31 +188,3 @@ def _reset_noise(runner: TrainingRunner) -> None:
     with torch.no_grad():
         for name, parameter in distribution.named_parameters():
             parameter.fill_(math.log(init_std) if name == "log_std_param" else init_std)
-
-
-def main(argv: list[str]) -> int:
-    """Run ``python -m umc.rl.transfer`` and return its exit status: 0 done, 2 wrong use."""
-    parser = argparse.ArgumentParser(prog="python -m umc.rl.transfer", description=__doc__)
-    parser.add_argument("checkpoint", type=Path, help="model_*.pt of a UMC agent's Stage 1, or of a baseline")
-    parser.add_argument("--out", type=Path, help="file to write; beside the checkpoint, in a folder of its own")
-    options = parser.parse_args(argv)
-    path: Path = options.checkpoint
-    try:
-        data = read_checkpoint(path)
-        baseline = checkpoint_info(data, path).model.startswith(BASELINE_PREFIX)
-        changed = add_neutral_flag(data, path) if baseline else fold_flag_into_bias(data, path)
-        info = changed["infos"]["umc"]
-        # in the run's own folder it would be taken for a policy of that run, whose sizes are recorded there
-        out = options.out or path.parent / "folded" / f"{info['model']}_{path.name}"
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_checkpoint(out, changed)
-    except (UmcError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    task = info["task"].replace("Stage1", "Stage2") if baseline else info["task"]
-    print(f"{out}: {info['robot']}, {info['model']}; continue with --task {task} --agent {info['model']}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -10,6 +10,7 @@ from typing import Any
 
 from isaaclab.utils.string import resolve_matching_names
 
+from umc.deploy.description import MEASURABLE
 from umc.deploy.io_descriptor import OBSERVATIONS, function_name, observation_terms, task_figures
 from umc.evaluation.checkpoints import External, read_externals
 from umc.mdp.observations import entries
@@ -22,6 +23,9 @@ from umc.utils.errors import UmcError
 
 GROUPS = ("joint_mask", "fault_flag")
 """Groups that a network may read by the names of its inputs."""
+
+FUNCTIONS = (*MEASURABLE, *GROUPS, "base_lin_vel")
+"""Functions of observation terms that :class:`umc.sim2sim.external.ExternalRunner` has values of."""
 
 
 def read_external_policy(text: str, task: str, overrides: Sequence[str], trust: bool) -> ExternalRobotPolicy:
@@ -54,7 +58,7 @@ def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
     group = entries(env_cfg.observations)[external.group]
     described = [term for term in entries(group).values() if hasattr(term, "func")]
     functions = [function_name(term) for term in described]
-    if others := [name for name in functions if name not in OBSERVATIONS]:
+    if others := [name for name in functions if name not in FUNCTIONS]:
         raise UmcError(f"{found.path} reads {', '.join(others)}, which there is not in MuJoCo; leave it out")
     _require_robot_order(found, described, names)
     terms = observation_terms(group, len(names), clips=True)

@@ -251,7 +251,7 @@ def check_mirror(agent_cfg: Any, overrides: Iterable[str]) -> None:
 def check_groups(env_cfg: Any, agent_cfg: Any) -> None:
     """Raise UmcError for observation groups that the task does not have."""
     groups = [name for name in _names(env_cfg.observations) if getattr(env_cfg.observations, name) is not None]
-    known = [*groups, LIVE_GROUP] if getattr(agent_cfg, "critic_sees_faults", False) else groups
+    known = [*groups, LIVE_GROUP] if agent_cfg.critic_sees_faults else groups
     if not isinstance(agent_cfg.obs_groups, Mapping):
         raise UmcError("agent.obs_groups is not set as a whole; give agent.obs_groups.actor or agent.obs_groups.critic")
     for reader, read in agent_cfg.obs_groups.items():

@@ -98,19 +98,9 @@ class TrainRequest:
     """Which engine was chosen and why, where the user named none."""
 
     @property
-    def model(self) -> str:
-        """What checkpoints call the agent's network."""
-        return self.spec.network
-
-    @property
     def library(self) -> str:
         """RL library that trains."""
         return library_of(self.agent) or LIBRARIES[0]
-
-    @property
-    def logs(self) -> Path:
-        """Folder of all runs."""
-        return self.options.logs
 
     @property
     def stage1_agent(self) -> str | None:
@@ -120,7 +110,7 @@ class TrainRequest:
     def flags(self, agent: str) -> list[str]:
         """Return the flags that a child process which trains ``agent`` takes over."""
         names = ["num_envs", "seed", "max_iterations", "device", "run_name", "deterministic", "distributed"]
-        return as_flags(agent=agent, logs=self.logs, **{name: getattr(self.options, name) for name in names})
+        return as_flags(agent=agent, logs=self.options.logs, **{name: getattr(self.options, name) for name in names})
 
     def stage1_arguments(self) -> list[str]:
         """Return the arguments of a training of the Stage 1 that this run starts from."""

@@ -22,7 +22,7 @@ class FaultCurriculumCfg:
 
 def add_curriculum(env_cfg: Any, agent_cfg: Any, spec: AgentSpec) -> list[tuple[int, Ratios]]:
     """Give an env cfg the curricula of an agent and its options; return first env step and odds of each stage."""
-    growing, sampling = (getattr(agent_cfg, name, 0) for name in ("severity_iterations", "sample_failures"))
+    growing, sampling = agent_cfg.severity_iterations, agent_cfg.sample_failures
     if not (spec.curriculum or growing or sampling):
         return []
     if env_cfg.curriculum is not None:
@@ -30,7 +30,7 @@ def add_curriculum(env_cfg: Any, agent_cfg: Any, spec: AgentSpec) -> list[tuple[
     if spec.curriculum and sampling:
         raise UmcError(f"{spec.name} chooses the odds of faults itself; leave agent.sample_failures out")
     steps = agent_cfg.num_steps_per_env
-    iterations = getattr(agent_cfg, "curriculum_iterations", 0) or agent_cfg.max_iterations  # skrl has no such field
+    iterations = agent_cfg.curriculum_iterations or agent_cfg.max_iterations
     if iterations < len(spec.curriculum):
         raise UmcError(
             f"{iterations} iterations cannot hold the {len(spec.curriculum)} stages of {spec.name}; "

@@ -150,7 +150,7 @@ def needs_stage1(request: TrainRequest) -> bool:
 
 
 def _newest_stage1(request: TrainRequest, agent: str) -> Path | None:
-    return find_stage1(request.logs, request.robot, agent, request.library, not request.options.no_pretrained)
+    return find_stage1(request.options.logs, request.robot, agent, request.library, not request.options.no_pretrained)
 
 
 def make_plan(request: TrainRequest) -> Plan:
@@ -185,17 +185,17 @@ def make_plan(request: TrainRequest) -> Plan:
         env_cfg, request.robot, device, agent_cfg.num_steps_per_env, large, samples_at_once(request, agent_cfg)
     )
     check_networks(agent_cfg, device)
-    if getattr(agent_cfg, "bfloat16", False):
+    if agent_cfg.bfloat16:
         from umc.utils.matmul import check_bfloat16
 
-        check_bfloat16(device, getattr(agent_cfg, "torch_compile_mode", None))
+        check_bfloat16(device, agent_cfg.torch_compile_mode)
     from umc.training.curriculum import add_curriculum
 
     curriculum = add_curriculum(env_cfg, agent_cfg, request.spec)
     plan.record.fields |= {
         "robot": request.robot,
         "stage": request.stage,
-        "model": request.model,
+        "model": request.spec.network,
         "agent_overrides": request.spec.tokens(request.stage),
         "fault_curriculum": curriculum,
         "physics": plan.physics,
@@ -243,7 +243,7 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
     if path is None:
         tokens = merged_overrides(request.spec.tokens(request.stage), typed)
         _, agent_cfg = resolve_cfgs(request.task, request.agent, tokens)
-        experiment = experiment_folder(request.logs, agent_cfg.experiment_name, request.library)
+        experiment = experiment_folder(request.options.logs, agent_cfg.experiment_name, request.library)
         path = newest_checkpoint(experiment)
         if path is None:
             raise UmcError(f"nothing to resume in {experiment}; start without --resume, or give --checkpoint or --logs")
@@ -313,7 +313,7 @@ def require_usable(request: TrainRequest, path: Path) -> None:
     info = checkpoint_info(data, path)
     if request.options.resume:
         _require_same_run(request, info, path)
-    require_match(info, path, request.robot, request.model)
+    require_match(info, path, request.robot, request.spec.network)
     if request.options.resume:
         require_resumable(data, path)
     if info.stage > request.stage:
@@ -354,7 +354,7 @@ def _start(request: TrainRequest) -> Path | None:
     if path is None:
         raise UmcError(f"no Stage 1 checkpoint of {request.robot} and {agent}; train Stage 1 or give --checkpoint")
     info = checkpoint_info(read_checkpoint(path), path)
-    require_match(info, path, request.robot, request.model)
+    require_match(info, path, request.robot, request.spec.network)
     return path
 
 
@@ -397,7 +397,7 @@ def _new_folder(request: TrainRequest, agent_cfg: Any) -> Path:
     name = run_stamp()
     if agent_cfg.run_name:
         name += f"_{agent_cfg.run_name}"
-    return experiment_folder(request.logs, agent_cfg.experiment_name, request.library) / name
+    return experiment_folder(request.options.logs, agent_cfg.experiment_name, request.library) / name
 
 
 def _require_same_run(request: TrainRequest, info: CheckpointInfo, path: Path) -> None:

@@ -287,7 +287,7 @@ def _checkpoint_info(plan: Plan, env: Any) -> CheckpointInfo:
         robot=plan.request.robot,
         task=plan.request.task,
         stage=plan.request.stage,
-        model=plan.request.model,
+        model=plan.request.spec.network,
         joint_names=list(env.scene["robot"].joint_names),
         seed=plan.agent_cfg.seed,
         iteration=0,
@@ -341,17 +341,16 @@ def load_start(plan: Plan, runner: TrainingRunner) -> None:
     if plan.resume:
         runner.resume(str(plan.start_from))
     elif plan.start_from is not None:
-        load_stage1_weights(runner, plan.start_from, plan.request.robot, plan.request.model)
+        load_stage1_weights(runner, plan.start_from, plan.request.robot, plan.request.spec.network)
 
 
 def _learn(plan: Plan, runner: TrainingRunner) -> Path:
     """Learn until all iterations are done; return the last checkpoint."""
     from umc.utils.matmul import matmul_backend
 
-    compile_mode = getattr(plan.agent_cfg, "torch_compile_mode", None)
-    bfloat16 = getattr(plan.agent_cfg, "bfloat16", False)  # skrl has no such field
-    with catch_lost_ranks(), matmul_backend(plan.device, compile_mode, bfloat16):
-        checkpoint = runner.train(plan.agent_cfg.max_iterations, plan.agent_cfg.init_at_random_ep_len)
+    cfg = plan.agent_cfg
+    with catch_lost_ranks(), matmul_backend(plan.device, cfg.torch_compile_mode, cfg.bfloat16):
+        checkpoint = runner.train(cfg.max_iterations, cfg.init_at_random_ep_len)
     results = {"reward": runner.logger.mean_return(), "episode_steps": runner.logger.mean_length()}
     plan.record.fields["result"] = results
     return checkpoint

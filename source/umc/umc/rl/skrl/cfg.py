@@ -53,6 +53,6 @@ def require_skrl(agent_cfg: Any) -> None:
 
     if isinstance(agent_cfg.actor, UmcGruModelCfg):
         raise UmcError("skrl does not train networks with a memory here; give --rl_library rsl_rl, or another agent")
-    if getattr(agent_cfg, "torch_compile_mode", None):
+    if agent_cfg.torch_compile_mode:
         raise UmcError("skrl's runner compiles nothing; leave agent.torch_compile_mode out, or --rl_library rsl_rl")
     skrl_ppo(agent_cfg.algorithm.to_dict())

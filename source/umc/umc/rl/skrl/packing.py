@@ -50,12 +50,9 @@ class Packing:
 
 
 class PackedEnv(Wrapper):
-    """An Isaac Lab environment as skrl sees it; skrl's own trainers take it, too.
+    """An Isaac Lab environment as skrl sees it, reset once, here; skrl's own trainers take it, too.
 
-    Args:
-        env: Environment; it is reset once, here.
-        obs_groups: Groups that the actor and the critic read, as in the agent cfg.
-        clip_actions: Largest absolute action that reaches the environment; None for no bound.
+    ``clip_actions`` is the largest absolute action that reaches the environment; None for no bound.
     """
 
     def __init__(self, env: Any, obs_groups: Mapping[str, Sequence[str]], clip_actions: float | None = None) -> None:

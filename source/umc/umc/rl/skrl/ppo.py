@@ -15,7 +15,6 @@ from skrl.memories.torch import RandomMemory
 from skrl.models.torch import DeterministicMixin, GaussianMixin, Model
 from skrl.resources.schedulers.torch import KLAdaptiveLR
 from torch import Tensor
-from torch.distributions import Normal
 
 from umc.rl.models import MaskedModel
 from umc.rl.policy import ACTOR_SET, CRITIC_SET, build_model
@@ -29,7 +28,7 @@ SYMMETRY_LOSS = "Loss / Symmetry loss"
 
 
 class SkrlActor(GaussianMixin, Model):
-    """A Gaussian policy around a UMC actor; log-probability and entropy are its own distribution's, as with rsl_rl."""
+    """A Gaussian policy around a UMC actor."""
 
     def __init__(
         self, network: MaskedModel, packing: Packing, action_space: gym.spaces.Box, device: str | torch.device
@@ -40,27 +39,11 @@ class SkrlActor(GaussianMixin, Model):
         self.packing = packing
 
     def compute(self, inputs: dict[str, Any], role: str = "") -> tuple[Tensor, dict[str, Any]]:
-        """Return mean actions (B, J), with ``log_std`` and sampled ``actions``, for packed ``observations`` (B, W)."""
-        actions = self.network(self.packing.unpack(inputs["observations"]), stochastic_output=True)
-        return self.network.output_mean, {"log_std": self.network.output_std.log(), "actions": actions}
-
-    def act(self, inputs: dict[str, Any], *, role: str = "") -> tuple[Tensor, dict[str, Any]]:
-        """Return sampled actions (B, J), with ``mean_actions``, ``log_std`` and ``log_prob`` (B, 1).
-
-        The log-probability is that of ``taken_actions`` (B, J) where ``inputs`` has them.
-        """
-        mean, outputs = self.compute(inputs, role)
-        actions = outputs["actions"]
-        log_prob = self.network.get_output_log_prob(inputs.get("taken_actions", actions))
-        return actions, {"log_std": outputs["log_std"], "log_prob": log_prob.unsqueeze(-1), "mean_actions": mean}
-
-    def get_entropy(self, *, role: str = "") -> Tensor:
-        """Return the entropy (B, 1) of the last observations' distribution."""
-        return self.network.output_entropy.unsqueeze(-1)
-
-    def distribution(self, *, role: str = "") -> Normal:
-        """Return the distribution of the last observations' actions."""
-        return Normal(self.network.output_mean, self.network.output_std)
+        """Return mean actions (B, J), with ``log_std``, for packed ``observations`` (B, W)."""
+        mean = self.network(self.packing.unpack(inputs["observations"]))
+        assert self.network.distribution is not None  # an actor's
+        self.network.distribution.update(mean)  # the mirror loss and the log read it
+        return mean, {"log_std": self.network.output_std.log()}
 
 
 class SkrlCritic(DeterministicMixin, Model):
