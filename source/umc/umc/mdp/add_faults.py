@@ -6,7 +6,7 @@ import copy
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import MISSING, replace
 from pathlib import Path
 from typing import Any, cast, override
 
@@ -68,6 +68,21 @@ class LiveFaultsCfg(ObservationGroupCfg):
 
 
 @configclass
+class FaultEventsCfg:
+    """The fault terms; a robot's events follow them, so that ``reset_faults`` restores limits before others reset."""
+
+    reset_faults = EventTermCfg(func=reset_faults, mode="reset")
+    # every step: switches due faults on
+    faults = EventTermCfg(
+        func=cast(Any, joint_faults),
+        mode="interval",
+        interval_range_s=(0.0, 0.0),
+        is_global_time=True,
+        params=cast(Any, MISSING),
+    )
+
+
+@configclass
 class FaultyJointsCfg(SceneEntityCfg):
     """The joints that can fail; the fault term refuses patterns that match nothing, since it can name the joints."""
 
@@ -76,20 +91,6 @@ class FaultyJointsCfg(SceneEntityCfg):
         joints = scene[self.name].joint_names
         if all(any(re.fullmatch(pattern, joint) for joint in joints) for pattern in self.joint_names or ()):
             super().resolve(scene)
-
-
-def fault_events(asset_cfg: SceneEntityCfg, params: Mapping[str, Any]) -> dict[str, EventTermCfg]:
-    """Make the event terms of faults: the first reset event, and the one that switches faults in every env step."""
-    return {
-        RESET_TERM: EventTermCfg(func=reset_faults, mode="reset"),
-        FAULTS_TERM: EventTermCfg(
-            func=cast(Any, joint_faults),
-            mode="interval",
-            interval_range_s=(0.0, 0.0),
-            is_global_time=True,
-            params={"asset_cfg": asset_cfg, **params},
-        ),
-    }
 
 
 def add_faults(
@@ -195,10 +196,11 @@ def add_faults(
     if has_imu_faults:
         add_imu_sensors(env_cfg, asset_name, groups)
     for terms in {id(terms): terms for terms in events}.values():
-        added = fault_events(copy.deepcopy(asset_cfg), copy.deepcopy(params))
+        added = FaultEventsCfg()
+        added.faults.params = {"asset_cfg": copy.deepcopy(asset_cfg), **copy.deepcopy(params)}
         others = dict(terms)
         terms.clear()
-        terms.update({RESET_TERM: added[RESET_TERM], **others, FAULTS_TERM: added[FAULTS_TERM]})
+        terms.update({RESET_TERM: added.reset_faults, **others, FAULTS_TERM: added.faults})
 
 
 def _faulty_joints(

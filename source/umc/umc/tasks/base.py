@@ -25,6 +25,7 @@ from isaaclab_tasks.utils import PresetCfg, preset
 
 from umc import mdp
 from umc.faults import paper_settings, training_faults
+from umc.mdp import FaultEventsCfg as FaultEventsCfg  # tasks take it from here
 from umc.tasks.bodies import TRUNK, BodyNamesCfg, check_robot, name_bodies
 from umc.tasks.device import DEFAULT_DEVICE
 from umc.terrains import FLAT_GROUND_CFG
@@ -163,17 +164,6 @@ class LeggedSceneCfg(InteractiveSceneCfg):
         prim_path="{ENV_REGEX_NS}/Robot/[^/]*", history_length=3, track_air_time=True, update_period=PHYSICS_DT
     )
     sky_light: AssetBaseCfg = AssetBaseCfg(prim_path="/World/skyLight", spawn=DomeLightCfg(intensity=750.0))
-
-
-@configclass
-class FaultEventsCfg:
-    """The fault terms; a robot's events follow them, so that ``reset_faults`` restores limits before others reset."""
-
-    reset_faults = EventTerm(func=mdp.reset_faults, mode="reset")
-    # every step: switches due faults on
-    faults = EventTerm(
-        func=mdp.joint_faults, mode="interval", interval_range_s=(0.0, 0.0), is_global_time=True, params=MISSING
-    )
 
 
 @configclass
