@@ -190,7 +190,6 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
 
     def validate_config(self) -> None:
         """Refuse a robot that does not fit the task; Isaac Lab calls this before it starts the simulation."""
-        name_bodies(self)
         check_robot(self)
 
     def set_robot(self, name: str, robot: ArticulationCfg, faults: Mapping[str, Any] | None = None) -> None:
